@@ -71,15 +71,15 @@ def _write(path: Path, files: dict[str, bytes]) -> None:
 
 def measure(where: Path, count: int, processes: int) -> dict[str, Any]:
     """Read, compare and print the first ``count`` hosts in this process (and those that it starts)."""
-    from advisor.fleet.compare.gathering import gather, named_sources
-    from advisor.fleet.compare.outliers import compare
+    from advisor.fleet.compare.gathering import gather_hosts, named_sources
+    from advisor.fleet.compare.outliers import find_outliers
     from advisor.report.fleet_compare import comparison_document, comparison_text
 
     sources = named_sources(sorted(where.iterdir())[:count])
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
-    fleet, failed = gather(sources, processes=processes)
+    fleet, failed = gather_hosts(sources, processes=processes)
     read = time.monotonic()
-    found = compare(fleet, failed=failed)
+    found = find_outliers(fleet, failed=failed)
     comparison_text(found, width=100, color=False)
     comparison_document(found)
     ended = time.monotonic()
@@ -101,7 +101,7 @@ def measure_summaries(count: int) -> dict[str, Any]:
     """Comparing alone: summaries made one after the other from one host's, without captures to read."""
     from advisor.fleet.compare.columns import Fleet
     from advisor.fleet.compare.gathering import CaptureSource, read_source
-    from advisor.fleet.compare.outliers import compare
+    from advisor.fleet.compare.outliers import find_outliers
     from advisor.fleet.compare.summary import HostSummary
     from advisor.report.fleet_compare import comparison_document
 
@@ -112,7 +112,7 @@ def measure_summaries(count: int) -> dict[str, Any]:
     for number in range(count):
         fleet.add(_summary(first, number))
     added = time.process_time()
-    found = compare(fleet)
+    found = find_outliers(fleet)
     comparison_document(found)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {

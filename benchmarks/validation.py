@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from scipy import stats
 
-from advisor.proof.records import Claim, Proof, ProofSubject, Session, resolve
+from advisor.proof.records import Claim, Proof, ProofSubject, Session, resolve_subject
 from advisor.proof.schedule import MODES, ModeName
 from advisor.proof.statistics import signed_rank
-from advisor.proof.verdict import decide
-from advisor.proof.workloads import WORKLOADS, get
+from advisor.proof.verdict import decide_session
+from advisor.proof.workloads import WORKLOADS, get_workload
 from benchmarks.validation_hostile import HOSTILE, noisy, pressed
 from benchmarks.validation_replay import (
     INVENTED,
@@ -60,7 +60,7 @@ def rate(errors: int, sessions: int) -> str:
 
 
 def value_of(name: str) -> Callable[[Measured], float]:
-    metric = get(name).metric
+    metric = get_workload(name).metric
     return lambda measured: measured.figures.value(metric)
 
 
@@ -349,7 +349,7 @@ def statistics_milliseconds(source: random.Random, rounds: int = 7) -> tuple[flo
     streams = {name: noisy(source, [1.0] * 96) for name in names[:3]}
     first = Replay(streams, "deep", 1, repeats=False).conclude().session
     claims = tuple(map(Claim, names[:3]))
-    subject = resolve(ProofSubject("cost", claims, control=None, exploratory=tuple(names[3:])), MODES["deep"])
+    subject = resolve_subject(ProofSubject("cost", claims, control=None, exploratory=tuple(names[3:])), MODES["deep"])
     pairs = []
     for pair in first.pairs:
         more = tuple(
@@ -367,7 +367,7 @@ def _cpu_milliseconds(session: Session, rounds: int) -> float:
     spent = []
     for _ in range(rounds):
         began = time.process_time()
-        decide(session)
+        decide_session(session)
         spent.append(time.process_time() - began)
     return statistics.median(spent) * 1000
 

@@ -17,13 +17,13 @@ import time
 from datetime import UTC, datetime
 
 from advisor.host import live_host
-from advisor.proof.covariates import between, read_counters
-from advisor.proof.fio import FioJob, read_version, run
+from advisor.proof.covariates import covariates_between, read_counters
+from advisor.proof.fio import FioJob, read_version, run_fio
 from advisor.proof.interrupt import Stop, caught_signals
 from advisor.proof.process import FioProcess
 from advisor.proof.scratch import MIB, Scratch, scratch_file
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 from benchmarks.validation_series import COVARIATES, FIGURES, Recording, Series
 
 WORKLOADS = ("infoscale.4k-rand-r100", "infoscale.64k-seq-r100")
@@ -34,14 +34,14 @@ DIGITS = 5
 
 def record_series(name: str, seconds: float, scratch: Scratch, target: MeasuredTarget, stop: Stop) -> Series:
     """Run the workload back to back for that long: one row for each run, in the order in which they were run."""
-    host, workload = live_host(), get(name)
+    host, workload = live_host(), get_workload(name)
     job = FioJob(workload, RUN_SECONDS, scratch.size_bytes, 0)
     rows: list[tuple[float | None, ...]] = []
     began = time.monotonic()
     while (at := time.monotonic() - began) < seconds:
         before = read_counters(host, target.device, time.monotonic())
-        figures, _ = run(FioProcess(), job, scratch, stop)
-        covariates = between(before, read_counters(host, target.device, time.monotonic()), figures)
+        figures, _ = run_fio(FioProcess(), job, scratch, stop)
+        covariates = covariates_between(before, read_counters(host, target.device, time.monotonic()), figures)
         numbers = [at, *(getattr(figures, field) for field in FIGURES), *(getattr(covariates, f) for f in COVARIATES)]
         rows.append(tuple(None if number is None else float(f"{number:.{DIGITS}g}") for number in numbers))
     return Series(name, rows)

@@ -1,7 +1,7 @@
 """Recorded or made-up runs through the decision code of ``advisor prove``, as a session would take them.
 
 What the conductor does with fio is done here with numbers: warm-up, the coin of each pair, the blind contamination
-check and its repeats, the looks. The rules themselves (``judge``, ``is_settled``, ``decide``, the schedule) are the
+check and its repeats, the looks. The rules (``judge_group``, ``is_settled``, ``decide_session``, the schedule) are the
 product's own. tests/proof/test_error_rates.py holds a replay against a session that the conductor itself conducts.
 """
 
@@ -14,13 +14,13 @@ from functools import lru_cache
 import msgspec
 from msgspec.structs import replace
 
-from advisor.proof.covariates import Covariates, judge
+from advisor.proof.covariates import Covariates, judge_group
 from advisor.proof.metrics import RunFigures
-from advisor.proof.records import Arm, Claim, FioRun, Pair, Proof, ProofSubject, Session, resolve
+from advisor.proof.records import Arm, Claim, FioRun, Pair, Proof, ProofSubject, Session, resolve_subject
 from advisor.proof.schedule import MODES, REPEAT_SHARE, WARM_UP_RUNS, ModeName, make_schedule
 from advisor.proof.scratch import GIB
-from advisor.proof.verdict import decide, is_settled
-from advisor.proof.workloads import get
+from advisor.proof.verdict import decide_session, is_settled
+from advisor.proof.workloads import get_workload
 from benchmarks.validation_series import Series, run_covariates, run_figures
 from tests.proof.sessions import Drift
 
@@ -72,8 +72,10 @@ def runs_needed(mode: ModeName, *, repeats: bool) -> int:
 @lru_cache
 def empty_session(workloads: tuple[str, ...], mode: ModeName) -> Session:
     """A session of the mode that claims each workload, before its first run."""
-    schedule = make_schedule(MODES[mode], [get(name) for name in workloads], device_bytes=1000 * GIB, place_seconds=0.0)
-    subject = resolve(ProofSubject("replay", tuple(map(Claim, workloads)), control=None), MODES[mode])
+    schedule = make_schedule(
+        MODES[mode], [get_workload(name) for name in workloads], device_bytes=1000 * GIB, place_seconds=0.0
+    )
+    subject = resolve_subject(ProofSubject("replay", tuple(map(Claim, workloads)), control=None), MODES[mode])
     return Session(
         subject=subject,
         schedule=schedule,
@@ -128,7 +130,7 @@ class Replay:
             if may_stop and index + 1 in schedule.looks[:-1] and is_settled(self.session):
                 self.session = replace(self.session, ended="settled")
                 break
-        return decide(self.session)
+        return decide_session(self.session)
 
     def _warm_up(self) -> None:
         arms: tuple[Arm, ...] = ("A", "B")
@@ -146,7 +148,7 @@ class Replay:
         lamps: list[str] = []
         for name, history in self.history.items():
             group = [run.covariates for run in runs if run.workload == name]
-            lamps += judge(group, history)
+            lamps += judge_group(group, history)
             history.append(group)
         return bool(lamps)
 

@@ -76,7 +76,7 @@ def bench(
     """
     from advisor.errors import UsageError
     from advisor.host import live_host
-    from advisor.proof.bench import InterruptedBenchError, require_workloads, swept
+    from advisor.proof.bench import InterruptedBenchError, require_workloads, sweep_threads
     from advisor.proof.bench import bench as measure
     from advisor.proof.progress import show_progress
     from advisor.proof.workloads import expand_workloads
@@ -101,7 +101,7 @@ def bench(
         target_memory=target_memory,
         places=places or (),
     )
-    names = require_workloads(swept(expand_workloads(workloads or ()), threads))
+    names = require_workloads(sweep_threads(expand_workloads(workloads or ()), threads))
 
     options = repeated_options(
         {
@@ -176,7 +176,7 @@ def _again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path | None,
     """Analyse one saved result again; a verdict that has become another is told."""
     from advisor.cli.prove_page import UNWRITTEN, write_page
     from advisor.errors import UsageError
-    from advisor.proof.archive import SavedArms, SavedBench, reanalyse, reanalyse_arms, reanalyse_series
+    from advisor.proof.archive import SavedArms, SavedBench, reanalyse_arms, reanalyse_proof, reanalyse_series
 
     if isinstance(saved, SavedArms):
         from advisor.cli.prove_arms import show_arms
@@ -190,7 +190,7 @@ def _again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path | None,
         say(f"{path}: the series of {found.series.started}, analysed again; nothing was measured")
         print_result(found, as_json=as_json)
         return exit_code(found)
-    proof = reanalyse(saved)
+    proof = reanalyse_proof(saved)
     say(f"{path}: the session of {proof.session.started}, analysed again; nothing was measured")
     print_result(proof, as_json=as_json)
     if proof.verdict != saved.proof.verdict:

@@ -119,13 +119,13 @@ class InventoryRun:
     """The inventory's hosts and their captures."""
 
     def __init__(self, inventory: Inventory, forks: int, timeout: int, output: Path | None) -> None:
-        from advisor.fleet.inventory import hosts
+        from advisor.fleet.inventory import read_hosts
         from advisor.fleet.store import FleetStore
 
         self.inventory = inventory
         self.forks = forks
         self.timeout = timeout
-        self.hosts = hosts(inventory)
+        self.hosts = read_hosts(inventory)
         self.store = FleetStore(output)
 
     def captured(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
@@ -179,14 +179,14 @@ def _compared(
     run: InventoryRun | None = None,
     probe: bool = False,
 ) -> HostComparison:
-    from advisor.fleet.compare.gathering import gather
-    from advisor.fleet.compare.outliers import compare as compare_fleet
+    from advisor.fleet.compare.gathering import gather_hosts
+    from advisor.fleet.compare.outliers import find_outliers as compare_fleet
     from advisor.fleet.compare.remedies import CommandOrigin
 
     if pair:
         _check_pair(pair, [*(one.name for one in sources), *failed])
         sources = [one for one in sources if one.name in pair]
-    fleet, unread = gather(
+    fleet, unread = gather_hosts(
         sources, group_by=group_by, progress=show_progress("read") if len(sources) > _MANY else _quiet
     )
     failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}

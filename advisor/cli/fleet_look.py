@@ -78,10 +78,10 @@ def receive(
     """Read what the capture script printed on a host from standard input, and keep it as a snapshot, without passwords
     and keys. For hosts that Ansible cannot reach: advisor fleet capture-script | ssh HOST sh -s | advisor
     fleet receive HOST"""
-    from advisor.fleet.receive import parse_facts, receive
+    from advisor.fleet.receive import parse_facts, receive_capture
     from advisor.fleet.store import FleetStore
 
-    sys.stdout.write(f"{receive(sys.stdin.buffer, host, parse_facts(facts), FleetStore(output))}\n")
+    sys.stdout.write(f"{receive_capture(sys.stdin.buffer, host, parse_facts(facts), FleetStore(output))}\n")
     return 0
 
 
@@ -100,4 +100,8 @@ def capture_script(
     return 0
 
 
-COMMANDS: Final[dict[str, Callable[..., int]]] = {"scan": scan, "receive": receive, "capture-script": capture_script}
+COMMANDS: Final[dict[str, Callable[..., int]]] = {
+    "scan": scan,
+    "receive": receive,
+    "capture-script": capture_script,
+}

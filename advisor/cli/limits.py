@@ -151,9 +151,9 @@ def measurements(path: Path, *, option: str = "--bench") -> tuple[Measurement, .
 def _of_workload(series: Bench, measured: MeasuredWorkload) -> Iterator[Measurement]:
     """MB/s and IOPS of a workload that touches storage."""
     from advisor.limits.observed import Measurement
-    from advisor.proof.workloads import get
+    from advisor.proof.workloads import get_workload
 
-    workload = get(measured.name)
+    workload = get_workload(measured.name)
     shares = [section.write_share for section in workload.sections if section.needs_scratch]
     if not shares:
         return

@@ -22,8 +22,15 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
-from advisor.fleet.inventory import Access, Inventory, InventoryHost, environment, file_name, program
-from advisor.fleet.inventory import hosts as inventory_hosts
+from advisor.fleet.inventory import (
+    Access,
+    Inventory,
+    InventoryHost,
+    ansible_environment,
+    file_name,
+    find_ansible_program,
+)
+from advisor.fleet.inventory import read_hosts as inventory_hosts
 from advisor.host.trusted_files import make_own_directory
 from advisor.i18n import msg
 
@@ -77,7 +84,7 @@ class HostAnswer(msgspec.Struct, frozen=True):
     host_time: int | None = None
 
 
-def run(
+def run_job(
     inventory: Inventory,
     job: HostJob,
     *,
@@ -119,7 +126,7 @@ def run(
         yield msgspec.structs.replace(answer, message=unsaid) if unsaid else answer
 
 
-def answers(output: Path, hosts: Sequence[str]) -> Iterator[HostAnswer]:
+def read_answers(output: Path, hosts: Sequence[str]) -> Iterator[HostAnswer]:
     """What a job left in its directory, after whoever ran it has gone; hosts without an answer are left out."""
     for name in hosts:
         if (output / (file_name(name) + ".json")).exists():
@@ -184,7 +191,10 @@ def _playbook_words(
     if job.changes:
         # What changes a host must not be sent again by ssh's own retries.
         variables["ansible_ssh_retries"] = 0
-    words = [program("ansible-playbook"), *(word for source in inventory.sources for word in ("-i", source))]
+    words = [
+        find_ansible_program("ansible-playbook"),
+        *(word for source in inventory.sources for word in ("-i", source)),
+    ]
     words += ["--limit", f"@{only}", "--forks", str(forks), *_access_words(inventory.access)]
     return [*words, "-e", json.dumps(variables), str(PLAYBOOKS / "run.yml")]
 
@@ -213,7 +223,7 @@ def _access_words(access: Access) -> list[str]:
 
 
 def _start_playbook(words: Sequence[str], access: Access, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    env = environment({"ANSIBLE_STDOUT_CALLBACK": "advisor_events"})
+    env = ansible_environment({"ANSIBLE_STDOUT_CALLBACK": "advisor_events"})
     given = subprocess.DEVNULL if access.become_password is None else subprocess.PIPE
     process = subprocess.Popen(
         words, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
@@ -292,12 +302,14 @@ def _read_answer(output: Path, name: str, event: Mapping[str, Any]) -> HostAnswe
         kept.message or (str(event.get("message") or "") if kept.state != "ok" else ""),
         kept.uid,
         seconds,
-        skew(kept.started, kept.ended, kept.host_started, kept.host_ended),
+        estimate_skew(kept.started, kept.ended, kept.host_started, kept.host_ended),
         kept.host_started,
     )
 
 
-def skew(started: float | None, ended: float | None, host_started: int | None, host_ended: int | None) -> float | None:
+def estimate_skew(
+    started: float | None, ended: float | None, host_started: int | None, host_ended: int | None
+) -> float | None:
     """How far a host's clock is ahead of the controller's, at least; 0 where the two may agree.
 
     The host looked at its clock (whole seconds) twice between the controller's ``started`` and ``ended``, so its

@@ -80,7 +80,7 @@ def file_name(host: str) -> str:
     return quoted
 
 
-def program(name: str) -> str:
+def find_ansible_program(name: str) -> str:
     """The path of a program of ansible-core: next to this Python, else on the search path. Raises RefusedError."""
     from shutil import which
 
@@ -94,14 +94,14 @@ def program(name: str) -> str:
     return found
 
 
-def hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
+def read_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     """The hosts that the inventory and its limit name, in the order of the inventory.
 
     Raises InvalidInputError with Ansible's own words where a source cannot be read or parsed, where a limit names what
     is not there, and where no host is left; RefusedError where Ansible is not installed.
     """
     _check_sources(inventory)
-    words = [program("ansible-inventory"), *source_words(inventory), "--list"]
+    words = [find_ansible_program("ansible-inventory"), *source_words(inventory), "--list"]
     # An untouched password file of ansible.cfg is Ansible's to read; ours is not needed to list hosts.
     done = _run_inventory(words)
     warnings = _ansible_messages(done.stderr)
@@ -137,7 +137,7 @@ def source_words(inventory: Inventory) -> list[str]:
     return [*words, "--limit", inventory.limit] if inventory.limit else words
 
 
-def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+def ansible_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for Ansible: the caller's own, so that ansible.cfg and ANSIBLE_… hold, and what we must rely on.
 
     A source that cannot be parsed is an error, not a warning; nothing is coloured; Python uses UTF-8.
@@ -235,7 +235,7 @@ def _check_name(text: str, what: str) -> None:
     file_name(text)
 
 
-def duplicates(found: Iterable[InventoryHost]) -> tuple[tuple[str, ...], ...]:
+def find_duplicates(found: Iterable[InventoryHost]) -> tuple[tuple[str, ...], ...]:
     """Names that lead to one address and port: each such group, in the order of the inventory."""
     places: dict[tuple[str, int, str], list[str]] = {}
     for host in found:
@@ -264,7 +264,7 @@ def _run_inventory(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            env=environment(),
+            env=ansible_environment(),
             timeout=_SECONDS,
             check=False,
         )

@@ -12,7 +12,7 @@ from typing import IO
 import msgspec
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.engine import skew
+from advisor.fleet.engine import estimate_skew
 from advisor.fleet.store import CaptureHeader, FleetStore
 from advisor.i18n import msg
 from advisor.snapshot.remote.capture import decode
@@ -35,10 +35,10 @@ def parse_facts(text: str) -> CaptureTimes:
         raise InvalidInputError(msg("facts of a capture: {error}", error=error)) from error
 
 
-def receive(stream: IO[bytes], host: str, facts: CaptureTimes, store: FleetStore) -> Path:
+def receive_capture(stream: IO[bytes], host: str, facts: CaptureTimes, store: FleetStore) -> Path:
     """Keep the capture of ``host``. Raises InvalidInputError for a stream that is none, RefusedError, OSError."""
     captured = decode(stream, host)
-    ahead = skew(facts.started, facts.ended, facts.host_started, facts.host_ended)
+    ahead = estimate_skew(facts.started, facts.ended, facts.host_started, facts.host_ended)
     header = CaptureHeader(
         host,
         captured.hostname,

@@ -14,9 +14,9 @@ from advisor.errors import AdvisorError
 from advisor.facts.host_facts import Facts
 from advisor.facts.host_facts import scan as scan_host
 from advisor.fleet import FORKS, MAX_SKEW_SECONDS, TIMEOUT_SECONDS
-from advisor.fleet.engine import HostAnswer, HostJob, Progress, run
-from advisor.fleet.inventory import Inventory, InventoryHost, duplicates
-from advisor.fleet.inventory import hosts as inventory_hosts
+from advisor.fleet.engine import HostAnswer, HostJob, Progress, run_job
+from advisor.fleet.inventory import Inventory, InventoryHost, find_duplicates
+from advisor.fleet.inventory import read_hosts as inventory_hosts
 from advisor.fleet.store import FleetStore
 from advisor.rules.finding import SEVERITIES, Finding, Severity
 from advisor.rules.locality_score import locality
@@ -99,7 +99,7 @@ def capture_hosts(
     timeout_seconds: int = TIMEOUT_SECONDS,
     progress: Progress = lambda done, total: None,
 ) -> Iterator[HostAnswer]:
-    """Capture each of the hosts into the store; answers as they come, ``path`` is the archive. Raises as `run`."""
+    """Capture each of the hosts into the store; answers as they come, ``path`` is the archive. Raises as `run_job`."""
     from advisor.snapshot.remote.capture import capture_script
 
     store.captures()
@@ -108,7 +108,7 @@ def capture_hosts(
         script.write_text(capture_script())
         keep = (sys.executable, "-P", "-m", "advisor", "fleet", "receive", "-o", str(store.directory))
         job = HostJob("capture", script, timeout_seconds=timeout_seconds, receiver=keep)
-        yield from run(inventory, job, output=Path(place, "answers"), hosts=hosts, forks=forks, progress=progress)
+        yield from run_job(inventory, job, output=Path(place, "answers"), hosts=hosts, forks=forks, progress=progress)
 
 
 def scan_fleet(
@@ -191,7 +191,7 @@ class _Gathered:
     def result(self, named: Sequence[InventoryHost]) -> FleetScan:
         hosts = tuple(self._hosts[one.name] for one in named if one.name in self._hosts)
         rules = [self._rule_finding(finding, hosts) for _, finding in self._first.values()]
-        return FleetScan(hosts, tuple(sorted(rules, key=_rule_order)), duplicates(named), same_machine(hosts))
+        return FleetScan(hosts, tuple(sorted(rules, key=_rule_order)), find_duplicates(named), same_machine(hosts))
 
     def _rule_finding(self, finding: Finding, hosts: Sequence[HostScan]) -> RuleFinding:
         having = self._having[finding.id]

@@ -22,14 +22,14 @@ import msgspec
 from advisor.errors import AdvisorError, CommandError, InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host.putfile import put_file
 from advisor.i18n import msg
-from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude
+from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude_session
 from advisor.proof.metrics import RunFigures
-from advisor.proof.records import FioRun, Proof, resolve
-from advisor.proof.result_store import keep
+from advisor.proof.records import FioRun, Proof, resolve_subject
+from advisor.proof.result_store import store_result
 from advisor.proof.schedule import MODES
 from advisor.proof.series import Bench, summarise_series
-from advisor.proof.verdict import decide
-from advisor.proof.workloads import get
+from advisor.proof.verdict import decide_session
+from advisor.proof.workloads import get_workload
 
 MAX_BYTES = 256 << 20
 """A saved proof is a few hundred kB; more than this, unpacked, is a bomb or no proof."""
@@ -75,7 +75,7 @@ Result = TypeVar("Result", Proof, Bench, ArmsProof)
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def save(path: str | Path, result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> None:
+def save_result(path: str | Path, result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> None:
     """Write a result, whole or not at all: mode 0600, or mode and owner of the regular file that it replaces.
 
     Raises CommandError with the kernel's words, also for what is there and no regular file.
@@ -91,7 +91,7 @@ def save(path: str | Path, result: Proof | Bench | ArmsProof, fio: Mapping[int, 
 
 
 def check_place(path: str | Path) -> None:
-    """Raise UsageError where `save` could not write, so that it is known before anything is measured."""
+    """Raise UsageError where `save_result` could not write, so that it is known before anything is measured."""
     place = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(place)):
         raise UsageError(msg("--save {path}: there is no such directory", path=path), hint="make it first")
@@ -114,7 +114,7 @@ def _mode_and_owner(place: str) -> tuple[int, int, int]:
     return stat.S_IMODE(found.st_mode) & 0o777, found.st_uid, found.st_gid
 
 
-def preserve(
+def preserve_result(
     result: Result, fio: Mapping[int, str], *, save_to: str | None, keep_result: bool
 ) -> tuple[Result, str | None]:
     """Save a result where it was asked for, or else keep it in the state directory if it is to be kept.
@@ -124,10 +124,10 @@ def preserve(
     """
     try:
         if save_to is not None:
-            save(save_to, result, fio)
+            save_result(save_to, result, fio)
             return msgspec.structs.replace(result, saved_to=save_to), None
         if keep_result:
-            path = keep(_pack_result(result, fio), _result_kind(result), _start_time(result))
+            path = store_result(_pack_result(result, fio), _result_kind(result), _start_time(result))
             return msgspec.structs.replace(result, saved_to=str(path)), None
     except (OSError, AdvisorError) as error:
         words = error.message if isinstance(error, AdvisorError) else f"{error.filename}: {error.strerror}"
@@ -166,7 +166,7 @@ def _start_time(result: Proof | Bench | ArmsProof) -> datetime:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def load(path: str | Path) -> Saved:
+def load_proof(path: str | Path) -> Saved:
     """A saved proof. Raises InvalidInputError that names the file and what is wrong with it."""
     saved = load_any(path)
     if isinstance(saved, SavedArms):
@@ -228,7 +228,7 @@ def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> N
     try:
         if isinstance(saved, Saved):
             session = saved.proof.session
-            if resolve(session.subject, MODES[session.schedule.mode]) != session.subject:
+            if resolve_subject(session.subject, MODES[session.schedule.mode]) != session.subject:
                 raise InvalidInputError("its claims are not those of a session")
             pairs = session.pairs
             runs = [run for pair in pairs for run in (*pair.runs, *pair.control_runs)]
@@ -244,7 +244,7 @@ def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> N
             extra = series.warm_up
             _require_that(len(series.rounds) <= MAX_ROUNDS, f"{len(series.rounds)} rounds are more than a series has")
             for name in series.workloads:
-                get(name)
+                get_workload(name)
         arms = len(saved.result.session.arms) if isinstance(saved, SavedArms) else 1
         most = max(Counter((run.arm, run.workload) for run in runs).values(), default=0)
         _require_that(most <= MAX_ROUNDS * arms, f"{most} runs of a workload are more than a session has")
@@ -272,7 +272,7 @@ def _arms_runs(session: ArmsSession) -> list[FioRun]:
     _require_that(session.arms[:1] == (NONE,) and len(session.arms) > 1, "its arms are not those of a session")
     _require_that(len(session.blocks) <= MAX_ROUNDS, f"{len(session.blocks)} blocks are more than a session has")
     for name in session.workloads:
-        get(name)
+        get_workload(name)
     cells = [cell for block in session.blocks for cell in block.cells]
     _require_that(all(cell.arm in session.arms for cell in cells), "a block has an arm that the session has not")
     return [run for cell in cells for run in (*cell.runs, *([cell.control] if cell.control else []))]
@@ -280,7 +280,7 @@ def _arms_runs(session: ArmsSession) -> list[FioRun]:
 
 def reanalyse_arms(saved: SavedArms) -> ArmsProof:
     """The comparison that follows from a saved session."""
-    return msgspec.structs.replace(conclude(saved.result.session), saved_to=saved.result.saved_to)
+    return msgspec.structs.replace(conclude_session(saved.result.session), saved_to=saved.result.saved_to)
 
 
 def _require_that(holds: bool, words: str) -> None:
@@ -291,7 +291,7 @@ def _require_that(holds: bool, words: str) -> None:
 def _check_runs(runs: Iterable[FioRun]) -> None:
     low, high = _FIGURE
     for run in runs:
-        get(run.workload)
+        get_workload(run.workload)
         for name in RunFigures.__struct_fields__:
             value: float | None = getattr(run.figures, name)
             if value and not low <= value <= high:
@@ -305,12 +305,12 @@ def _check_runs(runs: Iterable[FioRun]) -> None:
                 )
 
 
-def reanalyse(saved: Saved | Proof | str | Path) -> Proof:
+def reanalyse_proof(saved: Saved | Proof | str | Path) -> Proof:
     """The proof that follows from a saved session: the verdict is identical to the one that was saved."""
     if isinstance(saved, str | Path):
-        saved = load(saved)
+        saved = load_proof(saved)
     proof = saved.proof if isinstance(saved, Saved) else saved
-    return msgspec.structs.replace(decide(proof.session), saved_to=proof.saved_to)
+    return msgspec.structs.replace(decide_session(proof.session), saved_to=proof.saved_to)
 
 
 def reanalyse_series(saved: SavedBench) -> Bench:

@@ -53,7 +53,7 @@ from advisor.proof.session import (
 )
 from advisor.proof.session_runner import Progress, ProgressEvent, Settings, silent
 from advisor.proof.target import MeasuredTarget
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.rollback import recover
@@ -227,7 +227,7 @@ def _measure_arms(
         for one, subject in zip(arms, subjects, strict=True)
     ]
     hook = next((one for one in hooks if one is not None), None)
-    loads, hidden = [get(name) for name in workloads], list[str]()
+    loads, hidden = [get_workload(name) for name in workloads], list[str]()
     for one, subject in zip(arms, subjects, strict=True):
         can_reconnect = hook is not None or reconnects_itself(subject)
         require_measurable(subject, _Class(one), ground.target, settings, can_reconnect=can_reconnect)
@@ -309,7 +309,7 @@ def _make_schedule(
     settle = max(_settle_seconds(one.profile) for one in arms)
     return scheduling.make_schedule(
         _choose_mode(settings, comparisons),
-        [get(name) for name in workloads],
+        [get_workload(name) for name in workloads],
         device_bytes=target.size_bytes,
         place_seconds=PLACE_SECONDS + settle,
         budget_seconds=settings.budget_seconds,

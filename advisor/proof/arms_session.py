@@ -17,7 +17,7 @@ from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
 from advisor.i18n import msg
 from advisor.proof.arms import Reconnect, ToggleError
-from advisor.proof.blocks import NONE, ArmBlock, ArmsProof, ArmsSession, ArmTurn, conclude
+from advisor.proof.blocks import NONE, ArmBlock, ArmsProof, ArmsSession, ArmTurn, conclude_session
 from advisor.proof.fio import FioRunner
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lamps_of, place_targets
@@ -27,7 +27,7 @@ from advisor.proof.schedule import CONTROL_SECONDS, REPEAT_SHARE
 from advisor.proof.session import require_calm
 from advisor.proof.session_runner import Progress, ProgressEvent, Settings, Stage
 from advisor.proof.target import MeasuredTarget
-from advisor.proof.workloads import NULL_CONTROL, get
+from advisor.proof.workloads import NULL_CONTROL, get_workload
 
 
 class ArmSwitch(Protocol):
@@ -73,7 +73,7 @@ class ArmsRunner:
         self.switch = switch
         self.reconnect = reconnect
         self.placed: str | None = None
-        self.workloads = [get(name) for name in session.workloads]
+        self.workloads = [get_workload(name) for name in session.workloads]
         self.coin = random.Random(session.seed)
         places = place_targets(host, settings.places, self.workloads)
         self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes, places)
@@ -81,7 +81,7 @@ class ArmsRunner:
         self.unfinished: list[ArmTurn] = []
         self.by_hand: str | None = None
         self.recorder: Recorder[ArmsSession, ArmsProof] = Recorder(
-            session, self.measurer, conclude, save_to=settings.save_to, keep_result=settings.keep_result
+            session, self.measurer, conclude_session, save_to=settings.save_to, keep_result=settings.keep_result
         )
 
     # -- the whole -----------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class ArmsRunner:
         seconds = self.schedule.seconds_per_run
         order = self.coin.sample(self.workloads, len(self.workloads))
         runs = tuple(self.measurer.run(side, workload, seconds, options) for workload in order)
-        control = self.measurer.run(side, get(NULL_CONTROL), min(CONTROL_SECONDS, seconds))
+        control = self.measurer.run(side, get_workload(NULL_CONTROL), min(CONTROL_SECONDS, seconds))
         return ArmTurn(arm, runs, control)
 
     def _judge_cells(self, cells: Sequence[ArmTurn]) -> tuple[ArmTurn, ...]:

@@ -33,7 +33,7 @@ from advisor.proof.session import chosen_mode, chosen_target, layout_notes, requ
 from advisor.proof.session_runner import Progress, ProgressEvent, Settings, Stage, silent
 from advisor.proof.sizes import thread_counts
 from advisor.proof.target import MeasuredTarget
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 
 DEFAULT_WORKLOADS = ("infoscale.4k-rand-rw50", "iometer.maxtp-r100")
 """Small random I/O one at a time, and large reads with many outstanding."""
@@ -97,14 +97,14 @@ def bench(
 
 def require_workloads(workloads: Sequence[str]) -> tuple[str, ...]:
     """The names, each once. Raises UnknownWorkloadError, and UsageError for one that needs a second host."""
-    found = {name: get(name) for name in workloads}
+    found = {name: get_workload(name) for name in workloads}
     for name, workload in found.items():
         if workload.is_network:
             raise UsageError(msg("{name} runs between two hosts; a series is measured on this one alone", name=name))
     return tuple(found)
 
 
-def swept(workloads: Sequence[str], threads: str | None) -> tuple[str, ...]:
+def sweep_threads(workloads: Sequence[str], threads: str | None) -> tuple[str, ...]:
     """Each workload with each number of threads (``--threads``). Raises UsageError."""
     if threads is None:
         return tuple(workloads)
@@ -116,7 +116,7 @@ def swept(workloads: Sequence[str], threads: str | None) -> tuple[str, ...]:
 def _make_schedule(names: Sequence[str], settings: Settings, target: MeasuredTarget) -> Schedule:
     return scheduling.make_schedule(
         chosen_mode(settings),
-        [get(name) for name in names],
+        [get_workload(name) for name in names],
         device_bytes=target.size_bytes,
         place_seconds=0.0,
         budget_seconds=settings.budget_seconds,
@@ -144,7 +144,7 @@ class _Rounds:
         self.settings = settings
         self.schedule = series.schedule
         self.progress = progress
-        self.workloads = [get(name) for name in series.workloads]
+        self.workloads = [get_workload(name) for name in series.workloads]
         self.order = random.Random(series.seed)
         places = place_targets(host, settings.places, self.workloads)
         self.measurer = Measurer(host, target, series.schedule, settings.keep, runner, stop, series.notes, places)

@@ -33,7 +33,7 @@ from advisor.proof.statistics import (
     step_down,
 )
 from advisor.proof.target import RawDevice
-from advisor.proof.workloads import NULL_CONTROL, get
+from advisor.proof.workloads import NULL_CONTROL, get_workload
 
 NONE = "none"
 """The arm that sets nothing."""
@@ -183,7 +183,7 @@ def counted_blocks(session: ArmsSession) -> tuple[ArmBlock, ...]:
     return tuple(one for one in session.blocks if one.whole and not one.superseded)
 
 
-def ratios(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: MetricName) -> list[tuple[float, float]]:
+def arm_ratios(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: MetricName) -> list[tuple[float, float]]:
     """(none, arm) of each block that has both, values above zero."""
     found = []
     for block in blocks:
@@ -203,7 +203,7 @@ def _cell_value(block: ArmBlock, arm: str, workload: str, metric: MetricName) ->
     return None
 
 
-def conclude(session: ArmsSession) -> ArmsProof:
+def conclude_session(session: ArmsSession) -> ArmsProof:
     """What follows from a session; the same session gives the same result."""
     blocks = counted_blocks(session)
     pairs = [(arm, workload) for arm in session.arms[1:] for workload in session.workloads]
@@ -237,19 +237,21 @@ def conclude(session: ArmsSession) -> ArmsProof:
 
 def _log_ratios(blocks: Sequence[ArmBlock], arm: str, workload: str) -> list[float]:
     """ln ratios over ``none``, plus is better."""
-    metric = get(workload).metric
-    return [METRICS[metric].sign * math.log(after / before) for before, after in ratios(blocks, arm, workload, metric)]
+    metric = get_workload(workload).metric
+    return [
+        METRICS[metric].sign * math.log(after / before) for before, after in arm_ratios(blocks, arm, workload, metric)
+    ]
 
 
 def _judge_effect(
     blocks: Sequence[ArmBlock], arm: str, workload: str, sample: Sequence[float], level: Tested, margin: float
 ) -> Effect:
-    metric = get(workload).metric
+    metric = get_workload(workload).metric
     described = METRICS[metric]
     empty = Effect(arm, workload, metric, described.unit, described.better, "inconclusive")
     if not sample:
         return empty
-    seen = ratios(blocks, arm, workload, metric)
+    seen = arm_ratios(blocks, arm, workload, metric)
     interval, equivalence = hodges_lehmann(sample, 1 - level.level, TOST_CONFIDENCE)
     bounds = sorted(math.exp(described.sign * bound) for bound in (interval.low, interval.high))
     is_same = len(sample) >= EQUIVALENCE_BLOCKS and equivalence.lies_within(math.log1p(margin))
@@ -284,7 +286,7 @@ def _apply_guardrails(session: ArmsSession, one: Effect, level: Tested) -> Effec
         call = "gain" if whole.low > 0 else "inconclusive"
     found = {
         limit_status(_metric_effects(blocks, one, rail.metric), rail.limit, ONE_SIDED_LEVEL)
-        for rail in guardrails_of(get(one.workload))
+        for rail in guardrails_of(get_workload(one.workload))
         if rail.metric != one.metric
     }
     cost: Cost = "shown" if "broken" in found else "undecided" if "undecided" in found else "none"
@@ -294,7 +296,7 @@ def _apply_guardrails(session: ArmsSession, one: Effect, level: Tested) -> Effec
 
 
 def _metric_effects(blocks: Sequence[ArmBlock], one: Effect, metric: MetricName) -> list[float]:
-    seen = ratios(blocks, one.arm, one.workload, metric)
+    seen = arm_ratios(blocks, one.arm, one.workload, metric)
     return [METRICS[metric].sign * math.log(after / before) for before, after in seen]
 
 
@@ -339,7 +341,7 @@ def _exceeds_control(session: ArmsSession, one: Effect) -> bool:
     excess = []
     for block in counted_blocks(session):
         own = _log_ratios([block], one.arm, one.workload)
-        control = ratios([block], one.arm, NULL_CONTROL, "iops")
+        control = arm_ratios([block], one.arm, NULL_CONTROL, "iops")
         if own and control:
             excess.append(own[0] - math.log(control[0][1] / control[0][0]))
     if not any(cell.control for block in session.blocks for cell in block.cells):
@@ -348,7 +350,7 @@ def _exceeds_control(session: ArmsSession, one: Effect) -> bool:
 
 
 def _median_ratio(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: MetricName) -> float | None:
-    found = [after / before for before, after in ratios(blocks, arm, workload, metric)]
+    found = [after / before for before, after in arm_ratios(blocks, arm, workload, metric)]
     return median(found) if found else None
 
 
@@ -363,7 +365,7 @@ def _gain_ratio(one: Effect) -> float:
 
 
 def _judge_controls(blocks: Sequence[ArmBlock], arms: Sequence[str]) -> tuple[Control, ...]:
-    samples = [ratios(blocks, arm, NULL_CONTROL, "iops") for arm in arms]
+    samples = [arm_ratios(blocks, arm, NULL_CONTROL, "iops") for arm in arms]
     logs = [[math.log(after / before) for before, after in one] for one in samples]
     adjusted = holm([signed_rank(one).p_value for one in logs])
     return tuple(

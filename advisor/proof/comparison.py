@@ -28,8 +28,8 @@ from advisor.proof.two_sample import (
     mann_whitney,
     minimum_detectable_shift,
 )
-from advisor.proof.verdict import counted_pairs, decide
-from advisor.proof.workloads import get
+from advisor.proof.verdict import counted_pairs, decide_session
+from advisor.proof.workloads import get_workload
 
 ALPHA = 0.05
 EQUIVALENCE_RUNS = 16
@@ -175,7 +175,7 @@ def _of_series(series: Series, source: str) -> _Runs:
 
 
 def _of_session(session: Session, source: str) -> _Runs:
-    found, pairs = decide(session), counted_pairs(session)
+    found, pairs = decide_session(session), counted_pairs(session)
     side = _compared_side(
         session, source, "proof", measured_workloads(session.subject), len(pairs), session.subject.profile
     )
@@ -243,7 +243,7 @@ def _signed_logs(values: Sequence[float], sign: int) -> list[float]:
 
 def _judge_workloads(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricDifference, ...]:
     """Each workload in its own metric, tested together: Holm over the workloads."""
-    found = [_metric_difference(first, second, name, get(name).metric) for name in names]
+    found = [_metric_difference(first, second, name, get_workload(name).metric) for name in names]
     adjusted = holm([1.0 if one.p_value is None else one.p_value for one in found])
     margin = max(MODES[side.schedule.mode].margin for side in (first.side, second.side))
     judged = []
@@ -290,7 +290,7 @@ def _explore_metrics(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple
         _metric_difference(first, second, name, metric.name)
         for name in names
         for metric in METRICS.values()
-        if metric.name != get(name).metric
+        if metric.name != get_workload(name).metric
     ]
     return tuple(msgspec.structs.replace(one, p_value=None) for one in found if one.ratio is not None)
 

@@ -203,7 +203,7 @@ def _share_of(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-def between(before: CovariateCounters, after: CovariateCounters, figures: RunFigures | None) -> Covariates:
+def covariates_between(before: CovariateCounters, after: CovariateCounters, figures: RunFigures | None) -> Covariates:
     """What happened between two moments, apart from fio's own work (``None``: fio did not run)."""
     seconds = after.at_seconds - before.at_seconds
     own_bytes = figures.read_bytes + figures.written_bytes if figures else 0
@@ -246,7 +246,7 @@ def network_words(before: Sequence[Covariates], after: Sequence[Covariates]) -> 
     return f"in a run on this host: {', '.join(found)}" if found else None
 
 
-def judge(group: Sequence[Covariates], history: Sequence[Sequence[Covariates]]) -> tuple[str, ...]:
+def judge_group(group: Sequence[Covariates], history: Sequence[Sequence[Covariates]]) -> tuple[str, ...]:
     """Names of the lamps that a workload's runs of one pair (or round) light: added up, against the median of earlier
     ones.
 
@@ -265,7 +265,7 @@ def _is_lit(lamp: Lamp, group: Sequence[Covariates], history: Sequence[Sequence[
 
 
 def stand_out(groups: Sequence[Sequence[Covariates]]) -> list[bool]:
-    """For each group of runs, whether more went on during it than during most: as `judge`, but with hindsight."""
+    """For each group of runs, whether more went on during it than during most: as `judge_group`, but with hindsight."""
     found = [False] * len(groups)
     for lamp in LAMPS.values():
         totals = [_lamp_total(lamp, group) for group in groups]

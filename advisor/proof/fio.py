@@ -46,7 +46,7 @@ class RunsNetwork(Protocol):
     """A runner that has a peer, for the workloads that run between two hosts."""
 
     def run_network(self, job: FioJob, stop: Stop) -> tuple[RunFigures, str]:
-        """One run with both ends: the figures, and both reports as one JSON text. Raises as `run` does."""
+        """One run with both ends: the figures, and both reports as one JSON text. Raises as `run_fio` does."""
 
 
 class FioJob(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class FioJob(msgspec.Struct, frozen=True):
         return max(1, int(share) // section.block_bytes) * section.block_bytes
 
 
-def command(job: FioJob) -> list[str]:
+def fio_command(job: FioJob) -> list[str]:
     """The argument vector of a run. The scratch file is named relatively: fio starts in its directory."""
     argv = ["fio", "--output-format=json+", "--eta=never", *(["--readonly"] if job.is_read_only else [])]
     for section in job.workload.sections:
@@ -125,7 +125,7 @@ def _whole_blocks(size_bytes: int, section: JobSection) -> int:
     return size_bytes // section.block_bytes * section.block_bytes
 
 
-def run(
+def run_fio(
     runner: FioRunner, job: FioJob, scratch: Area | None, stop: Stop, places: Mapping[str, Area] = _NOWHERE
 ) -> tuple[RunFigures, str]:
     """One run, after the check that the scratch file (or the disk) is still ours: the figures and fio's own JSON text.
@@ -141,7 +141,7 @@ def run(
         return runner.run_network(job, stop)
     timeout = job.seconds + GRACE_SECONDS + SECONDS_PER_THREAD * sum(one.jobs for one in job.workload.sections)
     if scratch is None:
-        done = runner.run(command(job), timeout=timeout, cwd="/", stop=stop)
+        done = runner.run(fio_command(job), timeout=timeout, cwd="/", stop=stop)
     else:
         with ExitStack() as stack:
             # the descriptor, not the path: whatever happens to the path meanwhile, fio works in our directory
@@ -149,8 +149,10 @@ def run(
             opened = {name: stack.enter_context(area.opened()) for name, area in places.items()}
             names = {name: f"/proc/self/fd/{number}/{places[name].file_name}" for name, number in opened.items()}
             placed = msgspec.structs.replace(job, file_names=names)
-            done = runner.run(command(placed), timeout=timeout, cwd=cwd, stop=stop, keep_open=tuple(opened.values()))
-    return figures(job, done), json_text(done.stdout)
+            done = runner.run(
+                fio_command(placed), timeout=timeout, cwd=cwd, stop=stop, keep_open=tuple(opened.values())
+            )
+    return read_figures(job, done), json_text(done.stdout)
 
 
 def read_version(runner: FioRunner, stop: Stop) -> str:
@@ -214,7 +216,7 @@ def parse_report(stdout: str) -> _Report:
         raise FioError(msg("fio's JSON cannot be read: {error}", error=error)) from error
 
 
-def figures(job: FioJob, done: EndedProcess) -> RunFigures:
+def read_figures(job: FioJob, done: EndedProcess) -> RunFigures:
     """The figures of a run that may be counted. Raises FioError that says why it may not."""
     if done.timed_out:
         raise FioError(msg("fio did not end within {seconds:g} s and was killed", seconds=job.seconds + GRACE_SECONDS))

@@ -18,22 +18,22 @@ from advisor.proof import fio
 from advisor.proof.covariates import (
     LAMPS,
     Covariates,
-    between,
+    covariates_between,
     foreign_io,
-    judge,
+    judge_group,
     read_counters,
     wait_for_writeback,
 )
 from advisor.proof.interrupt import Stop
 from advisor.proof.other_processes import name_storage_users, sample_processes
-from advisor.proof.raw_device import hold
+from advisor.proof.raw_device import hold_device
 from advisor.proof.records import Arm, FioRun
 from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
 from advisor.proof.scratch import MIB, Area, Keep, Scratch, make_scratch
-from advisor.proof.scratch_registry import forget, register, sweep
+from advisor.proof.scratch_registry import forget_scratch, register_scratch, sweep_scratch
 from advisor.proof.statistics import median
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import Pattern, get
+from advisor.proof.workloads import Pattern, get_workload
 
 WARM_UP_AGREEMENT = 0.20
 IDLE_SAMPLE_SECONDS = 1.0
@@ -91,7 +91,7 @@ class Measurer:
         self._groups: dict[str, list[Sequence[Covariates]]] = {}
         self.warm_up: list[FioRun] = []
         self.notes = list(notes)
-        for line in sweep():
+        for line in sweep_scratch():
             self.note(line)
         for name, place in places.items():
             self.note(f"section {name} works in {place.path}; other I/O there is not watched")
@@ -107,17 +107,17 @@ class Measurer:
     def make_scratch(self) -> None:
         """The scratch file, where the layout has one, with its writeback waited for; or the hold on a disk."""
         if self._target.raw is not None and self._schedule.device_bytes:
-            self.scratch = hold(self._host, self._target.raw)
+            self.scratch = hold_device(self._host, self._target.raw)
         size_bytes = self._schedule.scratch_bytes
         if not size_bytes:
             return
         self.scratch = make_scratch(
-            self._target, size_bytes, keep=self._keep, check_stop=self._stop.check, on_made=register
+            self._target, size_bytes, keep=self._keep, check_stop=self._stop.check, on_made=register_scratch
         )
         self.bytes_written += size_bytes
         for name, place in self._place_targets.items():
             self._places[name] = make_scratch(
-                place, size_bytes, keep=self._keep, check_stop=self._stop.check, on_made=register
+                place, size_bytes, keep=self._keep, check_stop=self._stop.check, on_made=register_scratch
             )
             self.bytes_written += size_bytes
         if not wait_for_writeback(self._host, self._stop.sleep):
@@ -137,13 +137,13 @@ class Measurer:
                 self.find_scratch_again()
             self.scratch.remove()
             if isinstance(self.scratch, Scratch):
-                forget(self.scratch.directory)
+                forget_scratch(self.scratch.directory)
         except AdvisorError as error:
             self.note(f"the scratch file was not removed: {error.message}")
         for area in self._places.values():
             try:
                 area.remove()
-                forget(area.directory)
+                forget_scratch(area.directory)
             except AdvisorError as error:
                 self.note(f"a scratch file was not removed: {error.message}")
 
@@ -159,7 +159,7 @@ class Measurer:
             job = msgspec.structs.replace(job, file_name=scratch.file_name, is_read_only=scratch.is_read_only)
         before = read_counters(self._host, self._target.device, time.monotonic())
         places = {name: self._places[name] for name in (one.name for one in workload.sections) if name in self._places}
-        figures, text = fio.run(self._runner, job, scratch, self._stop, places)
+        figures, text = fio.run_fio(self._runner, job, scratch, self._stop, places)
         after = read_counters(self._host, self._target.device, time.monotonic())
         number = len(self.raw)
         self.raw[number] = text
@@ -170,7 +170,7 @@ class Measurer:
                 f" {schedule.run_write_bytes // MIB} MiB that the byte budget leaves it (--byte-budget)"
             )
         at_seconds = before.at_seconds - self.began
-        return FioRun(number, arm, workload.name, at_seconds, figures, between(before, after, figures))
+        return FioRun(number, arm, workload.name, at_seconds, figures, covariates_between(before, after, figures))
 
     def judged(self, runs: Sequence[FioRun]) -> tuple[FioRun, ...]:
         """The runs of one pair (or round) with the lamps that they light, each lamp at the run with the most of it."""
@@ -179,7 +179,7 @@ class Measurer:
             group = [run for run in runs if run.workload == name]
             covariates = [run.covariates for run in group]
             history = self._groups.setdefault(name, self._warm_up_groups(group))
-            for lamp in judge(covariates, history):
+            for lamp in judge_group(covariates, history):
                 lit.setdefault(_most_hit(group, lamp).number, []).append(lamp)
             history.append(covariates)
         return tuple(msgspec.structs.replace(run, lamps=tuple(lit.get(run.number, ()))) for run in runs)
@@ -206,13 +206,13 @@ class Measurer:
         """What others do on the device while fio does nothing."""
         if self._target.device is None:
             now = read_counters(self._host, None, time.monotonic())
-            return between(now, now, None)
+            return covariates_between(now, now, None)
         others = sample_processes(self._host)
         before = read_counters(self._host, self._target.device, time.monotonic())
         self._stop.sleep(IDLE_SAMPLE_SECONDS)
         after = read_counters(self._host, self._target.device, time.monotonic())
         self._storage_users = name_storage_users(others, sample_processes(self._host))
-        return between(before, after, None)
+        return covariates_between(before, after, None)
 
     def foreign_reason(self, idle: Covariates) -> str | None:
         """Why the device is not calm enough for the rates of the warm-up; ``None`` if it is."""
@@ -237,12 +237,12 @@ class Measurer:
             )
 
     def _stored_warm_up(self) -> list[FioRun]:
-        return [run for run in self.warm_up if get(run.workload).needs_scratch]
+        return [run for run in self.warm_up if get_workload(run.workload).needs_scratch]
 
 
 def _is_disturbable(run: FioRun) -> bool:
     """Whether others can get in its way: fio's null engine touches nothing."""
-    workload = get(run.workload)
+    workload = get_workload(run.workload)
     return workload.needs_scratch or workload.is_network
 
 

@@ -122,7 +122,7 @@ class RemoteProcess:
         deadline = time.monotonic() + seconds
         while (found := re.search(rb"^advisor-listening (\d{1,5})$", self._output, re.MULTILINE)) is None:
             if not self._read_output(stop):
-                raise explained(self._destination, self._ended_process())
+                raise explain_failure(self._destination, self._ended_process())
             if time.monotonic() > deadline:
                 raise PeerError(
                     msg(
@@ -152,7 +152,7 @@ class RemoteProcess:
                 return None
         done = self._ended_process()
         if done.returncode in (_SSH_FAILED, _NO_TOOL, _NO_PORT, _NO_WORD):
-            raise explained(self._destination, done)
+            raise explain_failure(self._destination, done)
         return done
 
     def _read_output(self, stop: Stop) -> bool:
@@ -307,7 +307,7 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def explained(destination: str, done: EndedProcess) -> PeerError:
+def explain_failure(destination: str, done: EndedProcess) -> PeerError:
     """Why nothing was measured there, from what ssh or the script said, with the one command that helps."""
     host = destination.rpartition("@")[2]
     said = " ".join(done.stderr.split())[-300:] or "without a word"

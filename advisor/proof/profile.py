@@ -29,7 +29,7 @@ from advisor.proof.remount import Remount, make_remount
 from advisor.proof.session import chosen_target, prove, self_test
 from advisor.proof.session_runner import Progress, Settings, silent
 from advisor.proof.target import MeasuredTarget
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.rollback import recover
@@ -97,7 +97,7 @@ class Ground(msgspec.Struct, frozen=True):
 
 def ground_for(host: Host, claims: Sequence[str], settings: Settings, second: SecondHost | None) -> Ground:
     """Target and runner for these workloads, the peer asked and tried. Raises UsageError and RefusedError."""
-    workloads = [get(name) for name in claims]
+    workloads = [get_workload(name) for name in claims]
     has_target = bool(settings.target or settings.raw)
     target = chosen_target(host, settings, claims) if has_target else None
     if second is None:
@@ -119,16 +119,16 @@ def measurable_claims(
 
     Of the claims of a profile the others are left out; one that the user named himself is missed. Raises UsageError.
     """
-    left = [name for name in names if not (has_peer if get(name).is_network else has_target)]
+    left = [name for name in names if not (has_peer if get_workload(name).is_network else has_target)]
     if left and (are_chosen or len(left) == len(names)):
-        option = "--peer-ssh HOST" if get(left[0]).is_network else "--target DIR"
+        option = "--peer-ssh HOST" if get_workload(left[0]).is_network else "--target DIR"
         raise UsageError(
             msg("{left} is measured with {option}", left=left[0], option=option),
             hint=msg("give {option}, or another --workload", option=option),
         )
     found = tuple(name for name in names if name not in left)
     for is_network, is_given, option in ((True, has_peer, "--peer-ssh"), (False, has_target, "--target")):
-        if is_given and not any(get(name).is_network == is_network for name in found):
+        if is_given and not any(get_workload(name).is_network == is_network for name in found):
             example = "net.tcp-64k" if is_network else "infoscale.64k-seq-rw50"
             raise UsageError(
                 msg("{option}: no workload uses it", option=option),
@@ -215,7 +215,7 @@ def _measure_profile(
     own_class = toggle_class(profile.proof.toggle, plan.changes) if profile.proof is not None else "T0"
     require_other_way_in(host, facts, plan, force=settings.force)
     ground = ground_for(host, claims, settings, means.second)
-    hidden = require_visible(host, plan, ground.target, [get(name) for name in measured_workloads(subject)])
+    hidden = require_visible(host, plan, ground.target, [get_workload(name) for name in measured_workloads(subject)])
     hook = reconnect_hook(host, profile, subject, ground.target, means)
     # without that permission the session is refused anyway
     path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None
@@ -338,7 +338,7 @@ def reconnect_hook(
         return _by_command(host, means.reconnect)
     if not means.allow_remount:
         return None
-    if target.raw is not None or not any(get(name).needs_scratch for name in measured_workloads(subject)):
+    if target.raw is not None or not any(get_workload(name).needs_scratch for name in measured_workloads(subject)):
         raise UsageError("--allow-remount: nothing is measured on a mount", hint="leave it out")
     assert profile.proof is not None
     if profile.proof.reconnect is None:

@@ -100,10 +100,11 @@ def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
     """What the session will do at most, before it does it: pairs, looks, seconds, bytes."""
     plan = event.schedule
     if plan is None:
-        return (f"Plan: at most {event.pairs} pairs, about {duration(event.seconds_left)}.",)
+        return (f"Plan: at most {event.pairs} pairs, about {format_duration(event.seconds_left)}.",)
     return (
         _plan_line(event, plan),
-        f"Time: about {duration(plan.predicted_seconds)}; repeats of contaminated {_unit_noun(plan)}s come on top.",
+        f"Time: about {format_duration(plan.predicted_seconds)}; repeats of contaminated"
+        f" {_unit_noun(plan)}s come on top.",
         _bytes_line(plan),
         "No figure is shown before the end, so that nobody stops at a lucky moment.",
     )
@@ -173,10 +174,10 @@ def sequence_words(block: int) -> str:
 
 def time_left(event: ProgressEvent) -> str:
     """``about 3 min 5 s left``: an estimate, for how long a switch takes shows only as the session goes on."""
-    return f"about {duration(event.seconds_left)} left"
+    return f"about {format_duration(event.seconds_left)} left"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """``45 s``, ``3 min 5 s``, ``2 h 10 min``: whole seconds, from an hour on whole minutes."""
     whole = round(max(0.0, seconds))
     minutes, rest = divmod(whole, 60)

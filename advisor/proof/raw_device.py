@@ -67,7 +67,7 @@ def read_raw_target(host: Host, chosen: RawDevice) -> MeasuredTarget:
     )
 
 
-def permitted(raw: RawDevice, workloads: Iterable[Pattern]) -> RawDevice:
+def permit_writes(raw: RawDevice, workloads: Iterable[Pattern]) -> RawDevice:
     """The disk with the permission to write where a workload needs it, and else without. Raises RefusedError where it
     is needed and was not given."""
     writing = [workload.name for workload in workloads if workload.is_writing]
@@ -198,7 +198,7 @@ class HeldDevice:
         os.close(self._descriptor)
 
 
-def hold(host: Host, raw: RawDevice) -> HeldDevice:
+def hold_device(host: Host, raw: RawDevice) -> HeldDevice:
     """Take a disk for this process alone. Raises RefusedError where somebody else has it, or where it may be written to
     and holds anything; PermissionDeniedError."""
     place = host.locate(raw.path)

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from advisor.proof.archive import Result, preserve
+from advisor.proof.archive import Result, preserve_result
 from advisor.proof.blocks import ArmsSession
 from advisor.proof.measurer import Measurer
 from advisor.proof.records import Session
@@ -56,7 +56,7 @@ class Recorder(Generic[Record, Result]):
         self.update(seconds=time.monotonic() - self._measurer.began)
         if not is_worth_keeping:
             return self.result()
-        found, problem = preserve(
+        found, problem = preserve_result(
             self.result(), self._measurer.raw, save_to=self._save_to, keep_result=self._keep_result
         )
         if problem is None:

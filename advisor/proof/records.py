@@ -1,7 +1,7 @@
 """The records of a session: what is claimed, what was run, and the result. All frozen, all with a JSON form.
 
 A `Session` is everything that was measured and decided *before* looking at the figures; a `Proof` is what follows
-from it. ``advisor.proof.verdict.decide`` leads from one to the other and nothing else does, so a saved session
+from it. ``advisor.proof.verdict.decide_session`` leads from one to the other and nothing else does, so a saved session
 always gives the same verdict again.
 """
 
@@ -20,7 +20,7 @@ from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import CLAIMABLE, METRICS, MetricName, RunFigures
 from advisor.proof.schedule import Mode, Schedule
 from advisor.proof.target import RawDevice
-from advisor.proof.workloads import NULL_CONTROL, Pattern, get
+from advisor.proof.workloads import NULL_CONTROL, Pattern, get_workload
 
 Arm = Literal["A", "B"]
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
@@ -226,7 +226,7 @@ class Proof(msgspec.Struct, frozen=True):
 def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:
     """One claim for each named workload, in its default metric. Raises UsageError above three, as all claims share
     one error rate, and UnknownWorkloadError."""
-    claims = tuple(Claim(get(name).name) for name in dict.fromkeys(workloads))
+    claims = tuple(Claim(get_workload(name).name) for name in dict.fromkeys(workloads))
     if len(claims) > MAX_CLAIMS:
         raise UsageError(
             msg(
@@ -237,7 +237,7 @@ def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:
     return claims
 
 
-def resolve(subject: ProofSubject, mode: Mode) -> ProofSubject:
+def resolve_subject(subject: ProofSubject, mode: Mode) -> ProofSubject:
     """The subject with every default filled in. Raises InvalidInputError or UnknownWorkloadError.
 
     A quick session cannot resolve less than its own margin, so it widens narrower ones.
@@ -257,10 +257,10 @@ def resolve(subject: ProofSubject, mode: Mode) -> ProofSubject:
             msg("{profile}: the same workload and metric are claimed twice", profile=subject.profile)
         )
     for name in (*subject.exploratory, *([subject.control] if subject.control else [])):
-        get(name)
+        get_workload(name)
     guardrails = subject.guardrails or tuple(_default_guardrails(claims))
     for guardrail in guardrails:
-        get(guardrail.workload)
+        get_workload(guardrail.workload)
         if guardrail.limit <= 0:
             raise InvalidInputError(
                 msg(
@@ -273,7 +273,7 @@ def resolve(subject: ProofSubject, mode: Mode) -> ProofSubject:
 
 
 def _resolve_claim(profile: str, claim: Claim, mode: Mode) -> Claim:
-    metric = claim.metric or get(claim.workload).metric
+    metric = claim.metric or get_workload(claim.workload).metric
     if metric not in CLAIMABLE:
         raise InvalidInputError(
             msg(
@@ -307,7 +307,7 @@ def _resolve_claim(profile: str, claim: Claim, mode: Mode) -> Claim:
 
 def _default_guardrails(claims: Sequence[Claim]) -> Iterable[Guardrail]:
     for workload in dict.fromkeys(claim.workload for claim in claims):
-        for guardrail in guardrails_of(get(workload)):
+        for guardrail in guardrails_of(get_workload(workload)):
             if (workload, guardrail.metric) not in {(claim.workload, claim.metric) for claim in claims}:
                 yield guardrail
 

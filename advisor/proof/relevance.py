@@ -69,7 +69,7 @@ def laxer_than_needed(profile: Profile) -> tuple[str, ToggleClass] | None:
     return max(stricter, key=lambda one: TOGGLE_CLASSES.index(one[1]), default=None)
 
 
-def unseen(host: Host, plan: Plan, target: MeasuredTarget, workloads: Sequence[Pattern]) -> list[tuple[str, str]]:
+def find_unseen(host: Host, plan: Plan, target: MeasuredTarget, workloads: Sequence[Pattern]) -> list[tuple[str, str]]:
     """The tunables of a plan whose effect cannot show in this session, each with the reason."""
     below = stack_of(host, target.device) if target.device else frozenset()
     over_network = target.is_network or any(one.is_network for one in workloads)
@@ -115,7 +115,7 @@ def is_opaque(target: MeasuredTarget, below: frozenset[str]) -> bool:
 
 def require_visible(host: Host, plan: Plan, target: MeasuredTarget, workloads: Sequence[Pattern]) -> tuple[str, ...]:
     """Notes on what is not measured. Raises RefusedError where nothing of the plan can show."""
-    hidden = unseen(host, plan, target, workloads)
+    hidden = find_unseen(host, plan, target, workloads)
     if hidden and len(hidden) == len(plan.changes):
         tunable, why = hidden[0]
         more = f" (and {len(hidden) - 1} more)" if len(hidden) > 1 else ""

@@ -23,7 +23,7 @@ def results_directory() -> Path:
     return Store().directory.absolute() / "proofs"
 
 
-def keep(content: bytes, what: str, started: datetime) -> Path:
+def store_result(content: bytes, what: str, started: datetime) -> Path:
     """Write a result under a name with its time and what it is; all but the newest fifty are removed. Its path.
 
     Raises OSError and RefusedError where the state directory cannot be written to or is not its owner's alone.

@@ -39,7 +39,7 @@ def start_ticks(pid: int) -> int:
     return int(text[text.rfind(")") + 2 :].split()[19])
 
 
-def register(directory: str, device: int, inode: int) -> None:
+def register_scratch(directory: str, device: int, inode: int) -> None:
     """Note a directory that was just made. What cannot be noted is not: the session does not depend on it."""
     pid = os.getpid()
     with contextlib.suppress(OSError, AdvisorError):
@@ -54,13 +54,13 @@ def register(directory: str, device: int, inode: int) -> None:
             os.fsync(file.fileno())
 
 
-def forget(directory: str) -> None:
+def forget_scratch(directory: str) -> None:
     """The directory is gone, or is not ours any more."""
     with contextlib.suppress(OSError):
         (_registry_directory() / os.path.basename(directory)).unlink()
 
 
-def sweep() -> list[str]:
+def sweep_scratch() -> list[str]:
     """Remove what killed sessions left; what was done and what could not be, a line each."""
     try:
         names = sorted(os.listdir(_registry_directory()))
@@ -80,7 +80,7 @@ def _settle_entry(path: Path) -> str | None:
     if _is_running(entry):
         return None
     line = _remove_directory(entry)
-    forget(entry.directory)
+    forget_scratch(entry.directory)
     return line
 
 

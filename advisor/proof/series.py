@@ -27,7 +27,7 @@ from advisor.proof.two_sample import (
     median_interval,
     noise_floor,
 )
-from advisor.proof.workloads import get, split_threads
+from advisor.proof.workloads import get_workload, split_threads
 
 Quality = Literal["sound", "indicative", "invalid"]
 
@@ -165,7 +165,7 @@ def summarise_series(series: Series) -> Bench:
 
 
 def _summarise_workload(series: Series, name: str) -> WorkloadSeries:
-    workload = get(name)
+    workload = get_workload(name)
     described = METRICS[workload.metric]
     values = values_of(series, name, workload.metric)
     empty = WorkloadSeries(name, workload.metric, described.unit, described.better)
@@ -256,7 +256,7 @@ def _list_notes(series: Series) -> list[str]:
 
 def _drift_notes(series: Series) -> list[str]:
     """Workloads whose second half differs from the first: their runs are not independent, whatever moved them."""
-    halves = [_split_halves(values_of(series, name, get(name).metric)) for name in series.workloads]
+    halves = [_split_halves(values_of(series, name, get_workload(name).metric)) for name in series.workloads]
     adjusted = holm([mann_whitney(first, second) for first, second in halves])
     return [
         f"{name} changed by {median(second) / median(first) - 1:+.0%} from the first half of the series to the second"

@@ -22,7 +22,7 @@ from advisor.proof.credits import credit_notes
 from advisor.proof.fio import FioProcess, FioRunner, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import caught_signals
-from advisor.proof.raw_device import NEVER_WRITTEN, permitted, read_raw_target
+from advisor.proof.raw_device import NEVER_WRITTEN, permit_writes, read_raw_target
 from advisor.proof.records import (
     Arm,
     ArmSetting,
@@ -32,13 +32,13 @@ from advisor.proof.records import (
     ToggleClass,
     claims_for,
     measured_workloads,
-    resolve,
+    resolve_subject,
 )
 from advisor.proof.schedule import MODES, Mode, Schedule
 from advisor.proof.scratch import left_behind, require_space
 from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, silent
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 
 __all__ = ["NullToggle", "Progress", "ProgressEvent", "Settings", "Toggle", "plan_session", "prove", "self_test"]
 
@@ -92,12 +92,12 @@ def require_measurable(
 
 def reconnects_itself(subject: ProofSubject) -> bool:
     """Whether each run of every workload opens sockets of its own: then a change of class T1 acts without a hook."""
-    return all(get(name).is_network for name in measured_workloads(subject))
+    return all(get_workload(name).is_network for name in measured_workloads(subject))
 
 
 def plan_session(host: Host, subject: ProofSubject, toggle: Toggle, settings: Settings) -> Schedule:
     """What a session would do: pairs, looks, predicted seconds and bytes. Reads only, and raises as `prove` does."""
-    subject = resolve(subject, MODES[settings.mode])
+    subject = resolve_subject(subject, MODES[settings.mode])
     target = chosen_target(host, settings, measured_workloads(subject))
     return _make_schedule(subject, toggle, settings, target)
 
@@ -106,7 +106,7 @@ def chosen_target(host: Host, settings: Settings, workloads: Iterable[str]) -> M
     """The directory or the disk that the user chose, for these workloads. Raises RefusedError."""
     if settings.raw is None:
         return read_target(host, settings.target)
-    return read_raw_target(host, permitted(settings.raw, map(get, workloads)))
+    return read_raw_target(host, permit_writes(settings.raw, map(get_workload, workloads)))
 
 
 def chosen_mode(settings: Settings) -> Mode:
@@ -130,7 +130,7 @@ def chosen_mode(settings: Settings) -> Mode:
 def _make_schedule(subject: ProofSubject, toggle: Toggle, settings: Settings, target: MeasuredTarget) -> Schedule:
     return scheduling.make_schedule(
         chosen_mode(settings),
-        [get(name) for name in measured_workloads(subject)],
+        [get_workload(name) for name in measured_workloads(subject)],
         device_bytes=target.size_bytes,
         place_seconds=PLACE_SECONDS + toggle.settle_seconds,
         budget_seconds=settings.budget_seconds,
@@ -172,7 +172,7 @@ def prove(
     act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedProofError with the
     partial result after a signal, NotRestoredError where arm A could not be restored.
     """
-    subject = resolve(subject, MODES[settings.mode])
+    subject = resolve_subject(subject, MODES[settings.mode])
     runner = runner or FioProcess()
     with caught_signals() as stop:
         target = target or chosen_target(host, settings, measured_workloads(subject))
@@ -215,7 +215,10 @@ def layout_notes(
 ) -> Iterable[str]:
     """What the layout on this host cannot show, and what it costs. Raises RefusedError where that is too much."""
     yield from credit_notes(
-        host, target.device, settings.volume, scheduling.io_seconds(plan, [get(name) for name in workloads], arms)
+        host,
+        target.device,
+        settings.volume,
+        scheduling.io_seconds(plan, [get_workload(name) for name in workloads], arms),
     )
     memory = memory_bytes(host)
     if plan.scratch_bytes and memory is not None and plan.scratch_bytes < 2 * memory:

@@ -27,8 +27,8 @@ from advisor.proof.records import Arm, Ended, FioRun, Hold, Pair, Proof, Session
 from advisor.proof.schedule import CONTROL_SECONDS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule
 from advisor.proof.scratch import DEFAULT_KEEP, Keep
 from advisor.proof.target import MeasuredTarget, RawDevice
-from advisor.proof.verdict import decide, is_settled
-from advisor.proof.workloads import Pattern, get
+from advisor.proof.verdict import decide_session, is_settled
+from advisor.proof.workloads import Pattern, get_workload
 
 SEQUENCE_RUNS = 8
 MAX_HOLD_RUNS = 60
@@ -116,8 +116,8 @@ class Conductor:
         self.schedule = session.schedule
         self.stop = stop
         self.progress = progress
-        self.workloads = [get(name) for name in measured_workloads(session.subject)]
-        self.control = get(session.subject.control) if session.subject.control else None
+        self.workloads = [get_workload(name) for name in measured_workloads(session.subject)]
+        self.control = get_workload(session.subject.control) if session.subject.control else None
         self.coin = random.Random(session.seed)
         places = place_targets(host, settings.places, self.workloads)
         self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes, places)
@@ -127,7 +127,7 @@ class Conductor:
         self.by_hand: str | None = None
         """The command that sets the value that could not be restored."""
         self.recorder: Recorder[Session, Proof] = Recorder(
-            session, self.measurer, decide, save_to=settings.save_to, keep_result=settings.keep_result
+            session, self.measurer, decide_session, save_to=settings.save_to, keep_result=settings.keep_result
         )
 
     # -- the whole -----------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class Conductor:
 
     def _keep_gain(self) -> None:
         self.stop.check()
-        if not self.settings.keep_if_gain or not decide(self.session).is_gain:
+        if not self.settings.keep_if_gain or not decide_session(self.session).is_gain:
             return
         self.arms.place("B")
         self.recorder.update(kept=True)
@@ -338,7 +338,7 @@ class Conductor:
             return
         self.recorder.update(wants_hold=True)
         session = msgspec.structs.replace(self.session, wants_hold=False)
-        if decide(session).tendency != "no-difference" or not self.pace.has_seconds(2 * self._hold_seconds()):
+        if decide_session(session).tendency != "no-difference" or not self.pace.has_seconds(2 * self._hold_seconds()):
             return
         names = dict.fromkeys(claim.workload for claim in self.session.subject.claims)
         holds = []
@@ -350,7 +350,7 @@ class Conductor:
             while time.monotonic() - began < HOLD_SECONDS or len(runs) < 3 * len(names):
                 if not self.pace.has_bytes(self.measurer.bytes_written, 1) or len(runs) >= MAX_HOLD_RUNS * len(names):
                     break
-                runs += [self._run_fio(arm, get(name), self.schedule.seconds_per_run) for name in names]
+                runs += [self._run_fio(arm, get_workload(name), self.schedule.seconds_per_run) for name in names]
             holds.append(Hold(arm, tuple(runs)))
         self.recorder.update(holds=tuple(holds))
 

@@ -78,7 +78,7 @@ def median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def levelled(values: Sequence[float]) -> list[float]:
+def level_ties(values: Sequence[float]) -> list[float]:
     """The values with sizes that differ only by rounding made equal: ``ln(a/b)`` and ``-ln(b/a)`` differ in the last
     bit, and are ties all the same. Sizes within one part in 2**40 of the largest count as one."""
     sizes = sorted({abs(value) for value in values if value == value})
@@ -128,7 +128,7 @@ def signed_rank(values: Sequence[float]) -> SignedRank:
     Zeros are left out before ranking (Wilcoxon's own treatment, the default of scipy.stats.wilcoxon); ties get
     mid-ranks, and the null distribution is the exact one given those mid-ranks. No values, or only zeros: p = 1.
     """
-    nonzero = [value for value in levelled(values) if value != 0]
+    nonzero = [value for value in level_ties(values) if value != 0]
     zeros = len(values) - len(nonzero)
     if not nonzero:
         return SignedRank(1.0, 0, zeros)
@@ -164,7 +164,7 @@ def attainable_level(pairs: int, alpha: float) -> float:
 
 def walsh_averages(values: Sequence[float]) -> list[float]:
     """All means of two values, each with itself included, in rising order."""
-    ordered = sorted(levelled(values))
+    ordered = sorted(level_ties(values))
     # each row is in order already: the sort only has to merge them
     return sorted([(a + b) / 2 for i, a in enumerate(ordered) for b in ordered[i:]])
 
@@ -228,7 +228,7 @@ def sign_test(first: int, second: int) -> float:
     return float(min(1.0, 2 * tail / 2**total))
 
 
-def spread(values: Sequence[float]) -> float | None:
+def robust_spread(values: Sequence[float]) -> float | None:
     """Robust standard deviation of the pair log-ratios, read off their own signed-rank interval.
 
     The half width of the interval at the achieved level c is ``z * sigma / sqrt(n * 3/pi)`` for normal data, so
@@ -250,7 +250,7 @@ def minimum_detectable_effect(values: Sequence[float], alpha: float, power: floa
     own attainable level as ``a``; the term ``z**2 / 2`` is Guenther's correction for small n. A fraction: 0.12
     means 12 %. ``None`` where no outcome could be significant.
     """
-    sigma = spread(values)
+    sigma = robust_spread(values)
     level = attainable_level(len(values), alpha)
     if sigma is None or not level:
         return None
@@ -285,7 +285,7 @@ def rank_sum(first: Sequence[float], second: Sequence[float]) -> float:
     size, total = len(first), len(first) + len(second)
     if not first or not second:
         return 1.0
-    ranks = doubled_midranks(levelled([*first, *second]))
+    ranks = doubled_midranks(level_ties([*first, *second]))
     width = total + 1
     # without ties every doubled rank is even, and half the digits would be empty
     unit = math.gcd(*ranks)

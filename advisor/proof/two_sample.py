@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import accumulate, combinations
 from statistics import NormalDist, fmean, stdev
 
-from advisor.proof.statistics import POWER, TOST_CONFIDENCE, Interval, levelled, median, rank_sum
+from advisor.proof.statistics import POWER, TOST_CONFIDENCE, Interval, level_ties, median, rank_sum
 
 MINIMUM_RUNS = 6
 """With fewer runs not even the whole range holds the median with a probability of 95 %."""
@@ -92,7 +92,7 @@ def _critical_count(first: int, second: int, alpha: float) -> int:
 
 def _level_groups(first: Sequence[float], second: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
     """Both groups, with values that differ only by rounding made equal."""
-    both = levelled([*first, *second])
+    both = level_ties([*first, *second])
     return both[: len(first)], both[len(first) :]
 
 

@@ -54,12 +54,12 @@ from advisor.proof.statistics import (
     minimum_detectable_effect,
     needed_pairs,
     rank_sum,
+    robust_spread,
     sign_test,
     signed_rank,
-    spread,
     step_down,
 )
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 
 CARRY_OVER_LEVEL = 0.01
 CONTROL_LEVEL = 0.05
@@ -88,7 +88,7 @@ def counted_pairs(session: Session) -> tuple[Pair, ...]:
     return tuple(pair for pair in session.pairs if pair.whole and not pair.superseded)
 
 
-def sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, control: bool = False) -> Sample:
+def make_sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, control: bool = False) -> Sample:
     """A metric's values over the pairs that have it; pairs with a value of zero or less are left out."""
     rows = []
     for pair in pairs:
@@ -110,7 +110,7 @@ def _arm_value(runs: Sequence[FioRun], arm: Arm, metric: MetricName) -> float | 
     return math.exp(sum(math.log(value) for value in values) / len(values))
 
 
-def summarise(
+def summarise_metric(
     name: str, metric: MetricName, data: Sample, *, is_tested: bool = True, confidence: float = 0.95
 ) -> Summary:
     """Medians, ratio, interval and, where it is tested, p of one metric, not judged yet."""
@@ -147,12 +147,12 @@ class _Judged(msgspec.Struct, frozen=True):
 
 def _judge_family(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair], alpha: float) -> list[_Judged]:
     """Test a family of (workload, metric) together: Holm over the family."""
-    samples = [sample(pairs, name, metric) for name, metric in named]
+    samples = [make_sample(pairs, name, metric) for name, metric in named]
     tested = step_down([signed_rank(data.effects).p_value for data in samples], alpha)
     judged = []
     for (name, metric), data, one in zip(named, samples, tested, strict=True):
         confidence = 1 - one.level
-        summary = summarise(name, metric, data, confidence=confidence)
+        summary = summarise_metric(name, metric, data, confidence=confidence)
         interval = hodges_lehmann(data.effects, confidence)[0] if data.effects else None
         significant = one.is_significant and interval is not None and interval.excludes_zero
         direction = 0 if not significant or interval is None else (1 if interval.low > 0 else -1)
@@ -209,7 +209,7 @@ def _confirm_blindly(found: _Judged, whole: _Judged) -> _Judged:
 
 
 def _claim_metric(claim: Claim) -> tuple[str, MetricName]:
-    return claim.workload, claim.metric or get(claim.workload).metric
+    return claim.workload, claim.metric or get_workload(claim.workload).metric
 
 
 def _claim_margin(claim: Claim) -> float:
@@ -219,7 +219,7 @@ def _claim_margin(claim: Claim) -> float:
 
 def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
     margin = _claim_margin(claim)
-    sigma = spread(found.data.effects)
+    sigma = robust_spread(found.data.effects)
     return msgspec.structs.replace(
         found.summary,
         margin=margin,
@@ -278,9 +278,9 @@ def _one_sided_level(session: Session) -> float:
 
 def _guardrail_summary(guardrail: Guardrail, pairs: Sequence[Pair], level: float) -> Summary:
     """``level`` is one-sided."""
-    data = sample(pairs, guardrail.workload, guardrail.metric)
+    data = make_sample(pairs, guardrail.workload, guardrail.metric)
     confidence = 1 - 2 * level
-    found = summarise(guardrail.workload, guardrail.metric, data, confidence=confidence)
+    found = summarise_metric(guardrail.workload, guardrail.metric, data, confidence=confidence)
     status = limit_status(data.effects, guardrail.limit, level)
     verdict: Verdict | None = "loss" if status == "broken" else None
     return msgspec.structs.replace(found, limit=guardrail.limit, verdict=verdict, status=status)
@@ -299,7 +299,7 @@ def _explore_metrics(session: Session) -> tuple[Summary, ...]:
     judged |= {(item.workload, item.metric) for item in session.subject.guardrails}
     pairs = counted_pairs(session)
     found = [
-        summarise(name, metric.name, sample(pairs, name, metric.name), is_tested=False)
+        summarise_metric(name, metric.name, make_sample(pairs, name, metric.name), is_tested=False)
         for name in measured_workloads(session.subject)
         for metric in METRICS.values()
         if (name, metric.name) not in judged
@@ -311,9 +311,9 @@ def _judge_control(session: Session) -> Summary | None:
     control = session.subject.control
     if control is None:
         return None
-    metric = get(control).metric
-    data = sample(counted_pairs(session), control, metric, control=True)
-    return summarise(control, metric, data)
+    metric = get_workload(control).metric
+    data = make_sample(counted_pairs(session), control, metric, control=True)
+    return summarise_metric(control, metric, data)
 
 
 def has_moved(control: Summary, margin: float) -> bool:
@@ -348,8 +348,8 @@ def _excess_ratios(session: Session, claim: Claim, control: str) -> list[float]:
     """ln ratio of a claim less that of the control, of each pair that has both."""
     found = []
     for pair in counted_pairs(session):
-        own = sample([pair], *_claim_metric(claim)).effects
-        other = sample([pair], control, get(control).metric, control=True).effects
+        own = make_sample([pair], *_claim_metric(claim)).effects
+        other = make_sample([pair], control, get_workload(control).metric, control=True).effects
         if own and other:
             found.append(own[0] - other[0])
     return found
@@ -398,7 +398,7 @@ def late_effect(session: Session) -> str | None:
         first, second = trends
         if first is None or second is None:
             continue
-        sigma = spread(found.data.effects) or 0.0
+        sigma = robust_spread(found.data.effects) or 0.0
         count = min(sum(run.workload == name for run in runs) for runs in held.values())
         # a third of the runs against another, in both arms; sigma is that of a difference of two runs
         error = sigma * math.sqrt(2 / max(1, count // 3))
@@ -426,7 +426,7 @@ def carry_over(session: Session) -> float | None:
     """Smallest Holm-adjusted p, over the claims, that pairs run AB and pairs run BA differ; ``None`` without both."""
     p_values = []
     for claim in session.subject.claims:
-        data = sample(counted_pairs(session), *_claim_metric(claim))
+        data = make_sample(counted_pairs(session), *_claim_metric(claim))
         ab, ba = (_of_order(data, order) for order in ("AB", "BA"))
         if ab and ba:
             p_values.append(rank_sum(ab, ba))
@@ -530,7 +530,7 @@ def _claims_tendency(claims: Sequence[Summary], guardrails: Sequence[Summary], *
     )
 
 
-def decide(session: Session) -> Proof:
+def decide_session(session: Session) -> Proof:
     """The proof that follows from a session."""
     claims = judge_claims(session)
     guardrails = _judge_guardrails(session)

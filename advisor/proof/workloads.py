@@ -341,12 +341,12 @@ def split_threads(name: str) -> tuple[str, int | None]:
     return (match[1], int(match[2])) if match else (name, None)
 
 
-def get(name: str) -> Pattern:
+def get_workload(name: str) -> Pattern:
     """The workload of that name, ``NAME@N`` with N threads. Raises UnknownWorkloadError, whose hint names close
     matches, and UsageError as `with_threads`."""
     base, threads = split_threads(name)
     if threads is not None:
-        return with_threads(get(base), threads)
+        return with_threads(get_workload(base), threads)
     try:
         return WORKLOADS[name]
     except KeyError:
@@ -366,7 +366,7 @@ def expand_workloads(patterns: Iterable[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for pattern in patterns:
         if not set(pattern) & set("*?["):
-            found[get(pattern).name] = None
+            found[get_workload(pattern).name] = None
             continue
         names = [name for name in WORKLOADS if fnmatchcase(name, pattern)]
         names = [name for name in names if not name.endswith(_DEPTH_VARIANT) or _DEPTH_VARIANT in pattern]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from advisor.i18n import english_page
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
-from advisor.proof.progress import duration
+from advisor.proof.progress import format_duration
 from advisor.report.charts.bars import bars
 from advisor.report.charts.shapes import FONT_SIZE, LETTER_WIDTH, LINE_HEIGHT
 from advisor.report.format import clean
@@ -156,7 +156,7 @@ def session_rows(result: ArmsProof) -> list[tuple[str, str]]:
         ("host", session.host.name if session.host is not None and session.host.name else "this host"),
         ("target", f"{session.target} ({session.file_system}{device})"),
         ("runs", f"{schedule.seconds_per_run:g} s each, {session.fio_version}, seed {session.seed}"),
-        ("took", f"{duration(session.seconds)}; ended: {session.ended}"),
+        ("took", f"{format_duration(session.seconds)}; ended: {session.ended}"),
         ("written", written(session.bytes_written, schedule.byte_budget)),
     ]
     rows += [(name, values_words(result, name)) for name in result.arms[1:]]

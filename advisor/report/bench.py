@@ -11,7 +11,7 @@ from typing import Final
 
 from advisor.i18n import N_, _, english_page
 from advisor.proof.metrics import METRICS
-from advisor.proof.progress import duration
+from advisor.proof.progress import format_duration
 from advisor.proof.records import Ended
 from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted_rounds, values_of
 from advisor.report.bench_tables import add_pattern_table, add_sweeps
@@ -226,7 +226,7 @@ def _add_series(page: Page, bench: Bench) -> None:
             ("written", (f"{binary(series.bytes_written)}; {binary(schedule.byte_budget)} were allowed",)),
             ("seed", (str(series.seed),)),
             ("fio", (f"{series.fio_version}, runs of {schedule.seconds_per_run:g} s",)),
-            ("begun", (f"{series.started}, took {duration(series.seconds)}",)),
+            ("begun", (f"{series.started}, took {format_duration(series.seconds)}",)),
         ]
     )
 

@@ -9,7 +9,7 @@ from typing import Final
 from advisor.i18n import N_, _
 from advisor.proof.comparison import ComparedSeries
 from advisor.proof.metrics import MetricName
-from advisor.proof.progress import duration
+from advisor.proof.progress import format_duration
 from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
 from advisor.proof.schedule import EQUIVALENCE_PAIRS, MODES
 from advisor.proof.series import Series
@@ -277,7 +277,7 @@ def fio_words(version: str, seconds: float) -> str:
 
 def begun_words(started: str, seconds: float) -> str:
     """When it began, and how long it took."""
-    return _("{time}, took {duration}").format(time=started, duration=duration(seconds))
+    return _("{time}, took {duration}").format(time=started, duration=format_duration(seconds))
 
 
 def value_rows(proof: Proof) -> list[tuple[str, str]]:

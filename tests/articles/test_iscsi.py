@@ -20,7 +20,7 @@ from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import PciAndNetwork
 from advisor.limits.raid import combined
 from advisor.limits.records import StoragePath
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 from advisor.reach.icmp import echo_data, small_size
 from advisor.rules import controllers
 from advisor.rules.controllers import gain_percent
@@ -53,7 +53,7 @@ def test_s003_operations_times_block_are_the_throughput(
     row: str, pattern: str, latency_ms: float, iops: float, mb_per_s: float
 ) -> None:
     """All tables: IO/s × the pattern's block. The article's MB are of 2^20 bytes, as IOMETER counts them."""
-    (section,) = get(pattern).sections
+    (section,) = get_workload(pattern).sections
     assert iops * section.block_bytes / 2**20 == pytest.approx(mb_per_s, abs=0.06)
     # In units of 10^6 bytes it would be 4.9 % more, which no rounding explains.
     if mb_per_s > 100:
@@ -65,7 +65,7 @@ def test_s003_operations_times_latency_are_the_outstanding_requests(
     row: str, pattern: str, latency_ms: float, iops: float, mb_per_s: float
 ) -> None:
     """All tables: Little's law gives 55 to 62 outstanding, of the 64 that our patterns of the same names keep."""
-    (section,) = get(pattern).sections
+    (section,) = get_workload(pattern).sections
     outstanding = iops * latency_ms / 1000
     assert section.depth == 64
     assert 0.85 * section.depth < outstanding < section.depth

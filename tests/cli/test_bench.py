@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.proof.archive import load_any, save
+from advisor.proof.archive import load_any, save_result
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
-from advisor.proof.verdict import decide
+from advisor.proof.verdict import decide_session
 from tests.proof.benches import OTHER, saved, speeds
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import FakeFio
@@ -44,11 +44,13 @@ def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def proof(factor: float) -> Proof:
     values = zip(speeds(24), speeds(24, around=1000 * factor, seed=2), strict=True)
-    return decide(session([pair(index, *both, order="AB" if index % 3 else "BA") for index, both in enumerate(values)]))
+    return decide_session(
+        session([pair(index, *both, order="AB" if index % 3 else "BA") for index, both in enumerate(values)])
+    )
 
 
 def kept(place: Path, result: Bench | Proof) -> Path:
-    save(place, result, {})
+    save_result(place, result, {})
     return place
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.proof.archive import save
+from advisor.proof.archive import save_result
 from advisor.proof.series import summarise_series
 from tests.proof.benches import series
 from tests.proof.sessions import WORKLOAD
@@ -90,7 +90,7 @@ def test_an_instance_by_its_firmware_and_a_volume_by_its_serial_number(ec2: Path
 def test_a_saved_series_against_the_ceiling(ec2: Path, tmp_path: Path) -> None:
     (tmp_path / "v.toml").write_text(VOLUME)
     measured = msgspec.structs.replace(series([2000.0] * 24), device="nvme1n1")
-    save(tmp_path / "saved", summarise_series(measured), {})
+    save_result(tmp_path / "saved", summarise_series(measured), {})
     words = ("--root", ec2, "--volumes", tmp_path / "v.toml", "--bench", tmp_path / "saved")
     (path,) = [one for one in document(advisor("--json", *words))["paths"] if one["kind"] == "storage"]
     iops = [one for one in path["observed"] if one["measure"] == "iops"]

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from advisor.proof.archive import save
+from advisor.proof.archive import save_result
 from advisor.report.json import scan_document
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, tree
 from tests.cli.test_bench import QUICK, kept, proof
@@ -138,7 +138,7 @@ def test_what_is_measured(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None
 def test_several_arms(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
     found = made({"a": 1.2, "b": 1.0}, blocks=12, noise=0.03, seed=1, workloads=(WORKLOAD,))
     place = tmp_path / "arms.gz"
-    save(place, found, {})
+    save_result(place, found, {})
     assert judge(with_fio("compare", place, "--json", state=tmp_path).stdout)["schema"] == "advisor.arms/1"
     for words in (
         ("--arms", "none"),

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.proof.archive import save
+from advisor.proof.archive import save_result
 from advisor.proof.series import summarise_series
 from tests.proof.benches import series
 from tests.schemas import judge
@@ -89,7 +89,7 @@ def test_prices(tmp_path: Path) -> None:
 
 def test_a_saved_series_is_a_demand(tmp_path: Path) -> None:
     measured = msgspec.structs.replace(series([2000.0] * 24), device="nvme1n1")
-    save(tmp_path / "saved", summarise_series(measured), {})
+    save_result(tmp_path / "saved", summarise_series(measured), {})
     found = document("--from", tmp_path / "saved", "--cloud", "aws", "--limit", "1")
     assert found["demand"]["iops"] == 2000
     assert found["demand"]["measured_from"] == str(tmp_path / "saved")

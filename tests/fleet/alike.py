@@ -18,8 +18,8 @@ from advisor.facts.lltstat import LltNode
 from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.comparison import FleetFinding, HostComparison
-from advisor.fleet.compare.outliers import compare
-from advisor.fleet.compare.summary import HostContext, summarise
+from advisor.fleet.compare.outliers import find_outliers
+from advisor.fleet.compare.summary import HostContext, summarise_host
 from advisor.snapshot.archive import capture, save
 from tests.planning.system import LOOPBACK, Link, system
 from tests.rules import build
@@ -76,7 +76,9 @@ def fleet_of(hosts: Iterable[tuple[str, Facts]], beside: Mapping[str, Mapping[st
     fleet = Fleet()
     for name, facts in hosts:
         usual: dict[str, Any] = {"standing": AdvisorState(("socket-buffers-8m",)), "command_line": COMMAND_LINE}
-        fleet.add(summarise(facts, HostContext(name, **{**usual, "skew_seconds": 0.0, **(beside or {}).get(name, {})})))
+        fleet.add(
+            summarise_host(facts, HostContext(name, **{**usual, "skew_seconds": 0.0, **(beside or {}).get(name, {})}))
+        )
     return fleet
 
 
@@ -87,7 +89,7 @@ def twelve(change: Change | None = None, *, odd: Sequence[str] = (ODD,), count: 
 
 
 def compared(change: Change | None = None, **parts: Any) -> HostComparison:
-    return compare(fleet_of(twelve(change), parts.pop("beside", None)), **parts)
+    return find_outliers(fleet_of(twelve(change), parts.pop("beside", None)), **parts)
 
 
 def only(comparison: HostComparison) -> FleetFinding:

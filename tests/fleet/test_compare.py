@@ -18,7 +18,7 @@ from advisor.facts.owners import Owners
 from advisor.facts.unknown import Unknown
 from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.comparison import HeldValue
-from advisor.fleet.compare.outliers import compare, is_at_least
+from advisor.fleet.compare.outliers import find_outliers, is_at_least
 from advisor.fleet.compare.remedies import CommandOrigin
 from tests.fleet.alike import (
     ODD,
@@ -198,7 +198,7 @@ def test_doubled_flow_control_is_a_profile() -> None:
     def change(facts: Facts) -> Facts:
         return llt(flow_control={**build.FLOW, "highwater": 2000})(facts)
 
-    comparison = compare(fleet_of(twelve(change, odd=[f"n{number}" for number in range(1, 12)])))
+    comparison = find_outliers(fleet_of(twelve(change, odd=[f"n{number}" for number in range(1, 12)])))
     assert only(comparison).hosts == ("n12",)
     assert only(comparison).commands == ("advisor plan llt-highwater-doubled  # on n12",)
 
@@ -227,7 +227,7 @@ def test_flow_control_is_one_setting_for_the_cluster(
         return llt(llttab=Llttab(None, "7", (), (), {}, {}, ()))(facts)
 
     hosts = [(name, change(facts) if name == "n1" else usual(facts)) for name, facts in twelve(count=count)]
-    finding = only(compare(fleet_of(hosts)))
+    finding = only(find_outliers(fleet_of(hosts)))
     assert (finding.id, finding.severity) == ("fleet.llt-flow-control", "advice")
     assert "n1" in finding.hosts
     assert [one.attribute for one in finding.differences] == expected
@@ -251,7 +251,7 @@ def test_a_derived_value_that_a_file_sets_is_a_setting() -> None:
 
 def test_without_a_majority_the_groups_are_told() -> None:
     half = [f"n{number}" for number in range(1, 7)]
-    finding = only(compare(fleet_of(twelve(with_sysctl(vm__swappiness="1"), odd=half))))
+    finding = only(find_outliers(fleet_of(twelve(with_sysctl(vm__swappiness="1"), odd=half))))
     (told,) = finding.differences
     assert not told.has_majority
     assert {(held.value, len(held.hosts)) for held in told.groups} == {("1", 6), ("60", 6)}
@@ -275,7 +275,7 @@ def test_unknown_is_named_beside_a_difference() -> None:
     hosts = twelve(with_link("eth1", rings=Rings(512, 8192, 1024, 8192)))
     hosts = [(n, build.replaced(f, {"unknown": (rings,)}) if n == "n2" else f) for n, f in hosts]
     hosts = [(n, with_link("eth1", rings=None)(f) if n == "n2" else f) for n, f in hosts]
-    (told,) = only(compare(fleet_of(hosts))).differences
+    (told,) = only(find_outliers(fleet_of(hosts))).differences
     assert (told.outliers, told.unknown, told.majority_count) == ((ODD,), ("n2",), 10)
 
 
@@ -309,7 +309,7 @@ def test_another_kernel_takes_its_defaults_with_it() -> None:
 def test_a_default_that_differs_on_another_host_is_no_consequence() -> None:
     hosts = twelve(identity(kernel="6.18.0"))
     hosts = [(n, with_sysctl(net__core__rmem_max="212992")(f) if n == "n3" else f) for n, f in hosts]
-    found = compare(fleet_of(hosts)).findings
+    found = find_outliers(fleet_of(hosts)).findings
     assert [(one.id, one.hosts, one.goes_with) for one in found] == [
         ("fleet.sysctl", ("n3",), ()),
         ("fleet.kernel-and-system", (ODD,), ()),
@@ -324,7 +324,7 @@ def test_what_a_file_sets_is_no_consequence_of_the_kernel() -> None:
         (n, with_sysctl(net__core__rmem_max="212992")(identity(kernel="6.18.0")(f)) if n == ODD else f)
         for n, f in hosts
     ]
-    comparison = compare(fleet_of(hosts))
+    comparison = find_outliers(fleet_of(hosts))
     assert [one.id for one in comparison.findings] == ["fleet.sysctl", "fleet.kernel-and-system"]
 
 
@@ -346,7 +346,7 @@ def other_type(facts: Facts) -> Facts:
 
 
 def test_other_hardware_is_told_once() -> None:
-    comparison = compare(fleet_of(twelve(other_type, odd=("n3", "n4", "n5"))))
+    comparison = find_outliers(fleet_of(twelve(other_type, odd=("n3", "n4", "n5"))))
     finding = only(comparison)
     assert (finding.id, finding.severity, finding.hosts) == ("fleet.hardware", "info", ("n3", "n4", "n5"))
     assert [len(one.hosts) for one in comparison.types] == [9, 3]
@@ -359,7 +359,7 @@ def test_an_outlier_within_its_type_is_found() -> None:
 
     hosts = twelve(other_type, odd=("n3", "n4", "n5"))
     hosts = [(name, change(facts) if name == "n4" else facts) for name, facts in hosts]
-    rings = [one for one in compare(fleet_of(hosts)).findings if one.id == "fleet.link-rings"]
+    rings = [one for one in find_outliers(fleet_of(hosts)).findings if one.id == "fleet.link-rings"]
     assert [one.hosts for one in rings] == [("n4",)]
     assert "PowerEdge R750" in rings[0].scope
 
@@ -374,7 +374,7 @@ def test_memory_that_the_kernel_keeps_is_no_difference() -> None:
 
 
 def test_a_pair_is_told_with_both_values() -> None:
-    comparison = compare(fleet_of(twelve(with_sysctl(vm__swappiness="1"))), pair=("n1", ODD))
+    comparison = find_outliers(fleet_of(twelve(with_sysctl(vm__swappiness="1"))), pair=("n1", ODD))
     (told,) = only(comparison).differences
     assert not told.has_majority
     assert told.groups == (HeldValue("1", (ODD,)), HeldValue("60", ("n1",)))
@@ -382,7 +382,7 @@ def test_a_pair_is_told_with_both_values() -> None:
 
 
 def test_a_pair_of_other_hardware_is_told_with_its_hardware() -> None:
-    comparison = compare(fleet_of(twelve(other_type)), pair=("n1", ODD))
+    comparison = find_outliers(fleet_of(twelve(other_type)), pair=("n1", ODD))
     hardware = next(one for one in comparison.findings if one.id == "fleet.hardware")
     assert "link.llt-1.ring.rx" in hardware.goes_with
 
@@ -390,16 +390,16 @@ def test_a_pair_of_other_hardware_is_told_with_its_hardware() -> None:
 @pytest.mark.parametrize("pair", [("n1", "n99"), ("n1", "n1")])
 def test_a_pair_that_is_none(pair: tuple[str, str]) -> None:
     with pytest.raises(UsageError, match="--pair"):
-        compare(fleet_of(twelve()), pair=pair)
+        find_outliers(fleet_of(twelve()), pair=pair)
 
 
 def test_groups_are_compared_apart() -> None:
     web = [f"n{number}" for number in range(1, 7)]
     beside = {f"n{n}": {"group": "web" if f"n{n}" in web else "db"} for n in range(1, 13)}
     hosts = twelve(with_sysctl(vm__swappiness="1"), odd=web)
-    assert compare(fleet_of(hosts, beside), group_by="role").findings == ()
+    assert find_outliers(fleet_of(hosts, beside), group_by="role").findings == ()
     hosts = [(n, with_sysctl(vm__swappiness="5")(f) if n == "n2" else f) for n, f in hosts]
-    finding = only(compare(fleet_of(hosts, beside), group_by="role"))
+    finding = only(find_outliers(fleet_of(hosts, beside), group_by="role"))
     assert (finding.hosts, finding.scope) == (("n2",), "web")
 
 
@@ -415,9 +415,9 @@ def test_clusters_are_told_apart_by_their_id() -> None:
 
     half = [f"n{number}" for number in range(1, 7)]
     hosts = twelve(second, odd=half)
-    assert compare(fleet_of(hosts)).findings == ()
+    assert find_outliers(fleet_of(hosts)).findings == ()
     hosts = [(n, llt(flow_control=build.FLOW)(f) if n == "n2" else f) for n, f in hosts]
-    finding = only(compare(fleet_of(hosts)))
+    finding = only(find_outliers(fleet_of(hosts)))
     assert (finding.hosts, finding.scope) == (("n2",), "cluster 9")
 
 
@@ -443,7 +443,7 @@ def test_a_link_without_a_function_is_matched_by_its_network() -> None:
         (name, with_fourth(facts, "enp9s0" if name == ODD else "eth9", number))
         for number, (name, facts) in enumerate(twelve(), 1)
     ]
-    finding = only(compare(fleet_of(hosts)))
+    finding = only(find_outliers(fleet_of(hosts)))
     assert [one.attribute for one in finding.differences] == ["link.eth9.name"]
     assert finding.severity == "info"
 
@@ -454,7 +454,7 @@ def test_two_drivers_and_speeds_match_what_is_left() -> None:
         return build.replaced(facts, {"links": (*facts.links, fourth)})
 
     hosts = [(name, with_fourth(facts, "p4p1" if name == ODD else "eth9")) for name, facts in twelve()]
-    assert [one.attribute for one in only(compare(fleet_of(hosts))).differences] == ["link.eth9.name"]
+    assert [one.attribute for one in only(find_outliers(fleet_of(hosts))).differences] == ["link.eth9.name"]
 
 
 def test_containers_links_are_not_compared() -> None:
@@ -463,7 +463,7 @@ def test_containers_links_are_not_compared() -> None:
         port = build.virtual("veth1a2b", "veth", upper=("docker0",))
         return build.replaced(facts, {"links": (*facts.links, bridge, port)})
 
-    comparison = compare(fleet_of(twelve(with_containers, odd=("n1", "n2", "n8"))))
+    comparison = find_outliers(fleet_of(twelve(with_containers, odd=("n1", "n2", "n8"))))
     assert comparison.findings == ()
 
 
@@ -473,12 +473,12 @@ def test_less_known_hardware_is_of_the_type_that_it_does_not_contradict() -> Non
 
 
 def test_one_host_alone_and_none() -> None:
-    assert compare(fleet_of([("n1", host(1))])).findings == ()
-    assert compare(fleet_of([])).hosts == ()
+    assert find_outliers(fleet_of([("n1", host(1))])).findings == ()
+    assert find_outliers(fleet_of([])).hosts == ()
 
 
 def test_nothing_known_of_a_host_is_no_difference() -> None:
     hosts = [(name, build.nothing_known() if name == ODD else facts) for name, facts in twelve()]
-    comparison = compare(fleet_of(hosts, {ODD: {"standing": None, "command_line": None, "skew_seconds": None}}))
+    comparison = find_outliers(fleet_of(hosts, {ODD: {"standing": None, "command_line": None, "skew_seconds": None}}))
     assert [one.id for one in comparison.findings] == []
     assert [one.hosts for one in comparison.unknown] == [(ODD,)]

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.llt import LltLink
-from advisor.fleet.compare.outliers import compare
+from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.remedies import CommandOrigin
 from tests.fleet.alike import ODD, compared, fleet_of, only, twelve, with_link
 from tests.rules import build
@@ -33,11 +33,11 @@ def test_the_mtu_comes_before_all_else() -> None:
 
 def test_a_larger_mtu_is_lowered_by_hand() -> None:
     hosts = twelve(with_link("eth1", mtu=1500), odd=[f"n{number}" for number in range(1, 12)])
-    assert only(compare(fleet_of(hosts))).commands == ("ip link set dev eth1 mtu 1500  # on n12",)
+    assert only(find_outliers(fleet_of(hosts))).commands == ("ip link set dev eth1 mtu 1500  # on n12",)
 
 
 def test_half_and_half_has_no_majority() -> None:
-    finding = only(compare(fleet_of(twelve(with_link("eth1", mtu=1500), odd=[f"n{one}" for one in range(1, 7)]))))
+    finding = only(find_outliers(fleet_of(twelve(with_link("eth1", mtu=1500), odd=[f"n{one}" for one in range(1, 7)]))))
     assert finding.id == "fleet.mtu-in-network"
     assert not finding.differences[0].has_majority
     assert len(finding.hosts) == 12
@@ -74,7 +74,7 @@ def test_two_networks_on_the_same_links_are_told_once() -> None:
         return with_link("eth1", addresses=(address, f"2001:db8::{number}/64"))(facts)
 
     hosts = [(name, both(facts)) for name, facts in twelve(with_link("eth1", mtu=1500))]
-    assert only(compare(fleet_of(hosts))).title == "2 MTUs in one network: 10.1.0.0/24, 2001:db8::/64"
+    assert only(find_outliers(fleet_of(hosts))).title == "2 MTUs in one network: 10.1.0.0/24, 2001:db8::/64"
 
 
 def test_a_host_with_two_links_in_the_network_is_not_counted_twice() -> None:
@@ -84,7 +84,7 @@ def test_a_host_with_two_links_in_the_network_is_not_counted_twice() -> None:
         return build.replaced(facts, {"links": (*facts.links, link)})
 
     odd = [f"n{number}" for number in range(1, 7)]
-    found = compare(fleet_of(twelve(second, odd=odd))).findings
+    found = find_outliers(fleet_of(twelve(second, odd=odd))).findings
     (told,) = next(one for one in found if one.id == "fleet.mtu-in-network").differences
     assert not told.has_majority
     assert [(held.value, len(held.hosts)) for held in told.groups] == [(9000, 12), (1500, 6)]
@@ -111,7 +111,7 @@ def test_the_same_private_network_in_two_clusters_is_two_networks() -> None:
         smaller = with_link("eth1", mtu=1500, addresses=(f"10.1.0.{number}/24",))(changed)
         return with_link("eth2", mtu=1500, addresses=(f"10.2.0.{number}/24",))(smaller)
 
-    found = compare(fleet_of(twelve(second, odd=[f"n{number}" for number in range(7, 13)]))).findings
+    found = find_outliers(fleet_of(twelve(second, odd=[f"n{number}" for number in range(7, 13)]))).findings
     assert {one.id for one in found} == {"fleet.link-mtu"}
 
 
@@ -125,7 +125,7 @@ def test_one_machine_id_twice() -> None:
 
 def test_one_machine_under_two_names() -> None:
     hosts = twelve()
-    finding = only(compare(fleet_of([*hosts, ("alias", hosts[2][1])])))
+    finding = only(find_outliers(fleet_of([*hosts, ("alias", hosts[2][1])])))
     assert (finding.id, finding.hosts, finding.severity) == ("fleet.duplicate-host", ("alias", "n3"), "advice")
 
 
@@ -156,7 +156,7 @@ def test_one_cluster_id_on_two_sets_of_networks() -> None:
         return moved
 
     half = [f"n{number}" for number in range(7, 13)]
-    finding = only(compare(fleet_of(twelve(apart, odd=half))))
+    finding = only(find_outliers(fleet_of(twelve(apart, odd=half))))
     assert finding.id == "fleet.llt-cluster-twice"
     assert {(held.value, len(held.hosts)) for held in finding.differences[0].groups} == {
         ("10.1.0.0/24, 10.2.0.0/24", 6),

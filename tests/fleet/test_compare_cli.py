@@ -195,16 +195,16 @@ def test_files_of_one_name_are_told_apart_by_their_directory(place: Path, tmp_pa
 
 
 def test_many_are_read_by_several_processes_with_the_same_result(place: Path, tmp_path: Path) -> None:
-    from advisor.fleet.compare.gathering import gather, named_sources
-    from advisor.fleet.compare.outliers import compare
+    from advisor.fleet.compare.gathering import gather_hosts, named_sources
+    from advisor.fleet.compare.outliers import find_outliers
     from advisor.report.fleet_compare import comparison_document
 
     (tmp_path / "broken.tar.gz").write_bytes(b"x")
     sources = named_sources([*hosts(place, *FIVE, "odd6", "evil7"), tmp_path / "broken.tar.gz"])
     made = []
     for processes in (1, 2):
-        fleet, failed = gather(sources, processes=processes)
-        made.append(comparison_document(compare(fleet, failed=failed)))
+        fleet, failed = gather_hosts(sources, processes=processes)
+        made.append(comparison_document(find_outliers(fleet, failed=failed)))
     assert made[0] == made[1]
     assert json.loads(made[0])["failed"] == ["broken"]
 

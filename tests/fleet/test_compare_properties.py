@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.fleet.compare.columns import Column, Fleet
-from advisor.fleet.compare.outliers import compare
+from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.summary import HostSummary, tuning_words
 from advisor.fleet.compare.summary_links import Membership
 from advisor.report.fleet_compare import comparison_document, comparison_text
@@ -71,14 +71,14 @@ def fleet(hosts: list[HostSummary]) -> Fleet:
 def test_the_order_of_the_hosts_does_not_matter(hosts: list[HostSummary], random: object) -> None:
     shuffled = list(hosts)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    first, second = compare(fleet(hosts)), compare(fleet(shuffled))
+    first, second = find_outliers(fleet(hosts)), find_outliers(fleet(shuffled))
     assert comparison_document(first) == comparison_document(second)
 
 
 @settings(max_examples=40)
 @given(summaries())
 def test_a_majority_is_more_than_half_of_those_that_are_known(hosts: list[HostSummary]) -> None:
-    comparison = compare(fleet(hosts))
+    comparison = find_outliers(fleet(hosts))
     for finding in comparison.findings:
         for one in finding.differences:
             others = one.outliers

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.engine import HostAnswer, HostJob, answers, run, skew
+from advisor.fleet.engine import HostAnswer, HostJob, estimate_skew, read_answers, run_job
 from advisor.fleet.inventory import Access, Inventory, InventoryHost
 from tests.fleet.hosts import Hosts, Kind, why_not
 
@@ -57,7 +57,7 @@ def ask(fleet: Hosts, tmp_path: Path) -> Ask:
         meant = Inventory((str(fleet.inventory(names=names)),), None, access)
         made = HostJob("test", place, arguments, **job)  # type: ignore[arg-type]
         listed = [InventoryHost(name, None, None, None, None, ()) for name in names or fleet.names]
-        found = fleet.inside(lambda: [*run(meant, made, output=tmp_path / "answers", hosts=listed)])
+        found = fleet.inside(lambda: [*run_job(meant, made, output=tmp_path / "answers", hosts=listed)])
         assert len({one.host for one in found}) == len(found)
         return {one.host: one for one in found}
 
@@ -162,11 +162,11 @@ def test_the_clock_of_a_host_is_compared_with_ours(ask: Ask) -> None:
 
 
 def test_skew_is_what_cannot_be_explained_by_the_way() -> None:
-    assert skew(100.5, 103.0, 101, 102) == 0
-    assert skew(100.9, 103.0, 100, 100) == 0  # the host's second began before ours did
-    assert skew(100.0, 103.0, 201, 202) == pytest.approx(99)
-    assert skew(100.0, 103.0, 50, 51) == pytest.approx(-49)
-    assert skew(100.0, 103.0, None, None) is None
+    assert estimate_skew(100.5, 103.0, 101, 102) == 0
+    assert estimate_skew(100.9, 103.0, 100, 100) == 0  # the host's second began before ours did
+    assert estimate_skew(100.0, 103.0, 201, 202) == pytest.approx(99)
+    assert estimate_skew(100.0, 103.0, 50, 51) == pytest.approx(-49)
+    assert estimate_skew(100.0, 103.0, None, None) is None
 
 
 def test_a_change_that_broke_off_is_lost_and_one_that_did_not_begin_is_not(ask: Ask, fleet: Hosts) -> None:
@@ -207,7 +207,7 @@ def test_a_killed_controller_keeps_what_was_finished_and_leaves_nothing_running(
         assert started.stdout.readline() == "node01\n"
         os.kill(started.pid, number)
         started.communicate(timeout=20)
-        assert [one.host for one in answers(output, ["node01", "node02"]) if one.state == "ok"] == ["node01"]
+        assert [one.host for one in read_answers(output, ["node01", "node02"]) if one.state == "ok"] == ["node01"]
         running = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in fleet.controller_processes())
         assert b"ansible-playbook" not in running
 
@@ -216,7 +216,7 @@ def test_a_broken_call_of_ansible_is_told_in_its_words(fleet: Hosts, tmp_path: P
     (tmp_path / "script").write_text("true")
     meant = Inventory((str(fleet.inventory()),), None, Access(extra_vars=("@/nonexistent/file",)))
     with pytest.raises(InvalidInputError, match="nonexistent"):
-        fleet.inside(lambda: [*run(meant, HostJob("t", tmp_path / "script"), output=tmp_path / "answers")])
+        fleet.inside(lambda: [*run_job(meant, HostJob("t", tmp_path / "script"), output=tmp_path / "answers")])
 
 
 @pytest.mark.thorough
@@ -227,7 +227,9 @@ def test_sudo_is_given_its_password_and_a_wrong_one_is_told(tmp_path: Path) -> N
         job = HostJob("t", tmp_path / "script", needs_root=True)
 
         def state(access: Access) -> HostAnswer:
-            return fleet.inside(lambda: [*run(Inventory((place,), None, access), job, output=tmp_path / "answers")])[0]
+            return fleet.inside(
+                lambda: [*run_job(Inventory((place,), None, access), job, output=tmp_path / "answers")]
+            )[0]
 
         assert state(Access()).state == "no-root"
         assert state(Access(become_password="me")).state == "no-root"

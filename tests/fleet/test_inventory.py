@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.inventory import Access, Inventory, InventoryHost, duplicates, file_name, hosts, parse_inventory
+from advisor.fleet.inventory import (
+    Access,
+    Inventory,
+    InventoryHost,
+    file_name,
+    find_duplicates,
+    parse_inventory,
+    read_hosts,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -37,34 +45,34 @@ def write(place: Path, text: str) -> Inventory:
 
 
 def test_hosts_with_their_groups_and_one_address_under_two_names(tmp_path: Path) -> None:
-    found = hosts(write(tmp_path / "inventory", GOOD))
+    found = read_hosts(write(tmp_path / "inventory", GOOD))
     assert found[0] == InventoryHost("node01", "192.0.2.1", None, "keeper", None, ("storage", "cluster"))
     assert [one.address for one in found] == ["192.0.2.1", "192.0.2.1", None, "192.0.2.1"]
-    assert duplicates(found) == (("node01", "node02"),)
+    assert find_duplicates(found) == (("node01", "node02"),)
 
 
 def test_what_cannot_be_parsed_is_an_error_in_the_words_of_ansible(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"bad\.yml:2:1") as caught:
-        hosts(write(tmp_path / "bad.yml", "all: [b\n"))
+        read_hosts(write(tmp_path / "bad.yml", "all: [b\n"))
     assert caught.value.exit_code == 2
 
 
 def test_no_host_is_an_error_and_so_is_a_limit_that_nothing_has(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="names no host"):
-        hosts(write(tmp_path / "inventory", ""))
+        read_hosts(write(tmp_path / "inventory", ""))
     sources = (str(tmp_path / "inventory"),)
     (tmp_path / "inventory").write_text(GOOD)
     with pytest.raises(InvalidInputError, match="node77: no such host or group"):
-        hosts(Inventory(sources, "node01,node77"))
+        read_hosts(Inventory(sources, "node01,node77"))
     with pytest.raises(InvalidInputError, match="leaves no host"):
-        hosts(Inventory(sources, "node01:!node01"))
+        read_hosts(Inventory(sources, "node01:!node01"))
 
 
 def test_an_inventory_that_is_not_there_and_none_at_all() -> None:
     with pytest.raises(InvalidInputError, match="no such inventory"):
-        hosts(Inventory(("/nonexistent/inventory",)))
+        read_hosts(Inventory(("/nonexistent/inventory",)))
     with pytest.raises(InvalidInputError, match="no inventory"):
-        hosts(Inventory(()))
+        read_hosts(Inventory(()))
 
 
 def test_a_host_that_would_be_an_option_of_ssh_is_refused() -> None:

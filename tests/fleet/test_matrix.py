@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from advisor.fleet.compare.summary_links import Membership
-from advisor.fleet.paths.findings import RTT_FLOOR_US, culprits, is_far, judge
+from advisor.fleet.paths.findings import RTT_FLOOR_US, find_culprits, is_far, judge_matrix
 from advisor.fleet.paths.matrix import Matrix, MatrixCell, choose_targets, make_matrix, parse_answer, probe_script
 from advisor.fleet.paths.script import LIMIT_SECONDS, MAX_ANSWER
-from advisor.fleet.paths.targets import FULL_MESH, MAX_TARGETS, NEIGHBOURS, ProbedLink, strides
+from advisor.fleet.paths.targets import FULL_MESH, MAX_TARGETS, NEIGHBOURS, ProbedLink, ring_strides
 from tests.fleet.wires import member
 
 BIN = Path(sys.executable).parent
@@ -93,8 +93,8 @@ def test_the_whole_ring_hangs_together() -> None:
 
 def test_strides_are_few_and_never_the_host_itself() -> None:
     for count in range(2, 500):
-        assert all(0 < one < count for one in strides(count))
-        assert len(strides(count)) <= max(NEIGHBOURS, FULL_MESH - 1)
+        assert all(0 < one < count for one in ring_strides(count))
+        assert len(ring_strides(count)) <= max(NEIGHBOURS, FULL_MESH - 1)
 
 
 def test_the_wanted_size_is_what_both_links_take() -> None:
@@ -350,11 +350,11 @@ def mesh(*odd: MatrixCell, names: str = "abcde") -> Matrix:
 
 
 def found(matrix: Matrix) -> dict[str, Any]:
-    return {one.id: one for one in judge(matrix)}
+    return {one.id: one for one in judge_matrix(matrix)}
 
 
 def test_a_healthy_network_has_no_findings() -> None:
-    assert judge(mesh()) == ()
+    assert judge_matrix(mesh()) == ()
 
 
 def test_a_node_behind_a_smaller_switch_port_is_named() -> None:
@@ -400,7 +400,7 @@ def test_a_smaller_link_that_carries_what_it_takes_is_no_matter_of_the_path() ->
     both = [
         cell(*pair, **small, mtu=a, target_mtu=b) for pair, a, b in ((("a", "c"), 9000, 1500), (("c", "a"), 1500, 9000))
     ]
-    assert judge(mesh(*both)) == ()
+    assert judge_matrix(mesh(*both)) == ()
 
 
 def test_a_node_that_drops_echoes_is_not_called_cut_off() -> None:
@@ -427,12 +427,12 @@ def test_one_direction_of_one_pair() -> None:
 
 
 def test_who_was_not_asked_is_no_finding() -> None:
-    assert judge(mesh(cell("a", "b", **{**MUTE, "sent": 0, "error": "unreachable"}))) == ()
+    assert judge_matrix(mesh(cell("a", "b", **{**MUTE, "sent": 0, "error": "unreachable"}))) == ()
 
 
 def test_lost_echoes() -> None:
     assert list(found(mesh(cell("a", "b", received=4)))) == ["fleet.echoes-lost"]
-    assert judge(mesh(cell("a", "b", received=5))) == ()
+    assert judge_matrix(mesh(cell("a", "b", received=5))) == ()
 
 
 def test_a_far_node_is_an_outlier_and_named() -> None:
@@ -444,12 +444,12 @@ def test_a_far_node_is_an_outlier_and_named() -> None:
 
 
 def test_a_node_that_was_busy_while_it_asked_is_none() -> None:
-    assert judge(mesh(*(cell("e", other, rtt_us=(900.0, 1000.0, 1100.0)) for other in "abcd"))) == ()
+    assert judge_matrix(mesh(*(cell("e", other, rtt_us=(900.0, 1000.0, 1100.0)) for other in "abcd"))) == ()
 
 
 def test_a_quiet_network_has_no_false_alarm() -> None:
     noisy = [cell(*pair, rtt_us=(18.0, 20.0 + RTT_FLOOR_US, 500.0)) for pair in (("a", "b"), ("b", "a"))]
-    assert judge(mesh(*noisy)) == ()
+    assert judge_matrix(mesh(*noisy)) == ()
 
 
 def test_a_wide_spread_hides_what_a_narrow_one_shows() -> None:
@@ -460,13 +460,13 @@ def test_a_wide_spread_hides_what_a_narrow_one_shows() -> None:
 
 def test_three_nodes_are_too_few_to_say_who_is_far() -> None:
     far = [cell(*pair, rtt_us=(900.0, 1000.0, 1100.0)) for other in "ab" for pair in ((other, "c"), ("c", other))]
-    assert judge(mesh(*far, names="abc")) == ()
+    assert judge_matrix(mesh(*far, names="abc")) == ()
 
 
 def test_culprits() -> None:
-    assert culprits([("a", "d"), ("b", "d"), ("d", "c")]) == ("d",)
-    assert culprits([("a", "b"), ("b", "a")]) == ()
-    assert culprits([("a", "d"), ("b", "d"), ("a", "e"), ("b", "e"), ("c", "e")]) == ("e", "d")
+    assert find_culprits([("a", "d"), ("b", "d"), ("d", "c")]) == ("d",)
+    assert find_culprits([("a", "b"), ("b", "a")]) == ()
+    assert find_culprits([("a", "d"), ("b", "d"), ("a", "e"), ("b", "e"), ("c", "e")]) == ("e", "d")
 
 
 def test_every_finding_says_what_to_do_and_when_it_hurts() -> None:
@@ -478,6 +478,6 @@ def test_every_finding_says_what_to_do_and_when_it_hurts() -> None:
         cell("b", "c", received=2),
         cell("d", "a", mtu=1500),
     )
-    for one in judge(odd):
+    for one in judge_matrix(odd):
         assert one.id.startswith("fleet.")
         assert all((one.title, one.why, one.advice, one.hurts_when, one.sources, one.evidence))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.paths.findings import judge
+from advisor.fleet.paths.findings import judge_matrix
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from tests.fleet.wires import Wires, member, pings, wires
 from tests.reach.space import can_have_namespaces
@@ -39,7 +39,7 @@ def between(found: Matrix, source: str, target: str) -> MatrixCell:
 
 
 def ids(found: Matrix) -> list[str]:
-    return [one.id for one in judge(found)]
+    return [one.id for one in judge_matrix(found)]
 
 
 def test_iputils_on_a_network_with_one_of_each(network: Wires, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_iputils_on_a_network_with_one_of_each(network: Wires, tmp_path: Path) -
     assert [between(found, *pair).path_mtu in (1500, 1504) for pair in (("a", "d"), ("d", "a"))] == [True, True]
     assert between(found, "b", "d").limit == "silent"
     assert ids(found) == ["fleet.path-black-hole"]
-    assert judge(found)[0].evidence["hosts"] == ("d",)
+    assert judge_matrix(found)[0].evidence["hosts"] == ("d",)
 
 
 def test_a_ping_without_dont_fragment_says_unknown_but_sees_what_is_lost(network: Wires, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_far_node(network: Wires, tmp_path: Path) -> None:
         pytest.skip("the kernel has no netem")
     kind = next(iter(PINGS), "none")
     found = network.matrix(ping(kind), tmp_path)
-    [one] = [one for one in judge(found) if one.id == "fleet.rtt-outlier"]
+    [one] = [one for one in judge_matrix(found) if one.id == "fleet.rtt-outlier"]
     assert one.evidence["hosts"] == ("d",)
     assert (between(found, "a", "d").rtt_us or (0,))[0] >= 20_000
 

@@ -10,15 +10,15 @@ import pytest
 from advisor.facts.iscsi import Iscsi
 from advisor.facts.iscsi_target import IscsiTarget
 from advisor.facts.llt import parse_llttab
-from advisor.fleet.runs.order import OrderSubject, known_groups, mtu_order, mtu_warnings, segments, subject_of
+from advisor.fleet.runs.order import OrderSubject, find_segments, known_groups, mtu_order, mtu_warnings, subject_of
 from advisor.fleet.runs.wave_gate import (
     GateAnswer,
-    baseline,
     baseline_questions,
     carried_by,
+    find_neighbourhood,
     gate_script,
-    judged,
-    neighbourhood,
+    judge_answers,
+    make_baseline,
     parse_gate_answer,
     questions_after,
     targets_of,
@@ -96,7 +96,7 @@ def test_hosts_that_export_one_iscsi_target_are_a_failover_group() -> None:
 def warned(*subjects: OrderSubject) -> str:
     names = [one.name for one in subjects if one.plan]
     waves = make_waves([Candidate(name) for name in names], canary=Canary(), batch=Batch(count=1))
-    return "\n".join(mtu_warnings(segments(subjects), waves))
+    return "\n".join(mtu_warnings(find_segments(subjects), waves))
 
 
 def test_a_subnet_that_is_mixed_for_a_while_or_for_good_is_told() -> None:
@@ -122,21 +122,21 @@ def answered(*sizes: int, lost: tuple[int, ...] = ()) -> GateAnswer:
 
 def test_a_host_that_is_not_raised_yet_is_asked_at_its_own_size() -> None:
     fleet = [subject(1), subject(2)]
-    targets = targets_of(fleet[0], neighbourhood(fleet))
+    targets = targets_of(fleet[0], find_neighbourhood(fleet))
     assert [(one.address, one.owner, one.before, one.after) for one in targets] == [("10.0.0.2", "n2", 1500, 9000)]
-    before = baseline(targets, answered(84, 1500))
+    before = make_baseline(targets, answered(84, 1500))
     assert [one.size for one in questions_after(before, carried_by(fleet, ["n1"]))] == [1500]
     assert [one.size for one in questions_after(before, carried_by(fleet, ["n1", "n2"]))] == [9000]
 
 
 def test_who_is_none_of_ours_has_to_carry_the_new_size() -> None:
     fleet = [subject(1, mounts=nfs(9))]
-    targets = targets_of(fleet[0], neighbourhood(fleet))
+    targets = targets_of(fleet[0], find_neighbourhood(fleet))
     assert [(one.address, one.owner) for one in targets] == [("10.0.0.9", None)]
     sizes = [one.size for one in baseline_questions(targets)]
     assert sizes == [84, 1500]
     answer = parse_gate_answer("echo 10.0.0.9 84 ok\necho 10.0.0.9 1500 ok\nllt\n")
-    assert [one.size for one in questions_after(baseline(targets, answer), carried_by(fleet, ["n1"]))] == [9000]
+    assert [one.size for one in questions_after(make_baseline(targets, answer), carried_by(fleet, ["n1"]))] == [9000]
 
 
 @pytest.mark.parametrize(
@@ -144,23 +144,25 @@ def test_who_is_none_of_ours_has_to_carry_the_new_size() -> None:
 )
 def test_the_gate_holds_where_all_who_answered_answer_again(after: GateAnswer, holds: bool) -> None:
     fleet = [subject(1), subject(2)]
-    before = baseline(targets_of(fleet[0], neighbourhood(fleet)), answered(84, 1500))
-    _, failing = judged(before, questions_after(before, carried_by(fleet, ["n1", "n2"])), after)
+    before = make_baseline(targets_of(fleet[0], find_neighbourhood(fleet)), answered(84, 1500))
+    _, failing = judge_answers(before, questions_after(before, carried_by(fleet, ["n1", "n2"])), after)
     assert (not failing) is holds
 
 
 def test_who_was_silent_before_is_not_asked_again() -> None:
     fleet = [subject(1), subject(2)]
-    before = baseline(targets_of(fleet[0], neighbourhood(fleet)), answered(lost=(84, 1500)))
+    before = make_baseline(targets_of(fleet[0], find_neighbourhood(fleet)), answered(lost=(84, 1500)))
     assert before.answered == ()
     assert questions_after(before, {}) == ()
 
 
 def test_an_llt_link_that_was_up_must_be_up() -> None:
     up, down = "llt\n*0 a OPEN\n 1 b OPEN\n   l1 UP 10.0.0.2\n", "llt\n*0 a OPEN\n 1 b CONNWAIT\n   l1 DOWN\n"
-    before = baseline((), parse_gate_answer(up))
-    assert judged(before, (), parse_gate_answer(up)) == ((), ())
-    assert judged(before, (), parse_gate_answer(down))[1] == ("LLT link l1 to node b was up before and is not now",)
+    before = make_baseline((), parse_gate_answer(up))
+    assert judge_answers(before, (), parse_gate_answer(up)) == ((), ())
+    assert judge_answers(before, (), parse_gate_answer(down))[1] == (
+        "LLT link l1 to node b was up before and is not now",
+    )
 
 
 def test_a_gate_script_quotes_what_it_asks() -> None:

@@ -25,7 +25,7 @@ from advisor.fleet.runs.journal import (
     read_entries,
     read_run,
 )
-from advisor.fleet.runs.run_store import all_runs, find_run, locked, next_id, same_order
+from advisor.fleet.runs.run_store import all_runs, find_run, lock_store, next_id, same_order
 from advisor.fleet.runs.waves import Wave, WaveShape
 from advisor.fleet.store import FleetStore
 
@@ -115,7 +115,7 @@ def test_runs_are_numbered_found_and_listed(tmp_path: Path) -> None:
 
 def test_a_second_run_at_once_is_refused_and_names_the_first(tmp_path: Path) -> None:
     store = FleetStore(tmp_path)
-    with locked(store), pytest.raises(BusyError, match=f"process {os.getpid()}"), locked(store):
+    with lock_store(store), pytest.raises(BusyError, match=f"process {os.getpid()}"), lock_store(store):
         pass
-    with locked(store):
+    with lock_store(store):
         pass

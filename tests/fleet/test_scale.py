@@ -11,9 +11,9 @@ import msgspec
 
 from advisor.facts.links import Link
 from advisor.fleet.inventory import InventoryHost
-from advisor.fleet.runs.order import OrderFacts, OrderSubject, mtu_warnings, segments
+from advisor.fleet.runs.order import OrderFacts, OrderSubject, find_segments, mtu_warnings
 from advisor.fleet.runs.planning import CapturedHost, plan_fleet
-from advisor.fleet.runs.wave_gate import MAX_ASKED, neighbourhood, targets_of
+from advisor.fleet.runs.wave_gate import MAX_ASKED, find_neighbourhood, targets_of
 from advisor.fleet.runs.waves import Candidate, WaveShape, make_waves
 from advisor.host import Host
 from tests.fleet.test_order import plan
@@ -46,7 +46,7 @@ def walks(count: int) -> int:
     """How often links are gone through until every host of a fleet knows whom its gate asks."""
     subjects = fleet(count)
     Links.walks = 0
-    around = neighbourhood(subjects)
+    around = find_neighbourhood(subjects)
     assert all(len(targets_of(subject, around)) == min(count - 1, MAX_ASKED) for subject in subjects)
     return Links.walks
 
@@ -57,7 +57,7 @@ def test_whom_a_gate_asks_is_found_in_time_that_grows_with_the_hosts_and_not_wit
 
 def test_each_host_asks_the_first_of_its_subnet_once_each_and_not_itself() -> None:
     subjects = fleet(100)
-    around = neighbourhood(subjects)
+    around = find_neighbourhood(subjects)
     asked = [[one.owner for one in targets_of(subject, around)] for subject in (subjects[0], subjects[3], subjects[99])]
     assert asked[0] == [f"n{at:04}" for at in range(1, MAX_ASKED + 1)]
     assert asked[1] == [f"n{at:04}" for at in range(MAX_ASKED + 1) if at != 3]
@@ -71,7 +71,7 @@ def test_a_fleet_of_many_subnets_is_gone_through_once() -> None:
         links = Links([build.link("eth1", mtu=1500, addresses=(f"10.2.{at // 2}.{at % 2 + 1}/24",))])
         subjects[at] = msgspec.structs.replace(subject, facts=OrderFacts(None, links))
     Links.walks = 0
-    assert len(segments(subjects)) == 30
+    assert len(find_segments(subjects)) == 30
     assert Links.walks == 60
 
 
@@ -79,7 +79,7 @@ def test_a_fleet_of_a_thousand_is_told_by_which_wave_its_subnet_is_raised() -> N
     subjects = fleet(1000)
     waves = make_waves([Candidate(subject.name) for subject in subjects])
     assert waves.numbers()["n0999"] == len(waves.waves) == 4
-    assert "mixed from wave 1 to wave 4" in " ".join(mtu_warnings(segments(subjects), waves))
+    assert "mixed from wave 1 to wave 4" in " ".join(mtu_warnings(find_segments(subjects), waves))
 
 
 def held() -> int:

@@ -159,7 +159,7 @@ def _proof(data: bytes) -> object:
         with tempfile.NamedTemporaryFile() as file, suppress(InvalidInputError):
             file.write(one)
             file.flush()
-            archive.load(file.name)
+            archive.load_proof(file.name)
     return None
 
 

@@ -13,7 +13,7 @@ from advisor.proof.identity import HostIdentity
 from advisor.proof.records import FioRun
 from advisor.proof.schedule import MODES, ModeName, make_schedule
 from advisor.proof.series import Round, Series, summarise_series
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 
 from .sessions import GIB, WORKLOAD, figures, run
 
@@ -40,7 +40,9 @@ def rounds(values: Mapping[str, Sequence[float]]) -> tuple[Round, ...]:
 def series(values: Mapping[str, Sequence[float]] | Sequence[float], *, mode: ModeName = "default") -> Series:
     """A series in which the workloads ran at these speeds (IOPS)."""
     named = values if isinstance(values, Mapping) else {WORKLOAD: values}
-    plan = make_schedule(MODES[mode], [get(name) for name in named], device_bytes=1000 * GIB, place_seconds=0.0, arms=1)
+    plan = make_schedule(
+        MODES[mode], [get_workload(name) for name in named], device_bytes=1000 * GIB, place_seconds=0.0, arms=1
+    )
     return Series(
         workloads=tuple(named),
         schedule=plan,

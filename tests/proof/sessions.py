@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from advisor.proof.covariates import Covariates
 from advisor.proof.metrics import RunFigures
-from advisor.proof.records import Arm, Claim, FioRun, Guardrail, Pair, ProofSubject, Session, resolve
+from advisor.proof.records import Arm, Claim, FioRun, Guardrail, Pair, ProofSubject, Session, resolve_subject
 from advisor.proof.schedule import MODES, ModeName, make_schedule
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 
 WORKLOAD = "infoscale.4k-rand-r100"
 GIB = 1 << 30
@@ -51,12 +51,12 @@ def subject(
     *claims: Claim, guardrails: tuple[Guardrail, ...] = (), control: str | None = None, mode: ModeName = "default"
 ) -> ProofSubject:
     bare = ProofSubject("storage", claims or (Claim(WORKLOAD),), guardrails, control)
-    return resolve(bare, MODES[mode])
+    return resolve_subject(bare, MODES[mode])
 
 
 def session(pairs: Sequence[Pair], *claims: Claim, mode: ModeName = "default", control: str | None = None) -> Session:
     """A session of the mode with these pairs and the default guardrails."""
-    schedule = make_schedule(MODES[mode], [get(WORKLOAD)], device_bytes=1000 * GIB, place_seconds=0.0)
+    schedule = make_schedule(MODES[mode], [get_workload(WORKLOAD)], device_bytes=1000 * GIB, place_seconds=0.0)
     return Session(
         subject=subject(*claims, control=control, mode=mode),
         schedule=schedule,

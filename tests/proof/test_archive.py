@@ -11,38 +11,47 @@ import msgspec
 import pytest
 
 from advisor.errors import CommandError, InvalidInputError, PermissionDeniedError, UsageError
-from advisor.proof.archive import Saved, SavedBench, check_place, load, load_any, preserve, reanalyse, save
+from advisor.proof.archive import (
+    Saved,
+    SavedBench,
+    check_place,
+    load_any,
+    load_proof,
+    preserve_result,
+    reanalyse_proof,
+    save_result,
+)
 from advisor.proof.records import Claim, FioRun
-from advisor.proof.result_store import KEPT_RESULTS, keep, results_directory
-from advisor.proof.verdict import decide
+from advisor.proof.result_store import KEPT_RESULTS, results_directory, store_result
+from advisor.proof.verdict import decide_session
 
 from .benches import saved, speeds
 from .sessions import WORKLOAD, pair, session
 
-PROOF = decide(session([pair(index, 1000, 1200 + index) for index in range(8)]))
+PROOF = decide_session(session([pair(index, 1000, 1200 + index) for index in range(8)]))
 
 
 def test_what_is_saved_is_read(tmp_path: Path) -> None:
     place = tmp_path / "x.proof"
-    save(place, PROOF, {3: "{}", 0: '{"jobs": []}'})
-    found = load(place)
+    save_result(place, PROOF, {3: "{}", 0: '{"jobs": []}'})
+    found = load_proof(place)
     assert found == Saved(msgspec.structs.replace(PROOF, saved_to=str(place)), {3: "{}", 0: '{"jobs": []}'})
-    assert reanalyse(place).verdict == PROOF.verdict == "gain"
+    assert reanalyse_proof(place).verdict == PROOF.verdict == "gain"
 
 
 def test_the_same_proof_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        save(tmp_path / name, PROOF, {0: "{}"})
+        save_result(tmp_path / name, PROOF, {0: "{}"})
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_a_failed_save_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="No such file"):
-        save(tmp_path / "missing/x.proof", PROOF, {})
+        save_result(tmp_path / "missing/x.proof", PROOF, {})
     place = tmp_path / "directory"
     place.mkdir()
     with pytest.raises(CommandError):
-        save(place, PROOF, {})
+        save_result(place, PROOF, {})
     assert os.listdir(tmp_path) == ["directory"]
 
 
@@ -68,7 +77,7 @@ def test_a_broken_file_is_invalid_input_with_its_name(tmp_path: Path, content: b
     place = tmp_path / "broken.proof"
     place.write_bytes(content)
     with pytest.raises(InvalidInputError, match=r"broken\.proof: not a saved proof") as caught:
-        load(place)
+        load_proof(place)
     assert caught.value.exit_code == 2
 
 
@@ -78,12 +87,12 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
         for _ in range(260):
             file.write(bytes(1 << 20))
     with pytest.raises(InvalidInputError, match="larger"):
-        load(place)
+        load_proof(place)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="nowhere"):
-        load(tmp_path / "nowhere")
+        load_proof(tmp_path / "nowhere")
 
 
 # -- what is no regular file -------------------------------------------------------------------------------------------
@@ -103,38 +112,38 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -
         case _:
             place.symlink_to(tmp_path / "fifo")
     with pytest.raises(InvalidInputError, match=f"{place.name}: not a saved proof or series: (no|Is a)"):
-        load(place)
+        load_proof(place)
 
 
 def test_a_link_to_a_saved_file_is_followed_when_reading(tmp_path: Path) -> None:
-    save(tmp_path / "x", PROOF, {})
+    save_result(tmp_path / "x", PROOF, {})
     (tmp_path / "link").symlink_to("x")
-    assert load(tmp_path / "link").proof.session == PROOF.session
+    assert load_proof(tmp_path / "link").proof.session == PROOF.session
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_of_somebody_else_is_not_permitted(tmp_path: Path) -> None:
-    save(tmp_path / "x", PROOF, {})
+    save_result(tmp_path / "x", PROOF, {})
     (tmp_path / "x").chmod(0)
     with pytest.raises(PermissionDeniedError, match="x: Permission denied"):
-        load(tmp_path / "x")
+        load_proof(tmp_path / "x")
 
 
 def test_a_new_file_is_its_owner_s_and_an_old_one_keeps_mode_and_owner(tmp_path: Path) -> None:
     place = tmp_path / "x"
     before = os.umask(0)
     try:
-        save(place, PROOF, {})
+        save_result(place, PROOF, {})
     finally:
         os.umask(before)
     assert place.stat().st_mode & 0o7777 == 0o600
     place.chmod(0o664)
     owner = (65534, 65534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     os.chown(place, *owner)
-    save(place, PROOF, {1: "{}"})
+    save_result(place, PROOF, {1: "{}"})
     found = place.stat()
     assert (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (0o664, *owner)
-    assert load(place).fio == {1: "{}"}
+    assert load_proof(place).fio == {1: "{}"}
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "directory"])
@@ -152,7 +161,7 @@ def test_nothing_but_a_regular_file_is_replaced(tmp_path: Path, kind: str) -> No
     with pytest.raises(UsageError, match="no regular file"):
         check_place(place)
     with pytest.raises(CommandError, match="no regular file"):
-        save(place, PROOF, {})
+        save_result(place, PROOF, {})
     assert (place.lstat().st_mode, precious.read_text()) == (mode, "precious")
 
 
@@ -189,7 +198,7 @@ def with_session(**changes: object) -> Saved:
         (with_run(change(RUN, workload="nonsense")), "no workload is named 'nonsense'"),
         (SavedBench(change(SERIES.bench, series=change(SERIES.bench.series, started="yesterday")), {}), "yesterday"),
         (saved(speeds(81)), "81 rounds are more"),
-        (Saved(decide(session([pair(index, 1.0, 1.0) for index in range(81)])), {}), "81 pairs are more"),
+        (Saved(decide_session(session([pair(index, 1.0, 1.0) for index in range(81)])), {}), "81 pairs are more"),
         (with_session(schedule=change(PROOF.session.schedule, alpha=0.0)), "0 is no level"),
         (with_session(subject=change(PROOF.session.subject, claims=())), "0 claims"),
         (with_session(subject=change(PROOF.session.subject, guardrails=(), claims=(Claim(WORKLOAD),))), "its claims"),
@@ -202,11 +211,11 @@ def test_what_no_session_writes_is_invalid_input(tmp_path: Path, odd: Saved | Sa
 
 
 def test_a_series_is_no_proof_and_says_what_it_is(tmp_path: Path) -> None:
-    save(tmp_path / "series", SERIES.bench, {})
+    save_result(tmp_path / "series", SERIES.bench, {})
     place = str(tmp_path / "series")
     assert load_any(place) == SavedBench(change(SERIES.bench, saved_to=place), {})
     with pytest.raises(InvalidInputError, match=r"series: not a saved proof but a saved series \(advisor bench\)"):
-        load(tmp_path / "series")
+        load_proof(tmp_path / "series")
 
 
 # -- what is kept unasked ----------------------------------------------------------------------------------------------
@@ -219,10 +228,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_result_is_kept_for_its_owner_alone_and_says_where(state: Path) -> None:
-    found, problem = preserve(PROOF, {0: "{}"}, save_to=None, keep_result=True)
+    found, problem = preserve_result(PROOF, {0: "{}"}, save_to=None, keep_result=True)
     assert problem is None
     assert found.saved_to == str(state / "proofs/20240517T120000Z-storage.json.gz")
-    assert load(found.saved_to).proof == found
+    assert load_proof(found.saved_to).proof == found
     for place, mode in ((state, 0o700), (state / "proofs", 0o700), (Path(found.saved_to), 0o600)):
         assert place.stat().st_mode & 0o7777 == mode
 
@@ -230,14 +239,16 @@ def test_a_result_is_kept_for_its_owner_alone_and_says_where(state: Path) -> Non
 def test_where_a_file_was_asked_for_or_nothing_is_to_be_kept_the_state_directory_stays_empty(
     state: Path, tmp_path: Path
 ) -> None:
-    found, _ = preserve(PROOF, {}, save_to=str(tmp_path / "x"), keep_result=True)
+    found, _ = preserve_result(PROOF, {}, save_to=str(tmp_path / "x"), keep_result=True)
     assert found.saved_to == str(tmp_path / "x")
-    assert preserve(PROOF, {}, save_to=None, keep_result=False) == (PROOF, None)
+    assert preserve_result(PROOF, {}, save_to=None, keep_result=False) == (PROOF, None)
     assert not state.exists()
 
 
 def test_two_of_the_same_second_are_both_kept(state: Path) -> None:
-    places = [preserve(SERIES.bench, {index: "{}"}, save_to=None, keep_result=True)[0].saved_to for index in range(3)]
+    places = [
+        preserve_result(SERIES.bench, {index: "{}"}, save_to=None, keep_result=True)[0].saved_to for index in range(3)
+    ]
     assert len(set(places)) == 3
     kept = [load_any(place).fio for place in places if place is not None]
     assert kept == [{0: "{}"}, {1: "{}"}, {2: "{}"}]
@@ -247,21 +258,21 @@ def test_the_newest_are_kept_and_what_is_not_ours_stays(state: Path) -> None:
     def moment(day: int) -> datetime:
         return datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=day)
 
-    first = keep(b"", "first", moment(0))
+    first = store_result(b"", "first", moment(0))
     (results_directory() / "mine.txt").write_text("precious")
-    others = [keep(b"", "later", moment(day)) for day in range(1, KEPT_RESULTS + 3)]
+    others = [store_result(b"", "later", moment(day)) for day in range(1, KEPT_RESULTS + 3)]
     names = set(os.listdir(results_directory()))
     assert "mine.txt" in names
     assert len(names) == KEPT_RESULTS + 1
     assert first.name not in names
     assert {place.name for place in others[3:]} <= names
     # a clock that was set back: what was just written is not what goes
-    assert keep(b"", "old clock", moment(-400)).exists()
+    assert store_result(b"", "old clock", moment(-400)).exists()
 
 
 @pytest.mark.parametrize("what", ["../../etc/passwd", "a/b", "Größe\n", "." * 300, ""])
 def test_no_name_of_a_profile_leads_elsewhere(state: Path, what: str) -> None:
-    place = keep(b"", what, datetime(2024, 1, 1, tzinfo=UTC))
+    place = store_result(b"", what, datetime(2024, 1, 1, tzinfo=UTC))
     assert place.parent == state / "proofs"
     assert os.listdir(state / "proofs") == [place.name]
 
@@ -270,7 +281,7 @@ def test_a_state_directory_that_others_can_write_to_is_not_used_and_the_result_s
     state.mkdir()
     (state / "proofs").mkdir()
     (state / "proofs").chmod(0o777)
-    found, problem = preserve(PROOF, {}, save_to=None, keep_result=True)
+    found, problem = preserve_result(PROOF, {}, save_to=None, keep_result=True)
     assert found == PROOF
     assert problem is not None
     assert "not a directory that only its owner can write to" in problem
@@ -283,6 +294,6 @@ def test_a_state_directory_that_cannot_be_made_costs_nothing_but_the_file(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "file/state"))
-    found, problem = preserve(PROOF, {}, save_to=None, keep_result=True)
+    found, problem = preserve_result(PROOF, {}, save_to=None, keep_result=True)
     assert (found, found.saved_to) == (PROOF, None)
     assert "the result was not saved" in str(problem)

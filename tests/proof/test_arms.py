@@ -15,7 +15,7 @@ from scipy import stats
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.host import Host
-from advisor.proof.archive import SavedArms, load, load_any, reanalyse_arms
+from advisor.proof.archive import SavedArms, load_any, load_proof, reanalyse_arms
 from advisor.proof.arm_profiles import parse_arms, prove_arms
 from advisor.proof.arms_session import ArmsRunner, InterruptedArmsError
 from advisor.proof.blocks import (
@@ -24,7 +24,7 @@ from advisor.proof.blocks import (
     ArmsProof,
     ArmsSession,
     ArmTurn,
-    conclude,
+    conclude_session,
     smallest_blocks,
 )
 from advisor.proof.interrupt import caught_signals
@@ -32,7 +32,7 @@ from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import MIB
 from advisor.proof.session_runner import Settings, silent
 from advisor.proof.target import read_target
-from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get
+from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.arms import SVG_WIDTH, arms_page, arms_svg, arms_text, bar_words, command_again
 from advisor.report.charts.bars import bars
 from advisor.report.charts.shapes import MIN_WIDTH, Label, extent
@@ -69,7 +69,7 @@ class FileSwitch:
 
 def empty(workloads: tuple[str, ...] = (WORKLOAD,), arms: tuple[str, ...] = ARMS, blocks: int = 14) -> ArmsSession:
     mode = msgspec.structs.replace(MODES["quick"], pairs=blocks, looks=(blocks,), seconds=0.1)
-    loads = [get(name) for name in workloads]
+    loads = [get_workload(name) for name in workloads]
     schedule = make_schedule(mode, loads, device_bytes=1 << 40, place_seconds=0, scratch_bytes=MIB, arms=len(arms))
     return ArmsSession(
         arms=arms,
@@ -106,7 +106,7 @@ def made(ratios: dict[str, float], *, blocks: int, noise: float, seed: int, work
             control = run("A", figures(1e6 * math.exp(coin.gauss(0, 0.01))), NULL_CONTROL)
             cells.append(ArmTurn(arm, runs, control))
         listed.append(ArmBlock(index, 0, tuple(cells)))
-    return conclude(msgspec.structs.replace(empty(workloads, arms, blocks), blocks=tuple(listed)))
+    return conclude_session(msgspec.structs.replace(empty(workloads, arms, blocks), blocks=tuple(listed)))
 
 
 # -- what follows from a session ---------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_a_control_that_moves_makes_the_session_invalid() -> None:
             for cell in block.cells
         )
         moved.append(msgspec.structs.replace(block, cells=cells))
-    judged = conclude(msgspec.structs.replace(found.session, blocks=tuple(moved)))
+    judged = conclude_session(msgspec.structs.replace(found.session, blocks=tuple(moved)))
     assert judged.quality == "invalid"
     assert "negative control moved under a" in judged.reasons[0]
     assert not judged.has_gain
@@ -264,7 +264,7 @@ def test_a_saved_session_gives_the_same_result_again(fake_fio: FakeFio, host: Ho
     assert isinstance(saved, SavedArms)
     assert reanalyse_arms(saved) == found
     with pytest.raises(InvalidInputError, match="several arms"):
-        load(place)
+        load_proof(place)
     broken = msgspec.structs.replace(saved.result.session, arms=("a", "b"))
     with pytest.raises(InvalidInputError, match="arms are not those"):
         load_any(resaved(saved, broken, tmp_path))

@@ -13,7 +13,7 @@ from advisor.proof.comparison import ALPHA, NOT_INTERLEAVED, SeriesComparison, c
 from advisor.proof.series import summarise_series
 from advisor.proof.statistics import holm
 from advisor.proof.two_sample import mann_whitney
-from advisor.proof.verdict import decide
+from advisor.proof.verdict import decide_session
 
 from .benches import HOST, OTHER, saved, series, speeds
 from .sessions import DRIFTS, RUN_NOISE, WORKLOAD, pair, session
@@ -80,7 +80,7 @@ def test_several_workloads_share_one_error_rate() -> None:
 
 def test_of_a_proof_arm_a_is_taken() -> None:
     pairs = [pair(index, value, 5 * value) for index, value in enumerate(speeds(24))]
-    proof = Saved(decide(replace(session(pairs), host=HOST)), {})
+    proof = Saved(decide_session(replace(session(pairs), host=HOST)), {})
     found = compare(proof, saved(speeds(24, seed=2)))
     assert found.tendency == "no-difference"
     assert found.workloads[0].before == pytest.approx(1000, rel=0.05)

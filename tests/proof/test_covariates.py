@@ -10,11 +10,11 @@ from advisor.host import live_host, tree_host
 from advisor.proof.covariates import (
     CovariateCounters,
     Covariates,
-    between,
+    covariates_between,
     dirty_bytes,
     foreign_io,
     is_resyncing,
-    judge,
+    judge_group,
     memory_bytes,
     network_words,
     parse_cpu_ticks,
@@ -109,7 +109,7 @@ def test_what_happened_beside_a_run() -> None:
     own_bytes = 2000 * 4096
     before = CovariateCounters(10.0, 1_000_000, 1000, 500, 10, 0, 0)
     after = CovariateCounters(12.0, 1_000_000 + own_bytes + own_bytes // 2, 1400, 610, 30, 200_000, 100_000)
-    found = between(before, after, own)
+    found = covariates_between(before, after, own)
     assert found.seconds == 2.0
     assert found.foreign_bytes == own_bytes // 2
     assert found.foreign_share == pytest.approx(0.5)
@@ -121,10 +121,10 @@ def test_what_happened_beside_a_run() -> None:
 
 
 def test_fio_s_own_bytes_are_never_foreign_and_unknown_stays_unknown() -> None:
-    found = between(CovariateCounters(0.0, 0), CovariateCounters(1.0, 100), figures(1000))
+    found = covariates_between(CovariateCounters(0.0, 0), CovariateCounters(1.0, 100), figures(1000))
     assert found.foreign_bytes == 0
     assert found.foreign_cpu_share is None
-    assert between(CovariateCounters(0.0), CovariateCounters(1.0), figures(1000)).foreign_share is None
+    assert covariates_between(CovariateCounters(0.0), CovariateCounters(1.0), figures(1000)).foreign_share is None
 
 
 def test_counters_of_this_machine() -> None:
@@ -155,21 +155,21 @@ def test_a_pair_is_judged_by_its_sum_against_the_median_of_earlier_ones(lamp: st
 
     history = [beside(0.20, 0.10), beside(0.01, 0.30), beside(0.45, 0.45)]
     for first, second in ((0.30, level), (level, 0.30), (0.30 + level, 0.0), (0.0, 0.30 + level)):
-        assert judge(beside(first, second), history) == (), "the median is 0.31"
-        assert judge(beside(first + 0.02, second), history) == (lamp,)
+        assert judge_group(beside(first, second), history) == (), "the median is 0.31"
+        assert judge_group(beside(first + 0.02, second), history) == (lamp,)
     # a round has one run, and so have those before it
-    assert judge(beside(0.31 + level), [beside(0.3)]) == (lamp,)
+    assert judge_group(beside(0.31 + level), [beside(0.3)]) == (lamp,)
 
 
 def test_the_first_group_is_judged_only_on_what_should_not_be_there_at_all() -> None:
     first = Covariates(2.0, None, 0.2, 0.9, 0.2, 0.9, 0.9)
-    assert judge([first, first], []) == ("disk", "steal")
+    assert judge_group([first, first], []) == ("disk", "steal")
 
 
 def test_unknown_covariates_light_nothing() -> None:
     calm = Covariates(2.0, foreign_share=0.0)
-    assert judge([Covariates(2.0)], [[calm]]) == ()
-    assert judge([Covariates(2.0), Covariates(2.0, foreign_share=0.9)], [[calm, calm]]) == ()
+    assert judge_group([Covariates(2.0)], [[calm]]) == ()
+    assert judge_group([Covariates(2.0), Covariates(2.0, foreign_share=0.9)], [[calm, calm]]) == ()
 
 
 def test_foreign_io_is_measured_against_what_the_workload_moves() -> None:
@@ -238,7 +238,7 @@ def test_counters_of_the_network(tmp_path: Path) -> None:
     before = read_counters(host, None, 0.0)
     assert (before.tcp_retransmits, before.udp_drops, before.link_drops) == (7, 31499, 9)
     after = read_counters(calm_host(tmp_path, proc__net__snmp=SNMP.replace(" 7", " 12")), None, 1.0)
-    found = between(before, after, None)
+    found = covariates_between(before, after, None)
     assert (found.tcp_retransmits, found.udp_drops, found.link_drops) == (5, 0, 0)
 
 

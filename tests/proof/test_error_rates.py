@@ -13,7 +13,7 @@ from advisor.host import Host
 from advisor.proof.covariates import Covariates, stand_out
 from advisor.proof.records import Proof
 from advisor.proof.session import prove
-from advisor.proof.verdict import decide, is_settled, judge_claims
+from advisor.proof.verdict import decide_session, is_settled, judge_claims
 from benchmarks.validation_hostile import HOSTILE, Hostile, pressed
 from benchmarks.validation_replay import Measured, Replay, block, is_invented, runs_needed
 from benchmarks.validation_series import SHIPPED, load
@@ -31,8 +31,8 @@ def conclude(source: random.Random, drift: Drift, factor: float = 1.0) -> Proof:
     for look in whole.schedule.looks[:-1]:
         early = msgspec.structs.replace(whole, pairs=whole.pairs[:look])
         if is_settled(early):
-            return decide(early)
-    return decide(whole)
+            return decide_session(early)
+    return decide_session(whole)
 
 
 def decided_after(source: random.Random, drift: Drift, factor: float) -> int:
@@ -100,7 +100,7 @@ def test_the_interval_of_a_gain_covers_the_true_factor() -> None:
     source = random.Random("cover")
     covered = 0
     for _ in range(150):
-        found = decide(session(simulated_runs(source, DRIFTS["linear"], 24, 1.1))).workloads[0]
+        found = decide_session(session(simulated_runs(source, DRIFTS["linear"], 24, 1.1))).workloads[0]
         assert found.ci95 is not None
         covered += found.ci95[0] <= 1.1 <= found.ci95[1]
     assert covered / 150 >= 0.90
@@ -139,7 +139,7 @@ def repeated_session(kept: float, superseded: float) -> Proof:
     for index, factor in enumerate(factors):
         found = pair(index, 1000, 1000 * factor * source.uniform(0.98, 1.02), order="AB" if index % 2 else "BA")
         pairs.append(msgspec.structs.replace(found, contaminated=index >= 16, superseded=index >= 16))
-    return decide(session(pairs))
+    return decide_session(session(pairs))
 
 
 def test_a_gain_must_stand_with_the_repeated_pairs_counted_too() -> None:

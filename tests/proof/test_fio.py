@@ -18,22 +18,22 @@ from advisor.proof.fio import (
     FioJob,
     FioMissingError,
     FioProcess,
-    command,
-    figures,
+    fio_command,
     json_text,
     percentile,
     pooled_bins,
+    read_figures,
     read_version,
-    run,
+    run_fio,
 )
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.scratch import MIB
-from advisor.proof.workloads import WORKLOADS, Pattern, get
+from advisor.proof.workloads import WORKLOADS, Pattern, get_workload
 
 from .fakes import FakeFio
 
-READ = get("infoscale.4k-rand-r100")
-MIXED = get("infoscale.4k-seq-rw50")
+READ = get_workload("infoscale.4k-rand-r100")
+MIXED = get_workload("infoscale.4k-seq-rw50")
 SIZE, LIMIT = 64 * MIB, 16 * MIB
 
 
@@ -46,7 +46,7 @@ HERE_ALONE = [workload for workload in WORKLOADS.values() if not workload.is_net
 
 @pytest.mark.parametrize("workload", HERE_ALONE, ids=lambda workload: workload.name)
 def test_every_command_line_holds_the_guards(workload: Pattern) -> None:
-    words = command(job(workload))
+    words = fio_command(job(workload))
     assert words[0] == "fio"
     assert "--output-format=json+" in words
     sections = " ".join(words).split(" --name=")[1:]
@@ -67,40 +67,42 @@ def test_every_command_line_holds_the_guards(workload: Pattern) -> None:
 
 def test_nothing_in_a_command_line_needs_a_shell_or_a_path() -> None:
     for workload in WORKLOADS.values():
-        assert not [word for word in command(job(workload)) if set(word) & set("/;$`'\"\\ ")]
+        assert not [word for word in fio_command(job(workload)) if set(word) & set("/;$`'\"\\ ")]
 
 
 def test_a_mixed_run_is_bounded_by_what_it_writes() -> None:
     # half of the transferred bytes are written: 16 MiB of writes are 32 MiB of I/O
-    assert f"--io_size={2 * LIMIT}" in command(job(MIXED))
-    assert "--rwmixread=50" in command(job(MIXED))
+    assert f"--io_size={2 * LIMIT}" in fio_command(job(MIXED))
+    assert "--rwmixread=50" in fio_command(job(MIXED))
 
 
 def test_several_writing_jobs_share_the_limit() -> None:
-    ranwrite = job(get("iris.ranwrite"))
+    ranwrite = job(get_workload("iris.ranwrite"))
     assert ranwrite.limited_bytes <= LIMIT
     assert ranwrite.limited_bytes > 0.8 * LIMIT
 
 
 def test_regions_lie_inside_the_scratch_file() -> None:
-    words = command(job(get("beegfs.iozone-seq")))
+    words = fio_command(job(get_workload("beegfs.iozone-seq")))
     assert {"--size=16777216", "--offset_increment=16777216", "--offset=0", "--numjobs=4"} <= set(words)
     assert "--end_fsync=1" in words
-    words = command(job(get("iris.ranwrite")))
+    words = fio_command(job(get_workload("iris.ranwrite")))
     assert {"--offset=0", "--size=16777216", "--offset=16777216", "--size=50331648"} <= set(words)
 
 
 def test_reallife_is_sixty_percent_random() -> None:
-    assert {"--percentage_random=60", "--rwmixread=65", "--iodepth=64"} <= set(command(job(get("iometer.reallife"))))
+    assert {"--percentage_random=60", "--rwmixread=65", "--iodepth=64"} <= set(
+        fio_command(job(get_workload("iometer.reallife")))
+    )
 
 
 def measure(fake_fio: FakeFio, workload: Pattern = READ, seconds: float = 1.0) -> object:
-    return run(fake_fio.runner, job(workload, seconds), None, Stop())[0]
+    return run_fio(fake_fio.runner, job(workload, seconds), None, Stop())[0]
 
 
 def test_a_sound_run_is_read(fake_fio: FakeFio) -> None:
     fake_fio.plan(iops=5000, noise=0)
-    found, text = run(fake_fio.runner, job(MIXED), None, Stop())
+    found, text = run_fio(fake_fio.runner, job(MIXED), None, Stop())
     assert found.iops == pytest.approx(5000)
     assert found.bandwidth_bytes_per_s == pytest.approx(5000 * 4096)
     assert found.read_bytes == found.written_bytes == 2500 * 4096
@@ -115,7 +117,7 @@ def test_a_sound_run_is_read(fake_fio: FakeFio) -> None:
 def test_text_around_the_json_is_passed_over(fake_fio: FakeFio) -> None:
     for hazard in ("text-before", "text-after"):
         fake_fio.plan(misbehave=hazard, iops=1000, noise=0)
-        found, _ = run(fake_fio.runner, job(), None, Stop())
+        found, _ = run_fio(fake_fio.runner, job(), None, Stop())
         assert found.iops == 1000
 
 
@@ -146,12 +148,12 @@ def test_a_run_that_does_not_count_is_an_error_that_says_why(fake_fio: FakeFio, 
 
 def test_a_bounded_run_may_end_early_but_not_before_its_bytes(fake_fio: FakeFio) -> None:
     fake_fio.plan(iops=200_000, noise=0)
-    found, _ = run(fake_fio.runner, job(MIXED), None, Stop())
+    found, _ = run_fio(fake_fio.runner, job(MIXED), None, Stop())
     assert found.runtime_seconds < 0.1
     assert found.written_bytes == pytest.approx(LIMIT, rel=0.01)
     fake_fio.plan(iops=200_000, noise=0, misbehave="ended-early")
     with pytest.raises(FioError, match="instead of 1 s"):
-        run(fake_fio.runner, FioJob(MIXED, 1.0, SIZE, 1024 * MIB), None, Stop())
+        run_fio(fake_fio.runner, FioJob(MIXED, 1.0, SIZE, 1024 * MIB), None, Stop())
 
 
 def alive(pattern: str) -> list[int]:
@@ -172,12 +174,12 @@ def test_a_hanging_fio_is_killed_with_all_its_children(fake_fio: FakeFio, hazard
     fake_fio.plan(misbehave=hazard)
     before = alive(left)
     began = time.monotonic()
-    done = fake_fio.runner.run(command(job()), timeout=0.6, cwd="/", stop=Stop())
+    done = fake_fio.runner.run(fio_command(job()), timeout=0.6, cwd="/", stop=Stop())
     assert done.timed_out
     assert time.monotonic() - began < 8
     assert alive(left) == before
     with pytest.raises(FioError, match="did not end within 11 s"):
-        figures(job(), done)
+        read_figures(job(), done)
 
 
 def test_a_signal_stops_a_running_fio_and_its_children(fake_fio: FakeFio) -> None:
@@ -187,7 +189,7 @@ def test_a_signal_stops_a_running_fio_and_its_children(fake_fio: FakeFio) -> Non
     threading.Timer(0.5, stop.request, (int(signal.SIGTERM),)).start()
     began = time.monotonic()
     with pytest.raises(StoppedError, match="SIGTERM"):
-        run(fake_fio.runner, job(), None, stop)
+        run_fio(fake_fio.runner, job(), None, stop)
     assert 0.3 < time.monotonic() - began < 5
     assert alive("sleep 600") == before
 
@@ -196,7 +198,7 @@ def test_a_stop_that_came_before_starts_nothing_more(fake_fio: FakeFio) -> None:
     stop = Stop()
     stop.request(signal.SIGHUP)
     with pytest.raises(StoppedError, match="SIGHUP"):
-        run(fake_fio.runner, job(), None, stop)
+        run_fio(fake_fio.runner, job(), None, stop)
 
 
 def test_fio_gets_a_session_of_its_own_and_a_clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,6 +263,6 @@ def test_a_report_with_two_sections_is_summed() -> None:
         {"jobname": "wij", "error": 0, "read": direction(0, 0), "write": direction(1, 3000)},
         {"jobname": "db", "error": 0, "read": direction(0, 0), "write": direction(3, 1000)},
     ]
-    found = figures(job(), EndedProcess(0, json.dumps({"jobs": jobs}), "", False, 0.1))
+    found = read_figures(job(), EndedProcess(0, json.dumps({"jobs": jobs}), "", False, 0.1))
     assert (found.iops, found.ios, found.written_bytes, found.bandwidth_bytes_per_s) == (4, 4, 16384, 16384)
     assert found.latency_mean_us == pytest.approx(1.5)

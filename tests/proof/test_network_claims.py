@@ -16,11 +16,11 @@ from advisor.proof import fio
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
 from advisor.proof.profile import measurable_claims
-from advisor.proof.records import Claim, Guardrail, ProofSubject, resolve
+from advisor.proof.records import Claim, Guardrail, ProofSubject, resolve_subject
 from advisor.proof.schedule import MODES
 from advisor.proof.session import reconnects_itself, require_measurable
-from advisor.proof.verdict import decide
-from advisor.proof.workloads import get
+from advisor.proof.verdict import decide_session
+from advisor.proof.workloads import get_workload
 from advisor.report.proof import proof_text
 
 from .fakes import FakeFio, SpeedToggle
@@ -31,7 +31,9 @@ TCP, UDP, STORAGE = "net.tcp-64k", "net.udp-8k", "infoscale.64k-seq-w100"
 
 
 def resolved(*names: str) -> ProofSubject:
-    return resolve(ProofSubject("network", tuple(Claim(name) for name in names), path="network"), MODES["default"])
+    return resolve_subject(
+        ProofSubject("network", tuple(Claim(name) for name in names), path="network"), MODES["default"]
+    )
 
 
 def test_datagrams_that_arrive_are_guarded_and_what_only_fills_a_buffer_is_not() -> None:
@@ -66,7 +68,7 @@ def test_more_that_arrives_is_no_gain_where_more_is_lost(share: float, verdict: 
         peer_ssh="node2",
         peer_address="192.0.2.2",
     )
-    proof = decide(made)
+    proof = decide_session(made)
     assert proof.verdict == verdict
     assert proof.is_gain == (verdict == "gain")
     text = proof_text(proof, width=100, color=False)
@@ -76,7 +78,7 @@ def test_more_that_arrives_is_no_gain_where_more_is_lost(share: float, verdict: 
 
 def test_a_run_on_storage_delivers_nothing_and_is_not_explored_for_it() -> None:
     assert figures(1000).value("delivered") == 0
-    proof = decide(session([pair(index, 1000, 1100 + index) for index in range(8)]))
+    proof = decide_session(session([pair(index, 1000, 1100 + index) for index in range(8)]))
     assert not [item for item in proof.exploratory if item.metric == "delivered"]
 
 
@@ -131,7 +133,7 @@ def test_new_sockets_in_each_run_make_a_change_of_class_t1_act(fake_fio: FakeFio
 
 def test_without_a_peer_a_network_workload_is_refused(fake_fio: FakeFio, host: Host) -> None:
     with pytest.raises(RefusedError, match="second host"):
-        fio.run(fake_fio.runner, fio.FioJob(get(TCP), 0.1, 0, 0), None, Stop())
+        fio.run_fio(fake_fio.runner, fio.FioJob(get_workload(TCP), 0.1, 0, 0), None, Stop())
     assert fake_fio.calls() == []
 
 

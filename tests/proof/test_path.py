@@ -17,7 +17,7 @@ from advisor.proof.interrupt import Stop
 from advisor.proof.path import PathCheck, path_check, peer_target, require_other_way_in
 from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
 from advisor.proof.session import Settings, prove
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 from tests.transaction.live import made_plan
 
 from .second_host import FAR, HERE, SecondHost
@@ -173,7 +173,7 @@ def test_a_lost_peer_is_found_out_before_anything_is_changed(second: SecondHost)
     def check() -> str:
         second.configure(client="Host far\n  Port 2222\n")
         with pytest.raises(RefusedError) as caught:
-            second.runner().check([get("net.tcp-64k")], Stop())
+            second.runner().check([get_workload("net.tcp-64k")], Stop())
         return caught.value.message
 
     assert "net.tcp-64k" in second.inside(check)

@@ -14,12 +14,12 @@ import pytest
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof import fio
-from advisor.proof.bench import bench, swept
+from advisor.proof.bench import bench, sweep_threads
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.series import Bench, WorkloadSeries, sweeps_of
 from advisor.proof.session import Settings, chosen_mode
 from advisor.proof.sizes import file_size, parse_size, thread_counts
-from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get
+from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.bench import bench_text
 from advisor.report.bench_tables import doubt_words, knee_words
 from advisor.report.layout import columns
@@ -38,9 +38,9 @@ def measure(fake_fio: FakeFio, host: Host, disk: Path, *names: str, **changes: o
 
 @pytest.mark.parametrize("threads", [1, 3, 64, 1024])
 def test_a_workload_runs_with_the_number_of_threads_in_its_name(threads: int) -> None:
-    one = get(f"beegfs.iozone-seq@{threads}")
+    one = get_workload(f"beegfs.iozone-seq@{threads}")
     job = fio.FioJob(one, 1.0, 1024 * 16 * MIB, 1024 * 16 * MIB)
-    argv = fio.command(job)
+    argv = fio.fio_command(job)
     assert f"--numjobs={threads}" in argv
     assert "--thread" in argv
     regions = next(word for word in argv if word.startswith("--offset_increment="))
@@ -51,7 +51,7 @@ def test_a_workload_runs_with_the_number_of_threads_in_its_name(threads: int) ->
 
 
 def test_only_the_part_for_the_data_takes_the_threads() -> None:
-    journal, database = get("iris.ranwrite@40").sections
+    journal, database = get_workload("iris.ranwrite@40").sections
     assert (journal.jobs, database.jobs) == (1, 40)
 
 
@@ -66,13 +66,13 @@ def test_only_the_part_for_the_data_takes_the_threads() -> None:
 )
 def test_threads_that_cannot_be_are_named(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        get(name)
+        get_workload(name)
 
 
 @pytest.mark.parametrize("name", ["beegfs.dd@", "beegfs.dd@x", "beegfs.dd@-1", "@4", "none@4", "beegfs.dd@4@4@x"])
 def test_what_is_no_workload_is_unknown(name: str) -> None:
     with pytest.raises(UnknownWorkloadError):
-        get(name)
+        get_workload(name)
     assert workload_title(name) is None
 
 
@@ -89,7 +89,7 @@ def test_what_is_no_workload_is_unknown(name: str) -> None:
 )
 def test_a_sweep_is_a_list_or_powers_of_two(text: str, counts: tuple[int, ...]) -> None:
     assert thread_counts(text) == counts
-    assert swept(["beegfs.dd"], text) == tuple(f"beegfs.dd@{one}" for one in counts)
+    assert sweep_threads(["beegfs.dd"], text) == tuple(f"beegfs.dd@{one}" for one in counts)
 
 
 @pytest.mark.parametrize("text", ["", "0", "1..", "..4", "8..2", "1,x", "1..2048", "-1", "1;2", "１"])
@@ -138,7 +138,10 @@ def test_one_number_of_threads_is_no_sweep() -> None:
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_a_sweep_and_a_group_are_tables(fake_fio: FakeFio, host: Host, disk: Path, width: int) -> None:
-    names = (*swept(["beegfs.storagebench-read"], "1,2"), *expand_workloads(["infoscale.*-r100", "iometer.max*-r100"]))
+    names = (
+        *sweep_threads(["beegfs.storagebench-read"], "1,2"),
+        *expand_workloads(["infoscale.*-r100", "iometer.max*-r100"]),
+    )
     names = (*names, "infoscale.4k-rand-rw50")
     found = measure(fake_fio, host, disk, *names, budget_seconds=60.0, seconds=0.1, scratch_bytes=8 * MIB)
     text = bench_text(found, width=width, color=False)
@@ -259,11 +262,11 @@ def test_a_section_that_no_workload_has_is_named(fake_fio: FakeFio, host: Host, 
 
 @pytest.mark.parametrize("name", ["buffered.seq-128k-r100", "buffered.seq-1m-r100"])
 def test_buffered_reads_go_through_the_page_cache_and_all_others_pass_it_by(name: str) -> None:
-    argv = fio.command(fio.FioJob(get(name), 1.0, 64 * MIB, 0))
+    argv = fio.fio_command(fio.FioJob(get_workload(name), 1.0, 64 * MIB, 0))
     assert "--direct=0" in argv
     others = [one for one in expand_workloads(["*"]) if not one.startswith(("buffered.", "net."))]
     for other in others:
-        assert "--direct=0" not in fio.command(fio.FioJob(get(other), 1.0, 64 * MIB, 64 * MIB)), other
+        assert "--direct=0" not in fio.fio_command(fio.FioJob(get_workload(other), 1.0, 64 * MIB, 64 * MIB)), other
 
 
 @needs_fio

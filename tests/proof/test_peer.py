@@ -14,7 +14,7 @@ from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
 from advisor.proof.path import find_peer
 from advisor.proof.peer import SecondHostPeer
-from advisor.proof.workloads import WORKLOADS, get
+from advisor.proof.workloads import WORKLOADS, get_workload
 
 from .second_host import FAR, FAR6, HERE, SecondHost
 
@@ -23,8 +23,8 @@ SECONDS = 0.3
 
 
 def run(second: SecondHost, name: str, peer: SecondHostPeer | None = None, seconds: float = SECONDS) -> RunFigures:
-    job = fio.FioJob(get(name), seconds, 0, 0)
-    return second.inside(lambda: fio.run(second.runner(peer), job, None, Stop())[0])
+    job = fio.FioJob(get_workload(name), seconds, 0, 0)
+    return second.inside(lambda: fio.run_fio(second.runner(peer), job, None, Stop())[0])
 
 
 @pytest.mark.parametrize("name", NETWORK)
@@ -33,7 +33,7 @@ def test_both_ends_of_a_run_are_counted(second: SecondHost, name: str) -> None:
     assert found.sent_bytes is not None
     assert found.received_bytes is not None
     assert 0 < found.received_bytes <= found.sent_bytes
-    assert found.value(get(name).metric) > 0
+    assert found.value(get_workload(name).metric) > 0
     assert found.bandwidth_bytes_per_s == pytest.approx(found.received_bytes / found.runtime_seconds, rel=0.01)
     assert found.latency_p50_us > 0
     assert found.cpu_us_per_io > 0

@@ -13,13 +13,13 @@ from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.network import close_link
 from advisor.proof.peer import PeerError, SecondHostPeer
 from advisor.proof.process import FioError
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 
 from .second_host import FAR, HERE, SecondHost
 
 
 def _run(second: SecondHost, name: str, seconds: float, stop: Stop) -> None:
-    fio.run(second.runner(), fio.FioJob(get(name), seconds, 0, 0), None, stop)
+    fio.run_fio(second.runner(), fio.FioJob(get_workload(name), seconds, 0, 0), None, stop)
 
 
 @pytest.mark.parametrize("name", ["net.tcp-64k", "net.udp-8k-receive"])
@@ -60,7 +60,7 @@ def _kill_when_running(second: SecondHost, victim: str) -> int:
 
 def test_a_receiver_of_datagrams_whose_sender_is_gone_is_told_so(second: SecondHost) -> None:
     """The datagram with which fio closes its link may be lost like any other; here it is never sent."""
-    section = get("net.udp-8k").sections[0]
+    section = get_workload("net.udp-8k").sections[0]
     common = ["fio", "--name=x", "--thread", "--ioengine=net", "--protocol=udp", "--bs=8192", "--size=1t"]
 
     def told() -> tuple[bool, str]:
@@ -113,4 +113,4 @@ def test_a_closed_port_is_named_with_what_opens_it(second: SecondHost) -> None:
 
 def _run_towards(second: SecondHost, address: str) -> None:
     peer = SecondHostPeer("far", address, HERE, "h0", "fio")
-    fio.run(second.runner(peer), fio.FioJob(get("net.tcp-64k"), 0.2, 0, 0), None, Stop())
+    fio.run_fio(second.runner(peer), fio.FioJob(get_workload("net.tcp-64k"), 0.2, 0, 0), None, Stop())

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.proof.network import parse_bound_ports
-from advisor.proof.peer import check_destination, explained
+from advisor.proof.peer import check_destination, explain_failure
 from advisor.proof.process import EndedProcess
 
 
@@ -35,6 +35,6 @@ def test_ports_in_use_are_those_that_are_bound() -> None:
 
 
 def test_a_connection_that_ended_without_a_word_is_said_to_be_lost() -> None:
-    error = explained("far", EndedProcess(255, "", "", False, 0.0))
+    error = explain_failure("far", EndedProcess(255, "", "", False, 0.0))
     assert "lost" in error.message
     assert error.hint is not None

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 
 from advisor.host import Host
 from advisor.proof.covariates import LAMPS
-from advisor.proof.progress import Say, duration, plan_lines, show_progress
+from advisor.proof.progress import Say, format_duration, plan_lines, show_progress
 from advisor.proof.records import Claim, ProofSubject
 from advisor.proof.schedule import MODES, ModeName, Schedule, make_schedule
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import Progress, ProgressEvent, Settings, prove
 from advisor.proof.session_runner import Stage
-from advisor.proof.workloads import NULL_CONTROL, get
+from advisor.proof.workloads import NULL_CONTROL, get_workload
 
 from .fakes import FakeFio, SpeedToggle
 
@@ -39,7 +39,7 @@ FIGURES = re.compile(r"IOPS|MB/s|%|\bp [=<]|ratio|latency|gain|loss|faster|slowe
 def schedule(*workloads: str, mode: ModeName = "default", budget_seconds: float | None = None) -> Schedule:
     return make_schedule(
         MODES[mode],
-        [get(name) for name in workloads or (READ,)],
+        [get_workload(name) for name in workloads or (READ,)],
         device_bytes=1000 * GIB,
         place_seconds=0.2,
         budget_seconds=budget_seconds,
@@ -168,7 +168,7 @@ def test_a_whole_session_is_told_without_a_figure(fake_fio: FakeFio, host: Host,
     ],
 )
 def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+    assert format_duration(seconds) == words
 
 
 # -- a terminal ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from advisor.errors import CommandError, InvalidInputError, NotRestoredError, RefusedError, UsageError
 from advisor.host import Host
-from advisor.proof.archive import load, reanalyse
+from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.fio import EndedProcess, FioMissingError, FioProcess
 from advisor.proof.interrupt import Stop
 from advisor.proof.records import Arm, Claim, Proof, ProofSubject
@@ -140,9 +140,9 @@ def test_a_session_is_saved_and_gives_the_same_verdict_again(
 ) -> None:
     place = tmp_path / "result.proof"
     proof, _ = settle(fake_fio, host, disk, 1.3, save_to=str(place))
-    saved = load(place)
+    saved = load_proof(place)
     assert saved.proof == proof
-    assert reanalyse(place) == reanalyse(saved) == reanalyse(proof) == proof
+    assert reanalyse_proof(place) == reanalyse_proof(saved) == reanalyse_proof(proof) == proof
     numbers = {run.number for pair in proof.session.pairs for run in (*pair.runs, *pair.control_runs)}
     assert numbers <= set(saved.fio)
     assert all(text.startswith("{") for text in saved.fio.values())
@@ -179,7 +179,7 @@ def test_where_a_cannot_be_put_back_it_is_said_with_code_5(
     assert caught.value.exit_code == 5
     assert caught.value.items
     assert os.listdir(disk) == []
-    assert load(place).proof.verdict == "invalid"
+    assert load_proof(place).proof.verdict == "invalid"
 
 
 def test_a_kept_gain_that_cannot_be_placed_again_falls_back_to_a(fake_fio: FakeFio, host: Host, disk: Path) -> None:
@@ -205,7 +205,7 @@ def test_something_unforeseen_still_restores_and_saves(
         prove(host, SUBJECT, toggle, settings(disk, save_to=str(place), **SHORT), runner=fake_fio.runner)
     assert toggle.in_force == "A"
     assert os.listdir(disk) == []
-    assert load(place).proof.session.ended == "fault"
+    assert load_proof(place).proof.session.ended == "fault"
 
 
 @pytest.mark.parametrize("stage", ["warm-up", "pair", "restore"])

@@ -17,13 +17,13 @@ import pytest
 from advisor.errors import RefusedError
 from advisor.host import DirectoryFiles, Host, LiveCommands, live_host
 from advisor.proof.bench import bench
-from advisor.proof.raw_device import HeldDevice, hold, permitted, read_raw_target
+from advisor.proof.raw_device import HeldDevice, hold_device, permit_writes, read_raw_target
 from advisor.proof.scratch import MIB
 from advisor.proof.series import Bench
 from advisor.proof.session import self_test
 from advisor.proof.session_runner import Settings
 from advisor.proof.target import RawDevice
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 from advisor.report.bench import bench_text
 from advisor.report.proof import proof_text
 from tests.trees import make_tree
@@ -100,7 +100,7 @@ def chosen(path: str = "/dev/vdz", serial: str = SERIAL, *, may_write: bool = Fa
 
 
 def held(host: Host, raw: RawDevice) -> HeldDevice:
-    return hold(host, read_raw_target(host, raw).raw or raw)
+    return hold_device(host, read_raw_target(host, raw).raw or raw)
 
 
 def refused(host: Host, raw: RawDevice) -> str:
@@ -195,11 +195,11 @@ def test_a_disk_that_is_another_by_now_is_not_read(vdz: Disk, disk: Path) -> Non
     node.unlink()
     os.mknod(node, 0o060600, os.makedev(7, 250))
     with pytest.raises(RefusedError):
-        hold(vdz.host, looked_at)
+        hold_device(vdz.host, looked_at)
     node.unlink()
     node.write_bytes(b"")
     with pytest.raises(RefusedError, match="not the device"):
-        hold(vdz.host, looked_at)
+        hold_device(vdz.host, looked_at)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -207,10 +207,10 @@ def test_a_disk_that_is_another_by_now_is_not_read(vdz: Disk, disk: Path) -> Non
 
 def test_writing_takes_a_permission_of_its_own_and_reading_takes_none() -> None:
     with pytest.raises(RefusedError, match=f"{WRITE} would write") as caught:
-        permitted(chosen(), [get(READ), get(WRITE)])
+        permit_writes(chosen(), [get_workload(READ), get_workload(WRITE)])
     assert "--allow-raw-writes" in (caught.value.hint or "")
-    assert permitted(chosen(may_write=True), [get(WRITE)]).may_write
-    assert not permitted(chosen(may_write=True), [get(READ)]).may_write
+    assert permit_writes(chosen(may_write=True), [get_workload(WRITE)]).may_write
+    assert not permit_writes(chosen(may_write=True), [get_workload(READ)]).may_write
 
 
 def test_an_empty_disk_may_be_written_to(vdz: Disk) -> None:

@@ -13,17 +13,17 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.host import Host, live_host
-from advisor.proof.covariates import between, read_counters
-from advisor.proof.fio import EndedProcess, FioError, FioJob, FioProcess, read_version, run
+from advisor.proof.covariates import covariates_between, read_counters
+from advisor.proof.fio import EndedProcess, FioError, FioJob, FioProcess, read_version, run_fio
 from advisor.proof.interrupt import Stop
 from advisor.proof.records import Arm, Claim, ProofSubject, ToggleClass
 from advisor.proof.scratch import MIB, Keep, Scratch, scratch_file
 from advisor.proof.session import Settings, prove, self_test
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import WORKLOADS, JobSection, Pattern, get
+from advisor.proof.workloads import WORKLOADS, JobSection, Pattern, get_workload
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed (package fio)")
-READ, MIXED = get("infoscale.4k-rand-r100"), get("infoscale.4k-rand-rw50")
+READ, MIXED = get_workload("infoscale.4k-rand-r100"), get_workload("infoscale.4k-rand-rw50")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ ALONE = [workload for workload in WORKLOADS.values() if not workload.is_network]
 @pytest.mark.parametrize("workload", ALONE, ids=lambda workload: workload.name)
 def test_fio_takes_every_workload(workload: Pattern, scratch: Scratch) -> None:
     job = FioJob(workload, 0.1, scratch.size_bytes, 8 * MIB)
-    found, _ = run(FioProcess(), job, scratch if workload.needs_scratch else None, Stop())
+    found, _ = run_fio(FioProcess(), job, scratch if workload.needs_scratch else None, Stop())
     assert found.iops > 0
     assert found.value(workload.metric) > 0
     # what is in flight when the limit is reached is finished: at most the depth of every job
@@ -70,14 +70,14 @@ def test_fio_takes_every_workload(workload: Pattern, scratch: Scratch) -> None:
 
 def test_fio_can_be_placed_on_a_node(scratch: Scratch) -> None:
     where = ("--numa_cpu_nodes=0", "--numa_mem_policy=bind:0")
-    found, _ = run(FioProcess(), FioJob(READ, 0.1, scratch.size_bytes, 0, where), scratch, Stop())
+    found, _ = run_fio(FioProcess(), FioJob(READ, 0.1, scratch.size_bytes, 0, where), scratch, Stop())
     assert found.iops > 0
 
 
 def test_our_percentiles_are_fio_s_own(scratch: Scratch) -> None:
     import json
 
-    found, text = run(FioProcess(), FioJob(READ, 0.3, scratch.size_bytes, 0), scratch, Stop())
+    found, text = run_fio(FioProcess(), FioJob(READ, 0.3, scratch.size_bytes, 0), scratch, Stop())
     theirs = json.loads(text)["jobs"][0]["read"]["clat_ns"]["percentile"]
     assert found.latency_p50_us * 1000 == pytest.approx(theirs["50.000000"], rel=0.02)
     assert found.latency_p99_us * 1000 == pytest.approx(theirs["99.000000"], rel=0.02)
@@ -88,12 +88,12 @@ def test_the_device_saw_what_fio_moved(scratch: Scratch, target: MeasuredTarget)
         pytest.skip("no block device behind /var/tmp")
     host = live_host()
     before = read_counters(host, target.device, 0.0)
-    found, _ = run(FioProcess(), FioJob(READ, 0.5, scratch.size_bytes, 0), scratch, Stop())
+    found, _ = run_fio(FioProcess(), FioJob(READ, 0.5, scratch.size_bytes, 0), scratch, Stop())
     after = read_counters(host, target.device, 1.0)
     assert before.disk_bytes is not None
     assert after.disk_bytes is not None
     assert after.disk_bytes - before.disk_bytes >= 0.99 * found.read_bytes
-    assert between(before, after, found).foreign_cpu_share is not None
+    assert covariates_between(before, after, found).foreign_cpu_share is not None
 
 
 def test_fio_creates_no_file(target: MeasuredTarget, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_fio_creates_no_file(target: MeasuredTarget, tmp_path: Path) -> None:
 def test_a_job_that_fio_refuses_is_an_error_in_its_own_words(scratch: Scratch) -> None:
     odd = Pattern("odd", "blocks that direct I/O cannot take", (JobSection("io", "randread", 4097),), "iops", "none")
     with pytest.raises(FioError, match=r"error 22 \(Invalid argument\)"):
-        run(FioProcess(), FioJob(odd, 0.1, scratch.size_bytes, 0), scratch, Stop())
+        run_fio(FioProcess(), FioJob(odd, 0.1, scratch.size_bytes, 0), scratch, Stop())
 
 
 def test_a_real_fio_is_stopped_without_leaving_a_thread(scratch: Scratch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.proof.archive import load, reanalyse
+from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.profile import prove_profile
 from advisor.proof.records import ArmSetting, Proof
 from advisor.proof.session import self_test
@@ -51,7 +51,7 @@ def test_a_proof_of_a_profile_holds_the_values_that_were_toggled(
     }
     assert all(one.why for one in proof.values or ())
     assert listing(tree) == before
-    assert reanalyse(load(place)).values == proof.values
+    assert reanalyse_proof(load_proof(place)).values == proof.values
     assert msgspec.json.decode(msgspec.json.encode(proof))["values"][0]["after"] == "8388608"
     for said in (text_of(proof), proof_page(proof)):
         assert all(f"sysctl:{name}" in said for name in SOCKETS)

@@ -15,13 +15,15 @@ from advisor.errors import RefusedError
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Change, Plan
 from advisor.profiles.profile import lint_profile, load, shipped_directory
-from advisor.proof.relevance import class_of, laxer_than_needed, require_visible, stack_of, toggle_class, unseen
+from advisor.proof.relevance import class_of, find_unseen, laxer_than_needed, require_visible, stack_of, toggle_class
 from advisor.proof.target import MeasuredTarget, is_remote, read_target
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 from tests.facts.storage import Tree
 from tests.trees import host_of, make_tree
 
-DIRECT, BUFFERED, NETWORK = (get(name) for name in ("infoscale.4k-rand-r100", "buffered.seq-1m-r100", "net.tcp-64k"))
+DIRECT, BUFFERED, NETWORK = (
+    get_workload(name) for name in ("infoscale.4k-rand-r100", "buffered.seq-1m-r100", "net.tcp-64k")
+)
 
 
 def change(tunable: str, **parts: Any) -> Change:
@@ -111,7 +113,7 @@ def test_a_stack_is_everything_that_a_device_lies_on(device: str, below: set[str
 def test_what_cannot_show_is_named(device: str, tunables: list[str], hidden: list[str]) -> None:
     host = storage().host()
     notes = require_visible(host, plan(*tunables), target(device), [DIRECT])
-    assert [tunable for tunable, _ in unseen(host, plan(*tunables), target(device), [DIRECT])] == hidden
+    assert [tunable for tunable, _ in find_unseen(host, plan(*tunables), target(device), [DIRECT])] == hidden
     assert all(any(one in note for note in notes) for one in hidden)
     assert len(notes) == len(hidden)
 

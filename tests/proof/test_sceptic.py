@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 from advisor.cli.measuring import exit_code
-from advisor.proof.blocks import NONE, ArmBlock, ArmsSession, ArmTurn, conclude
+from advisor.proof.blocks import NONE, ArmBlock, ArmsSession, ArmTurn, conclude_session
 from advisor.proof.records import Arm, Claim, FioRun, Hold, Pair, Proof, Session
 from advisor.proof.schedule import MODES, ModeName
-from advisor.proof.statistics import hodges_lehmann, levelled, sign_test, signed_rank, step_down
-from advisor.proof.verdict import decide, is_settled
+from advisor.proof.statistics import hodges_lehmann, level_ties, sign_test, signed_rank, step_down
+from advisor.proof.verdict import decide_session, is_settled
 from advisor.report.arms import arms_text
 from advisor.report.proof import proof_text
 from advisor.report.proof_words import headlines, verdict_words
@@ -48,8 +48,8 @@ def conducted(make: Callable[[int], list[Pair]], **changes: object) -> Proof:
     for look in whole.schedule.looks[:-1]:
         early = replace(whole, pairs=whole.pairs[:look])
         if is_settled(early):
-            return decide(replace(early, ended="settled"))
-    return decide(whole)
+            return decide_session(replace(early, ended="settled"))
+    return decide_session(whole)
 
 
 def text(proof: Proof) -> str:
@@ -63,7 +63,7 @@ def text(proof: Proof) -> str:
 @pytest.mark.parametrize("count", [8, 16, 24])
 def test_a_control_that_moves_with_the_claim_never_leaves_a_gain(count: int, every: int) -> None:
     pairs = with_control(noisy_pairs(1.25, count), 1.25, every=every)
-    proof = decide(session(pairs, control=NULL))
+    proof = decide_session(session(pairs, control=NULL))
     assert proof.verdict in ("invalid", "indicative")
     assert not proof.is_gain
 
@@ -77,11 +77,11 @@ def test_a_session_does_not_end_before_the_control_can_be_judged() -> None:
 def test_a_gain_must_exceed_what_the_control_shows() -> None:
     """The control surely moved, by less than half the margin: a claim of that size is no effect of the change."""
     small = with_control(noisy_pairs(1.035, noise=0.01), 1.035, noise=0.002)
-    proof = decide(session(small, control=NULL))
+    proof = decide_session(session(small, control=NULL))
     assert proof.verdict == "indicative"
     assert "not shown to be larger than what the negative control shows" in proof.reasons[0]
     large = with_control(noisy_pairs(1.3, noise=0.01), 1.035, noise=0.002)
-    assert decide(session(large, control=NULL)).verdict == "gain"
+    assert decide_session(session(large, control=NULL)).verdict == "gain"
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.2, 0.4])
@@ -89,7 +89,7 @@ def test_a_gain_must_exceed_what_the_control_shows() -> None:
 def test_a_control_too_noisy_to_be_judged_leaves_no_plain_gain(count: int, noise: float) -> None:
     """The control moves as the claim does, and scatters so much that it alone would often show nothing."""
     plain = sum(
-        decide(
+        decide_session(
             session(with_control(noisy_pairs(1.25, count, seed=seed), 1.25, noise=noise, seed=seed), control=NULL)
         ).is_gain
         for seed in range(60)
@@ -98,11 +98,13 @@ def test_a_control_too_noisy_to_be_judged_leaves_no_plain_gain(count: int, noise
 
 
 def test_a_loss_that_the_control_shares_is_none() -> None:
-    proof = decide(session(with_control(noisy_pairs(1 / 1.035, noise=0.01), 1 / 1.035, noise=0.002), control=NULL))
+    proof = decide_session(
+        session(with_control(noisy_pairs(1 / 1.035, noise=0.01), 1 / 1.035, noise=0.002), control=NULL)
+    )
     assert proof.verdict == "indicative"
     assert "the loss is not shown" in proof.reasons[0]
     alone = with_control(noisy_pairs(1 / 1.2, noise=0.01), 1.0, noise=0.002)
-    assert decide(session(alone, control=NULL)).verdict == "loss"
+    assert decide_session(session(alone, control=NULL)).verdict == "loss"
 
 
 # -- 2 and 5: costs ----------------------------------------------------------------------------------------------------
@@ -162,7 +164,7 @@ def test_an_undecided_cost_stands_in_the_line_of_the_verdict_and_nothing_is_kept
 
 @pytest.mark.parametrize("factor", [1.0, 0.8])
 def test_a_broken_guardrail_is_in_the_headline_whatever_the_claims_say(factor: float) -> None:
-    proof = decide(session(noisy_pairs(factor, p99=2.0)))
+    proof = decide_session(session(noisy_pairs(factor, p99=2.0)))
     assert proof.verdict in ("no-difference", "loss")
     assert proof.cost == "shown"
     assert "at the cost of" in headlines(proof)[0]
@@ -184,7 +186,7 @@ def put_aside(on_a: int, on_b: int) -> Session:
 
 
 def test_contamination_of_one_arm_alone_is_an_effect() -> None:
-    proof = decide(put_aside(0, 11))
+    proof = decide_session(put_aside(0, 11))
     assert proof.verdict == "indicative"
     assert "arm B alone in 11 of 11 pairs" in proof.reasons[0]
     assert "an effect of the change" in text(proof)
@@ -192,7 +194,7 @@ def test_contamination_of_one_arm_alone_is_an_effect() -> None:
 
 @pytest.mark.parametrize(("on_a", "on_b"), [(5, 6), (0, 3), (4, 6), (0, 0)])
 def test_contamination_of_both_or_of_few_is_none(on_a: int, on_b: int) -> None:
-    assert decide(put_aside(on_a, on_b)).verdict == "gain"
+    assert decide_session(put_aside(on_a, on_b)).verdict == "gain"
 
 
 def stalling(mode: ModeName, seed: int) -> Proof:
@@ -222,7 +224,7 @@ def stalling(mode: ModeName, seed: int) -> Proof:
                 break
         if index + 1 in whole.schedule.looks[:-1] and is_settled(whole):
             break
-    return decide(whole)
+    return decide_session(whole)
 
 
 @pytest.mark.parametrize("mode", ["quick", "default", "deep"])
@@ -257,14 +259,14 @@ def test_the_sign_test_is_the_binomial_one(first: int, second: int) -> None:
 
 
 def test_a_sure_gain_that_is_smaller_than_asked_for_says_so_and_is_not_kept() -> None:
-    proof = decide(session(noisy_pairs(1.03, noise=0.005)))
+    proof = decide_session(session(noisy_pairs(1.03, noise=0.005)))
     assert proof.tendency == "gain"
     assert proof.below_margin
     assert not proof.is_gain
     assert exit_code(proof) == 1
     assert verdict_words(proof)[0] == "gain, below the margin"
     assert any("smaller than the margin of 10 % that was asked for" in line for line in headlines(proof))
-    asked = decide(session(noisy_pairs(1.03, noise=0.005), Claim(WORKLOAD, margin=0.02)))
+    asked = decide_session(session(noisy_pairs(1.03, noise=0.005), Claim(WORKLOAD, margin=0.02)))
     assert asked.is_gain
     assert exit_code(asked) == 0
     assert not asked.below_margin
@@ -278,7 +280,7 @@ def test_the_interval_and_the_verdict_come_from_one_level() -> None:
     for _ in range(400):
         factor = math.exp(source.choice((0, 0.02, 0.04, 0.06)))
         pairs = noisy_pairs(factor, source.choice((8, 16, 24)), noise=0.06, seed=source.getrandbits(30))
-        claim = decide(session(pairs)).workloads[0]
+        claim = decide_session(session(pairs)).workloads[0]
         assert claim.ci95 is not None
         excludes = claim.ci95[0] > 1 or claim.ci95[1] < 1
         assert excludes == (claim.verdict in ("gain", "loss")), claim
@@ -306,8 +308,8 @@ def test_the_level_of_each_step_decides_as_holm_does(seed: int) -> None:
 def test_two_claims_share_one_level_in_their_intervals() -> None:
     pairs = noisy_pairs(1.04, 16, noise=0.03)
     both = [replace(one, runs=(*one.runs, *(replace(each, workload=OTHER) for each in one.runs))) for one in pairs]
-    alone = decide(session(pairs)).workloads[0]
-    two = decide(session(both, Claim(WORKLOAD), Claim(OTHER))).workloads
+    alone = decide_session(session(pairs)).workloads[0]
+    two = decide_session(session(both, Claim(WORKLOAD), Claim(OTHER))).workloads
     assert alone.ci95 is not None
     assert all(one.ci95 is not None for one in two)
     widths = [math.log(one.ci95[1] / one.ci95[0]) for one in two if one.ci95]
@@ -329,24 +331,24 @@ def test_figures_of_two_levels_are_ties_and_invent_nothing() -> None:
             order = "AB" if source.getrandbits(1) else "BA"
             before, after = speeds if order == "AB" else speeds[::-1]
             pairs.append(pair(index, before, after, order=order))
-        wrong += decide(session(pairs)).tendency in ("gain", "loss", "gain-with-cost")
+        wrong += decide_session(session(pairs)).tendency in ("gain", "loss", "gain-with-cost")
     assert wrong / 300 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
 
 
 def test_differences_in_the_last_bit_are_ties() -> None:
     one, other = math.log(1300.7 / 1000.0), math.log(1000.0 / 1300.7)
     values = [one, other, math.nextafter(one, 1.0), math.nextafter(other, 0.0), one * (1 + 1e-15)]
-    assert len({abs(value) for value in levelled(values)}) == 1
-    assert [math.copysign(1, value) for value in levelled(values)] == [math.copysign(1, value) for value in values]
+    assert len({abs(value) for value in level_ties(values)}) == 1
+    assert [math.copysign(1, value) for value in level_ties(values)] == [math.copysign(1, value) for value in values]
     clean = [math.copysign(one, value) for value in values]
     assert signed_rank(values).p_value == signed_rank(clean).p_value
-    assert hodges_lehmann(values, 0.9) == hodges_lehmann(levelled(values), 0.9)
+    assert hodges_lehmann(values, 0.9) == hodges_lehmann(level_ties(values), 0.9)
 
 
 def test_values_that_really_differ_stay_as_they_are() -> None:
     values = [0.1, -0.1001, 1e-9, -1e-6, 0.0, 3.5]
-    assert levelled(values) == values
-    assert levelled([]) == []
+    assert level_ties(values) == values
+    assert level_ties([]) == []
 
 
 # -- 10: effects that come late ----------------------------------------------------------------------------------------
@@ -367,22 +369,22 @@ def held(late: float, *, arm_a: float = 1.0, noise: float = 0.03, seed: int = 1,
 
 @pytest.mark.parametrize("late", [1.5, 0.6])
 def test_an_effect_that_comes_late_is_not_called_no_difference(late: float) -> None:
-    proof = decide(held(late))
+    proof = decide_session(held(late))
     assert proof.verdict == "inconclusive"
     assert any("the effect comes later" in note and "settle time" in note for note in proof.notes)
 
 
 def test_a_host_that_drifts_in_both_arms_is_no_late_effect() -> None:
-    assert decide(held(1.4, arm_a=1.4)).verdict == "no-difference"
-    assert sum(decide(held(1.0, seed=seed)).verdict == "no-difference" for seed in range(60)) >= 57
+    assert decide_session(held(1.4, arm_a=1.4)).verdict == "no-difference"
+    assert sum(decide_session(held(1.0, seed=seed)).verdict == "no-difference" for seed in range(60)) >= 57
 
 
 def test_without_a_hold_no_difference_is_not_called_where_one_was_wanted() -> None:
-    proof = decide(replace(held(1.0), holds=()))
+    proof = decide_session(replace(held(1.0), holds=()))
     assert proof.verdict == "inconclusive"
     assert any("no room to hold each arm" in note for note in proof.notes)
     old = replace(held(1.0), holds=(), wants_hold=False)
-    assert decide(old).verdict == "no-difference", "a record from before the rule"
+    assert decide_session(old).verdict == "no-difference", "a record from before the rule"
 
 
 @pytest.mark.parametrize("count", [0, 2])
@@ -390,9 +392,9 @@ def test_a_hold_without_room_for_runs_is_no_hold(count: int) -> None:
     """The byte budget may end a hold before its first run."""
     whole = held(1.0)
     cut = replace(whole, holds=tuple(replace(one, runs=one.runs[:count]) for one in whole.holds))
-    assert decide(whole).verdict == "no-difference"
-    assert decide(cut).verdict == "inconclusive"
-    assert any("no room to hold each arm" in note for note in decide(cut).notes)
+    assert decide_session(whole).verdict == "no-difference"
+    assert decide_session(cut).verdict == "inconclusive"
+    assert any("no room to hold each arm" in note for note in decide_session(cut).notes)
 
 
 # -- several arms ------------------------------------------------------------------------------------------------------
@@ -429,7 +431,7 @@ def of_arms(
 
 
 def test_an_arm_that_gains_at_no_cost_is_a_plain_gain() -> None:
-    proof = conclude(of_arms(1.25))
+    proof = conclude_session(of_arms(1.25))
     assert (proof.quality, proof.has_gain, proof.best[WORKLOAD]) == ("sound", True, "fast")
     assert "gain with" not in arms_text(proof, width=100, color=False)
 
@@ -445,19 +447,19 @@ def test_an_arm_that_gains_at_no_cost_is_a_plain_gain() -> None:
     ],
 )
 def test_an_arm_is_no_plain_gain_where_a_sceptic_would_doubt_it(session_of_arms: ArmsSession, words: str) -> None:
-    proof = conclude(session_of_arms)
+    proof = conclude_session(session_of_arms)
     assert not proof.has_gain
     assert words in " ".join(arms_text(proof, width=100, color=False).split())
 
 
 def test_an_arm_whose_control_is_too_noisy_to_be_judged_is_rarely_a_plain_gain() -> None:
-    proofs = [conclude(of_arms(1.25, control=1.25, noise=0.4, seed=seed)) for seed in range(60)]
+    proofs = [conclude_session(of_arms(1.25, control=1.25, noise=0.4, seed=seed)) for seed in range(60)]
     assert sum(proof.has_gain for proof in proofs) / 60 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 60)
     said = " ".join(" ".join(proof.reasons) for proof in proofs)
     assert "not shown to be larger than what the negative control" in said
 
 
 def test_an_arm_that_only_costs_says_so() -> None:
-    proof = conclude(of_arms(1.0, p99=2.0, blocks=18))
+    proof = conclude_session(of_arms(1.0, p99=2.0, blocks=18))
     assert proof.effects[0].cost == "shown"
     assert "with a cost (p99 latency +100 %)" in " ".join(arms_text(proof, width=100, color=False).split())

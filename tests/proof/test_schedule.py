@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from advisor.errors import RefusedError, UsageError
 from advisor.proof.schedule import MODES, Schedule, level_for, looks_for, make_schedule
 from advisor.proof.scratch import GIB, MIB
-from advisor.proof.workloads import WORKLOADS, get
+from advisor.proof.workloads import WORKLOADS, get_workload
 
-READ, WRITE = get("infoscale.4k-rand-r100"), get("infoscale.4k-seq-w100")
+READ, WRITE = get_workload("infoscale.4k-rand-r100"), get_workload("infoscale.4k-seq-w100")
 DEFAULT = MODES["default"]
 
 
 def plan(*names: str, mode: str = "default", device: int = 1000 * GIB, **options: float) -> Schedule:
-    workloads = [get(name) for name in names or (READ.name,)]
+    workloads = [get_workload(name) for name in names or (READ.name,)]
     return make_schedule(MODES[mode], workloads, device_bytes=device, place_seconds=0.0, **options)  # type: ignore[index, arg-type]
 
 

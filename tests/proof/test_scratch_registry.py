@@ -14,7 +14,7 @@ import pytest
 from advisor.host import Host
 from advisor.proof.bench import bench
 from advisor.proof.scratch import MIB
-from advisor.proof.scratch_registry import ScratchEntry, register, start_ticks, sweep
+from advisor.proof.scratch_registry import ScratchEntry, register_scratch, start_ticks, sweep_scratch
 
 from .fakes import FakeFio
 from .sessions import WORKLOAD
@@ -79,10 +79,10 @@ def test_a_directory_of_another_identity_is_left_alone_and_named(disk: Path, sta
     left.rename(disk / "elsewhere")
     left.mkdir()
     (left / "scratch").write_text("of another owner")
-    assert sweep() == [f"{left}: not the directory that a killed session made; left alone"]
+    assert sweep_scratch() == [f"{left}: not the directory that a killed session made; left alone"]
     assert (left / "scratch").read_text() == "of another owner"
     assert entries(state) == []
-    assert sweep() == []
+    assert sweep_scratch() == []
 
 
 def test_a_link_in_its_place_is_not_followed(disk: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_link_in_its_place_is_not_followed(disk: Path) -> None:
     other = disk / "precious"
     left.rename(other)
     left.symlink_to(other)
-    (line,) = sweep()
+    (line,) = sweep_scratch()
     assert "not removed" in line
     assert (other / "scratch").stat().st_size == MIB
 
@@ -99,8 +99,8 @@ def test_a_link_in_its_place_is_not_followed(disk: Path) -> None:
 def test_a_running_session_keeps_its_own(disk: Path, state: Path) -> None:
     made = disk / ".advisor-proof-1"
     made.mkdir()
-    register(str(made), made.stat().st_dev, made.stat().st_ino)
-    assert sweep() == []
+    register_scratch(str(made), made.stat().st_dev, made.stat().st_ino)
+    assert sweep_scratch() == []
     assert made.is_dir()
     assert entries(state) == [made.name]
     entry = msgspec.json.decode((state / "scratch" / made.name).read_bytes(), type=ScratchEntry)
@@ -110,7 +110,7 @@ def test_a_running_session_keeps_its_own(disk: Path, state: Path) -> None:
 def test_a_torn_entry_is_dropped(state: Path) -> None:
     (state / "scratch").mkdir(parents=True, mode=0o700)
     (state / "scratch" / "torn").write_bytes(b'{"directory": "/x", "dev')
-    assert sweep() == []
+    assert sweep_scratch() == []
     assert entries(state) == []
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.proof.archive import load, reanalyse
+from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
 
 from .fakes import FakeFio, calm_tree
@@ -81,10 +81,10 @@ def test_a_signal_while_fio_runs_restores_a_and_keeps_the_partial_result(
     assert f"stopped by {number.name} after 1 pairs" in output
     assert (fake_fio.directory / "speed").read_text() == "1.0", "arm A is in force"
     assert os.listdir(disk) == []
-    partial = load(running.saved)
+    partial = load_proof(running.saved)
     assert (partial.proof.verdict, partial.proof.session.ended) == ("indicative", "interrupted")
     assert partial.proof.workloads[0].pairs == 1
-    assert reanalyse(partial) == partial.proof
+    assert reanalyse_proof(partial) == partial.proof
 
 
 def test_a_signal_while_fio_hangs_leaves_no_process(fake_fio: FakeFio, tmp_path: Path, disk: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_signal_while_the_scratch_file_is_filled(fake_fio: FakeFio, tmp_path: 
     assert "after 0 pairs" in output
     assert os.listdir(disk) == []
     assert not (fake_fio.directory / "speed").exists(), "no arm was ever placed"
-    assert load(running.saved).proof.workloads[0].pairs == 0
+    assert load_proof(running.saved).proof.workloads[0].pairs == 0
 
 
 def test_signals_sent_again_and_again_do_not_disturb_the_restoring(

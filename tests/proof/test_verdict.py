@@ -11,9 +11,9 @@ import pytest
 from advisor.errors import InvalidInputError, UsageError
 from advisor.proof.covariates import CalmGate
 from advisor.proof.metrics import RunFigures
-from advisor.proof.records import Claim, FioRun, Guardrail, Pair, Proof, ProofSubject, claims_for, resolve
+from advisor.proof.records import Claim, FioRun, Guardrail, Pair, Proof, ProofSubject, claims_for, resolve_subject
 from advisor.proof.schedule import MODES
-from advisor.proof.verdict import carry_over, decide, sample
+from advisor.proof.verdict import carry_over, decide_session, make_sample
 from advisor.proof.workloads import UnknownWorkloadError
 
 from .sessions import WORKLOAD, figures, pair, run, session
@@ -40,7 +40,7 @@ def noisy_pairs(
 
 
 def test_gain() -> None:
-    proof = decide(session(noisy_pairs(1.2, seed=2)))
+    proof = decide_session(session(noisy_pairs(1.2, seed=2)))
     found = proof.workloads[0]
     assert proof.verdict == "gain"
     assert proof.is_gain
@@ -53,17 +53,17 @@ def test_gain() -> None:
 
 
 def test_loss() -> None:
-    assert decide(session(noisy_pairs(0.8))).verdict == "loss"
+    assert decide_session(session(noisy_pairs(0.8))).verdict == "loss"
 
 
 def test_no_difference_needs_sixteen_pairs() -> None:
-    assert decide(session(noisy_pairs(1.0))).verdict == "no-difference"
-    assert decide(session(noisy_pairs(1.0, 16))).verdict == "no-difference"
-    assert decide(session(noisy_pairs(1.0, 15))).verdict == "inconclusive"
+    assert decide_session(session(noisy_pairs(1.0))).verdict == "no-difference"
+    assert decide_session(session(noisy_pairs(1.0, 16))).verdict == "no-difference"
+    assert decide_session(session(noisy_pairs(1.0, 15))).verdict == "inconclusive"
 
 
 def test_inconclusive_says_what_could_have_been_seen_and_what_it_would_take() -> None:
-    proof = decide(session(noisy_pairs(1.02, noise=0.25, seed=4)))
+    proof = decide_session(session(noisy_pairs(1.02, noise=0.25, seed=4)))
     found = proof.workloads[0]
     assert proof.verdict == "inconclusive"
     assert found.minimum_detectable_effect is not None
@@ -74,7 +74,7 @@ def test_inconclusive_says_what_could_have_been_seen_and_what_it_would_take() ->
 
 def test_latency_falls_for_a_gain() -> None:
     """A lower median latency is better: ratio below 1, effect above 0."""
-    proof = decide(session(noisy_pairs(1.25), Claim(WORKLOAD, "latency_p50")))
+    proof = decide_session(session(noisy_pairs(1.25), Claim(WORKLOAD, "latency_p50")))
     found = proof.workloads[0]
     assert proof.verdict == "gain"
     assert (found.metric, found.unit, found.better) == ("latency_p50", "us", "lower")
@@ -90,7 +90,7 @@ def test_latency_falls_for_a_gain() -> None:
 
 @pytest.mark.parametrize(("p99", "cpu", "metric"), [(1.4, 1.0, "latency_p99"), (1.0, 1.3, "cpu_per_io")])
 def test_a_gain_that_costs(p99: float, cpu: float, metric: str) -> None:
-    proof = decide(session(noisy_pairs(1.2, p99=p99, cpu=cpu)))
+    proof = decide_session(session(noisy_pairs(1.2, p99=p99, cpu=cpu)))
     assert proof.verdict == "gain-with-cost"
     assert not proof.is_gain
     cost = next(item for item in proof.guardrails if item.verdict == "loss")
@@ -99,7 +99,7 @@ def test_a_gain_that_costs(p99: float, cpu: float, metric: str) -> None:
 
 
 def test_a_cost_within_its_limit_is_none() -> None:
-    assert decide(session(noisy_pairs(1.2, p99=1.07))).verdict == "gain"
+    assert decide_session(session(noisy_pairs(1.2, p99=1.07))).verdict == "gain"
 
 
 def test_a_cost_that_is_only_noise_is_none() -> None:
@@ -108,7 +108,7 @@ def test_a_cost_that_is_only_noise_is_none() -> None:
         pair(index, figures(1000), figures(1200 + index, p99_us=500 * math.exp(source.gauss(0.2, 0.9))))
         for index in range(24)
     ]
-    proof = decide(session(pairs))
+    proof = decide_session(session(pairs))
     tail = next(item for item in proof.guardrails if item.metric == "latency_p99")
     assert tail.ratio is not None
     assert tail.ratio > 1.1
@@ -118,7 +118,7 @@ def test_a_cost_that_is_only_noise_is_none() -> None:
 
 
 def test_a_guardrail_alone_is_no_verdict() -> None:
-    assert decide(session(noisy_pairs(1.0, p99=1.5))).verdict == "no-difference"
+    assert decide_session(session(noisy_pairs(1.0, p99=1.5))).verdict == "no-difference"
 
 
 def with_second(pairs: list[Pair], factor: float) -> list[Pair]:
@@ -136,8 +136,8 @@ def with_second(pairs: list[Pair], factor: float) -> list[Pair]:
 
 def test_several_claims_share_one_error_rate() -> None:
     pairs = noisy_pairs(1.055, 24, noise=0.09, seed=3)
-    alone = decide(session(pairs))
-    together = decide(session(with_second(pairs, 1.0), Claim(WORKLOAD), Claim(OTHER)))
+    alone = decide_session(session(pairs))
+    together = decide_session(session(with_second(pairs, 1.0), Claim(WORKLOAD), Claim(OTHER)))
     first = together.workloads[0]
     assert first.p_value == alone.workloads[0].p_value
     assert first.p_holm == pytest.approx(2 * (first.p_value or 0))
@@ -145,13 +145,13 @@ def test_several_claims_share_one_error_rate() -> None:
 
 
 def test_a_gain_beside_a_loss_is_a_gain_with_cost() -> None:
-    proof = decide(session(with_second(noisy_pairs(1.3), 0.7), Claim(WORKLOAD), Claim(OTHER)))
+    proof = decide_session(session(with_second(noisy_pairs(1.3), 0.7), Claim(WORKLOAD), Claim(OTHER)))
     assert [item.verdict for item in proof.workloads] == ["gain", "loss"]
     assert proof.verdict == "gain-with-cost"
 
 
 def test_one_gain_is_enough_where_the_other_claim_shows_nothing() -> None:
-    proof = decide(session(with_second(noisy_pairs(1.3), 1.0), Claim(WORKLOAD), Claim(OTHER)))
+    proof = decide_session(session(with_second(noisy_pairs(1.3), 1.0), Claim(WORKLOAD), Claim(OTHER)))
     assert proof.verdict == "gain"
 
 
@@ -172,22 +172,22 @@ def controlled(pairs: list[Pair], factor: float) -> list[Pair]:
 
 
 def test_a_control_that_moves_makes_it_invalid() -> None:
-    moved = decide(session(controlled(noisy_pairs(1.2), 1.15), control="null.4k"))
+    moved = decide_session(session(controlled(noisy_pairs(1.2), 1.15), control="null.4k"))
     assert moved.verdict == "invalid"
     assert moved.tendency == "gain"
     assert "null.4k" in moved.reasons[0]
-    still = decide(session(controlled(noisy_pairs(1.2), 1.0), control="null.4k"))
+    still = decide_session(session(controlled(noisy_pairs(1.2), 1.0), control="null.4k"))
     assert still.verdict == "gain"
     assert still.control is not None
     assert still.control.pairs == 6
 
 
 def test_a_tiny_shift_of_the_control_is_none() -> None:
-    assert decide(session(controlled(noisy_pairs(1.2), 1.03), control="null.4k")).verdict == "gain"
+    assert decide_session(session(controlled(noisy_pairs(1.2), 1.03), control="null.4k")).verdict == "gain"
 
 
 def test_a_control_of_few_pairs_is_not_judged_but_named() -> None:
-    proof = decide(session(controlled(noisy_pairs(1.2, 8), 1.5), control="null.4k"))
+    proof = decide_session(session(controlled(noisy_pairs(1.2, 8), 1.5), control="null.4k"))
     assert proof.verdict == "indicative"
     assert proof.reasons == ("control not judged (2 of 6 pairs): a gain does not count yet",)
     assert not proof.is_gain
@@ -195,7 +195,7 @@ def test_a_control_of_few_pairs_is_not_judged_but_named() -> None:
 
 
 def test_faults_make_it_invalid() -> None:
-    proof = decide(replace(session(noisy_pairs(1.2)), faults=("arm B could not be put in place: x",)))
+    proof = decide_session(replace(session(noisy_pairs(1.2)), faults=("arm B could not be put in place: x",)))
     assert proof.verdict == "invalid"
     assert proof.reasons[0].startswith("arm B")
 
@@ -204,8 +204,8 @@ def test_more_than_half_contaminated_is_invalid_and_half_is_not() -> None:
     pairs = noisy_pairs(1.2)
     half = [replace(item, contaminated=item.index < 12) for item in pairs]
     more = [replace(item, contaminated=item.index < 13) for item in pairs]
-    assert decide(session(half)).verdict == "gain"
-    proof = decide(session(more))
+    assert decide_session(session(half)).verdict == "gain"
+    proof = decide_session(session(more))
     assert proof.verdict == "invalid"
     assert "54%" in proof.reasons[0]
 
@@ -213,9 +213,9 @@ def test_more_than_half_contaminated_is_invalid_and_half_is_not() -> None:
 def test_contaminated_pairs_stay_in_unless_they_were_repeated() -> None:
     pairs = noisy_pairs(1.2, 8)
     spoiled = pair(8, 1000, 10, contaminated=True)
-    assert decide(session([*pairs, spoiled])).workloads[0].pairs == 9
-    assert decide(session([*pairs, replace(spoiled, superseded=True)])).workloads[0].pairs == 8
-    assert decide(session([*pairs, replace(spoiled, whole=False)])).workloads[0].pairs == 8
+    assert decide_session(session([*pairs, spoiled])).workloads[0].pairs == 9
+    assert decide_session(session([*pairs, replace(spoiled, superseded=True)])).workloads[0].pairs == 8
+    assert decide_session(session([*pairs, replace(spoiled, whole=False)])).workloads[0].pairs == 8
 
 
 @pytest.mark.parametrize(
@@ -227,18 +227,18 @@ def test_contaminated_pairs_stay_in_unless_they_were_repeated() -> None:
     ],
 )
 def test_what_caps_a_verdict_at_indicative(changes: dict[str, object], word: str) -> None:
-    proof = decide(replace(session(noisy_pairs(1.2)), **changes))
+    proof = decide_session(replace(session(noisy_pairs(1.2)), **changes))
     assert (proof.verdict, proof.tendency) == ("indicative", "gain")
     assert word in proof.reasons[0]
 
 
 def test_under_six_pairs_is_indicative() -> None:
-    assert decide(session(noisy_pairs(2.0, 5))).verdict == "indicative"
-    assert decide(session(noisy_pairs(2.0, 8))).verdict == "gain"
+    assert decide_session(session(noisy_pairs(2.0, 5))).verdict == "indicative"
+    assert decide_session(session(noisy_pairs(2.0, 8))).verdict == "gain"
 
 
 def test_no_pairs_at_all_is_indicative_and_has_no_figures() -> None:
-    proof = decide(session([]))
+    proof = decide_session(session([]))
     assert proof.verdict == "indicative"
     assert proof.workloads[0].ratio is None
     assert proof.workloads[0].pairs == 0
@@ -253,7 +253,7 @@ def test_an_order_effect_is_indicative() -> None:
         # whatever runs second is slower: B second loses, B first wins
         factor = 1.2 * (0.9 if order == "AB" else 1.1) * math.exp(source.gauss(0, 0.02))
         pairs.append(pair(index, 1000, 1000 * factor, order=order))
-    proof = decide(session(pairs))
+    proof = decide_session(session(pairs))
     assert proof.verdict == "indicative"
     assert "carries over" in proof.reasons[0]
 
@@ -265,7 +265,7 @@ def test_order_does_not_matter_for_plain_noise() -> None:
 
 
 def test_invalid_wins_over_indicative() -> None:
-    proof = decide(replace(session(noisy_pairs(1.2)), forced=True, faults=("fio: x",)))
+    proof = decide_session(replace(session(noisy_pairs(1.2)), forced=True, faults=("fio: x",)))
     assert proof.verdict == "invalid"
     assert len(proof.reasons) == 2
 
@@ -282,25 +282,25 @@ def sequence(first: float, changed: float, last: float) -> list[Pair]:
 
 
 def test_a_sequence_is_compared_with_the_mean_of_both_ends() -> None:
-    proof = decide(replace(session(sequence(1000, 1300, 1000)), toggle_class="T3"))
+    proof = decide_session(replace(session(sequence(1000, 1300, 1000)), toggle_class="T3"))
     assert (proof.verdict, proof.tendency) == ("indicative", "gain")
     assert proof.workloads[0].ratio == pytest.approx(1.3, rel=0.02)
 
 
 def test_a_sequence_that_does_not_return_is_invalid() -> None:
-    proof = decide(replace(session(sequence(1000, 1300, 1250)), toggle_class="T3"))
+    proof = decide_session(replace(session(sequence(1000, 1300, 1250)), toggle_class="T3"))
     assert proof.verdict == "invalid"
     assert "did not return" in proof.reasons[0]
 
 
 def test_a_value_of_zero_leaves_its_pair_out_of_that_metric() -> None:
     pairs = [*noisy_pairs(1.2, 8), pair(8, figures(1000, p99_us=0.0), figures(1100))]
-    assert len(sample(pairs, WORKLOAD, "latency_p99").effects) == 8
-    assert len(sample(pairs, WORKLOAD, "iops").effects) == 9
+    assert len(make_sample(pairs, WORKLOAD, "latency_p99").effects) == 8
+    assert len(make_sample(pairs, WORKLOAD, "iops").effects) == 9
 
 
 def test_json_is_the_contract_s() -> None:
-    proof = decide(session(noisy_pairs(1.2)))
+    proof = decide_session(session(noisy_pairs(1.2)))
     document = msgspec.json.decode(msgspec.json.encode(proof))
     assert document["schema"] == "advisor.proof/1"
     assert {"profile", "verdict", "workloads", "kept"} <= set(document)
@@ -325,14 +325,14 @@ def test_json_is_the_contract_s() -> None:
 
 
 def test_a_proof_survives_its_json() -> None:
-    proof = decide(session(controlled(noisy_pairs(1.2, p99=1.4), 1.0), control="null.4k"))
+    proof = decide_session(session(controlled(noisy_pairs(1.2, p99=1.4), 1.0), control="null.4k"))
     again = msgspec.json.decode(msgspec.json.encode(proof), type=Proof)
     assert again == proof
-    assert decide(again.session) == proof
+    assert decide_session(again.session) == proof
 
 
 def test_everything_else_is_explored_without_a_p_value() -> None:
-    proof = decide(session(noisy_pairs(1.2)))
+    proof = decide_session(session(noisy_pairs(1.2)))
     assert {item.metric for item in proof.exploratory} == {
         *("bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p999"),
     }
@@ -340,7 +340,7 @@ def test_everything_else_is_explored_without_a_p_value() -> None:
 
 
 def resolved(*claims: Claim, guardrails: tuple[Guardrail, ...] = (), mode: str = "default") -> ProofSubject:
-    return resolve(ProofSubject("p", claims, guardrails), MODES[mode])  # type: ignore[index]
+    return resolve_subject(ProofSubject("p", claims, guardrails), MODES[mode])  # type: ignore[index]
 
 
 def test_defaults_of_a_claim() -> None:
@@ -381,7 +381,7 @@ def test_unknown_workloads_are_named_wherever_they_stand() -> None:
     with pytest.raises(UnknownWorkloadError):
         resolved(Claim(WORKLOAD), guardrails=(Guardrail("nonsense", "iops"),))
     with pytest.raises(UnknownWorkloadError):
-        resolve(ProofSubject("p", (Claim(WORKLOAD),), exploratory=("nonsense",)), MODES["default"])
+        resolve_subject(ProofSubject("p", (Claim(WORKLOAD),), exploratory=("nonsense",)), MODES["default"])
 
 
 def test_named_workloads_become_claims_up_to_three() -> None:

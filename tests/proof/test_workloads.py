@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.proof.metrics import METRICS
-from advisor.proof.workloads import WORKLOADS, Pattern, UnknownWorkloadError, default_metric, get
+from advisor.proof.workloads import WORKLOADS, Pattern, UnknownWorkloadError, default_metric, get_workload
 
 PAPER = [f"infoscale.{shape}-{mix}" for shape in ("4k-rand", "4k-seq", "64k-seq") for mix in ("r100", "rw50", "w100")]
 EVERY = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
@@ -13,7 +13,7 @@ EVERY = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workl
 
 @pytest.mark.parametrize("name", PAPER)
 def test_the_nine_patterns_of_the_paper_have_a_saturation_variant(name: str) -> None:
-    single, saturated = get(name), get(f"{name}-qd16")
+    single, saturated = get_workload(name), get_workload(f"{name}-qd16")
     assert single.is_depth_one
     assert saturated.sections[0].depth == 16
     assert single.sections[0].pattern == saturated.sections[0].pattern
@@ -29,7 +29,7 @@ def test_the_nine_patterns_of_the_paper_have_a_saturation_variant(name: str) -> 
     ],
 )
 def test_the_library_has(name: str) -> None:
-    assert get(name).name == name
+    assert get_workload(name).name == name
 
 
 @EVERY
@@ -46,24 +46,24 @@ def test_blocks_up_to_16k_are_counted_and_larger_ones_are_weighed() -> None:
 
 
 def test_write_shares() -> None:
-    assert not get("infoscale.4k-rand-r100").is_writing
-    assert get("infoscale.4k-rand-rw50").sections[0].write_share == 0.5
-    assert get("iometer.reallife").sections[0].write_share == pytest.approx(0.35)
-    assert get("iris.ranwrite").sections[0].write_share == 1.0
-    assert not get("null.4k").is_writing
-    assert not get("null.4k").needs_scratch
+    assert not get_workload("infoscale.4k-rand-r100").is_writing
+    assert get_workload("infoscale.4k-rand-rw50").sections[0].write_share == 0.5
+    assert get_workload("iometer.reallife").sections[0].write_share == pytest.approx(0.35)
+    assert get_workload("iris.ranwrite").sections[0].write_share == 1.0
+    assert not get_workload("null.4k").is_writing
+    assert not get_workload("null.4k").needs_scratch
 
 
 def test_an_unknown_name_is_a_usage_error_with_the_closest_names() -> None:
     with pytest.raises(UnknownWorkloadError, match=r"infoscale\.4k-rand-r50") as caught:
-        get("infoscale.4k-rand-r50")
+        get_workload("infoscale.4k-rand-r50")
     assert caught.value.exit_code == 2
     assert "infoscale.4k-rand-rw50" in (caught.value.hint or "")
 
 
 def test_a_name_like_no_other_gets_the_whole_list() -> None:
     with pytest.raises(UnknownWorkloadError) as caught:
-        get("%%%")
+        get_workload("%%%")
     assert "null.4k" in (caught.value.hint or "")
 
 
@@ -72,5 +72,5 @@ def test_between_two_hosts_both_directions_are_declared_and_no_storage_is_touche
     ways = {(section.protocol, section.pattern) for workload in network for section in workload.sections}
     assert ways == {("tcp", "write"), ("tcp", "read"), ("udp", "write"), ("udp", "read")}
     assert not any(workload.needs_scratch or workload.is_writing for workload in network)
-    assert get("net.tcp-64k").metric == "bandwidth"
-    assert get("net.udp-8k").metric == "iops"
+    assert get_workload("net.tcp-64k").metric == "bandwidth"
+    assert get_workload("net.udp-8k").metric == "iops"

@@ -18,7 +18,7 @@ from advisor.proof.metrics import MetricName
 from advisor.proof.records import Claim, Ended, FioRun, Guardrail, Pair, Proof, ProofSubject, Session, Summary, Verdict
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import Settings, prove
-from advisor.proof.verdict import decide
+from advisor.proof.verdict import decide_session
 from advisor.report.layout import columns
 from advisor.report.proof import percent, proof_text
 from tests.proof.conftest import disk, fake_fio, host
@@ -51,7 +51,7 @@ def pairs(
 
 
 def proof_of(whole: Session, **changes: object) -> Proof:
-    return decide(replace(whole, **changes))
+    return decide_session(replace(whole, **changes))
 
 
 def beside(made: Sequence[Pair], factor: float) -> tuple[Pair, ...]:
@@ -91,28 +91,28 @@ TWO = (Claim(WORKLOAD), Claim(OTHER))
 PROOFS: dict[str, Proof] = {
     "gain": proof_of(GAIN),
     "kept": replace(proof_of(GAIN), kept=True),
-    "latency": decide(session(pairs(1.25), Claim(WORKLOAD, "latency_p50"))),
-    "cost": decide(session(pairs(1.3, p99=1.5))),
-    "gain beside a loss": decide(session(beside(pairs(1.3), 0.7), *TWO)),
-    "gain beside nothing": decide(session(beside(pairs(1.3), 1.0), *TWO)),
-    "loss": decide(session(pairs(0.8))),
-    "no difference": decide(session(pairs(1.0))),
-    "inconclusive": decide(session(pairs(1.02, noise=0.25, seed=4))),
-    "quick": decide(session(pairs(1.0, 8), mode="quick")),
-    "control moved": decide(session(controlled(pairs(1.2), 1.15), control="null.4k")),
-    "control still": decide(session(controlled(pairs(1.2), 1.0), control="null.4k")),
+    "latency": decide_session(session(pairs(1.25), Claim(WORKLOAD, "latency_p50"))),
+    "cost": decide_session(session(pairs(1.3, p99=1.5))),
+    "gain beside a loss": decide_session(session(beside(pairs(1.3), 0.7), *TWO)),
+    "gain beside nothing": decide_session(session(beside(pairs(1.3), 1.0), *TWO)),
+    "loss": decide_session(session(pairs(0.8))),
+    "no difference": decide_session(session(pairs(1.0))),
+    "inconclusive": decide_session(session(pairs(1.02, noise=0.25, seed=4))),
+    "quick": decide_session(session(pairs(1.0, 8), mode="quick")),
+    "control moved": decide_session(session(controlled(pairs(1.2), 1.15), control="null.4k")),
+    "control still": decide_session(session(controlled(pairs(1.2), 1.0), control="null.4k")),
     "fault": proof_of(GAIN, faults=("arm B could not be put in place: EIO",), ended="fault"),
     "not restored": proof_of(GAIN, faults=("arm A could not be put back: EIO",), ended="fault", restored=False),
     "forced": proof_of(GAIN, forced=True, gate=CalmGate(("restic is running",), ("io pressure",))),
     "reboot": proof_of(session(sequence()), toggle_class="T3"),
-    "three pairs": decide(session(pairs(2.0, 3))),
-    "one pair": decide(session(pairs(2.0, 1))),
+    "three pairs": decide_session(session(pairs(2.0, 3))),
+    "one pair": decide_session(session(pairs(2.0, 1))),
     "interrupted": proof_of(session([]), ended="interrupted"),
     "self-test": proof_of(session(pairs(1.0)), self_test=True),
     "self-test, loud": proof_of(session(pairs(1.0, noise=0.25)), self_test=True),
     "self-test failed": proof_of(GAIN, self_test=True),
-    "enormous": decide(session(pairs(5000.0))),
-    "no noise": decide(session(pairs(1.0, noise=0.0))),
+    "enormous": decide_session(session(pairs(5000.0))),
+    "no noise": decide_session(session(pairs(1.0, noise=0.0))),
 }
 
 
@@ -359,16 +359,16 @@ def test_a_session_without_pairs_has_no_figures_and_no_drawing() -> None:
 def test_few_pairs_say_what_their_interval_is_worth() -> None:
     assert "the interval of 3 pairs is no 95 % interval but one of 75 %" in words(PROOFS["three pairs"])
     assert "the interval of 1 pair is no 95 % interval but one of 0 %" in words(PROOFS["one pair"])
-    assert "of 93.7 %" in words(decide(session(pairs(2.0, 5)))), "93.75 %, and never more than that"
+    assert "of 93.7 %" in words(decide_session(session(pairs(2.0, 5)))), "93.75 %, and never more than that"
     assert "no 95 %" not in words(PROOFS["gain"])
 
 
 def test_the_control_is_told_as_it_was_judged() -> None:
     assert lines_of(PROOFS["control moved"], "IOPS")[1].endswith("moved")
     assert lines_of(PROOFS["control still"], "IOPS")[1].endswith("did not move")
-    few = decide(session(controlled(pairs(1.2), 1.5, every=8), control="null.4k"))
+    few = decide_session(session(controlled(pairs(1.2), 1.5, every=8), control="null.4k"))
     assert lines_of(few, "IOPS")[1].endswith("too few pairs")
-    none = decide(session(pairs(1.2), control="null.4k"))
+    none = decide_session(session(pairs(1.2), control="null.4k"))
     assert re.search(r"no figures +not measured$", lines_of(none, "IOPS")[1])
 
 
@@ -412,7 +412,7 @@ def test_a_scratch_file_that_is_left_is_said_so() -> None:
     left = "the scratch file was not removed: /srv/.advisor-proof-x: Permission denied"
     assert f"scratch {left}" in words(proof_of(GAIN, notes=(left,)))
     without = replace(GAIN, schedule=replace(GAIN.schedule, scratch_bytes=0))
-    assert "scratch none was needed" in words(decide(without))
+    assert "scratch none was needed" in words(decide_session(without))
 
 
 def test_contamination_repeats_and_order_are_counted() -> None:

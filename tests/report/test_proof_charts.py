@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Claim, Pair, Proof, Summary, Verdict
-from advisor.proof.verdict import decide
+from advisor.proof.verdict import decide_session
 from advisor.report.charts.forest import LEFT, RIGHT, forest
 from advisor.report.charts.ladder import ladder, laddered, rungs
 from advisor.report.charts.scale import LogScale, Scale, is_drawable, log_scale, tick_words, value_ticks
@@ -43,8 +43,8 @@ def contaminated(made: tuple[Pair, ...]) -> Proof:
 ALL: dict[str, Proof] = {
     **PROOFS,
     "contaminated": contaminated(pairs(1.3)),
-    "deep": decide(session(beside(controlled(pairs(1.1, 48), 1.0), 0.9), *TWO, mode="deep", control="null.4k")),
-    "far apart": decide(session(pairs(1e-9, 8), Claim("infoscale.4k-rand-r100"))),
+    "deep": decide_session(session(beside(controlled(pairs(1.1, 48), 1.0), 0.9), *TWO, mode="deep", control="null.4k")),
+    "far apart": decide_session(session(pairs(1e-9, 8), Claim("infoscale.4k-rand-r100"))),
 }
 
 
@@ -230,7 +230,7 @@ def test_one_line_for_each_pair_that_the_claim_s_figures_come_from(name: str) ->
 
 
 def test_better_is_solid_for_latency_too() -> None:
-    proof = decide(session(pairs(1.25, noise=0.0), Claim("infoscale.4k-rand-r100", "latency_p50")))
+    proof = decide_session(session(pairs(1.25, noise=0.0), Claim("infoscale.4k-rand-r100", "latency_p50")))
     picture = slope(proof, proof.workloads[0], 1)
     assert picture is not None
     lines = [shape for shape in picture.shapes if isinstance(shape, ChartLine) and shape.look.startswith("pair ")]

@@ -16,7 +16,7 @@ import pytest
 from advisor.proof.covariates import CalmGate
 from advisor.proof.identity import HostIdentity
 from advisor.proof.records import ArmSetting, Claim, Proof
-from advisor.proof.verdict import counted_pairs, decide, sample
+from advisor.proof.verdict import counted_pairs, decide_session, make_sample
 from advisor.report.charts.ladder import RUNGS
 from advisor.report.proof_numbers import figure, percent
 from advisor.report.proof_page import proof_page
@@ -169,7 +169,7 @@ def test_the_page_of_a_long_session_is_small() -> None:
         for one in made[::2]
     )
     claims = (Claim(WORKLOAD), Claim(OTHER), Claim(THIRD))
-    proof = decide(session((*spoilt, *made), *claims, mode="deep", control="null.4k"))
+    proof = decide_session(session((*spoilt, *made), *claims, mode="deep", control="null.4k"))
     assert len(proof_page(replace(proof, values=SETTINGS)).encode()) < 200_000
 
 
@@ -200,7 +200,7 @@ def test_the_table_of_pairs_equals_the_record(name: str) -> None:
     found = parsed_of(name)
     for claim in proof.workloads:
         if claim.pairs:
-            data = sample(counted_pairs(proof.session), claim.name, claim.metric)
+            data = make_sample(counted_pairs(proof.session), claim.name, claim.metric)
             rows = [rows[1:] for rows in found.tables if rows[0][0] == "pair" and rows[0][2] == f"A, {claim.unit}"]
             wanted = [
                 [order, figure(before), figure(after), percent(after / before - 1)]

@@ -16,7 +16,7 @@ MAX_ATTRIBUTES: Final = 4000
 MAX_UNKNOWN: Final = 400
 
 
-def bounded(text: str) -> str:
+def shorten_text(text: str) -> str:
     """The text, or its beginning and a digest of it all where it is longer than 200 characters."""
     shown = printable(text)
     if len(shown) <= MAX_TEXT:
@@ -44,7 +44,7 @@ class Collected:
             self._unknown.setdefault("*")
             return
         # True and 1 would be one value.
-        self.values[bounded(name)] = bounded(value) if isinstance(value, str) else int(value)
+        self.values[shorten_text(name)] = shorten_text(value) if isinstance(value, str) else int(value)
 
     def known(self, name: str, value: Value | None) -> None:
         """An attribute that every host has: None is unknown."""
@@ -58,13 +58,13 @@ class Collected:
     def unknown(self, *patterns: str) -> None:
         for pattern in patterns:
             if len(self._unknown) < MAX_UNKNOWN:
-                self._unknown.setdefault(bounded(pattern))
+                self._unknown.setdefault(shorten_text(pattern))
             else:
                 self._unknown.setdefault("*")
 
     def several(self, name: str, values: Iterable[Value | None]) -> None:
         """One attribute of things that are alike: the value that all have, or each value and how many have it."""
-        counts = Counter("unset" if value is None else bounded(str(value)) for value in values)
+        counts = Counter("unset" if value is None else shorten_text(str(value)) for value in values)
         if len(counts) == 1 and "unset" not in counts:
             self.put(name, next(iter(counts)))
         elif len(counts) > 1:

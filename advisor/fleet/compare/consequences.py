@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.judged import JudgedRow, explains
+from advisor.fleet.compare.judged import JudgedRow, explains_effect
 from advisor.fleet.compare.topology import Shared
 from advisor.host.patterns import lazy_regex
 
@@ -43,7 +43,7 @@ def without_effects(
         if cause is not None and id(cause) not in gone:
             effects.setdefault(key_of(cause), []).append(row.attribute)
             gone.add(id(row))
-        elif hardware and _is_by_hardware(fleet, row) and any(explains(one, row) for one in hardware):
+        elif hardware and _is_by_hardware(fleet, row) and any(explains_effect(one, row) for one in hardware):
             effects.setdefault("hardware", []).append(row.attribute)
             gone.add(id(row))
     left = [row for row in rows if id(row) not in gone]
@@ -69,7 +69,7 @@ def _is_effect(fleet: Fleet, cause: JudgedRow, row: JudgedRow) -> bool:
         role = _LINK_CAUSE.fullmatch(cause.attribute)
         pattern = _LINK_EFFECT.format(role=re.escape(role["role"])) if role else ""
         fits = re.fullmatch(pattern, name, re.DOTALL) is not None
-    return fits and explains(cause, row)
+    return fits and explains_effect(cause, row)
 
 
 def _is_by_hardware(fleet: Fleet, row: JudgedRow) -> bool:

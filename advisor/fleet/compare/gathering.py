@@ -13,7 +13,7 @@ from advisor.errors import AdvisorError
 from advisor.facts.host_facts import scan
 from advisor.fleet.compare.advisor_state import read_standing
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.summary import HostContext, HostSummary, summarise
+from advisor.fleet.compare.summary import HostContext, HostSummary, summarise_host
 from advisor.host import Missing
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.capture import open_capture
@@ -58,14 +58,14 @@ def read_source(source: CaptureSource) -> HostSummary | Unread:
             standing=read_standing(host, has_looked=source.is_capture and host.is_root),
             command_line=None if isinstance(words, Missing) else words,
         )
-        return summarise(scan(host), context)
+        return summarise_host(scan(host), context)
     except AdvisorError as error:
         return Unread(source.name, error.message)
     except (OSError, MemoryError) as error:
         return Unread(source.name, f"{source.path}: {error or 'too large for this memory'}")
 
 
-def gather(
+def gather_hosts(
     sources: Sequence[CaptureSource],
     *,
     group_by: str | None = None,

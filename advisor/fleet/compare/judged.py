@@ -112,7 +112,7 @@ def _group_order(group: tuple[Value, tuple[int, ...]]) -> tuple[int, bool, int, 
     return -len(hosts), isinstance(value, str), value if isinstance(value, int) else 0, str(value)
 
 
-def explains(cause: JudgedRow, effect: JudgedRow) -> bool:
+def explains_effect(cause: JudgedRow, effect: JudgedRow) -> bool:
     """Whether hosts with one value of the cause have one value of the effect, as far as both are known."""
     value_of = {host: value for value, hosts in cause.groups.items() for host in hosts}
     seen: dict[Value | None, Value | None] = {}

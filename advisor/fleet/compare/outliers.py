@@ -28,7 +28,7 @@ from advisor.fleet.compare.comparison import (
 from advisor.fleet.compare.consequences import key_of, without_covered, without_effects
 from advisor.fleet.compare.judged import Judge, JudgedRow
 from advisor.fleet.compare.matching import match_links
-from advisor.fleet.compare.remedies import CommandOrigin, commands
+from advisor.fleet.compare.remedies import CommandOrigin, remedy_commands
 from advisor.fleet.compare.summary import TYPE_ATTRIBUTES
 from advisor.fleet.compare.topology import (
     clock_findings,
@@ -38,7 +38,7 @@ from advisor.fleet.compare.topology import (
     shared_networks,
     told_network,
 )
-from advisor.fleet.paths.findings import judge as judge_paths
+from advisor.fleet.paths.findings import judge_matrix as judge_paths
 from advisor.fleet.paths.matrix import Matrix
 from advisor.i18n import msg
 from advisor.rules import sources
@@ -47,7 +47,7 @@ from advisor.rules.finding import SEVERITIES, at_or_above
 Classes = Mapping[Scope, Sequence[tuple[str, Sequence[int]]]]
 
 
-def compare(
+def find_outliers(
     fleet: Fleet,
     *,
     controller: CommandOrigin | None = None,
@@ -278,7 +278,7 @@ def _make_finding(
         differences=differences,
         goes_with=tuple(name for row in rows for name in effects.get(key_of(row), ())),
         advice=kind.do,
-        commands=commands(judge.fleet, rows, controller),
+        commands=remedy_commands(judge.fleet, rows, controller),
         hurts_when=kind.hurts_when,
         sources=kind.sources,
         rank=kind.rank,

@@ -51,7 +51,7 @@ class CommandOrigin(msgspec.Struct, frozen=True):
         return f"{command}  # on {named}{more}"
 
 
-def commands(fleet: Fleet, rows: Sequence[JudgedRow], controller: CommandOrigin) -> tuple[str, ...]:
+def remedy_commands(fleet: Fleet, rows: Sequence[JudgedRow], controller: CommandOrigin) -> tuple[str, ...]:
     """What would make the outliers as the majority is; nothing where there is no majority, or no command is known."""
     found: dict[str, None] = {}
     for row in rows:

@@ -91,7 +91,7 @@ class HostSummary(msgspec.Struct, frozen=True):
     """The sysctls that a file of this host sets at boot."""
 
 
-def summarise(facts: Facts, context: HostContext) -> HostSummary:
+def summarise_host(facts: Facts, context: HostContext) -> HostSummary:
     """The summary of a host. Pure; never fails, whatever the host calls its things."""
     found = Collected()
     roles = link_roles(facts)

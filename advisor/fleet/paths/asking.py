@@ -9,7 +9,7 @@ from typing import Final
 
 from advisor.fleet import FORKS
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.engine import HostAnswer, HostJob, run
+from advisor.fleet.engine import HostAnswer, HostJob, run_job
 from advisor.fleet.inventory import Inventory, InventoryHost, file_name
 from advisor.fleet.paths.matrix import Answer, Matrix, choose_targets, make_matrix, parse_answer, probe_script
 
@@ -28,7 +28,7 @@ def probe_paths(inventory: Inventory, hosts: Sequence[InventoryHost], fleet: Fle
         for host in asked:
             (scripts / (file_name(host.name) + ".sh")).write_text(probe_script(targets.by_host[host.name]))
         job = HostJob("probe", scripts, timeout_seconds=_SECONDS)
-        for one in run(inventory, job, output=Path(place, "answers"), hosts=asked, forks=forks):
+        for one in run_job(inventory, job, output=Path(place, "answers"), hosts=asked, forks=forks):
             answers[one.host] = _parse_answer(one)
     return make_matrix(targets, answers)
 

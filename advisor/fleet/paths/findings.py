@@ -35,7 +35,7 @@ _SHOWN: Final = 8
 _Judge = Callable[[str, Sequence[MatrixCell]], Iterable[Finding]]
 
 
-def judge(matrix: Matrix) -> tuple[Finding, ...]:
+def judge_matrix(matrix: Matrix) -> tuple[Finding, ...]:
     """The findings of each network, in the order of the networks and of what matters most."""
     networks: dict[str, list[MatrixCell]] = {}
     for cell in matrix.cells:
@@ -44,7 +44,7 @@ def judge(matrix: Matrix) -> tuple[Finding, ...]:
     return tuple(one for look in judges for network, cells in networks.items() for one in look(network, cells))
 
 
-def culprits(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def find_culprits(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """The hosts that the pairs have in common: the one with the most others first, until all pairs are accounted for.
     Of a pair that stands alone, none: either end may be it."""
     left = {frozenset(pair) for pair in pairs}
@@ -61,7 +61,7 @@ def culprits(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 def _place_of(cells: Sequence[MatrixCell]) -> str:
     """The hosts that are behind it, or the pair."""
-    named = culprits((cell.source, cell.target) for cell in cells)
+    named = find_culprits((cell.source, cell.target) for cell in cells)
     alone = [cell for cell in cells if cell.source not in named and cell.target not in named]
     pairs = dict.fromkeys(" and ".join(sorted((cell.source, cell.target))) for cell in alone)
     shown = [*named, *pairs]
@@ -93,7 +93,7 @@ def _path_finding(
 ) -> Finding:
     evidence: Evidence = {
         "network": network,
-        "hosts": culprits((cell.source, cell.target) for cell in cells) or None,
+        "hosts": find_culprits((cell.source, cell.target) for cell in cells) or None,
         "detail": _path_rows([_path_text(cell, words(cell)) for cell in cells]),
         **(more or {}),
     }

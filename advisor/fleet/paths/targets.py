@@ -70,7 +70,7 @@ def choose_targets(members: Mapping[str, Iterable[Membership]]) -> Targets:
     chosen: dict[str, dict[tuple[str, str, str], ProbedLink]] = {host: {} for host in sorted(members)}
     rings = _make_rings(_without_shared(places, notes))
     for ring in rings:
-        for host, other, own, far in _ring_pairs(ring, strides(len(ring))):
+        for host, other, own, far in _ring_pairs(ring, ring_strides(len(ring))):
             made = ProbedLink(other, far.address, own.network, own.link, far.link, own.role, own.mtu, far.mtu)
             # Two links that share several networks (IPv4 and IPv6, say) are one wire.
             chosen[host].setdefault((own.link, other, far.link), made)
@@ -100,7 +100,7 @@ def _count_pairs(links: Sequence[int]) -> int:
     return 2 * sum(place * count for place, count in enumerate(links))
 
 
-def strides(count: int) -> tuple[int, ...]:
+def ring_strides(count: int) -> tuple[int, ...]:
     """How far around a ring of ``count`` hosts those are whom each asks; with d also ``count`` - d, so that every pair
     is asked in both directions."""
     if count <= FULL_MESH:

@@ -14,15 +14,15 @@ import msgspec
 from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.exporters.apply_script import transaction_script
 from advisor.fleet import counted_hosts
-from advisor.fleet.inventory import Access, Inventory, InventoryHost, duplicates, file_name
-from advisor.fleet.inventory import hosts as inventory_hosts
+from advisor.fleet.inventory import Access, Inventory, InventoryHost, file_name, find_duplicates
+from advisor.fleet.inventory import read_hosts as inventory_hosts
 from advisor.fleet.runs import run as running
 from advisor.fleet.runs.executor import Hands, Say
 from advisor.fleet.runs.journal import Asked, Ended, Planned, RunJournal, RunRecord, read_entries, read_run
 from advisor.fleet.runs.planning import FleetPlan, check_failover, plan_fleet
-from advisor.fleet.runs.proving import check_provers, prove, provers
+from advisor.fleet.runs.proving import check_provers, choose_provers, prove_on_canaries
 from advisor.fleet.runs.resume import take_up
-from advisor.fleet.runs.run_store import find_run, locked, next_id
+from advisor.fleet.runs.run_store import find_run, lock_store, next_id
 from advisor.fleet.runs.waves import Canary, WaveShape
 from advisor.fleet.store import FleetStore
 from advisor.i18n import msg
@@ -58,7 +58,7 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     """The hosts of an inventory, each once. Raises RefusedError where two names lead to one host: it would be changed
     twice at a time."""
     found = inventory_hosts(inventory)
-    for names in duplicates(found):
+    for names in find_duplicates(found):
         raise RefusedError(
             msg("{names} are one host: the same address and port", names=", ".join(names)),
             hint="leave all but one out, by --limit",
@@ -108,7 +108,7 @@ def _plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> Fl
 def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> RunResult:
     """Plan, ask, and carry it out wave by wave. Raises RefusedError where it is not agreed to: nothing was changed."""
     requests(wish.profiles, wish.settings)
-    with locked(store):
+    with lock_store(store):
         run_id = next_id(store)
         hosts = named_hosts(wish.inventory)
         hands = Hands(wish.inventory, hosts, store, store.directory / "runs" / file_name(run_id), forks=wish.forks)
@@ -117,15 +117,15 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
             if not plan.changing:
                 return RunResult(plan, None, nothing_code(plan))
             if wish.options.prove_directory is not None:
-                check_provers(scratch, provers(plan, wish.profiles))
+                check_provers(scratch, choose_provers(plan, wish.profiles))
         if not agree(plan):
             raise RefusedError("not agreed to; nothing was changed")
         with RunJournal(store.run(run_id)) as journal:
             journal.write(_asked_entry(wish))
             if wish.options.prove_directory is not None:
-                why = prove(
+                why = prove_on_canaries(
                     hands,
-                    provers(plan, wish.profiles),
+                    choose_provers(plan, wish.profiles),
                     wish.profiles[0],
                     _setting_pairs(wish),
                     wish.options.prove_directory,
@@ -147,7 +147,7 @@ def resume_fleet(
     wanted: str | None, store: FleetStore, access: Access, *, agree: Agree, say: Say, rollback_all: bool = False
 ) -> RunResult:
     """Take a run up where it was cut short. Raises RefusedError for one that has ended, UsageError for none."""
-    with locked(store):
+    with lock_store(store):
         run = find_run(store, wanted)
         if run.ended is not None and run.ended.outcome in ("done", "rolled-back"):
             raise RefusedError(
@@ -168,7 +168,7 @@ def resume_fleet(
             done = take_up(hands, journal, run, say)
             plan = _plan_hosts(_without_canary(wish, done), hands, done, say)
             if not plan.changing:
-                code = running.finish(journal, plan)
+                code = running.finish_run(journal, plan)
                 return RunResult(plan, read_run(run.id, read_entries(directory)), code)
             if not agree(plan):
                 raise RefusedError(

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.fleet.engine import HostAnswer, HostJob, run
+from advisor.fleet.engine import HostAnswer, HostJob, run_job
 from advisor.fleet.inventory import Inventory, InventoryHost, file_name
 from advisor.fleet.runs.journal import HostState, Verb
 from advisor.fleet.runs.planning import CapturedHost
@@ -126,7 +126,7 @@ class Hands:
         found: dict[str, CapturedHost] = {}
         with _marked_environment(self.directory), self._new_connections() as inventory:
             for answer in capture_hosts(inventory, self._hosts_named(names), self.store, forks=self._forks):
-                found[answer.host] = captured(answer, self.store)
+                found[answer.host] = read_captured_host(answer, self.store)
         return found
 
     def ask(
@@ -166,7 +166,7 @@ class Hands:
     def _run_job(self, job: HostJob, names: Sequence[str], label: str) -> Iterator[HostAnswer]:
         with _marked_environment(self.directory), self._new_connections() as inventory:
             output = self._answer_directory(label)
-            yield from run(inventory, job, output=output, hosts=self._hosts_named(names), forks=self._forks)
+            yield from run_job(inventory, job, output=output, hosts=self._hosts_named(names), forks=self._forks)
 
     def _hosts_named(self, names: Iterable[str]) -> list[InventoryHost]:
         return [self.hosts[name] for name in names]
@@ -214,7 +214,7 @@ def end_orphans(directory: Path) -> int:
     return found
 
 
-def captured(answer: HostAnswer, store: FleetStore) -> CapturedHost:
+def read_captured_host(answer: HostAnswer, store: FleetStore) -> CapturedHost:
     """A host out of what its capture came to, which `fleet receive` read through before it kept it.
 
     One that was not captured by root cannot be changed or judged.

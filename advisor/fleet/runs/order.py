@@ -189,7 +189,7 @@ class Segment(msgspec.Struct, frozen=True):
     """Those of the moving hosts whose LLT runs over it, by UDP or RDMA."""
 
 
-def segments(subjects: Sequence[OrderSubject]) -> tuple[Segment, ...]:
+def find_segments(subjects: Sequence[OrderSubject]) -> tuple[Segment, ...]:
     """The subnets on which a link's MTU is raised; those of the very same hosts count as one."""
     moving: dict[str, dict[str, MtuMove]] = {}
     there: dict[str, list[tuple[OrderSubject, Link]]] = {}

@@ -12,7 +12,7 @@ from advisor.facts.host_facts import scan
 from advisor.facts.redaction import REDACTED
 from advisor.fleet.inventory import InventoryHost
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
-from advisor.fleet.runs.order import OrderSubject, known_groups, mtu_order, mtu_warnings, segments, subject_of
+from advisor.fleet.runs.order import OrderSubject, find_segments, known_groups, mtu_order, mtu_warnings, subject_of
 from advisor.fleet.runs.waves import Candidate, FailoverGroup, Waves, WaveShape, make_waves
 from advisor.i18n import msg
 from advisor.planner import plan_profiles, requests
@@ -84,7 +84,7 @@ def plan_fleet(
     groups = _failover_groups(inventory, subjects.values(), shape.failover)
     candidates = [Candidate(name, groups.get(name, ())) for name in changing]
     waves = make_waves(candidates, order=mtu_order([*subjects.values()]), canary=shape.canary, batch=shape.batch)
-    notes = [*waves.notes, *_group_notes(planned, groups), *mtu_warnings(segments([*subjects.values()]), waves)]
+    notes = [*waves.notes, *_group_notes(planned, groups), *mtu_warnings(find_segments([*subjects.values()]), waves)]
     machine_ids = {one.name: one.machine_id for one in captured if one.name in subjects}
     return FleetPlan(tuple(planned), subjects, machine_ids, waves, tuple(notes), groups, tuple(names))
 

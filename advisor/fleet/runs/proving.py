@@ -17,7 +17,7 @@ PROVE_SECONDS: Final = 4 * 3600
 _ABSENT: Final = 127
 
 
-def provers(plan: FleetPlan, profiles: Sequence[str]) -> tuple[str, ...]:
+def choose_provers(plan: FleetPlan, profiles: Sequence[str]) -> tuple[str, ...]:
     """The hosts that a proof is made on: the canaries. Raises UsageError where there is none, or several profiles."""
     if len(profiles) != 1:
         raise UsageError("--prove-canary proves one profile", hint="run the profiles one after the other")
@@ -40,7 +40,7 @@ def check_provers(hands: Hands, names: Sequence[str]) -> None:
             )
 
 
-def prove(
+def prove_on_canaries(
     hands: Hands, names: Sequence[str], profile: str, settings: Sequence[tuple[str, str]], place: str
 ) -> str | None:
     """None where the gain is proven on each of them; else in words why not."""

@@ -30,7 +30,7 @@ _STATES: Final[Mapping[State, HostState]] = {
 }
 
 
-def settled(hands: Hands, wanted: Mapping[str, Sought], *, seconds: float) -> Iterator[Result]:
+def settle_transactions(hands: Hands, wanted: Mapping[str, Sought], *, seconds: float) -> Iterator[Result]:
     """What became of these transactions, by host.
 
     A host that is still at it is asked again for a while. With ``seconds``, so is one that does not answer or waits for
@@ -99,7 +99,9 @@ class FleetRollback:
         """
         left = self._request_rollback(wave, [*wanted], force=force)
         for _ in range(_ATTEMPTS):
-            found = [*settled(self._hands, {name: wanted[name] for name in left}, seconds=0)] if left else []
+            found = (
+                [*settle_transactions(self._hands, {name: wanted[name] for name in left}, seconds=0)] if left else []
+            )
             left = []
             for result in found:
                 if result.state in ("rolled-back", "failed"):
@@ -111,7 +113,7 @@ class FleetRollback:
                 break
             kept = self._request_rollback(wave, in_force, force=force)
             left = [name for name in left if name not in in_force or name in kept]
-        for result in settled(self._hands, {name: wanted[name] for name in left}, seconds=self._window):
+        for result in settle_transactions(self._hands, {name: wanted[name] for name in left}, seconds=self._window):
             self._note_result(wave, self._judge_result(result))
 
     def _request_rollback(self, wave: int, names: Sequence[str], *, force: bool) -> list[str]:
@@ -137,7 +139,7 @@ class FleetRollback:
 
     def _note_result(self, wave: int, result: Result) -> None:
         self._states[result.host] = result
-        entry = done(self._hands, wave, "rollback", result)
+        entry = make_host_done(self._hands, wave, "rollback", result)
         self._journal.note(entry)
         if result.state == "applied":
             self._say(f"{result.host}: still active: {result.message}")
@@ -147,7 +149,7 @@ class FleetRollback:
             self._say(f"{result.host}: rolled back")
 
 
-def done(hands: Hands, wave: int, verb: Verb, result: Result) -> HostDone:
+def make_host_done(hands: Hands, wave: int, verb: Verb, result: Result) -> HostDone:
     """A result as the journal of a run has it."""
     command = hands.by_hand(result.host) if result.state == "unknown" else None
     return HostDone(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import GateDone, Resumed, RunJournal, RunRecord, WaveEnded
-from advisor.fleet.runs.reconcile import FleetRollback, done, settled
+from advisor.fleet.runs.reconcile import FleetRollback, make_host_done, settle_transactions
 from advisor.snapshot.remote.store import Sought
 
 
@@ -51,17 +51,17 @@ def _settle_wave(
     say: Say,
 ) -> None:
     held = _gate_held(run, wave)
-    for result in settled(hands, wanted, seconds=0):
+    for result in settle_transactions(hands, wanted, seconds=0):
         states[result.host] = result
         say(f"{result.host}: {_WORDS.get(result.state, result.state)}")
         if result.state != "awaiting-confirmation":
-            journal.write(done(hands, wave, "apply", result))
+            journal.write(make_host_done(hands, wave, "apply", result))
     waiting = [name for name in wanted if states[name].state == "awaiting-confirmation"]
     if held and waiting:
         for result in hands.do("confirm", waiting):
             states[result.host] = result
             if result.state == "applied":
-                journal.write(done(hands, wave, "confirm", result))
+                journal.write(make_host_done(hands, wave, "confirm", result))
                 say(f"{result.host}: kept")
     left = {name: known for name, known in wanted.items() if states[name].state not in _SETTLED}
     window = float(run.asked.confirm_within)

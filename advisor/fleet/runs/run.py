@@ -21,17 +21,17 @@ from advisor.fleet.inventory import file_name
 from advisor.fleet.runs.executor import GATE_SECONDS, Hands, Result, Say
 from advisor.fleet.runs.journal import Ended, GateDone, RunInterrupted, RunJournal, Verb, WaveBegun, WaveEnded
 from advisor.fleet.runs.planning import FleetPlan
-from advisor.fleet.runs.reconcile import FleetRollback, done, settled
+from advisor.fleet.runs.reconcile import FleetRollback, make_host_done, settle_transactions
 from advisor.fleet.runs.wave_gate import (
     Baseline,
     EchoQuestion,
     GateTarget,
-    baseline,
     baseline_questions,
     carried_by,
+    find_neighbourhood,
     has_llt,
-    judged,
-    neighbourhood,
+    judge_answers,
+    make_baseline,
     questions_after,
     targets_of,
 )
@@ -63,7 +63,7 @@ class FleetRun:
         self._journal = journal
         self._options = options
         self._say = say
-        self._around = neighbourhood(plan.subjects.values())
+        self._around = find_neighbourhood(plan.subjects.values())
         self._sought = {one.name: one.sought for one in plan.hosts}
         self._states: dict[str, Result] = {}
         self._done: list[str] = []
@@ -81,7 +81,7 @@ class FleetRun:
                 is_kept = self._run_wave(wave)
                 if not is_kept:
                     return self._stop_run(wave)
-        return finish(self._journal, self._plan)
+        return finish_run(self._journal, self._plan)
 
     # -- one wave -------------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class FleetRun:
             return {}
         questions = {name: baseline_questions(targets[name]) for name in asking}
         answers = self._hands.ask(questions, seconds=0, label="gate-before")
-        found = {name: baseline(targets[name], answers[name]) for name in asking if name in answers}
+        found = {name: make_baseline(targets[name], answers[name]) for name in asking if name in answers}
         self._tell_baseline(found, [name for name in asking if name not in found], targets)
         return found
 
@@ -218,7 +218,7 @@ class FleetRun:
             if name not in answers:
                 failing.append(f"{name}: could not be asked after the change")
                 continue
-            good, bad = judged(before[name], asked, answers[name])
+            good, bad = judge_answers(before[name], asked, answers[name])
             passing += [f"{name}: {one}" for one in good]
             failing += [f"{name}: {one}" for one in bad]
         return passing, failing
@@ -236,13 +236,13 @@ class FleetRun:
     def _note_result(self, wave: Wave, verb: Verb, result: Result) -> None:
         self._states[result.host] = result
         if result.is_sure:
-            self._journal.write(done(self._hands, wave.number, verb, result))
+            self._journal.write(make_host_done(self._hands, wave.number, verb, result))
         if result.state not in _WENT_WELL:
             self._say(f"{result.host}: {verb}: {result.state}: {result.message}")
 
     def _settle_hosts(self, wave: Wave, verb: Verb, names: Sequence[str]) -> None:
         """Ask the hosts themselves where an answer was not certain."""
-        for result in settled(self._hands, {name: self._sought[name] for name in names}, seconds=0):
+        for result in settle_transactions(self._hands, {name: self._sought[name] for name in names}, seconds=0):
             self._note_result(wave, verb, result)
 
     def _stop_run(self, wave: Wave) -> int:
@@ -272,7 +272,7 @@ class FleetRun:
         )
 
 
-def finish(journal: RunJournal, plan: FleetPlan) -> int:
+def finish_run(journal: RunJournal, plan: FleetPlan) -> int:
     """Journal the end of a run whose waves are all confirmed; its exit code, 4 where a host was left out."""
     code = 4 if any(one.state in ("failed", "cannot") for one in plan.hosts) else 0
     journal.write(Ended(time.time(), code, "done"))

@@ -17,7 +17,7 @@ from advisor.i18n import msg
 
 
 @contextlib.contextmanager
-def locked(store: FleetStore) -> Iterator[None]:
+def lock_store(store: FleetStore) -> Iterator[None]:
     """Hold the store for one run. Raises BusyError naming the holder, RefusedError where it cannot be written."""
     try:
         make_own_directory(str(store.directory))

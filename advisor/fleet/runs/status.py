@@ -15,7 +15,7 @@ from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import Ended, Resumed, RunJournal, RunRecord, read_run
 from advisor.fleet.runs.planning import CapturedHost
 from advisor.fleet.runs.reconcile import FleetRollback
-from advisor.fleet.runs.run_store import all_runs, find_run, locked, same_order
+from advisor.fleet.runs.run_store import all_runs, find_run, lock_store, same_order
 from advisor.fleet.store import FleetStore
 from advisor.host.signals import interruptible
 from advisor.i18n import msg
@@ -174,7 +174,7 @@ def rollback_fleet(
     """
     from advisor.fleet.runs.changes import named_hosts
 
-    with locked(store):
+    with lock_store(store):
         run = find_run(store, wanted)
         meant = inventory or Inventory(run.asked.inventory, only or run.asked.limit, access)
         hosts = named_hosts(meant)

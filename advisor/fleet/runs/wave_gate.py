@@ -71,7 +71,7 @@ class Neighbourhood(msgspec.Struct, frozen=True):
     """By subnet: the place of a host in the fleet, that of the address among its own, and the address."""
 
 
-def neighbourhood(fleet: Iterable[OrderSubject]) -> Neighbourhood:
+def find_neighbourhood(fleet: Iterable[OrderSubject]) -> Neighbourhood:
     """The addresses of a fleet by owner and by subnet; those that several hosts have are nobody's."""
     subjects = tuple(fleet)
     owners = owners_of(subjects)
@@ -128,7 +128,7 @@ def baseline_questions(targets: Iterable[GateTarget]) -> tuple[EchoQuestion, ...
     return tuple(dict.fromkeys(found))
 
 
-def baseline(targets: Iterable[GateTarget], answer: GateAnswer) -> Baseline:
+def make_baseline(targets: Iterable[GateTarget], answer: GateAnswer) -> Baseline:
     """Who answered before the wave, and how much."""
     answered: list[tuple[GateTarget, int]] = []
     silent: list[GateTarget] = []
@@ -165,7 +165,7 @@ def _size_after(target: GateTarget, size: int, carried: Mapping[str, int]) -> in
     return max(min(target.after, carried.get(target.address, target.after)), _LEAST[_ip_version(target.address)])
 
 
-def judged(
+def judge_answers(
     before: Baseline, asked: Iterable[EchoQuestion], after: GateAnswer
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What answered, and what did not, in sentences."""

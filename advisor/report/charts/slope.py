@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Pair, Proof, Summary
-from advisor.proof.verdict import counted_pairs, sample
+from advisor.proof.verdict import counted_pairs, make_sample
 from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
 from advisor.report.charts.shapes import LINE_HEIGHT, ChartLine, Label, Mark, Picture, Shape, fitted, held
 from advisor.report.format import clean
@@ -49,7 +49,7 @@ def pair_values(proof: Proof, claim: Summary) -> tuple[PairValues, ...]:
 
 
 def _values(pair: Pair, claim: Summary) -> tuple[PairValues, ...]:
-    data = sample([pair], claim.name, claim.metric)
+    data = make_sample([pair], claim.name, claim.metric)
     return tuple(
         PairValues(pair.index + 1, pair.order, before, after)
         for before, after in zip(data.before, data.after, strict=True)
