@@ -28,7 +28,8 @@ class AttributeKind(msgspec.Struct, frozen=True):
     """``topic`` names what belongs together: differences of one topic on the same hosts are reported in one line.
 
     ``rank`` orders findings of one severity, the most pressing first. ``hardware`` says that another type of machine
-    may explain it. ``do`` is what to do where no command is known.
+    may explain it. ``do`` is what to do where no command is known. ``name`` is the last part of the finding's id; empty
+    means the words of the topic.
     """
 
     pattern: str
@@ -40,6 +41,7 @@ class AttributeKind(msgspec.Struct, frozen=True):
     hurts_when: str
     sources: tuple[str, ...]
     do: str = "look at what differs, and set the outlier as the others are"
+    name: str = ""
 
 
 def _link(leaf: str, topic: str, rank: int, why: str, *cited: str, **parts: object) -> AttributeKind:
@@ -74,6 +76,7 @@ KINDS: Final[tuple[AttributeKind, ...]] = (
         "The active profiles differ, so the hosts are tuned for different things.",
         "advisor status",
         do="apply the profile there as on the others, or roll it back on all",
+        name="profiles-in-force",
     ),
     _link(
         r"(state|carrier)",

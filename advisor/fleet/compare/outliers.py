@@ -269,7 +269,7 @@ def _make_finding(
     kind = min((row.kind for row in rows), key=lambda one: one.rank)
     differences = tuple(judge.name_hosts(row) for row in rows)
     return FleetFinding(
-        id=f"fleet.{kind.topic.lower().replace(' ', '-')}",
+        id=f"fleet.{kind.name or kind.topic.lower().replace(' ', '-')}",
         severity=kind.severity,
         title=_finding_title(kind.topic, differences),
         hosts=judge.ordered(rows[0].outliers),

@@ -248,7 +248,7 @@ class FleetRun:
     def _stop_run(self, wave: Wave) -> int:
         earlier = [one for one in self._plan.waves.waves if one.number < wave.number]
         for one in reversed(earlier) if self._options.rollback_all else ():
-            self._say(f"wave {one.number} is rolled back as well:  {', '.join(one.hosts)}")
+            self._say(f"wave {one.number} is rolled back as well: {', '.join(one.hosts)}")
             self._roll_back(one)
             self._end_wave(one)
         self._journal.write(Ended(time.time(), self._exit_code(), "stopped", f"wave {wave.number} did not pass"))

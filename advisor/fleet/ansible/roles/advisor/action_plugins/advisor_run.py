@@ -34,7 +34,7 @@ _RECEIVER = (
     'for place in "${TMPDIR:-/tmp}" /run /dev/shm /var/tmp; do '
     'dir=$(mktemp -d "$place/advisor.XXXXXX" 2>/dev/null) && cat >"$dir/script" 2>/dev/null && break; '
     'rm -rf "${dir:-/nonexistent/advisor}"; dir=; done; '
-    'report() {  printf "\\n%s %s %s %s %s\\n" "$token" "$1" "$2" "$uid" "$(date +%s)"; }; '
+    'report() { printf "\\n%s %s %s %s %s\\n" "$token" "$1" "$2" "$uid" "$(date +%s)"; }; '
     'leave() { [ -z "$dir" ] || rm -rf "$dir"; }; trap "leave; exit 129" HUP INT TERM; '
     'if [ -z "$dir" ]; then report refused no-room; exit 0; fi; '
     'if [ "$(cksum <"$dir/script")" != "$sum" ]; then leave; report refused damaged; exit 0; fi; '
