@@ -41,7 +41,7 @@ class Cost(NamedTuple):
     peak_mib: float
 
 
-def measure(command: list[str]) -> Cost:
+def measure_command(command: list[str]) -> Cost:
     """One run from outside: wall clock, the kernel's accounting of CPU time, and the largest resident set."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -51,18 +51,18 @@ def measure(command: list[str]) -> Cost:
     return Cost(wall * 1000, (usage.ru_utime + usage.ru_stime) * 1000, usage.ru_maxrss / 1024)
 
 
-def interleaved(commands: dict[str, list[str]], rounds: int = ROUNDS) -> dict[str, list[Cost]]:
+def run_interleaved(commands: dict[str, list[str]], rounds: int = ROUNDS) -> dict[str, list[Cost]]:
     """``rounds`` runs of each, one after the other in turn; the first round warms caches and is left out."""
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():
-            cost = measure(command)
+            cost = measure_command(command)
             if number:
                 costs[name].append(cost)
     return costs
 
 
-def table(costs: dict[str, list[Cost]], reference: str) -> None:
+def print_table(costs: dict[str, list[Cost]], reference: str) -> None:
     """Medians, and the ratio of wall times to the reference's, round by round."""
     print(f"| command | wall ms (min–max) | CPU ms | MiB | wall / {reference} |\n|---|---|---|---|---|")
     base = [cost.wall_ms for cost in costs[reference]]
@@ -81,7 +81,7 @@ def commands() -> None:
     # An empty store of our own: what verify costs, not what this machine's history is.
     os.environ["ADVISOR_STATE_DIR"] = "/tmp/advisor-bench-state"
     print(f"{os.uname().sysname} {os.uname().release}, {os.cpu_count()} CPUs, {ROUNDS} rounds\n")
-    table(interleaved({"python3 -c pass": [sys.executable, "-c", "pass"], **found}), "advisor scan --json")
+    print_table(run_interleaved({"python3 -c pass": [sys.executable, "-c", "pass"], **found}), "advisor scan --json")
 
 
 # a call, its reference, and the largest ratio that is wanted
@@ -99,26 +99,30 @@ WANTED = (
 def start() -> None:
     """Installed from a wheel into a fresh environment, as a user has it: an editable install costs at every start."""
     with tempfile.TemporaryDirectory(prefix="advisor-bench.") as place:
-        programs = _installed(Path(place))
+        programs = _install_programs(Path(place))
         os.environ["ADVISOR_STATE_DIR"] = f"{place}/state"
         own = str(programs / "advisor")
         asked = ["env", "_ADVISOR_COMPLETE=complete_bash", "COMP_WORDS=advisor sc", "COMP_CWORD=1", own]
         calls = {"python -c pass": [str(programs / "python"), "-c", "pass"], "completion of a word": asked}
-        calls |= {what: [own, *what.split()[1:]] for what, _beside, _ratio in WANTED if what.startswith("advisor ")}
+        calls |= {what: [own, *what.split()[1:]] for what, _, _ in WANTED if what.startswith("advisor ")}
         calls |= {name: command for name, command in RIVALS.items() if shutil.which(command[0])}
-        costs = interleaved(calls)
+        costs = run_interleaved(calls)
     print(f"{os.uname().sysname} {os.uname().release}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.0f}\n")
     print("| call | wall ms | CPU ms | reference | wall ms | CPU ms | wall ratio | CPU ratio | wanted |")
     print("|---|---|---|---|---|---|---|---|---|")
     for what, reference, most in WANTED:
         if reference in costs:
-            print(f"| `{what}` | {_pair(costs, what)} | `{reference}` | {_pair(costs, reference)} | ", end="")
             print(
-                " | ".join(f"{_ratio(costs[what], costs[reference], field):.2f}" for field in (0, 1)), f"| ≤ {most:g} |"
+                f"| `{what}` | {_format_pair(costs, what)} | `{reference}` | {_format_pair(costs, reference)} | ",
+                end="",
+            )
+            print(
+                " | ".join(f"{_cost_ratio(costs[what], costs[reference], field):.2f}" for field in (0, 1)),
+                f"| ≤ {most:g} |",
             )
 
 
-def _installed(place: Path) -> Path:
+def _install_programs(place: Path) -> Path:
     """The directory of programs of a new environment that has the wheel of this checkout."""
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-m", "uv", "build", "--wheel", "-q", "-o", str(place), str(root)], check=True)
@@ -127,12 +131,12 @@ def _installed(place: Path) -> Path:
     return place / "env/bin"
 
 
-def _pair(costs: dict[str, list[Cost]], name: str) -> str:
+def _format_pair(costs: dict[str, list[Cost]], name: str) -> str:
     wall, cpu = (statistics.median(run[field] for run in costs[name]) for field in (0, 1))
     return f"{wall:.0f} | {cpu:.0f}"
 
 
-def _ratio(ours: list[Cost], others: list[Cost], field: int) -> float:
+def _cost_ratio(ours: list[Cost], others: list[Cost], field: int) -> float:
     return statistics.median(one[field] / other[field] for one, other in zip(ours, others, strict=True))
 
 
@@ -148,7 +152,7 @@ def links() -> None:
         lines = [f"link add v{number} type veth peer name w{number}" for number in range(made // 2, count // 2)]
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
         made = count
-        runs = interleaved({"scan": OURS["advisor scan --json"]}, max(5, ROUNDS // 2))["scan"]
+        runs = run_interleaved({"scan": OURS["advisor scan --json"]}, max(5, ROUNDS // 2))["scan"]
         wall, cpu = (statistics.median(run[field] for run in runs) for field in (0, 1))
         slope = f"{(cpu - last[1]) * 1000 / (count - last[0]):.0f}" if last[0] else ""
         print(f"| {count} | {wall:.0f} | {cpu:.0f} | {slope} |")

@@ -29,15 +29,15 @@ ALONE = 1000
 INDEX = "advisor-snapshot.json"
 
 
-def make(where: Path, count: int) -> None:
+def make_captures(where: Path, count: int) -> None:
     """Snapshots of ``count`` hosts, each different from the others in what is its own and in little else."""
     with tarfile.open(FIXTURE) as archive:
         base = {one.name: archive.extractfile(one).read() for one in archive if one.isfile()}  # type: ignore[union-attr]
     for number in range(count):
-        _write(where / f"h{number:05d}.tar.gz", _varied(dict(base), number))
+        _write_capture(where / f"h{number:05d}.tar.gz", _vary_host(dict(base), number))
 
 
-def _varied(files: dict[str, bytes], number: int) -> dict[str, bytes]:
+def _vary_host(files: dict[str, bytes], number: int) -> dict[str, bytes]:
     high, low = divmod(number, 60)
     place = f"{high // 256}.{high % 256}.{low + 1}"
     index = files[INDEX].decode()
@@ -61,7 +61,7 @@ def _varied(files: dict[str, bytes], number: int) -> dict[str, bytes]:
     return files
 
 
-def _write(path: Path, files: dict[str, bytes]) -> None:
+def _write_capture(path: Path, files: dict[str, bytes]) -> None:
     with tarfile.open(path, "w:gz", compresslevel=1) as archive:
         for name, content in files.items():
             member = tarfile.TarInfo(name)
@@ -69,7 +69,7 @@ def _write(path: Path, files: dict[str, bytes]) -> None:
             archive.addfile(member, io.BytesIO(content))
 
 
-def measure(where: Path, count: int, processes: int) -> dict[str, Any]:
+def measure_comparison(where: Path, count: int, processes: int) -> dict[str, Any]:
     """Read, compare and print the first ``count`` hosts in this process (and those that it starts)."""
     from advisor.fleet.compare.gathering import gather_hosts, named_sources
     from advisor.fleet.compare.outliers import find_outliers
@@ -110,7 +110,7 @@ def measure_summaries(count: int) -> dict[str, Any]:
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     fleet = Fleet()
     for number in range(count):
-        fleet.add(_summary(first, number))
+        fleet.add(_make_summary(first, number))
     added = time.process_time()
     found = find_outliers(fleet)
     comparison_document(found)
@@ -125,7 +125,7 @@ def measure_summaries(count: int) -> dict[str, Any]:
     }
 
 
-def _summary(first: Any, number: int) -> Any:
+def _make_summary(first: Any, number: int) -> Any:
     """A host of its own in a cluster of four; one of 53 has another sysctl, one of 97 another MTU."""
     import msgspec
 
@@ -171,7 +171,7 @@ def _print_summaries(sizes: tuple[int, ...]) -> None:
         sys.stdout.flush()
 
 
-def _row(one: dict[str, Any]) -> str:
+def _format_row(one: dict[str, Any]) -> str:
     hosts = one["hosts"]
     per_host = (one["rss_mib"] - one["start_mib"]) * 1024 / hosts
     return (
@@ -180,7 +180,7 @@ def _row(one: dict[str, Any]) -> str:
     )
 
 
-def _processes(hosts: int) -> tuple[int, ...]:
+def _process_counts(hosts: int) -> tuple[int, ...]:
     """As many as the command takes, one for each CPU; for one size, also a single one."""
     usual = len(os.sched_getaffinity(0))
     return (1, usual) if hosts == ALONE and usual > 1 else (usual,)
@@ -188,7 +188,7 @@ def _processes(hosts: int) -> tuple[int, ...]:
 
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
-        sys.stdout.write(json.dumps(measure(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))) + "\n")
+        sys.stdout.write(json.dumps(measure_comparison(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))) + "\n")
         return
     if sys.argv[1:2] == ["--summary"]:
         sys.stdout.write(json.dumps(measure_summaries(int(sys.argv[2]))) + "\n")
@@ -198,16 +198,16 @@ def main() -> None:
         return
     sizes = tuple(map(int, sys.argv[1:])) or SIZES
     with tempfile.TemporaryDirectory(prefix="advisor-fleet.") as place:
-        make(Path(place), max(sizes))
+        make_captures(Path(place), max(sizes))
         sys.stdout.write(
             "| hosts | processes | wall s | CPU s | CPU ms per host | of it comparing, s | peak MiB | KiB per host | "
             "MiB of a reader | findings |\n|---|---|---|---|---|---|---|---|---|---|\n"
         )
         for hosts in sizes:
-            for processes in _processes(hosts):
+            for processes in _process_counts(hosts):
                 argv = [sys.executable, "-m", "benchmarks.fleet_compare", "--one", place, str(hosts), str(processes)]
                 done = subprocess.run(argv, capture_output=True, text=True, check=True)
-                sys.stdout.write(_row(json.loads(done.stdout)) + "\n")
+                sys.stdout.write(_format_row(json.loads(done.stdout)) + "\n")
                 sys.stdout.flush()
 
 

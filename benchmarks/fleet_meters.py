@@ -63,14 +63,14 @@ class Cost(NamedTuple):
     said: str
 
 
-def measure(hosts: Hosts, words: Sequence[str | Path], more: Mapping[str, str] | None = None) -> Cost:
+def measure_cost(hosts: Hosts, words: Sequence[str | Path], more: Mapping[str, str] | None = None) -> Cost:
     """Run a program on the controller's side to its end, and what it leaves behind to theirs."""
-    cpu, wire, kept = hosts_cpu(hosts), hosts.wire_bytes(), _kept(hosts)
+    cpu, wire, kept = hosts_cpu(hosts), hosts.wire_bytes(), _kept_files(hosts)
     began = time.monotonic()
-    code, controller_cpu, largest, memory, hosts_memory = forked(lambda: _watched(hosts, words, more or {}))
+    code, controller_cpu, largest, memory, hosts_memory = forked(lambda: _watch_command(hosts, words, more or {}))
     wall = time.monotonic() - began
     sent, received, between = (after - before for after, before in zip(hosts.wire_bytes(), wire, strict=True))
-    files, size = (after - before for after, before in zip(_kept(hosts), kept, strict=True))
+    files, size = (after - before for after, before in zip(_kept_files(hosts), kept, strict=True))
     said = (hosts.home / "said.out").read_text() + (hosts.home / "said.err").read_text()[-2000:]
     return Cost(
         code, wall, os.getloadavg()[0], controller_cpu, largest, memory, hosts_cpu(hosts) - cpu, hosts_memory,
@@ -78,7 +78,9 @@ def measure(hosts: Hosts, words: Sequence[str | Path], more: Mapping[str, str] |
     )  # fmt: skip
 
 
-def _watched(hosts: Hosts, words: Sequence[str | Path], more: Mapping[str, str]) -> tuple[int, float, int, Memory, int]:
+def _watch_command(
+    hosts: Hosts, words: Sequence[str | Path], more: Mapping[str, str]
+) -> tuple[int, float, int, Memory, int]:
     """In a process of its own: the exit code, CPU seconds, the largest resident set, the memory of both sides."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with (hosts.home / "said.out").open("wb") as out, (hosts.home / "said.err").open("wb") as err:
@@ -87,10 +89,10 @@ def _watched(hosts: Hosts, words: Sequence[str | Path], more: Mapping[str, str])
         )
     best, highest, on_hosts = Memory(0, {}, {}, {}), dict.fromkeys(ROLES, 0), 0
     while process.poll() is None:
-        now = _memory(os.getpid())
+        now = _measure_memory(os.getpid())
         highest = {role: max(highest[role], now.roles.get(role, 0)) for role in ROLES}
         if now.total > best.total:
-            best, on_hosts = now, sum(_pss(pid) for top in hosts.tops() for pid in descendants(top))
+            best, on_hosts = now, sum(_pss_bytes(pid) for top in hosts.tops() for pid in find_descendants(top))
         time.sleep(_BETWEEN_SAMPLES_SECONDS)
     _end_descendants()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -100,7 +102,7 @@ def _watched(hosts: Hosts, words: Sequence[str | Path], more: Mapping[str, str])
 
 def _end_descendants() -> None:
     """End what the command left behind, and take it in, which adds its CPU time to ours."""
-    for pid in descendants(os.getpid()):
+    for pid in find_descendants(os.getpid()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + 20
@@ -113,22 +115,22 @@ def _end_descendants() -> None:
     raise AssertionError("something does not end on the controller's side")
 
 
-def _memory(top: int) -> Memory:
+def _measure_memory(top: int) -> Memory:
     roles, processes = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
     playbooks: set[int] = set()
     for pid, parent in _with_parents(top):
-        role = _role(_command_line(pid))
+        role = _process_role(_command_line(pid))
         if role == "ansible":
             role = "worker" if parent in playbooks else "ansible"
             playbooks.add(pid)
         # What has just been started shares the memory of who started it (vfork) until it is another program.
         is_one = role in ("advisor", "ansible")
-        roles[role] = max(roles[role], _pss(pid)) if is_one else roles[role] + _pss(pid)
+        roles[role] = max(roles[role], _pss_bytes(pid)) if is_one else roles[role] + _pss_bytes(pid)
         processes[role] += 1
     return Memory(sum(roles.values()), roles, processes, {})
 
 
-def _role(command: str) -> str:
+def _process_role(command: str) -> str:
     if "fleet receive" in command:
         return "receiver"
     if "-m advisor" in command:
@@ -140,10 +142,10 @@ def _role(command: str) -> str:
 
 def hosts_cpu(hosts: Hosts) -> float:
     """CPU seconds that the hosts have used since they are up: what runs there, and what ended and was waited for."""
-    return sum(_cpu(pid) for top in hosts.tops() for pid in descendants(top)) / _TICKS
+    return sum(_cpu_ticks(pid) for top in hosts.tops() for pid in find_descendants(top)) / _TICKS
 
 
-def descendants(top: int) -> list[int]:
+def find_descendants(top: int) -> list[int]:
     """The processes below one, without it."""
     return [pid for pid, _ in _with_parents(top)]
 
@@ -159,7 +161,7 @@ def _with_parents(top: int) -> Iterator[tuple[int, int]]:
                     yield int(child), parent
 
 
-def _cpu(pid: int) -> int:
+def _cpu_ticks(pid: int) -> int:
     """In ticks: utime, stime, cutime, cstime (proc_pid_stat(5), fields 14 to 17)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -168,7 +170,7 @@ def _cpu(pid: int) -> int:
     return sum(map(int, fields[11:15]))
 
 
-def _pss(pid: int) -> int:
+def _pss_bytes(pid: int) -> int:
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
@@ -190,7 +192,7 @@ def command_lines() -> Iterator[tuple[int, str]]:
             yield int(name), _command_line(int(name))
 
 
-def _kept(hosts: Hosts) -> tuple[int, int]:
+def _kept_files(hosts: Hosts) -> tuple[int, int]:
     """Files in the controller's state directory, and their bytes."""
     sizes = [path.stat().st_size for path in (hosts.home / "state").rglob("*") if path.is_file()]
     return len(sizes), sum(sizes)

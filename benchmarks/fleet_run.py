@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks.fleet_meters import ROLES, Cost, command_lines, measure
+from benchmarks.fleet_meters import ROLES, Cost, command_lines, measure_cost
 from tests.fleet.hosts import Hosts, Kind, why_not
 
 ADVISOR: Final = (sys.executable, "-P", "-m", "advisor", "fleet")
@@ -66,15 +66,15 @@ def run(count: int, forks: int, only: Sequence[str]) -> dict[str, Any]:
         for name, step in steps(inventory, forks).items():
             if only and not any(word in name for word in only):
                 continue
-            cost = measure(hosts, step.words, step.more)
+            cost = measure_cost(hosts, step.words, step.more)
             found["steps"][name] = {**cost._asdict(), "memory": cost.memory._asdict(), "said": ""}
-            wrong = _wrong(step, cost, hosts)
+            wrong = _find_fault(step, cost, hosts)
             found["steps"][name]["wrong"] = wrong
-            _tell(
+            _print_line(
                 f"{count} hosts, {name}: code {cost.code}, {cost.wall:.0f} s at load {cost.load:.0f}; {wrong or 'ok'}"
             )
             if wrong:
-                _tell(cost.said[-3000:])
+                _print_line(cost.said[-3000:])
         home = str(hosts.home)
     found["left"] = left_behind(home)
     return found
@@ -87,7 +87,7 @@ def left_behind(home: str) -> list[str]:
     return [*mounts, *processes, *([home] if Path(home).exists() else [])]
 
 
-def _wrong(step: Step, cost: Cost, hosts: Hosts) -> str:
+def _find_fault(step: Step, cost: Cost, hosts: Hosts) -> str:
     """What is not as it should be, in words; empty where all is well."""
     if cost.code:
         return f"exit code {cost.code}"
@@ -102,16 +102,16 @@ def _wrong(step: Step, cost: Cost, hosts: Hosts) -> str:
     )
 
 
-def _tell(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
-def tables(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def format_tables(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Costs for each host, memory of the controller by what runs there, and how it grows with the hosts."""
     yield "| command | hosts | CPU s, controller | ms per host | CPU s, hosts | wall s (load) |"
     yield "|---|---|---|---|---|---|"
-    for name, found, cost in _costs(runs):
+    for name, found, cost in _step_costs(runs):
         count = found["hosts"]
         yield (
             f"| `{name}` | {count} | {cost['cpu']:.1f} | {cost['cpu'] / count * 1000:.0f} | {cost['hosts_cpu']:.1f} "
@@ -119,22 +119,22 @@ def tables(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
     yield from ("", "| command | hosts | KB sent to each | received | between hosts | kept | files |")
     yield "|---|---|---|---|---|---|---|"
-    for name, found, cost in _costs(runs):
+    for name, found, cost in _step_costs(runs):
         sizes = (cost[key] / found["hosts"] / 1000 for key in ("sent", "received", "between", "kept_bytes"))
         cells = " | ".join(f"{size:.1f}" for size in sizes)
         yield f"| `{name}` | {found['hosts']} | {cells} | {cost['kept_files'] / found['hosts']:.1f} |"
     yield from ("", "| command | hosts | MiB in all | advisor | Ansible | workers | receivers | ssh | of a host |")
     yield "|---|---|---|---|---|---|---|---|---|"
-    for name, found, cost in _costs(runs):
+    for name, found, cost in _step_costs(runs):
         memory = cost["memory"]
         by_role = " | ".join(f"{memory['highest'][role] / MIB:.0f}" for role in ROLES[:5])
         one = cost["hosts_memory"] / found["hosts"] / MIB
         yield f"| `{name}` | {found['hosts']} | {memory['total'] / MIB:.0f} | {by_role} | {one:.1f} |"
     yield ""
-    yield from growth(runs)
+    yield from format_growth(runs)
 
 
-def merged(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def merge_runs(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Runs on as many hosts with as many forks become one, of all their steps."""
     found: dict[tuple[int, int], dict[str, Any]] = {}
     for one in runs:
@@ -143,7 +143,7 @@ def merged(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def growth(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def format_growth(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Between the smallest and the largest number of hosts: what each further one costs the controller."""
     least, most = min(runs, key=lambda one: one["hosts"]), max(runs, key=lambda one: one["hosts"])
     more = most["hosts"] - least["hosts"]
@@ -159,7 +159,7 @@ def growth(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"| `{name}` | {(last['cpu'] - first['cpu']) / more * 1000:.0f} | {kib[0]:.1f} | {kib[1]:.1f} |"
 
 
-def _costs(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _step_costs(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     for name in dict.fromkeys(name for found in runs for name in found["steps"]):
         for found in runs:
             if name in found["steps"]:
@@ -177,22 +177,24 @@ def main() -> int:
     if given.read:
         print(
             "\n".join(
-                tables(merged([run for path in given.read.split(",") for run in json.loads(Path(path).read_text())]))
+                format_tables(
+                    merge_runs([run for path in given.read.split(",") for run in json.loads(Path(path).read_text())])
+                )
             )
         )
         return 0
     if why := why_not():
-        _tell(why)
+        _print_line(why)
         return 2
     runs = []
     for count in map(int, given.hosts.split(",")):
         runs.append(run(count, given.forks, [word for word in given.only.split(",") if word]))
         if given.json:
             given.json.write_text(json.dumps(runs, indent=1))
-    print("\n".join(tables(runs)))
+    print("\n".join(format_tables(runs)))
     for found in runs:
-        _tell(f"{found['hosts']} hosts: " + ("; ".join(found["left"]) or "nothing is left of them"))
-    return 1 if any(cost["wrong"] for _, _, cost in _costs(runs)) or any(found["left"] for found in runs) else 0
+        _print_line(f"{found['hosts']} hosts: " + ("; ".join(found["left"]) or "nothing is left of them"))
+    return 1 if any(cost["wrong"] for _, _, cost in _step_costs(runs)) or any(found["left"] for found in runs) else 0
 
 
 if __name__ == "__main__":

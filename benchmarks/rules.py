@@ -93,7 +93,7 @@ def large_host() -> Facts:
     )
 
 
-def timed(work: Callable[[], object], runs: int = RUNS) -> tuple[list[float], list[float]]:
+def measure_times(work: Callable[[], object], runs: int = RUNS) -> tuple[list[float], list[float]]:
     """Wall and CPU milliseconds of each run, after one that warms up."""
     work()
     walls, cpus = [], []
@@ -111,7 +111,7 @@ def whole(host: Facts, names: list[str | None]) -> None:
     print("|---|---|---|---|")
     for name in names:
         workload = parse_workload(name) if name else None
-        walls, cpus = timed(partial(judge, host, workload))
+        walls, cpus = measure_times(partial(judge, host, workload))
         found = len(judge(host, workload))
         columns = " | ".join(f"{statistics.median(spent):.1f} ({max(spent):.1f})" for spent in (walls, cpus))
         print(f"| {name or 'none'} | {found} | {columns} |")
@@ -119,7 +119,7 @@ def whole(host: Facts, names: list[str | None]) -> None:
 
 def slowest(host: Facts, workload: DeclaredWorkload | None) -> None:
     print("\n| rule | CPU ms, median |\n|---|---|")
-    spent = {rule.id: statistics.median(timed(partial(rule, host, workload), 20)[1]) for rule in RULES}
+    spent = {rule.id: statistics.median(measure_times(partial(rule, host, workload), 20)[1]) for rule in RULES}
     for rule, median in sorted(spent.items(), key=lambda pair: -pair[1])[:SLOWEST]:
         print(f"| `{rule}` | {median:.3f} |")
 

@@ -35,7 +35,7 @@ from benchmarks.validation_replay import (
     is_invented,
     runs_needed,
 )
-from benchmarks.validation_series import SHIPPED, Recording, Series, load
+from benchmarks.validation_series import SHIPPED, Recording, Series, load_series
 from tests.proof.sessions import DRIFTS, calm
 
 LEVEL = 0.05
@@ -72,7 +72,7 @@ def one_and_one(values: Sequence[float]) -> bool:
     return abs(math.log(values[len(values) // 2] / values[len(values) // 2 - 1])) > math.log(1.1)
 
 
-def welch(values: Sequence[float]) -> bool:
+def welch_differs(values: Sequence[float]) -> bool:
     half = len(values) // 2
     return bool(stats.ttest_ind(values[:half], values[half:], equal_var=False).pvalue < LEVEL)
 
@@ -117,7 +117,7 @@ def count_errors(recording: Recording, series: Series, drift: str, sessions: int
         counts.as_run += is_invented(Replay({series.workload: runs}, "default", seed, repeats=False).conclude())
         values = [value(run) for run in runs]
         counts.one_and_one += one_and_one(values)
-        counts.welch += welch(values)
+        counts.welch += welch_differs(values)
         counts.mann_whitney += mann_whitney(values)
         counts.fixed_abba += fixed_abba(values)
         longer = block(source, series, recording.seconds, runs_needed("default", repeats=True), DRIFTS[drift])
@@ -404,7 +404,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if unknown := set(chosen.parts) - set(PARTS):
         parser.error(f"no part is named {', '.join(sorted(unknown))}")
-    recording = load(chosen.series)
+    recording = load_series(chosen.series)
     print(f"{recording.how}; {recording.fio}, {recording.host}, {recording.recorded}; seed {chosen.seed}")
     for name in chosen.parts or PARTS:
         # a coin for each part, so that one alone gives what it gives among all

@@ -56,11 +56,11 @@ class PairedRunner:
         if argv[1:] == ["--version"]:
             return FioProcess().run(argv, timeout=timeout, cwd=cwd, stop=stop)
         is_bare_first = len(self.costs) % 2 == 0
-        bare = _bare(argv, cwd) if is_bare_first else 0.0
+        bare = _run_bare(argv, cwd) if is_bare_first else 0.0
         began, cpu_began = time.perf_counter(), time.process_time()
         done = FioProcess().run(argv, timeout=timeout, cwd=cwd, stop=stop)
         runner, cpu = time.perf_counter() - began, time.process_time() - cpu_began
-        bare = bare or _bare(argv, cwd)
+        bare = bare or _run_bare(argv, cwd)
         # before the first run lies the making of the scratch file
         gap = called - self.ended if self.ended is not None else 0.0
         self.costs.append(Cost(runner, gap, bare, cpu + cpu_called - self.cpu_ended))
@@ -68,7 +68,7 @@ class PairedRunner:
         return done
 
 
-def _bare(argv: Sequence[str], cwd: str) -> float:
+def _run_bare(argv: Sequence[str], cwd: str) -> float:
     began = time.perf_counter()
     # a session of its own as in the runner: the scheduler may give each session its own share of the CPU
     subprocess.run(

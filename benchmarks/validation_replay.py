@@ -121,12 +121,12 @@ class Replay:
             self._warm_up()
         left = int(schedule.pairs * REPEAT_SHARE) if self.repeats else 0
         for index in range(schedule.pairs):
-            found = self._pair(index, 0)
+            found = self._replay_pair(index, 0)
             while found.contaminated and left > 0:
                 left -= 1
-                self._keep(replace(found, superseded=True))
-                found = self._pair(index, found.attempt + 1)
-            self._keep(found)
+                self._keep_pair(replace(found, superseded=True))
+                found = self._replay_pair(index, found.attempt + 1)
+            self._keep_pair(found)
             if may_stop and index + 1 in schedule.looks[:-1] and is_settled(self.session):
                 self.session = replace(self.session, ended="settled")
                 break
@@ -134,14 +134,14 @@ class Replay:
 
     def _warm_up(self) -> None:
         arms: tuple[Arm, ...] = ("A", "B")
-        runs = [run for arm in arms for _ in range(self.warm_up_runs) for run in self._runs(arm)]
+        runs = [run for arm in arms for _ in range(self.warm_up_runs) for run in self._arm_runs(arm)]
         for name in self.streams:
             covariates = [[run.covariates for run in runs if (run.workload, run.arm) == (name, arm)] for arm in arms]
             self.history[name] = list(zip(*covariates, strict=True))
 
-    def _pair(self, index: int, attempt: int) -> Pair:
+    def _replay_pair(self, index: int, attempt: int) -> Pair:
         order: tuple[Arm, ...] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
-        runs = tuple(run for arm in order for run in self._runs(arm))
+        runs = tuple(run for arm in order for run in self._arm_runs(arm))
         return Pair(index, attempt, "".join(order), runs, contaminated=self.repeats and self._is_contaminated(runs))
 
     def _is_contaminated(self, runs: Sequence[FioRun]) -> bool:
@@ -152,13 +152,13 @@ class Replay:
             history.append(group)
         return bool(lamps)
 
-    def _keep(self, pair: Pair) -> None:
+    def _keep_pair(self, pair: Pair) -> None:
         self.session = replace(self.session, pairs=(*self.session.pairs, pair))
 
-    def _runs(self, arm: Arm) -> list[FioRun]:
-        return [self._run(arm, name) for name in self.streams]
+    def _arm_runs(self, arm: Arm) -> list[FioRun]:
+        return [self._replay_run(arm, name) for name in self.streams]
 
-    def _run(self, arm: Arm, name: str) -> FioRun:
+    def _replay_run(self, arm: Arm, name: str) -> FioRun:
         measured = next(self.streams[name])
         figures = scaled(measured.figures, self.effect) if arm == "B" else measured.figures
         if arm == "B" and self.tail is not None:

@@ -50,7 +50,7 @@ def _rows_on_lines(text: str) -> str:
     return re.sub(r"\[[^\[\]]*\]", lambda found: re.sub(r"\s+", " ", found[0]), text) + "\n"
 
 
-def load(path: str | Path) -> Recording:
+def load_series(path: str | Path) -> Recording:
     """A recording. Raises msgspec.DecodeError where it is none."""
     return msgspec.json.decode(Path(path).read_bytes(), type=Recording)
 

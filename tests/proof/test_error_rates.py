@@ -16,7 +16,7 @@ from advisor.proof.session import prove
 from advisor.proof.verdict import decide_session, is_settled, judge_claims
 from benchmarks.validation_hostile import HOSTILE, Hostile, pressed
 from benchmarks.validation_replay import Measured, Replay, block, is_invented, runs_needed
-from benchmarks.validation_series import SHIPPED, load
+from benchmarks.validation_series import SHIPPED, load_series
 
 from .fakes import FakeFio, SpeedToggle
 from .sessions import DRIFTS, RUN_NOISE, WORKLOAD, Drift, pair, session, simulated_runs
@@ -153,7 +153,7 @@ def test_a_gain_must_stand_with_the_repeated_pairs_counted_too() -> None:
 
 def test_recorded_runs_invent_no_more_than_made_up_ones() -> None:
     """Real runs of a busy host, with each drift on top; contaminated pairs are repeated."""
-    recording = load(SHIPPED / "a-a.json")
+    recording = load_series(SHIPPED / "a-a.json")
     source = random.Random("recorded")
     wrong = []
     for series in recording.series:
