@@ -193,11 +193,11 @@ def test_a_killed_controller_keeps_what_was_finished_and_leaves_nothing_running(
     script = tmp_path / "script"
     script.write_text('[ "$(hostname)" = node01 ] || sleep 1000; echo done')
     program = (
-        "import sys\nfrom pathlib import Path\nfrom advisor.fleet.engine import HostJob, run\n"
+        "import sys\nfrom pathlib import Path\nfrom advisor.fleet.engine import HostJob, run_job\n"
         "from advisor.fleet.inventory import Inventory\nfrom advisor.host.signals import interruptible\n"
         "with interruptible():\n"
-        "    for one in run(Inventory((sys.argv[1],)), HostJob('t', Path(sys.argv[2])), output=Path(sys.argv[3])):\n"
-        "        print(one.host, flush=True)\n"
+        "    for x in run_job(Inventory((sys.argv[1],)), HostJob('t', Path(sys.argv[2])), output=Path(sys.argv[3])):\n"
+        "        print(x.host, flush=True)\n"
     )
     place = fleet.inventory(names=["node01", "node02"])
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -21,9 +21,9 @@ from advisor.proof import fio
 from advisor.proof.interrupt import Stop
 from advisor.proof.network import NetworkFio
 from advisor.proof.peer import SecondHostPeer, Ssh
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get_workload
 peer = SecondHostPeer("far", "192.0.2.2", "192.0.2.1", "h0", "fio")
-fio.run(NetworkFio(live_host(), peer, Ssh()), fio.FioJob(get({name!r}), 3.0, 0, 0), None, Stop())
+fio.run_fio(NetworkFio(live_host(), peer, Ssh()), fio.FioJob(get_workload({name!r}), 3.0, 0, 0), None, Stop())
 """
 _LISTENER = """
 import time

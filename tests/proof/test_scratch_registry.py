@@ -23,10 +23,10 @@ from .test_bench import settings
 KILLED = """
 import os, sys
 from advisor.proof.scratch import MIB, make_scratch
-from advisor.proof.scratch_registry import register
+from advisor.proof.scratch_registry import register_scratch
 from advisor.proof.target import read_target
 from advisor.host import live_host
-made = make_scratch(read_target(live_host(), sys.argv[1]), MIB, on_made=register)
+made = make_scratch(read_target(live_host(), sys.argv[1]), MIB, on_made=register_scratch)
 print("made", flush=True)
 sys.stdin.read()
 """
