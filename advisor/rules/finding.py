@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from advisor.rules.contradictions import Contradiction
+from advisor.rules.remedy import Remedy, RunCommand
 
 Severity = Literal["info", "advice", "warning"]
 SEVERITIES: tuple[Severity, ...] = ("info", "advice", "warning")
@@ -15,9 +16,11 @@ Evidence = Mapping[str, str | int | float | tuple[str, ...] | None]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A rule's judgement on the facts: what (``title``), ``why``, on which ``evidence``, what to do
-    (``advice``), and when that would hurt.
+    """A rule's judgement on the facts: what (``title``), ``why``, on which ``evidence``, what to do, and when that
+    would hurt.
 
+    What to do is data (``remedy``), a text (``fix``), the ``commands`` (each one line that can be pasted) and, for
+    readers of older documents, commands and text in one (``advice``).
     ``profile`` is the one that acts on it, None where a person must. ``intent`` is True where no counter or mismatch
     made the rule fire but the declared workload, or none: then it is a matter of intent, not a fault.
     ``contradictions`` are those among the sources that bear on the advice.
@@ -34,6 +37,16 @@ class Finding(msgspec.Struct, frozen=True):
     sources: tuple[str, ...]
     intent: bool = False
     contradictions: tuple[Contradiction, ...] = ()
+    fix: str | None = None
+    commands: tuple[str, ...] = ()
+    remedy: tuple[Remedy, ...] = ()
+
+    @property
+    def interrupts(self) -> tuple[str, ...]:
+        """What the commands of the remedy disturb, each once."""
+        return tuple(
+            dict.fromkeys(one.interrupts for one in self.remedy if isinstance(one, RunCommand) if one.interrupts)
+        )
 
 
 def at_or_above(severity: Severity, floor: str) -> bool:

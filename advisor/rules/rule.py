@@ -11,6 +11,7 @@ import msgspec
 from advisor.facts.host_facts import Facts
 from advisor.rules.contradictions import named
 from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
+from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunCommand, describe_remedy, list_commands
 from advisor.rules.workload import DeclaredWorkload
 
 Judge = Callable[[Facts, DeclaredWorkload | None], Finding | Iterable[Finding] | None]
@@ -48,26 +49,42 @@ class Rule(msgspec.Struct, frozen=True):
         *,
         why: str,
         evidence: Evidence,
-        advice: str,
+        advice: str = "",
+        remedy: Remedy | Iterable[Remedy] = (),
+        fix: str | None = None,
         severity: Severity | None = None,
         profile: str | None = None,
         title: str | None = None,
         intent: bool = False,
         hurts_when: str | None = None,
     ) -> Finding:
-        """A finding of this rule; its severity, title, and when it would hurt, may be made more precise."""
+        """A finding of this rule; its severity, title, and when it would hurt, may be made more precise.
+
+        ``fix`` is a text in place of the one that describes the remedy.
+        """
+        remedy = tuple(remedy) if isinstance(remedy, Iterable) else (remedy,)
+        commands = list_commands(remedy)
+        notes = [
+            one.text if isinstance(one, Decide) else one.purpose
+            for one in remedy
+            if isinstance(one, Decide | RunCommand)
+        ]
+        planned = next((one.profile for one in remedy if isinstance(one, PlanProfile)), None)
         return Finding(
             id=self.id,
             severity=severity or self.severity,
             title=title or self.title,
             why=why,
             evidence=evidence,
-            advice=advice,
-            profile=profile,
+            advice=advice or "; ".join([*commands, *([fix] if fix else filter(None, notes))]),
+            profile=profile or planned,
             hurts_when=hurts_when or self.hurts_when,
             sources=self.sources,
             intent=intent,
             contradictions=named(self.contradictions),
+            fix=fix or describe_remedy(remedy) or advice,
+            commands=commands,
+            remedy=remedy,
         )
 
 

@@ -7,6 +7,7 @@ from advisor.facts.memory import HugePagePool
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import sysctl_number
+from advisor.rules.remedy import Decide, RunCommand, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -46,7 +47,10 @@ def dirty_at_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         why=f"{dirty * page // _MIB:,} MiB wait to be written, and {limit * page // _MIB:,} MiB may: the kernel holds "
         "writers back to the speed of the disks at this moment.",
         evidence={"dirty_bytes": dirty * page, "dirty_limit_bytes": limit * page},
-        advice="iostat -x 5 shows which disk is behind; a lower vm.dirty_background_bytes begins to write earlier",
+        remedy=(
+            RunCommand("iostat -x 5 3", "see which disk is behind"),
+            Decide("if the disks idle between the bursts, a lower vm.dirty_background_bytes starts writing earlier"),
+        ),
     )
 
 
@@ -86,8 +90,10 @@ def dirty_large(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "vm.dirty_background_ratio": sysctl_number(facts, "vm.dirty_background_ratio"),
             "memory_bytes": facts.memory.total_bytes,
         },
-        advice=f"sysctl -w vm.dirty_background_bytes={_GIB} vm.dirty_bytes={_LARGE_DIRTY_BYTES}; then the same in "
-        "/etc/sysctl.d",
+        remedy=(
+            set_sysctl("vm.dirty_background_bytes", _GIB),
+            set_sysctl("vm.dirty_bytes", _LARGE_DIRTY_BYTES),
+        ),
     )
 
 
@@ -123,9 +129,12 @@ def reclaim_stalls(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
             "share_percent": round(100 * share, 1),
             "vm.min_free_kbytes": reserve,
         },
-        advice=f"sysctl -w vm.min_free_kbytes={most}; then the same in /etc/sysctl.d if the counter then rests"
+        remedy=set_sysctl("vm.min_free_kbytes", most, "at-least")
         if may_grow
-        else "grep -E 'pgsteal|allocstall' /proc/vmstat again under load; give the host's services less memory",
+        else (
+            RunCommand("grep -E 'pgsteal|allocstall' /proc/vmstat", "read the counters again under load"),
+            Decide("give the host's services less memory"),
+        ),
     )
 
 
@@ -152,7 +161,7 @@ def pages_always(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         why=f"Every fault that could take a huge page may stop to put one together. It has done so {stalls:,} times in "
         f"{faults:,} such faults.",
         evidence={"enabled": "always", "defrag": "always", "compaction_stalls": stalls, "huge_page_faults": faults},
-        advice="echo madvise > /sys/kernel/mm/transparent_hugepage/defrag; ask the vendor of the service for enabled",
+        remedy=(SetTunable("thp:defrag", "madvise"), Decide("ask the vendor of the service about thp:enabled")),
     )
 
 
@@ -180,13 +189,21 @@ def swapping(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         why="What a program needs again is read back page by page while it waits."
         + (" The declared workload reads at random, and so touches any page." if is_database else ""),
         evidence={"swapped_out_pages": pages, "vm.swappiness": swappiness},
-        advice="vmstat 5 shows whether it goes on (so); then sysctl -w vm.swappiness=10; then the same in "
-        "/etc/sysctl.d",
+        remedy=(
+            set_sysctl("vm.swappiness", _LOW_SWAPPINESS, "at-most"),
+            RunCommand("vmstat 5 3", "see whether the host still swaps (column so)"),
+        ),
     )
 
 
 def _unused_bytes(pool: HugePagePool) -> int:
     return pool.total * pool.size_bytes if pool.total and pool.free == pool.total else 0
+
+
+def _empty_pool(facts: Facts, pool: HugePagePool) -> SetTunable:
+    if pool.size_bytes == facts.memory.default_hugepage_bytes:
+        return set_sysctl("vm.nr_hugepages", 0)
+    return SetTunable(f"sysfs:/sys/kernel/mm/hugepages/hugepages-{pool.size_bytes // _KIB}kB/nr_hugepages", "0")
 
 
 @rule(
@@ -214,8 +231,11 @@ def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "bytes": size,
             "memory_bytes": memory,
         },
-        advice="start the database that is to use them and look at HugePages_Free again; if there is none, sysctl -w "
-        "vm.nr_hugepages=0 and remove the line from sysctl.d or the kernel command line",
+        remedy=(
+            Decide("start the database that is to use them; if there is none, free them"),
+            *(_empty_pool(facts, pool) for pool in pools),
+            RunCommand("grep -rs hugepages /etc/sysctl.d /etc/sysctl.conf /proc/cmdline", "find what sets them aside"),
+        ),
     )
 
 
@@ -236,6 +256,6 @@ def cache_pressure(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     return cache_pressure.found(
         why="The declared workload of small files looks up names and inodes more than it reads data.",
         evidence={"vm.vfs_cache_pressure": pressure},
-        advice="sysctl -w vm.vfs_cache_pressure=50; then the same in /etc/sysctl.d",
+        remedy=set_sysctl("vm.vfs_cache_pressure", 50),
         intent=True,
     )

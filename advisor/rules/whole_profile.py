@@ -18,7 +18,8 @@ from advisor.rules.buffers import LLT_WINDOW_BYTES
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import private_carriers
-from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, by_name, links_below, plan_command
+from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, by_name, links_below
+from advisor.rules.remedy import PlanProfile, describe_remedy, list_commands
 from advisor.rules.workload import DeclaredWorkload
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -55,8 +56,14 @@ def _with_profile(one: Finding, configuration: str, facts: Facts) -> Finding:
     size = _BYTES.search(one.advice)
     larger = [size[1]] if size and int(size[1]) > LLT_WINDOW_BYTES else []
     profile = profile_of(configuration)
+    plan = PlanProfile(profile, (("bytes", larger[0]),) if larger else ())
     return msgspec.structs.replace(
-        one, profile=profile, advice=plan_command(profile, **({"bytes": larger} if larger else {}))
+        one,
+        profile=profile,
+        advice=plan.command,
+        fix=describe_remedy((plan,)),
+        commands=list_commands((plan,)),
+        remedy=(plan,),
     )
 
 

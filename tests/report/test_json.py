@@ -38,7 +38,19 @@ SHAPE: dict[str, tuple[str, ...]] = {
     "disks": ("name", "kind", "size_bytes", "rotational", "scheduler", "numa_node", "model", "mountpoints"),
     "arrays": ("name", "manager", "level", "chunk_bytes", "state", "members", "numa_nodes"),
     "llt": ("flow_control", "links"),
-    "findings": ("id", "severity", "title", "why", "evidence", "profile", "hurts_when", "sources"),
+    "findings": (
+        "id",
+        "severity",
+        "title",
+        "why",
+        "evidence",
+        "profile",
+        "hurts_when",
+        "sources",
+        "fix",
+        "commands",
+        "remedy",
+    ),
     "unknown": ("fact", "why"),
 }
 

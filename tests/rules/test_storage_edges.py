@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from advisor.rules.finding import Finding
+from advisor.rules.remedy import set_sysctl
 from tests.rules.build import GIB, array, disk, filesystem, link, replaced
 from tests.rules.cases_storage import counted, memory, parity, ringed, sysctl
 from tests.rules.test_rules import findings_of
@@ -34,7 +35,8 @@ def test_losses_that_several_names_count_are_not_added_up() -> None:
 def test_the_reserve_is_never_advised_above_three_per_cent(total: int, wanted: int) -> None:
     stalls = counted(reclaimed_directly_pages=50_000, reclaimed_by_kswapd_pages=150_000)
     parts = {**stalls, **sysctl(vm__min_free_kbytes="67584"), **memory(total_bytes=total)}
-    assert f"vm.min_free_kbytes={wanted};" in only("vm.reclaim-stalls", **parts).advice
+    remedy = (set_sysctl("vm.min_free_kbytes", wanted, "at-least"),)
+    assert only("vm.reclaim-stalls", **parts).remedy == remedy
 
 
 @pytest.mark.parametrize(("available", "entries"), [(48 * GIB, 4096), (2 * GIB, 2048), (1 * GIB, 1024)])

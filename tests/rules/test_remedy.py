@@ -1,0 +1,70 @@
+"""The remedy of a finding: data, from which its text and its commands follow."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+import pytest
+
+from advisor.rules.remedy import (
+    Decide,
+    PlanProfile,
+    Remedy,
+    RunCommand,
+    SetTunable,
+    describe_remedy,
+    list_commands,
+    set_queues,
+    set_sysctl,
+)
+
+MIXED: tuple[Remedy, ...] = (
+    RunCommand("vmstat 5 3", "see whether it goes on"),
+    set_sysctl("vm.swappiness", 10, "at-most"),
+    set_sysctl("net.ipv4.tcp_rmem", (4096, 131072, 33554432)),
+    Decide("ask the owner"),
+    PlanProfile("jumbo-frames", (("links", "eth0,e;id"),)),
+)
+
+
+def test_the_command_of_advisor_comes_first_and_survives_a_shell() -> None:
+    apply, plan, other = list_commands(MIXED)
+    assert shlex.split(apply) == [
+        *("advisor", "apply", "sysctl:vm.swappiness<=10"),
+        "sysctl:net.ipv4.tcp_rmem=4096 131072 33554432",
+    ]
+    assert shlex.split(plan) == ["advisor", "plan", "jumbo-frames", "--set", "links=eth0,e;id"]
+    assert other == "vmstat 5 3"
+
+
+def test_the_text_has_a_sentence_for_each_part() -> None:
+    assert describe_remedy(MIXED) == (
+        "Set vm.swappiness to at most 10. Set net.ipv4.tcp_rmem to 4096 131072 33554432. See whether it goes on. "
+        "Ask the owner. Plan the profile jumbo-frames."
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "Set scheduler of sda0 to none."),
+        (2, "Set scheduler of sda0, sda1 to none."),
+        (8, "Set scheduler of sda0, sda1, sda2, sda3, sda4, sda5 and 2 more to none."),
+    ],
+)
+def test_devices_that_get_the_same_value_share_a_sentence(count: int, text: str) -> None:
+    assert describe_remedy(set_queues([f"sda{number}" for number in range(count)], "scheduler", "none")) == text
+
+
+def test_no_remedy_is_no_command_and_no_text() -> None:
+    assert (list_commands(()), describe_remedy(())) == ((), "")
+
+
+def test_a_remedy_survives_json() -> None:
+    encoded = msgspec.json.encode(MIXED)
+    assert msgspec.json.decode(encoded, type=tuple[Remedy, ...]) == MIXED
+    assert msgspec.json.decode(encoded)[1] == {
+        **{"kind": "set-tunable", "tunable": "sysctl:vm.swappiness", "value": "10", "operator": "at-most"}
+    }
+    assert isinstance(MIXED[1], SetTunable)
