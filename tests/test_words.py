@@ -413,7 +413,7 @@ ERRORS: dict[str, tuple[tuple[str, ...], str]] = {
     "no value": (("probe", "--mtu"), "Die Option '--mtu' braucht einen Wert"),
     "no number": (("probe", "--mtu", "x"), "Ungültiger Wert für '--mtu': 'x' ist kein gültiger Wert (int"),
     "one too many": (("confirm", "a", "b"), "Überzähliges Argument: b"),
-    "an option's value": (("scan", "--fail-on", "x"), "--fail-on x: keines von info, advice, warning"),
+    "an option's value": (("scan", "--fail-on", "x"), "--fail-on x: keines von info, advice, warning, critical"),
 }
 
 

@@ -36,7 +36,9 @@ def scan(
     ] = None,
     fail_on: Annotated[
         str | None,
-        Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
+        Option(
+            "--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice, warning or critical, or above."
+        ),
     ] = None,
     *,
     login: Login,

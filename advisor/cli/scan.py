@@ -41,7 +41,11 @@ def scan(
     ] = None,
     fail_on: Annotated[
         str | None,
-        Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
+        Option(
+            "--fail-on",
+            metavar="SEVERITY",
+            help="Exit 1 on a finding of info, advice, warning or critical, or above.",
+        ),
     ] = None,
     svg: Annotated[
         Path | None, Option("--svg", metavar="FILE", help="Draw the host into an SVG file, too; - is stdout.")

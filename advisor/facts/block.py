@@ -16,10 +16,16 @@ from advisor.host.patterns import lazy_regex
 SECTOR_BYTES = 512  # sysfs counts in these, whatever the device's own block size (kernel: block/stat, ABI sysfs-block)
 
 _NUMBERS = lazy_regex(r"([0-9]+)")
+# Disks that the kernel letters as it numbers others: sda … sdz, sdaa (sd_format_disk_name).
+_LETTERED = lazy_regex(r"(sd|vd|xvd|hd|dasd)([a-z]{1,4})(?![a-z])(.*)", re.DOTALL)
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Sort key by which sda9 comes before sda10."""
+    """Sort key by which sda9 comes before sda10, and sdz before sdaa."""
+    lettered = _LETTERED.match(name)
+    if lettered is not None:
+        kind, letters, rest = lettered.groups()
+        return (-1, kind), (len(letters), letters), *natural(rest)
     parts = _NUMBERS.split(name)
     return tuple((int(part), "") if index % 2 else (-1, part) for index, part in enumerate(parts) if len(part) < 400)
 

@@ -78,6 +78,19 @@ def parse_softnet(text: str) -> tuple[int, int, int] | None:
     return processed, dropped, squeezed
 
 
+def believed_softnet(host_counts: tuple[int, int, int] | None, unknown: Unknowns) -> tuple[int | None, ...]:
+    """The counts of `parse_softnet`, but None, with the reason, for a count of cut-off rounds that cannot be: the
+    budget and the time of a round are looked at after packets were taken (net_rx_action)."""
+    if host_counts is None:
+        return None, None, None
+    processed, dropped, squeezed = host_counts
+    if squeezed > processed:
+        reason = f"/proc/net/softnet_stat counts {squeezed:,} cut-off rounds for {processed:,} packets, which cannot be"
+        unknown.note("counters.softnet_squeezed", reason)
+        return processed, dropped, None
+    return processed, dropped, squeezed
+
+
 def parse_vmstat(text: str) -> dict[str, int]:
     """/proc/vmstat: a name and a value per line."""
     return parse_snmp6(text)
@@ -118,7 +131,7 @@ def read_counters(host: Host, unknown: Unknowns) -> Counters:
     tcp = parse_paired(text("netstat")).get("TcpExt", {})
     udp: Mapping[str, int] = snmp.get("Udp", {})
     ip: Mapping[str, int] = snmp.get("Ip", {})
-    softnet = parse_softnet(text("softnet_stat")) or (None, None, None)
+    softnet = believed_softnet(parse_softnet(text("softnet_stat")), unknown)
     neighbours = parse_neighbour_stat(text("stat/arp_cache"))
     memory = parse_vmstat(unknown.value("counters.vmstat", host.read("/proc/vmstat")) or "")
     return Counters(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from advisor.i18n import N_, _
+from advisor.i18n import N_, _, ngettext
 from advisor.report.format import ranked, runs
 from advisor.report.page import (
     COMMAND,
@@ -23,18 +23,17 @@ from advisor.report.page import (
     section,
 )
 from advisor.rules.contradictions import Contradiction
-from advisor.rules.finding import SEVERITIES, Finding
+from advisor.rules.finding import SEVERITIES, Finding, Severity
 
 _DETAIL_LINES = 12
-_SEVERITIES = {"warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}
-_COUNTS = {"warning": N_("{count} warning"), "advice": N_("{count} advice"), "info": N_("{count} info")}
+_SEVERITIES = {"critical": N_("critical"), "warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}
 
 
 def finding_blocks(findings: Sequence[Finding]) -> Iterator[Block]:
     """A section with every finding, in the order given."""
     counts = Counter(finding.severity for finding in findings)
     seen = (severity for severity in reversed(SEVERITIES) if counts[severity])
-    summary = [_(_COUNTS[severity]).format(count=counts[severity]) for severity in seen]
+    summary = [counted_severity(severity, counts[severity]) for severity in seen]
     none = _("none: nothing that is known here asks for a change")
     yield section(_("Findings"), joined(summary) if findings else none)
     told: set[str] = set()
@@ -42,6 +41,18 @@ def finding_blocks(findings: Sequence[Finding]) -> Iterator[Block]:
         yield PageText()
         yield grid([_title(finding)])
         yield prose(labelled([*_rows(finding), *_contradictions(finding, told)], indent=4))
+
+
+def counted_severity(severity: Severity, count: int) -> str:
+    """``4 warnings``, ``1 advice``: only a warning has a plural."""
+    match severity:
+        case "warning":
+            return ngettext("{count} warning", "{count} warnings", count).format(count=count)
+        case "critical":
+            return _("{count} critical").format(count=count)
+        case "advice":
+            return _("{count} advice").format(count=count)
+    return _("{count} info").format(count=count)
 
 
 def _title(finding: Finding) -> list[Cell]:

@@ -27,7 +27,7 @@ SCHEMA: Final = "advisor.fleet-comparison/1"
 MAX_NAMES: Final = 12
 _MAX_ROWS: Final = 8
 _MAX_HOSTS: Final = 20
-STYLES: Final[Mapping[str, Style]] = {"warning": "red", "advice": "yellow", "info": "cyan"}
+STYLES: Final[Mapping[str, Style]] = {"critical": "bold red", "warning": "red", "advice": "yellow", "info": "cyan"}
 
 
 def comparison_document(comparison: HostComparison) -> bytes:

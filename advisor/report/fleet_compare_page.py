@@ -30,7 +30,7 @@ _MAX_GRID: Final = 60
 _MAX_COLUMNS: Final = 14
 _MAX_ROWS: Final = 40
 _MAX_PATHS: Final = 24
-_STYLES: Final = {"warning": "red", "advice": "yellow", "info": ""}
+_STYLES: Final = {"critical": "red", "warning": "red", "advice": "yellow", "info": ""}
 
 
 @english_page

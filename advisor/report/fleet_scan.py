@@ -13,7 +13,10 @@ from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.rules.finding import SEVERITIES, Severity
 
 SCHEMA: Final = "advisor.fleet-scan/1"
-_STYLES: Final[Mapping[Severity, Style]] = {"info": "cyan", "advice": "yellow", "warning": "red"}
+_STYLES: Final[Mapping[Severity, Style]] = {
+    **{"info": "cyan", "advice": "yellow"},
+    **{"warning": "red", "critical": "bold red"},
+}
 _STATE_WORDS: Final[Mapping[State, str]] = {"ok": "captured", "no-root": "not root"}
 
 HINTS: Final[Mapping[State, str]] = {
@@ -91,7 +94,7 @@ def _add_hosts(page: Page, scan: FleetScan) -> None:
     page.table(rows)
 
 
-_HEADS: Final = ("host", "worst", "warning", "advice", "info", "locality", "system")
+_HEADS: Final = ("host", "worst", "critical", "warning", "advice", "info", "locality", "system")
 
 
 def _host_row(host: HostScan) -> Sequence[Piece]:
@@ -99,10 +102,7 @@ def _host_row(host: HostScan) -> Sequence[Piece]:
         return [
             host.name,
             Span(_STATE_WORDS.get(host.state, host.state), "red"),
-            "",
-            "",
-            "",
-            "",
+            *[""] * (len(SEVERITIES) + 1),
             Span("see below", "dim"),
         ]
     worst = host.worst

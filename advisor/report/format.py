@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from advisor.host.patterns import lazy_regex
 
 _NUMBERS = lazy_regex(r"([0-9]+)", re.ASCII)
+# Disks that the kernel letters as it numbers others: sda … sdz, sdaa (sd_format_disk_name).
+_LETTERED = lazy_regex(r"(sd|vd|xvd|hd|dasd)([a-z]{1,4})(?![a-z])(.*)", re.DOTALL)
 _SHORT_RUN = 3
 
 
@@ -19,7 +21,11 @@ def clean(text: str) -> str:
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key by which nvme2n1 comes before nvme10n1."""
+    """Sort key by which nvme2n1 comes before nvme10n1, and sdz before sdaa."""
+    lettered = _LETTERED.match(name)
+    if lettered is not None:
+        kind, letters, rest = lettered.groups()
+        return (0, 0, kind), (0, len(letters), letters), *natural(rest)
     parts = _NUMBERS.split(name)
     return tuple(_number(part) if index % 2 else (0, 0, part) for index, part in enumerate(parts))
 
@@ -36,12 +42,39 @@ def ranked(names: Iterable[str]) -> Mapping[str, int]:
 
 
 def runs(names: Collection[str], ranks: Mapping[str, int]) -> str:
-    """Names in natural order; three and more that follow each other among the ``ranked`` ones as ``first … last``."""
+    """Names in natural order; three and more that follow each other as ``first … last``: among the ``ranked`` ones and
+    in their own numbers or letters, so that a range never names what is not meant."""
     outsiders = ranked(name for name in names if name not in ranks)
     groups: list[list[str]] = []
     for name in sorted({*names}, key=lambda name: (name in outsiders, outsiders.get(name, ranks.get(name, 0)))):
-        if groups and name in ranks and ranks.get(groups[-1][-1]) == ranks[name] - 1:
+        previous = groups[-1][-1] if groups else None
+        if previous and name in ranks and ranks.get(previous) == ranks[name] - 1 and follows(previous, name):
             groups[-1].append(name)
         else:
             groups.append([name])
     return ", ".join(f"{group[0]} … {group[-1]}" if len(group) >= _SHORT_RUN else ", ".join(group) for group in groups)
+
+
+def follows(name: str, next_name: str) -> bool:
+    """Whether the second name is the first with one number raised by one (md9, md10), or with the next letters of a
+    disk (sdz, sdaa)."""
+    before, after = _LETTERED.match(name), _LETTERED.match(next_name)
+    if before and after and before[2] != after[2]:
+        return before[1] == after[1] and before[3] == after[3] and _next_letters(before[2]) == after[2]
+    parts, next_parts = _NUMBERS.split(name), _NUMBERS.split(next_name)
+    if len(parts) != len(next_parts):
+        return False
+    differing = [at for at, part in enumerate(parts) if part != next_parts[at]]
+    if len(differing) != 1 or not differing[0] % 2:
+        return False
+    digits = parts[differing[0]]
+    # int() refuses thousands of digits; such a name is no counter.
+    return len(digits) < 19 and str(int(digits) + 1).zfill(len(digits)) == next_parts[differing[0]]
+
+
+def _next_letters(letters: str) -> str:
+    """``b`` of ``a``, ``aa`` of ``z``, ``ba`` of ``az``."""
+    head = letters.rstrip("z")
+    if not head:
+        return "a" * (len(letters) + 1)
+    return head[:-1] + chr(ord(head[-1]) + 1) + "a" * (len(letters) - len(head))

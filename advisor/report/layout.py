@@ -17,7 +17,7 @@ from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, _, ngettext
 from advisor.report.format import clean
 
-Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold yellow", "bold cyan"]
+Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold red", "bold yellow", "bold cyan"]
 
 MIN_WIDTH: Final = 40
 MIN_CELL: Final = 24
@@ -28,7 +28,7 @@ MAX_PIECE: Final = 16 * 1024
 
 _SGR: Final[dict[Style, str]] = {
     **{"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"},
-    **{"bold yellow": "1;33", "bold cyan": "1;36"},
+    **{"bold red": "1;31", "bold yellow": "1;33", "bold cyan": "1;36"},
 }
 _BREAK_AFTER: Final = "/,;:=|"
 # Japanese has no blanks, and lines end between any two characters but these (kinsoku, JIS X 4051).

@@ -20,7 +20,10 @@ HEADING: Final = "bold"
 LABEL: Final = "dim"
 QUIET: Final = "dim"
 COMMAND: Final = "cyan"
-SEVERITY_STYLE: Final[dict[str, Style]] = {"warning": "bold yellow", "advice": "bold cyan", "info": "bold"}
+SEVERITY_STYLE: Final[dict[str, Style]] = {
+    **{"critical": "bold red", "warning": "bold yellow"},
+    **{"advice": "bold cyan", "info": "bold"},
+}
 
 UNKNOWN = N_("unknown")
 

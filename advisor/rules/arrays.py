@@ -31,8 +31,11 @@ def _is_degraded(array: Array) -> bool:
 
 def _degraded_finding(array: Array) -> Finding:
     is_multipath = array.manager == "dm-multipath"
+    is_healing = array.state == "recovering" or "rebuilding" in array.detail
     return degraded.found(
-        title=f"{array.name} has {'failed' if array.state == 'failed' else 'lost part of its redundancy'}",
+        # What a rebuild gives back is on its way; what it does not, or another path, is lost until somebody acts.
+        severity="warning" if is_healing and not _lacks_more(array) else "critical",
+        title=_degraded_title(array, is_healing=is_healing),
         why="Paths to the device are down: the rest carry all of its load."
         if is_multipath
         else "Members are failed or missing. Reads may need reconstruction, and the loss of another may lose data.",
@@ -44,21 +47,33 @@ def _degraded_finding(array: Array) -> Finding:
             "failed": array.failed,
             "members": array.members,
         },
-        advice=_await_rebuild(array)
-        if (array.state == "recovering" or "rebuilding" in array.detail)
-        else _inspect_command(array),
+        advice=_await_rebuild(array) if is_healing else _inspect_command(array),
         hurts_when=_HURTS.get(array.manager, "A rebuild takes bandwidth from the service."),
     )
+
+
+def _lacks_more(array: Array) -> bool:
+    """Whether members are missing that no running rebuild fills."""
+    return array.missing is not None and array.missing > (len(array.detail.get("rebuilding", "").split()) or 1)
+
+
+def _degraded_title(array: Array, *, is_healing: bool) -> str:
+    if array.manager == "dm-multipath" and array.missing and array.members:
+        return f"{array.name}: {array.missing} of {len(array.members)} paths failed"
+    if array.state == "failed":
+        return f"{array.name} has failed"
+    if is_healing:
+        done = "" if array.progress_percent is None else f" ({array.progress_percent:g} %)"
+        return f"{array.name} is rebuilding{done}" + (", and lacks more members" if _lacks_more(array) else "")
+    return f"{array.name} has lost redundancy"
 
 
 def _await_rebuild(array: Array) -> str:
     name = shlex.quote(array.name)
     match array.manager:
         case "md":
-            filling = len(array.detail.get("rebuilding", "").split()) or 1
             still = f"; once it is done, replace what is still missing: {_inspect_command(array)}"
-            is_more_missing = array.missing is not None and array.missing > filling
-            return "wait until the rebuild is done, and watch /proc/mdstat" + (still if is_more_missing else "")
+            return "wait until the rebuild is done, and watch /proc/mdstat" + (still if _lacks_more(array) else "")
         case "lvm":
             return f"wait until the rebuild is done: lvs -a -o name,sync_percent,lv_health_status {name}"
         case "vxvm":
@@ -95,7 +110,7 @@ _HURTS: Final[Mapping[str, str]] = {
 
 @rule(
     id="arrays.degraded",
-    severity="warning",
+    severity="critical",
     title="An array is degraded",
     what="State, missing and failed members of md and LVM arrays, detached plexes of VxVM, failed paths of "
     "dm-multipath.",
@@ -122,6 +137,56 @@ def degraded(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, 
             if array.failed and not _is_degraded(array)
         ),
     )
+
+
+@rule(
+    id="arrays.inactive",
+    severity="critical",
+    title="An array is inactive",
+    what="md arrays that the kernel has assembled in part and not started (array_state inactive or clear, inactive in "
+    "/proc/mdstat). Containers of IMSM and DDF are inactive in health.",
+    why="Members were found, but too few, or they disagree: mdadm leaves the array without a block device to read.",
+    helps_when="Always: nothing on the array can be reached.",
+    hurts_when="Starting it with --run or --force while members are only late, or are stale, may lose what was written "
+    "last. Attach what is missing first.",
+    sources=(sources.MD, sources.MDADM),
+)
+def inactive(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    for array in facts.arrays:
+        if array.manager == "md" and array.state == "inactive" and array.level != "container":
+            name = shlex.quote(array.name)
+            yield inactive.found(
+                title=f"{array.name} is inactive: its data cannot be reached",
+                why="The kernel knows members of the array and has not started it: nothing can be read or written.",
+                evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
+                advice=f"mdadm --examine {' '.join(shlex.quote(f'/dev/{one}') for one in array.members) or '--scan'}; "
+                f"once all members are there: mdadm --stop /dev/{name}, then mdadm --assemble --scan",
+            )
+
+
+@rule(
+    id="multipath.suspended",
+    severity="critical",
+    title="A device-mapper device is suspended",
+    what="/sys/block/dm-*/dm/suspended of multipath maps and logical volumes.",
+    why="device-mapper holds all I/O to a suspended device back until it is resumed; programs wait without an error.",
+    helps_when="The device stays so: a tool that suspended it to load a new table has died before it resumed it.",
+    hurts_when="lvconvert, multipathd or a snapshot is at work right now, which takes seconds: look again first. "
+    "Resumed in the middle of such work, a device runs with its old table.",
+    sources=(sources.DM_SUSPEND, sources.DMSETUP),
+)
+def suspended(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    for array in facts.arrays:
+        if array.manager in ("dm-multipath", "lvm", "dm") and array.state == "suspended":
+            # /sys/block/dm-3/dm/name is what dmsetup takes; an LVM name has it apart (vg0/data, vg0-data).
+            name = shlex.quote(array.detail.get("dm_name", array.name))
+            yield suspended.found(
+                title=f"{array.name} is suspended: all I/O to it waits",
+                why="Requests are held back until the device is resumed. Where it was suspended at the moment of the "
+                "scan only, this finding is gone with the next scan.",
+                evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
+                advice=f"dmsetup info {name}; where it stays suspended and nothing works on it: dmsetup resume {name}",
+            )
 
 
 @rule(

@@ -42,6 +42,11 @@ def _protection_words(controller: Controller) -> str:
     return f"{kind[one.kind]} {one.state}" if one else "no battery or CacheVault"
 
 
+def _is_charging(state: str) -> bool:
+    """Whether a battery that is not well now will be by itself."""
+    return any(word in state.lower() for word in ("charg", "learn"))
+
+
 def _set_policy(controller: Controller, volume: ControllerVolume, policy: Literal["wt", "wb"]) -> str:
     """The command that has a volume write through or back, in the words of its tool."""
     is_on = policy == "wb"
@@ -59,7 +64,7 @@ def _set_policy(controller: Controller, volume: ControllerVolume, policy: Litera
 
 @rule(
     id="controllers.unprotected-cache",
-    severity="warning",
+    severity="critical",
     title="A RAID controller writes back without a healthy battery",
     what="Volumes that write back (also WB that is forced: AWB) on a controller whose battery or CacheVault is absent, "
     "failed, charging or learning, as the maker's tool shows it.",
@@ -74,7 +79,9 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     if not found:
         return None
     controller, volume = found[0]
+    is_routine = all(one.protection is not None and _is_charging(one.protection.state) for one, _ in found)
     return unprotected.found(
+        severity="warning" if is_routine else "critical",
         why="The controller acknowledges writes that are in its memory only, and nothing keeps that memory through a "
         "power cut: the file system on it is then damaged, whatever it flushed.",
         evidence={

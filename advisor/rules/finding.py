@@ -10,8 +10,9 @@ import msgspec
 from advisor.rules.contradictions import Contradiction
 from advisor.rules.remedy import Remedy, RunCommand
 
-Severity = Literal["info", "advice", "warning"]
-SEVERITIES: tuple[Severity, ...] = ("info", "advice", "warning")
+Severity = Literal["info", "advice", "warning", "critical"]
+SEVERITIES: tuple[Severity, ...] = ("info", "advice", "warning", "critical")
+"""``critical``: redundancy or a path is lost, a drive is failing, I/O waits or data is at risk now."""
 Evidence = Mapping[str, str | int | float | tuple[str, ...] | None]
 
 

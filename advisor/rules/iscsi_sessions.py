@@ -32,7 +32,7 @@ _SMALL_BURST_BYTES = 256 << 10
 
 @rule(
     id="iscsi.session-lost",
-    severity="warning",
+    severity="critical",
     title="An iSCSI session is not logged in",
     what="The state of each session: LOGGED_IN is the one that works.",
     why="A session that is down serves nothing, and no setting makes it faster.",

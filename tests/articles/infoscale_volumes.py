@@ -146,7 +146,7 @@ VOLUMES: Final = (
         "S001: the disks of the nodes are mirrored to each other over LLT",
         shared(with_log=True, plex_state="IOFAIL"),
         found("arrays.degraded"),
-        ("arrays.degraded (warning)", "vxreattach"),
+        ("arrays.degraded (critical)", "vxreattach"),
     ),
     Case(
         "a node that is asked without root",

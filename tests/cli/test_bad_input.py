@@ -50,7 +50,7 @@ CASES = [
     (("scan", "--snapshot", "{tmp}/up.tar.gz"), 2, "must lie inside"),
     (("scan", "--snapshot", "{tmp}/absolute.tar.gz"), 2, "leads out of the archive"),
     (("scan", "--root", "{tmp}"), 2, "neither proc nor sys"),
-    (("scan", "--fail-on", "loud"), 2, "info, advice, warning"),
+    (("scan", "--fail-on", "loud"), 2, "info, advice, warning, critical"),
     (("scan", "--bogus"), 2, "--bogus"),
     (("profiles", "lint", "{tmp}/broken.toml"), 2, "line 2"),
     (("profiles", "show", "nothing"), 2, "no profile"),

@@ -38,12 +38,12 @@ def volume(name: str, **parts: Any) -> Array:
 
 # rule, workload, host, severity, what the evidence must name
 FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
-    ("controllers.unprotected-cache", None, with_cache("write-back", BAD), "warning", "battery Failed"),
+    ("controllers.unprotected-cache", None, with_cache("write-back", BAD), "critical", "battery Failed"),
     (
         "controllers.unprotected-cache",
         None,
         with_cache("always-write-back", None, has_protection=False),
-        "warning",
+        "critical",
         "no battery",
     ),
     ("controllers.write-through", None, with_cache("write-through"), "advice", "c0/v0"),

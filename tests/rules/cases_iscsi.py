@@ -153,7 +153,7 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
     ),
     ("iscsi.order", None, {"iscsi": over("eth1"), "links": TWO}, "info", TARGET),
     ("iscsi.order", None, {"iscsi": exports("eth1")}, "info", TARGET),
-    ("iscsi.session-lost", None, {"iscsi": over("eth1", state="FAILED")}, "warning", "FAILED"),
+    ("iscsi.session-lost", None, {"iscsi": over("eth1", state="FAILED")}, "critical", "FAILED"),
     (
         "iscsi.replacement-timeout",
         None,

@@ -57,7 +57,7 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
         "advice",
         "write_pref_io=196608,write_nstream=1",
     ),
-    ("arrays.degraded", None, {"arrays": (volume("raid1", state="degraded", missing=1),)}, "warning", "vxreattach"),
+    ("arrays.degraded", None, {"arrays": (volume("raid1", state="degraded", missing=1),)}, "critical", "vxreattach"),
     ("arrays.linear-over-many", None, {"arrays": (volume("linear"),)}, "info", "vxassist"),
 ]
 

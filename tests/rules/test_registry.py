@@ -94,7 +94,10 @@ def test_one_file_with_one_decorated_function_appears_in_scan_explain_and_docs(c
     [
         *((written("vm.odd-one", without=name), f"rule 'vm.odd-one' has no {name}") for name in (*FIELDS, "sources")),
         (written(RULES[7].id), f"rule '{RULES[7].id}' is already defined in {RULES[7].module}"),
-        (written(severity="fatal"), "rule 'vm.odd-swappiness': severity 'fatal' is not one of info, advice, warning"),
+        (
+            written(severity="fatal"),
+            "rule 'vm.odd-swappiness': severity 'fatal' is not one of info, advice, warning, critical",
+        ),
     ],
     ids=[*FIELDS, "sources", "id", "severity"],
 )
