@@ -297,7 +297,12 @@ def samples(name: str) -> tuple[bytes, ...]:
 
 
 # Parsers that tests reach by way of another function.
-SOUGHT: Final = {"parse_report": "read_version", "parse_link": "tunable", "parse_settings": "networkd", "tarball": "-"}
+SOUGHT: Final = {
+    "parse_report": "read_version",
+    "parse_settings": "networkd",
+    "tarball": "-",
+    **dict.fromkeys(("parse_cpufreq", "parse_link", "parse_llt", "parse_module", "parse_unit"), "tunable"),
+}
 
 _PLAN: Final = Plan(profiles=("a",), machine_id=None, changes=(), files=(), bystanders=(), skipped=(), notes=())
 _ENTRIES: Final[tuple[Entry, ...]] = (
@@ -336,6 +341,9 @@ _ARCHIVES: Final = tuple(
 )
 
 MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "parse_script_answer": (
+        b'a line of a tool\n{"schema":"advisor.transaction/1","state":"applied","code":0,"id":"0001"}\n',
+    ),
     "parse_fstab": (b"/dev/sda1 /srv xfs noatime,nobarrier 0 2\nUUID=1 / ext4 barrier=0,errors=remount-ro 0 1\n",),
     "parse_udev_rules": (
         b'SUBSYSTEM=="block", KERNEL=="sd*", \\\n  ATTR{queue/scheduler}="noop"\n',

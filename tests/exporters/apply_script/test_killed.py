@@ -171,7 +171,9 @@ def test_a_torn_line_of_the_journal_is_left_out_and_the_next_is_whole(tmp_path: 
     assert (refused.code, "was not finished" in refused.last["message"]) == (3, True)
     assert stage.call("rollback").code == 0
     assert stage.listing() == before
-    assert (stage.record().state, stage.record().why_undone) == ("rolled-back", "interrupted")
+    assert stage.record().state == "rolled-back"
+    # The watchdog that saw the same may have been first.
+    assert stage.record().why_undone in ("interrupted", "its client ended half-way")
 
 
 def test_a_full_disk_for_the_journal_puts_everything_back(tmp_path: Path) -> None:
