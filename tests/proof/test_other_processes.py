@@ -46,6 +46,7 @@ def stranger(directory: Path, name: str, code: str, *words: Path) -> Iterator[in
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.alone
 def test_a_process_that_computes_is_named_with_its_cpus(tmp_path: Path) -> None:
     with stranger(tmp_path, "cruncher", BURN):
         before = sample_processes(live_host())
@@ -55,6 +56,7 @@ def test_a_process_that_computes_is_named_with_its_cpus(tmp_path: Path) -> None:
     assert "cruncher" not in name_storage_users(before, after)
 
 
+@pytest.mark.alone
 def test_a_process_that_writes_is_named_with_its_rate(tmp_path: Path, disk: Path) -> None:
     before = sample_processes(live_host())
     with stranger(tmp_path, "scribbler", WRITE, disk / "file"):
@@ -79,6 +81,7 @@ def test_a_captured_host_has_no_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a mount namespace: needs root")
+@pytest.mark.alone
 def test_a_host_under_pressure_is_refused_with_the_names_of_those_that_press(tmp_path: Path) -> None:
     calm_tree(tmp_path)
     (tmp_path / "proc/pressure/cpu").write_text(CALM.replace("avg10=0.00", "avg10=31.00", 1))
