@@ -129,7 +129,7 @@ def _add_workload(page: Page, workload: str, effects: Sequence[Effect]) -> None:
 
 def _add_row(page: Page, name: str, value: float, highest: float, size: int, words: Sequence[Piece]) -> None:
     bar = bar_words(value, highest, _BAR_WIDTH)
-    page.beside((padded(name, size + 1), padded(f"{figure(value):>9}", 10), padded(bar, _BAR_WIDTH + 1)), words)
+    page.add_cells((padded(name, size + 1), padded(f"{figure(value):>9}", 10), padded(bar, _BAR_WIDTH + 1)), words)
 
 
 def bar_words(value: float, highest: float, width: int) -> str:

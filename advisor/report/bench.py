@@ -200,7 +200,7 @@ def _add_floor(page: Page, bench: Bench) -> None:
 
 
 def _add_notes(page: Page, bench: Bench) -> None:
-    notes = [*bench.notes, *_coverage(bench), *(f"could not be told: {what}" for what in bench.gate.unknown)]
+    notes = [*bench.notes, *_coverage(bench), *(f"unknown: {what}" for what in bench.gate.unknown)]
     if bench.series.forced:
         notes += [f"the host was busy: {what}" for what in bench.gate.busy]
     if notes:

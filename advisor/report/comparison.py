@@ -146,8 +146,8 @@ def _add_row(page: Page, one: MetricDifference, sizes: Sequence[int], words: Spa
 def _axis(page: Page, shown: Sequence[MetricDifference]) -> Axis:
     reach = [value for one in shown for value in (*(_drawn(one) or ()), *(_band(one) or ()))]
     stated = max(columns(_stated(one)) for one in shown)
-    beside = page.width - 6 - stated
-    return axis_around(reach, min(beside if beside >= PLOT_MIN else page.width - 4, PLOT_MAX))
+    left = page.width - 6 - stated
+    return axis_around(reach, min(left if left >= PLOT_MIN else page.width - 4, PLOT_MAX))
 
 
 def _drawn(one: MetricDifference) -> Drawn | None:
@@ -200,7 +200,7 @@ def level_words(comparison: SeriesComparison) -> str:
 
 
 def notes_of(comparison: SeriesComparison) -> list[str]:
-    """What a reader has to know beside the figures."""
+    """What a reader has to know in addition to the figures."""
     return [*comparison.notes, *_coverage(comparison)]
 
 

@@ -125,8 +125,8 @@ def _mounts(facts: Facts, devices: Iterable[str], mountpoints: tuple[str, ...]) 
     wanted = frozenset(devices)
     found = [each for each in facts.filesystems if each.device in wanted and each.mountpoints]
     yield from (f"{' '.join(each.mountpoints)} ({each.kind}{_stripe(each)})" for each in found)
-    told = {point for each in found for point in each.mountpoints}
-    yield from (point for point in mountpoints if point not in told)
+    shown = {point for each in found for point in each.mountpoints}
+    yield from (point for point in mountpoints if point not in shown)
 
 
 def _stripe(filesystem: FileSystem) -> str:

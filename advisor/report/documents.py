@@ -46,7 +46,7 @@ def transaction_document(
 
 
 def status_document(status: Status) -> Document:
-    """``advisor.status/1``: every transaction, oldest first, and the drift of those in force."""
+    """``advisor.status/1``: every transaction, oldest first, and the drift of the active ones."""
     return {
         "schema": "advisor.status/1",
         "transactions": [_transaction(record) for record in status.records],
@@ -67,7 +67,7 @@ def _awaiting(records: Iterable[Record]) -> list[Document]:
 
 
 def _damaged(status: Status) -> list[object]:
-    """Transactions of which the journal tells nothing; ``by_script`` where their rollback script has put them back."""
+    """Transactions with an unreadable journal; ``by_script`` where their rollback script has rolled them back."""
     return [msgspec.to_builtins(one) for one in status.damaged]
 
 
@@ -106,8 +106,8 @@ def _transaction(record: Record) -> Document:
 
 def verify_document(status: Status) -> Document:
     """``advisor.verify/1``: ``ok`` where nothing has drifted and nothing is half-done. ``values`` and ``files`` are
-    how many were looked at, ``others`` who else writes such values, and what of ours they set otherwise (null where
-    that is unknown)."""
+    how many were read, ``others`` who else writes such values, and which managed values they set otherwise (null
+    where that is unknown)."""
     values, files = as_set(status.records)
     return {
         "schema": "advisor.verify/1",

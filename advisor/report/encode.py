@@ -16,7 +16,7 @@ _SURROGATE = lazy_regex("[\ud800-\udfff]")
 
 
 def error_document(error: AdvisorError) -> bytes:
-    """``{"error": {…}}``; what could not be put back is listed with the command to do by hand."""
+    """``{"error": {…}}``; what could not be restored is listed with the command to run by hand."""
     body = {"code": error.exit_code, "kind": error.kind, "message": error.message, "hint": error.hint}
     if isinstance(error, NotRestoredError):
         items = [{"what": what, "by_hand": command} for what, command in error.items]

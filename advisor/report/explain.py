@@ -1,4 +1,4 @@
-"""``advisor explain ID``: a rule, a profile, a tunable or a contradiction among the sources, told the same way."""
+"""``advisor explain ID``: a rule, a profile, a tunable or a contradiction among the sources, in one form."""
 
 from __future__ import annotations
 

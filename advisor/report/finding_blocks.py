@@ -36,11 +36,11 @@ def finding_blocks(findings: Sequence[Finding]) -> Iterator[Block]:
     summary = [counted_severity(severity, counts[severity]) for severity in seen]
     none = _("none: nothing that is known here asks for a change")
     yield section(_("Findings"), joined(summary) if findings else none)
-    told: set[str] = set()
+    shown: set[str] = set()
     for finding in findings:
         yield PageText()
         yield grid([_title(finding)])
-        yield prose(labelled([*_rows(finding), *_contradictions(finding, told)], indent=4))
+        yield prose(labelled([*_rows(finding), *_contradictions(finding, shown)], indent=4))
 
 
 def counted_severity(severity: Severity, count: int) -> str:
@@ -70,14 +70,14 @@ def _rows(finding: Finding) -> Iterator[tuple[str, Cell]]:
     yield _("source"), said("; ".join(finding.sources), QUIET)
 
 
-def _contradictions(finding: Finding, told: set[str]) -> Iterator[tuple[str, Cell]]:
-    """What is done about each stands where it comes first on the page; ``told`` are the ids of those that have been."""
+def _contradictions(finding: Finding, shown: set[str]) -> Iterator[tuple[str, Cell]]:
+    """What is done about each stands where it comes first on the page; ``shown`` are the ids that are printed."""
     for one in finding.contradictions:
         yield (
             _("but"),
-            said(_("see {finding} above").format(finding=one.id), QUIET) if one.id in told else _contradiction(one),
+            said(_("see {finding} above").format(finding=one.id), QUIET) if one.id in shown else _contradiction(one),
         )
-        told.add(one.id)
+        shown.add(one.id)
 
 
 def _contradiction(one: Contradiction) -> PageText:

@@ -44,18 +44,18 @@ def _host_document(one: HostLine) -> dict[str, object]:
 @english_page
 def comparison_text(comparison: HostComparison, *, width: int, color: bool) -> str:
     """The page. All names are spelt out where they are not printable. What findings of one kind have in common (why,
-    when it hurts, who says so) is told with the first of them."""
+    when it hurts, who says so) is printed with the first of them."""
     page = Page(width, color=color)
     ranks = ranked(comparison.compared)
     page.add(*summary_pieces(comparison))
     _add_who(page, comparison)
-    told: set[str] = set()
+    shown: set[str] = set()
     for finding in comparison.findings:
         page.blank()
         label = padded(Span(finding.severity, STYLES[finding.severity]), 9)
-        page.beside((label,), (Span(finding.title, "bold"), " ", Span(finding.id, "dim")), indent=0)
-        page.labelled(_finding_rows(finding, ranks, is_first=finding.id not in told), indent=4)
-        told.add(finding.id)
+        page.add_cells((label,), (Span(finding.title, "bold"), " ", Span(finding.id, "dim")), indent=0)
+        page.labelled(_finding_rows(finding, ranks, is_first=finding.id not in shown), indent=4)
+        shown.add(finding.id)
         for command in finding.commands:
             page.command(command, indent=6)
     _add_failed(page, comparison)

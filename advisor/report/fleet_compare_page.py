@@ -95,20 +95,25 @@ def _hit(finding: FleetFinding, numbers: Mapping[int, int]) -> dict[str, object]
 def _groups(
     comparison: HostComparison, numbers: Mapping[int, int], ranks: Mapping[str, int]
 ) -> Iterator[tuple[str, list[dict[str, object]]]]:
-    told: set[str] = set()
+    shown: set[str] = set()
     for severity in reversed(SEVERITIES):
         found = [one for one in comparison.findings if one.severity == severity]
         if found:
-            yield severity, [_told(one, numbers[id(one)], ranks, is_first=_is_first(one, told)) for one in found]
+            yield (
+                severity,
+                [_about_finding(one, numbers[id(one)], ranks, is_first=_is_first(one, shown)) for one in found],
+            )
 
 
-def _is_first(finding: FleetFinding, told: set[str]) -> bool:
-    is_first = finding.id not in told
-    told.add(finding.id)
+def _is_first(finding: FleetFinding, shown: set[str]) -> bool:
+    is_first = finding.id not in shown
+    shown.add(finding.id)
     return is_first
 
 
-def _told(finding: FleetFinding, number: int, ranks: Mapping[str, int], *, is_first: bool) -> dict[str, object]:
+def _about_finding(
+    finding: FleetFinding, number: int, ranks: Mapping[str, int], *, is_first: bool
+) -> dict[str, object]:
     rows = [row for one in finding.differences for row in _rows(one, ranks)]
     return {
         "finding": finding,

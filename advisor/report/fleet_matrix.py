@@ -58,8 +58,8 @@ def _summary(cells: Sequence[MatrixCell]) -> str:
     if times:
         parts.append(f"{duration(statistics.median(times))} in the middle, {duration(max(times))} at most")
     sizes = Counter(cell.path_mtu for cell in cells if cell.path_mtu)
-    told = ", ".join(f"{size} in {count}" for size, count in sorted(sizes.items(), reverse=True)[:4])
-    return ", ".join(parts) + (f"; path MTU {told}" if told else "; no path MTU is known")
+    listed = ", ".join(f"{size} in {count}" for size, count in sorted(sizes.items(), reverse=True)[:4])
+    return ", ".join(parts) + (f"; path MTU {listed}" if listed else "; no path MTU is known")
 
 
 def duration(microseconds: float) -> str:

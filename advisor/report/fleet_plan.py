@@ -1,4 +1,4 @@
-"""The plan of many hosts as a page and as a document: what changes, told once for hosts alike, then the waves."""
+"""The plan of many hosts as a page and as a document: what changes, printed once for hosts alike, then the waves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STATES: Final[Mapping[PlannedState, tuple[str, Style]]] = {
     "failed": ("Could not be asked", "red"),
     "cannot": ("Cannot be done", "red"),
     "unfit": ("Does not apply there", ""),
-    "nothing": ("In place already", ""),
+    "nothing": ("Already set", ""),
     "done": ("Done by an earlier part of the run", ""),
 }
 

@@ -145,7 +145,7 @@ def _add_waves(page: Page, run: RunRecord) -> None:
         if not groups:
             rows.append([f"wave {wave.number}", "not begun", runs(wave.hosts, ranked(wave.hosts))])
     if earlier := [name for name in run.hosts if name not in _in_waves(run)]:
-        # A run that was taken up again: its waves are counted anew, without those that were done by then.
+        # A resumed run counts its waves again, without those that were done by then.
         for state in dict.fromkeys(run.hosts[name].state for name in earlier):
             words, style = _HOSTS[state]
             names = [name for name in earlier if run.hosts[name].state == state]

@@ -23,7 +23,7 @@ HINTS: Final[Mapping[State, str]] = {
     "ok": "",
     "unreachable": "ansible -i INVENTORY HOST -m ansible.builtin.raw -a true has to work from here",
     "no-root": "let the inventory say ansible_become: true, or give --become",
-    "failed": "ssh HOST true has to print nothing: a start-up file of the shell or a forced command may be in the way",
+    "failed": "ssh HOST true has to print nothing: see the shell's start-up files and forced commands",
     "timeout": "a disk or a command may hang there; --timeout SECONDS waits longer",
     "lost": "run it again; the connection broke off",
 }
@@ -167,7 +167,7 @@ def _add_findings(page: Page, scan: FleetScan, captured: int) -> None:
     for rule in scan.findings:
         one = rule.finding
         page.blank()
-        page.beside(
+        page.add_cells(
             (Span(f"{one.severity:<7}", _STYLES[one.severity]),),
             (Span(one.title, "bold"), "  ", Span(one.id, "dim")),
             gap=2,
@@ -183,5 +183,5 @@ def _rule_rows(rule: RuleFinding, captured: int, ranks: Mapping[str, int]) -> It
     yield ("do" if alone else f"do ({rule.hosts[0]})"), (Span(one.advice, "cyan"),)
     yield "hurts when", (one.hurts_when,)
     if not alone:
-        yield "differs", (f"figures are those of {rule.hosts[0]}; advisor scan --snapshot CAPTURE tells another's",)
+        yield "differs", (f"figures are those of {rule.hosts[0]}; advisor scan --snapshot CAPTURE prints another's",)
     yield "source", (Span("; ".join(one.sources), "dim"),)

@@ -10,7 +10,7 @@ from advisor.report.layout import Span, Style
 
 PLOT_MAX: Final = 48
 PLOT_MIN: Final = 24
-"""Columns of a drawing; with fewer than these beside the figures it goes below them."""
+"""Columns of a drawing; with fewer than these next to the figures it goes below them."""
 
 # Effects at which an axis may end, so that its labels are round.
 _UP: Final = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 9.0)

@@ -1,4 +1,4 @@
-"""The stack of each tunable that more than one transaction in force holds, as text and as a document."""
+"""The stack of each tunable that more than one active transaction holds, as text and as a document."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ def layer_stacks(records: Iterable[Record]) -> dict[str, Stack]:
 
 
 def add_layers(page: Page, records: Iterable[Record]) -> None:
-    """A line for each such tunable: its value before all of them, then that of each, the last of which is in force."""
+    """A line for each such tunable: its value before all of them, then that of each, the last of which is active."""
     listed = tuple(records)
     _add_unfinished(page, listed)
     found = layer_stacks(listed)
     if not found:
         return
     page.blank()
-    page.add(_("Layers, the last one in force:"))
+    page.add(_("Layers, the last one active:"))
     for one in fold(found, lambda name: name, same=lambda name: _words(found[name])):
         page.add(Span(one.title, "bold"), f": {_words(found[one.items[0]])}", indent=2, hang=4)
 
 
 def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
-    """A switch that is not at its end: it waits, or was cut off before the old transaction was taken out."""
+    """A switch that is not at its end: it waits, or was interrupted before the old transaction was rolled back."""
     in_force = {record.id: record for record in records if record.is_in_force}
     for record in in_force.values():
         for identity in record.plan.instead_of:
             if identity in in_force and record.state == "applied":
                 page.blank()
-                text = _("{transaction} takes the place of {replaced}, which is not taken out yet. To do that:")
+                text = _("{transaction} replaces {replaced}, which is not rolled back yet. To complete that:")
                 page.add(text.format(transaction=record.id, replaced=identity))
                 page.command("advisor rollback")
             elif identity in in_force and record.state == "awaiting-confirmation":
                 page.blank()
-                text = _("{transaction} takes the place of {replaced} once it is confirmed.")
+                text = _("{transaction} replaces {replaced} once it is confirmed.")
                 page.add(text.format(transaction=record.id, replaced=identity))
 
 
@@ -54,7 +54,7 @@ def _words(layers: Stack) -> str:
 
 
 def layers_document(records: Iterable[Record]) -> list[dict[str, object]]:
-    """Each such tunable with its value before all of them (``before``) and its layers, the last one in force."""
+    """Each such tunable with its value before all of them (``before``) and its layers, the last one active."""
     return [
         {
             "tunable": name,

@@ -78,7 +78,7 @@ def width_of(pieces: Iterable[Piece]) -> int:
 def wrapped(
     pieces: Sequence[Piece], width: int, *, first: Sequence[Piece] = (), indent: int = 0, color: bool = False
 ) -> list[str]:
-    """The pieces as lines of at most ``width`` columns, broken at blanks and beside wide characters; a word that is
+    """The pieces as lines of at most ``width`` columns, broken at blanks and next to wide characters; a word that is
     longer than a line is broken after a slash or comma where there is one.
 
     ``first`` stands before the first line as it is, ``indent`` blanks before the others.
@@ -128,7 +128,7 @@ def _words(pieces: Sequence[Piece]) -> list[Word]:
 
 
 def _stretches(word: Word) -> list[Word]:
-    """The word, in pieces between which a line may end although no blank is there: beside wide characters."""
+    """The word, in pieces between which a line may end although no blank is there: next to wide characters."""
     if all(span.text.isascii() for span in word):
         return [word]
     chars = [Span(char, span.style) for span in word for char in span.text]
@@ -223,12 +223,12 @@ class Page:
         self.add("- ", *pieces, indent=indent, hang=2)
 
     def labelled(self, rows: Iterable[tuple[str, Sequence[Piece]]], *, indent: int = 2) -> None:
-        """A label in a column of its own, its text beside it."""
+        """A label in a column of its own, its text to the right."""
         listed = list(rows)
         # A label that is wider than the page is wrapped; padding the others to it would multiply the text.
         size = min(max((columns(row[0]) for row in listed), default=0), self.prose)
         for label, pieces in listed:
-            self.beside((padded(Span(label, "dim"), size),), pieces, indent=indent, gap=2)
+            self.add_cells((padded(Span(label, "dim"), size),), pieces, indent=indent, gap=2)
 
     def table(self, rows: Sequence[Sequence[Piece]], *, indent: int = 2) -> None:
         """Aligned columns; the last one is wrapped. Where too little room is left for it, it goes below the first."""
@@ -241,7 +241,7 @@ class Page:
             return
         for row in rows:
             cells = [padded(cell, size + 2) for cell, size in zip(row[:-1], sizes, strict=True)]
-            self.beside(cells, (row[-1],), indent=indent, gap=0)
+            self.add_cells(cells, (row[-1],), indent=indent, gap=0)
 
     def _stacked(self, rows: Sequence[Sequence[Piece]], indent: int) -> None:
         for row in rows:
@@ -250,8 +250,8 @@ class Page:
                 if _span(cell).text:
                     self.add(cell, indent=indent + 4)
 
-    def beside(self, cells: Sequence[Piece], pieces: Sequence[Piece], *, indent: int = 2, gap: int = 0) -> None:
-        """Cells that are padded already, and wrapped text beside them; below them where too little room is left."""
+    def add_cells(self, cells: Sequence[Piece], pieces: Sequence[Piece], *, indent: int = 2, gap: int = 0) -> None:
+        """Cells that are padded already, and wrapped text to their right; below them where too little room is left."""
         first = (" " * indent, *cells, " " * gap)
         hang = width_of(first)
         if self.prose - hang < MIN_CELL // 2:

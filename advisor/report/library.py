@@ -19,8 +19,8 @@ def profile_list_text(profiles: Sequence[Profile], *, width: int, color: bool) -
         return page.text
     size = max(columns(profile.name) for profile in profiles) + 2
     for profile in profiles:
-        page.beside((padded(Span(profile.name, "bold"), size),), (profile.title,), indent=0)
-        page.beside((" " * size,), (Span(profile.summary, "dim"),), indent=0)
+        page.add_cells((padded(Span(profile.name, "bold"), size),), (profile.title,), indent=0)
+        page.add_cells((" " * size,), (Span(profile.summary, "dim"),), indent=0)
     page.blank()
     page.add(_("All of one:"), " ", Span("advisor profiles show NAME", "cyan"), hang=2)
     page.add(_("What it means on this host:"), " ", Span("advisor plan NAME", "cyan"), hang=2)

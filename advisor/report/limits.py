@@ -33,7 +33,7 @@ def limits_document(limits: Limits) -> dict[str, object]:
 
 @english_page
 def limits_text(limits: Limits, *, width: int, color: bool) -> str:
-    """Each path with its ceilings, the binding one below; paths that are alike are told once."""
+    """Each path with its ceilings, the binding one below; paths that are alike are printed once."""
     page = Page(width, color=color)
     title = _("Ceilings of {host}").format(host=limits.hostname or _("this host"))
     page.add(Span(title, "bold"), *_instance(limits), hang=2)
@@ -73,7 +73,7 @@ def _instance(limits: Limits) -> tuple[Piece, ...]:
 
 
 def _shape(path: StoragePath) -> object:
-    """What paths have in common that are told once: only bare devices with the same figures, for the same reasons."""
+    """What paths share that are printed once: only bare devices with the same figures, for the same reasons."""
     if path.layers or path.file_system or path.observed or path.holds or path.name != path.device:
         return path.kind, path.device
     ceilings = tuple(msgspec.structs.replace(one, where=(), why=_without(one.why, path.name)) for one in path.ceilings)

@@ -50,17 +50,17 @@ class VerifyState(msgspec.Struct, frozen=True):
 
     @property
     def drifted(self) -> tuple[Drift, ...]:
-        """What was read and is not as set."""
+        """What was read and has drifted."""
         return tuple(one for one in self._drift if not is_unknown(one))
 
     @property
     def unknown(self) -> tuple[Drift, ...]:
-        """What could not be read: nobody knows whether it is as set."""
+        """What could not be read: whether it has drifted is unknown."""
         return tuple(one for one in self._drift if is_unknown(one))
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Ids of transactions that are put back by themselves unless somebody confirms them."""
+        """Ids of transactions that roll back automatically unless confirmed."""
         records = self.status.records if self.status else ()
         return tuple(record.id for record in records if record.state == "awaiting-confirmation")
 
@@ -105,21 +105,21 @@ class _Metric(msgspec.Struct, frozen=True):
 _SUCCESS: Final = _Metric("advisor_verify_success", "Whether the host could be verified: 1, or 0 where that failed.")
 _TIME: Final = _Metric("advisor_verify_timestamp_seconds", "When the host was looked at, in seconds since the epoch.")
 _BUILD: Final = _Metric("advisor_build_info", "The version of advisor that wrote this.")
-_IN_FORCE: Final = _Metric("advisor_transactions_in_force", "Transactions in force.")
+_IN_FORCE: Final = _Metric("advisor_transactions_in_force", "Active transactions.")
 _UNFINISHED: Final = _Metric(
     "advisor_transactions_unfinished",
-    "Transactions that were interrupted or are under way: neither done nor put back.",
+    "Transactions that were interrupted or are running: neither applied nor rolled back.",
 )
 _WAITING: Final = _Metric(
-    "advisor_waiting_for_confirmation", "Transactions that are put back by themselves unless somebody confirms them."
+    "advisor_waiting_for_confirmation", "Transactions that roll back automatically unless confirmed."
 )
-_VALUES: Final = _Metric("advisor_values_in_force", "Values that the transactions in force have set.")
-_FILES: Final = _Metric("advisor_files_in_force", "Files that the transactions in force have written.")
-_DRIFTED: Final = _Metric("advisor_drift_items", "Values (live) and files (persisted) that are not as set.")
+_VALUES: Final = _Metric("advisor_values_in_force", "Values that the active transactions have set.")
+_FILES: Final = _Metric("advisor_files_in_force", "Files that the active transactions have written.")
+_DRIFTED: Final = _Metric("advisor_drift_items", "Values (live) and files (persisted) that have drifted.")
 _UNREAD: Final = _Metric("advisor_unknown_items", "Values (live) and files (persisted) that could not be read.")
-_DRIFT: Final = _Metric("advisor_drift", f"Not as its transaction set it; the first {MAX_SERIES} of a host.")
+_DRIFT: Final = _Metric("advisor_drift", f"A drifted item; the first {MAX_SERIES} of a host.")
 _UNKNOWN: Final = _Metric("advisor_unknown", f"Could not be read; the first {MAX_SERIES} of a host.")
-_PROFILE: Final = _Metric("advisor_profile_info", f"A profile in force; the first {MAX_SERIES} of a host.")
+_PROFILE: Final = _Metric("advisor_profile_info", f"An active profile; the first {MAX_SERIES} of a host.")
 
 
 def prometheus_text(hosts: Mapping[str | None, VerifyState]) -> str:
@@ -205,9 +205,9 @@ def _cut(value: str) -> str:
 def nagios_text(hosts: Mapping[str | None, VerifyState]) -> tuple[str, int]:
     """The plugin's answer and its exit code: one line with performance data, then one for each thing that is off.
 
-    CRITICAL is a live value that is not as set, or an interrupted transaction. WARNING is a file that is not as set
-    (the host runs as asked, until it boots), or a transaction that waits for confirmation. UNKNOWN is what could not
-    be read. The worst counts, CRITICAL before WARNING before UNKNOWN.
+    CRITICAL is a drifted live value, or an interrupted transaction. WARNING is a drifted file
+    (the host runs with the applied values until it boots), or a transaction awaiting confirmation. UNKNOWN is what
+    could not be read. The worst counts, CRITICAL before WARNING before UNKNOWN.
     """
     states = {name: nagios_state(state) for name, state in hosts.items()}
     worst = next(word for word in _WORST_FIRST if word in states.values() or word == "OK")
@@ -235,10 +235,10 @@ def _summary(hosts: Mapping[str | None, VerifyState]) -> str:
         return "; ".join(_words(hosts[None]))
     off = {name: state for name, state in hosts.items() if nagios_state(state) != "OK"}
     if not off:
-        return f"{counted(len(hosts), 'host')} as set"
+        return f"no drift on {counted(len(hosts), 'host')}"
     named = [f"{name}: {'; '.join(_words(state))}" for name, state in off.items()]
     shown = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
-    return f"{len(off)} of {counted(len(hosts), 'host')} not as set or unknown: {shown}"
+    return f"{len(off)} of {counted(len(hosts), 'host')} drifted or unknown: {shown}"
 
 
 def _words(state: VerifyState) -> Iterator[str]:
@@ -247,21 +247,21 @@ def _words(state: VerifyState) -> Iterator[str]:
         yield state.error or "could not be verified"
         return
     if state.status.unfinished:
-        yield f"{counted(len(state.status.unfinished), 'transaction')} interrupted or under way"
+        yield f"{counted(len(state.status.unfinished), 'transaction')} interrupted or running"
     for kind, noun in (("live", "value"), ("persisted", "file")):
         items = [one for one in state.drifted if kind_of(one) == kind]
         if items:
             first = f" ({items[0].what}{', …' if len(items) > 1 else ''})"
-            yield f"{counted(len(items), noun)} not as set{first}"
+            yield f"{counted(len(items), noun)} drifted{first}"
     if state.waiting:
-        yield f"{', '.join(state.waiting)} waits for confirmation"
+        yield f"{', '.join(state.waiting)} awaiting confirmation"
     if state.unknown:
         yield f"{counted(len(state.unknown), 'item')} could not be read"
     in_force = [record for record in state.status.records if record.is_in_force]
     if nagios_state(state) == "OK":
         values, files = as_set(in_force)
-        as_they_are = f"{counted(values, 'value')} and {counted(files, 'file')} are as set"
-        yield as_they_are if in_force else "no transaction is in force: nothing to verify"
+        matching = f"{counted(values, 'value')} and {counted(files, 'file')} match"
+        yield matching if in_force else "no transaction is active: nothing to verify"
 
 
 def _long(name: str | None, state: VerifyState) -> Iterator[str]:
@@ -270,12 +270,12 @@ def _long(name: str | None, state: VerifyState) -> Iterator[str]:
         yield f"{before}UNKNOWN: {state.error or 'could not be verified'}"
         return
     for record in state.status.unfinished:
-        yield f"{before}{record.id}: interrupted or under way: advisor rollback"
+        yield f"{before}{record.id}: interrupted or running: advisor rollback"
     for one in state.drifted:
         live = "" if one.live is None else f"is {one.live}, "
         yield f"{before}{one.what}: wanted {one.wanted}, {live}{one.reason} ({one.transaction})"
     for identity in state.waiting:
-        yield f"{before}{identity}: waits for confirmation: advisor confirm {identity}"
+        yield f"{before}{identity}: awaiting confirmation: advisor confirm {identity}"
     for one in state.unknown:
         yield f"{before}{one.what}: {one.reason} ({one.transaction})"
 

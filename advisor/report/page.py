@@ -1,4 +1,4 @@
-"""Blocks of a page in columns: running text, labels beside what they say, and grids.
+"""Blocks of a page in columns: running text, labels with their texts, and grids.
 
 A page is a sequence of blocks with an empty line between sections. All text from a host passes `said`, which spells out
 what is not printable and never reads markup.
@@ -147,7 +147,7 @@ class _Section:
 
 
 def section(title: str, note: Cell, *body: Block, tight: bool = False) -> Block:
-    """A heading with a remark beside it, what belongs to it below, and an empty line before unless ``tight``."""
+    """A heading with a remark on its line, what belongs to it below, and an empty line before unless ``tight``."""
     return _Section(joined([said(title, HEADING), note], "  "), body, is_apart=not tight)
 
 
@@ -201,9 +201,9 @@ class _Grid:
         longest = max((row[-1].width for row in self._cells if row), default=0)
         is_stacked = left < min(longest, _LAST_COLUMN_MIN) and bool(self._widths)
         for row in self._cells:
-            yield from _stacked(row, width) if is_stacked else self._beside(row, max(left, 1))
+            yield from _stacked(row, width) if is_stacked else self._side_by_side(row, max(left, 1))
 
-    def _beside(self, row: Sequence[PageText], left: int) -> Iterator[Sequence[Span]]:
+    def _side_by_side(self, row: Sequence[PageText], left: int) -> Iterator[Sequence[Span]]:
         sizes = (*self._widths, left)
         cells = [list(cell.lines(size)) for cell, size in zip(row, sizes, strict=True)]
         for number in range(max(map(len, cells))):

@@ -28,26 +28,26 @@ from advisor.shell.rollback_script import hand_command
 
 FINGERPRINT_DIGITS: Final = 12
 
-# Titles in the order in which they are told: first what stands in the way.
+# Titles in the order in which they are printed: first what blocks the plan.
 _STATES: Final[Mapping[SkipState, tuple[str, Style]]] = {
-    "blocked": (N_("In the way: cannot be done"), "red"),
+    "blocked": (N_("Blocked: cannot be done here"), "red"),
     "overridden": (N_("Would be overridden at the next boot"), "red"),
     "unknown": (N_("Unknown: could not be read"), "yellow"),
-    "would-lower": (N_("Left as it is: better already"), ""),
+    "would-lower": (N_("Unchanged: already sufficient"), ""),
     "kept": (N_("Not changed by this profile"), ""),
-    "by-hand": (N_("Left to you"), "yellow"),
+    "by-hand": (N_("Manual steps"), "yellow"),
     "not-applicable": (N_("Does not apply here"), ""),
-    "in-place": (N_("In place already"), ""),
+    "in-place": (N_("Already set"), ""),
 }
 _COUNTS: Final[Mapping[SkipState, str]] = {
-    "blocked": N_("{count} in the way"),
+    "blocked": N_("{count} blocked"),
     "overridden": N_("{count} overridden"),
     "unknown": N_("{count} unknown"),
-    "would-lower": N_("{count} better already"),
+    "would-lower": N_("{count} already sufficient"),
     "kept": N_("{count} not changed by the profile"),
-    "by-hand": N_("{count} left to you"),
+    "by-hand": N_("{count} to do by hand"),
     "not-applicable": N_("{count} not applicable"),
-    "in-place": N_("{count} in place already"),
+    "in-place": N_("{count} already set"),
 }
 
 
@@ -66,7 +66,7 @@ def add_plan(page: Page, plan: Plan) -> None:
     for (profile, kind), run in groupby(plan.changes, key=lambda change: (change.profile, kind_of(change.tunable))):
         _add_block(page, profile, kind, tuple(run))
     _add_files(page, plan.files)
-    _add_bystanders(page, plan)
+    _add_side_effects(page, plan)
     _add_skipped(page, plan.skipped)
     _add_notes(page, plan.notes)
 
@@ -140,7 +140,7 @@ def _common_rows(changes: Sequence[Change], most: Mapping[str, str | None]) -> l
 
 
 def _most_common(changes: Sequence[Change], words: Callable[[Change], str]) -> str | None:
-    """The text of more than half of the changes; None where there is none, so that each has its own beside it."""
+    """The text of more than half of the changes; None where there is none, so that each is printed with its own."""
     text, count = Counter(map(words, changes)).most_common(1)[0]
     return text if 2 * count > len(changes) else None
 
@@ -211,7 +211,7 @@ def add_values(page: Page, name: Span, change: Change, size: int) -> None:
 def _values(change: Change) -> tuple[list[Piece], Span]:
     """Before and after, and what they are in other words."""
     if change.before == change.after:
-        return [Span(change.after, "green")], Span(_("is in force; the file makes it last"), "dim")
+        return [Span(change.after, "green")], Span(_("is active; the file persists it"), "dim")
     human = human_change(change.tunable, change.before, change.after)
     remark = f"({human})" if human else unit_word(change.tunable)
     return [Span(change.before, "red"), " → ", Span(change.after, "green")], Span(remark, "dim")
@@ -276,18 +276,18 @@ def _diff_style(line: str) -> Style:
     return first.get(line[:1], "")
 
 
-def _add_bystanders(page: Page, plan: Plan) -> None:
-    # What hangs on the queues of a link is told by a note: it can be hundreds of values.
+def _add_side_effects(page: Page, plan: Plan) -> None:
+    # A note reports what hangs on the queues of a link: it can be hundreds of values.
     moving = [one for one in plan.bystanders if not one.keeps and not one.resets]
     if moving:
-        page.heading(_("May move along"))
-        page.add(_("The kernel may change these with the ones above; a rollback puts them back too."), indent=2)
+        page.heading(_("Possible side effects"))
+        page.add(_("The kernel may change these values with the ones above; a rollback restores them too."), indent=2)
         links = fold(moving, lambda one: one.tunable, same=lambda one: one.before)
         page.table([(one.title, _("{value} now").format(value=one.items[0].before)) for one in links])
     kept = sorted({one.tunable.split(":")[1] for one in plan.bystanders if one.keeps})
     if kept:
         page.blank()
-        text = _("Addresses and routes of {links} are recorded, and given back if a link loses them.")
+        text = _("Addresses and routes of {links} are recorded, and restored if a link loses them.")
         page.add(text.format(links=listed(kept)))
 
 
@@ -310,7 +310,7 @@ def _add_state(page: Page, title: str, style: Style, items: Sequence[Skipped]) -
 
 
 def _add_reason(page: Page, reason: str, folded: Sequence[Folded[Skipped]]) -> None:
-    """A reason that several have in common stands above them, that of a single one beside it."""
+    """A reason that several have in common stands above them, that of a single one on its line."""
     if reason and len(folded) > 1:
         page.add(f"{translate(reason)}:", indent=2)
         page.table([(_open_name(one), _skipped_values(one.items)) for one in folded], indent=4)
@@ -352,7 +352,7 @@ def _add_next(page: Page, plan: Plan) -> None:
     if reason:
         page.add(Span(_("Cannot be applied:"), "red"), " ", translate(reason), hang=2)
     elif plan.is_empty:
-        page.add(_("Nothing to do: everything is there already."))
+        page.add(_("Nothing to do: everything is already set."))
     else:
         page.add(_("To apply it, as root:"))
         page.command(" ".join((apply_command(plan), *(f"--instead-of {one}" for one in plan.instead_of))))

@@ -29,7 +29,7 @@ GUARDS: Final[Mapping[str, str]] = {
 
 TOGGLES: Final[Mapping[str, str]] = {
     "T0": "It is switched on and off freely between the measurements.",
-    "T1": "It acts on new sockets, sessions or mounts: something must connect or mount anew for each measurement.",
+    "T1": "It acts on new sockets, sessions or mounts: each measurement must reconnect or remount.",
     "T2": "Each switch interrupts the link, which needs --allow-link-flap.",
     "T3": "It cannot be switched freely: measured before, with it, and after it.",
 }

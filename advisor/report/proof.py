@@ -144,10 +144,10 @@ def _add_stacked(page: Page, groups: Sequence[RowGroup], axis: Axis) -> None:
 
 
 def _stacked_width(page: Page, groups: Iterable[RowGroup]) -> int:
-    """As much as the figures beside a drawing leave; all, where that is too little and they go below."""
+    """As much as the figures next to a drawing leave; all, where that is too little and they go below."""
     stated = max(columns(_stated(row)) for group in groups if group.is_judged for row in group.rows)
-    beside = page.width - 6 - stated
-    return min(beside if beside >= PLOT_MIN else page.width - 4, PLOT_MAX)
+    left = page.width - 6 - stated
+    return min(left if left >= PLOT_MIN else page.width - 4, PLOT_MAX)
 
 
 def _stated(row: MetricRow) -> str:

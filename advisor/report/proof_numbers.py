@@ -70,7 +70,7 @@ def p_of(item: Summary) -> float | None:
 
 
 def p_figure(p: float | None) -> str:
-    """As many digits as tell it from the levels that it is compared with."""
+    """As many digits as distinguish it from the levels that it is compared with."""
     if p is None:
         return ""
     return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"

@@ -194,7 +194,7 @@ def _needed_words(claim: Summary) -> str:
     margin = f"±{amount(claim.margin)}"
     if claim.needed_pairs is None:
         if claim.pairs < MINIMUM_PAIRS:
-            return f"how many {margin} takes cannot be told from so few"
+            return f"how many {margin} takes cannot be estimated from so few"
         return f"to see {margin} takes more than {MAX_NEEDED_PAIRS:,} pairs: the figures vary too much here"
     if claim.needed_pairs > claim.pairs:
         deep = MODES["deep"].pairs
@@ -221,8 +221,8 @@ def level_words(proof: Proof) -> str:
 
 
 def notes_of(proof: Proof) -> list[str]:
-    """What a reader has to know beside the figures, the gate included."""
-    notes = [*proof.notes, *_coverage(proof), *(f"could not be told: {what}" for what in proof.gate.unknown)]
+    """What a reader has to know in addition to the figures, the gate included."""
+    notes = [*proof.notes, *_coverage(proof), *(f"unknown: {what}" for what in proof.gate.unknown)]
     if proof.session.forced:
         notes += [f"the host was busy: {what}" for what in proof.gate.busy]
     return notes
@@ -245,7 +245,7 @@ def host_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     """What became of the host, each with its label."""
     session = proof.session
     return [
-        (_("in force"), _in_force(proof)),
+        (_("active"), _active_arm(proof)),
         (_("kept"), (_("yes") if proof.kept else _("no"),)),
         (_("scratch"), (_scratch(proof),)),
         (_("written"), (written(session.bytes_written, session.schedule.byte_budget),)),
@@ -281,7 +281,7 @@ def begun_words(started: str, seconds: float) -> str:
 
 
 def value_rows(proof: Proof) -> list[tuple[str, str]]:
-    """What told the arms apart: a tunable, or many alike ones folded, and its values in arm A and in arm B."""
+    """What distinguishes the arms: a tunable, or many alike ones folded, and its values in arm A and in arm B."""
     folded = fold(proof.values or (), lambda one: one.tunable, same=lambda one: (one.before, one.after))
     return [(one.title, f"{one.items[0].before} → {one.items[0].after}") for one in folded]
 
@@ -290,12 +290,12 @@ def gate_words(proof: Proof) -> str:
     """What the look at the host before the session found."""
     gate = proof.gate
     found = [f"busy, and measured all the same by --force: {what}" for what in gate.busy]
-    found += [f"could not be told: {what}" for what in gate.unknown]
+    found += [f"unknown: {what}" for what in gate.unknown]
     return "; ".join(found) or "nothing else was seen to run"
 
 
 def class_words(proof: Proof) -> str:
-    """How the change could be put in force and taken back: ``T0, acts at once``."""
+    """How the change could be applied and rolled back: ``T0, acts at once``."""
     return f"{proof.session.toggle_class}, {_CLASSES[proof.session.toggle_class]}"
 
 
@@ -306,9 +306,9 @@ def looks_words(proof: Proof) -> str:
     return f"{when}; each judged at {proof.alpha:g}"
 
 
-def _in_force(proof: Proof) -> tuple[Piece, ...]:
+def _active_arm(proof: Proof) -> tuple[Piece, ...]:
     if not proof.session.restored:
-        lost = Span(_("unknown: arm A could not be put back"), "red")
+        lost = Span(_("unknown: arm A could not be restored"), "red")
         return (lost, _(", "), _("see advisor status, then advisor rollback"))
     if proof.kept:
         return (Span(_("arm B"), "bold"), _(", "), _("the profile: a gain was to be kept"))

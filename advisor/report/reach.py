@@ -102,7 +102,7 @@ def _add_table(page: Page, survey: Survey) -> None:
     sizes = _sizes(short)[1:]
     for row in short:
         page.add(row[0])
-        page.beside([padded(cell, size) for cell, size in zip(row[1:-1], sizes, strict=False)], (row[-1],), indent=4)
+        page.add_cells([padded(cell, size) for cell, size in zip(row[1:-1], sizes, strict=False)], (row[-1],), indent=4)
 
 
 def _sizes(table: Sequence[Sequence[Piece]]) -> list[int]:
@@ -174,7 +174,7 @@ def _add_silent(page: Page, reaches: Iterable[Reach]) -> None:
     if any(reach.limit == "silent" for reach in reaches):
         text = _(
             "small packets are answered; larger ones vanish and nobody says so. A switch port or the peer has a "
-            "smaller MTU, or a firewall keeps the messages back that would tell. Connections hang on this: they open, "
+            "smaller MTU, or a firewall drops the messages that would report it. Connections hang on this: they open, "
             "and stall at the first full packet. See which MTU the peer has; if it is not the limit, the switches "
             "between are. On the peer:"
         )

@@ -22,7 +22,7 @@ ROOT: Final = (0, 0)
 
 
 TakenOut = Sequence[tuple[Record, Plan]]
-"""The transactions whose place a plan takes, and what is put back of each."""
+"""The transactions that a plan replaces, and what is rolled back of each."""
 
 
 def steps_text(plan: Plan, taken_out: TakenOut = ()) -> str:
@@ -53,8 +53,8 @@ def _reload(plan: Plan) -> tuple[StepBlock, ...]:
 
 
 def _taken_out(record: Record, remaining: Plan) -> Iterator[StepBlock]:
-    """What is put back of a transaction, files first, as a rollback does it."""
-    place = f"of {record.id} ({', '.join(record.plan.profiles)}), which is taken out once this is kept"
+    """What is rolled back of a transaction, files first, as a rollback does it."""
+    place = f"of {record.id} ({', '.join(record.plan.profiles)}), which is rolled back once this is confirmed"
     for file in reversed(remaining.files):
         path = visible(shell_quote(file.path))
         if file.before is None:
@@ -73,10 +73,10 @@ def _lines(plan: Plan, taken_out: TakenOut) -> Iterator[str]:
     if reason:
         yield _comment(f"Cannot be applied: {reason}")
     elif plan.is_empty and not blocks(plan, taken_out):
-        yield _comment("Nothing to do: everything is there already.")
+        yield _comment("Nothing to do: everything is already set.")
     else:
         yield _comment(
-            "Every step in order, for root. advisor apply reads each value back, and puts all back if one fails."
+            "Every step in order, for root. advisor apply reads each value back, and rolls all back if one fails."
         )
     for block in blocks(plan, taken_out):
         yield ""

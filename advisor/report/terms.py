@@ -16,15 +16,15 @@ from advisor.tunables.preflight import Restarting
 
 EFFECTS: Final[Mapping[Effect, str]] = {
     "now": N_("at once"),
-    "new-sockets": N_("for sockets made from now on; those that are open keep what they have"),
+    "new-sockets": N_("for new sockets; open ones keep their value"),
     "remount": N_("at the next mount"),
-    "service-restart": N_("when the service is started again, which is left to you"),
+    "service-restart": N_("when the service is restarted (manual step)"),
     "reboot": N_("at the next boot"),
 }
 
 RISKS: Final[Mapping[Risk, str]] = {
     "none": "",
-    "link": N_("the link may lose frames for a moment while its driver takes the value up"),
+    "link": N_("the link may lose frames for a moment while its driver applies the value"),
     # When it takes effect says it already.
     "restart": "",
 }

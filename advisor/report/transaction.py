@@ -1,4 +1,4 @@
-"""What became of a transaction: applied, in force or drifted, put back; as text for a person."""
+"""The pages of apply, confirm, status, verify and rollback."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _PROSE: Final = ("restore the earlier content of ", "set it to ")
 
 
 _STATES: Final[Mapping[State, tuple[str, Style]]] = {
-    "applying": (N_("interrupted while it was applied, or still at it"), "red"),
-    "applied": (N_("in force"), "green"),
-    "awaiting-confirmation": (N_("in force, waits for confirmation"), "yellow"),
-    "rolling-back": (N_("interrupted while it was put back, or still at it"), "red"),
-    "rolled-back": (N_("put back"), ""),
-    "partly-rolled-back": (N_("put back in part"), "yellow"),
+    "applying": (N_("interrupted during apply, or still running"), "red"),
+    "applied": (N_("active"), "green"),
+    "awaiting-confirmation": (N_("active, awaiting confirmation"), "yellow"),
+    "rolling-back": (N_("interrupted during rollback, or still running"), "red"),
+    "rolled-back": (N_("rolled back"), ""),
+    "partly-rolled-back": (N_("partially rolled back"), "yellow"),
 }
 
 
 @english_page
 def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) -> str:
-    """What an apply did: values read back, files, what is left to do, and how to put it all back."""
+    """What an apply did: values read back, files, what is left to do, and how to roll it all back."""
     page = Page(width, color=color)
     if record is None:
-        page.add(Span(_("Unchanged"), "bold"), ": ", _("everything is there already."), hang=2)
+        page.add(Span(_("Unchanged"), "bold"), ": ", _("everything is already set."), hang=2)
         _add_left(page, plan)
         return page.text
     left = dict(record.left)
@@ -51,9 +51,9 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     page.blank()
     _add_changes(page, made, plan.files)
     for folded in fold(left, lambda what: what, same=lambda what: left[what].rpartition(": ")[2]):
-        why = _("left, the kernel manages it ({reason})").format(reason=left[folded.items[0]])
+        why = _("skipped: the kernel manages it ({reason})").format(reason=left[folded.items[0]])
         page.add(Span(folded.title, "bold"), f": {why}", indent=2, hang=2)
-    _add_moved(page, record)
+    _add_side_effects(page, record)
     _add_left(page, plan)
     _add_consequences(page, plan)
     _add_way_back(page, record)
@@ -63,10 +63,10 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
 
 @translated_page
 def confirmed_text(record: Record, *, width: int, color: bool) -> str:
-    """That a transaction stays, and how to put it back all the same."""
+    """That a transaction stays, and how to roll it back."""
     page = Page(width, color=color)
     title = _("Confirmed {transaction}").format(transaction=record.id)
-    page.add(Span(title, "green"), f" ({listed(record.plan.profiles)}): ", _("it stays in force."), hang=2)
+    page.add(Span(title, "green"), f" ({listed(record.plan.profiles)}): ", _("it stays active."), hang=2)
     _add_way_back(page, record)
     return page.text
 
@@ -76,11 +76,8 @@ def _add_waiting(page: Page, record: Record) -> None:
     if record.seconds_left is None:
         return
     page.blank()
-    text = _(
-        "all of it is put back by itself in {seconds}, "
-        "unless you log in anew (a session that is open proves nothing about new ones) and run:"
-    ).format(seconds=counted(round(record.seconds_left), "second"))
-    page.add(Span(_("Not kept yet"), "yellow"), f": {text}", hang=2)
+    text = _("{seconds} s left; confirm from a new login, or everything rolls back:")
+    page.add(Span(_("Applied on trial"), "yellow"), ": ", text.format(seconds=round(record.seconds_left)), hang=2)
     page.command(f"advisor confirm {record.id}")
 
 
@@ -97,19 +94,19 @@ def _file_words(file: FileChange) -> str:
     return _("is new, mode {mode}").format(mode=f"{file.mode:04o}") if file.before is None else _("is changed")
 
 
-def _add_moved(page: Page, record: Record) -> None:
+def _add_side_effects(page: Page, record: Record) -> None:
     before = {one.tunable: one.before for one in record.plan.bystanders if not one.resets}
     for name, live in sorted(record.bystanders_after.items()):
         if before.get(name, live) != live:
-            moved = _("moved along: {before} → {after}").format(before=before[name], after=live)
-            page.add(Span(name, "bold"), f" {moved}", indent=2, hang=2)
+            text = _("side effect: {before} → {after}").format(before=before[name], after=live)
+            page.add(Span(name, "bold"), f" {text}", indent=2, hang=2)
 
 
 def _add_left(page: Page, plan: Plan) -> None:
     counts = skipped_counts(plan.skipped)
     if counts:
         page.blank()
-        page.add(_("Left as they are: {counts}.").format(counts=counts))
+        page.add(_("Unchanged: {counts}.").format(counts=counts))
     for note in plan.notes:
         page.add(translate(note))
 
@@ -118,12 +115,12 @@ def _add_consequences(page: Page, plan: Plan) -> None:
     """What the host still does not do, and what undoes it."""
     if any(one.takes_effect == "new-sockets" and one.tunable.startswith("sysctl:") for one in plan.changes):
         page.blank()
-        page.add(_("Sockets that are open keep their size: programs take the new one up when they connect again."))
-    _add_restarts(page, _("To take its placement up, a service must be started again:"), plan.changes)
+        page.add(_("Open sockets keep their size: programs use the new one when they reconnect."))
+    _add_restarts(page, _("Restart these services to apply the placement:"), plan.changes)
     lost = _unpersisted(plan.changes)
     for note, names in lost.items():
         page.blank()
-        text = _("{values} will not outlast a reboot: {why}.")
+        text = _("{values} will not survive a reboot: {why}.")
         page.add(text.format(values=counted(len(names), "value"), why=translate(note)))
 
 
@@ -146,15 +143,15 @@ def _unpersisted(changes: Iterable[Change]) -> dict[str, list[str]]:
 
 def _add_way_back(page: Page, record: Record) -> None:
     page.blank()
-    page.add(_("To put it back:"))
+    page.add(_("To roll back:"))
     page.command(f"advisor rollback {record.id}")
-    page.add(_("or, with nothing but a shell:"))
+    page.add(_("or, in a shell without advisor:"))
     page.command(f"sh {Store().script_path(record.id)}")
 
 
 @translated_page
 def status_text(status: Status, *, width: int, color: bool) -> str:
-    """Every transaction, the last one first, and the drift of those in force."""
+    """Every transaction, the last one first, and the drift of the active ones."""
     page = Page(width, color=color)
     if not status.records and not status.damaged:
         page.add(_("No transactions: advisor has changed nothing on this host."))
@@ -170,10 +167,10 @@ def status_text(status: Status, *, width: int, color: bool) -> str:
 
 
 def _add_damaged(page: Page, damaged: Iterable[Damaged]) -> None:
-    """Transactions of which the journal tells nothing: which file it is, and what still puts them back."""
+    """Transactions with an unreadable journal: which file it is, and what still rolls them back."""
     for one in damaged:
         page.blank()
-        words = _(BY_SCRIPT) if one.by_script else _("in force, as far as anybody knows")
+        words = _(_WHY[BY_SCRIPT]) if one.by_script else _("presumably active")
         page.add(Span(one.id, "bold"), ": ", Span(_("damaged"), "red"), _(", "), words, hang=2)
         page.add(one.message, indent=2, hang=2)
         if one.by_script:
@@ -181,7 +178,7 @@ def _add_damaged(page: Page, damaged: Iterable[Damaged]) -> None:
         if one.script is None:
             page.add(_("no rollback script is left"), indent=2)
         else:
-            page.add(_("its rollback script puts it back:"), indent=2)
+            page.add(_("its rollback script rolls it back:"), indent=2)
             page.command(f"sh {shell_quote(one.script)}", indent=4)
         page.add(_("what is left of it:"), indent=2)
         page.command(one.look, indent=4)
@@ -195,16 +192,17 @@ def _add_record(page: Page, record: Record) -> None:
     page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(_(words), style), hang=2)
     size = [counted(len(record.plan.changes), "value"), counted(len(record.plan.files), "file")]
     if record.plan.claims:
-        size.append(_("{values} held with others").format(values=counted(len(record.plan.claims), "value")))
+        shared = counted(len(record.plan.claims), "value")
+        size.append(_("{values} shared with other transactions").format(values=shared))
     page.add(_("; ").join((_(", ").join(size), _last_event(record))), indent=2, hang=2)
     if record.why_undone in _WHY:
         page.add(_(_WHY[record.why_undone]), indent=2, hang=2)
     elif record.why_undone and record.why_undone != "asked for":
-        page.add(_("put back because: {why}").format(why=translate(record.why_undone)), indent=2, hang=2)
+        page.add(_("rolled back because: {why}").format(why=translate(record.why_undone)), indent=2, hang=2)
     if record.is_unfinished and record.pending:
         page.add(_("the last step announced: {step}").format(step=record.pending), indent=2, hang=2)
     for what, why in record.kept:
-        text = _("is not as before: {why}").format(why=translate(why))
+        text = _("not restored: {why}").format(why=translate(why))
         page.add(Span(what, "yellow"), f" {text}", indent=2, hang=2)
     if record.seconds_left is not None:
         page.add(_seconds_left(record.seconds_left), indent=2)
@@ -212,31 +210,31 @@ def _add_record(page: Page, record: Record) -> None:
     if record.process is not None and record.is_unfinished:
         page.add(_("running, process {number}").format(number=record.process), indent=2)
     elif record.is_unfinished:
-        page.add(_("to put it back:"), indent=2)
+        page.add(_("to roll back:"), indent=2)
         page.command("advisor rollback", indent=4)
 
 
 def _seconds_left(seconds: float) -> str:
-    text = _("put back by itself in {seconds}, unless this is run:")
-    return text.format(seconds=counted(round(seconds), "second"))
+    text = _("rolls back automatically in {seconds} s unless confirmed:")
+    return text.format(seconds=round(seconds))
 
 
 def _last_event(record: Record) -> str:
     """What happened to it last, and when; of one that never ended, when it began."""
     if record.ended is None:
-        return _("begun {time}").format(time=when(record.began))
+        return _("started {time}").format(time=when(record.began))
     if record.confirmed is not None and record.is_in_force:
         times = {"applied": when(record.ended), "confirmed": when(record.confirmed)}
         return _("applied {applied}, confirmed {confirmed}").format(**times)
-    text = _("put back {time}") if record.state.endswith("rolled-back") else _("applied {time}")
+    text = _("rolled back {time}") if record.state.endswith("rolled-back") else _("applied {time}")
     return text.format(time=when(record.ended))
 
 
 # The reasons that are no error's message.
 _WHY: Final[Mapping[str | None, str]] = {
     "trial": N_("a trial of its live values, for a measurement"),
-    "interrupted": N_("put back because it had been interrupted"),
-    BY_SCRIPT: N_("put back by its rollback script"),
+    "interrupted": N_("rolled back after an interruption"),
+    BY_SCRIPT: N_("rolled back by its rollback script"),
 }
 
 
@@ -259,7 +257,7 @@ def verify_text(status: Status, *, width: int, color: bool) -> str:
     for record in status.records:
         if record.seconds_left is not None:
             page.blank()
-            title = _("{transaction} is not kept yet").format(transaction=record.id)
+            title = _("{transaction} awaits confirmation").format(transaction=record.id)
             page.add(Span(title, "yellow"), ": ", _seconds_left(record.seconds_left), hang=2)
             page.command(f"advisor confirm {record.id}")
     for other in status.others:
@@ -276,29 +274,29 @@ def _add_verdict(page: Page, status: Status) -> None:
     interrupted = [record.id for record in status.unfinished if record.process is None]
     if interrupted:
         names = listed(interrupted)
-        text = _("{transactions} is neither as asked for nor put back yet. To put it back:")
+        text = _("{transactions}: neither applied nor rolled back. To roll back:")
         page.add(Span(_("Interrupted:"), "red"), " ", text.format(transactions=names))
         page.command("advisor rollback")
     in_force = [record for record in status.records if record.is_in_force]
     if not in_force:
-        page.add(_("No transaction is in force: there is nothing to verify."))
+        page.add(_("No transaction is active: nothing to verify."))
         return
     values, files = as_set(in_force)
     paths = {file.path for record in in_force for file in record.plan.files}
     drifted_files = len({drift.what for drift in status.drift} & paths)
     drifted_values = len(status.drift) - drifted_files
     if status.drift:
-        _add_drift(page, status.drift)
-    as_set_text = _("{values} and {files} are as set.").format(
+        _add_drift(page, status.drift, values + files)
+    matching = _("{values} and {files} match.").format(
         values=counted(values - drifted_values, "value"), files=counted(files - drifted_files, "file")
     )
-    page.add(*(() if status.drift else (Span(_("In force:"), "green"), " ")), as_set_text)
+    page.add(*(() if status.drift else (Span(_("Active:"), "green"), " ")), matching)
     if status.drift:
         _add_remedy(page, in_force, status.drift)
 
 
-def _add_drift(page: Page, drift: Sequence[Drift]) -> None:
-    page.add(Span(_("Drift: {items} not as set").format(items=counted(len(drift), "item")), "red"))
+def _add_drift(page: Page, drift: Sequence[Drift], total: int) -> None:
+    page.add(Span(_("Drift: {count} of {items}").format(count=len(drift), items=counted(total, "item")), "red"))
     for one in fold(drift, lambda one: one.what, same=lambda one: (_drift_words(one), one.transaction)):
         first = one.items[0]
         where = Span(f"({first.transaction})", "dim")
@@ -309,17 +307,17 @@ def _add_drift(page: Page, drift: Sequence[Drift]) -> None:
 def _drift_words(one: Drift) -> str:
     if one.what.startswith("/"):
         return translate(one.reason)
-    parts = [_("set to {value}").format(value=one.wanted)]
-    parts += [] if one.live is None else [_("is {value}").format(value=one.live)]
+    parts = [_("expected {value}").format(value=one.wanted)]
+    parts += [] if one.live is None else [_("found {value}").format(value=one.live)]
     return _(", ").join((*parts, translate(one.reason)))
 
 
 def _add_remedy(page: Page, in_force: Sequence[Record], drift: Sequence[Drift]) -> None:
     drifted = {one.transaction for one in drift}
-    page.add(_("To set them again:"))
+    page.add(_("To apply them again:"))
     for command in dict.fromkeys(apply_command(record.plan) for record in in_force if record.id in drifted):
         page.command(command)
-    page.add(_("To put back the values from before:"))
+    page.add(_("To restore the earlier values:"))
     for record in reversed(in_force):
         if record.id in drifted:
             page.command(f"advisor rollback {record.id}")
@@ -327,10 +325,10 @@ def _add_remedy(page: Page, in_force: Sequence[Record], drift: Sequence[Drift]) 
 
 @translated_page
 def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
-    """What became of each item of each transaction that was put back."""
+    """What became of each item of each transaction that was rolled back."""
     page = Page(width, color=color)
     if not found:
-        page.add(_("Nothing to put back: it has been put back already."))
+        page.add(_("Nothing to roll back: it is already rolled back."))
     for record, outcomes in found:
         _add_rollback(page, record, outcomes)
     return page.text
@@ -340,9 +338,9 @@ def _add_rollback(page: Page, record: Record, outcomes: Sequence[ItemOutcome]) -
     lost = [one for one in outcomes if not one.is_back]
     force = f"advisor rollback {record.id} --force"
     page.blank()
-    words = _("Put back in part: {transaction}") if lost else _("Put back: {transaction}")
+    words = _("Partially rolled back {transaction}") if lost else _("Rolled back {transaction}")
     if lost and not any(one.state in ("restored", "passed") for one in outcomes):
-        words = _("Not put back: {transaction}")
+        words = _("Not rolled back: {transaction}")
     title = Span(words.format(transaction=record.id), "yellow" if lost else "green")
     page.add(
         title,
@@ -354,21 +352,21 @@ def _add_rollback(page: Page, record: Record, outcomes: Sequence[ItemOutcome]) -
         _add_outcome(page, folded.title, folded.items[0], force)
     if any(one.state == "kept" for one in lost):
         page.blank()
-        page.add(_("To put back also what somebody else has changed since:"))
+        page.add(_("To restore also what was modified externally:"))
         page.command(force)
     restored = {one.what for one in outcomes if one.state == "restored"}
     changes = [change for change in record.plan.changes if change.tunable in restored]
-    _add_restarts(page, _("To take its earlier placement up, a service must be started again:"), changes)
+    _add_restarts(page, _("Restart these services to apply the earlier placement:"), changes)
 
 
 _OUTCOMES: Final = {
     "restored": N_("{count} restored"),
-    "already": N_("{count} as before already"),
-    "passed": N_("{count} held by a later transaction"),
-    "kept": N_("{count} kept"),
+    "already": N_("{count} already restored"),
+    "passed": N_("{count} held by an upper layer"),
+    "kept": N_("{count} skipped"),
     "failed": N_("{count} failed"),
 }
-_NOT_BACK: Final = {"kept": N_("kept"), "failed": N_("failed")}
+_NOT_BACK: Final = {"kept": N_("skipped"), "failed": N_("failed")}
 
 
 def _outcome_counts(outcomes: Sequence[ItemOutcome]) -> str:
@@ -378,7 +376,7 @@ def _outcome_counts(outcomes: Sequence[ItemOutcome]) -> str:
 
 
 def _add_outcome(page: Page, title: str, one: ItemOutcome, force: str) -> None:
-    """``force`` is the command that is told once, below all of them."""
+    """``force`` is the command that is printed once, below all of them."""
     style: Style = "" if one.is_back else "red" if one.state == "failed" else "yellow"
     if one.is_back:
         page.add(Span(title, "bold"), f": {translate(one.detail)}", indent=2, hang=4)

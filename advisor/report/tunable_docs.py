@@ -1,4 +1,4 @@
-"""How each kind of tunable is read, set and kept: told by asking the tunables themselves on an example host, so that
+"""How each kind of tunable is read, set and kept: asked of the tunables themselves on an example host, so that
 the words cannot drift from what apply does."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Handling(msgspec.Struct, frozen=True):
 
 
 def handling(identity: str, *, profile: str = "PROFILE", value: str | None = None) -> Handling:
-    """How this tunable is handled, told with ``value`` or an example. Raises UsageError for what is no tunable."""
+    """How this tunable is handled, shown with ``value`` or an example. Raises UsageError for what is no tunable."""
     one, kind = tunable(identity), find_kind(identity)
     by_hand = kind.by_hand if kind else None
     shown = _example_value(one, value)

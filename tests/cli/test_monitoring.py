@@ -75,7 +75,7 @@ def test_the_metrics_file_beside_the_usual_answer(tmp_path: Path) -> None:
     path = make_transaction(tmp_path)
     metrics = tmp_path / "advisor.prom"
     done = call(tmp_path, "verify", "--prometheus", str(metrics))
-    assert (done.returncode, done.stdout) == (0, "In force: 1 value and 1 file are as set.\n")
+    assert (done.returncode, done.stdout) == (0, "Active: 1 value and 1 file match.\n")
     found = written(metrics)
     assert found["advisor_verify_success", ()] == 1
     assert found["advisor_transactions_in_force", ()] == 1
@@ -135,7 +135,7 @@ def test_the_plugin_answers_with_its_own_exit_codes(tmp_path: Path) -> None:
     done = call(tmp_path, "verify", "--nagios")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "ADVISOR OK - 1 value and 1 file are as set | drift=0;;;0 unknown=0;;;0 waiting=0;;;0 transactions=1;;;0\n"
+        "ADVISOR OK - 1 value and 1 file match | drift=0;;;0 unknown=0;;;0 waiting=0;;;0 transactions=1;;;0\n"
     )
     path.unlink()
     done = call(tmp_path, "verify", "--nagios")
@@ -144,7 +144,7 @@ def test_the_plugin_answers_with_its_own_exit_codes(tmp_path: Path) -> None:
     make_transaction(tmp_path, value="7777")
     done = call(tmp_path, "verify", "--nagios", "--prometheus", str(tmp_path / "x.prom"))
     assert done.returncode == 2
-    assert done.stdout.startswith("ADVISOR CRITICAL - 1 value not as set (sysctl:vm.swappiness)")
+    assert done.stdout.startswith("ADVISOR CRITICAL - 1 value drifted (sysctl:vm.swappiness)")
     assert written(tmp_path / "x.prom")["advisor_drift_items", (("kind", "live"),)] == 1
 
 

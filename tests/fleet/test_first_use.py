@@ -39,7 +39,7 @@ from tests.fleet.alike import snapshot
 from tests.fleet.captures import run_script
 
 INVENTORY = "[storage]\na ansible_host=192.0.2.1\nb ansible_host=192.0.2.2\n[pair]\na\nb\n"
-THEIRS = "link:eth0:mtu is not as before: kept: modified externally (4000)"
+THEIRS = "link:eth0:mtu not restored: kept: modified externally (4000)"
 
 
 def run(state: Path, *arguments: str | Path, code: int) -> tuple[str, str]:

@@ -41,7 +41,7 @@ def test_each_host_is_told_apart_and_the_one_that_refuses_has_no_success(fleet: 
     assert found["advisor_transactions_in_force", (("host", "node01"),)] == 0
     assert ("advisor_transactions_in_force", (("host", "node04"),)) not in found
     first, *rest = done.stdout.splitlines()
-    assert first.startswith("ADVISOR UNKNOWN - 1 of 4 hosts not as set or unknown: node04: ")
+    assert first.startswith("ADVISOR UNKNOWN - 1 of 4 hosts drifted or unknown: node04: ")
     assert "hosts_failed=1;;;0" in first
     assert [line.split(": ")[0] for line in rest] == ["node04"]
 

@@ -141,7 +141,7 @@ def test_what_is_kept_can_be_pasted() -> None:
 
 
 def test_what_went_wrong_is_told() -> None:
-    assert "could not be told: io pressure" in words(page("bench forced", 80))
+    assert "unknown: io pressure" in words(page("bench forced", 80))
     assert "the host was busy: restic is running" in words(page("bench forced", 80))
     assert "the scratch file was not removed: /srv/x: Permission denied" in words(page("bench left", 80))
     assert "from the first half of the series to the second" in words(page("bench drift", 80))

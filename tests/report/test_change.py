@@ -101,7 +101,7 @@ def test_a_plan_in_full() -> None:
     )
     assert at(72, made) == (
         f"Plan of p{' ' * 39}fingerprint {made.fingerprint[:12]}\n"
-        "1 value and 1 file would change; 1 in place already. Nothing has been\n"
+        "1 value and 1 file would change; 1 already set. Nothing has been\n"
         "changed.\n"
         "\n"
         "p: 1 kernel parameter\n"
@@ -121,7 +121,7 @@ def test_a_plan_in_full() -> None:
         "  -vm.swappiness = 60\n"
         "  +vm.swappiness = 10\n"
         "\n"
-        "In place already\n"
+        "Already set\n"
         "  sysctl:vm.dirty_ratio  60\n"
         "\n"
         "Notes\n"
@@ -146,7 +146,7 @@ def test_units_are_told_of_bytes_only() -> None:
 
 def test_what_most_have_in_common_is_said_once_and_the_exception_by_name(tmp_path: Path) -> None:
     text = words(at(100, plans.sockets(tmp_path)))
-    assert text.count("for sockets made from now on") == 1
+    assert text.count("for new sockets") == 1
     assert "net.core.optmem_max: at once" in text
     assert text.count("persists in /etc/sysctl.d/") == 1
 
@@ -201,7 +201,7 @@ def test_a_diff_says_where_a_line_has_no_end_and_shows_carriage_returns() -> Non
 
 
 def test_a_live_value_that_only_lacks_its_file_is_not_shown_as_changed() -> None:
-    assert "sysctl:vm.swappiness  10 is in force; the file makes it last" in at(80, plan(change(before="10")))
+    assert "sysctl:vm.swappiness  10 is active; the file persists it" in at(80, plan(change(before="10")))
 
 
 def test_what_stands_in_the_way_is_told_first_and_last() -> None:
@@ -209,7 +209,14 @@ def test_what_stands_in_the_way_is_told_first_and_last() -> None:
     states: tuple[SkipState, ...] = ("in-place", "not-applicable", "would-lower", "unknown", "overridden")
     made = plan(change(), skipped=(*(skipped(state, reason=state) for state in states), in_the_way))
     text = at(80, made)
-    titles = ["In the way", "Would be overridden", "Unknown", "Left as it is", "Does not apply", "In place already"]
+    titles = [
+        "Blocked",
+        "Would be overridden",
+        "Unknown",
+        "Unchanged: already sufficient",
+        "Does not apply",
+        "Already set",
+    ]
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
     assert text.endswith(f"Cannot be applied: {made.blocking[0].tunable}: {made.blocking[0].reason} (and 1 more)\n")
@@ -224,7 +231,7 @@ def test_a_plan_that_fits_nothing_says_so() -> None:
 
 def test_a_plan_with_nothing_left_says_so() -> None:
     text = at(80, plan(skipped=(skipped("in-place"), skipped("would-lower", "sysctl:vm.dirty_ratio"))))
-    assert text.endswith("Nothing to do: everything is there already.\n")
+    assert text.endswith("Nothing to do: everything is already set.\n")
     assert "is 60, wanted 10" in text
 
 
@@ -415,28 +422,28 @@ def test_applied_tells_what_was_read_back_and_the_way_back(tmp_path: Path, monke
     assert "/etc/sysctl.d/90-advisor-socket-buffers-8m.conf is new, mode 0644" in text
     assert "  advisor rollback 0007\n" in text
     assert f"  sh {tmp_path}/transactions/0007/rollback.sh\n" in text
-    assert "Sockets that are open keep their size" in text
+    assert "Open sockets keep their size" in text
 
 
 def test_applied_names_what_must_be_started_again_and_what_a_reboot_undoes(tmp_path: Path) -> None:
     made = plans.pinning(tmp_path)
     text = applied_text(record(made), made, width=100, color=False)
     assert "  systemctl restart beegfs-storage@numa0.service\n" in text
-    assert "16 values will not outlast a reboot: interrupt numbers are given anew at each boot" in words(text)
-    assert "Left as they are: 160 not applicable." in text
+    assert "16 values will not survive a reboot: interrupt numbers are given anew at each boot" in words(text)
+    assert "Unchanged: 160 not applicable." in text
 
 
 def test_applied_tells_what_moved_along() -> None:
     bridge = Bystander("link:br0:mtu", "1500", tunable("link:br0:mtu").probe, ())
     made = plan(change("link:eth1:mtu", "1500", "9000"), bystanders=(bridge,))
     moved = record(made, bystanders_after={"link:br0:mtu": "9000", "link:gone:mtu": "1"})
-    assert "link:br0:mtu moved along: 1500 → 9000" in applied_text(moved, made, width=80, color=False)
+    assert "link:br0:mtu side effect: 1500 → 9000" in applied_text(moved, made, width=80, color=False)
 
 
 def test_an_apply_with_nothing_to_do_says_unchanged() -> None:
     made = plan(skipped=(skipped("in-place"),))
     assert applied_text(None, made, width=80, color=False) == (
-        "Unchanged: everything is there already.\n\nLeft as they are: 1 in place already.\n"
+        "Unchanged: everything is already set.\n\nUnchanged: 1 already set.\n"
     )
 
 
@@ -461,18 +468,18 @@ def test_status_lists_the_last_transaction_first_in_its_own_words() -> None:
     text = status_text(Status(records, ()), width=100, color=False)
     heads = [line for line in text.splitlines() if re.match(r"000\d", line)]
     assert heads == [
-        "0005 p: interrupted while it was applied, or still at it",
-        "0004 p: in force",
-        "0003 p: put back",
-        "0002 p: put back in part",
-        "0001 p: put back",
+        "0005 p: interrupted during apply, or still running",
+        "0004 p: active",
+        "0003 p: rolled back",
+        "0002 p: partially rolled back",
+        "0001 p: rolled back",
     ]
     assert "1 value, 0 files; applied 2026-03-01 14:15:01 UTC" in text
-    assert "put back because: no space" in text
-    assert "sysctl:vm.swappiness is not as before: is 30" in text
+    assert "rolled back because: no space" in text
+    assert "sysctl:vm.swappiness not restored: is 30" in text
     assert "the last step announced: sysctl:vm.swappiness" in text
     assert "a trial of its live values" in text
-    assert "In force: 1 value and 0 files are as set." in text
+    assert "Active: 1 value and 0 files match." in text
 
 
 def test_a_time_that_no_calendar_has_does_not_stop_a_status() -> None:
@@ -485,13 +492,13 @@ def test_verify_counts_each_value_once_however_many_transactions_set_it() -> Non
     made = plan(change(), files=(file_of(None, b"x\n"),))
     gone = record(plan(change("sysctl:vm.dirty_ratio")), "0000", "rolled-back")
     both = Status((gone, record(made, "0001"), record(made, "0002")), ())
-    assert verify_text(both, width=80, color=False) == "In force: 1 value and 1 file are as set.\n"
+    assert verify_text(both, width=80, color=False) == "Active: 1 value and 1 file match.\n"
     assert verify_document(both)["values"] == 1
 
 
 def test_verify_says_plainly_that_nothing_is_in_force() -> None:
     text = verify_text(Status((), ()), width=80, color=False)
-    assert text == "No transaction is in force: there is nothing to verify.\n"
+    assert text == "No transaction is active: nothing to verify.\n"
     assert verify_document(Status((), ()))["ok"] is True
 
 
@@ -505,15 +512,15 @@ def test_drift_as_verify_finds_it_is_told_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "host/proc/sys/net/core/wmem_max").write_text("212992\n")
     status = Status((record(made),), verify(host, (record(made),)))
     assert verify_text(status, width=110, color=False) == (
-        "Drift: 3 items not as set\n"
+        "Drift: 3 of 8 items\n"
         "  /etc/sysctl.d/90-advisor-socket-buffers-8m.conf: was removed (0007)\n"
-        "  sysctl:net.core.rmem_max: set to 8388608, is 4194304, modified externally (0007)\n"
-        "  sysctl:net.core.wmem_max: set to 8388608, is 212992, is as before the transaction (0007)\n"
+        "  sysctl:net.core.rmem_max: expected 8388608, found 4194304, modified externally (0007)\n"
+        "  sysctl:net.core.wmem_max: expected 8388608, found 212992, is as before the transaction (0007)\n"
         "\n"
-        "5 values and 0 files are as set.\n"
-        "To set them again:\n"
+        "5 values and 0 files match.\n"
+        "To apply them again:\n"
         "  advisor apply socket-buffers-8m\n"
-        "To put back the values from before:\n"
+        "To restore the earlier values:\n"
         "  advisor rollback 0007\n"
     )
 
@@ -525,7 +532,7 @@ def test_a_rollback_of_everything() -> None:
     made = plan(change())
     outcomes = (ItemOutcome("/etc/x", "restored", "removed"), ItemOutcome("sysctl:vm.swappiness", "already", "is 60"))
     assert rollback_text(((record(made), outcomes),), width=80, color=False) == (
-        "Put back: 0007 (p): 1 restored, 1 as before already.\n  /etc/x: removed\n  sysctl:vm.swappiness: is 60\n"
+        "Rolled back 0007 (p): 1 restored, 1 already restored.\n  /etc/x: removed\n  sysctl:vm.swappiness: is 60\n"
     )
 
 
@@ -537,7 +544,7 @@ def test_a_rollback_tells_what_was_kept_or_failed_and_how_to_do_it_by_hand() -> 
         ItemOutcome("/etc/x", "failed", "No space left", "restore the earlier content of /etc/x (the script holds it)"),
     )
     text = rollback_text(((record(plan(change())), outcomes),), width=80, color=False)
-    assert text.startswith("Not put back: 0007 (p): 1 kept, 1 failed.\n")
+    assert text.startswith("Not rolled back: 0007 (p): 1 skipped, 1 failed.\n")
     assert (
         "kept: modified externally (30)\n      by hand:\n        printf '%s\\n' 60 > /proc/sys/vm/swappiness\n" in text
     )
@@ -547,10 +554,14 @@ def test_a_rollback_tells_what_was_kept_or_failed_and_how_to_do_it_by_hand() -> 
 
 def test_a_rollback_in_part_is_one_in_which_something_went_back() -> None:
     lost = ItemOutcome("sysctl:vm.swappiness", "kept", "somebody else had set it to 30 before 0008 came")
-    for state, title in (("restored", "Put back in part"), ("passed", "Put back in part"), ("already", "Not put back")):
+    for state, title in (
+        ("restored", "Partially rolled back"),
+        ("passed", "Partially rolled back"),
+        ("already", "Not rolled back:"),
+    ):
         other = ItemOutcome("/etc/x", state, "as it is")  # type: ignore[arg-type]
         text = rollback_text(((record(plan(change())), (lost, other)),), width=80, color=False)
-        assert text.startswith(f"{title}: 0007 (p): ")
+        assert text.startswith(f"{title} 0007 (p): ")
 
 
 def test_the_command_that_forces_it_is_told_once() -> None:
@@ -564,10 +575,10 @@ def test_the_command_that_forces_it_is_told_once() -> None:
 def test_verify_says_that_a_transaction_waits_and_for_how_long() -> None:
     waiting = record(plan(change()), state="awaiting-confirmation", seconds_left=42.4)
     text = verify_text(Status((waiting,), ()), width=80, color=False)
-    assert "In force: 1 value and 0 files are as set.\n" in text
-    assert "0007 is not kept yet: put back by itself in 42 seconds, unless this is run:\n" in text
+    assert "Active: 1 value and 0 files match.\n" in text
+    assert "0007 awaits confirmation: rolls back automatically in 42 s unless confirmed:\n" in text
     assert "  advisor confirm 0007\n" in text
-    assert "not kept yet" not in verify_text(Status((record(plan(change())),), ()), width=80, color=False)
+    assert "awaits confirmation" not in verify_text(Status((record(plan(change())),), ()), width=80, color=False)
     found = verify_document(Status((waiting,), ()))["awaiting_confirmation"]
     assert isinstance(found, list)
     assert [(one["id"], one["seconds_left"]) for one in found] == [("0007", 42)]
@@ -588,13 +599,13 @@ def test_many_interrupts_are_one_line_in_every_report(tmp_path: Path) -> None:
     drift = tuple(Drift("0007", one.tunable, one.after, one.before, "modified externally") for one in moved)
     assert "irq:20-27:affinity (8)                  0-7 → 0-3\n" in applied_text(kept, made, width=80, color=False)
     assert "irq:28-35:affinity (8): 4-7 → 0-7\n" in rollback_text(((kept, outcomes),), width=80, color=False)
-    assert "irq:20-27:affinity (8): set to 0-3, is 0-7, modified" in verify_text(
+    assert "irq:20-27:affinity (8): expected 0-3, found 0-7, modified" in verify_text(
         Status((kept,), drift), width=80, color=False
     )
 
 
 def test_a_rollback_with_nothing_left_to_do() -> None:
-    assert rollback_text((), width=80, color=False) == "Nothing to put back: it has been put back already.\n"
+    assert rollback_text((), width=80, color=False) == "Nothing to roll back: it is already rolled back.\n"
 
 
 def test_text_loads_no_library_that_a_plan_can_do_without() -> None:

@@ -232,10 +232,10 @@ def test_a_status_in_japanese() -> None:
         == """\
 0007 p: 適用中、確定待ち
   値1件、ファイル0件。適用 2026-03-01 14:15:01 UTC
-  42秒後に自動で元に戻します。維持するには:
+  42秒後に自動でロールバックします。維持するには:
     advisor confirm 0007
 
-適用中: 値1件とファイル0件は設定どおりです。
+適用中: 値1件とファイル0件は一致しています。
 """
     )
 
@@ -263,7 +263,7 @@ def test_the_documentation_shows_these_words() -> None:
 
 
 GLOSSARY: dict[str, Callable[[str], str]] = {
-    **dict.fromkeys(("in force", "put back", "gain", "loss", "no difference", "inconclusive", "hurts when"), _),
+    **dict.fromkeys(("active", "rolled back", "gain", "loss", "no difference", "inconclusive", "hurts when"), _),
     **dict.fromkeys(("warning", "advice", "info", "takes effect", "persists", "Findings", "Workload", "interrupts"), _),
 }
 

@@ -152,7 +152,7 @@ def test_a_fleet_that_was_verified_host_by_host() -> None:
 
 def test_ok_has_one_line() -> None:
     words, rest, code = nagios({None: state()})
-    assert (words, rest, code) == ("ADVISOR OK - 1 value and 0 files are as set", [], 0)
+    assert (words, rest, code) == ("ADVISOR OK - 1 value and 0 files match", [], 0)
 
 
 def test_nothing_in_force_is_ok_and_says_so() -> None:
@@ -180,8 +180,8 @@ def test_the_worst_counts(one: VerifyState, code: int) -> None:
 
 def test_drift_is_named_in_the_long_output() -> None:
     words, rest, _ = nagios({None: state(LIVE, FILE, UNREAD)})
-    assert "1 value not as set (sysctl:vm.swappiness)" in words
-    assert "1 file not as set" in words
+    assert "1 value drifted (sysctl:vm.swappiness)" in words
+    assert "1 file drifted" in words
     assert "1 item could not be read" in words
     assert rest[0] == "sysctl:vm.swappiness: wanted 10, is 60, is as before the transaction (0007)"
     assert rest[1].startswith("/etc/sysctl.d/90-advisor-p.conf: ")
@@ -213,7 +213,7 @@ def test_a_fleet_names_the_hosts_that_are_off() -> None:
     words, rest, code = nagios({"a": state(), "b": state(FILE), "c": failed("unreachable")})
     assert code == 1
     assert "2 of 3 hosts" in words
-    assert "b: 1 file not as set" in words
+    assert "b: 1 file drifted" in words
     assert "c: unreachable" in words
     assert [line.split(": ")[0] for line in rest] == ["b", "c"]
-    assert nagios({"a": state(), "b": state()})[0] == "ADVISOR OK - 2 hosts as set"
+    assert nagios({"a": state(), "b": state()})[0] == "ADVISOR OK - no drift on 2 hosts"

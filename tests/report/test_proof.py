@@ -216,10 +216,10 @@ Notes
     time
 
 Host
-  in force  arm A is back, the host as it was
-  kept      no
-  scratch   file removed
-  written   1.3 GiB (1,395,864,371 bytes); 8 GiB were allowed
+  active   arm A is back, the host as it was
+  kept     no
+  scratch  file removed
+  written  1.3 GiB (1,395,864,371 bytes); 8 GiB were allowed
 
 Session
   pairs  24 of at most 24; 1 contaminated by steal, disk, 1 of them repeated
@@ -284,7 +284,7 @@ def test_inconclusive_says_what_could_be_seen_and_what_it_takes() -> None:
         ({"pairs": 24, "needed_pairs": 9}, "the interval leaves both open, an effect and none beyond ±10 %"),
         (
             {"pairs": 5, "needed_pairs": None, "minimum_detectable_effect": None},
-            "with 5 pairs no effect of any size could be significant; how many ±10 % takes cannot be told from so few",
+            "with 5 pairs no effect of any size could be significant; how many ±10 % takes cannot be estimated from so few",
         ),
     ],
 )
@@ -338,7 +338,7 @@ def test_of_an_invalid_session_no_row_claims_anything() -> None:
 def test_what_is_only_indicative_is_in_brackets() -> None:
     assert lines_of(PROOFS["forced"], "IOPS")[0].endswith("(gain)")
     assert "- the host was busy: restic is running" in words(PROOFS["forced"])
-    assert "- could not be told: io pressure" in words(PROOFS["forced"])
+    assert "- unknown: io pressure" in words(PROOFS["forced"])
 
 
 def test_every_reason_and_every_note_is_told() -> None:
@@ -384,7 +384,7 @@ def test_what_is_explored_is_marked_in_every_row_and_has_no_p(width: int) -> Non
 def test_self_test_says_that_chance_does_this_and_that_nothing_was_changed() -> None:
     assert "about one self-test in twenty does this by chance" in words(PROOFS["self-test failed"])
     assert "one self-test in twenty" not in words(PROOFS["self-test"])
-    assert "in force the host as it was; nothing was changed" in words(PROOFS["self-test"])
+    assert "active the host as it was; nothing was changed" in words(PROOFS["self-test"])
     assert "this host against itself on /srv (xfs on sda)" in words(PROOFS["self-test"])
 
 
@@ -393,18 +393,18 @@ def test_self_test_says_that_chance_does_this_and_that_nothing_was_changed() -> 
 
 def test_what_was_done_with_the_host() -> None:
     said = words(proof_of(GAIN, bytes_written=1_395_864_371))
-    assert "in force arm A is back, the host as it was kept no scratch file removed written 1.3 GiB" in said
+    assert "active arm A is back, the host as it was kept no scratch file removed written 1.3 GiB" in said
     assert "(1,395,864,371 bytes); 8 GiB were allowed" in said
     assert "written nothing" in words(PROOFS["gain"])
 
 
 def test_a_kept_gain_says_that_b_is_in_force() -> None:
-    assert "in force arm B, the profile: a gain was to be kept kept yes" in words(PROOFS["kept"])
+    assert "active arm B, the profile: a gain was to be kept kept yes" in words(PROOFS["kept"])
 
 
 def test_a_host_that_is_not_as_before_is_said_so() -> None:
     said = words(PROOFS["not restored"])
-    assert "arm A could not be put back, see advisor status, then advisor rollback" in said
+    assert "arm A could not be restored, see advisor status, then advisor rollback" in said
     assert "arm A is back" not in said
 
 

@@ -254,7 +254,7 @@ def test_profile_target_seed_order_gate_and_looks_are_there() -> None:
     for words in (
         "storage on /srv (xfs on sda)",
         "looks after 8, 16 and 24 pairs; each judged at 0.0221",
-        "gate busy, and measured all the same by --force: restic is running; could not be told: io pressure",
+        "gate busy, and measured all the same by --force: restic is running; unknown: io pressure",
         "advisor prove storage --target=/srv",
         "order 13 AB, 11 BA",
         "class T0, acts at once",

@@ -73,7 +73,7 @@ def test_it_is_named_and_the_others_are_shown(tmp_path: Path, damage: Damage) ->
     assert [one.id for one in found.unreadable] == ["0002"]
     assert not verify_transactions(host, None, store).is_as_set
     for text in (status_text(found, width=200, color=False), verify_text(found, width=200, color=False)):
-        assert "0002: damaged, in force, as far as anybody knows" in text
+        assert "0002: damaged, presumably active" in text
         assert str(journal_of(store, "0002")) in "".join(text.split()), "a long name is folded"
         assert f"sh {store.script_path('0002')}" in text
     for call in (store.records, lambda: store.record("2"), lambda: refuse_while_one_waits(store)):
@@ -118,7 +118,7 @@ def test_once_its_script_has_put_it_back_it_is_in_nobodys_way(tmp_path: Path, da
     assert done.returncode == 0, done.stdout + done.stderr
     found = host_status(host, store)
     assert [(one.id, one.by_script) for one in found.damaged] == [("0002", True)]
-    assert "0002: damaged, put back by its rollback script" in status_text(found, width=200, color=False)
+    assert "0002: damaged, rolled back by its rollback script" in status_text(found, width=200, color=False)
     assert verify_transactions(host, None, store).is_as_set
     assert apply(host, store, "dd", {HIGH: "3000"})
     rollback_transactions(host, None, everything=True, force=False, store=store)

@@ -42,11 +42,11 @@ def test_two_layers_by_their_scripts_and_what_advisor_says_of_it(host: Veth) -> 
     assert "held by the later transaction 0002" in first.stdout
     assert script(host, "0002").returncode == 0
     assert values(host) == ("70", "31")
-    assert "put back by its rollback script" in host.advisor("status")
+    assert "rolled back by its rollback script" in host.advisor("status")
     assert script(host, "0001").returncode == 0
     assert (values(host), host.files()) == before
     assert host.standings() == {"0001": "rolled-back", "0002": "rolled-back"}
-    assert "No transaction is in force" in host.advisor("verify")
+    assert "No transaction is active" in host.advisor("verify")
     assert "no transaction is in force" in host.advisor("rollback", code=3)
     host.advisor("apply", "bb", "--yes")
     host.advisor("rollback", "bb")
@@ -58,7 +58,7 @@ def test_a_script_while_it_waits_for_confirmation(host: Veth) -> None:
     before = host.everything()
     host.advisor("apply", "mtu", "--yes", "--confirm-within", "300")
     said = host.advisor("verify")
-    assert "0001 is not kept yet: put back by itself in" in said
+    assert "0001 awaits confirmation: rolls back automatically in" in said
     assert "advisor confirm 0001" in said
     (waiting,) = judge(host.advisor("verify", "--json"))["awaiting_confirmation"]
     assert waiting["id"] == "0001"

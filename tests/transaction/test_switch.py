@@ -160,7 +160,7 @@ def test_until_the_new_one_is_confirmed_the_first_stays(tmp_path: Path) -> None:
         assert recover(host, store) == ()
         assert [one.is_in_force for one in store.records()] == [True, True]
         shown = status_text(Status(store.records(), ()), width=80, color=False)
-        assert "0002 takes the place of 0001 once it is confirmed." in shown
+        assert "0002 replaces 0001 once it is confirmed." in shown
         before = listing(tmp_path)
         with pytest.raises(RefusedError, match="0002 came later, holds some of the same things and waits"):
             roll_back(host, store.record("1"), store)
@@ -282,7 +282,7 @@ def test_status_shows_the_stack(tmp_path: Path) -> None:
     apply(host, store, "two", B)
     status = Status(store.records(), verify(host, store.records()))
     text = status_text(status, width=100, color=False)
-    assert "Layers, the last one in force:\n" in text
+    assert "Layers, the last one active:\n" in text
     assert "  sysctl:net.core.somaxconn: 4096 → 8192 (0001 one) → 16384 (0002 two)\n" in text
     layers = {one["tunable"]: one["before"] for one in layers_document(store.records())}
     assert layers == {SWAP: "60", QUEUE: "4096", HIGH: "200"}

@@ -52,7 +52,7 @@ def test_confirmed_the_first_is_out_and_only_what_differs_was_written(host: Veth
         said = host.advisor("confirm")
     assert [mtu for mtu, _ in groupby(seen["a0"])] == [8000], "straight there, and never by way of 1500"
     assert seen["b0"] == [], "what both want is not written"
-    assert "Put back: 0001 (small): 2 restored, 2 held by a later transaction." in said
+    assert "Rolled back 0001 (small): 2 restored, 2 held by an upper layer." in said
     assert (values(host), host.standings()) == (SECOND, {"0001": "rolled-back", "0002": "applied"})
     host.advisor("verify")
     host.advisor("rollback")
@@ -90,7 +90,7 @@ def ended(host: Veth) -> str:
     first, second = (host.standings().get(one) for one in ("0001", "0002"))
     if (first, second) == ("applied", "applied"):
         said = " ".join(host.advisor("status").split())
-        assert "0002 takes the place of 0001, which is not taken out yet. To do that: advisor rollback" in said
+        assert "0002 replaces 0001, which is not rolled back yet. To complete that: advisor rollback" in said
         host.advisor("verify")
     if "rolling-back" in (first, second) or second == "applying" or (first, second) == ("applied", "applied"):
         host.advisor("rollback")

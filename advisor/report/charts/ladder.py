@@ -48,7 +48,7 @@ def laddered(proof: Proof) -> tuple[str, ...]:
 
 
 def ladder(proof: Proof, name: str, number: int) -> Picture | None:
-    """The percentiles of one workload; None where none can be drawn. ``number`` tells the workloads apart."""
+    """The percentiles of one workload; None where none can be drawn. ``number`` identifies the workload."""
     return ladder_of(rungs(proof, name), name, number)
 
 

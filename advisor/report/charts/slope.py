@@ -58,7 +58,7 @@ def _values(pair: Pair, claim: Summary) -> tuple[PairValues, ...]:
 
 
 def slope(proof: Proof, claim: Summary, number: int) -> Picture | None:
-    """The pairs of one claim; None where there is none. ``number`` tells the claims of a page apart."""
+    """The pairs of one claim; None where there is none. ``number`` identifies the claim on the page."""
     pairs = pair_values(proof, claim)
     if not pairs:
         return None

@@ -86,7 +86,7 @@ def _metric(name: str) -> MetricName:
 
 
 def timeline(proof: Proof, name: str, metric: MetricName, number: int) -> Picture | None:
-    """The runs of one workload; None where none can be drawn. ``number`` tells the workloads of a page apart."""
+    """The runs of one workload; None where none can be drawn. ``number`` identifies the workload on the page."""
     shown = [entry for entry in entries(proof.session) if entry.run.workload == name]
     shown = [entry for entry in shown if is_drawable(entry.run.figures.value(metric))]
     if not shown:

@@ -54,7 +54,7 @@ def lowest(arrays: Sequence[Array]) -> tuple[Array, ...]:
 def rests_on(upper: Array, lower: Array) -> bool:
     """Whether ``lower`` is a member of ``upper``, whole or by a partition of it.
 
-    LVM on a whole md array names that array as its member; where layers lie in between (encryption), the drives tell:
+    LVM on a whole md array names that array as its member; where layers lie in between (encryption), the drives decide:
     an array on all drives of a smaller one, and on more, is above it.
     """
     if any(member == lower.device or member.startswith(f"{lower.device}p") for member in upper.members):

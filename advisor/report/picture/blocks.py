@@ -77,7 +77,7 @@ def _head(block: PictureBlock, x: float, y: float, room: float, shapes: list[Sha
 
 
 def badges(marks: Sequence[int], x: float, y: float) -> list[Shape]:
-    """The numbers of the first findings beside each other, from ``x`` on, and how many more there are."""
+    """The numbers of the first findings in a row, from ``x`` on, and how many more there are."""
     found: list[Shape] = []
     for number in marks[:_MAX_BADGES]:
         badge = Badge(x, y, number, "badge")

@@ -76,8 +76,8 @@ def summary(findings: Sequence[Finding]) -> str:
     if not findings:
         return "No findings: nothing that is known here asks for a change."
     counts = Counter(finding.severity for finding in findings)
-    told = (f"{counts[one]} {one}" for one in reversed(SEVERITIES) if counts[one])
-    return f"{times(len(findings), 'finding')}: {', '.join(told)}"
+    parts = (f"{counts[one]} {one}" for one in reversed(SEVERITIES) if counts[one])
+    return f"{times(len(findings), 'finding')}: {', '.join(parts)}"
 
 
 def _nodes(around: PictureFacts) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ def _panel(
 
 def _head(around: PictureFacts, place: Place) -> tuple[str, str, tuple[Chip, ...]]:
     if place == UNKNOWN_KEY:
-        return "Node unknown", "not told by the host", ()
+        return "Node unknown", "not reported by the host", ()
     node = next((node for node in around.facts.numa.nodes if node.id == place), None)
     if node is None:
         return "Host", "the kernel shows no NUMA nodes", _chips_of_host(around.facts)
@@ -142,8 +142,8 @@ def _about(facts: Facts) -> Iterator[str]:
     machine = " ".join(one for one in (host.vendor, host.product) if one)
     yield from (one for one in (machine, cpu.model) if one)
     counts = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
-    told = ", ".join(times(count, noun) for count, noun in counts if count is not None)
-    yield from [told] if told else []
+    parts = ", ".join(times(count, noun) for count, noun in counts if count is not None)
+    yield from [parts] if parts else []
     yield from [binary(facts.memory.total_bytes)] if facts.memory.total_bytes is not None else []
     if host.virtualization not in (None, "", "none"):
         yield f"virtual machine ({host.virtualization}): its PCIe links are make-believe"

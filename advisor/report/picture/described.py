@@ -41,7 +41,7 @@ def _panel_sentence(panel: Panel) -> str:
     return f"{panel.title}: {'; '.join([*chips, *counts]) or 'no devices'}."
 
 
-def told(picture: HostPicture) -> tuple[DescribedBlock, ...]:
+def describe_blocks(picture: HostPicture) -> tuple[DescribedBlock, ...]:
     """Everything that is drawn, panel by panel, then what crosses nodes and what lies on none."""
     found = [DescribedBlock(_heading(panel), tuple(_panel_lines(panel))) for panel in picture.panels]
     if picture.crossings:

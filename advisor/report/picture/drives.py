@@ -75,7 +75,7 @@ def _sorted(disks: Iterable[Disk]) -> tuple[Disk, ...]:
 
 
 def usual(around: PictureFacts, place: Place) -> tuple[str, ...]:
-    """Model, size and PCIe link that most drives of a panel have in common, told once; empty where few do."""
+    """Model, size and PCIe link that most drives of a panel have in common, printed once; empty where few do."""
     own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
     counts = Counter(_likeness(around, disk) for disk in own)
     most, count = counts.most_common(1)[0] if counts else ((), 0)
@@ -268,7 +268,7 @@ def _pcie_lines(disks: Sequence[Disk], *, real: bool) -> Iterator[Words]:
 
 
 def _lanes(disks: Sequence[Disk]) -> int | None:
-    """The PCIe width of the first drive that tells it."""
+    """The PCIe width of the first drive that reports it."""
     return next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None)
 
 
@@ -309,8 +309,8 @@ def _array_title(arrays: Sequence[Array]) -> str:
 def _array_aside(arrays: Sequence[Array]) -> str:
     if len(arrays) == 1 and arrays[0].size_bytes is not None:
         return f"{_level(arrays[0])} {decimal(arrays[0].size_bytes)} {arrays[0].state or 'state unknown'}"
-    told = dict.fromkeys(f"{_level(array)} {array.state or 'state unknown'}" for array in arrays)
-    return next(iter(told)) if len(told) == 1 else f"{len(arrays)} arrays"
+    levels = dict.fromkeys(f"{_level(array)} {array.state or 'state unknown'}" for array in arrays)
+    return next(iter(levels)) if len(levels) == 1 else f"{len(arrays)} arrays"
 
 
 def _level(array: Array) -> str:

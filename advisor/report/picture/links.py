@@ -93,7 +93,7 @@ def _where(around: PictureFacts, names: Iterable[str]) -> str:
 
 
 def _groups(around: PictureFacts, rows: Sequence[LinkRow]) -> list[list[LinkRow]]:
-    """Rows in their order; four and more that tell the same but for their names, together at the first of them."""
+    """Rows in their order; four and more that differ only in their names, together at the first of them."""
     groups: dict[Hashable, list[LinkRow]] = {}
     for row in rows:
         groups.setdefault(_look(around, row), []).append(row)

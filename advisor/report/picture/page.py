@@ -15,7 +15,7 @@ from advisor.limits.host_records import HostCeiling
 from advisor.report.format import ranked, runs
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.picture.content import host_picture
-from advisor.report.picture.described import description, told
+from advisor.report.picture.described import describe_blocks, description
 from advisor.report.picture.records import HostPicture
 from advisor.report.picture.sheet import Sheet, draw, legend, panels_side_by_side
 from advisor.rules.finding import SEVERITIES, Finding
@@ -70,7 +70,7 @@ def picture_page(
         evidence=evidence_rows,
         unknown=_unknown(facts.unknown),
         count_unknown=len(facts.unknown),
-        told=told(picture),
+        described=describe_blocks(picture),
     )
 
 

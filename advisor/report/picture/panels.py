@@ -32,7 +32,7 @@ def panel_shapes(
 ) -> tuple[list[Shape], float]:
     """The shapes of a panel, at least ``height`` high, and how high it is.
 
-    With ``split`` its drives stand beside its links and services, not below them.
+    With ``split`` its drives stand to the right of its links and services, not below them.
     """
     inside = _head(panel, x, y, width)
     top = y + _HEAD
@@ -129,7 +129,7 @@ def _hook(block: PictureBlock, x: float, bottom: float) -> list[Shape]:
 
 
 def _wires(shapes: list[Shape], x: float, top: float, first: float) -> list[Shape]:
-    """The spine from the CPUs down, and from it a wire to each device; the hooks are taken out of ``shapes``."""
+    """The spine from the CPUs down, and from it a wire to each device; the hooks are moved from ``shapes``."""
     hooks = [shape for shape in shapes if isinstance(shape, Wire) and shape.look.startswith("pcie")]
     if not hooks:
         return []

@@ -11,7 +11,7 @@ SectionName = Literal["links", "drives", "services"]
 CrossingKind = Literal["array", "link", "service", "rest"]
 
 UNKNOWN_KEY: Final = "unknown"
-"""The panel of devices whose node the host does not tell."""
+"""The panel of devices whose node the host does not report."""
 
 Place = int | Literal["unknown"]
 
@@ -93,7 +93,7 @@ class End(msgspec.Struct, frozen=True):
 
 
 class Crossing(msgspec.Struct, frozen=True):
-    """Something that lies on several nodes, or works across them: drawn as a line, and told in words."""
+    """Something that lies on several nodes, or works across them: drawn as a line, and described in words."""
 
     kind: CrossingKind
     title: str
@@ -105,7 +105,7 @@ class Crossing(msgspec.Struct, frozen=True):
 
 
 class PictureNote(msgspec.Struct, frozen=True):
-    """A finding beside the picture, by its number there."""
+    """A finding next to the picture, by its number there."""
 
     number: int
     severity: str
@@ -130,7 +130,7 @@ class CeilingPicture(msgspec.Struct, frozen=True):
 
 
 class HostPicture(msgspec.Struct, frozen=True):
-    """All of it. ``loose`` tells of what lies on no node: links without a device; ``summary`` is one line."""
+    """All of it. ``loose`` is what lies on no node: links without a device; ``summary`` is one line."""
 
     title: str
     about: tuple[str, ...]

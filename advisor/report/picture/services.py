@@ -32,7 +32,7 @@ def short_name(unit: str) -> str:
 
 
 def all_services(facts: Facts, services: Iterable[Service]) -> tuple[Service, ...]:
-    """The services given and those that the facts tell of, by unit; each with every device that either names."""
+    """The services given and those that the facts name, by unit; each with every device that either names."""
     found: dict[str, Service] = {one.unit: one for one in services}
     for one in facts.beegfs.servers if facts.beegfs else ():
         if one.service is None:

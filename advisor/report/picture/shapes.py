@@ -127,7 +127,7 @@ def written(
     look: str = "",
     anchor: Anchor = "start",
 ) -> Text:
-    """A text that is cut short where it takes more than ``room`` pixels, with all of it beside it."""
+    """A text that is cut short where it takes more than ``room`` pixels, with all of it as its title."""
     short = cut(text, room, size, bold=is_bold(look))
     is_cut = short.endswith("…") and short != text
     return Text(x, y, short, room, size, look, anchor, text[:LONGEST_WHOLE] if is_cut else "")

@@ -37,7 +37,7 @@ _BAR: Final = 7.0
 """Height of a bar."""
 
 _WIRES: Final = "Wires from the CPUs are PCIe links: the thicker, the more lanes; dashed: below maximum."
-_LINES: Final = "A line outside the nodes, beside its name, leads from one node to another."
+_LINES: Final = "A line outside the nodes, next to its name, leads from one node to another."
 _NUMBERS: Final = "A number in a circle is that of a finding."
 
 
@@ -83,8 +83,8 @@ def draw(picture: HostPicture, sheet: Sheet) -> Drawing:
     width = max(columns[-1].right, *columns[-1].lanes.values(), 0) + (2 if not columns[-1].lanes else LANE)
     shapes: list[Shape] = []
     y = 1.0
-    beside = sheet.whole and bool(picture.notes) and count < 3
-    total = width + (GUTTER + NOTES_WIDTH if beside else 0)
+    on_right = sheet.whole and bool(picture.notes) and count < 3
+    total = width + (GUTTER + NOTES_WIDTH if on_right else 0)
     if sheet.whole:
         y = _heading(picture, total, shapes)
     top = y
@@ -97,8 +97,9 @@ def draw(picture: HostPicture, sheet: Sheet) -> Drawing:
     if picture.ceiling:
         y = _ceiling(picture.ceiling, width - 2, y + 14, shapes)
     if sheet.whole and picture.notes:
-        left = width + GUTTER if beside else 1.0
-        end = _notes(picture.notes, left, top if beside else y + 14, NOTES_WIDTH - 2 if beside else width - 2, shapes)
+        left = width + GUTTER if on_right else 1.0
+        room = (NOTES_WIDTH if on_right else width) - 2
+        end = _notes(picture.notes, left, top if on_right else y + 14, room, shapes)
         y = max(y, end)
     if sheet.whole:
         found, height = paragraph(legend(picture), 1, y + 12, total - 2)
@@ -180,16 +181,16 @@ def _anchor(frames: Mapping[str, Frame], place: Place, block: str | None) -> Dot
 
 
 def _label(crossing: Crossing, column: _Column, y: float, shapes: list[Shape]) -> float:
-    """What crosses, in words, no wider than a panel: the lines run beside it."""
+    """What crosses, in words, no wider than a panel: the lines run next to it."""
     room = column.width - 4
-    beside = room - badges_width(crossing.marks)
+    width = room - badges_width(crossing.marks)
     lines = [
-        cut(text, beside, TITLE_SIZE, bold=True)
-        for text in flowed(tuple(crossing.title.split(" ")), beside, TITLE_SIZE, " ", bold=True)
+        cut(text, width, TITLE_SIZE, bold=True)
+        for text in flowed(tuple(crossing.title.split(" ")), width, TITLE_SIZE, " ", bold=True)
     ]
     for text in lines:
         y += LINE + 1
-        shapes.append(written(column.x, y - 3, text, beside, size=TITLE_SIZE, look="strong warn"))
+        shapes.append(written(column.x, y - 3, text, width, size=TITLE_SIZE, look="strong warn"))
     shapes += badges(crossing.marks, column.x + wide(lines[-1], TITLE_SIZE, bold=True) + 4, y - 7)
     for text in flowed(crossing.words, room):
         y += LINE

@@ -85,8 +85,8 @@ class _Page:
             yield from self._paragraph([note.title], indent=columns(first) + 1, first=f"{first} ")
 
     def _paragraph(self, pieces: Sequence[Piece], *, indent: int = 0, first: str = "") -> list[str]:
-        told = [self._said(piece) for piece in pieces]
-        return wrapped(told, self.width, first=(first,) if first else (), indent=indent, color=self.color)
+        said = [self._said(piece) for piece in pieces]
+        return wrapped(said, self.width, first=(first,) if first else (), indent=indent, color=self.color)
 
     def _said(self, piece: Piece) -> Span:
         """A text in characters that this terminal has."""

@@ -92,7 +92,7 @@ def link_state(link: Link) -> str:
 
 
 def some(names: Sequence[str], most: int) -> tuple[str, ...]:
-    """The first of some texts, and how many more there are; one more than ``most`` is told, not counted."""
+    """The first of some texts, and how many more there are; one more than ``most`` is named, not counted."""
     if len(names) <= most + 1:
         return tuple(names)
     return (*names[:most], f"and {len(names) - most} more")
