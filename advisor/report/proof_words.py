@@ -194,7 +194,7 @@ def _needed_words(claim: Summary) -> str:
     margin = f"±{amount(claim.margin)}"
     if claim.needed_pairs is None:
         if claim.pairs < MINIMUM_PAIRS:
-            return f"how many {margin} takes cannot be estimated from so few"
+            return f"how many {margin} takes is unknown with so few"
         return f"to see {margin} takes more than {MAX_NEEDED_PAIRS:,} pairs: the figures vary too much here"
     if claim.needed_pairs > claim.pairs:
         deep = MODES["deep"].pairs

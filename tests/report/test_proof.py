@@ -284,7 +284,7 @@ def test_inconclusive_says_what_could_be_seen_and_what_it_takes() -> None:
         ({"pairs": 24, "needed_pairs": 9}, "the interval leaves both open, an effect and none beyond ±10 %"),
         (
             {"pairs": 5, "needed_pairs": None, "minimum_detectable_effect": None},
-            "with 5 pairs no effect of any size could be significant; how many ±10 % takes cannot be estimated from so few",
+            "with 5 pairs no effect of any size could be significant; how many ±10 % takes is unknown with so few",
         ),
     ],
 )
