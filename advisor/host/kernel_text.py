@@ -9,6 +9,7 @@ from typing import Final
 from advisor.host.config_text import UNSET
 from advisor.host.missing import Missing
 from advisor.host.patterns import lazy_regex
+from advisor.host.text_words import split_words
 
 SET: Final = "(set)"
 """What a word of the kernel's command line reads that has no value."""
@@ -20,14 +21,14 @@ _RUNS: Final = {"active": "active", "reloading": "active", "inactive": "inactive
 
 def choice(text: str, _: str) -> str | Missing:
     """The chosen word of ``a [b] c`` or ``a (b) c`` where one is marked; else all words."""
-    words = text.split()
+    words = split_words(text)
     chosen = [found[1] or found[2] for word in words if (found := _CHOSEN.fullmatch(word))]
     return chosen[0] if len(chosen) == 1 else " ".join(words)
 
 
 def number(text: str, _: str) -> str | Missing:
     """The only word, where it is a whole number."""
-    words = text.split()
+    words = split_words(text)
     if len(words) == 1 and re.fullmatch(r"-?[0-9]+", words[0]):
         return words[0]
     return Missing("unreadable", f"not a whole number: {text[:40]!r}")
@@ -36,7 +37,7 @@ def number(text: str, _: str) -> str | Missing:
 def module(text: str, name: str) -> str | Missing:
     """``loaded`` or ``unloaded`` by /proc/modules; Missing while it is coming or going."""
     for line in text.split("\n"):
-        words = line.split()
+        words = split_words(line)
         if words and words[0] == name:
             state = words[4] if len(words) > 4 else "Live"
             return "loaded" if state == "Live" else Missing("unreadable", f"the module is {state.lower()} just now")
@@ -48,7 +49,7 @@ def module_option(text: str, place: str) -> str | Missing:
     name, _, parameter = place.partition(":")
     value = UNSET
     for line in text.split("\n"):
-        words = line.split()
+        words = split_words(line)
         if len(words) > 2 and words[0] == "options" and words[1].replace("-", "_") == name:
             for key, given in _parse_assignments(words[2:]):
                 value = given if key == parameter else value
@@ -58,7 +59,7 @@ def module_option(text: str, place: str) -> str | Missing:
 def cmdline(text: str, name: str) -> str | Missing:
     """The last value that a kernel command line gives a word, ``(set)`` where it has none."""
     value = UNSET
-    for key, given in _parse_assignments(text.split()):
+    for key, given in _parse_assignments(split_words(text)):
         value = given if key == name else value
     return value
 

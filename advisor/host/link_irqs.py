@@ -42,6 +42,7 @@ def link_irqs(host: Reader, link: str) -> tuple[LinkIrq, ...] | Missing:
     found = []
     for number in numbers:
         cpus = host.read(f"/proc/irq/{number}/smp_affinity_list")
+        cpus = cpus if isinstance(cpus, Missing) else cpus.strip(" \t")
         if isinstance(cpus, Missing) or not _CPUS.fullmatch(cpus):
             why = cpus.why if isinstance(cpus, Missing) else "not a list of CPUs"
             return Missing("unreadable", f"the affinity of interrupt {number}: {why}")

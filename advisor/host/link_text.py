@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from advisor.host.missing import Missing
 from advisor.host.steps import QDISC_HANDLES, DriverGroup
+from advisor.host.text_words import WHITE_SPACE, split_words
 
 NO_CPUS: Final = "none"
 """The word for a mask without a CPU: an empty line would look like one that was not read."""
@@ -23,7 +24,7 @@ _KERNELS_OWN: Final = "0:"
 
 def cpulist(text: str, _: str = "") -> str | Missing:
     """``00000000,0000000f`` → ``0-3``; ``none`` for no CPU."""
-    digits = text.strip().replace(",", "")
+    digits = text.strip(WHITE_SPACE).replace(",", "")
     if not re.fullmatch(r"[0-9a-fA-F]{1,16384}", digits):
         return Missing("unreadable", f"not a CPU mask: {text[:40]!r}")
     mask = int(digits, 16)
@@ -52,7 +53,7 @@ def qdisc(text: str, _: str = "") -> str | Missing:
     roots: list[list[str]] = []
     children: list[list[str]] = []
     for line in text.split("\n"):
-        words = line.split()
+        words = split_words(line)
         if not words or (words[0] == "qdisc" and words[3:5] == ["parent", _INGRESS_PLACE]):
             continue
         if words[0] != "qdisc" or len(words) < 4 or words[3] not in ("root", "parent"):

@@ -35,7 +35,9 @@ from advisor.host.device_identity import located
 from advisor.host.ethtool import NOT_RECORDED, answer_key
 from advisor.host.identity import Identity
 from advisor.host.missing import Missing
+from advisor.host.patterns import lazy_regex
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
+from advisor.host.text_words import split_words
 from advisor.host.unit_text import shown_cpus
 
 if TYPE_CHECKING:
@@ -112,8 +114,10 @@ def observe(host: Host, probe: Probe) -> str | Missing:
             return irqs_line(link_irqs(host, link))
     if isinstance(text, Missing):
         return text
-    # The original bytes are lost: the value could not be restored.
-    return Missing("unreadable", "not UTF-8") if "\ufffd" in text else reduce(text, form)
+    # The original bytes are lost, or no shell could hold them: the value could not be restored.
+    if "\ufffd" in text or "\0" in text:
+        return Missing("unreadable", "not UTF-8" if "\ufffd" in text else "holds NUL bytes")
+    return reduce(text, form)
 
 
 def _driver_value(host: Host, probe: ReadEthtool) -> str | Missing:
@@ -131,11 +135,14 @@ def _driver_value(host: Host, probe: ReadEthtool) -> str | Missing:
 def reduce(text: str, form: str) -> str | Missing:
     """One canonical line from what a file or command gave."""
     name, _, argument = form.partition(":")
-    return _FORMS[name](text, argument)
+    return FORMS[name](text, argument)
 
 
 def _join_words(text: str, _: str) -> str:
-    return " ".join(text.split())
+    return " ".join(split_words(text))
+
+
+_NAMED = lazy_regex(r"[ \t\r]*([A-Za-z_][A-Za-z0-9_-]*)[ \t\r]*[=:][ \t\r]*(-?[0-9]{1,18})[ \t\r]*")
 
 
 def parse_flow(text: str) -> dict[str, int]:
@@ -144,8 +151,8 @@ def parse_flow(text: str) -> dict[str, int]:
     The spelling ``rporthiswater`` of InfoScale 7.4.2 is returned as ``rporthighwater``.
     """
     values: dict[str, int] = {}
-    for line in text.splitlines():
-        found = re.fullmatch(r"\s*([A-Za-z_][\w-]*)\s*[=:]\s*(-?\d{1,18})\s*", line, re.ASCII)
+    for line in text.split("\n"):
+        found = _NAMED.fullmatch(line)
         if found:
             values[FLOW_ALIASES.get(found[1], found[1])] = int(found[2])
     return values
@@ -162,7 +169,7 @@ def _timer_value(text: str, name: str) -> str | Missing:
 
 
 def _selected_word(text: str, _: str) -> str | Missing:
-    words = text.split()
+    words = split_words(text)
     chosen = [word[1:-1] for word in words if re.fullmatch(r"\[.+\]", word)]
     if len(chosen) == 1:
         return chosen[0]
@@ -170,7 +177,7 @@ def _selected_word(text: str, _: str) -> str | Missing:
 
 
 def _md_speed(text: str, _: str) -> str | Missing:
-    found = re.fullmatch(r"([0-9]+) \((system|local)\)", " ".join(text.split()))
+    found = re.fullmatch(r"([0-9]+) \((system|local)\)", " ".join(split_words(text)))
     if not found:
         return Missing("unreadable", f"not a speed and where it comes from: {text[:40]!r}")
     return "system" if found[2] == "system" else found[1]
@@ -199,7 +206,7 @@ def _unit_setting(text: str, name: str) -> str | Missing:
 
 
 def _format_setting(name: str, value: str) -> str:
-    words = value.split()
+    words = split_words(value)
     if words == [_NO_LIMIT]:
         return UNSET if name.endswith("Weight") else "infinity"
     return UNSET if words in ([], ["[not", "set]"]) else ",".join(words)
@@ -218,7 +225,7 @@ def _unit_numa(text: str, _: str) -> str | Missing:
     return f"NUMAPolicy={policy} NUMAMask={properties.get('NUMAMask', '').replace(' ', ',')} CPUAffinity={cpus}"
 
 
-_FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
+FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
     "words": _join_words,
     "flow": _named_number,
     "timer": _timer_value,
@@ -243,3 +250,5 @@ _FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
     "cmdline": kernel_text.cmdline,
     "unit-state": kernel_text.unit_state,
 }
+"""The function of each form. ``templates/values.sh.j2`` and ``kernel_forms.sh.j2`` have one of the same name in sh, and
+``tests/tunables/test_value_forms.py`` a text of each."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from advisor.host.patterns import lazy_regex
+from advisor.host.text_words import split_words
 
 _CPU = lazy_regex(r"\d{1,6}", re.ASCII)
 _MASK = lazy_regex(r"(?:[0-9a-f]{16}){1,128}", re.ASCII)
@@ -16,7 +17,7 @@ def shown_cpus(text: str) -> str:
     systemd before 243 has no ranges: it shows every CPU or, where a property is an array of bytes to it, the mask in
     words of eight bytes.
     """
-    words = text.replace(",", " ").split()
+    words = split_words(text.replace(",", " "))
     if len(words) == 1 and _MASK.fullmatch(words[0]):
         mask = int.from_bytes(bytes.fromhex(words[0]), "little")
         words = [str(cpu) for cpu in range(mask.bit_length()) if mask >> cpu & 1]

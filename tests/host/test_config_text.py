@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import shutil
-import subprocess
-from typing import Any
+from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from advisor.host import Missing, ReadFile
+from advisor.host import Missing
 from advisor.host.probes import reduce
-from advisor.shell.rollback_script import _forms, _probe
+from tests.tunables.form_shell import SHELLS, read_by_both
 
 BEEGFS = """# tuneNumWorkers = 99
 tuneNumWorkers               = 12
@@ -177,93 +172,15 @@ CASES = [
     ),
     ("LoadState=not-found\nNice=0\n", "unit-setting:Nice", ABSENT),
 ]
-AWKS = [
-    [],
-    *([["busybox"]] if shutil.which("busybox") else []),
-]
 
 
-@functools.cache
-def functions() -> str:
-    """The reducing functions of the template, as the scripts carry them."""
-    from advisor.shell.templates import environment
-
-    forms = _forms([ReadFile("/x", form) for form in ("words", *sorted({form for _, form, _ in CASES}))])
-    nothing: dict[str, Any] = {name: [] for name in ("values", "moved", "files", "reload")}
-    nothing |= dict.fromkeys(("profiles", "fingerprint", "machine_id"), "")
-    template = environment(escape_html=False).get_template("rollback.sh.j2")
-    text = template.render(**nothing, forms=forms, has_links=False)
-    return text[text.index("words() {") : text.index('if [ "$problems"')]
-
-
-def by_shell(text: str, form: str, awk: list[str]) -> str | None:
-    """What the script makes of it; None where it fails."""
-    own = f'awk() {{ {awk[0]} awk "$@"; }}\n' if awk else ""
-    body = f"root=\n{own}{functions()}\nlive_value() {{\n{_probe(ReadFile('/dev/stdin', form))}\n}}\nlive_value"
-    done = subprocess.run(["dash", "-c", body], input=text.encode(), capture_output=True, check=False, timeout=30)
-    assert done.stderr == b""
-    return done.stdout.decode().removesuffix("\n") if done.returncode == 0 else None
-
-
-@pytest.mark.parametrize(("text", "form", "value"), CASES)
-def test_one_line_in_both_languages(text: str, form: str, value: str) -> None:
-    found = reduce(text.rstrip(" \t\r\n"), form)
-    assert (found.state if isinstance(found, Missing) else found) == value
-    for awk in AWKS:
-        assert by_shell(text, form, awk) == (None if isinstance(found, Missing) else value)
-
-
-PIECES = st.sampled_from(
-    [
-        *(
-            "a",
-            "b",
-            "defaults",
-            "path",
-            "[",
-            "]",
-            "[a]",
-            "[b]",
-            "{",
-            "}",
-            '"',
-            "#",
-            "!",
-            "=",
-            ":",
-            " ",
-            "\t",
-            "\n",
-            "\r\n",
-        ),
-        *("a = 1\n", "[a]\na=2\n", "a {\n", "}\n", " a 1\n", ' a "2 3"\n', "1", "(system)", "(local)", "infinity"),
-        *("LoadState=loaded\n", "Nice=", "NiceSoft=", "CPUAffinity=", "0-3", " 4", "[not set]", "flow control", "é"),
-        *("link a ", "link a b - udp 1 ", "link-lowpri"),
-    ]
-)
-FORMS = st.sampled_from(
-    [
-        *(
-            "selected",
-            "md-speed",
-            "timer:a",
-            "conf:a",
-            "cpf:a/a",
-            "directive:a",
-            "llttab-mtu:a",
-            "multipath:a/a",
-            "multipath:a/a/a",
-        ),
-        *("unit-setting:Nice", "unit-setting:CPUAffinity"),
-    ]
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(PIECES, max_size=14).map("".join), FORMS, st.sampled_from(AWKS))
-@example("a {\na {\na 1\n}\na {\n}\n}\n", "multipath:a/a/a", [])
-@example("LoadState=loaded\nCPUAffinity=0-3 4 4", "unit-setting:CPUAffinity", [])
-def test_python_and_the_script_agree_on_any_text(text: str, form: str, awk: list[str]) -> None:
-    # As a host reads a file: without trailing blanks.
-    found = reduce(text.rstrip(" \t\r\n\0"), form)
-    assert by_shell(text, form, awk) == (None if isinstance(found, Missing) else found)
+@pytest.mark.parametrize("form", sorted({form.partition(":")[0] for _, form, _ in CASES}))
+def test_one_line_in_both_languages(form: str, tmp_path: Path) -> None:
+    cases = [case for case in CASES if case[1].partition(":")[0] == form]
+    for text, name, value in cases:
+        found = reduce(text.rstrip(" \t\r\n"), name)
+        assert (found.state if isinstance(found, Missing) else found) == value, (name, text)
+    listed = [(name, text.encode()) for text, name, _ in cases]
+    for shell in SHELLS:
+        for name, content, by_python, by_shell in read_by_both(tmp_path, listed, shell):
+            assert by_python == by_shell, (name, content)

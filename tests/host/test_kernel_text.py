@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import shutil
-import subprocess
-from typing import Any
+from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from advisor.host import Missing, ReadFile
+from advisor.host import Missing
 from advisor.host.probes import reduce
-from advisor.shell.rollback_script import _probe
+from tests.tunables.form_shell import SHELLS, read_by_both
 
 ABSENT, UNREADABLE = "absent", "unreadable"
 MODULES = "nvme_core 1 0 - Live 0x0\nzfs 9 1 a,b, Loading 0x0 (PO)\nold 1 0 -\n"
@@ -62,53 +57,15 @@ CASES = [
     (UNIT.format("not-found", "inactive", ""), "unit-state", ABSENT),
     ("", "unit-state", ABSENT),
 ]
-AWKS: list[list[str]] = [[], *([["busybox"]] if shutil.which("busybox") else [])]
 
 
-@functools.cache
-def functions() -> str:
-    """The reducing functions of the template, as the scripts carry them."""
-    from advisor.shell.templates import environment
-
-    forms = sorted({form.partition(":")[0] for _, form, _ in CASES})
-    return environment(escape_html=False).get_template("kernel_forms.sh.j2").render(forms=forms)
-
-
-def by_shell(text: str, form: str, awk: list[str]) -> str | None:
-    """What the script makes of it; None where it fails."""
-    own = f'awk() {{ {awk[0]} awk "$@"; }}\n' if awk else ""
-    body = f"root=\n{own}{functions()}\nlive_value() {{\n{_probe(ReadFile('/dev/stdin', form))}\n}}\nlive_value"
-    run: dict[str, Any] = {"input": text.encode(), "capture_output": True, "check": False, "timeout": 30}
-    done = subprocess.run(["dash", "-c", body], **run)
-    assert done.stderr == b""
-    return done.stdout.decode().removesuffix("\n") if done.returncode == 0 else None
-
-
-@pytest.mark.parametrize(("text", "form", "value"), CASES)
-def test_one_line_in_both_languages(text: str, form: str, value: str) -> None:
-    found = reduce(text.rstrip(" \t\r\n"), form)
-    assert (found.state if isinstance(found, Missing) else found) == value
-    for awk in AWKS:
-        assert by_shell(text, form, awk) == (None if isinstance(found, Missing) else value)
-
-
-PIECES = st.sampled_from(
-    [
-        *("a", "b", "[a]", "(b)", "[", "]", "(", ")", "=", " ", "\t", "\n", "\r\n", "-", "_", "1", "0 "),
-        *("options a b=1\n", "options a-b c\n", "a 1 0 - Live 0\n", "a 1 0 - Going 0\n", "a=1 ", "a= ", "é"),
-        *("LoadState=loaded\n", "LoadState=masked\n", "ActiveState=", "active\n", "UnitFileState=enabled\n", "failed"),
-        *("SystemState=initializing\n", "UnitFileState=disabled\n"),
-    ]
-)
-FORMS = st.sampled_from(
-    ["choice", "number", "module:a", "module-option:a:b", "module-option:a_b:c", "cmdline:a", "unit-state"]
-)
-
-
-@settings(max_examples=120, deadline=None)
-@given(st.lists(PIECES, max_size=12).map("".join), FORMS, st.sampled_from(AWKS))
-@example("options a-b c=1\r\noptions a_b c=2", "module-option:a_b:c", [])
-def test_python_and_the_script_agree_on_any_text(text: str, form: str, awk: list[str]) -> None:
-    # As a host reads a file: without trailing blanks.
-    found = reduce(text.rstrip(" \t\r\n\0"), form)
-    assert by_shell(text, form, awk) == (None if isinstance(found, Missing) else found)
+@pytest.mark.parametrize("form", sorted({form.partition(":")[0] for _, form, _ in CASES}))
+def test_one_line_in_both_languages(form: str, tmp_path: Path) -> None:
+    cases = [case for case in CASES if case[1].partition(":")[0] == form]
+    for text, name, value in cases:
+        found = reduce(text.rstrip(" \t\r\n"), name)
+        assert (found.state if isinstance(found, Missing) else found) == value, (name, text)
+    listed = [(name, text.encode()) for text, name, _ in cases]
+    for shell in SHELLS:
+        for name, content, by_python, by_shell in read_by_both(tmp_path, listed, shell):
+            assert by_python == by_shell, (name, content)

@@ -56,12 +56,15 @@ def test_any_text_is_one_line_or_a_reason(text: str, form: str) -> None:
 def test_observe(tmp_path: Path) -> None:
     make_command(tmp_path / "bin", "llt", 'echo "$1 = 5"; exit "$2"')
     make_command(tmp_path / "bin", "bad", "echo no licence >&2; exit 1")
-    host = host_of(make_tree(tmp_path / "root", {"/v": " 1\t2\n", "/bytes": b"\xff1"}), tmp_path / "bin")
+    files: dict[str, str | bytes] = {"/v": " 1\t2\n", "/bytes": b"\xff1", "/nul": b"1\0002\n", "/end": b"1\0\n"}
+    host = host_of(make_tree(tmp_path / "root", files), tmp_path / "bin")
     cases: dict[Probe, str | Missing] = {
         ReadFile("/v"): "1 2",
         ReadFile("/nowhere"): Missing("absent", "does not exist"),
-        # It could not be put back as it was.
+        # Nobody could restore it.
         ReadFile("/bytes"): Missing("unreadable", "not UTF-8"),
+        ReadFile("/nul"): Missing("unreadable", "holds NUL bytes"),
+        ReadFile("/end"): "1",
         ReadCommand(("llt", "highwater", "0"), "flow:highwater"): "5",
         ReadCommand(("llt", "highwater", "1"), "flow:highwater"): Missing("unreadable", "llt returned 1: no message"),
         ReadCommand(("bad",)): Missing("unreadable", "bad returned 1: no licence"),

@@ -16,7 +16,7 @@ import pytest
 from tests.exporters.apply_script.stage import answer_of
 from tests.exporters.apply_script.test_live import MAKE
 from tests.transaction.veth import ADVISOR, until
-from tests.tunables.link_shell import SHELLS
+from tests.tunables.form_shell import SHELLS
 from tests.tunables.test_link_live import Namespace
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")

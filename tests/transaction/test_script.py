@@ -12,11 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.host import Missing, ReadFile
-from advisor.host.probes import reduce
 from advisor.planning.records import FileChange, Plan
 from advisor.shell.quote import shell_quote
-from advisor.shell.rollback_script import _probe, printf_lines, rollback_script
+from advisor.shell.rollback_script import printf_lines, rollback_script
 from advisor.transaction.apply import apply_plan
 from tests.host.test_walk import ACCESS, attributes_of, for_nobody, set_or_skip
 from tests.transaction.system import TARGETS, build, plan_of, store_of
@@ -192,42 +190,6 @@ def applied_script_of(where: Path, plan: Plan) -> Path:
     with store.lock():
         record = apply_plan(host_of(where / "root", where / "bin"), plan, store)
     return store.script_path(record.id)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.text(st.sampled_from("ab1 \t\n[]=-:"), max_size=40), st.sampled_from(["words", "flow:ab"]))
-def test_shell_and_python_read_the_same_value(text: str, form: str) -> None:
-    expected = reduce(text, form)
-    script = rollback_script_functions()
-    probe = _probe(ReadFile("/dev/stdin", form))
-    done = subprocess.run(
-        ["dash", "-c", f"root=\n{script}\n{probe}"], input=text.encode(), capture_output=True, check=False
-    )
-    found = done.stdout.decode().rstrip("\n")
-    assert found == ("" if isinstance(expected, Missing) else expected)
-
-
-def rollback_script_functions() -> str:
-    """The reducing functions of the template, as the scripts carry them."""
-    from advisor.shell.templates import environment
-
-    text = (
-        environment(escape_html=False)
-        .get_template("rollback.sh.j2")
-        .render(
-            profiles="",
-            fingerprint="",
-            machine_id="",
-            values=[],
-            moved=[],
-            files=[],
-            reload=[],
-            has_links=False,
-            forms=["words", "flow", "unit-numa"],
-        )
-    )
-    start = text.index("words() {")
-    return text[start : text.index('if [ "$problems"')]
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tunables.link_shell import SHELLS
+from tests.tunables.form_shell import SHELLS
 from tests.tunables.test_link_live import Namespace
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")

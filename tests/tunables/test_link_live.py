@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tunables.link_shell import SHELLS
+from tests.tunables.form_shell import SHELLS
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 

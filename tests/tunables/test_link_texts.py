@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +26,7 @@ from advisor.host.link_text import cpulist, qdisc
 from advisor.host.steps import DriverGroup
 from advisor.tunables.link_rps import LinkRps
 from tests.captured import captured_file
-from tests.tunables.link_shell import NOTHING, SHELLS, functions, plain, read_by_shell
+from tests.tunables.form_shell import NOTHING, SHELLS, functions, plain, read_batch, read_by_shell
 
 FUNCTIONS = functions("cpumask", "qdisc", "ethtool")
 MASK = ReadFile("/dev/stdin", "cpumask")
@@ -108,16 +109,6 @@ def test_a_root_qdisc_that_can_be_put_back(text: str, value: str, shell: list[st
     assert isinstance(found, str) or found.state == "unreadable"
 
 
-WORDS = ["qdisc", "mq", "fq", "fq_codel", "0:", "ad4:", "1:", "root", "parent", ":1", "ffff:fff1", "refcnt", "2", "x"]
-LINES = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=4).map("\n".join)
-
-
-@settings(max_examples=50, deadline=None)
-@given(LINES)
-def test_shell_and_python_read_the_same_qdisc(text: str) -> None:
-    assert by_shell(QDISC, text) == plain(qdisc(text))
-
-
 KEYS: Mapping[DriverGroup, tuple[str, ...]] = {
     "rings": ("rx", "rx-mini", "rx-jumbo", "tx"),
     "channels": ("rx", "tx", "other", "combined"),
@@ -157,7 +148,7 @@ def agree(group: DriverGroup, text: str) -> int:
     found = 0
     for key, value in expected(group, text):
         ours = by_shell(ReadEthtool("eth0", group, key), text)
-        # The parser takes n/a for 0; the script finds nothing, as there is nothing that could be set.
+        # n/a is 0 to the parser; the script finds nothing, as there is nothing that could be set.
         assert ours == value or (value == "0" and ours == NOTHING), (group, key)
         found += ours != NOTHING
     return found
@@ -244,7 +235,33 @@ BLOCK = st.lists(st.builds("{}:\t\t{}".format, st.sampled_from(LABELS), COUNTS),
 BOUNDED = st.builds("A:\nPre-set maximums:\n{}\nCurrent hardware settings:\n{}\n".format, BLOCK, BLOCK)
 
 
-@settings(max_examples=15, deadline=None)
-@given(BOUNDED, st.sampled_from(["rings", "channels"]), st.integers(0, 200))
-def test_shell_and_parsers_find_the_same_below_the_maximums(text: str, group: DriverGroup, size: int) -> None:
-    agree(group, text[:size])
+PAUSE = "Pause parameters for a:\nAutonegotiate:\ton\nRX:\t\toff\nRX negotiated: on\nTX:\t\ton\n"
+CUT = st.tuples(
+    st.sampled_from(["coalesce", "pause", "features"]),
+    st.sampled_from([COALESCE, PAUSE, FEATURES]),
+    st.integers(0, 300),
+).map(lambda drawn: (drawn[0], drawn[1][: drawn[2]]))
+
+
+def check_batch(where: Path, listed: Iterable[tuple[DriverGroup, str]]) -> None:
+    examples: list[tuple[str, Probe]] = []
+    wanted: list[str] = []
+    for number, (group, text) in enumerate(listed):
+        root = where / str(number)
+        root.mkdir(exist_ok=True)
+        (root / "text").write_text(text)
+        for key, value in expected(group, text):
+            examples.append((str(root), ReadEthtool("eth0", group, key)))
+            wanted.append(value)
+    for shell in SHELLS:
+        found = read_batch(shell, examples)
+        for example, ours, value in zip(examples, found, wanted, strict=True):
+            assert ours == value or (value == "0" and ours == NOTHING), (shell[0], example)
+
+
+@settings(max_examples=3, derandomize=True, database=None)
+@given(st.lists(st.tuples(st.sampled_from(["rings", "channels"]), BOUNDED) | CUT, min_size=15, max_size=15))
+def test_shells_and_parsers_find_the_same(
+    tmp_path_factory: pytest.TempPathFactory, listed: list[tuple[DriverGroup, str]]
+) -> None:
+    check_batch(tmp_path_factory.mktemp("texts"), listed)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadCommand, ReadIrqs, SetIrqs, Step, WriteFile, observe
 from advisor.host.rss_text import highest_queue, indirection, setting_words
 from advisor.shell.rollback_script import _probe, _step
-from tests.trees import host_of, make_tree
-from tests.tunables.link_shell import NOTHING, SHELLS, functions, plain, read_by_shell
+from tests.trees import host_of, listing, make_tree
+from tests.tunables.form_shell import NOTHING, SHELLS, functions, plain, read_batch, read_by_shell
 
 FUNCTIONS = functions("rss", "irqs")
 TABLE = ReadCommand(("ethtool", "-x", "eth0"), "rss")
@@ -153,22 +154,35 @@ def test_names_of_an_old_kernel_are_in_proc_interrupts(tmp_path: Path, shell: li
     assert by_shell(_probe(PROBE), root, shell).stdout == "eth1-rx=1 eth1-tx=2\n"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.dictionaries(
-        st.integers(1, 200),
-        st.tuples(st.text("ab=- \u00e4,-0", max_size=4).map(str.encode), st.sampled_from(["0", "0-3,8", "x", ""])),
-        max_size=5,
-    )
+NAMES = st.text("ab=- \u00e4,-0\t\v\u00a0\u2028%\\", max_size=4).map(str.encode) | st.binary(max_size=3)
+IRQS = st.dictionaries(
+    st.integers(1, 200),
+    st.tuples(NAMES.filter(lambda name: b"\0" not in name), st.sampled_from(["0", "0-3,8", "12", "x", "", " 1", "1 "])),
+    max_size=5,
 )
-def test_shell_and_python_read_the_same_interrupts(
-    tmp_path_factory: pytest.TempPathFactory, irqs: dict[int, tuple[bytes, str]]
+
+
+def check_batch(where: Path, listed: Iterable[dict[int, tuple[bytes, str]]]) -> None:
+    roots = [tree(where / str(number), irqs) for number, irqs in enumerate(listed)]
+    by_python = [plain(observe(host_of(root), PROBE)) for root in roots]
+    for shell in SHELLS:
+        for root, ours, value in zip(
+            roots, read_batch(shell, [(str(root), PROBE) for root in roots]), by_python, strict=True
+        ):
+            assert ours == value, (shell[0], listing(root / "proc"), listing(root / "sys"))
+
+
+@settings(max_examples=3, derandomize=True, database=None)
+@given(st.lists(IRQS, min_size=15, max_size=15))
+def test_shells_and_python_read_the_same_interrupts(
+    tmp_path_factory: pytest.TempPathFactory, listed: list[dict[int, tuple[bytes, str]]]
 ) -> None:
-    root = tree(tmp_path_factory.mktemp("irqs"), irqs)
-    found = observe(host_of(root), PROBE)
-    done = by_shell(_probe(PROBE), root)
-    assert (done.stdout.rstrip("\n") if done.returncode == 0 else NOTHING) == plain(found)
-    assert isinstance(found, Missing) == any(cpus in ("x", "") for _, cpus in irqs.values()) or not irqs
+    check_batch(tmp_path_factory.mktemp("irqs"), listed)
+
+
+@pytest.mark.parametrize("cpus", ["x", ""])
+def test_an_affinity_that_is_none_is_missing(tmp_path: Path, cpus: str) -> None:
+    assert isinstance(observe(host_of(tree(tmp_path, {9: (b"a", "0"), 10: (b"b", cpus)})), PROBE), Missing)
 
 
 class ManagingHost(Host):
