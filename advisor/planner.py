@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -24,22 +24,34 @@ from advisor.planning.records import Plan
 from advisor.planning.storage_units import found_note, storage_units
 from advisor.planning.targets import Request, holds, resolve_targets
 from advisor.profiles.profile import Profile, load, profile_paths
+from advisor.profiles.requested import RequestedProfile, load_requested
+from advisor.profiles.single_values import known_ids, nearest_ids
 from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import held_by, replacement_notes
+from advisor.tunables.live_value import NUMBERS
+from advisor.tunables.sysctl import sysctl_path
+from advisor.tunables.sysctl_value import is_text_key
+
+Asked = Sequence[str | RequestedProfile]
+"""Names of profiles, profile files and values, as `load_requested` takes them, or profiles that are there already."""
 
 
-def requests(names: Sequence[str], settings: Mapping[str, str]) -> tuple[Request, ...]:
-    """Profiles with their parameters; each setting goes to the profiles that take it. Raises UsageError."""
-    profiles = [load(name) for name in dict.fromkeys(names)]
+def requests(names: Asked, settings: Mapping[str, str], *, only_trusted: bool = False) -> tuple[Request, ...]:
+    """Profiles with their parameters; each setting goes to the profiles that take it. Raises what `load_requested`
+    raises."""
+    asked = load_requested(names, only_trusted=only_trusted)
+    profiles = [one.profile for one in asked]
     known = {key for profile in profiles for key in profile.parameters}
     for key in settings:
         if key not in known:
             listed = ", ".join(f"{one}=" for one in sorted(known)) or "none"
             raise UsageError(
-                msg("--set {key}: no such parameter of {names}", key=key, names=", ".join(names)),
+                msg(
+                    "--set {key}: no such parameter of {names}", key=key, names=", ".join(one.name for one in profiles)
+                ),
                 hint=msg("parameters: {listed}", listed=listed),
             )
-    return tuple(Request.of(profile, _own(profile, settings)) for profile in profiles)
+    return tuple(Request.of(one.profile, _own(one.profile, settings), one.words) for one in asked)
 
 
 def _own(profile: Profile, settings: Mapping[str, str]) -> dict[str, str]:
@@ -48,24 +60,25 @@ def _own(profile: Profile, settings: Mapping[str, str]) -> dict[str, str]:
 
 def plan_profiles(
     host: Host,
-    names: Sequence[str],
+    names: Asked,
     settings: Mapping[str, str],
     *,
     runtime_only: bool = False,
     store: Store | None = None,
     facts: Facts | None = None,
     instead_of: Sequence[str] = (),
+    only_trusted: bool = False,
 ) -> Plan:
     """What the profiles mean on this host, now. Changes nothing.
 
-    ``instead_of`` are transactions in force, by id, that they are to take the place of: values are made of what will be
-    there without those. Raises UsageError for an unknown profile or a bad setting, RefusedError where a budget does not
-    hold.
+    ``only_trusted``: for a plan that will be applied, as `load_requested` has it. ``instead_of`` are transactions in
+    force, by id, that they are to take the place of: values are made of what will be there without those. Raises
+    UsageError for an unknown profile or a bad setting, RefusedError where a budget does not hold.
     """
     if instead_of and not (host.is_live or store):
         raise UsageError("--instead-of is about what is in force on this host, not on another", hint="leave it out")
     found = scan(host) if facts is None else facts
-    asked = _with_found_units(host, requests(names, settings), found)
+    asked = _with_found_units(host, requests(names, settings, only_trusted=only_trusted), found)
     services = _services(host, asked, found)
     outcomes = [resolve_targets(request, found, services) for request in asked]
     targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
@@ -86,11 +99,61 @@ def plan_profiles(
         neighbours=read_neighbours(host, (target.tunable for target in targets), found.links),
         held=held,
     )
+    _refuse_mistakes(host, made, {request.profile.name for request in asked if request.is_of_values}, found)
+    words = tuple(word for request in asked for word in request.words)
     notes = [one.note for one in writers_beside_plan(host, found, made)]
-    made = msgspec.structs.replace(made, instead_of=tuple(instead_of), notes=(*notes, *made.notes))
+    made = msgspec.structs.replace(
+        made,
+        instead_of=tuple(instead_of),
+        notes=(*notes, *made.notes),
+        words=() if words == made.profiles else words,
+    )
     here = (note for request in asked for note in found_note(request.found, found))
     said = (*here, *made.notes, *memory_notes(made.changes, found), *replacement_notes(records or (), made))
     return msgspec.structs.replace(made, notes=said)
+
+
+def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Facts) -> None:
+    """A value whose tunable is not on this host is a mistake, where a profile's line would only not apply; so is a word
+    for a number. Raises UsageError."""
+    for change in made.changes:
+        key = change.tunable.removeprefix("sysctl:")
+        is_word = change.profile in names and change.tunable != key and not is_text_key(key)
+        if is_word and NUMBERS.fullmatch(change.before) and not NUMBERS.fullmatch(change.after):
+            raise UsageError(
+                msg(
+                    "{tunable}: expected a number such as {before}, found {after!r}",
+                    tunable=change.tunable,
+                    before=change.before,
+                    after=change.after,
+                )
+            )
+    for one in made.skipped:
+        if one.profile in names and one.state == "not-applicable" and one.before is None:
+            close = nearest_ids(one.tunable, _ids_like(host, one.tunable, facts))
+            raise UsageError(
+                msg("{tunable}: {reason}", tunable=one.tunable, reason=one.reason),
+                hint=msg("did you mean {names}?", names=", ".join(close)) if close else None,
+            )
+
+
+def _ids_like(host: Host, identity: str, facts: Facts) -> Iterable[str]:
+    """Ids on this host of the same kind: of sysctls those in the same directory, of devices their settings."""
+    kind, _, rest = identity.partition(":")
+    if kind == "sysctl":
+        yield from (f"sysctl:{key}" for key in facts.sysctl)
+        parent = rest.rpartition(".")[0]
+        yield from (f"sysctl:{parent}.{name}" for name in host.names(sysctl_path(parent)))
+        return
+    devices = {
+        "link": [one.name for one in facts.links],
+        "block": host.names("/sys/block"),
+        "md": [one.name for one in facts.arrays if one.manager == "md"],
+    }.get(kind, ())
+    setting = rest.partition(":")[2]
+    for device in devices:
+        yield f"{kind}:{device}:{setting}"
+        yield from known_ids(device)
 
 
 def _journals(store: Store) -> tuple[Record, ...] | None:

@@ -28,7 +28,15 @@ from advisor.cli.scan import Json, Root, Snapshot
 from advisor.host.trusted_files import need_root
 from advisor.i18n import _
 
-Names = Annotated[list[str], Argument(metavar="PROFILE…", autocompletion=profile_names)]
+Names = Annotated[
+    list[str],
+    Argument(
+        metavar="PROFILE|FILE|TUNABLE=VALUE…",
+        help="Profiles by name or file (./own.toml), and values: sysctl:vm.swappiness=10. At least and at most are"
+        " quoted for the shell: 'sysctl:net.core.rmem_max>=8388608'.",
+        autocompletion=profile_names,
+    ),
+]
 Set = Annotated[
     list[str] | None, Option("--set", metavar="K=V", help="A parameter of the profile; may be given again.")
 ]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from advisor.cli.complete import profile_names
+from advisor.cli.change import Names
 from advisor.cli.output import print_json, print_text, say, settings, the_host
-from advisor.cli.parameters import Argument, Option
+from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    names: Annotated[list[str], Argument(metavar="PROFILE…", autocompletion=profile_names)],
+    names: Names,
     form: Annotated[
         str,
         Option(

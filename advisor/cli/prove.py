@@ -34,14 +34,19 @@ from advisor.cli.scan import Json
 from advisor.host.trusted_files import need_root
 
 if TYPE_CHECKING:
+    from advisor.profiles.requested import RequestedProfile
     from advisor.proof.records import Proof
     from advisor.proof.session_runner import Settings
 
 
 def prove(
-    name: Annotated[
-        str | None,
-        Argument(metavar="PROFILE", help="Not with --self-test or --arms.", autocompletion=profile_names),
+    names: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[PROFILE|FILE|TUNABLE=VALUE…]",
+            help="One profile, by name or file, or values. Not with --self-test or --arms.",
+            autocompletion=profile_names,
+        ),
     ] = None,
     arms: Annotated[
         str | None,
@@ -117,7 +122,7 @@ def prove(
     from advisor.proof.progress import show_progress
     from advisor.proof.session_runner import InterruptedProofError
 
-    if sum((name is not None, self_test, arms is not None)) != 1:
+    if sum((bool(names), self_test, arms is not None)) != 1:
         raise UsageError("expected one of: a profile, --arms none,P,Q, --self-test")
     if arms is not None and keep_if_gain:
         raise UsageError("--keep-if-gain: which of several arms would be kept is not defined", hint="advisor apply")
@@ -127,8 +132,7 @@ def prove(
         raise UsageError("nothing to measure on", hint="--target DIR, or --peer-ssh HOST for the workloads net.*")
     if peer_address is not None and peer_ssh is None:
         raise UsageError("--peer-address belongs to --peer-ssh")
-    if arms is None:
-        check_call(name, workloads or ())
+    asked = check_call(names or (), workloads or ()) if arms is None else None
     chosen = chosen_settings(
         target=target,
         raw_device=raw_device,
@@ -200,9 +204,10 @@ def prove(
                 progress=progress,
             )
 
+        assert asked is not None
         proof = prove_profile(
             live_host(),
-            name or "",
+            asked,
             settings(pairs),
             chosen,
             workloads=workloads or (),
@@ -213,7 +218,7 @@ def prove(
             progress=progress,
             say=say,
         )
-        return keep_gain(live_host(), proof, settings(pairs), say=say) if keep_if_gain else proof
+        return keep_gain(live_host(), proof, settings(pairs), asked, say=say) if keep_if_gain else proof
 
     def tell(proof: Proof) -> bool:
         """Print the result and write its page; where one of the two cannot be done, the other is all the same."""
@@ -243,14 +248,14 @@ def usual_workload(chosen: Settings) -> str:
     return "infoscale.4k-rand-rw50" if chosen.target else "net.tcp-64k"
 
 
-def check_call(name: str | None, workloads: Sequence[str]) -> None:
-    """Raise UsageError for an unknown profile or workload, before root is asked for."""
-    from advisor.profiles.profile import load
+def check_call(names: Sequence[str], workloads: Sequence[str]) -> RequestedProfile | None:
+    """The profile that is asked for. Raises UsageError for an unknown profile or workload, before root is asked for."""
+    from advisor.profiles.requested import load_one
     from advisor.proof.records import claims_for
 
-    if name is not None:
-        load(name)
+    asked = load_one(names, only_trusted=True) if names else None
     claims_for(workloads)
+    return asked
 
 
 COMMANDS: Final = {"prove": prove}

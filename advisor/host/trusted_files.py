@@ -58,17 +58,21 @@ def open_own_file(path: str, flags: int) -> int:
             raise RefusedError(msg("{path}: not a regular file", path=path), hint=_see_and_remove(path)) from error
         raise
     try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise RefusedError(msg("{path}: not a regular file", path=path), hint=_see_and_remove(path))
-        if not _is_own(status):
-            raise RefusedError(
-                msg("{path}: not a file that only its owner can write to", path=path), hint=_make_own(path, FILE_MODE)
-            )
+        check_trusted(fd, path)
     except BaseException:
         os.close(fd)
         raise
     return fd
+
+
+def check_trusted(fd: int, path: str) -> None:
+    """Raises RefusedError for an open file that anybody but root and this user can write to."""
+    if not _is_own(os.fstat(fd)):
+        raise RefusedError(
+            msg("{path}: not a file that only its owner can write to", path=path), hint=_make_own(path, FILE_MODE)
+        )
 
 
 def read_own_file(path: str, *, limit: int) -> bytes:

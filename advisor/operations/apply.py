@@ -14,9 +14,11 @@ from advisor.host import Host
 from advisor.host.numbers import is_count
 from advisor.host.signals import interruptible
 from advisor.i18n import N_, msg
-from advisor.planner import plan_profiles, requests
+from advisor.planner import Asked, plan_profiles, requests
 from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
+from advisor.profiles.requested import is_file_word
+from advisor.profiles.single_values import is_value_word
 from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
@@ -51,7 +53,7 @@ class ApplyResult(msgspec.Struct, frozen=True):
 
 def apply_profiles(
     host: Host,
-    names: Sequence[str],
+    names: Asked,
     settings: Mapping[str, str],
     *,
     runtime_only: bool = False,
@@ -68,14 +70,16 @@ def apply_profiles(
     transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once. ``instead_of`` are transactions in
     force, by id or by profile, that are taken out from under the new one as soon as that one is kept.
     """
-    requests(names, settings)  # a call that is wrong is told before anything is made for it
+    requests(names, settings, only_trusted=True)  # a call that is wrong is told before anything is made for it
     kept = store or Store()
     with kept.lock():
         refuse_while_one_waits(kept)
         for record, outcomes in recover(host, kept, progress):
             progress(_recovered(record, outcomes))
         replaced = in_force_by_name(kept, instead_of)
-        made = plan_profiles(host, names, settings, runtime_only=runtime_only, store=kept, instead_of=replaced)
+        made = plan_profiles(
+            host, names, settings, runtime_only=runtime_only, store=kept, instead_of=replaced, only_trusted=True
+        )
         if made.is_empty and not made.cannot_apply and not replaced:
             return ApplyResult(made, None)
         if not made.is_empty and not made.blocking and not agree(made):
@@ -113,8 +117,7 @@ def _summary(outcomes: Iterable[ItemOutcome]) -> str:
 def script_for(host: Host, name: str | None, settings: Mapping[str, str], store: Store | None = None) -> str:
     """The rollback script of a transaction (by id, or the last in force), or of a profile applied to this host now."""
     kept = store or Store()
-    if name in profile_paths():
-        assert name is not None
+    if name is not None and (name in profile_paths() or is_value_word(name) or is_file_word(name)):
         made = plan_profiles(host, (name,), settings, store=kept)
         if made.is_empty:
             raise RefusedError(msg("{name} would change nothing here, so there is nothing to put back", name=name))

@@ -143,6 +143,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Transactions that this one takes the place of."""
     links: tuple[LinkMark, ...] = ()
     """What tells the links of this plan from others that may get their names."""
+    words: tuple[str, ...] = ()
+    """What asks for this plan on a command line, where that is not the names of its profiles alone: files, values."""
 
     @property
     def is_empty(self) -> bool:
@@ -174,7 +176,7 @@ class Plan(msgspec.Struct, frozen=True):
         import hashlib
 
         body = msgspec.json.encode(self, order="deterministic")
-        for name in ("claims", "claimed_files", "instead_of", "links"):
+        for name in ("claims", "claimed_files", "instead_of", "links", "words"):
             if not getattr(self, name):
                 body = body.replace(b',"%s":[]' % name.encode(), b"")
         body = body.replace(b',"coupled":false', b"")

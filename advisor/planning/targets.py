@@ -29,6 +29,7 @@ from advisor.planning.selection import Selected
 from advisor.planning.shared_links import NO_SHARED_NETWORK, select_shared_links
 from advisor.planning.storage_units import StorageUnit, placeable, select_found
 from advisor.profiles.profile import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
+from advisor.profiles.single_values import is_value_word
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -40,11 +41,18 @@ class Request(msgspec.Struct, frozen=True):
     """Parameters that a person gave with ``--set``; the others have the profile's own values."""
     found: tuple[StorageUnit, ...] = ()
     """The storage services of this host, where the profile binds services and none is named."""
+    words: tuple[str, ...] = ()
+    """What asks for the profile on a command line: its name, its file, or the values that it was made of."""
 
     @classmethod
-    def of(cls, profile: Profile, settings: Mapping[str, str]) -> Request:
+    def of(cls, profile: Profile, settings: Mapping[str, str], words: tuple[str, ...] = ()) -> Request:
         """Raises UsageError for a setting that the profile does not take."""
-        return cls(profile, parameter_values(profile, settings), frozenset(settings))
+        return cls(profile, parameter_values(profile, settings), frozenset(settings), words=words)
+
+    @property
+    def is_of_values(self) -> bool:
+        """Whether a person named each tunable, so that none may be left out unnoticed."""
+        return any(map(is_value_word, self.words))
 
     @property
     def looks_for_units(self) -> bool:

@@ -7,9 +7,10 @@ bad value but cannot run anything. The format is described in docs/profile-forma
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -21,6 +22,7 @@ from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.host.input_files import open_given
 from advisor.host.numbers import is_count
 from advisor.host.package_data import package_data
+from advisor.host.trusted_files import check_trusted
 from advisor.i18n import msg
 from advisor.profiles.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
@@ -153,21 +155,46 @@ def shipped_directory() -> Path:
     return package_data("profiles")
 
 
+def personal_directory(home: str | None = None) -> Path:
+    """Where a user's own profiles are (XDG Base Directory Specification); of another user by ``home``."""
+    configured = None if home else os.environ.get("XDG_CONFIG_HOME")
+    if configured and os.path.isabs(configured):
+        return Path(configured, "advisor/profiles")
+    return Path(home or os.path.expanduser("~"), ".config/advisor/profiles")
+
+
 def profile_paths(local: Path = LOCAL_PROFILES) -> dict[str, Path]:
-    """Name → file of every profile; a local one hides a shipped one of the same name."""
+    """Name → file of every profile. A local one hides a shipped one of the same name; a user's own hides none, so that
+    root applies what the user has planned."""
     found: dict[str, Path] = {}
-    for directory in (shipped_directory(), local):
-        if directory.is_dir():
+    for directory in (personal_directory(), shipped_directory(), local):
+        # sudo may have left the home of a user whose directories this one cannot read.
+        if os.access(directory, os.R_OK | os.X_OK):
             found.update({path.stem: path for path in sorted(directory.glob("*.toml"))})
     return dict(sorted(found.items()))
 
 
-def load(name: str, paths: Mapping[str, Path] | None = None) -> Profile:
-    """The profile of this name. Raises UsageError where there is none, InvalidInputError where its file is broken."""
-    return _resolved(name, profile_paths() if paths is None else paths, (), {})
+def load(name: str, paths: Mapping[str, Path] | None = None, *, only_trusted: bool = False) -> Profile:
+    """The profile of this name; ``only_trusted`` as `load_file` has it.
+
+    Raises UsageError where there is none, InvalidInputError where its file is broken, RefusedError.
+    """
+    read = _read_trusted if only_trusted else read_profile
+    return _resolved(name, profile_paths() if paths is None else paths, (), {}, read)
 
 
-def _resolved(name: str, paths: Mapping[str, Path], heirs: tuple[str, ...], known: dict[str, Profile]) -> Profile:
+def _read_trusted(path: Path) -> Profile:
+    """A profile that root acts upon: from the library, or from a file that only root or this user can write to."""
+    return read_profile(path, only_trusted=path.parent not in (shipped_directory(), LOCAL_PROFILES))
+
+
+def _resolved(
+    name: str,
+    paths: Mapping[str, Path],
+    heirs: tuple[str, ...],
+    known: dict[str, Profile],
+    read: Callable[[Path], Profile],
+) -> Profile:
     """``known`` keeps each profile that is resolved: where all inherit from several, there are endless ways to one."""
     if name in known:
         return known[name]
@@ -188,10 +215,10 @@ def _resolved(name: str, paths: Mapping[str, Path], heirs: tuple[str, ...], know
                 max_generations=MAX_GENERATIONS,
             )
         )
-    profile = read_profile(paths[name])
+    profile = read(paths[name])
     _check_file_name(profile, name, paths[name])
     for parent in dict.fromkeys(reversed(profile.inherits)):
-        profile = _inherit(profile, _resolved(parent, paths, (*heirs, name), known))
+        profile = _inherit(profile, _resolved(parent, paths, (*heirs, name), known, read))
     if profile.inherits:
         try:
             _check(profile, is_whole=True)
@@ -204,6 +231,11 @@ def _resolved(name: str, paths: Mapping[str, Path], heirs: tuple[str, ...], know
 def _suggestion(name: str, paths: Mapping[str, Path]) -> str:
     import difflib
 
+    # What a user has planned and root is to apply.
+    user = os.environ.get("SUDO_USER")
+    own = personal_directory(os.path.expanduser(f"~{user}")) / f"{name}.toml" if user else None
+    if own is not None and re.fullmatch(r"[a-z0-9-]+", name) and own.is_file():
+        return msg("to let root use it: install -D -m 644 {path} {target}", path=own, target=LOCAL_PROFILES / own.name)
     close = difflib.get_close_matches(name, paths, n=1)
     if close:
         return msg("did you mean {names}?", names=close[0])
@@ -224,10 +256,15 @@ def _inherit(child: Profile, parent: Profile) -> Profile:
     )
 
 
-def read_profile(path: Path) -> Profile:
-    """One file, inheritance not yet resolved. Raises InvalidInputError naming file, line and field."""
+def read_profile(path: Path, *, only_trusted: bool = False) -> Profile:
+    """One file, inheritance not yet resolved. Raises InvalidInputError naming file, line and field.
+
+    With ``only_trusted``, RefusedError for a file that anybody but root and this user could have written.
+    """
     try:
         with open_given(path) as file:
+            if only_trusted:
+                check_trusted(file.fileno(), str(path))
             data = file.read(MAX_PROFILE_BYTES + 1)
     except OSError as error:
         raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
@@ -609,10 +646,18 @@ def _integer(parameter: Parameter, value: object, where: str) -> int:
 
 def lint_profile(path: Path) -> Profile:
     """A profile file checked whole, its parents looked up beside it and in the library. Raises InvalidInputError."""
-    profile = read_profile(path)
-    _check_file_name(profile, path.stem, path)
+    return load_file(path)
+
+
+def load_file(path: Path, *, only_trusted: bool = False) -> Profile:
+    """The profile of a file; what it inherits is looked up in the same directory and in the library.
+
+    With ``only_trusted``, RefusedError for a file outside of the library that others could have written. Raises
+    UsageError, InvalidInputError.
+    """
     around = {one.stem: one for one in sorted(path.parent.glob("*.toml"))}
-    return _resolved(profile.name, {**profile_paths(), **around, profile.name: path}, (), {})
+    read = _read_trusted if only_trusted else read_profile
+    return _resolved(path.stem, {**profile_paths(), **around, path.stem: path}, (), {}, read)
 
 
 def _check_file_name(profile: Profile, name: str, path: Path) -> None:

@@ -16,7 +16,8 @@ from advisor.i18n import msg
 from advisor.planner import plan_profiles
 from advisor.planning.device_nodes import node_of
 from advisor.planning.records import Plan
-from advisor.profiles.profile import Profile, load
+from advisor.profiles.profile import Profile
+from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof.arms import Reconnect
 from advisor.proof.fio import FioProcess
 from advisor.proof.interrupt import caught_signals
@@ -157,7 +158,7 @@ def noise_floor(
 
 def prove_profile(
     host: Host,
-    name: str,
+    asked: str | RequestedProfile,
     values: Mapping[str, str],
     settings: Settings,
     *,
@@ -177,9 +178,13 @@ def prove_profile(
     ``reconnect`` is a command that reconnects or remounts after each toggle, ``allow_remount`` lets the
     target be unmounted and mounted again for that. Raises what planning, `trial` and `prove` raise.
     """
-    profile = load(name)
+    if isinstance(asked, str):
+        asked = load_one([asked], only_trusted=True)
+    profile = asked.profile
     if profile.proof is None:
-        raise UsageError(msg("profile {name} does not say how it is proven", name=name), hint="it has no [proof] table")
+        raise UsageError(
+            msg("profile {name} does not say how it is proven", name=profile.name), hint="it has no [proof] table"
+        )
     claims = measurable_claims(
         workloads or profile.proof.claims,
         has_target=bool(settings.target or settings.raw),
@@ -192,15 +197,15 @@ def prove_profile(
         for record, _ in recover(host, kept):
             say(f"{record.id} had been interrupted and was rolled back")
         facts = scan(host)
-        plan = live_changes(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
+        plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts))
         require_changes(plan, profile)
         means = Means(second, reconnect, allow_remount, progress, say)
-        return _measure_profile(host, profile, plan, facts, claims, settings, means, kept, options)
+        return _measure_profile(host, asked, plan, facts, claims, settings, means, kept, options)
 
 
 def _measure_profile(
     host: Host,
-    profile: Profile,
+    asked: RequestedProfile,
     plan: Plan,
     facts: Facts,
     claims: Sequence[str],
@@ -210,7 +215,8 @@ def _measure_profile(
     options: Sequence[str],
 ) -> Proof:
     """The session itself, after the refusals that depend on this host and before the mount is checked."""
-    subject = _make_subject(profile, claims)
+    profile = asked.profile
+    subject = _make_subject(asked, claims)
     node = fio_node(profile, settings, facts)
     own_class = toggle_class(profile.proof.toggle, plan.changes) if profile.proof is not None else "T0"
     require_other_way_in(host, facts, plan, force=settings.force)
@@ -301,10 +307,12 @@ def require_changes(plan: Plan, profile: Profile) -> None:
         )
 
 
-def _make_subject(profile: Profile, claims: Sequence[str]) -> ProofSubject:
+def _make_subject(asked: RequestedProfile, claims: Sequence[str]) -> ProofSubject:
+    profile = asked.profile
     assert profile.proof is not None
     return ProofSubject(
         profile=profile.name,
+        words=asked.words if asked.words != (profile.name,) else (),
         claims=claims_for(claims),
         path="network" if profile.proof.network else "any",
     )

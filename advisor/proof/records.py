@@ -71,6 +71,8 @@ class ProofSubject(msgspec.Struct, frozen=True):
     control: str | None = NULL_CONTROL
     path: Literal["any", "network"] = "any"
     exploratory: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """What asks for the profile on a command line, where that is not its name: a file, values."""
 
 
 class ArmSetting(msgspec.Struct, frozen=True):
@@ -215,6 +217,8 @@ class Proof(msgspec.Struct, frozen=True):
     values: tuple[ArmSetting, ...] | None = None
     cost: Cost = "undecided"
     below_margin: bool = False
+    words: tuple[str, ...] = ()
+    """What asks for the profile on a command line, where that is not its name: a file, values."""
     schema: Literal["advisor.proof/1"] = "advisor.proof/1"
 
     @property

@@ -16,18 +16,13 @@ from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.planning.records import Change, Plan
 from advisor.profiles.profile import Profile
+from advisor.profiles.single_values import toggle_needed
 from advisor.proof.records import ToggleClass
 from advisor.proof.target import MeasuredTarget, lower_devices
 from advisor.proof.workloads import Pattern
-from advisor.tunables import Effect, Risk, tunable
+from advisor.tunables import tunable
 
 TOGGLE_CLASSES: Final[tuple[ToggleClass, ...]] = ("T0", "T1", "T2", "T3")
-_BY_EFFECT: Final[dict[str, ToggleClass]] = {
-    "new-sockets": "T1",
-    "remount": "T1",
-    "service-restart": "T1",
-    "reboot": "T3",
-}
 _PAGE_CACHE: Final = lazy_regex(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
 _DIRTY: Final = lazy_regex(r"sysctl:vm\.dirty_.*")
 _OPAQUE: Final = lazy_regex(r"(?:VxVM|VxDMP|zd|drbd)[0-9]+(?:p[0-9]+)?")
@@ -43,12 +38,7 @@ def toggle_class(declared: ToggleClass, changes: Iterable[Change]) -> ToggleClas
 
 def class_of(change: Change) -> ToggleClass:
     """What a change needs to act: T2 where a link may be interrupted, T1 for new sockets, mounts or a restart."""
-    return _class_of(change.takes_effect, change.risk)
-
-
-def _class_of(effect: Effect, risk: Risk) -> ToggleClass:
-    needed = _BY_EFFECT.get(effect, "T0")
-    return "T2" if risk == "link" and needed != "T3" else needed
+    return toggle_needed(change.takes_effect, change.risk)
 
 
 def laxer_than_needed(profile: Profile) -> tuple[str, ToggleClass] | None:
@@ -64,7 +54,7 @@ def laxer_than_needed(profile: Profile) -> tuple[str, ToggleClass] | None:
             continue
         # What has no live value of its own is never toggled.
         if one.takes_effect != "service-restart":
-            needed.append((wanted.tunable, _class_of(one.takes_effect, one.risk)))
+            needed.append((wanted.tunable, toggle_needed(one.takes_effect, one.risk)))
     stricter = [one for one in needed if TOGGLE_CLASSES.index(one[1]) > TOGGLE_CLASSES.index(profile.proof.toggle)]
     return max(stricter, key=lambda one: TOGGLE_CLASSES.index(one[1]), default=None)
 

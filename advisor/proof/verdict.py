@@ -545,6 +545,7 @@ def decide_session(session: Session) -> Proof:
     verdict: Verdict = "invalid" if invalid else "indicative" if indicative else tendency
     return Proof(
         profile=session.subject.profile,
+        words=session.subject.words,
         verdict=verdict,
         workloads=claims,
         kept=session.kept,

@@ -11,12 +11,12 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.i18n import english_page, msg
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
+from advisor.profiles.single_values import is_line_about
 from advisor.report.layout import Page, Span
 from advisor.report.profile_words import (
     GUARDS,
     condition_words,
     filled,
-    matches,
     parameter_words,
     proof_words,
     wanted_value,
@@ -164,7 +164,7 @@ def _tunable(identity: str) -> Explanation:
         for profile in profiles.values()
         for one in profile.tunables
         # An heir says what its parent says already.
-        if matches(one, identity) and not any(one in profiles[name].tunables for name in profile.inherits)
+        if is_line_about(one, identity) and not any(one in profiles[name].tunables for name in profile.inherits)
     ]
     return Explanation(
         id=identity,

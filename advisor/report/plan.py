@@ -370,4 +370,5 @@ def cannot_apply_reason(plan: Plan) -> str | None:
 def apply_command(plan: Plan) -> str:
     """The command that asks for this plan again."""
     given = (f"--set {shell_quote(f'{name}={value}')}" for name, value in plan.settings)
-    return " ".join(("advisor apply", *plan.profiles, *given, *(("--runtime-only",) if plan.runtime_only else ())))
+    words = map(shell_quote, plan.words or plan.profiles)
+    return " ".join(("advisor apply", *words, *given, *(("--runtime-only",) if plan.runtime_only else ())))

@@ -113,10 +113,3 @@ def proof_words(proof: ProofDeclaration) -> str:
     if proof.settle_seconds:
         sentences.append(f"{proof.settle_seconds:g} s are given to settle.")
     return " ".join(sentences)
-
-
-def matches(wanted: Wanted, identity: str) -> bool:
-    """Whether a profile's line, its places filled somehow, is about this tunable."""
-    parts = re.split(r"(\{\w+\})", wanted.tunable)
-    pattern = "".join(".+" if part.startswith("{") else re.escape(part) for part in parts)
-    return bool(re.fullmatch(pattern, identity))

@@ -368,7 +368,8 @@ def command_again(proof: Proof) -> str:
 
 def _words_of_command(proof: Proof) -> Iterable[str]:
     session = proof.session
-    yield from ("advisor", "prove", "--self-test" if session.self_test else shell_quote(proof.profile))
+    yield from ("advisor", "prove")
+    yield from ("--self-test",) if session.self_test else map(shell_quote, proof.words or (proof.profile,))
     if session.peer_ssh is None or session.schedule.area_bytes:
         yield from place_options(session)
     if session.peer_ssh is not None:

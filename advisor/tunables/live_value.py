@@ -25,7 +25,7 @@ _COUNTED: Final = (
     *(MdSetting, SchedDebug),
 )
 _COUNTS: Final = lazy_regex(r"[0-9]{1,20}")
-_INTEGERS: Final = lazy_regex(r"-?[0-9]{1,20}(?:[ \t]+-?[0-9]{1,20})*")
+NUMBERS: Final = lazy_regex(r"-?[0-9]{1,20}(?:[ \t]+-?[0-9]{1,20})*")
 # A tab parts the numbers of a sysctl; U+FFFD stands where bytes were no text.
 _NO_TEXT: Final = lazy_regex(r"[\0-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
 _SHOWN: Final = 40
@@ -38,10 +38,10 @@ def misread(one: Tunable, live: str, wanted: str) -> str | None:
     """
     if _NO_TEXT.search(live):
         return f"not a value: {live[:_SHOWN]!r}"
-    if not _INTEGERS.fullmatch(wanted):
+    if not NUMBERS.fullmatch(wanted):
         return None
     if isinstance(one, Sysctl):
-        fits = one.key in WORDS or _INTEGERS.fullmatch(live) is not None
+        fits = one.key in WORDS or NUMBERS.fullmatch(live) is not None
     else:
         is_system = isinstance(one, MdSetting) and live == "system"
         fits = not isinstance(one, _COUNTED) or is_system or _COUNTS.fullmatch(live) is not None

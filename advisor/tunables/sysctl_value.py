@@ -55,6 +55,11 @@ _BOUNDS: Final[Mapping[str, Bounds]] = {
 }
 
 
+def is_text_key(key: str) -> bool:
+    """Whether a key is known to hold words, a list or a mask, whatever it reads."""
+    return bool(_TEXT.fullmatch(key))
+
+
 def canonical(key: str, value: str, *, numbers: int | None = None) -> str:
     """The value as the kernel shows it once it is set: ``050 # why`` is ``40``.
 
@@ -64,7 +69,7 @@ def canonical(key: str, value: str, *, numbers: int | None = None) -> str:
     folded = " ".join(value.split())
     if key == RESERVED_PORTS and (ports := parse_ports(folded)) is not None:
         return ports_text(ports)
-    if _TEXT.fullmatch(key):
+    if is_text_key(key):
         return folded
     words = re.split("[ \t\n]+", value.strip(" \t\n"))
     end = next((place for place, word in enumerate(words) if word.startswith("#")), len(words))

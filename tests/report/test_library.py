@@ -13,9 +13,10 @@ from advisor.profiles.profile import (
     profile_paths,
     shipped_directory,
 )
+from advisor.profiles.single_values import is_line_about
 from advisor.report.layout import columns
 from advisor.report.library import profile_list_text, profile_text
-from advisor.report.profile_words import condition_words, filled, matches, parameter_words, wanted_value
+from advisor.report.profile_words import condition_words, filled, parameter_words, wanted_value
 
 SHIPPED = profile_paths(local=shipped_directory())
 BARE = Profile("bare", "Title", "Summary.", "Helps.", "Hurts.", ("a source",))
@@ -112,6 +113,6 @@ def test_conditions_in_words() -> None:
 
 def test_a_line_of_a_profile_is_about_the_tunables_that_its_places_can_become() -> None:
     line = wanted(tunable="link:{link}:mtu")
-    assert matches(line, "link:bond0.7:mtu")
-    assert not matches(line, "link:eth0:txqueuelen")
-    assert not matches(wanted(), "sysctl:vm-swappiness")
+    assert is_line_about(line, "link:bond0.7:mtu")
+    assert not is_line_about(line, "link:eth0:txqueuelen")
+    assert not is_line_about(wanted(), "sysctl:vm-swappiness")

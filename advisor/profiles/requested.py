@@ -1,0 +1,69 @@
+"""What stands where a command takes profiles: names of the library, files, and values without a profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.i18n import msg
+from advisor.profiles.profile import Profile, load, load_file
+from advisor.profiles.single_values import is_value_word, parse_value, values_profile
+
+
+class RequestedProfile(msgspec.Struct, frozen=True):
+    """A profile, and the words that ask for it again."""
+
+    profile: Profile
+    words: tuple[str, ...]
+
+
+def is_file_word(word: str) -> bool:
+    """Whether a word names a profile file: it has a slash or ends in .toml."""
+    return not is_value_word(word) and ("/" in word or word.endswith(".toml"))
+
+
+def load_one(words: Sequence[str], *, only_trusted: bool = False) -> RequestedProfile:
+    """The one profile that the words ask for: a name, a file, or any number of values. Raises what `load_requested`
+    raises."""
+    found = load_requested(words, only_trusted=only_trusted)
+    if len(found) != 1:
+        raise UsageError(
+            msg("expected one profile, or values alone; found {names}", names=", ".join(words)),
+            hint="--arms none,P,Q compares several profiles",
+        )
+    return found[0]
+
+
+def load_requested(
+    words: Sequence[str | RequestedProfile], *, only_trusted: bool = False
+) -> tuple[RequestedProfile, ...]:
+    """The profiles that the words ask for, in their order; all values are one profile, at the place of the first.
+
+    With ``only_trusted`` a file outside of the library must be one that only its owner, root or this user, can write
+    to. Raises UsageError, InvalidInputError, RefusedError.
+    """
+    values = [parse_value(one) for one in words if isinstance(one, str) and is_value_word(one)]
+    found: list[RequestedProfile] = []
+    for place, word in enumerate(words):
+        if word in words[:place]:
+            continue
+        if isinstance(word, RequestedProfile):
+            found.append(word)
+        elif is_value_word(word):
+            if values:
+                found.append(RequestedProfile(values_profile(values), tuple(one.word for one in values)))
+                values = []
+        elif is_file_word(word):
+            profile = load_file(Path(word), only_trusted=only_trusted)
+            found.append(RequestedProfile(profile, (os.path.abspath(word),)))
+        else:
+            found.append(RequestedProfile(load(word, only_trusted=only_trusted), (word,)))
+    names = [one.profile.name for one in found]
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        raise UsageError(msg("profile {name} is asked for twice, by name and by file", name=doubled))
+    return tuple(found)

@@ -1,0 +1,218 @@
+"""Values without a profile: ``sysctl:vm.swappiness=10``, ``>=`` for at least and ``<=`` for at most.
+
+Several of them are one profile, made for the occasion. Its name comes from the tunables alone, so that another value of
+the same tunable goes into the same file of /etc/sysctl.d and replaces the earlier one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.facts.sysctl_keys import KEYS
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import msg
+from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
+from advisor.tunables import Effect, Risk, all_kinds, find_kind, tunable
+from advisor.tunables.tunable import Sense
+
+ToggleClass = Literal["T0", "T1", "T2", "T3"]
+OPERATORS: Final[Mapping[str, Sense]] = {"=": "exactly", ">=": "at-least", "<=": "at-most"}
+MAX_NAME: Final = 63
+MAX_CLAIMS: Final = 3
+MAX_SUGGESTIONS: Final = 3
+_KIND: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
+_SPLIT: Final = lazy_regex(r"(?s)(.*?)([<>=]+)(.*)")
+_PLACE: Final = lazy_regex(r"\{\w+\}")
+_NETWORK: Final = ("sysctl:net.", "link:", "llt:")
+_BY_EFFECT: Final[Mapping[Effect, ToggleClass]] = {
+    "new-sockets": "T1",
+    "remount": "T1",
+    "service-restart": "T1",
+    "reboot": "T3",
+}
+
+
+class WantedValue(msgspec.Struct, frozen=True):
+    """A value of a tunable, and how it is wanted. ``why`` and what follows are empty where nobody gave a reason."""
+
+    tunable: str
+    operator: str
+    value: str
+    why: str = ""
+    hurts_when: str = ""
+    sources: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """As it stands on a command line."""
+        return f"{self.tunable}{self.operator}{self.value}"
+
+
+def is_value_word(word: str) -> bool:
+    """Whether a word that stands where a profile may stand is meant as a value: ``KIND:…``, or with an operator."""
+    return bool(_KIND.match(word)) or ("/" not in word and not set(word).isdisjoint("=<>"))
+
+
+def parse_value(word: str) -> WantedValue:
+    """The value that a word of a command line asks for. Raises UsageError."""
+    found = _SPLIT.fullmatch(word)
+    if found is None:
+        tunable(word)
+        raise UsageError(
+            msg("{word}: expected a value", word=word),
+            hint=msg("{word}=VALUE sets it; '{word}>=VALUE' and '{word}<=VALUE' only raise or lower it", word=word),
+        )
+    identity, operator, value = found.groups()
+    if operator not in OPERATORS or not set(value).isdisjoint("<>"):
+        raise UsageError(
+            msg("{word}: expected one operator: =, >= or <=", word=word),
+            hint=msg("{identity}=VALUE, '{identity}>=VALUE' or '{identity}<=VALUE'", identity=identity),
+        )
+    if not _KIND.match(identity):
+        raise UsageError(msg("{identity!r} is not a tunable", identity=identity), hint=_hint(identity, operator, value))
+    try:
+        one = tunable(identity)
+    except UsageError as error:
+        close = nearest_ids(identity, known_ids(f"{identity}:".split(":")[1]))
+        raise UsageError(error.message, hint=_did_you_mean(close) if close else error.hint) from error
+    if _PLACE.search(word):
+        raise UsageError(msg("{word}: a place in braces belongs into a profile file", word=word))
+    wrong = one.check(" ".join(value.split()))
+    if wrong:
+        raise UsageError(msg("{identity}: {value!r} {reason}", identity=identity, value=value, reason=wrong))
+    return WantedValue(identity, operator, " ".join(value.split()))
+
+
+def _hint(identity: str, operator: str, value: str) -> str:
+    """For a tunable without its kind: the sysctl of that name, or the profile that takes such a parameter."""
+    if "." in identity and not identity.startswith("."):
+        return msg("did you mean {names}?", names=f"sysctl:{identity}{operator}{value}")
+    return msg("a parameter of a profile is given with --set {pair}", pair=f"{identity}={value}")
+
+
+def _did_you_mean(names: Iterable[str]) -> str:
+    return msg("did you mean {names}?", names=", ".join(names))
+
+
+def known_ids(device: str) -> tuple[str, ...]:
+    """Ids that profiles and the documentation name, each for this device, and sysctls that a scan reads."""
+    named = (one.tunable for profile in map(load, profile_paths()) for one in profile.tunables)
+    examples = (identity for kind in all_kinds() for identity, _ in kind.examples)
+    settings = (re.sub(r":[^:]+:", lambda _: f":{device}:", one, count=1) for one in (*named, *examples))
+    return (*(f"sysctl:{key}" for key in KEYS), *settings)
+
+
+def nearest_ids(identity: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The known ids that are most like this one; an id of a mistyped kind is compared by its kind."""
+    kinds = [kind.name for kind in all_kinds()]
+    word, _, rest = identity.partition(":")
+    if find_kind(identity) is None:
+        return tuple(f"{kind}:{rest}" for kind in difflib.get_close_matches(word, kinds, n=1))
+    alike = [one for one in dict.fromkeys(known) if one.startswith(f"{word}:") and one != identity]
+    return tuple(difflib.get_close_matches(identity, alike, n=MAX_SUGGESTIONS, cutoff=0.8))
+
+
+def values_profile(values: Sequence[WantedValue]) -> Profile:
+    """The values as one profile, each with its reasons. Raises UsageError where one tunable is wanted twice."""
+    doubled = next((one.tunable for place, one in enumerate(values) if one.tunable in _ids(values[:place])), None)
+    if doubled is not None:
+        raise UsageError(msg("{tunable}: given twice", tunable=doubled))
+    library = tuple(map(load, profile_paths()))
+    lines = [_wanted(one, library) for one in values]
+    words = ", ".join(one.word for one in values)
+    return Profile(
+        name=profile_name([one.tunable for one in values]),
+        title=words if len(values) == 1 else f"{len(values)} values",
+        summary=f"Sets {words}.",
+        helps_when="Whoever asked for it knows.",
+        hurts_when=" ".join(dict.fromkeys(one.hurts_when for one in lines)),
+        sources=tuple(dict.fromkeys(source for one in lines for source in one.sources)),
+        tunables=tuple(lines),
+        guards=tuple(dict.fromkeys(guard for profile in _setting(values, library) for guard in profile.guards)),
+        proof=_proof(values, library),
+    )
+
+
+def _ids(values: Iterable[WantedValue]) -> tuple[str, ...]:
+    return tuple(one.tunable for one in values)
+
+
+def profile_name(tunables: Sequence[str]) -> str:
+    """``set-vm-swappiness``; of several, their number and what tells them from others."""
+    digest = hashlib.sha256("\n".join(sorted(tunables)).encode()).hexdigest()[:8]
+    if len(tunables) > 1:
+        return f"set-{len(tunables)}-values-{digest}"
+    words = re.sub(r"[^a-z0-9]+", "-", tunables[0].removeprefix("sysctl:").lower()).strip("-")
+    name = f"set-{words}"
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 9]}-{digest}"
+
+
+def is_line_about(wanted: Wanted, identity: str) -> bool:
+    """Whether a profile's line, its places filled somehow, is about this tunable."""
+    parts = re.split(r"(\{\w+\})", wanted.tunable)
+    pattern = "".join(".+" if part.startswith("{") else re.escape(part) for part in parts)
+    return bool(re.fullmatch(pattern, identity))
+
+
+def _setting(values: Iterable[WantedValue], library: Iterable[Profile]) -> tuple[Profile, ...]:
+    """The profiles of the library that set one of the tunables."""
+    ids = _ids(values)
+    return tuple(
+        profile for profile in library if any(is_line_about(line, one) for line in profile.tunables for one in ids)
+    )
+
+
+def _wanted(one: WantedValue, library: Iterable[Profile]) -> Wanted:
+    """A line of the profile. What the library says of the same tunable is quoted with its profile and value, since a
+    reason for one value is none for another."""
+    lines = [(profile, line) for profile in library for line in profile.tunables if is_line_about(line, one.tunable)]
+    first = lines[0] if lines else None
+    why, hurts, sources = one.why, one.hurts_when, one.sources
+    if not why:
+        why = "Asked for by its id." if first is None else f"Asked for by its id. {_quoted(*first)}"
+    if not hurts:
+        hurts = first[1].hurts_when if first else "Not known: no profile sets it."
+    if not sources:
+        sources = first[1].sources if first else ("the command line",)
+    return Wanted(one.tunable, one.value, why, hurts, sources, sense=OPERATORS[one.operator])
+
+
+def _quoted(profile: Profile, line: Wanted) -> str:
+    value = line.value if isinstance(line.value, str) else ""
+    for name, parameter in profile.parameters.items():
+        value = value.replace(f"{{{name}}}", str(parameter.default))
+    wants = f"{profile.name} wants {value}" if value and "{" not in value else profile.name
+    return f"{wants}: {line.why}"
+
+
+def toggle_needed(effect: Effect, risk: Risk) -> ToggleClass:
+    """How a change may be toggled in a proof: T2 where a link may be interrupted, T1 for new sockets, mounts or a
+    restart, T3 for a reboot."""
+    needed = _BY_EFFECT.get(effect, "T0")
+    return "T2" if risk == "link" and needed != "T3" else needed
+
+
+def _proof(values: Sequence[WantedValue], library: Sequence[Profile]) -> ProofDeclaration:
+    """How a gain of the values is shown: by the claims of the profiles that set them, else by the usual workload."""
+    declared = [profile.proof for profile in _setting(values, library) if profile.proof is not None]
+    claims = tuple(dict.fromkeys(claim for one in declared for claim in one.claims))[:MAX_CLAIMS]
+    is_network = all(one.tunable.startswith(_NETWORK) for one in values)
+    ones = [tunable(one.tunable) for one in values]
+    toggle = max(toggle_needed(one.takes_effect, one.risk) for one in ones)
+    return ProofDeclaration(
+        toggle=toggle,
+        claims=claims or (("net.tcp-64k",) if is_network else ("infoscale.4k-rand-rw50",)),
+        where=declared[0].where if declared else "Where the values act; --workload names what to measure.",
+        reconnect="connections"
+        if toggle == "T1" and any(one.takes_effect == "new-sockets" for one in ones)
+        else "mount"
+        if toggle == "T1" and any(one.takes_effect == "remount" for one in ones)
+        else None,
+    )

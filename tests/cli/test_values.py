@@ -1,0 +1,84 @@
+"""Values without a profile and profile files, through a transaction of their own, in a namespace of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+KEY = "net.ipv4.tcp_slow_start_after_idle"
+OTHER = "net.ipv4.tcp_keepalive_time"
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
+
+
+def in_namespace(where: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """The script in network and mount namespaces of its own: its sysctls and its /etc are nobody else's."""
+    (where / "etc").mkdir()
+    setup = f"mount -t tmpfs none /etc/sysctl.d && mount --bind {where}/etc /etc/sysctl.d && ip link set lo up\n"
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(where / "state"), "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    call = ["unshare", "-n", "-m", "sh", "-ec", f'advisor() {{ {sys.executable} -m advisor "$@"; }}\n{setup}{script}']
+    return subprocess.run(call, capture_output=True, text=True, env=environment, check=False, timeout=300, cwd=where)
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    """The JSON documents among the lines of other commands."""
+    decoder = json.JSONDecoder()
+    starts = [
+        place for place in range(len(text)) if text.startswith("{\n", place) and text[place - 1 : place] in ("", "\n")
+    ]
+    return [decoder.raw_decode(text, place)[0] for place in starts]
+
+
+def test_values_are_a_transaction_like_any_other(tmp_path: Path) -> None:
+    done = in_namespace(
+        tmp_path,
+        f"""
+        cat /proc/sys/{KEY.replace(".", "/")}
+        advisor apply --yes sysctl:{KEY}=0 'sysctl:{OTHER}<=600' --json
+        cat /proc/sys/{KEY.replace(".", "/")} /etc/sysctl.d/90-advisor-set-2-values-*.conf
+        advisor verify --json
+        advisor status
+        sysctl -q -w {KEY}=1
+        advisor status
+        sysctl -q -w {KEY}=0
+        advisor rollback --json
+        cat /proc/sys/{KEY.replace(".", "/")}
+        ls /etc/sysctl.d
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    applied, verified, rolled_back = documents(done.stdout)
+    assert applied["state"] == "applied"
+    assert {one["tunable"]: one["after"] for one in applied["changes"]} == {
+        f"sysctl:{KEY}": "0",
+        f"sysctl:{OTHER}": "600",
+    }
+    assert not verified["drift"]
+    assert rolled_back["transactions"][0]["state"] == "rolled-back"
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("1", "1"), "set back, and no file left"
+    assert f"{KEY} = 0" in lines
+    assert f"advisor apply sysctl:{KEY}=0 'sysctl:{OTHER}<=600'" in done.stdout, "what sets a drifted value again"
+
+
+def test_a_file_is_applied_by_its_path_and_rolled_back_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(
+        'name = "own"\ntitle = "O"\nsummary = "O"\nhelps-when = "A"\nhurts-when = "N"\nsources = ["a book"]\n'
+        f'[[tunables]]\ntunable = "sysctl:{KEY}"\nvalue = "0"\nwhy = "B"\nhurts-when = "N"\nsources = ["a book"]\n'
+    )
+    script = (
+        "advisor apply --yes ./own.toml --json; advisor rollback own --json; chmod 666 own.toml\nadvisor apply own.toml"
+    )
+    done = in_namespace(tmp_path, script)
+    applied, rolled_back = documents(done.stdout)
+    assert applied["profiles"] == ["own"]
+    assert rolled_back["transactions"][0]["state"] == "rolled-back"
+    assert done.returncode == 3
+    assert "own.toml: not a file that only its owner can write to" in done.stderr

@@ -1,0 +1,227 @@
+"""What stands where a profile may stand: values by the id of their tunable, and profile files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageError
+from advisor.host import Host
+from advisor.planner import plan_profiles
+from advisor.planning.records import Plan
+from advisor.profiles.profile import load, profile_paths
+from advisor.profiles.requested import load_one, load_requested
+from advisor.profiles.single_values import WantedValue, parse_value, profile_name, values_profile
+from advisor.report.plan import apply_command, plan_text
+from tests.trees import host_of, make_tree
+
+FILES = {
+    "/proc/sys/vm/swappiness": "60\n",
+    "/proc/sys/vm/dirty_ratio": "20\n",
+    "/proc/sys/net/core/rmem_max": "4194304\n",
+    "/proc/sys/kernel/hostname": "node1\n",
+    "/proc/meminfo": "MemTotal:       65536000 kB\nMemAvailable:   60000000 kB\n",
+    "/sys/class/net/eth0/mtu": "1500\n",
+    "/sys/block/sda/queue/scheduler": "[mq-deadline] none\n",
+    "/etc/machine-id": "0" * 32,
+}
+SWAP = "sysctl:vm.swappiness"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return host_of(make_tree(tmp_path / "root", FILES))
+
+
+def plan_of(host: Host, *words: str) -> Plan:
+    return plan_profiles(host, words, {})
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        (f"{SWAP}=10", (SWAP, "=", "10")),
+        ("sysctl:net.core.rmem_max>=8388608", ("sysctl:net.core.rmem_max", ">=", "8388608")),
+        (f"{SWAP}<=10", (SWAP, "<=", "10")),
+        ("sysctl:net.ipv4.tcp_rmem=4096  131072 6291456", ("sysctl:net.ipv4.tcp_rmem", "=", "4096 131072 6291456")),
+        (
+            "unit:x.service:numa=NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa",
+            ("unit:x.service:numa", "=", "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa"),
+        ),
+        ("sysfs:/sys/kernel/mm/ksm/run=0", ("sysfs:/sys/kernel/mm/ksm/run", "=", "0")),
+    ],
+)
+def test_a_word_is_an_id_an_operator_and_a_value(word: str, expected: tuple[str, str, str]) -> None:
+    found = parse_value(word)
+    assert (found.tunable, found.operator, found.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "message", "hint"),
+    [
+        (SWAP, "expected a value", f"{SWAP}=VALUE"),
+        (f"{SWAP}=>10", "one operator", f"'{SWAP}>=VALUE'"),
+        (f"{SWAP}==10", "one operator", ""),
+        (f"{SWAP}>=10<=20", "one operator", ""),
+        (f"{SWAP}>10", "one operator", ""),
+        ("sysclt:vm.swappiness=10", "is not a tunable", "did you mean sysctl:vm.swappiness?"),
+        ("vm.swappiness=10", "is not a tunable", "did you mean sysctl:vm.swappiness=10?"),
+        ("mtu=9000", "is not a tunable", "--set mtu=9000"),
+        ("block:sda:sheduler=none", "is not a tunable", "did you mean block:sda:scheduler?"),
+        ("link:eth0:mut=9000", "is not a tunable", "did you mean link:eth0:mtu?"),
+        (f"{SWAP}=900", "is not 0 to 200", ""),
+        (f"{SWAP}={{x}}", "braces", ""),
+        (f"{SWAP}=", "needs one line", ""),
+    ],
+)
+def test_a_word_that_is_wrong_has_one_message(word: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as error:
+        load_requested([word])
+    assert message in error.value.message
+    assert hint in (error.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("sysctl:vm.swapiness=10", "did you mean sysctl:vm.swappiness?"),
+        ("link:eth9:mtu=9000", "link:eth0:mtu"),
+        ("block:sdb:scheduler=none", "block:sda:scheduler"),
+    ],
+)
+def test_a_tunable_that_the_host_does_not_have_is_a_mistake(host: Host, word: str, hint: str) -> None:
+    with pytest.raises(UsageError) as error:
+        plan_of(host, word, "sysctl:vm.dirty_ratio=10")
+    assert word.partition("=")[0] in error.value.message
+    assert hint in (error.value.hint or "")
+
+
+def test_a_word_in_the_place_of_a_number_is_a_mistake(host: Host) -> None:
+    with pytest.raises(UsageError, match="expected a number such as 60, found '10=3'"):
+        plan_of(host, f"{SWAP}=10=3")
+
+
+def test_operators_are_exactly_at_least_and_at_most(host: Host) -> None:
+    for word, after in ((f"{SWAP}=10", "10"), (f"{SWAP}<=10", "10"), (f"{SWAP}>=70", "70")):
+        assert [change.after for change in plan_of(host, word).changes] == [after]
+    for word in (f"{SWAP}=60", f"{SWAP}<=70", f"{SWAP}>=10"):
+        plan = plan_of(host, word)
+        assert plan.is_empty
+        assert not plan.cannot_apply
+
+
+def test_the_plan_has_the_reasons_of_the_library_and_the_command_that_asks_again(host: Host) -> None:
+    plan = plan_of(host, f"{SWAP}=10", "sysctl:net.core.rmem_max>=8388608")
+    assert len(plan.profiles) == 1
+    swap = next(change for change in plan.changes if change.tunable == SWAP)
+    assert "iris wants 5: Pages of IRIS" in swap.why
+    assert "page cache" in swap.hurts_when
+    assert swap.sources
+    assert swap.persist == f"/etc/sysctl.d/90-advisor-{plan.profiles[0]}.conf"
+    command = "advisor apply sysctl:vm.swappiness=10 'sysctl:net.core.rmem_max>=8388608'"
+    assert apply_command(plan) == command
+    assert plan_text(plan, width=100, color=False).endswith(f"  {command}\n")
+    assert plan_of(host, f"{SWAP}=10", "sysctl:net.core.rmem_max>=8388608").fingerprint == plan.fingerprint
+
+
+def test_names_are_those_of_profiles_and_depend_on_the_tunables_alone() -> None:
+    assert profile_name([SWAP]) == "set-vm-swappiness"
+    assert values_profile([parse_value(f"{SWAP}=10")]).name == values_profile([parse_value(f"{SWAP}<=20")]).name
+    two = values_profile([parse_value(f"{SWAP}=10"), parse_value("thp:enabled=never")])
+    assert two.title == "2 values"
+    assert profile_name(["thp:enabled", SWAP]) == two.name
+    assert profile_name([SWAP, "thp:defrag"]) != two.name
+    long = profile_name([f"file:/etc/{'x' * 80}.conf:KEY"])
+    for name in (two.name, long, profile_name(["link:Wlan0:mtu"])):
+        # As older readers of a journal check it.
+        assert load_pattern_allows(name)
+
+
+def load_pattern_allows(name: str) -> bool:
+    import re
+
+    return re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name) is not None
+
+
+def test_a_value_and_a_profile_go_together_unless_they_differ(host: Host) -> None:
+    plan = plan_of(host, "socket-buffers-8m", f"{SWAP}=10")
+    assert plan.profiles == ("socket-buffers-8m", "set-vm-swappiness")
+    assert plan.words == ("socket-buffers-8m", f"{SWAP}=10")
+    with pytest.raises(UsageError, match="rmem_max: socket-buffers-8m wants 8388608, set-net-core-rmem-max wants 1"):
+        plan_of(host, "socket-buffers-8m", "sysctl:net.core.rmem_max=1")
+    with pytest.raises(UsageError, match="given twice"):
+        plan_of(host, f"{SWAP}=10", f"{SWAP}=20")
+
+
+def test_reasons_that_are_given_stand(host: Host) -> None:
+    asked = values_profile([WantedValue(SWAP, "=", "10", "Because.", "Never.", ("a book",))])
+    assert (asked.tunables[0].why, asked.tunables[0].hurts_when, asked.sources) == ("Because.", "Never.", ("a book",))
+
+
+def test_how_a_gain_is_shown() -> None:
+    proof = load_one(["sysctl:net.core.rmem_max>=8388608"]).profile.proof
+    assert proof is not None
+    assert (proof.toggle, proof.reconnect) == ("T1", "connections")
+    boot = load_one(["cmdline:intel_idle.max_cstate=1"]).profile.proof
+    assert boot is not None
+    assert boot.toggle == "T3"
+    with pytest.raises(UsageError, match="expected one profile"):
+        load_one(["socket-buffers-8m", f"{SWAP}=10"])
+
+
+OWN = """name = "own"
+title = "Own"
+summary = "Own."
+helps-when = "Always."
+hurts-when = "Never."
+sources = ["a book"]
+[[tunables]]
+tunable = "sysctl:vm.swappiness"
+value = "10"
+why = "Because."
+hurts-when = "Never."
+sources = ["a book"]
+"""
+
+
+def test_a_file_is_a_profile(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    (tmp_path / "heir.toml").write_text(OWN.replace('"own"', '"heir"').replace("[[", 'inherits = ["own"]\n[['))
+    monkeypatch.chdir(tmp_path)
+    for word in ("./own.toml", "own.toml", str(tmp_path / "own.toml")):
+        plan = plan_of(host, word)
+        assert plan.profiles == ("own",)
+        assert apply_command(plan) == f"advisor apply {tmp_path}/own.toml"
+    assert plan_of(host, "./heir.toml").changes[0].after == "10"
+    with pytest.raises(InvalidInputError, match=r"nothing\.toml: No such file"):
+        plan_of(host, "./nothing.toml")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of another user need root")
+def test_what_is_applied_comes_from_files_that_others_cannot_write(tmp_path: Path) -> None:
+    place = tmp_path / "own.toml"
+    place.write_text(OWN)
+    place.chmod(0o644)
+    assert load_requested([str(place)], only_trusted=True)
+    for make in (lambda: place.chmod(0o666), lambda: (place.chmod(0o644), os.chown(place, 65534, 0))):
+        make()
+        with pytest.raises(RefusedError, match="not a file that only its owner can write to") as error:
+            load_requested([str(place)], only_trusted=True)
+        assert "chown root" in (error.value.hint or "")
+        assert load_requested([str(place)])
+
+
+def test_own_profiles_are_found_and_hide_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "advisor/profiles"
+    directory.mkdir(parents=True)
+    (directory / "own.toml").write_text(OWN)
+    (directory / "iris.toml").write_text(OWN.replace('"own"', '"iris"'))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert profile_paths()["own"] == directory / "own.toml"
+    assert load("own").title == "Own"
+    assert load("iris").title != "Own"
+    os.chmod(directory / "own.toml", 0o666)
+    with pytest.raises(AdvisorError, match="only its owner"):
+        load("own", only_trusted=True)
