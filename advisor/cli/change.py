@@ -31,7 +31,7 @@ from advisor.i18n import _
 Names = Annotated[
     list[str],
     Argument(
-        metavar="PROFILE|FILE|TUNABLE=VALUE…",
+        metavar="PROFILE…",
         help="Profiles by name or file (./own.toml), and values: sysctl:vm.swappiness=10. At least and at most are"
         " quoted for the shell: 'sysctl:net.core.rmem_max>=8388608'.",
         autocompletion=profile_names,

@@ -43,7 +43,7 @@ def prove(
     names: Annotated[
         list[str] | None,
         Argument(
-            metavar="[PROFILE|FILE|TUNABLE=VALUE…]",
+            metavar="[PROFILE…]",
             help="One profile, by name or file, or values. Not with --self-test or --arms.",
             autocompletion=profile_names,
         ),

@@ -22,7 +22,7 @@ def in_namespace(where: Path, script: str) -> subprocess.CompletedProcess[str]:
     """The script in network and mount namespaces of its own: its sysctls and its /etc are nobody else's."""
     (where / "etc").mkdir()
     setup = f"mount -t tmpfs none /etc/sysctl.d && mount --bind {where}/etc /etc/sysctl.d && ip link set lo up\n"
-    environment = {**os.environ, "ADVISOR_STATE_DIR": str(where / "state"), "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(where / "state"), "PYTHONPATH": str(ROOT), "COLUMNS": "160"}
     call = ["unshare", "-n", "-m", "sh", "-ec", f'advisor() {{ {sys.executable} -m advisor "$@"; }}\n{setup}{script}']
     return subprocess.run(call, capture_output=True, text=True, env=environment, check=False, timeout=300, cwd=where)
 
