@@ -95,7 +95,7 @@ def reasons(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> It
     if profile not in PROFILES and not is_part:
         return
     for one in order(facts, None):
-        yield Reason("host", f"{one.title}. {one.why} {one.advice}", one.id, one.evidence)
+        yield Reason("host", f"{one.title}. {one.why} {one.fix}", one.id, one.evidence)
     whole = _whole_profile(facts)
     if whole not in (None, profile):
         yield Reason("host", f"{whole} has it along with what else belongs to iSCSI here: plan one of them.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -25,6 +24,7 @@ from advisor.rules.infoscale import recognised_workload
 from advisor.rules.llt_path import DATAGRAMS, as_seen, private_links, stays_local
 from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 from advisor.rules.registry import judge_singly
+from advisor.rules.remedy import PlanProfile
 from advisor.rules.workload import DeclaredWorkload
 
 _ORDER: tuple[Fits, ...] = ("yes", "perhaps", "no")
@@ -262,17 +262,14 @@ def _list_reasons(
 
 def _finding_words(one: Finding, profile: Profile) -> str:
     """What is found and why; the advice too, where it is more than the command that is to be pasted."""
-    command = _advice_command(one.advice, profile)
-    more = command is not None and command != one.advice
-    return f"{one.title}. {one.why}" + (f" What to do: {one.advice}." if more else "")
+    more = _plan_command(one, profile) is not None and len(one.remedy) > 1
+    return f"{one.title}. {one.why}" + (f" What to do: {one.fix}" if more else "")
 
 
-def _advice_command(advice: str, profile: Profile) -> str | None:
-    """The command that an advice begins with, without the words after it; None where it plans another profile."""
-    found = re.match(
-        rf"advisor plan {re.escape(profile.name)}(?![\w-])(?: --set (?:'[^']*'|\"[^\"]*\"|[^\s'\"])+)*", advice
-    )
-    return found[0].rstrip(",;") if found else None
+def _plan_command(one: Finding, profile: Profile) -> str | None:
+    """The command by which a finding plans the profile; None where it plans none, or another."""
+    planned = (part for part in one.remedy if isinstance(part, PlanProfile) and part.profile == profile.name)
+    return next((part.command for part in planned), None)
 
 
 _FOUR_TIMES = (
@@ -307,7 +304,7 @@ def _choose_command(
     if infoscale.configuration_of(profile.name) is not None:
         has_more = NETWORK_BUFFERS in profile.inherits and path is not None and path.size > LLT_WINDOW_BYTES
         return f"{begun} --set bytes={path.size}" if path is not None and has_more else begun
-    pasted = (_advice_command(one.advice, profile) for one in (*signs.certain, *signs.asked, *signs.faint))
+    pasted = (_plan_command(one, profile) for one in (*signs.certain, *signs.asked, *signs.faint))
     ready = [one for one in pasted if one is not None]
     if profile.name == NETWORK_BUFFERS:
         return f"{begun} --set bytes={path.size}" if path is not None else next(iter(ready), begun)

@@ -11,6 +11,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import has_several_nodes
+from advisor.rules.remedy import Decide, Remedy, RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -47,7 +48,7 @@ def _degraded_finding(array: Array) -> Finding:
             "failed": array.failed,
             "members": array.members,
         },
-        advice=_await_rebuild(array) if is_healing else _inspect_command(array),
+        remedy=_await_rebuild(array) if is_healing else _inspect_array(array),
         hurts_when=_HURTS.get(array.manager, "A rebuild takes bandwidth from the service."),
     )
 
@@ -68,35 +69,47 @@ def _degraded_title(array: Array, *, is_healing: bool) -> str:
     return f"{array.name} has lost redundancy"
 
 
-def _await_rebuild(array: Array) -> str:
+def _await_rebuild(array: Array) -> tuple[Remedy, ...]:
     name = shlex.quote(array.name)
+    wait = Decide("wait until the rebuild is done")
     match array.manager:
         case "md":
-            still = f"; once it is done, replace what is still missing: {_inspect_command(array)}"
-            return "wait until the rebuild is done, and watch /proc/mdstat" + (still if _lacks_more(array) else "")
+            watch = RunCommand("cat /proc/mdstat", "see how far it is")
+            return (wait, watch, *(_inspect_array(array) if _lacks_more(array) else ()))
         case "lvm":
-            return f"wait until the rebuild is done: lvs -a -o name,sync_percent,lv_health_status {name}"
+            return (wait, RunCommand(f"lvs -a -o name,sync_percent,lv_health_status {name}", "see how far it is"))
         case "vxvm":
-            return "wait until the plex is attached: vxtask list"
+            return (Decide("wait until the plex is attached"), RunCommand("vxtask list", "see how far it is"))
         case _:
-            return "wait until the rebuild is done; the controller's own tool shows how far it is"
+            return (Decide("wait until the rebuild is done; the controller's own tool shows how far it is"),)
 
 
-def _inspect_command(array: Array) -> str:
+def _inspect_array(array: Array) -> tuple[Remedy, ...]:
     name = shlex.quote(array.name)
     match array.manager:
         case "md":
-            return f"mdadm --detail /dev/{name}; replace the member, then mdadm --manage /dev/{name} --add DEVICE"
+            show = RunCommand(f"mdadm --detail /dev/{name}", "see which member is missing")
+            return (show, Decide(f"replace the member, then add it: mdadm --manage /dev/{name} --add DEVICE"))
         case "lvm":
-            return f"lvs -a -o +devices,lv_health_status {name}; then lvconvert --repair"
+            show = RunCommand(f"lvs -a -o +devices,lv_health_status {name}", "see which device is missing")
+            return (show, RunCommand(f"lvconvert --repair {name}", "fill its place from the group's free devices"))
         case "dm-multipath":
-            return f"multipath -ll {name}"
+            return (RunCommand(f"multipath -ll {name}", "see which path is down"),)
         case "vxvm":
             group, _, volume = array.name.partition("/")
             place = f"-g {shlex.quote(group)}"
-            return f"vxprint {place} -ht {shlex.quote(volume)}; then vxreattach, or vxrecover {place} -s"
+            show = RunCommand(f"vxprint {place} -ht {shlex.quote(volume)}", "see which plex is detached")
+            return (show, RunCommand(f"vxrecover {place} -s", "attach it again; vxreattach where its disk was away"))
         case _:
-            return "ask the controller's own tool for the state of its drives and battery"
+            return (Decide("ask the controller's own tool for the state of its drives and battery"),)
+
+
+def _relayout(array: Array) -> str:
+    group, _, volume = array.name.partition("/")
+    return (
+        f"stripe it: vxassist -g {shlex.quote(group)} relayout {shlex.quote(volume)} layout=stripe "
+        f"ncol={len(set(array.members))}, or when it is next made"
+    )
 
 
 _HURTS: Final[Mapping[str, str]] = {
@@ -129,9 +142,12 @@ def degraded(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, 
                 title=f"{array.name} is whole, but still lists failed members",
                 why="The array has all the members it needs; those marked as failed only take a place.",
                 evidence={"arrays": (array.name,), "state": array.state, "failed": array.failed},
-                advice=f"mdadm --manage /dev/{shlex.quote(array.name)} --remove failed"
+                remedy=RunCommand(
+                    f"mdadm --manage /dev/{shlex.quote(array.name)} --remove failed",
+                    "remove the failed members from the list",
+                )
                 if array.manager == "md"
-                else _inspect_command(array),
+                else _inspect_array(array),
             )
             for array in facts.arrays
             if array.failed and not _is_degraded(array)
@@ -155,12 +171,16 @@ def inactive(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findin
     for array in facts.arrays:
         if array.manager == "md" and array.state == "inactive" and array.level != "container":
             name = shlex.quote(array.name)
+            members = " ".join(shlex.quote(f"/dev/{one}") for one in array.members)
             yield inactive.found(
                 title=f"{array.name} is inactive: its data cannot be reached",
                 why="The kernel knows members of the array and has not started it: nothing can be read or written.",
                 evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
-                advice=f"mdadm --examine {' '.join(shlex.quote(f'/dev/{one}') for one in array.members) or '--scan'}; "
-                f"once all members are there: mdadm --stop /dev/{name}, then mdadm --assemble --scan",
+                remedy=(
+                    RunCommand(f"mdadm --examine {members or '--scan'}", "see what the members say of the array"),
+                    Decide("go on only once all members are there"),
+                    RunCommand(f"mdadm --stop /dev/{name} && mdadm --assemble --scan", "assemble and start it"),
+                ),
             )
 
 
@@ -185,7 +205,11 @@ def suspended(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findi
                 why="Requests are held back until the device is resumed. Where it was suspended at the moment of the "
                 "scan only, this finding is gone with the next scan.",
                 evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
-                advice=f"dmsetup info {name}; where it stays suspended and nothing works on it: dmsetup resume {name}",
+                remedy=(
+                    RunCommand(f"dmsetup info {name}", "see whether it stays suspended"),
+                    Decide("resume it only where nothing works on it"),
+                    RunCommand(f"dmsetup resume {name}", "let the I/O that waits go on"),
+                ),
             )
 
 
@@ -214,7 +238,7 @@ def rebuilding(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
                 for array in busy
             ),
         },
-        advice="wait until cat /proc/mdstat shows no progress line",
+        remedy=(RunCommand("cat /proc/mdstat", "see the progress"), Decide("wait until it shows no progress line")),
     )
 
 
@@ -247,7 +271,9 @@ def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
             why="Each stripe is read and written over the interconnect for the members on the other node, so no "
             "service can sit near all of its disks.",
             evidence=_wide_evidence(striped),
-            advice="when it is next made, build one array per node from that node's drives, each with its own service",
+            remedy=Decide(
+                "when it is next made, build one array per node from that node's drives, each with its own service"
+            ),
         )
     if mirrors:
         yield spans_nodes.found(
@@ -256,7 +282,7 @@ def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
             why="Every write crosses the interconnect once, and reads are served by either half. The mirror then also "
             "outlives a socket's drives, which may be what it is for.",
             evidence=_wide_evidence(mirrors),
-            advice="leave it where it guards against the loss of a node's drives; else mirror within one node",
+            remedy=Decide("leave it where it guards against the loss of a node's drives; else mirror within one node"),
             intent=True,
         )
 
@@ -290,7 +316,7 @@ def redundant_on_ebs(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "arrays": tuple(array.name for array in found),
             "detail": tuple(f"{array.name}: {array.level} over {', '.join(array.disks)}" for array in found),
         },
-        advice="use raid0 (or one larger volume) and snapshots when the array is next made",
+        remedy=Decide("use raid0 (or one larger volume) and snapshots when the array is next made"),
     )
 
 
@@ -317,8 +343,13 @@ def linear_over_many(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "arrays": tuple(array.name for array in found),
             "detail": tuple(f"{array.name}: {', '.join(dict.fromkeys(array.members))}" for array in found),
         },
-        advice="lvcreate -i DEVICES -I 4m when the volume is next made"
-        if found[0].manager == "lvm"
-        else "vxassist -g GROUP relayout VOLUME layout=stripe ncol=COLUMNS, or at the next vxassist make",
+        remedy=tuple(
+            Decide(
+                f"when {array.name} is next made, stripe it: lvcreate -i {len(set(array.members))} -I 4m"
+                if array.manager == "lvm"
+                else _relayout(array)
+            )
+            for array in found
+        ),
         intent=True,
     )

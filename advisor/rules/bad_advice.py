@@ -13,16 +13,22 @@ from functools import partial
 import msgspec
 
 from advisor.facts.host_facts import Facts
+from advisor.facts.site_settings import SiteSetting
 from advisor.facts.sysctl import SysctlSource
 from advisor.rules.finding import Finding, Severity
+from advisor.rules.remedy import Decide, Operator, Remedy, RunCommand, comment_out, edit_file, set_sysctl
 from advisor.rules.rule import Rule, register
 from advisor.rules.workload import DeclaredWorkload
 
 OURS = ("/etc/sysctl.d/90-advisor-", "/etc/sysctl.d/90-advisor.")
 """Files that advisor's own profiles write: requested by name, planned with a budget, removed by a rollback."""
 
-Lines = Callable[[Facts], Iterable[str]]
-"""The lines of a host that follow the advice, each with its file and line; none where nobody followed it."""
+Line = SysctlSource | SiteSetting
+Lines = Callable[[Facts], Iterable[tuple[str, Line]]]
+"""The lines of a host that follow the advice, each with a text of it; none where nobody followed it."""
+
+Better = Callable[[Facts, Line], Remedy | None]
+"""What to set in place of a line's value; None where nothing is to be set."""
 
 
 class Gone(msgspec.Struct, frozen=True):
@@ -34,7 +40,8 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of advice: the fields of `Rule`, ``instead``: what to do, and ``lines``, which finds who follows it.
+    """A row of advice: the fields of `Rule`, ``instead``: what to do, ``lines``, which finds who follows it, and what
+    is ``better`` than such a line.
 
     ``intent`` marks one that is right for some programs and wrong for others. Where ``gone`` applies, following the
     advice does nothing: the finding is for information only.
@@ -49,6 +56,7 @@ class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
     hurts_when: str
     sources: tuple[str, ...]
     lines: Lines
+    better: Better = lambda *_: None
     severity: Severity = "advice"
     intent: bool = False
     contradictions: tuple[str, ...] = ()
@@ -58,7 +66,7 @@ class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
         """Adds the rule that fires where ``lines`` finds any, as one of ``module``."""
 
         def judge(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-            found = tuple(dict.fromkeys(self.lines(facts)))
+            found = dict(self.lines(facts))
             if not found:
                 return None
             version = kernel_version(facts)
@@ -67,8 +75,12 @@ class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
                 severity="info" if gone else None,
                 title=gone.title if gone else None,
                 why=gone.why if gone else self.why,
-                evidence={"detail": found},
-                advice=self.instead,
+                evidence={"detail": tuple(found)},
+                remedy=(
+                    Decide(self.instead),
+                    *(one for line in found.values() if not gone and (one := self.better(facts, line))),
+                    *dict.fromkeys(one for line in found.values() if (one := _open_line(line))),
+                ),
                 intent=self.intent,
             )
 
@@ -87,6 +99,14 @@ class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
                 contradictions=self.contradictions,
             )
         )
+
+
+def _open_line(line: Line) -> RunCommand | None:
+    """Lines of sysctl files stand for themselves; others may go on, or share a line with what is right."""
+    if isinstance(line, SysctlSource):
+        return comment_out(line.path, line.line)
+    is_text = line.path.startswith("/etc/") and not line.path.endswith(".service")
+    return edit_file(line.path, line.line, f"change line {line.line} of {line.path}") if is_text else None
 
 
 def kernel_version(facts: Facts) -> tuple[int, int] | None:
@@ -113,7 +133,7 @@ def bad_lines(facts: Facts, key: str, is_bad: Callable[[SysctlSource], bool]) ->
     return (*in_force, *bad(*origin.losers)) if in_force else ()
 
 
-def numbers_of(line: SysctlSource) -> tuple[int, ...]:
+def numbers_of(line: Line) -> tuple[int, ...]:
     """The integers that begin a value; what follows them is no number and does not count."""
     found: list[int] = []
     for word in line.value.split():
@@ -134,9 +154,9 @@ def where(keys: Iterable[str], is_bad: Judgement) -> Lines:
     """The lines of these keys whose numbers are judged bad; a value that is no number is not judged."""
     listed = tuple(keys)
 
-    def lines(facts: Facts) -> Iterator[str]:
+    def lines(facts: Facts) -> Iterator[tuple[str, Line]]:
         for key in listed:
-            yield from map(sysctl_text, bad_lines(facts, key, partial(are_bad, facts)))
+            yield from ((sysctl_text(line), line) for line in bad_lines(facts, key, partial(are_bad, facts)))
 
     def are_bad(facts: Facts, line: SysctlSource) -> bool:
         values = numbers_of(line)
@@ -147,4 +167,23 @@ def where(keys: Iterable[str], is_bad: Judgement) -> Lines:
 
 def is_word(key: str, word: str) -> Lines:
     """The lines that set a key to a word."""
-    return lambda facts: map(sysctl_text, bad_lines(facts, key, lambda line: line.value.strip() == word))
+
+    def lines(facts: Facts) -> Iterator[tuple[str, Line]]:
+        found = bad_lines(facts, key, lambda line: line.value.strip() == word)
+        return ((sysctl_text(line), line) for line in found)
+
+    return lines
+
+
+def set_to(value: object, operator: Operator = "exactly") -> Better:
+    """Sets the key of the line to a value."""
+    return lambda _, line: set_sysctl(line.key, value, operator)
+
+
+def make_numbers(make: Callable[[Facts, tuple[int, ...]], object], operator: Operator = "exactly") -> Better:
+    """Sets the key of the line to what its numbers should be."""
+
+    def better(facts: Facts, line: Line) -> Remedy | None:
+        return set_sysctl(line.key, make(facts, numbers_of(line)), operator)
+
+    return better

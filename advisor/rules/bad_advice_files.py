@@ -8,8 +8,9 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import BadAdvice, Lines, kernel_version
+from advisor.rules.bad_advice import BadAdvice, Line, Lines, kernel_version
 from advisor.rules.multipath import is_request_based
+from advisor.rules.remedy import RunCommand, SetTunable
 
 ORDER = 270
 
@@ -31,8 +32,8 @@ def _describe_setting(one: SiteSetting) -> str:
 
 
 def _matching_settings(is_bad: Callable[[Facts, SiteSetting], bool]) -> Lines:
-    def lines(facts: Facts) -> Iterator[str]:
-        return (_describe_setting(one) for one in facts.site_settings if is_bad(facts, one))
+    def lines(facts: Facts) -> Iterator[tuple[str, Line]]:
+        return ((_describe_setting(one), one) for one in facts.site_settings if is_bad(facts, one))
 
     return lines
 
@@ -81,7 +82,10 @@ ROWS = (
         title="irqbalance is kept from running",
         what="Start-up scripts that stop irqbalance, and its unit masked, on a host with several CPUs.",
         why="Interrupts that nobody places then meet on the first CPUs.",
-        instead="let it run and exclude the interrupts or CPUs that are placed by hand (IRQBALANCE_BANNED_CPULIST)",
+        instead="let it run, and exclude the interrupts or CPUs that are placed by hand (IRQBALANCE_BANNED_CPULIST)",
+        better=lambda *_: RunCommand(
+            "systemctl unmask irqbalance.service && systemctl enable --now irqbalance.service", "let irqbalance run"
+        ),
         helps_when="Links and disks without queues for every CPU.",
         hurts_when="Every interrupt is placed by hand or by the kernel itself: then it has nothing to do.",
         sources=(sources.ENA, sources.SCALING),
@@ -94,7 +98,7 @@ ROWS = (
         title="A link's transmit queue holds ten thousand packets or more",
         what="txqueuelen in start-up scripts and tx_queue_len in udev rules, of 10,000 and more.",
         why="What waits in such a queue is late when it leaves: heartbeats stand behind bulk data.",
-        instead="leave the default of 1000",
+        instead="delete the line: the default is 1000",
         helps_when="Latency matters on a link that bulk data shares.",
         hurts_when="The queueing discipline (fq) keeps flows apart, and one flow over a long path fills 1000.",
         sources=(sources.TUNING_NOTES, sources.SCALING),
@@ -130,7 +134,7 @@ ROWS = (
         title="A udev rule gives NVMe drives the scheduler bfq",
         what="Rules and scripts that write bfq to queue/scheduler and name nvme.",
         why="bfq takes one lock for every request, about 1.9 microseconds, which holds a drive to 400,000 IOPS.",
-        instead="write none",
+        instead="write none in its place",
         helps_when="Fast drives with many small requests at once.",
         hurts_when="Shares of bandwidth per control group are in use, which bfq alone gives.",
         sources=(sources.BFQ,),
@@ -159,7 +163,8 @@ ROWS = (
         what="tuneTargetChooser = roundrobin in /etc/beegfs/beegfs-meta.conf.",
         why="BeeGFS has it for benchmarks: with many clients it lets them march over the targets in step. Dell's "
         "article used it for a benchmark.",
-        instead="tuneTargetChooser = randomized",
+        instead="restart the metadata services for it to take effect",
+        better=lambda _, line: SetTunable(f"file:{line.path}:tuneTargetChooser", "randomized"),
         helps_when="Several clients write at once, as in production.",
         hurts_when="A benchmark with as many streams as targets, which is what the figures were taken with.",
         sources=(sources.BEEGFS_META, sources.DELL_BEEGFS),
@@ -171,7 +176,8 @@ ROWS = (
         what="never or always on the kernel's command line, in tmpfiles.d or in a start-up script.",
         why="No one answer is right: BeeGFS says always, Dell switches it off, TuneD says never for Oracle and always "
         "for SQL Server.",
-        instead="madvise, unless the vendor of the main program asks for the other: advisor explain thp:enabled",
+        instead="keep it where the vendor of the main program asks for it: advisor explain thp:enabled",
+        better=lambda *_: SetTunable("thp:enabled", "madvise"),
         helps_when="Programs with different needs share the host.",
         hurts_when="The host runs one program, and its vendor asks for just this.",
         sources=(sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.TUNED_ORACLE),
@@ -188,7 +194,10 @@ ROWS = (
         what="ifconfig with mtu in rc.local, and in commands that udev rules run.",
         why="It runs once, after the network is up, and the link's manager knows nothing of it: the next reconnect "
         "resets it.",
-        instead="let the link's own manager keep it: advisor plan jumbo-frames --set links=LINK",
+        instead="let the link's own manager keep the MTU, and delete the line",
+        better=lambda _, line: (
+            SetTunable(f"link:{line.scope}:mtu", line.value) if isinstance(line, SiteSetting) and line.scope else None
+        ),
         helps_when="The link is ever taken down and up again.",
         hurts_when="The script and the manager then both set it: delete the line when the manager does.",
         sources=(sources.IP_LINK, sources.WHITE_PAPER),

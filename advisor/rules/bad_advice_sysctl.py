@@ -9,9 +9,21 @@ from itertools import chain
 from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlSource
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import BadAdvice, Gone, bad_lines, kernel_version, numbers_of, sysctl_text, where
-from advisor.rules.bad_advice import is_word as set_to
+from advisor.rules.bad_advice import (
+    BadAdvice,
+    Gone,
+    Line,
+    bad_lines,
+    is_word,
+    kernel_version,
+    make_numbers,
+    numbers_of,
+    set_to,
+    sysctl_text,
+    where,
+)
 from advisor.rules.beegfs import all_bound
+from advisor.rules.remedy import Remedy, set_sysctl
 
 ORDER = 260
 
@@ -20,6 +32,9 @@ _HUGE_BACKLOG = 100_000
 _HIGH_DIRTY_PERCENT = 75
 _RESERVE_SHARE = 0.03
 _ADV_WIN_SCALE_GONE = (6, 6)
+_INITIAL = {"net.ipv4.tcp_rmem": 131_072, "net.ipv4.tcp_wmem": 16_384}
+_DEFAULTS = {"net.core.rmem_default": 851_968, "net.core.wmem_default": 212_992}
+_NEW_LORE = {"net.ipv4.tcp_congestion_control": "cubic", "net.ipv4.tcp_no_metrics_save": "0"}
 
 # The maxima that a kernel has by itself, by the version from which they are known: key, first version, field, bytes.
 # Those of TCP shrink where memory is small (a 128th of it), so they count only where that is far away.
@@ -31,14 +46,26 @@ _OWN_MAXIMA: Mapping[str, tuple[tuple[tuple[int, int], int, int], ...]] = {
 _TCP_SHARE_OF_MEMORY = 256
 
 
-def _lowered_limits(facts: Facts) -> Iterator[str]:
+def _own_maximum(facts: Facts, key: str) -> tuple[int, int] | None:
+    """Which field of the key is the maximum, and what this kernel has there by itself; None where that is unknown."""
     version, memory = kernel_version(facts), facts.memory.total_bytes
-    for key, known in _OWN_MAXIMA.items():
-        own = next(((field, size) for since, field, size in known if version is not None and version >= since), None)
-        if own is None or (key.startswith("net.ipv4") and (memory or 0) < own[1] * _TCP_SHARE_OF_MEMORY):
-            continue
-        for line in bad_lines(facts, key, partial(_is_below, *own)):
-            yield f"{sysctl_text(line)}; this kernel's own maximum is {own[1]}"
+    known = _OWN_MAXIMA.get(key, ())
+    own = next(((field, size) for since, field, size in known if version is not None and version >= since), None)
+    is_small = own is not None and key.startswith("net.ipv4") and (memory or 0) < own[1] * _TCP_SHARE_OF_MEMORY
+    return None if is_small else own
+
+
+def _lowered_limits(facts: Facts) -> Iterator[tuple[str, Line]]:
+    for key in _OWN_MAXIMA:
+        if own := _own_maximum(facts, key):
+            for line in bad_lines(facts, key, partial(_is_below, *own)):
+                yield f"{sysctl_text(line)}; this kernel's own maximum is {own[1]}", line
+
+
+def _raise_limit(facts: Facts, line: Line) -> Remedy | None:
+    field, size = _own_maximum(facts, line.key) or (0, 0)
+    values = numbers_of(line)
+    return set_sysctl(line.key, tuple(max(value, size) if at == field else value for at, value in enumerate(values)))
 
 
 def _is_below(field: int, size: int, line: SysctlSource) -> bool:
@@ -52,14 +79,18 @@ def _fixed_pages(facts: Facts, values: tuple[int, ...]) -> bool:
     return len(values) == 3 and (is_beyond or len(set(values)) == 1)
 
 
+def _largest_reserve(facts: Facts, _: tuple[int, ...]) -> int:
+    return int((facts.memory.total_bytes or 0) * _RESERVE_SHARE) // 1024
+
+
 def _above_reserve(facts: Facts, values: tuple[int, ...]) -> bool:
     memory = facts.memory.total_bytes
     return memory is not None and values[0] * 1024 > _RESERVE_SHARE * memory
 
 
-def _old_lore(facts: Facts) -> Iterator[str]:
+def _old_lore(facts: Facts) -> Iterator[tuple[str, Line]]:
     return chain(
-        set_to("net.ipv4.tcp_congestion_control", "htcp")(facts),
+        is_word("net.ipv4.tcp_congestion_control", "htcp")(facts),
         where(["net.ipv4.tcp_no_metrics_save"], lambda _, values: values[0] == 1)(facts),
     )
 
@@ -70,6 +101,7 @@ ROWS = (
         title="A sysctl file switches tcp_tw_recycle on",
         what="Lines of sysctl files that set net.ipv4.tcp_tw_recycle to anything but 0.",
         why="It drops connections of clients behind one NAT address.",
+        better=set_to(0),
         instead="delete the line; tcp_tw_reuse has a safe default of its own",
         helps_when="Always.",
         hurts_when="Never: no kernel gains by it without the risk for clients behind NAT.",
@@ -102,6 +134,7 @@ ROWS = (
         why="Without SACK one loss costs a whole window, without timestamps round trips are measured badly and old "
         "segments can pass for new ones at high speed.",
         instead="delete the line; both are 1 by default",
+        better=set_to(1),
         helps_when="Any loss on the path; links of 10 Gbit/s and more.",
         hurts_when="Amazon's ENA driver has a narrow case: headers above 96 bytes cost it speed, and timestamps take "
         "12.",
@@ -113,7 +146,8 @@ ROWS = (
         title="A sysctl file gives TCP buffers one size for minimum, default and maximum",
         what="Lines of sysctl files whose tcp_rmem or tcp_wmem has three equal fields.",
         why="Every connection starts with the largest buffer and the kernel's automatic sizing has no effect.",
-        instead="raise the third field alone: net.ipv4.tcp_rmem = 4096 131072 MAXIMUM",
+        instead="raise the third field alone",
+        better=lambda _, line: set_sysctl(line.key, (4096, _INITIAL[line.key], numbers_of(line)[2])),
         helps_when="Many connections, of which few are busy.",
         hurts_when="A handful of connections that must be at full speed from the first byte.",
         sources=(sources.IP_SYSCTL, sources.OLD_IXGB),
@@ -158,8 +192,8 @@ ROWS = (
         "that this tool applied.",
         why="Every UDP, raw and Unix datagram socket may then hold so much, asked or not. One LLT window, the case "
         "that the white paper has in mind, takes 851,968 bytes.",
-        instead="net.core.rmem_default = 851968, and only where RcvbufErrors of /proc/net/snmp rises; advisor plan "
-        "socket-buffers-8m --set bytes=851968",
+        instead="more than the kernel's 212,992 is needed only where RcvbufErrors of /proc/net/snmp rises",
+        better=lambda _, line: set_sysctl(line.key, _DEFAULTS[line.key], "at-most"),
         helps_when="The host has many datagram sockets, or little memory.",
         hurts_when="Drops at the receiver go on at 851,968 bytes: then the bursts are longer than one window.",
         sources=(sources.MEASURED_UDP, sources.SOCKET, sources.WHITE_PAPER),
@@ -186,7 +220,8 @@ ROWS = (
         "kernel has by itself.",
         why="Numbers that were large for an old kernel are below the defaults of a new one: the line slows the host "
         "that it was to speed up.",
-        instead="delete the line, or raise only what is lower: advisor plan socket-buffers-8m never lowers a value",
+        instead="delete the line, or raise only what is lower",
+        better=_raise_limit,
         helps_when="The kernel is newer than the guide.",
         hurts_when="The lower limit is meant, to save memory on a host with very many connections.",
         sources=(sources.MEASURED_DEFAULTS, sources.IP_SYSCTL, sources.WHITE_PAPER),
@@ -199,7 +234,8 @@ ROWS = (
         what="Lines of sysctl files that set vm.swappiness to 0.",
         why="Nothing is swapped until free memory and page cache together are below a zone's high mark, and then the "
         "out-of-memory killer may be first.",
-        instead="vm.swappiness = 1 to 10",
+        instead="1 to 10 keeps programs in memory without that risk",
+        better=set_to(10),
         helps_when="There is swap, and the host now and then needs more memory than it has.",
         hurts_when="A program must never wait for swap and would rather be killed.",
         sources=(sources.VM,),
@@ -210,7 +246,8 @@ ROWS = (
         title="A sysctl file sets vm.vfs_cache_pressure to 0",
         what="Lines of sysctl files that set vm.vfs_cache_pressure to 0.",
         why="The kernel then never frees dentries and inodes, which can end in a lack of memory.",
-        instead="vm.vfs_cache_pressure = 50",
+        instead="50 already favours metadata",
+        better=set_to(50),
         helps_when="Always.",
         hurts_when="Never: 50 already favours metadata.",
         sources=(sources.VM, sources.DELL_BEEGFS),
@@ -223,7 +260,8 @@ ROWS = (
         what="Lines of sysctl files that set vm.min_free_kbytes, against 3 % of this host's memory.",
         why="What is kept free can be used by nobody else; the kernel's documentation warns that too much of it makes "
         "the machine run out of memory at once.",
-        instead="set it to 3 % of the memory at most, in KiB",
+        instead="keep 3 % of the memory at most",
+        better=make_numbers(_largest_reserve, "at-most"),
         helps_when="The number was copied from a larger host.",
         hurts_when="Allocations in interrupts fail in bursts (allocstall in /proc/vmstat): then it may be needed.",
         sources=(sources.VM,),
@@ -236,7 +274,8 @@ ROWS = (
         what="Lines of sysctl files that set vm.dirty_ratio to 75 or more.",
         why="When it is written at last it takes minutes, during which writers are blocked; a power cut loses it all. "
         "Vendors disagree: NetApp sets 75 with a background ratio of 1, TuneD's mssql 80, BeeGFS and Dell 20.",
-        instead="bound it in bytes: vm.dirty_bytes and vm.dirty_background_bytes, to what the disks write in seconds",
+        instead="20 is the kernel's own; in bytes (vm.dirty_bytes) it can be what the disks write in seconds",
+        better=set_to(20, "at-most"),
         helps_when="Memory is large against the speed of the disks.",
         hurts_when="Writes come in bursts that fit into memory, and a power cut may lose them.",
         sources=(sources.VM, sources.TUNED_MSSQL, sources.NETAPP_BEEGFS, sources.BEEGFS_STORAGE),
@@ -250,6 +289,7 @@ ROWS = (
         why="A node then drops its own page cache before it uses free memory of another. The kernel's documentation "
         "says to leave it off on file servers; BeeGFS and NetApp set 1, Dell 2.",
         instead="delete the line, unless every service is bound to one node",
+        better=set_to(0),
         helps_when="The page cache matters more than its place.",
         hurts_when="Services are bound to their node, one for each, as on Dell's servers: then remote memory may cost "
         "more.",
@@ -262,7 +302,8 @@ ROWS = (
         title="A sysctl file makes the receive backlog hold hundreds of thousands of packets",
         what="Lines of sysctl files that set net.core.netdev_max_backlog to 100,000 or more.",
         why="What waits in such a queue is late by the time it is served: loss becomes delay.",
-        instead="net.core.netdev_max_backlog = 10000, and only where the second column of /proc/net/softnet_stat rises",
+        instead="raise it only where the second column of /proc/net/softnet_stat rises",
+        better=set_to(10_000, "at-most"),
         helps_when="Latency matters: heartbeats, small writes.",
         hurts_when="Packets are steered to few CPUs in long bursts and drops go on at 10,000.",
         sources=(sources.SCALING, sources.SYSCTL_NET, sources.TUNING_NOTES),
@@ -275,6 +316,7 @@ ROWS = (
         why="The module htcp may not be there, and then the line is an error; keeping metrics of earlier connections "
         "usually helps new ones.",
         instead="delete the lines: cubic and saved metrics are the defaults",
+        better=lambda _, line: set_sysctl(line.key, _NEW_LORE[line.key]),
         helps_when="The notes were for one long path, and the host serves a data centre.",
         hurts_when="Somebody measured that htcp is faster on that long path.",
         sources=(sources.IP_SYSCTL, sources.TUNING_NOTES),
@@ -287,6 +329,7 @@ ROWS = (
         what="Lines of sysctl files that set net.ipv4.tcp_tw_reuse to 1.",
         why="The kernel's documentation asks for expert advice first; its default 2 does it for loopback alone.",
         instead="delete the line",
+        better=set_to(2),
         helps_when="Nobody remembers why it is there.",
         hurts_when="The host opens so many connections to one address that local ports run out: then it is a way.",
         sources=(sources.IP_SYSCTL,),
@@ -300,6 +343,7 @@ ROWS = (
         why="Without it a connection over a path with mixed MTUs is fragmented or falls to the smallest size, and "
         "jumbo frames have no effect.",
         instead="delete the line; net.ipv4.tcp_mtu_probing = 1 helps over paths that drop the messages",
+        better=set_to(0),
         helps_when="Jumbo frames, VPNs and overlay networks.",
         hurts_when="A router on the path sends wrong sizes and cannot be fixed.",
         sources=(sources.IP_SYSCTL,),

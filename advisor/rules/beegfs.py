@@ -17,7 +17,8 @@ from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links, tells_data_links
-from advisor.rules.queries import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, plan_command, split_ids
+from advisor.rules.queries import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, split_ids
+from advisor.rules.remedy import Decide, plan_profile
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -109,8 +110,7 @@ def not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
             "units": tuple(one.label for one, _ in found),
             "detail": tuple(f"{one.label}: targets on node {node}, {_describe_place(one)}" for one, node in found),
         },
-        advice=plan_command(profile, **units),
-        profile=profile,
+        remedy=plan_profile(profile, **units),
     )
 
 
@@ -144,8 +144,7 @@ def bound_to_wrong_node(facts: Facts, workload: DeclaredWorkload | None) -> Find
             "units": tuple(one.label for one, _, _ in wrong),
             "detail": tuple(f"{one.label}: targets on node {node}, {why}" for one, node, why in wrong),
         },
-        advice=plan_command(profile, **units),
-        profile=profile,
+        remedy=plan_profile(profile, **units),
     )
 
 
@@ -187,8 +186,7 @@ def memory_not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     return memory_not_bound.found(
         why=first + (_BY_UNIT if by_unit else _NOT_BY_UNIT),
         evidence={"units": tuple(one.label for one in found)},
-        advice=plan_command(profile, **units) if by_unit else _BY_NUMACTL,
-        profile=profile if by_unit else None,
+        remedy=plan_profile(profile, **units) if by_unit else Decide(_BY_NUMACTL),
     )
 
 
@@ -220,8 +218,11 @@ def spans_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
                 for one, nodes in found
             ),
         },
-        advice="one instance for each zone, or for each target: a configuration in /etc/beegfs/INSTANCE.d with ports, "
-        "a store directory and an interfaces file of its own, run by systemctl enable --now beegfs-storage@INSTANCE",
+        remedy=Decide(
+            "run one instance for each zone, or for each target: a configuration in /etc/beegfs/INSTANCE.d with "
+            "ports, a store directory and an interfaces file of its own, started by systemctl enable --now "
+            "beegfs-storage@INSTANCE"
+        ),
     )
 
 
@@ -271,8 +272,10 @@ def uneven_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
                 for zone in zones
             )
         },
-        advice="distribute drives and links alike over the sockets' slots, twelve and one in the article, and give "
-        "each zone its own services",
+        remedy=Decide(
+            "distribute drives and links alike over the sockets' slots, twelve and one in the article, and give each "
+            "zone its own services"
+        ),
     )
 
 
@@ -313,8 +316,10 @@ def metadata_not_mirrored(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     return metadata_not_mirrored.found(
         why="Metadata is many small writes, and the loss of one metadata target loses the names of all its files.",
         evidence={"detail": tuple(f"{target.path}: {why}" for target, why in bad)},
-        advice="RAID 1 pairs or RAID 10 below metadata targets; the level of what exists changes with a new file "
-        "system only",
+        remedy=Decide(
+            "use RAID 1 pairs or RAID 10 below metadata targets; the level of what exists changes with a new file "
+            "system only"
+        ),
     )
 
 
@@ -341,8 +346,10 @@ def storage_on_parity(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     return storage_on_parity.found(
         why="On NVMe drives the CPU that computes parity is the limit, and a part of a stripe costs reads.",
         evidence={"detail": tuple(f"{target.path}: {target.array} is {target.level}" for target in found)},
-        advice="for scratch data that can be made again: RAID 0 of four drives for each target, as the article; for "
-        "data that must last, leave it",
+        remedy=Decide(
+            "for scratch data that can be made again: RAID 0 of four drives for each target, as the article; for "
+            "data that must last, leave it"
+        ),
         intent=True,
     )
 
@@ -380,8 +387,10 @@ def storage_on_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Findin
                 f"{target.path}: {target.array} is {target.level} of {len(target.disks)} drives" for target in found
             )
         },
-        advice="for data that must last, leave it: with RAID 0 the loss of one drive loses the target. For scratch "
-        "data that can be made again: RAID 0 of four drives for each target, with a new file system",
+        remedy=Decide(
+            "for data that must last, leave it: with RAID 0 the loss of one drive loses the target. For scratch data "
+            "that can be made again: RAID 0 of four drives for each target, with a new file system"
+        ),
         intent=True,
     )
 

@@ -6,6 +6,7 @@ packages of a server may bring that file too.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,6 +19,7 @@ from advisor.rules.beegfs_sizes import MIB, connection_bytes, number, size
 from advisor.rules.beegfs_transport import has_rdma, is_beegfs, is_rdma_off
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.queries import is_physical, is_up
+from advisor.rules.remedy import Decide, RunCommand, set_beegfs
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -36,6 +38,11 @@ def clients(facts: Facts) -> tuple[BeegfsService, ...]:
     is_mounted = any(one.kind == "beegfs" for one in facts.network_storage)
     found = tuple(one for one in (facts.beegfs.services if facts.beegfs else ()) if one.kind == "client")
     return found if is_mounted or not servers(facts) else ()
+
+
+_REMOUNT: Final = RunCommand(
+    "systemctl restart beegfs-client", "mount again with the new settings", "what uses BeeGFS on this host"
+)
 
 
 def _severity_for(workload: DeclaredWorkload | None) -> Severity:
@@ -76,8 +83,10 @@ def few_connections(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
             "cpus": facts.cpu.threads,
             "server_memory_mib_for_each_client": _more_memory(low[0][0], wanted),
         },
-        advice=f"connMaxInternodeNum = {wanted} in {', '.join(one.path for one, _ in low)}; then mount again "
-        "(systemctl restart beegfs-client)",
+        remedy=(
+            *(set_beegfs(one.path, "connMaxInternodeNum", str(wanted), "at-least") for one, _ in low),
+            _REMOUNT,
+        ),
         intent=not is_beegfs(workload),
     )
 
@@ -129,8 +138,13 @@ def client_interfaces(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "detail": found,
             "links": tuple(f"{one.name}: {one.speed_mbps or '?'} Mbit/s" for one in links.values()),
         },
-        advice=f"a file below /etc/beegfs with the data link in its first line ({best}), named by connInterfacesFile; "
-        "then mount again (systemctl restart beegfs-client)",
+        remedy=(
+            RunCommand(
+                f"echo {shlex.quote(best)} > /etc/beegfs/client-interfaces.conf", "name the data link in a file"
+            ),
+            Decide("name that file by connInterfacesFile in the client's configuration"),
+            _REMOUNT,
+        ),
         intent=not wrong and not is_beegfs(workload),
     )
 
@@ -170,8 +184,10 @@ def client_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         "loads them unequally. The article stripes over three targets, as many as each of its zones has, in chunks of "
         "2 MiB.",
         evidence={"detail": tuple(map(_describe_mount, found))},
-        advice=f"for new files in a directory: beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m "
-        "DIRECTORY",
+        remedy=Decide(
+            f"for new files in a directory: beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m "
+            "DIRECTORY"
+        ),
         intent=not is_meant,
     )
 
@@ -194,7 +210,11 @@ def remote_fsync(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         why="An fsync returns when the data has left the client: what a server holds in memory is lost with it, and a "
         "benchmark that ends with fsync measures memory.",
         evidence={"detail": tuple(f"{one.label}: tuneRemoteFSync = false" for one in found)},
-        advice="tuneRemoteFSync = true, the default; false for scratch data alone",
+        remedy=(
+            *(set_beegfs(one.path, "tuneRemoteFSync", "true") for one in found),
+            _REMOUNT,
+            Decide("false is for scratch data alone"),
+        ),
     )
 
 
@@ -221,6 +241,10 @@ def rdma_off(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         why="Data goes through TCP over IPoIB, which costs both sides CPU time and copies; the article's figures are "
         "those of RDMA.",
         evidence={"links": ports, "detail": tuple(f"{one.label}: connUseRDMA = false" for one in found)},
-        advice="connUseRDMA = true, the default, alike on clients and servers; then restart "
-        + ("the services one after the other" if any(one.kind in kinds for one in found) else "beegfs-client"),
+        remedy=(
+            *(set_beegfs(one.path, "connUseRDMA", "true") for one in found),
+            Decide("set it alike on clients and servers; restart the services one after the other")
+            if any(one.kind in kinds for one in found)
+            else _REMOUNT,
+        ),
     )

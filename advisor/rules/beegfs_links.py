@@ -13,7 +13,8 @@ from advisor.rules import sources
 from advisor.rules.beegfs import placed, profile_applies
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links
-from advisor.rules.queries import BEEGFS_NVME, NETWORK_BUFFERS, by_name, plan_command, sysctl_numbers
+from advisor.rules.queries import BEEGFS_NVME, by_name, sysctl_numbers
+from advisor.rules.remedy import Decide, Remedy, plan_profile, set_beegfs, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -22,11 +23,11 @@ ORDER = 290
 _OWN: Final = (("arp_ignore", 1), ("arp_announce", 2), ("rp_filter", 2))
 
 
-def _by_hand(links: Iterable[str]) -> str:
-    """Lines of sysctl.d for the links alone: conf.all would change every other link as well."""
-    names = sorted(set(links))
-    lines = (f"net.ipv4.conf.{name.replace('.', '/')}.{key} = {value}" for name in names for key, value in _OWN)
-    return f"{', '.join(lines)} in a file of /etc/sysctl.d, then sysctl --system"
+def _own_settings(links: Iterable[str]) -> Iterator[Remedy]:
+    """Values of the links alone: conf.all would change every other link as well."""
+    for name in sorted(set(links)):
+        for key, value in _OWN:
+            yield set_sysctl(f"net.ipv4.conf.{name.replace('.', '/')}.{key}", value)
 
 
 def _why_astray(link: SubnetLink, subnet: SharedSubnet) -> str:
@@ -76,10 +77,9 @@ def one_subnet(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             "links": tuple(one.link for subnet, _ in found for one in subnet.links),
             "detail": tuple(why for _, wrong in found for why in wrong),
         },
-        advice=plan_command(BEEGFS_NVME)
+        remedy=plan_profile(BEEGFS_NVME)
         if applies
-        else _by_hand(one.link for subnet, _ in found for one in subnet.links),
-        profile=BEEGFS_NVME if applies else None,
+        else tuple(_own_settings(one.link for subnet, _ in found for one in subnet.links)),
     )
 
 
@@ -113,15 +113,31 @@ def interfaces_not_chosen(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     return interfaces_not_chosen.found(
         why="Clients receive every address of a service and use the first that answers, whichever zone it is in.",
         evidence={"detail": far, "links": tuple(f"{name} on node {node}" for name, node in sorted(nodes.items()))},
-        advice="a connInterfacesFile for each instance, below /etc/beegfs, with the link of its own node in the first "
-        "line and the other link after it",
+        remedy=Decide(
+            "give each instance a connInterfacesFile below /etc/beegfs, with the link of its own node in the first "
+            "line and the other link after it"
+        ),
     )
 
 
-def _why_in_vain(service: BeegfsService, most: int, default: int) -> Iterator[str]:
+def _honest_buffers(services: Iterable[BeegfsService], most: int, default: int) -> Iterator[Remedy]:
+    """Room for what is asked for; 0, which stands for connRDMABufNum × connRDMABufSize, for what is ignored."""
+    asked = [(one, key, size) for one in services for key, size in _asked_sizes(one)]
+    if (largest := max((size for _, _, size in asked), default=0)) > most:
+        yield set_sysctl("net.core.rmem_max", largest, "at-least")
+    for one, key, size in asked:
+        if 0 < size < default:
+            yield set_beegfs(one.path, key, "0")
+
+
+def _asked_sizes(service: BeegfsService) -> Iterator[tuple[str, int]]:
     for key in ("connTCPRcvBufSize", "connUDPRcvBufSize"):
         text = service.settings.get(key, "")
-        asked = int(text) if is_count(text) and len(text) < 12 else 0
+        yield key, int(text) if is_count(text) and len(text) < 12 else 0
+
+
+def _why_in_vain(service: BeegfsService, most: int, default: int) -> Iterator[str]:
+    for key, asked in _asked_sizes(service):
         if asked > most:
             yield f"{service.label}: {key} {asked} is cut to net.core.rmem_max {most}"
         elif 0 < asked < default:
@@ -150,6 +166,5 @@ def socket_buffers(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     return socket_buffers.found(
         why="The size that is asked for is not the size that sockets get.",
         evidence={"detail": found},
-        advice=f"advisor plan {NETWORK_BUFFERS} raises net.core.rmem_max; or 0 in the file, which stands for "
-        "connRDMABufNum × connRDMABufSize",
+        remedy=tuple(_honest_buffers(services, most[0], default[0])),
     )

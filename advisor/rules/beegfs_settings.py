@@ -26,7 +26,8 @@ from advisor.rules.beegfs_sizes import (
 )
 from advisor.rules.beegfs_transport import is_beegfs
 from advisor.rules.finding import Finding
-from advisor.rules.queries import BEEGFS_NVME, plan_command, sysctl_numbers
+from advisor.rules.queries import BEEGFS_NVME, sysctl_numbers
+from advisor.rules.remedy import Decide, Remedy, RunCommand, plan_profile, set_beegfs, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -96,7 +97,9 @@ def buffer_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "connection_mib_for_each_client": each // MIB,
             "clients_that_take_a_quarter": clients,
         },
-        advice="lower tuneNumWorkers or connMaxInternodeNum; tuneWorkerBufSize not below what reads and writes ask for",
+        remedy=Decide(
+            "lower tuneNumWorkers or connMaxInternodeNum; tuneWorkerBufSize not below what reads and writes ask for"
+        ),
     )
 
 
@@ -120,7 +123,16 @@ def many_workers(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     return many_workers.found(
         why="More workers than that wait for CPUs and no longer for drives.",
         evidence={"workers": sum(known), "cpus": threads, "services": len(known)},
-        advice="fewer in tuneNumWorkers, unless the queue of requests grows: beegfs-ctl --serverstats",
+        remedy=(
+            *(
+                set_beegfs(one.path, "tuneNumWorkers", str(WORKERS_PER_CPU * threads // len(known)), "at-most")
+                for one in servers(facts)
+            ),
+            RunCommand(
+                "beegfs-ctl --serverstats --nodetype=storage",
+                "see first whether the queue of requests grows; then leave it",
+            ),
+        ),
     )
 
 
@@ -143,14 +155,20 @@ def _why_small(service: BeegfsService) -> str:
     sources=(sources.BEEGFS_STORAGE_CONF,),
 )
 def small_worker_buffer(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found = tuple(why for one in servers(facts) if one.kind == "storage" and (why := _why_small(one)))
+    found = tuple((one, why) for one in servers(facts) if one.kind == "storage" and (why := _why_small(one)))
     if not found:
         return None
     return small_worker_buffer.found(
         why="A worker reads or writes a chunk through its buffer, which must hold one of either and the message.",
-        evidence={"detail": found},
-        advice="raise tuneWorkerBufSize to the larger of both and 1m more",
+        evidence={"detail": tuple(why for _, why in found)},
+        remedy=(*(set_beegfs(one.path, "tuneWorkerBufSize", _worker_buffer(one)) for one, _ in found), _RESTART),
     )
+
+
+def _worker_buffer(service: BeegfsService) -> str:
+    """The larger of reads and writes and one MiB more, in whole MiB."""
+    largest = max(size(service, key) or 0 for key in ("tuneFileReadSize", "tuneFileWriteSize"))
+    return f"{-(-largest // MIB) + 1}m"
 
 
 _MULTIPLE: Final = "is no multiple of"
@@ -185,17 +203,38 @@ def small_rdma_buffers(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     patterns = facts.beegfs.patterns if facts.beegfs else ()
     chunks = [(one, one.entry.chunk_bytes) for one in patterns if one.entry.chunk_bytes]
     largest = max(chunks, key=lambda pair: pair[1], default=None)
-    found = tuple(why for one in (facts.beegfs.services if facts.beegfs else ()) if (why := _why_rdma(one, largest)))
+    services = facts.beegfs.services if facts.beegfs else ()
+    found = tuple((one, why) for one in services if (why := _why_rdma(one, largest)))
     if not found:
         return None
     return small_rdma_buffers.found(
-        severity="advice" if any(_MULTIPLE in why for why in found) else "info",
+        severity="advice" if any(_MULTIPLE in why for _, why in found) else "info",
         why="A chunk that does not fit into a connection's buffers is sent in parts that wait for each other. The "
         "article reached its figures with chunks of 2 MiB and does not mention these buffers.",
-        evidence={"detail": found},
-        advice="raise connRDMABufSize in steps of 4096, or connRDMABufNum, alike on clients and servers; each "
-        "connection of each client takes twice their product on every server",
+        evidence={"detail": tuple(why for _, why in found)},
+        remedy=(
+            *(one for service, _ in found for one in _larger_buffers(service, largest)),
+            _RESTART,
+            Decide(
+                "set it alike on clients and servers; each connection of each client takes twice their product on "
+                "every server"
+            ),
+        ),
     )
+
+
+def _larger_buffers(service: BeegfsService, largest: tuple[StripePattern, int] | None) -> Iterator[Remedy]:
+    each, count = size(service, "connRDMABufSize") or 0, number(service, "connRDMABufNum") or 0
+    whole = -(-each // _PAGE_BYTES) * _PAGE_BYTES
+    if whole != each:
+        yield set_beegfs(service.path, "connRDMABufSize", str(whole))
+    if largest is not None and whole and whole * count < largest[1] + 4 * whole:
+        yield set_beegfs(service.path, "connRDMABufNum", str(-(-largest[1] // whole) + 4), "at-least")
+
+
+_RESTART: Final = RunCommand(
+    "systemctl restart 'beegfs-storage*'", "let the services read their files", "the storage targets of this host"
+)
 
 
 def _service_port(service: BeegfsService) -> int | None:
@@ -227,8 +266,10 @@ def same_port(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
     return same_port.found(
         why="The second one to start finds its port taken and ends.",
         evidence={"detail": tuple(f"{label}: port {port}" for label, port in ports.items() if port in twice)},
-        advice="a port of its own for each instance in connStoragePort or connMetaPort (with TCP and UDP at the end "
-        "before BeeGFS 7.3)",
+        remedy=Decide(
+            "give each instance a port of its own in connStoragePort or connMetaPort (with TCP and UDP at the end "
+            "before BeeGFS 7.3)"
+        ),
     )
 
 
@@ -276,18 +317,21 @@ def stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "stripe_counts": tuple(f"{place}: {count} targets for each file" for place, count in counts.items()),
             "detail": tuple(f"node {node}: {count} storage targets" for node, count in zones.items()),
         },
-        advice=f"beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY, for new files in it",
+        remedy=Decide(
+            f"for new files in a directory: beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY"
+        ),
         intent=True,
     )
 
 
-def _other_values(facts: Facts) -> Iterator[str]:
+def _other_values(facts: Facts) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Keys with another value than the guides': the live value and theirs."""
     for key, wanted in AGREED.items():
         now = sysctl_numbers(facts, key)
         # A ratio of 0 means that the limit is given in bytes, which is better where memory is large.
         is_bytes = now == (0,) and key.endswith("_ratio")
         if now and not is_bytes and (now[0] < wanted if key in _AT_LEAST else now[0] != wanted):
-            yield f"{key} {now[0]}, the guides say {wanted}"
+            yield key, (now[0], wanted)
 
 
 @rule(
@@ -308,15 +352,17 @@ def _other_values(facts: Facts) -> Iterator[str]:
 def memory_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not is_beegfs(workload) or not servers(facts) or (facts.memory.total_bytes or 0) < LARGE_BYTES:
         return None
-    other = tuple(_other_values(facts))
+    other = dict(_other_values(facts))
     if not other:
         return None
     applies = profile_applies(facts)
-    lines = ", ".join(f"{key} = {value}" for key, value in AGREED.items())
     return memory_settings.found(
         why="Less dirty memory before it is written keeps the drives busy without long pauses; inodes kept longer, and "
         "memory kept free, serve many files and requests that come at once.",
-        evidence={"detail": other},
-        advice=plan_command(BEEGFS_NVME) if applies else f"{lines} in a file of /etc/sysctl.d, then sysctl --system",
-        profile=BEEGFS_NVME if applies else None,
+        evidence={"detail": tuple(f"{key} {now}, the guides say {wanted}" for key, (now, wanted) in other.items())},
+        remedy=plan_profile(BEEGFS_NVME)
+        if applies
+        else tuple(
+            set_sysctl(key, wanted, "at-least" if key in _AT_LEAST else "exactly") for key, (_, wanted) in other.items()
+        ),
     )

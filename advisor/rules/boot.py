@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlSource
 from advisor.rules import sources
 from advisor.rules.finding import Finding
+from advisor.rules.remedy import Decide, Remedy, RunCommand, comment_out, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -33,6 +34,14 @@ def _refused_keys(facts: Facts) -> Iterable[tuple[str, SysctlSource]]:
     for key, origin in sorted(facts.sysctl_origin.items()):
         lines = (*origin.losers, origin.winner, *([origin.voided_by] if origin.voided_by else []))
         yield from ((key, line) for line in dict.fromkeys(lines) if line.rejected is not None)
+
+
+def _correct_lines(refused: Iterable[tuple[str, SysctlSource]]) -> Iterator[Remedy]:
+    """The value without the quotes for which the kernel refuses it; a line that it refuses otherwise goes."""
+    for key, line in refused:
+        if (value := _remove_quotes(line.value)) != _fold_words(line.value):
+            yield set_sysctl(key, value)
+        yield comment_out(line.path, line.line)
 
 
 def _remove_quotes(value: str) -> str:
@@ -67,7 +76,7 @@ def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "keys": tuple(dict.fromkeys(key for key, _ in refused)),
             "detail": (*(f"{_source_place(line)}: {key} = {line.value}" for key, line in refused), *voided),
         },
-        advice="; ".join(f"write {key} = {_remove_quotes(line.value)} in {line.path}" for key, line in refused),
+        remedy=tuple(_correct_lines(refused)),
     )
 
 
@@ -109,8 +118,10 @@ def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
                 for key, line, other, how in lost
             ),
         },
-        advice="remove the line that is not meant: "
-        + ", ".join(dict.fromkeys(f"{_source_place(line)} or {_source_place(other)}" for _, line, other, _ in lost)),
+        remedy=(
+            Decide("keep the line that is meant; without those that lose, what holds now stays"),
+            *dict.fromkeys(comment_out(line.path, line.line) for _, line, _, _ in lost),
+        ),
     )
 
 
@@ -158,5 +169,12 @@ def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
                 f"{key}: live {live}, {_source_place(line)} says {line.value}" for key, live, line in found
             ),
         },
-        advice="sysctl --system; that is where the files are right, else correct the files",
+        remedy=(
+            RunCommand(
+                "sysctl --system",
+                "load the files, where they are right",
+                "values that were set by hand or by another tool",
+            ),
+            Decide("where the live values are right, correct the files"),
+        ),
     )

@@ -18,9 +18,9 @@ from advisor.rules.queries import (
     is_physical,
     is_up,
     links_below,
-    plan_command,
     sysctl_numbers,
 )
+from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunCommand, plan_profile, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -37,6 +37,10 @@ _PROFILE_BYTES_MAX = 1 << 30
 _ERROR_SHARE = 1e-4
 _SQUEEZED_SHARE = 1e-3
 _BACKLOG = 4096
+_CPU_QUEUE = 10_000
+_BUDGET = 600
+_USUAL_DEFAULT = 212_992
+_SPREAD = "spread the interrupts of the links over more CPUs; a longer round only delays"
 
 # key and which of its numbers is the limit
 _MAXIMA: Mapping[str, int] = {
@@ -135,8 +139,7 @@ def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         severity=severity,
         why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). " + reason,
         evidence={**low, "wanted_bytes": wanted_bytes, **counted, **({"links": over_udp} if over_udp else {})},
-        advice=_sized_command(facts, workload),
-        profile=NETWORK_BUFFERS,
+        remedy=_sized_profile(facts, workload),
         intent=severity == "info" and not counted,
     )
 
@@ -214,10 +217,10 @@ def _path_link(facts: Facts, workload: DeclaredWorkload | None) -> tuple[str, in
     return _fastest_link(facts, under) or _fastest_link(facts, frozenset())
 
 
-def _sized_command(facts: Facts, workload: DeclaredWorkload | None) -> str:
-    """The command with the size of the path, where that is known."""
+def _sized_profile(facts: Facts, workload: DeclaredWorkload | None) -> PlanProfile:
+    """The profile with the size of the path, where that is known."""
     path = path_bytes(facts, workload)
-    return plan_command(NETWORK_BUFFERS, bytes=[str(path.size)]) if path else plan_command(NETWORK_BUFFERS)
+    return plan_profile(NETWORK_BUFFERS, **({"bytes": [str(path.size)]} if path else {}))
 
 
 @rule(
@@ -259,8 +262,7 @@ def below_bandwidth_delay(facts: Facts, workload: DeclaredWorkload | None) -> Fi
             "formula": needed.formula if needed else None,
             **low,
         },
-        advice=_sized_command(facts, workload),
-        profile=NETWORK_BUFFERS,
+        remedy=_sized_profile(facts, workload),
     )
 
 
@@ -302,8 +304,7 @@ def below_llt_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "formula": path.formula,
             "udp_receive_buffer_errors": facts.counters.udp_receive_buffer_errors,
         },
-        advice=_sized_command(facts, workload),
-        profile=NETWORK_BUFFERS,
+        remedy=_sized_profile(facts, workload),
     )
 
 
@@ -342,11 +343,10 @@ def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Findi
             "net.core.rmem_default": size,
             "net.core.rmem_max": limit(facts, "net.core.rmem_max"),
         },
-        advice=plan_command(
+        remedy=plan_profile(
             NETWORK_BUFFERS,
             **({"bytes": [str(LLT_WINDOW_BYTES)]} if size is not None and size < LLT_WINDOW_BYTES else {}),
         ),
-        profile=NETWORK_BUFFERS,
     )
 
 
@@ -373,9 +373,17 @@ def tcp_pruned(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             "tcp_collapsed": facts.counters.tcp_collapsed,
             "net.ipv4.tcp_rmem": facts.sysctl.get("net.ipv4.tcp_rmem"),
         },
-        advice=plan_command(NETWORK_BUFFERS),
-        profile=NETWORK_BUFFERS,
+        remedy=plan_profile(NETWORK_BUFFERS),
     )
+
+
+def _smaller_defaults(sockets: int, available: int) -> tuple[Remedy, ...]:
+    """Defaults that fit: one LLT window to receive where there is room for it, else the kernel's usual ones."""
+    for receive in (LLT_WINDOW_BYTES, _USUAL_DEFAULT):
+        if sockets * (receive + _USUAL_DEFAULT) <= _MEMORY_SHARE * available:
+            sizes = {"net.core.rmem_default": receive, "net.core.wmem_default": _USUAL_DEFAULT}
+            return tuple(set_sysctl(key, size, "at-most") for key, size in sizes.items())
+    return (RunCommand("ss -uanp", "see which programs have so many sockets"), Decide("give the host more memory"))
 
 
 @rule(
@@ -406,7 +414,7 @@ def above_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     return above_memory.found(
         why=f"{sockets:,} UDP sockets may hold {need:,} bytes, {need / available:.0%} of the memory that is available.",
         evidence=evidence,
-        advice="sysctl -w net.core.rmem_default=851968 net.core.wmem_default=212992; then the same in /etc/sysctl.d",
+        remedy=_smaller_defaults(sockets, available),
     )
 
 
@@ -427,13 +435,13 @@ def default_above_maximum(facts: Facts, workload: DeclaredWorkload | None) -> Fi
         size, most = limit(facts, f"net.core.{end}_default"), limit(facts, f"net.core.{end}_max")
         if size is not None and most is not None and size > most:
             wrong |= {f"net.core.{end}_default": size, f"net.core.{end}_max": most}
-            raised.append(f"net.core.{end}_max={size}")
+            raised.append(set_sysctl(f"net.core.{end}_max", size, "at-least"))
     if not wrong:
         return None
     return default_above_maximum.found(
         why="A program that asks for a buffer gets less than one that does not ask.",
         evidence=wrong,
-        advice=f"sysctl -w {' '.join(raised)}; then the same in /etc/sysctl.d",
+        remedy=tuple(raised),
     )
 
 
@@ -451,14 +459,17 @@ def listen_overflows(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     overflows, backlog = facts.counters.listen_overflows, limit(facts, "net.core.somaxconn")
     if not overflows:
         return None
+    is_short = backlog is not None and backlog < _BACKLOG
     return listen_overflows.found(
-        severity="advice" if backlog is not None and backlog < _BACKLOG else "info",
+        severity="advice" if is_short else "info",
         title=f"{overflows:,} connections were refused because a listen queue was full",
         why="The kernel counts them since the host started. A queue is as long as the program asked for, at most "
         "net.core.somaxconn.",
         evidence={"listen_overflows": overflows, "net.core.somaxconn": backlog},
-        advice="ss -ltn (Recv-Q near Send-Q shows whose queue it is)"
-        + (f"; sysctl -w net.core.somaxconn={_BACKLOG}" if backlog is not None and backlog < _BACKLOG else ""),
+        remedy=(
+            *([set_sysctl("net.core.somaxconn", _BACKLOG, "at-least")] if is_short else []),
+            RunCommand("ss -ltn", "see whose queue it is: Recv-Q is near Send-Q"),
+        ),
     )
 
 
@@ -487,7 +498,9 @@ def softnet_drops(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "softnet_processed": processed,
             "net.core.netdev_max_backlog": limit(facts, "net.core.netdev_max_backlog"),
         },
-        advice="sysctl -w net.core.netdev_max_backlog=10000; then the same in /etc/sysctl.d if the counter then rests",
+        remedy=set_sysctl("net.core.netdev_max_backlog", _CPU_QUEUE, "at-least")
+        if (limit(facts, "net.core.netdev_max_backlog") or 0) < _CPU_QUEUE
+        else Decide(_SPREAD),
     )
 
 
@@ -514,5 +527,7 @@ def softnet_squeezed(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "net.core.netdev_budget": limit(facts, "net.core.netdev_budget"),
             "net.core.netdev_budget_usecs": limit(facts, "net.core.netdev_budget_usecs"),
         },
-        advice="sysctl -w net.core.netdev_budget=600; then the same in /etc/sysctl.d if the counter then slows",
+        remedy=set_sysctl("net.core.netdev_budget", _BUDGET, "at-least")
+        if (limit(facts, "net.core.netdev_budget") or 0) < _BUDGET
+        else Decide(_SPREAD),
     )

@@ -11,6 +11,7 @@ from advisor.facts.controllers import array_name
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
+from advisor.rules.remedy import Decide, RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -78,7 +79,6 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     found = [one for one in _all_volumes(facts) if one[1].write_policy in _WRITES_BACK and one[0].is_protected is False]
     if not found:
         return None
-    controller, volume = found[0]
     is_routine = all(one.protection is not None and _is_charging(one.protection.state) for one, _ in found)
     return unprotected.found(
         severity="warning" if is_routine else "critical",
@@ -89,7 +89,13 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "detail": tuple(_describe_volume(*one) for one in found),
             "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
         },
-        advice=f"{_set_policy(controller, volume, 'wt')} until the battery or CacheVault is well; replace it",
+        remedy=(
+            *(
+                RunCommand(_set_policy(*one, "wt"), f"let {array_name(*one)} write through, which slows small writes")
+                for one in found
+            ),
+            Decide("replace the battery or CacheVault, and switch back when it is well"),
+        ),
     )
 
 
@@ -115,7 +121,6 @@ def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     ]
     if not found:
         return None
-    controller, volume = found[0]
     return write_through.found(
         why="The cache is protected, and every write still waits for the drives: for small writes, and for the parity "
         "of RAID 5 and 6, that is what the cache is there to spare.",
@@ -124,7 +129,7 @@ def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "detail": tuple(_describe_volume(*one) for one in found),
             "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
         },
-        advice=_set_policy(controller, volume, "wb"),
+        remedy=tuple(RunCommand(_set_policy(*one, "wb"), f"let {array_name(*one)} write back") for one in found),
     )
 
 
@@ -149,8 +154,10 @@ def battery(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "controllers": tuple(f"{one.tool} {one.name}" for one in bad),
             "detail": tuple(f"{one.model or one.tool}: {_protection_words(one)}" for one in bad),
         },
-        advice="let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove a "
-        "profile meanwhile",
+        remedy=Decide(
+            "let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove a "
+            "profile meanwhile"
+        ),
     )
 
 
@@ -198,8 +205,10 @@ def parity(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "arrays": tuple(one.name for one in found),
             "detail": tuple(f"{one.name}: {one.level}, {_COSTS[one.level or '']} for a write" for one in found),
         },
-        advice="when it is next made, RAID 10 for this work; keep parity for what is large and seldom written. Until "
-        "then a protected write cache helps most",
+        remedy=Decide(
+            "when it is next made, use RAID 10 for this work, and keep parity for what is large and seldom written. "
+            "Until then a protected write cache helps most"
+        ),
         intent=not is_declared,
     )
 
@@ -242,7 +251,9 @@ def wide_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "arrays": tuple(one.name for one in found),
             "detail": tuple(f"{one.name}: {one.level}, {one.data_disks} data disks" for one in found),
         },
-        advice="advisor limits on the initiator: where the links bind, make two arrays of half the drives and export "
-        "each by itself",
+        remedy=(
+            RunCommand("advisor limits", "see on the initiator whether the links bind"),
+            Decide("where they do, make two arrays of half the drives and export each by itself"),
+        ),
         intent=True,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from advisor.facts.array import Array
@@ -10,6 +9,7 @@ from advisor.facts.host_facts import Facts
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
+from advisor.rules.remedy import Decide, set_queues
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -71,8 +71,11 @@ def few_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
                 for array in found
             ),
         },
-        advice="; ".join(
-            f"create {array.name} again with lvcreate -i {len(set(array.members))} -I 4m, or grow its volumes instead"
+        remedy=tuple(
+            Decide(
+                f"create {array.name} again with lvcreate -i {len(set(array.members))} -I 4m, or grow its volumes "
+                "instead"
+            )
             for array in found
         ),
     )
@@ -108,7 +111,6 @@ def stream_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     found = {name: kb for name, kb in _read_ahead(facts) if kb < _STREAM_KB}
     if not found:
         return None
-    commands = (f"echo {_STREAM_KB} > {shlex.quote(f'/sys/block/{name}/queue/read_ahead_kb')}" for name in found)
     return stream_read_ahead.found(
         why="These types count an I/O of up to 1 MiB as one. Whether a volume is one of them cannot be seen from "
         "inside; the others gain nothing by it.",
@@ -116,7 +118,10 @@ def stream_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "devices": tuple(found),
             "detail": tuple(f"{name}: read_ahead_kb {kb}" for name, kb in found.items()),
         },
-        advice=f"where it is st1 or sc1: {'; '.join(commands)}; the same in a udev rule",
+        remedy=(
+            Decide("only where the volume is st1 or sc1"),
+            *set_queues(found, "read_ahead_kb", _STREAM_KB, "at-least"),
+        ),
     )
 
 
@@ -146,7 +151,7 @@ def ordered(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "disks": tuple(disk.name for disk in found),
             "detail": tuple(f"{disk.name}: {disk.scheduler}" for disk in found),
         },
-        advice="; ".join(f"echo none > {shlex.quote(f'/sys/block/{disk.name}/queue/scheduler')}" for disk in found),
+        remedy=set_queues((disk.name for disk in found), "scheduler", "none"),
         intent=True,
     )
 
@@ -169,6 +174,8 @@ def shared_link(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="The instance has one link for network and volumes: what a cluster mirrors, takes from its disks, and no "
         "bandwidth to EBS is promised.",
         evidence={"instance_type": cloud.instance_type},
-        advice="measure with the network traffic of real work, and take results from here for no other type; an "
-        "EBS-optimized type has bandwidth of its own",
+        remedy=Decide(
+            "measure with the network traffic of real work, and take results from here for no other type; an "
+            "EBS-optimized type has bandwidth of its own"
+        ),
     )

@@ -8,6 +8,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.purchase import PurchasedFigures
 from advisor.rules import sources
 from advisor.rules.finding import Finding
+from advisor.rules.remedy import Decide
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -58,7 +59,10 @@ def unusable(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "devices": worst.devices,
             "detail": tuple(map(_describe_purchase, facts.purchases)),
         },
-        advice=f"buy less of the volumes, up to {' and '.join(map(_describe_machine, found))} together, or take a "
-        "larger "
-        "instance: advisor limits --what-if instance=TYPE compares, advisor size searches",
+        remedy=(
+            Decide(
+                f"buy less of the volumes, up to {' and '.join(map(_describe_machine, found))} together, or take a "
+                "larger instance: advisor size searches, and advisor limits --what-if instance=TYPE compares"
+            ),
+        ),
     )

@@ -13,6 +13,7 @@ from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
 from advisor.rules.queries import leading_count
+from advisor.rules.remedy import Decide, Remedy, RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -60,17 +61,24 @@ def _stripe_text(filesystem: FileSystem) -> str:
     return " and ".join(f"{what} of {size >> 10} KiB" for what, size in parts if size is not None)
 
 
-def _align_advice(filesystem: FileSystem, chunk: int, disks: int) -> str:
+def _align(filesystem: FileSystem, chunk: int, disks: int) -> Iterator[Remedy]:
     device = shlex.quote(f"/dev/{filesystem.device}")
-    if filesystem.kind == "xfs":
-        return (
-            f"unmount, then once mount -o sunit={chunk // _SECTOR_BYTES},swidth={chunk // _SECTOR_BYTES * disks} "
-            f"{device} (XFS keeps it); at the next mkfs.xfs -d su={chunk >> 10}k,sw={disks}"
+    where = filesystem.mountpoints[0] if filesystem.mountpoints else ""
+    if filesystem.kind == "xfs" and where:
+        sizes = f"sunit={chunk // _SECTOR_BYTES},swidth={chunk // _SECTOR_BYTES * disks}"
+        place = shlex.quote(where)
+        yield RunCommand(
+            f"umount {place} && mount -o {sizes} {device} {place}",
+            f"mount it once with the array's stripe, which XFS keeps; make the next one with -d su={chunk >> 10}k,"
+            f"sw={disks}",
+            f"everything that uses {where}",
         )
-    if filesystem.kind.startswith("ext"):
+    elif filesystem.kind.startswith("ext"):
         block = filesystem.block_bytes or 4096
-        return f"tune2fs -E stride={chunk // block},stripe_width={chunk // block * disks} {device}"
-    return f"make the file system with a stripe unit of {chunk >> 10} KiB and {disks} data disks"
+        sizes = f"stride={chunk // block},stripe_width={chunk // block * disks}"
+        yield RunCommand(f"tune2fs -E {sizes} {device}", "tell the file system the array's stripe")
+    else:
+        yield Decide(f"make the file system with a stripe unit of {chunk >> 10} KiB and {disks} data disks")
 
 
 @rule(
@@ -115,7 +123,7 @@ def misaligned(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                     "stripe_unit_bytes": filesystem.stripe_unit_bytes,
                     "stripe_width_bytes": filesystem.stripe_width_bytes,
                 },
-                advice=_align_advice(filesystem, chunk, disks),
+                remedy=_align(filesystem, chunk, disks),
             )
 
 
@@ -172,8 +180,10 @@ def partitions(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                         for _, name, start, size in found[:_SHOWN]
                     ),
                 },
-                advice="when the disk is next partitioned, begin at a multiple of that size (parted -a optimal, 1 MiB "
-                "is one of 4 KiB), or put the file system on the whole disk",
+                remedy=Decide(
+                    "when the disk is next partitioned, begin at a multiple of that size (parted -a optimal, 1 MiB "
+                    "is one of 4 KiB), or put the file system on the whole disk"
+                ),
             )
 
 
@@ -207,8 +217,10 @@ def fewer_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
                 f"{array.name}: {array.data_disks} stripes over {len(set(array.members))} devices" for array in found
             ),
         },
-        advice="lvs -o +seg_size,stripes,devices shows the segments; lvcreate -i DEVICES -I 4m when the volume is next "
-        "made",
+        remedy=(
+            RunCommand("lvs -o +seg_size,stripes,devices", "see the segments"),
+            Decide("when the volume is next made, give lvcreate -i as many stripes as devices, and -I 4m"),
+        ),
         intent=True,
     )
 
@@ -241,10 +253,15 @@ def reads_that_write(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "devices": tuple(filesystem.device for filesystem in found),
             "detail": tuple(f"{', '.join(one.mountpoints)} ({one.kind}): {one.options}" for one in found[:_SHOWN]),
         },
-        advice="; ".join(
-            f"mount -o remount,relatime {shlex.quote(filesystem.mountpoints[0])}"
-            for filesystem in found
-            if filesystem.mountpoints
-        )
-        + "; and remove strictatime from /etc/fstab",
+        remedy=(
+            *(
+                RunCommand(
+                    f"mount -o remount,relatime {shlex.quote(one.mountpoints[0])}",
+                    f"mount {one.mountpoints[0]} with relatime",
+                )
+                for one in found
+                if one.mountpoints
+            ),
+            RunCommand("grep -n strictatime /etc/fstab", "find the lines from which to remove strictatime"),
+        ),
     )

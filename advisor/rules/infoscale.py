@@ -22,6 +22,7 @@ from advisor.facts.infoscale_configuration import (
 )
 from advisor.rules import sources
 from advisor.rules.finding import Finding
+from advisor.rules.remedy import Decide, RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload, RecognisedWorkload, Replication, Transport
 
@@ -150,9 +151,12 @@ def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "detail": (*found.evidence, *(f"not known: {text}" for text in found.untold))
             or ("nothing but that InfoScale is installed",),
         },
-        advice=f"advisor recommend; advisor explain {profile_of(name)}"
+        remedy=(
+            RunCommand("advisor recommend", "see what fits"),
+            RunCommand(f"advisor explain {profile_of(name)}", "read about its profile"),
+        )
         if name
-        else f"to know more: {'; '.join(found.untold)}",
+        else Decide(f"to know more: {'; '.join(found.untold)}"),
         intent=workload is None,
     )
 
@@ -192,7 +196,9 @@ def mirroring_cost(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
             "rtt_seconds": rtt,
             "serial_writes_per_second": serial,
         },
-        advice="measure both: advisor bench --workload infoscale.4k-rand-rw50 --target DIR, on a mirrored and on a "
-        "local volume, then advisor compare",
+        remedy=Decide(
+            "measure both: advisor bench --workload infoscale.4k-rand-rw50 --target DIR, on a mirrored and on a "
+            "local volume, then advisor compare"
+        ),
         intent=workload is None or not workload.is_replicated,
     )

@@ -12,7 +12,8 @@ from advisor.facts.iris import Iris, IrisPlace
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iris_memory import PROFILE, label
-from advisor.rules.queries import plan_command, sysctl_numbers
+from advisor.rules.queries import sysctl_numbers
+from advisor.rules.remedy import Decide, RunCommand, plan_profile
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -82,8 +83,10 @@ def journal_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
                         "instance": label(one),
                         "detail": tuple(map(_describe_place, (journal, *databases, *wij))),
                     },
-                    advice="give the journal a volume of its own ([Journal] CurrentDirectory in the cpf); the article "
-                    "took a gp3 volume as it comes, with 3,000 IOPS and 125 MiB/s",
+                    remedy=Decide(
+                        "give the journal a volume of its own ([Journal] CurrentDirectory in the cpf); the article "
+                        "took a gp3 volume as it comes, with 3,000 IOPS and 125 MiB/s"
+                    ),
                 )
 
 
@@ -106,7 +109,7 @@ def alternate_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
                     why="IRIS goes over to the second directory when it cannot write to the first: on the same volume "
                     "it cannot write there either.",
                     evidence={"instance": label(one), "detail": tuple(map(_describe_place, (*first, second)))},
-                    advice="put AlternateDirectory on another volume",
+                    remedy=Decide("put AlternateDirectory on another volume"),
                 )
 
 
@@ -140,7 +143,7 @@ def wij_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                     + (" The declared workload writes at least half of the time." if wanted else "")
                     + (f" {_MIRROR_QUOTA}" if one.mirror else ""),
                     evidence={"instance": label(one), "detail": tuple(map(_describe_place, (wij, *databases)))},
-                    advice="set wijdir in the cpf to a volume of its own",
+                    remedy=Decide("set wijdir in the cpf to a volume of its own"),
                     intent=not wanted,
                 )
 
@@ -164,15 +167,27 @@ def parts_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
         volumes = tuple(dict.fromkeys(place.mountpoint for place in parts))
         if not any(set(first.disks).isdisjoint(second.disks) for first in parts for second in parts):
             continue
-        targets = "; ".join(f"--target {shlex.quote(place)}" for place in volumes if place)
         yield parts_apart.found(
             title=f"The databases, WIJ and journal of {label(one)} lie on {len(volumes)} volumes",
             why="A cycle of the write daemons fills the volume of the WIJ with large writes, then that of the "
             "databases with small ones; each commit waits for that of the journal. A measurement in one directory is "
             "of one of them.",
             evidence={"instance": label(one), "detail": tuple(map(_describe_place, parts))},
-            advice=f"measure each part where it lies, longer than AWS takes to throttle (--seconds 60): {targets}; "
-            "advisor limits --volumes FILE names what each volume carries",
+            remedy=(
+                Decide(
+                    "measure each part where it lies, longer than AWS takes to throttle; advisor limits --volumes "
+                    "FILE names what each volume carries"
+                ),
+                *(
+                    RunCommand(
+                        f"advisor bench --seconds 60 --target {shlex.quote(place)}",
+                        f"measure {place}",
+                        f"what uses {place}: the measurement competes with it",
+                    )
+                    for place in volumes
+                    if place
+                ),
+            ),
             intent=True,
         )
 
@@ -200,7 +215,7 @@ def other_file_system(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     return other_file_system.found(
         why="All volumes of the article's tests had XFS, so that its figures hold for nothing else.",
         evidence={"detail": found},
-        advice="mkfs.xfs when the volume is next made",
+        remedy=Decide("make the volume with mkfs.xfs when it is next made"),
         intent=True,
     )
 
@@ -236,7 +251,10 @@ def stripe_size(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "arrays": tuple(array.name for array in found),
             "detail": tuple(f"{array.name}: stripes of {(array.chunk_bytes or 0) >> 10:,} KiB" for array in found),
         },
-        advice="lvcreate -i VOLUMES -I 4m when the volume is next made",
+        remedy=tuple(
+            Decide(f"make {array.name} with lvcreate -i {array.data_disks or 'VOLUMES'} -I 4m when it is next made")
+            for array in found
+        ),
         intent=True,
     )
 
@@ -269,8 +287,7 @@ def vm_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "instances": tuple(map(label, facts.iris)),
             "detail": tuple(f"{key} = {value}" for key, value in over.items()),
         },
-        advice=plan_command(PROFILE),
-        profile=PROFILE,
+        remedy=plan_profile(PROFILE),
         intent=True,
     )
 
@@ -336,8 +353,7 @@ def write_daemons(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
             "write daemons, 8 by itself; a device table of 32; at most 512 writes in flight, 128 for each daemon) and "
             "wduseasyncio=1. " + _volume_words(volumes, slow, workload),
             evidence={"instance": label(one), "cpf": one.cpf, "detail": below, "disks": volumes},
-            advice=plan_command(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
-            profile=WRITE_DAEMONS_PROFILE,
+            remedy=plan_profile(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
             intent=not wanted,
         )
 
@@ -367,6 +383,8 @@ def mirror_round_trip(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "commits_per_second_at_most": int(1 / rtt),
             "detail": tuple(f"{label(one)}: mirror member ({one.mirror})" for one in facts.iris if one.mirror),
         },
-        advice="let several processes commit, or several updates share a commit; advisor probe PEER measures the way, "
-        "and a member in the same zone shortens it",
+        remedy=Decide(
+            "let several processes commit, or several updates share a commit; advisor probe PEER measures the way, "
+            "and a member in the same zone shortens it"
+        ),
     )

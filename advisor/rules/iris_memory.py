@@ -10,7 +10,8 @@ from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pa
 from advisor.facts.memory import HugePagePool
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding, Severity
-from advisor.rules.queries import plan_command, sysctl_numbers
+from advisor.rules.queries import sysctl_number, sysctl_numbers
+from advisor.rules.remedy import Decide, SetTunable, plan_profile, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -93,12 +94,14 @@ def short_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             "huge_page_bytes": pool.size_bytes,
             "detail": tuple(f"{label(one)}: {size >> 20:,} MiB by its cpf" for one, size in asking),
         },
-        advice=plan_command(PROFILE),
-        profile=PROFILE,
+        remedy=plan_profile(PROFILE),
     )
 
 
-def _idle_finding(facts: Facts, pool: HugePagePool, why: str, pages: int, severity: Severity) -> Finding:
+def _idle_finding(
+    facts: Facts, pool: HugePagePool, why: str, pages: int, severity: Severity, in_use: int | None
+) -> Finding:
+    """``in_use``: the pages to leave; None where IRIS should have them all."""
     return idle_pool.found(
         severity=severity,
         title=f"{pages * pool.size_bytes / GIB:,.1f} GiB of huge pages serve nobody",
@@ -109,8 +112,13 @@ def _idle_finding(facts: Facts, pool: HugePagePool, why: str, pages: int, severi
             "free": pool.free,
             "huge_page_bytes": pool.size_bytes,
         },
-        advice="see messages.log for how IRIS allocated its shared memory; then either make the pool large enough for "
-        "all of it, or set vm.nr_hugepages to what is in use",
+        remedy=(
+            Decide(
+                "see messages.log for how IRIS allocated its shared memory; either make the pool large enough for "
+                "all of it, or leave what is in use"
+            ),
+            *([] if in_use is None else [set_sysctl("vm.nr_hugepages", in_use, "at-most")]),
+        ),
     )
 
 
@@ -130,13 +138,16 @@ def idle_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
         return None
     refusing = tuple(one for one in facts.iris if one.settings is not None and refuses_large_pages(one.settings))
     if len(refusing) == len(facts.iris):
-        return _idle_finding(facts, pool, "memlock forbids huge pages to every instance.", pool.total, "advice")
+        return _idle_finding(facts, pool, "memlock forbids huge pages to every instance.", pool.total, "advice", 0)
     if pool.free is None or not all(one.running for one in facts.iris):
         return None
     if pool.free == pool.total:
-        return _idle_finding(facts, pool, "IRIS runs, and not one of the huge pages is in use.", pool.free, "advice")
+        return _idle_finding(
+            facts, pool, "IRIS runs, and not one of the huge pages is in use.", pool.free, "advice", None
+        )
     if pool.free > _IDLE_SHARE * pool.total and pool.free * pool.size_bytes > GIB:
-        return _idle_finding(facts, pool, "IRIS runs, and the rest of the pool is in nobody's use.", pool.free, "info")
+        why = "IRIS runs, and the rest of the pool is in nobody's use."
+        return _idle_finding(facts, pool, why, pool.free, "info", pool.total - pool.free)
     return None
 
 
@@ -165,11 +176,13 @@ def kernel_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     found = tuple(_over_limits(facts, asked))
     if not found:
         return None
+    pages = -(-sum(size for _, size in asked) // facts.memory.page_bytes)
+    needed = {"kernel.shmmax": max(size for _, size in asked), "kernel.shmall": pages}
+    raised = [set_sysctl(key, n, "at-least") for key, n in needed.items() if n > (sysctl_number(facts, key) or n)]
     return kernel_limit.found(
         why="The kernel refuses the segment, and IRIS starts with an eighth less, again and again, until it fits.",
         evidence={"instances": tuple(label(one) for one, _ in asked), "detail": found},
-        advice="remove the line that lowers kernel.shmmax or kernel.shmall: the kernel's own limits are as good as "
-        "none",
+        remedy=tuple(raised),
     )
 
 
@@ -195,10 +208,13 @@ def transparent(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "enabled": facts.memory.thp_enabled,
             "defrag": facts.memory.thp_defrag,
         },
-        advice=plan_command(PROFILE),
-        profile=PROFILE,
+        remedy=plan_profile(PROFILE),
         intent=True,
     )
+
+
+def _set_globals(one: Iris, size: int) -> SetTunable:
+    return SetTunable(f"file:{one.cpf}:config/globals", f"0,0,{size >> 20},0,0,0")
 
 
 def _by_guideline(facts: Facts, total: int) -> Finding | None:
@@ -221,7 +237,7 @@ def _by_guideline(facts: Facts, total: int) -> Finding | None:
             "share_percent": round(100 * share, 1),
             "guideline_percent": round(100 * guideline),
         },
-        advice=f"globals=0,0,{int(guideline * total) >> 20},0,0,0 would be that share",
+        remedy=_set_globals(one, int(guideline * total)),
         intent=True,
     )
 
@@ -261,7 +277,7 @@ def cache_share(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
                 "memory_bytes": total,
                 "share_percent": round(100 * shared / total, 1),
             },
-            advice="lower globals in the cpf, with vm.nr_hugepages after it, or give the host more memory",
+            remedy=Decide("lower globals in the cpf, with vm.nr_hugepages after it, or give the host more memory"),
         )
     if automatic:
         return cache_share.found(
@@ -269,8 +285,10 @@ def cache_share(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             title="The database cache size is not set: IRIS chooses it",
             why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for production.",
             evidence={"instances": automatic},
-            advice="set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance that "
-            "has the host to itself",
+            remedy=Decide(
+                "set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance that "
+                "has the host to itself"
+            ),
             intent=True,
         )
     return _by_guideline(facts, total) if len(known) == 1 and None not in sizes else None

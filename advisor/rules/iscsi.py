@@ -17,8 +17,8 @@ from advisor.rules.queries import (
     is_physical,
     links_below,
     nodes_below,
-    plan_command,
 )
+from advisor.rules.remedy import Decide, plan_profile
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -95,9 +95,17 @@ def shared_link(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
                         for one in path.connections
                     ),
                 },
-                advice="give each path a link of its own: iscsiadm -m iface -I NAME -o new, then iscsiadm -m iface -I "
-                "NAME -o update -n iface.net_ifacename -v LINK, discover and log in through each",
+                remedy=_give_links(paths),
             )
+
+
+def _give_links(paths: Paths) -> Decide:
+    portals = ", ".join(dict.fromkeys(one.address or "?" for path in paths for one in path.connections))
+    return Decide(
+        f"give each path ({portals}) a link of its own: iscsiadm -m iface -I NAME -o new, then iscsiadm -m iface -I "
+        "NAME "
+        "-o update -n iface.net_ifacename -v LINK, discover and log in through each"
+    )
 
 
 def _shared_networks(links: Iterable[Link]) -> dict[str, tuple[str, ...]]:
@@ -138,7 +146,9 @@ def shared_subnet(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Find
                         "links": names,
                         "detail": tuple(f"{net}: {', '.join(those)}" for net, those in doubled.items()),
                     },
-                    advice="give each path a subnet (and a VLAN) of its own, on this host, the switch and the storage",
+                    remedy=Decide(
+                        "give each path a subnet (and a VLAN) of its own, on this host, the switch and the storage"
+                    ),
                 ),
             )
     return tuple(found.values())
@@ -152,8 +162,7 @@ def _mtu_differs(name: str, links: Iterable[Link]) -> Finding:
         "unequally, and what one end sends in full size can be lost on the way. The switch and the storage have to "
         "carry it too: advisor probe PORTAL asks, with don't-fragment packets, both ways.",
         evidence={"links": names, "detail": tuple(f"{link.name}: {link.mtu}" for link in links)},
-        advice=plan_command(ISCSI, links=names),
-        profile=ISCSI,
+        remedy=plan_profile(ISCSI, links=names),
     )
 
 
@@ -206,7 +215,7 @@ def _far_targets(facts: Facts) -> Iterator[Finding]:
                     "link_nodes": tuple(map(str, sorted(link_nodes))),
                     "disk_nodes": tuple(sorted(str(node) for node in disk_nodes)),
                 },
-                advice="add a portal on a link of the disks' node, or move the card to a slot of that node",
+                remedy=Decide("add a portal on a link of the disks' node, or move the card to a slot of that node"),
             )
 
 
@@ -223,8 +232,10 @@ def _one_sided_sessions(facts: Facts) -> Iterator[Finding]:
             title=f"All iSCSI sessions go through links of node {node}",
             why="What uses these disks from another node sends and receives all of it over the interconnect.",
             evidence={"links": names, "link_nodes": (str(node),)},
-            advice=f"run what uses them on node {node}: "
-            + plan_command(NUMA_PINNING, units=(f"NAME.service={'+'.join(names)}",)),
+            remedy=Decide(
+                f"run what uses them on node {node}: advisor plan {NUMA_PINNING} --set "
+                f"units=NAME.service={'+'.join(names)}"
+            ),
             intent=True,
         )
 
@@ -243,6 +254,16 @@ def far_node(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, 
     if not has_several_nodes(facts) or facts.iscsi is None:
         return ()
     return (*_far_targets(facts), *_one_sided_sessions(facts))
+
+
+def _measure_in_order(is_initiator: bool, size: str) -> tuple[Decide, ...]:
+    where = "" if is_initiator else " (steps 1 and 2 from the initiator, 3 on this host)"
+    links = (
+        f"2. advisor limits --bench before: the share of what the links carry; advisor prove {ISCSI} --target DIR "
+        "--allow-link-flap --reconnect COMMAND (one that logs the sessions out and in: a connection keeps its segment "
+        f"size). {STOP_RULE}"
+    )
+    return Decide(f"1. {TRANSPORT_STEP}"), Decide(links), Decide(f"3. {DISK_STEP.format(size=size)}{where}")
 
 
 TRANSPORT_STEP = (
@@ -291,9 +312,6 @@ def order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "links": session_links(sessions),
             "targets": tuple(dict.fromkeys((*(one.target or one.name for one in sessions), *exported))),
         },
-        advice=f"1. {TRANSPORT_STEP}. 2. advisor limits --bench before: the share of what the links carry; advisor "
-        f"prove {ISCSI} --target DIR --allow-link-flap --reconnect COMMAND (one that logs the sessions out and in: a "
-        f"connection keeps its segment size). {STOP_RULE}. 3. {DISK_STEP.format(size=size)}"
-        + ("" if sessions else " (steps 1 and 2 from the initiator, 3 on this host)"),
+        remedy=_measure_in_order(bool(sessions), size),
         intent=True,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from advisor.facts.array import Array
@@ -15,7 +15,8 @@ from advisor.facts.site_settings import SiteSetting
 from advisor.rules import multipath, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iscsi import sessions_of
-from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH, plan_command
+from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH
+from advisor.rules.remedy import Decide, RunCommand, SetTunable, plan_profile
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -28,6 +29,7 @@ CMDS_MAX = range(2, 2049)
 _CMDS, _DEPTH = "node.session.cmds_max", "node.session.queue_depth"
 _SMALL_FIRST_BURST_BYTES = 64 << 10
 _SMALL_BURST_BYTES = 256 << 10
+_WAIT_SECONDS = 120
 
 
 @rule(
@@ -50,8 +52,27 @@ def not_logged_in(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "sessions": tuple(one.name for one in lost),
             "detail": tuple(f"{one.name} to {one.target or '?'}: {one.state}" for one in lost),
         },
-        advice="iscsiadm -m session -P 1; journalctl -u iscsid; advisor probe PORTAL",
+        remedy=(
+            RunCommand("iscsiadm -m session -P 1", "see the sessions"),
+            RunCommand("journalctl -u iscsid", "read what open-iscsi says of them"),
+            *(
+                RunCommand(f"advisor probe {shlex.quote(portal)}", f"see whether {portal} answers")
+                for portal in _portals(lost)
+            ),
+        ),
     )
+
+
+def _portals(sessions: Iterable[IscsiSession]) -> tuple[str, ...]:
+    found = (connection.address or connection.persistent_address for one in sessions for connection in one.connections)
+    return tuple(dict.fromkeys(address for address in found if address))
+
+
+def _keep_waiting(facts: Facts) -> Iterator[SetTunable]:
+    """The timeout of new records and of those that are there; a session takes it up when it logs in."""
+    for path, _ in _files(facts.iscsi) if facts.iscsi else ():
+        wanted = str(_WAIT_SECONDS)
+        yield SetTunable(f"file:{path}:node.session.timeo.replacement_timeout", wanted, "at-least")
 
 
 def _list_timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
@@ -93,9 +114,10 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
             why="When a link fails, requests wait in the session for this long before multipath may send them by "
             "another path.",
             evidence={"sessions": tuple(one.name for one in long), "detail": _list_timeouts(long)},
-            advice=f"{plan_command(ISCSI_MULTIPATH)} (iscsid.conf and each node record), then log out and in, one path "
-            "after the other",
-            profile=ISCSI_MULTIPATH,
+            remedy=(
+                plan_profile(ISCSI_MULTIPATH),
+                Decide("it sets iscsid.conf and each node record; then log out and in, one path after the other"),
+            ),
         )
     if short:
         yield replacement_timeout.found(
@@ -103,8 +125,7 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
             why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
             "and goes read-only.",
             evidence={"sessions": tuple(one.name for one in short), "detail": _list_timeouts(short)},
-            advice="iscsiadm -m node -o update -n node.session.timeo.replacement_timeout -v 120, then log out and in "
-            "with the file systems unmounted; the same in /etc/iscsi/iscsid.conf",
+            remedy=(*_keep_waiting(facts), Decide("then log out and in with the file systems unmounted")),
         )
 
 
@@ -134,17 +155,14 @@ def _changed_settings(settings: Mapping[str, str]) -> dict[str, int]:
     return ({_CMDS: power} if power != commands else {}) | cut
 
 
-def _list_edits(iscsi: Iscsi) -> Iterator[str]:
-    for key, value in _changed_settings(iscsi.settings).items():
-        yield f"write {key} = {value} in {ISCSID_CONF}"
-    wrong = [node for node in iscsi.nodes if _changed_settings(node.settings)]
-    for node in wrong[:_RECORDS_NAMED]:
-        which = f"-T {shlex.quote(node.target)} -p {shlex.quote(portal_of(node.portal))}"
-        for key, value in _changed_settings(node.settings).items():
-            yield f"iscsiadm -m node {which} -o update -n {key} -v {value}"
-    if wrong:
-        more = len(wrong) - _RECORDS_NAMED
-        yield (f"the same for {more} more records, " if more > 0 else "") + "then log out of each target and in again"
+def _list_edits(iscsi: Iscsi) -> Iterator[SetTunable]:
+    for path, settings in _files(iscsi):
+        for key, value in _changed_settings(settings).items():
+            yield SetTunable(f"file:{path}:{key}", str(value))
+
+
+def _files(iscsi: Iscsi) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    return ((ISCSID_CONF, iscsi.settings), *((node.path, node.settings) for node in iscsi.nodes))
 
 
 def portal_of(text: str) -> str:
@@ -153,9 +171,6 @@ def portal_of(text: str) -> str:
     port = rest.partition(",")[0]
     host = f"[{address}]" if ":" in address and not address.startswith("[") else address
     return f"{host}:{port}" if port else text
-
-
-_RECORDS_NAMED = 4
 
 
 @rule(
@@ -172,15 +187,14 @@ def queues(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     iscsi = facts.iscsi
     if iscsi is None:
         return None
-    places = ((ISCSID_CONF, iscsi.settings), *((node.path, node.settings) for node in iscsi.nodes))
-    found = tuple(f"{path}: {fault}" for path, settings in places for fault in _queue_faults(settings))
+    found = tuple(f"{path}: {fault}" for path, settings in _files(iscsi) for fault in _queue_faults(settings))
     if not found:
         return None
     return queues.found(
         why="open-iscsi takes powers of two from 2 to 2048 for the commands of a session; a disk cannot have more "
         "outstanding than its session.",
         evidence={"detail": found},
-        advice="; ".join(_list_edits(iscsi)),
+        remedy=(*_list_edits(iscsi), Decide("then log out of each target and in again")),
     )
 
 
@@ -222,8 +236,7 @@ def small_bursts(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
             "sessions": tuple(one.name for one in found),
             "detail": tuple(f"{one.name}: {', '.join(sizes)}" for one, sizes in found.items()),
         },
-        advice=plan_command(ISCSI),
-        profile=ISCSI,
+        remedy=plan_profile(ISCSI),
         intent=not is_wanted,
     )
 
@@ -246,8 +259,10 @@ def digests(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         why="The processor computes a CRC32C of every byte at both ends. It finds what TCP's checksum lets pass, and "
         "costs a share of a CPU for each session.",
         evidence={"sessions": tuple(one.name for one in found)},
-        advice="keep it where data passes routers or switches that are not trusted to keep it whole; else switch "
-        "node.conn[0].iscsi.DataDigest off at both ends, and measure both: advisor bench, advisor compare",
+        remedy=Decide(
+            "keep it where data passes routers or switches that are not trusted to keep it whole; else switch "
+            "node.conn[0].iscsi.DataDigest off at both ends, and measure both: advisor bench, advisor compare"
+        ),
         intent=True,
     )
 
@@ -276,8 +291,7 @@ def path_selector(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
                         "links": tuple(speeds),
                         "detail": tuple(f"{name}: {speed:,} Mbit/s" for name, speed in speeds.items()),
                     },
-                    advice=plan_command(ISCSI_MULTIPATH),
-                    profile=ISCSI_MULTIPATH,
+                    remedy=plan_profile(ISCSI_MULTIPATH),
                 )
 
 
@@ -305,7 +319,7 @@ def _describe_line(won: SiteSetting) -> str:
     return f"{won.path}:{won.line}: {won.key} = {won.value}" + (f" for {won.scope}" if won.scope else "")
 
 
-_NEW_FILE: Final = f" (where {multipath.CONF} does not exist, it prints the lines for a new one as a manual step)"
+_NEW_FILE: Final = f"where {multipath.CONF} does not exist, the plan prints the lines for a new one as a manual step"
 
 
 @rule(
@@ -332,8 +346,7 @@ def late_switch(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         "that and the rest of the transport put right. Linux sends one request a turn by itself since 4.6; this kernel "
         "takes what is configured.",
         evidence={"detail": found, "disks": facts.iscsi.multipath_disks},
-        advice=plan_command(ISCSI_MULTIPATH) + ("" if multipath.is_configured(facts) else _NEW_FILE),
-        profile=ISCSI_MULTIPATH,
+        remedy=(plan_profile(ISCSI_MULTIPATH), *([] if multipath.is_configured(facts) else [Decide(_NEW_FILE)])),
     )
 
 
@@ -393,10 +406,16 @@ def unequal_paths(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
                         for path, moved in load.bytes_moved.items()
                     ),
                 },
-                advice=plan_command(ISCSI_MULTIPATH)
+                remedy=plan_profile(ISCSI_MULTIPATH)
                 if is_late
-                else "advisor scan --interval 10 while a sequential load runs (advisor bench --workload "
-                "iometer.maxtp-r100); multipath -ll: one group with all paths (path_grouping_policy multibus), none "
-                "failed; iscsiadm -m session -P 1",
-                profile=ISCSI_MULTIPATH if is_late else None,
+                else (
+                    RunCommand(
+                        "advisor scan --interval 10",
+                        "look again while a sequential load runs (advisor bench --workload iometer.maxtp-r100)",
+                    ),
+                    RunCommand(
+                        "multipath -ll", "see one group with all paths (path_grouping_policy multibus), and none failed"
+                    ),
+                    RunCommand("iscsiadm -m session -P 1", "see the sessions"),
+                ),
             )

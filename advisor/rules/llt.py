@@ -10,12 +10,13 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS, MIRRORED
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
-from advisor.facts.reserved_ports import KEY, parse_ports
+from advisor.facts.reserved_ports import KEY, parse_ports, ports_text
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import stays_local
-from advisor.rules.queries import LLT_FLOW_CONTROL, by_name, plan_command, sysctl_numbers
+from advisor.rules.queries import LLT_FLOW_CONTROL, by_name, sysctl_numbers
+from advisor.rules.remedy import Decide, Remedy, RunCommand, SetTunable, plan_profile, set_sysctl
 from advisor.rules.rule import Rule, rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -71,9 +72,10 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
                 title="The default of LLT's high-water marks cannot be known from this host",
                 why="Whether they are raised already is not known: the default differs between releases.",
                 evidence={"detail": tuple(unknown)},
-                advice=f"{plan_command(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node "
-                "of the same release",
-                profile=LLT_FLOW_CONTROL,
+                remedy=(
+                    plan_profile(LLT_FLOW_CONTROL),
+                    Decide("add --set default=PACKETS with the value of an untouched node of the same release"),
+                ),
             )
             if unknown and wanted
             else None
@@ -94,8 +96,7 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
             "queue_bytes_per_peer": 2 * highest * _PACKET_BYTES,
             "rtt_seconds": workload.rtt_seconds if workload else None,
         },
-        advice=plan_command(LLT_FLOW_CONTROL),
-        profile=LLT_FLOW_CONTROL,
+        remedy=plan_profile(LLT_FLOW_CONTROL),
         intent=not wanted,
     )
 
@@ -133,14 +134,20 @@ def flow_control_order(facts: Facts, workload: DeclaredWorkload | None) -> Findi
         why="A low-water mark that is not below its high one, or an acknowledgement that is due only after the window "
         "is full, makes LLT start and stop by turns or wait for a timer.",
         evidence={"detail": wrong},
-        advice="lltconfig -F NAME:VALUE for the value that is wrong, and the same set-flow line in /etc/llttab",
+        remedy=(
+            Decide(
+                "decide which of the values is wrong, set it with advisor apply llt:NAME=VALUE, and write the same "
+                "set-flow line in /etc/llttab"
+            ),
+            RunCommand("lltconfig -F query", "see the live values"),
+        ),
     )
 
 
 def drift(
-    drifted: Rule, live: Mapping[str, int], in_file: Mapping[str, int], *, why: str, option: str, line: str
+    drifted: Rule, live: Mapping[str, int], in_file: Mapping[str, int], *, why: str, prefix: str, line: str
 ) -> Finding | None:
-    """What /etc/llttab says otherwise than LLT does: ``option`` of lltconfig sets it, ``line`` of llttab keeps it."""
+    """What /etc/llttab says otherwise than LLT does: tunables of ``prefix`` set it, ``line`` of llttab keeps it."""
     names = tuple(name for name in sorted(in_file) if name in live and live[name] != in_file[name])
     if not names:
         return None
@@ -150,8 +157,10 @@ def drift(
             "names": names,
             "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in names),
         },
-        advice="; ".join(f"lltconfig {option} {name}:{in_file[name]}" for name in names)
-        + f"; that is where the file is right, else correct {line} in /etc/llttab",
+        remedy=(
+            *(SetTunable(f"llt:{prefix}{name}", str(in_file[name])) for name in names),
+            Decide(f"that is where the file is right; else correct {line} in /etc/llttab"),
+        ),
     )
 
 
@@ -169,9 +178,7 @@ def flow_control_drift(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     if facts.llt is None or facts.llt.llttab is None:
         return None
     why = "lltconfig -F holds until LLT restarts; from then on /etc/llttab counts."
-    return drift(
-        flow_control_drift, facts.llt.flow_control, facts.llt.llttab.flow, why=why, option="-F", line="set-flow"
-    )
+    return drift(flow_control_drift, facts.llt.flow_control, facts.llt.llttab.flow, why=why, prefix="", line="set-flow")
 
 
 def _networks_of(addresses: tuple[str, ...]) -> frozenset[str]:
@@ -242,7 +249,9 @@ def same_subnet(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
                 ),
             ),
         },
-        advice="give each LLT link a subnet of its own and name it in its link line of /etc/llttab, on every node",
+        remedy=Decide(
+            "give each LLT link a subnet of its own and name it in its link line of /etc/llttab, on every node"
+        ),
     )
 
 
@@ -263,17 +272,17 @@ def open_ports(facts: Facts) -> tuple[int, ...]:
     return tuple(port for port in llt_ports(facts) if span[0] <= port <= span[1] and port not in reserved)
 
 
-def _reserve_command(facts: Facts, ports: tuple[int, ...]) -> str:
-    """The profile of the recognised configuration, which has it; else the command. The key holds the whole list, so
+def _reserve_ports(facts: Facts, ports: tuple[int, ...]) -> Remedy:
+    """The profile of the recognised configuration, which has it; else the value. The key holds the whole list, so
     those that are reserved already go into it with the new ones."""
     found = recognition(facts, None)
     if found is not None and found.configuration in MIRRORED:
-        return plan_command(profile_of(found.configuration))
-    there = facts.sysctl[KEY].strip()
-    is_list = parse_ports(there) is not None
-    listed = ",".join((*([there] if is_list and there else []), *map(str, ports)))
-    note = "" if is_list else "; add what is reserved already, which could not be read"
-    return f"sysctl -w {KEY}={listed}; then the same in /etc/sysctl.d{note}"
+        return plan_profile(profile_of(found.configuration))
+    there = parse_ports(facts.sysctl[KEY])
+    if there is None:
+        listed = ports_text(ports)
+        return Decide(f"reserve {listed} in {KEY}, with what is reserved already, which could not be read")
+    return set_sysctl(KEY, ports_text(there.union(ports)))
 
 
 @rule(
@@ -298,5 +307,5 @@ def port_not_reserved(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "net.ipv4.ip_local_port_range": f"{span[0]} {span[1]}",
             KEY: facts.sysctl[KEY],
         },
-        advice=_reserve_command(facts, open_),
+        remedy=_reserve_ports(facts, open_),
     )

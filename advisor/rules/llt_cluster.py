@@ -16,6 +16,7 @@ from advisor.rules.llt import drift
 from advisor.rules.llt_path import DATAGRAMS, private_carriers
 from advisor.rules.mtu import LLT_UDP_MTU
 from advisor.rules.queries import by_name, is_physical, links_below
+from advisor.rules.remedy import Decide, Remedy, RunCommand, SetTunable
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -60,8 +61,13 @@ def timer_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     return timer_order.found(
         why="A link is then given up before LLT has called it troubled and tried the other links.",
         evidence={"detail": wrong},
-        advice="lltconfig -T NAME:VALUE for the value that is wrong, and the same set-timer line in /etc/llttab, on "
-        "every node",
+        remedy=(
+            Decide(
+                "decide which of the timers is wrong, set it with advisor apply llt:timer.NAME=VALUE, and write the "
+                "same set-timer line in /etc/llttab, on every node"
+            ),
+            RunCommand("lltconfig -T query", "see the live timers"),
+        ),
     )
 
 
@@ -79,7 +85,7 @@ def timer_drift(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     if facts.llt is None or facts.llt.llttab is None:
         return None
     why = "lltconfig -T holds until LLT restarts; a set-timer line counts only from then on."
-    return drift(timer_drift, facts.llt.timers, facts.llt.llttab.timers, why=why, option="-T", line="set-timer")
+    return drift(timer_drift, facts.llt.timers, facts.llt.llttab.timers, why=why, prefix="timer.", line="set-timer")
 
 
 def _is_far(facts: Facts, workload: DeclaredWorkload | None) -> bool:
@@ -108,8 +114,10 @@ def peerinact_short(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         why=f"Somebody lowered peerinact to {value / 100:g} s, and the peers are a long round trip away. A pause of "
         "that length on the path, or of the hypervisor, makes the nodes take each other for dead.",
         evidence={"peerinact": value, "default": DEFAULT_PEERINACT},
-        advice=f"lltconfig -T peerinact:{DEFAULT_PEERINACT}; then set-timer peerinact:{DEFAULT_PEERINACT} in "
-        "/etc/llttab, on every node",
+        remedy=(
+            SetTunable("llt:timer.peerinact", str(DEFAULT_PEERINACT), "at-least"),
+            Decide("do the same on every node"),
+        ),
     )
 
 
@@ -136,8 +144,10 @@ def single_link(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="When it fails, the nodes cannot distinguish a dead link from a dead peer."
         + (" The white paper's cluster over TCP has a single one as well." if is_tcp else ""),
         evidence={"links": (link.link or link.device,), "tag": link.tag, "type": link.type},
-        advice="a second link line in /etc/llttab over another device and subnet, on every node; over a public network "
-        "as link-lowpri",
+        remedy=Decide(
+            "add a second link line to /etc/llttab over another device and subnet, on every node; over a public "
+            "network as link-lowpri"
+        ),
     )
 
 
@@ -167,7 +177,9 @@ def links_on_one_port(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "links": tuple(sorted({name for ports in shared for name in ports})),
             "detail": tuple(f"{', '.join(ports)}: {'; '.join(names)}" for ports, names in shared.items()),
         },
-        advice="move one of them to another port and subnet: its link line in /etc/llttab, on every node",
+        remedy=Decide(
+            "move one of them to another port and subnet: change its link line in /etc/llttab, on every node"
+        ),
     )
 
 
@@ -182,6 +194,15 @@ def _peer_count(facts: Facts) -> int:
     hosts = facts.infoscale.hosts if facts.infoscale else ()
     known = sum(1 for node in facts.llt.nodes if node.name and not node.is_self) if facts.llt else 0
     return max(1, len(hosts) - 1, known)
+
+
+def _shorter_queues(flow: Mapping[str, int], packet: int, peers: int, available: int) -> tuple[Remedy, ...]:
+    """Marks whose queues fit into the share of memory; only a decision where the low-water marks leave no room."""
+    fits = int(_MEMORY_SHARE * available) // (packet * (peers + 1))
+    if fits <= max(flow.get("lowwater", 0), flow.get("rportlowwater", 0)):
+        return (Decide("lower the low-water marks first, then the high-water marks, and the same in /etc/llttab"),)
+    marks = [name for name in ("highwater", "rporthighwater") if flow.get(name, 0) > fits]
+    return tuple(SetTunable(f"llt:{name}", str(fits), "at-most") for name in marks)
 
 
 def queue_bytes(highwater: int, rporthighwater: int, packet_bytes: int, peers: int) -> int:
@@ -219,8 +240,7 @@ def queue_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
             "needed_bytes": need,
             "available_bytes": available,
         },
-        advice="lltconfig -F highwater:VALUE and rporthighwater:VALUE with less, above the low-water marks, and the "
-        "same set-flow lines in /etc/llttab",
+        remedy=_shorter_queues(flow, packet, peers, available),
     )
 
 
@@ -261,8 +281,13 @@ def window_below_path(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "window_mb_per_second": round(rate / 1e6),
             "in_flight_bytes": flight,
         },
-        advice="measure before changing it: advisor bench on the mirrored volume. Then lltconfig -F window:VALUE, on "
-        "every node, with a receive buffer that holds as many packets",
+        remedy=(
+            Decide(
+                "measure before you change it, on the mirrored volume; then set llt:window on every node, with a "
+                "receive buffer that holds as many packets"
+            ),
+            RunCommand("advisor explain llt:window", "read what sets it"),
+        ),
     )
 
 
@@ -297,10 +322,12 @@ def broadcast_over_router(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     missing = tuple(name for name in ("set-bcasthb", "set-arp") if f"{name} 0" not in facts.llt.llttab.other)
     if not missing:
         return None
-    lines = " and ".join(f"{name} 0" for name in missing)
     return broadcast_over_router.found(
         why="A router passes no broadcast on, so LLT's broadcast heartbeats and address requests reach nobody behind "
         "it.",
         evidence={"peers": outside, "missing": tuple(f"{name} 0" for name in missing)},
-        advice=f"{lines} in /etc/llttab on every node, then restart LLT, one node at a time",
+        remedy=(
+            *(SetTunable(f"file:/etc/llttab:{name}", "0") for name in missing),
+            Decide("do the same on every node, then restart LLT, one node at a time"),
+        ),
     )

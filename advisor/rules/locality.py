@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import cycle
 
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
@@ -24,6 +25,7 @@ from advisor.rules.queries import (
     nodes_below,
     split_ids,
 )
+from advisor.rules.remedy import Decide, SetTunable
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -63,7 +65,7 @@ def bond_spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
                 "links": tuple(port.name for port in ports),
                 "detail": tuple(f"{port.name}: node {port.numa_node}" for port in ports),
             },
-            advice=f"use ports of one card for {bond.name}, or give each node's service a link of its own node",
+            remedy=Decide(f"use ports of one card for {bond.name}, or give each node's service a link of its own node"),
         )
 
 
@@ -137,10 +139,16 @@ def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Fin
             "link_nodes": tuple(map(str, sorted(node for node in link_nodes if node is not None))),
             "disk_nodes": tuple(map(str, sorted(node for node in disk_nodes if node is not None))),
         },
-        advice="move the card to a slot of the disks' node, or run the service on the node of its disks and accept the "
-        "remote link",
+        remedy=Decide(
+            "move the card to a slot of the disks' node, or run the service on the node of its disks and accept the "
+            "remote link"
+        ),
         intent=not known,
     )
+
+
+def _cpus_near(facts: Facts, link: Link) -> str | None:
+    return next((node.cpus for node in facts.numa.nodes if node.id == link.numa_node), None)
 
 
 def _movable_irqs(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tuple[Irq, frozenset[int]], ...]:
@@ -187,10 +195,24 @@ def irqs_far_from_link(facts: Facts, workload: DeclaredWorkload | None) -> Findi
                 for link, total, far in found
             ),
         },
-        advice=f"advisor plan {NUMA_PINNING} --set units=NAME.service for the service that uses the link, or set "
-        "/proc/irq/N/smp_affinity_list to CPUs of the link's node",
+        remedy=(
+            *(
+                SetTunable(f"irq:{irq.number}:affinity", cpus)
+                for link, _, far in found
+                for irq in far
+                if (cpus := _cpus_near(facts, link))
+            ),
+            Decide(f"advisor plan {NUMA_PINNING} --set units=NAME.service also pins the service that uses the link"),
+        ),
         profile=NUMA_PINNING,
     )
+
+
+def _spread_irqs(facts: Facts, link: Link, numbers: list[int]) -> Iterator[SetTunable]:
+    """One CPU after the other, of the link's node where that is known."""
+    cpus = sorted(split_ids(_cpus_near(facts, link) or facts.cpu.online))
+    for number, cpu in zip(numbers, cycle(cpus), strict=False):
+        yield SetTunable(f"irq:{number}:affinity", str(cpu))
 
 
 @rule(
@@ -213,16 +235,19 @@ def irqs_on_one_cpu(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         load = Counter(cpu for _, cpus in irqs if len(cpus) == 1 for cpu in cpus)
         cpu, count = load.most_common(1)[0] if load else (0, 0)
         if len(irqs) >= _MANY_VECTORS and count == len(irqs) and (facts.cpu.threads or 1) > 1:
-            found.append((link.name, cpu, count))
+            found.append((link, cpu, irqs))
     if not found:
         return None
     return irqs_on_one_cpu.found(
         why="The link has several queues, but one CPU handles them all.",
         evidence={
-            "links": tuple(name for name, _, _ in found),
-            "detail": tuple(f"{name}: all {count} interrupts on CPU {cpu}" for name, cpu, count in found),
+            "links": tuple(link.name for link, _, _ in found),
+            "detail": tuple(f"{link.name}: all {len(irqs)} interrupts on CPU {cpu}" for link, cpu, irqs in found),
         },
-        advice="systemctl enable --now irqbalance, or spread /proc/irq/N/smp_affinity_list over the link's node",
+        remedy=(
+            *(one for link, _, irqs in found for one in _spread_irqs(facts, link, [irq.number for irq, _ in irqs])),
+            Decide("or let irqbalance place them: advisor apply 'unit:irqbalance.service:state=enabled active'"),
+        ),
     )
 
 
@@ -243,5 +268,5 @@ def node_without_memory(facts: Facts, workload: DeclaredWorkload | None) -> Find
     return node_without_memory.found(
         why=f"Everything that runs on node {', '.join(bare)} has its memory on another node.",
         evidence={"nodes": bare},
-        advice="populate the memory channels of that socket, or check the firmware's node setting",
+        remedy=Decide("populate the memory channels of that socket, or check the firmware's node setting"),
     )

@@ -10,6 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import leading_count
+from advisor.rules.remedy import Decide, RunCommand, SetTunable
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -35,10 +36,6 @@ def _of_md(facts: Facts, levels: frozenset[str]) -> Iterator[Array]:
 
 def _array_attribute(array: Array, name: str) -> int | None:
     return leading_count(array.detail.get(name))
-
-
-def _write_command(array: Array, name: str, value: int | str) -> str:
-    return f"echo {value} > /sys/block/{shlex.quote(array.device)}/md/{name}"
 
 
 def _cache_bytes(facts: Facts, array: Array, entries: int) -> int:
@@ -83,8 +80,7 @@ def small_cache(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
                     "wanted": entries,
                     "memory_cost_bytes": cost,
                 },
-                advice=f"{_write_command(array, 'stripe_cache_size', entries)}, and a udev rule for the array; it "
-                f"takes {cost // _MIB:,} MiB",
+                remedy=SetTunable(f"md:{array.device}:stripe_cache_size", str(entries), "at-least"),
             )
 
 
@@ -115,8 +111,10 @@ def one_thread(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         severity="advice" if declared else "info",
         why="One thread of the kernel computes the parity of all writes; NVMe drives take more than it gives.",
         evidence={"arrays": tuple(array.name for array in found), "group_thread_cnt": 0},
-        advice="; ".join(_write_command(array, "group_thread_cnt", _THREADS) for array in found)
-        + ", where top shows its thread (md0_raid5 and the like) near 100 % of a CPU",
+        remedy=(
+            *(SetTunable(f"md:{array.device}:group_thread_cnt", str(_THREADS), "at-least") for array in found),
+            Decide("it helps where top shows the array's thread (md0_raid5 and the like) near 100 % of a CPU"),
+        ),
         intent=not declared,
     )
 
@@ -138,9 +136,10 @@ def rebuild_limited(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Fi
             why=f"It runs at {speed // _KIB:,} MiB/s, and md lets it have {most // _KIB:,} MiB/s; until it is done, "
             "the loss of another member may lose data.",
             evidence={"arrays": (array.name,), "sync_speed_kib": speed, "sync_speed_max_kib": most},
-            advice=_write_command(array, "sync_speed_max", 4 * most)
-            + " until it is done, then "
-            + _write_command(array, "sync_speed_max", "system"),
+            remedy=(
+                SetTunable(f"md:{array.device}:sync_speed_max", str(4 * most), "at-least"),
+                Decide("roll it back when the rebuild is done"),
+            ),
         )
         for array in _of_md(facts, _REDUNDANT)
         if array.state == "recovering"
@@ -172,7 +171,12 @@ def no_bitmap(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
     return no_bitmap.found(
         why="After a crash, all of the array is compared or computed again, for hours, at the service's expense.",
         evidence={"arrays": tuple(array.name for array in found), "consistency_policy": "resync"},
-        advice="; ".join(f"mdadm --grow --bitmap=internal {shlex.quote(f'/dev/{array.name}')}" for array in found),
+        remedy=tuple(
+            RunCommand(
+                f"mdadm --grow --bitmap=internal {shlex.quote(f'/dev/{array.name}')}", f"give {array.name} a bitmap"
+            )
+            for array in found
+        ),
         intent=True,
     )
 
@@ -200,9 +204,18 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                 else "The copies differ. On mirrors this is harmless where memory was changed while it was written, as "
                 "swap is; elsewhere it is not.",
                 evidence={"arrays": (array.name,), "level": array.level, "mismatch_cnt": sectors},
-                advice="smartctl -a of every member and the kernel's log first; then compare with a backup. "
-                + _write_command(array, "sync_action", "check")
-                + " counts again",
+                remedy=(
+                    *(
+                        RunCommand(f"smartctl -a {shlex.quote(f'/dev/{disk}')}", f"look for errors of {disk}")
+                        for disk in array.disks
+                    ),
+                    Decide("read the kernel's log, and compare the data with a backup"),
+                    RunCommand(
+                        f"echo check > /sys/block/{shlex.quote(array.device)}/md/sync_action",
+                        "count again",
+                        f"the service on {array.name}: a check takes bandwidth for hours",
+                    ),
+                ),
             )
 
 
@@ -233,7 +246,10 @@ def parity_random(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "level": tuple(str(array.level) for array in found),
             "write_share": workload.write_share,
         },
-        advice="use RAID 10 for this data when the array is next made; advisor limits shows both figures",
+        remedy=(
+            Decide("use RAID 10 for this data when the array is next made"),
+            RunCommand("advisor limits", "see both figures"),
+        ),
     )
 
 
@@ -274,6 +290,8 @@ def small_chunk(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
                     "chunk_bytes": array.chunk_bytes,
                     "block_bytes": workload.block_bytes,
                 },
-                advice=f"chunks of {max(least, _STREAM_CHUNK_BYTES) // _KIB} KiB and more when the array is next made",
+                remedy=Decide(
+                    f"use chunks of {max(least, _STREAM_CHUNK_BYTES) // _KIB} KiB or more when the array is next made"
+                ),
                 intent=not is_random,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.host_facts import Facts
@@ -24,8 +23,8 @@ from advisor.rules.queries import (
     largest_mtu,
     links_above,
     links_below,
-    plan_command,
 )
+from advisor.rules.remedy import Decide, Remedy, SetTunable, plan_profile
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import TRANSPORT_GAINS, carriers, crosses_iscsi, crosses_network, seen
 from advisor.rules.workload import DeclaredWorkload
@@ -39,10 +38,6 @@ DATAGRAM_OVERHEAD = {"udp": 28, "udp6": 48}
 _IP_HEADERS = {"udp": 20, "udp6": 48}  # per fragment; IPv6 adds a fragment header of 8 bytes
 _VXLAN_OVERHEAD = {4: 50, 6: 70}
 _VXLAN_ENDS = frozenset({"local", "remote", "group", "local6", "remote6", "group6"})
-
-
-def _set_mtu(name: str, mtu: int | None) -> str:
-    return f"ip link set dev {shlex.quote(name)} mtu {mtu}"
 
 
 def _is_below_range(facts: Facts, link: Link, links: Mapping[str, Link]) -> bool:
@@ -107,8 +102,7 @@ def _below_range(facts: Facts, found: tuple[Link, ...], gains: str) -> Finding:
         + gains
         + "What the peers and the switches carry cannot be seen from here: probe it before raising the MTU.",
         evidence={"links": names, "detail": tuple(_range_text(facts, link) for link in found)},
-        advice=plan_command(JUMBO_FRAMES, links=names),
-        profile=JUMBO_FRAMES,
+        remedy=plan_profile(JUMBO_FRAMES, links=names),
         intent=not gains,
     )
 
@@ -181,14 +175,18 @@ def mtu_differs_in_stack(facts: Facts, workload: DeclaredWorkload | None) -> Ite
             names = tuple(port.name for port in ports)
             detail = tuple(f"{port.name}: {port.mtu}" for port in (master, *ports) if port.mtu is not None)
             smallest = min(port.mtu or 0 for port in ports)
-            lowered = "; ".join(_set_mtu(port.name, smallest) for port in ports if port.mtu != smallest)
             yield mtu_differs_in_stack.found(
                 title=f"Ports of {master.kind} {master.name} have different MTUs",
                 why=f"A frame that one port of {master.name} takes in does not fit through another and is dropped "
                 "there without an error to the sender.",
                 evidence={"link": master.name, "links": names, "detail": detail},
-                advice=lowered if master.kind == "bridge" else plan_command(JUMBO_FRAMES, links=(master.name,)),
-                profile=None if master.kind == "bridge" else JUMBO_FRAMES,
+                remedy=tuple(
+                    SetTunable(f"link:{port.name}:mtu", str(smallest), "at-most")
+                    for port in ports
+                    if port.mtu != smallest
+                )
+                if master.kind == "bridge"
+                else plan_profile(JUMBO_FRAMES, links=(master.name,)),
             )
 
 
@@ -230,7 +228,7 @@ def vxlan_mtu_above_underlay(facts: Facts, workload: DeclaredWorkload | None) ->
             why=f"A full frame of {link.name} (MTU {link.mtu}) no longer fits into {underlay.name} (MTU "
             f"{underlay.mtu}) once the VXLAN headers are added; the kernel does not follow when the underlay shrinks.",
             evidence={"link": link.name, "links": (underlay.name,), "mtu": link.mtu, "mtu_largest": room},
-            advice=_set_mtu(link.name, room),
+            remedy=SetTunable(f"link:{link.name}:mtu", str(room), "at-most"),
         )
 
 
@@ -263,16 +261,16 @@ def _fragment_text(carried: LltLink, link: Link, count: int) -> str:
 
 def _lower_llt_mtu(
     found: tuple[tuple[LltLink, Link, int], ...], facts: Facts, workload: DeclaredWorkload | None
-) -> str:
+) -> Iterator[Remedy]:
     recognised = recognition(facts, workload)
     name = recognised.configuration if recognised else None
     if name in (FSS_UDP, FSS_ZONES):
-        command = plan_command(profile_of(name))
-        return f"{command}, which sets the MTU field of the link lines in /etc/llttab, on every node"
-    fields = ", ".join(
-        f"{carried.tag} {(link.mtu or 0) - DATAGRAM_OVERHEAD[carried.type]}" for carried, link, _ in found
-    )
-    return f"set the MTU field of the link lines in /etc/llttab ({fields}) and restart LLT, on every node"
+        yield plan_profile(profile_of(name))
+    else:
+        for carried, link, _ in found:
+            size = (link.mtu or 0) - DATAGRAM_OVERHEAD[carried.type]
+            yield SetTunable(f"file:/etc/llttab:link.{carried.tag}.mtu", str(size))
+    yield Decide("set the MTU field of the link lines in /etc/llttab on every node, and restart LLT")
 
 
 @rule(
@@ -304,8 +302,7 @@ def llt_fragments(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         "loses the packet, and each costs its own header and interrupt"
         + (", and EC2 caps the fragments that a network interface may send per second." if is_aws else "."),
         evidence={"links": names, "detail": tuple(_fragment_text(*each) for each in found)},
-        advice=plan_command(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found, facts, workload),
-        profile=JUMBO_FRAMES if can_rise else None,
+        remedy=plan_profile(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found, facts, workload),
     )
 
 
@@ -330,6 +327,5 @@ def llt_mtu_differs(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         why="Traffic that moves from one LLT link to the other meets another packet size: what went whole over the "
         "larger is fragmented or lost on the smaller.",
         evidence={"links": names, "detail": tuple(f"{tag} over {link.name}: {link.mtu}" for tag, link in pairs)},
-        advice=plan_command(JUMBO_FRAMES, links=names),
-        profile=JUMBO_FRAMES,
+        remedy=plan_profile(JUMBO_FRAMES, links=names),
     )

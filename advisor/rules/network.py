@@ -11,6 +11,7 @@ from advisor.facts.links import Link
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.queries import by_name, is_physical, is_up, links_above, links_below, sysctl_number
+from advisor.rules.remedy import Decide, RunCommand, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -48,7 +49,6 @@ def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
             often = received is None or lost >= _ERROR_SHARE * (lost + received)
             wanted = min(link.rings.rx_max, _RING_MOST) if link.rings else 0
             may_grow = link.rings is not None and 0 < link.rings.rx < wanted
-            name = shlex.quote(link.name)
             evidence: Evidence = {
                 "links": (link.name,),
                 **{counter: link.counters[counter] for counter in (*_LOST, "rx_packets") if counter in link.counters},
@@ -61,11 +61,12 @@ def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                 why="The card had no free descriptor: the CPUs were too slow to refill its ring, or the ring is too "
                 "short for the bursts that arrive.",
                 evidence=evidence,
-                advice=f"ethtool -G {name} rx {wanted}; then the same in a .link file (RxBufferSize=) if the counter "
-                "then rests"
+                remedy=SetTunable(f"link:{link.name}:ring.rx", str(wanted), "at-least")
                 if may_grow
-                else f"ethtool -S {name}; that names the queue: spread its interrupts, as a longer ring is not to be "
-                "had",
+                else (
+                    RunCommand(f"ethtool -S {shlex.quote(link.name)}", "see which queue loses packets"),
+                    Decide("spread the interrupts of that queue; the ring cannot grow"),
+                ),
             )
 
 
@@ -112,7 +113,7 @@ def few_queues(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                     else "No counter says that this is too few; the workload uses the network."
                 ),
                 evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
-                advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link file",
+                remedy=SetTunable(f"link:{link.name}:channels.combined", str(wanted), "at-least"),
                 intent=not is_behind,
             )
 
@@ -144,8 +145,11 @@ def steering_redundant(facts: Facts, workload: DeclaredWorkload | None) -> Findi
             "links": tuple(link.name for link in found),
             "detail": tuple(f"{link.name}: {_receive_queues(link)} queues, rps_cpus {link.rps_cpus}" for link in found),
         },
-        advice="; ".join(f"echo 0 > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found)
-        + " (and so for every queue)",
+        remedy=tuple(
+            SetTunable(f"link:{link.name}:rps.rx-{queue}", "none")
+            for link in found
+            for queue in range(_receive_queues(link) or 0)
+        ),
     )
 
 
@@ -172,7 +176,6 @@ def steering_missing(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     found = tuple(link for link in facts.links if is_physical(link) and is_up(link) and _has_one_queue_for_all(link))
     if not found:
         return None
-    mask = f"{(1 << min(threads, 32)) - 1:x}"
     return steering_missing.found(
         why=f"The receive path drops packets or stops early, and one CPU of {threads} does all of its work.",
         evidence={
@@ -180,10 +183,10 @@ def steering_missing(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "softnet_dropped": facts.counters.softnet_dropped,
             "softnet_squeezed": facts.counters.softnet_squeezed,
         },
-        advice="; ".join(
-            f"echo {mask} > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found
-        )
-        + "; leave out the CPU that takes the interrupt where there are enough others",
+        remedy=(
+            *(SetTunable(f"link:{link.name}:rps.rx-0", facts.cpu.online or "") for link in found),
+            Decide("leave out the CPU that takes the interrupt where there are enough others"),
+        ),
     )
 
 
@@ -271,7 +274,7 @@ def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
                 f"net.ipv4.conf.{name}.rp_filter": sysctl_number(facts, _RP.format(name)) for name in ("all", "default")
             },
         },
-        advice="sysctl -w net.ipv4.conf.all.rp_filter=2; then the same in /etc/sysctl.d; or routes by source",
+        remedy=(set_sysctl("net.ipv4.conf.all.rp_filter", 2), Decide("or use routes by source")),
         intent=not dropped,
     )
 
@@ -296,9 +299,9 @@ def neighbours(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         title=f"The table of neighbours was full {full:,} times" if full else "The table of neighbours is nearly full",
         why="A packet to a neighbour that finds no place in the table is dropped, and the program sees an error.",
         evidence={"neighbours": entries, "times_full": full, "net.ipv4.neigh.default.gc_thresh3": most},
-        advice="sysctl -w "
-        + " ".join(f"net.ipv4.neigh.default.gc_thresh{n}={value}" for n, value in enumerate(wanted, 1))
-        + "; then the same in /etc/sysctl.d",
+        remedy=tuple(
+            set_sysctl(f"net.ipv4.neigh.default.gc_thresh{n}", value, "at-least") for n, value in enumerate(wanted, 1)
+        ),
     )
 
 
@@ -328,6 +331,5 @@ def merged_and_forwarded(facts: Facts, workload: DeclaredWorkload | None) -> Fin
         why="Large receive offload merges packets in a way that cannot be undone, and what is forwarded is then too "
         "large for the next link.",
         evidence={"links": found, "net.ipv4.ip_forward": sysctl_number(facts, "net.ipv4.ip_forward")},
-        advice="; ".join(f"ethtool -K {shlex.quote(name)} lro off" for name in found)
-        + "; and LargeReceiveOffload=no in a .link file. GRO stays on",
+        remedy=tuple(SetTunable(f"link:{name}:feature.rx-lro", "off") for name in found),
     )

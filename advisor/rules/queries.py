@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
@@ -22,12 +21,6 @@ BEEGFS_NVME = "beegfs-nvme"
 _CLOUD_MTU: Mapping[str, int | None] = {"aws": 9001, "gcp": 8896, "azure": None}
 _PARAVIRTUAL = frozenset({"vif", "xen_netfront", "hv_netvsc", "virtio_net"})
 _MASTERS = frozenset({"bond", "team", "bridge"})
-
-
-def plan_command(profile: str, **settings: Iterable[str]) -> str:
-    """The command that plans a profile, safe to paste into a shell whatever the names hold."""
-    given = (f"{name}={','.join(values)}" for name, values in settings.items())
-    return " ".join(["advisor plan", profile, *(f"--set {shlex.quote(pair)}" for pair in given)])
 
 
 def split_ids(text: str | None) -> frozenset[int]:

@@ -13,6 +13,7 @@ from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import is_virtual_machine, leading_count
+from advisor.rules.remedy import Decide, edit_file, plan_profile, set_queues
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -23,13 +24,6 @@ _EBS_TIMEOUT_MS = 4_294_967_295
 _KERNEL_TIMEOUT_MS = 30_000
 _LONG_QUEUE = 1024
 _SHOWN = 12
-
-
-def for_all(disks: Iterable[Disk], wanted: str) -> str:
-    """The commands that write ``ATTRIBUTE=VALUE`` into the queue of each disk."""
-    return "; ".join(
-        f"echo {wanted.partition('=')[2]} > /sys/block/{disk.name}/queue/{wanted.partition('=')[0]}" for disk in disks
-    )
 
 
 @rule(
@@ -49,7 +43,7 @@ def bfq_on_nvme(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     return bfq_on_nvme.found(
         why="bfq takes one lock for every request, which holds a fast drive to a few hundred thousand IOPS.",
         evidence={"disks": tuple(disk.name for disk in found), "scheduler": "bfq"},
-        advice=for_all(found, "scheduler=none") + "; the same in a udev rule",
+        remedy=set_queues(names_of(found), "scheduler", "none"),
     )
 
 
@@ -77,9 +71,10 @@ def ebs_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="When EBS stalls for longer than 30 seconds the kernel fails the request, and the file system may go "
         "read-only although the volume comes back.",
         evidence={"disks": tuple(disk.name for disk in found), "io_timeout_ms": _KERNEL_TIMEOUT_MS},
-        advice=for_all(found, f"io_timeout={_EBS_TIMEOUT_MS}") + "; nvme_core.io_timeout on the kernel command line; "
-        "or advisor plan ebs-volumes, which sets the longest that can be read back",
-        profile="ebs-volumes",
+        remedy=(
+            plan_profile("ebs-volumes"),
+            Decide("nvme_core.io_timeout on the kernel command line covers volumes that are attached later"),
+        ),
     )
 
 
@@ -116,7 +111,7 @@ def unscheduled(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     return unscheduled.found(
         why="Requests reach the disks in the order in which they come, and readers wait behind long writes.",
         evidence={"disks": names_of(found), "scheduler": "none"},
-        advice=for_all(found, "scheduler=mq-deadline") + "; the same in a udev rule",
+        remedy=set_queues(names_of(found), "scheduler", "mq-deadline"),
         intent=True,
     )
 
@@ -141,8 +136,10 @@ def doubtful_rotation(facts: Facts, workload: DeclaredWorkload | None) -> Findin
         why="A hypervisor often says rotating of any storage. The kernel then sorts requests and feeds its random "
         "numbers from them, and rules and profiles for hard disks seem to fit.",
         evidence={"disks": names_of(found), "rotational": 1, "virtualization": facts.host.virtualization},
-        advice="ask who runs the storage; if it is flash: " + for_all(found, "rotational=0") + "; the same in a udev "
-        "rule",
+        remedy=(
+            Decide("ask who runs the storage; only if it is flash, set this"),
+            *set_queues(names_of(found), "rotational", 0),
+        ),
         intent=True,
     )
 
@@ -165,7 +162,7 @@ def entropy_from_flash(facts: Facts, workload: DeclaredWorkload | None) -> Findi
         why="Each request of these disks is also mixed into the kernel's random numbers, which costs time for each and "
         "gains nothing: flash has no seek times.",
         evidence={"disks": names_of(found), "add_random": 1},
-        advice=for_all(found, "add_random=0") + "; the same in a udev rule",
+        remedy=set_queues(names_of(found), "add_random", 0),
     )
 
 
@@ -208,7 +205,10 @@ def asked_too_long(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
                 for one, disk, wanted, live in found[:_SHOWN]
             ),
         },
-        advice="delete the line for these disks; a longer queue needs a scheduler, and flash needs neither",
+        remedy=(
+            Decide("delete the line for these disks; a longer queue needs a scheduler, and flash needs neither"),
+            *dict.fromkeys(edit_file(one.path, one.line, "edit the rule") for one, *_ in found),
+        ),
     )
 
 
@@ -233,5 +233,5 @@ def long_queue(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         why="A rotating disk serves one or two hundred random requests in a second: a thousand that wait are seconds "
         "for each.",
         evidence={"disks": names_of(found), "nr_requests": tuple(str(setting(disk, "nr_requests")) for disk in found)},
-        advice=for_all(found, "nr_requests=256") + "; the same in a udev rule",
+        remedy=set_queues(names_of(found), "nr_requests", 256, "at-most"),
     )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
 
+from advisor.host.patterns import lazy_regex
+
 Operator = Literal["exactly", "at-least", "at-most"]
 _SIGNS: Final[Mapping[Operator, str]] = {"exactly": "=", "at-least": ">=", "at-most": "<="}
 _OPERATOR_TEXTS: Final[Mapping[Operator, str]] = {"exactly": "to", "at-least": "to at least", "at-most": "to at most"}
 _SHOWN: Final = 6
+_BEEGFS_FILE: Final = lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII)
+"""Files whose keys are tunables (`advisor.tunables.file`)."""
 
 
 class SetTunable(msgspec.Struct, frozen=True, tag="set-tunable", tag_field="kind"):
@@ -62,9 +67,33 @@ def set_sysctl(key: str, value: object, operator: Operator = "exactly") -> SetTu
     return SetTunable(f"sysctl:{key}", " ".join(map(str, value)) if isinstance(value, tuple) else str(value), operator)
 
 
-def set_queues(disks: Iterable[str], attribute: str, value: object) -> tuple[SetTunable, ...]:
+def plan_profile(profile: str, **settings: Iterable[str]) -> PlanProfile:
+    """A profile with its parameters, the words of each joined by commas."""
+    return PlanProfile(profile, tuple((name, ",".join(words)) for name, words in settings.items()))
+
+
+def edit_file(path: str, line: int, purpose: str) -> RunCommand:
+    """Opens a file in the user's editor, at a line."""
+    return RunCommand(f"${{EDITOR:-vi}} +{line} {shlex.quote(path)}", purpose)
+
+
+def comment_out(path: str, line: int) -> RunCommand:
+    """Makes a line of a file without continued lines a comment, and keeps the file as it was beside it."""
+    return RunCommand(f"sed -i.before '{line}s/^/# /' {shlex.quote(path)}", f"make line {line} of {path} a comment")
+
+
+def set_beegfs(path: str, key: str, value: object, operator: Operator = "exactly") -> SetTunable | RunCommand:
+    """A key of a BeeGFS file; by hand where the file has a name of its own."""
+    if _BEEGFS_FILE.fullmatch(path):
+        return SetTunable(f"file:{path}:{key}", str(value), operator)
+    return edit_file(path, 1, f"write {key} = {value}")
+
+
+def set_queues(
+    disks: Iterable[str], attribute: str, value: object, operator: Operator = "exactly"
+) -> tuple[SetTunable, ...]:
     """An attribute of the block queue of each disk, by kernel name."""
-    return tuple(SetTunable(f"block:{disk}:{attribute}", str(value)) for disk in disks)
+    return tuple(SetTunable(f"block:{disk}:{attribute}", str(value), operator) for disk in disks)
 
 
 def list_commands(remedy: Iterable[Remedy]) -> tuple[str, ...]:
@@ -77,15 +106,17 @@ def list_commands(remedy: Iterable[Remedy]) -> tuple[str, ...]:
 
 def describe_remedy(remedy: Iterable[Remedy]) -> str:
     """What to do, in sentences without the commands."""
-    texts = [*_describe_values(remedy)]
-    for one in remedy:
-        if isinstance(one, PlanProfile):
-            texts.append(f"plan the profile {one.profile}")
-        elif isinstance(one, Decide):
-            texts.append(one.text)
-        elif isinstance(one, RunCommand) and one.purpose:
-            texts.append(one.purpose)
+    profiles = (f"plan the profile {one.profile}" for one in remedy if isinstance(one, PlanProfile))
+    texts = (*_describe_values(remedy), *profiles, *list_notes(remedy))
     return " ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in texts)
+
+
+def list_notes(remedy: Iterable[Remedy]) -> tuple[str, ...]:
+    """What the commands of others are for, and what is to be decided, in the order of the remedy."""
+    said = (
+        one.text if isinstance(one, Decide) else one.purpose for one in remedy if isinstance(one, Decide | RunCommand)
+    )
+    return tuple(filter(None, said))
 
 
 def _describe_values(remedy: Iterable[Remedy]) -> Iterator[str]:

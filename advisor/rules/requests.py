@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk
@@ -11,7 +11,8 @@ from advisor.rules import contradictions, sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
 from advisor.rules.queries import leading_count
-from advisor.rules.queues import for_all, is_spinning, names_of, setting
+from advisor.rules.queues import is_spinning, names_of, setting
+from advisor.rules.remedy import SetTunable, set_queues
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -23,6 +24,8 @@ _STREAM_KB = 4096
 _RANDOM_KB = 128
 _TOO_FAR_KB = 1024
 _SHOWN = 12
+# What the kernel itself sets (block/blk-wbt.c): flash, rotating.
+_WBT_USEC = {False: "2000", True: "75000"}
 
 
 def _reading_devices(facts: Facts) -> Iterator[tuple[str, int, int]]:
@@ -68,8 +71,7 @@ def short_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "devices": tuple(name for name, _, _ in low),
             "detail": tuple(f"{name}: {now} KiB, two full stripes or 4 MiB are {wanted}" for name, now, wanted in low),
         },
-        advice="; ".join(f"echo {wanted} > /sys/block/{name}/queue/read_ahead_kb" for name, _, wanted in low)
-        + "; the same in a udev rule, on the array and not on its members",
+        remedy=tuple(SetTunable(f"block:{name}:read_ahead_kb", str(wanted), "at-least") for name, _, wanted in low),
     )
 
 
@@ -98,7 +100,7 @@ def long_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
     return long_read_ahead.found(
         why="Where the kernel takes two near reads for a stream, it reads that much more than was asked for.",
         evidence={"devices": tuple(found), "detail": tuple(f"{name}: {now} KiB" for name, now in found.items())},
-        advice="; ".join(f"echo {_RANDOM_KB} > /sys/block/{name}/queue/read_ahead_kb" for name in found),
+        remedy=set_queues(found, "read_ahead_kb", _RANDOM_KB),
     )
 
 
@@ -113,9 +115,13 @@ def _split_requests(facts: Facts) -> Iterator[tuple[Array, Disk, int]]:
                 yield array, disk, largest
 
 
-def _larger_advice(array: Array, disk: Disk) -> str:
-    wanted = min((array.chunk_bytes or 0) // _KIB, setting(disk, "max_hw_sectors_kb") or 0)
-    return for_all([disk], f"max_sectors_kb={wanted}")
+def _larger_requests(found: Iterable[tuple[Array, Disk, int]]) -> Iterator[SetTunable]:
+    wanted: dict[str, int] = {}
+    for array, disk, _ in found:
+        fits = min((array.chunk_bytes or 0) // _KIB, setting(disk, "max_hw_sectors_kb") or 0)
+        wanted[disk.name] = max(fits, wanted.get(disk.name, 0))
+    for name, size in wanted.items():
+        yield SetTunable(f"block:{name}:max_sectors_kb", str(size), "at-least")
 
 
 @rule(
@@ -144,7 +150,7 @@ def split_chunks(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
                 for array, disk, largest in found[:_SHOWN]
             ),
         },
-        advice="; ".join(dict.fromkeys(_larger_advice(array, disk) for array, disk, _ in found)),
+        remedy=tuple(_larger_requests(found)),
         intent=not declared,
     )
 
@@ -166,7 +172,7 @@ def anywhere(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     return anywhere.found(
         why="A request is completed by whichever CPU took the interrupt, far from the caches of the one that waits.",
         evidence={"disks": names_of(found), "rq_affinity": 0},
-        advice=for_all(found, "rq_affinity=1") + "; the same in a udev rule",
+        remedy=set_queues(names_of(found), "rq_affinity", 1),
         intent=True,
     )
 
@@ -188,7 +194,7 @@ def merges_off(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     return merges_off.found(
         why="The declared workload is sequential: its neighbouring requests could be sent as one, and are not.",
         evidence={"disks": names_of(found), "nomerges": 2},
-        advice=for_all(found, "nomerges=0") + "; the same in a udev rule",
+        remedy=set_queues(names_of(found), "nomerges", 0),
     )
 
 
@@ -213,6 +219,6 @@ def unthrottled(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="The declared workload reads and writes; nothing keeps writeback in the background from filling the queue "
         "before the readers.",
         evidence={"disks": names_of(found), "wbt_lat_usec": 0, "write_share": share},
-        advice=for_all(found, "wbt_lat_usec=-1") + " (the kernel's own value); the same in a udev rule",
+        remedy=tuple(SetTunable(f"block:{disk.name}:wbt_lat_usec", _WBT_USEC[bool(disk.rotational)]) for disk in found),
         intent=True,
     )

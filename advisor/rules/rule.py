@@ -11,7 +11,7 @@ import msgspec
 from advisor.facts.host_facts import Facts
 from advisor.rules.contradictions import named
 from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
-from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunCommand, describe_remedy, list_commands
+from advisor.rules.remedy import PlanProfile, Remedy, describe_remedy, list_commands, list_notes
 from advisor.rules.workload import DeclaredWorkload
 
 Judge = Callable[[Facts, DeclaredWorkload | None], Finding | Iterable[Finding] | None]
@@ -49,26 +49,16 @@ class Rule(msgspec.Struct, frozen=True):
         *,
         why: str,
         evidence: Evidence,
-        advice: str = "",
-        remedy: Remedy | Iterable[Remedy] = (),
-        fix: str | None = None,
+        remedy: Remedy | Iterable[Remedy],
         severity: Severity | None = None,
         profile: str | None = None,
         title: str | None = None,
         intent: bool = False,
         hurts_when: str | None = None,
     ) -> Finding:
-        """A finding of this rule; its severity, title, and when it would hurt, may be made more precise.
-
-        ``fix`` is a text in place of the one that describes the remedy.
-        """
+        """A finding of this rule; its severity, title, and when it would hurt, may be made more precise."""
         remedy = tuple(remedy) if isinstance(remedy, Iterable) else (remedy,)
         commands = list_commands(remedy)
-        notes = [
-            one.text if isinstance(one, Decide) else one.purpose
-            for one in remedy
-            if isinstance(one, Decide | RunCommand)
-        ]
         planned = next((one.profile for one in remedy if isinstance(one, PlanProfile)), None)
         return Finding(
             id=self.id,
@@ -76,13 +66,13 @@ class Rule(msgspec.Struct, frozen=True):
             title=title or self.title,
             why=why,
             evidence=evidence,
-            advice=advice or "; ".join([*commands, *([fix] if fix else filter(None, notes))]),
+            advice="; ".join([*commands, *list_notes(remedy)]),
             profile=profile or planned,
             hurts_when=hurts_when or self.hurts_when,
             sources=self.sources,
             intent=intent,
             contradictions=named(self.contradictions),
-            fix=fix or describe_remedy(remedy) or advice,
+            fix=describe_remedy(remedy),
             commands=commands,
             remedy=remedy,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
@@ -10,6 +11,7 @@ from advisor.rules.bad_advice import kernel_version
 from advisor.rules.finding import Finding
 from advisor.rules.mtu import ETHERNET_MTU
 from advisor.rules.queries import by_name, carries_default_route, is_physical, is_up, sysctl_number, sysctl_numbers
+from advisor.rules.remedy import Decide, RunCommand, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -63,7 +65,7 @@ def mtu_probing(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why=f"The default route leaves by a link with jumbo frames, and {reason}. Where a firewall on the path drops "
         "the messages of path MTU discovery, a connection hangs at its first large packet.",
         evidence={"links": found, "net.ipv4.tcp_mtu_probing": 0},
-        advice="sysctl -w net.ipv4.tcp_mtu_probing=1; then the same in /etc/sysctl.d",
+        remedy=set_sysctl("net.ipv4.tcp_mtu_probing", 1),
         intent=True,
     )
 
@@ -95,8 +97,16 @@ def bond_by_address(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         severity="advice" if declared else "info",
         why="layer2 chooses the port by MAC addresses, so everything to one peer, or to one router, uses one port.",
         evidence={"links": found, "xmit_hash_policy": "layer2"},
-        advice="set xmit_hash_policy layer3+4 in the bond's own configuration; the switch decides its direction by "
-        "itself",
+        remedy=(
+            *(
+                RunCommand(
+                    f"ip link set dev {shlex.quote(name)} type bond xmit_hash_policy layer3+4",
+                    f"spread connections over the ports of {name}",
+                )
+                for name in found
+            ),
+            Decide("set the same in the bond's own configuration; the switch decides its direction by itself"),
+        ),
         intent=not declared,
     )
 
@@ -120,7 +130,7 @@ def slow_start(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         why=f"{workload.subject} replicates over TCP; the connection rests between bursts, and after each rest begins "
         "with a small window.",
         evidence={"net.ipv4.tcp_slow_start_after_idle": 1},
-        advice="sysctl -w net.ipv4.tcp_slow_start_after_idle=0; then the same in /etc/sysctl.d",
+        remedy=set_sysctl("net.ipv4.tcp_slow_start_after_idle", 0),
     )
 
 
@@ -142,8 +152,7 @@ def initial_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         why=f"This kernel begins with {_INITIAL_BYTES:,} bytes by itself; somebody has lowered it to {values[1]:,}, "
         "the default of old kernels.",
         evidence={"net.ipv4.tcp_rmem": " ".join(map(str, values)), "kernel": facts.host.kernel},
-        advice=f'sysctl -w net.ipv4.tcp_rmem="{values[0]} {_INITIAL_BYTES} {max(values[2], _INITIAL_BYTES)}"; then '
-        "the same without quotes in /etc/sysctl.d",
+        remedy=set_sysctl("net.ipv4.tcp_rmem", (values[0], _INITIAL_BYTES, max(values[2], _INITIAL_BYTES))),
     )
 
 
@@ -165,7 +174,10 @@ def below_ipv6(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding
             why="The kernel removed its IPv6 addresses when the MTU fell below 1280, and does not restore those that "
             "were set by hand.",
             evidence={"links": (link.name,), "mtu": link.mtu, "addresses": link.addresses},
-            advice=f"ip link set dev {shlex.quote(link.name)} mtu {ETHERNET_MTU}; then set the IPv6 addresses again",
+            remedy=(
+                SetTunable(f"link:{link.name}:mtu", str(ETHERNET_MTU), "at-least"),
+                Decide("set the IPv6 addresses again"),
+            ),
         )
         for link in found
     )
@@ -192,24 +204,20 @@ def busy_polling(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         why="A program that waits for a packet spins for that many microseconds before it sleeps: less delay, for the "
         "price of a CPU that does nothing else.",
         evidence=dict(polled),
-        advice="keep it where the delay of few sockets matters more than CPU time; else sysctl -w "
-        + " ".join(f"{key}=0" for key in polled),
+        remedy=(
+            Decide("keep it where the delay of few sockets matters more than CPU time"),
+            *(set_sysctl(key, 0) for key in polled),
+        ),
         intent=True,
     )
 
 
-def _fq_on_links(facts: Facts) -> str:
-    up = tuple(shlex.quote(link.name) for link in facts.links if is_physical(link) and is_up(link))
-    replace = "".join(f"tc qdisc replace dev {name} root fq; " for name in up[:_LINKS_NAMED])
-    return (
-        "then the same in /etc/sysctl.d, which counts for qdiscs made from then on. Links that are up keep what they "
-        f"have until each is given fq; {replace or 'tc qdisc replace dev IFACE root fq; '}the tunable link:IFACE:qdisc "
-        "does the same and can be rolled back. Check with tc qdisc show. Or cubic, the default, where the network "
-        "loses nothing"
-    )
-
-
-_LINKS_NAMED = 4
+def _pace_links(facts: Facts) -> Iterator[RunCommand]:
+    """Links that are up keep their qdisc when the default changes. A plan that changes both could not undo theirs."""
+    for link in facts.links:
+        if is_physical(link) and is_up(link):
+            replace = f"tc qdisc replace dev {shlex.quote(link.name)} root fq"
+            yield RunCommand(replace, f"give {link.name} fq now", f"packets that wait to leave by {link.name} are lost")
 
 
 @rule(
@@ -230,6 +238,11 @@ def unpaced(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     return unpaced.found(
         why=f"BBR spaces its packets; with the discipline {queue}, TCP keeps a timer for each socket.",
         evidence={"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": queue},
-        advice="sysctl -w net.core.default_qdisc=fq; " + _fq_on_links(facts),
+        remedy=(
+            set_sysctl("net.core.default_qdisc", "fq"),
+            *_pace_links(facts),
+            RunCommand("tc qdisc show", "check the links"),
+            Decide("or use cubic, the default, where the network loses nothing"),
+        ),
         intent=True,
     )

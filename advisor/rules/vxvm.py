@@ -12,6 +12,7 @@ from advisor.facts.disks import Disk, FileSystem
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
+from advisor.rules.remedy import Decide, RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -48,7 +49,6 @@ def without_log(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     )
     if not found:
         return None
-    group, name = _group_and_name(found[0])
     return without_log.found(
         why="After a crash no record shows which regions of the plexes differ: all of the volume is copied from one "
         "plex to the others, and the disks, or the links to another node's, are busy with it meanwhile.",
@@ -56,7 +56,12 @@ def without_log(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "arrays": tuple(array.name for array in found),
             "detail": tuple(f"{array.name}: {array.detail.get('plexes', '')}" for array in found),
         },
-        advice=f"vxsnap -g {group} prepare {name} ndcomirs=2 drl=on",
+        remedy=tuple(
+            RunCommand(
+                "vxsnap -g {} prepare {} ndcomirs=2 drl=on".format(*_group_and_name(one)), f"give {one.name} a log"
+            )
+            for one in found
+        ),
     )
 
 
@@ -104,9 +109,14 @@ def shared_columns(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
             "disks": tuple(dict.fromkeys(name for _, names in found for name in names)),
             "detail": tuple(f"{array.name}: {', '.join(names)}" for array, names in found),
         },
-        advice="move a column to a disk of its own: "
-        + " ".join(("vxassist -g", _group_and_name(found[0][0])[0], "move", _group_and_name(found[0][0])[1]))
-        + " !DISK FREE_DISK",
+        remedy=tuple(
+            Decide(
+                "move a column to a disk of its own: vxassist -g {} move {} !DISK FREE_DISK".format(
+                    *_group_and_name(one)
+                )
+            )
+            for one, _ in found
+        ),
     )
 
 
@@ -145,8 +155,17 @@ def one_controller(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
             "arrays": tuple(array.name for array, _ in found),
             "detail": tuple(f"{array.name}: all disks behind {pci}" for array, pci in found),
         },
-        advice="when the volume is next made: vxassist make … mirror=ctlr, or stripe across controllers",
+        remedy=Decide("when the volume is next made, use vxassist make … mirror=ctlr, or stripe across controllers"),
         intent=True,
+    )
+
+
+def _tune_streams(filesystem: FileSystem, array: Array, settings: str) -> tuple[RunCommand, Decide]:
+    where = filesystem.mountpoints[0]
+    device = f"/dev/{filesystem.device if '/' in filesystem.device else f'vx/dsk/{array.name}'}"
+    return (
+        RunCommand(f"vxtunefs -s -o {settings} {shlex.quote(where)}", f"set it on {where}"),
+        Decide(f"to keep it, add the line {device} {settings} to /etc/vx/tunefstab"),
     )
 
 
@@ -214,7 +233,5 @@ def vxfs_streams(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fi
                         if here[name] != value
                     ),
                 },
-                advice=f"vxtunefs -s -o {settings} {shlex.quote(where)}; to keep it, the line "
-                f"/dev/{filesystem.device if '/' in filesystem.device else f'vx/dsk/{array.name}'} {settings} in "
-                "/etc/vx/tunefstab",
+                remedy=_tune_streams(filesystem, array, settings),
             )

@@ -11,6 +11,7 @@ import pytest
 from advisor.facts.unknown import Unknown
 from advisor.report.picture.page import picture_page, picture_svg
 from advisor.report.picture.text import picture_text
+from advisor.rules.remedy import Decide, RunCommand
 from advisor.rules.rule import Rule
 from tests.hostile.test_outputs import TEXTS
 from tests.report.pictures import beegfs, over, service
@@ -47,7 +48,11 @@ def odd_host(text: str) -> Judged:
         unknown=(Unknown(text, text),),
     )
     found = replace(
-        RULE.found(why=text, evidence={"links": (text,), "detail": (text,), text: text}, advice=text),
+        RULE.found(
+            why=text,
+            evidence={"links": (text,), "detail": (text,), text: text},
+            remedy=(Decide(text), RunCommand(text)),
+        ),
         title=text,
         why=text,
         hurts_when=text,

@@ -245,10 +245,10 @@ def one_node(facts: Facts) -> Facts:
             one_node(server()),
             "beegfs.links-in-one-subnet",
             None,
-            "net.ipv4.conf.ib0.arp_ignore = 1, net.ipv4.conf.ib0.arp_announce = 2",
+            "advisor apply sysctl:net.ipv4.conf.ib0.arp_ignore=1 sysctl:net.ipv4.conf.ib0.arp_announce=2",
         ),
         (calm(), "beegfs.memory-settings", "beegfs-nvme", "advisor plan beegfs-nvme"),
-        (one_node(calm()), "beegfs.memory-settings", None, "vm.dirty_background_ratio = 5, vm.dirty_ratio = 20"),
+        (one_node(calm()), "beegfs.memory-settings", None, "advisor apply sysctl:vm.dirty_background_ratio=5"),
         (unbound(), "beegfs.not-bound", "beegfs-nvme", "advisor plan beegfs-nvme"),
         (
             small(16 << 30, unbound()),

@@ -17,6 +17,8 @@ from tests.beegfs_client import ETHERNET, INFINIBAND, TUNED, client
 from tests.beegfs_server import server, tree
 from tests.rules.cases_beegfs import STOPPED, calm, process, unbound, with_level
 
+CONNECTIONS = "file:/etc/beegfs/beegfs-client.conf:connMaxInternodeNum>="
+
 
 def found(facts: Facts, workload: str | None = None) -> dict[str, Finding]:
     return {one.id: one for one in judge(facts, declared(workload) if workload else None)}
@@ -30,9 +32,9 @@ def test_a_client_with_the_package_s_file_is_shown_what_the_article_sets(workloa
     for rule in ("beegfs.client-connections", "beegfs.client-interfaces", "beegfs.client-stripes"):
         assert said[rule].severity == severity
         assert said[rule].intent is (workload is None)
-    assert "connMaxInternodeNum = 24" in said["beegfs.client-connections"].advice
+    assert f"{CONNECTIONS}24" in said["beegfs.client-connections"].advice
     assert "--numtargets=3 --chunksize=2m" in said["beegfs.client-stripes"].advice
-    assert f"({INFINIBAND})" in said["beegfs.client-interfaces"].advice
+    assert f"echo {INFINIBAND} > /etc" in said["beegfs.client-interfaces"].commands[0]
 
 
 def test_the_article_s_client_is_quiet() -> None:
@@ -41,7 +43,7 @@ def test_the_article_s_client_is_quiet() -> None:
 
 
 def test_connections_are_not_above_the_client_s_cpus() -> None:
-    assert "connMaxInternodeNum = 16" in found(client(cores=16))["beegfs.client-connections"].advice
+    assert f"{CONNECTIONS}16" in found(client(cores=16))["beegfs.client-connections"].advice
     assert "beegfs.client-connections" not in found(client(cores=8))
     assert "beegfs.client-connections" not in found(client({"connMaxInternodeNum": "48"}))
 
@@ -56,6 +58,7 @@ def test_an_interfaces_file_that_begins_with_the_slow_link() -> None:
 def test_a_file_of_any_name_that_a_mount_names_is_the_client_s() -> None:
     one = found(client({"tuneRemoteFSync": "false"}, file="/etc/beegfs/medium.conf"))["beegfs.client-fsync"]
     assert "/etc/beegfs/medium.conf" in str(one.evidence["detail"])
+    assert one.commands[0] == "${EDITOR:-vi} +1 /etc/beegfs/medium.conf"
 
 
 def test_a_client_s_file_on_a_server_that_mounts_nothing_does_not_count() -> None:

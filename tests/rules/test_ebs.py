@@ -111,10 +111,8 @@ def test_no_type_of_the_table_counts_as_not_optimized() -> None:
 
 def test_a_hostile_name_stays_one_word_of_the_command() -> None:
     odd = disk("nvme1n1;reboot", model=EBS_MODEL)
-    assert (
-        "'/sys/block/nvme1n1;reboot/queue/read_ahead_kb'"
-        in found("ebs.stream-read-ahead", STREAM, {"disks": (odd,)})[0].advice
-    )
+    (one,) = found("ebs.stream-read-ahead", STREAM, {"disks": (odd,)})
+    assert one.commands == ("advisor apply 'block:nvme1n1;reboot:read_ahead_kb>=1024'",)
 
 
 def test_read_ahead_is_that_of_the_uppermost_device() -> None:

@@ -13,6 +13,7 @@ from advisor.rules.buffers import bandwidth_delay_bytes
 from advisor.rules.finding import Finding
 from advisor.rules.mtu import fragments
 from advisor.rules.registry import judge
+from advisor.rules.remedy import set_sysctl
 from advisor.rules.workload import parse_workload
 from tests.rules.build import (
     FLOW,
@@ -97,7 +98,7 @@ def test_mtu_on_a_cloud_goes_as_far_as_its_network() -> None:
 def test_ports_of_a_bridge_are_lowered_and_of_a_bond_raised() -> None:
     ports = (link("eth1"), link("eth2", mtu=1500))
     bridge = only("links.mtu-differs-in-stack", links=(*ports, virtual("br0", "bridge", lower=("eth1", "eth2"))))
-    assert (bridge.advice, bridge.profile) == ("ip link set dev eth1 mtu 1500", None)
+    assert (bridge.advice, bridge.profile) == ("advisor apply 'link:eth1:mtu<=1500'", None)
     team = only("links.mtu-differs-in-stack", links=(*ports, virtual("bond0", "bond", lower=("eth1", "eth2"))))
     assert (team.advice, team.profile) == ("advisor plan jumbo-frames --set links=bond0", "jumbo-frames")
 
@@ -107,7 +108,7 @@ def test_a_vxlan_that_just_fits_is_let_be() -> None:
     assert severities("links.vxlan-mtu-above-underlay", links=(link("eth0", mtu=1500), fits)) == []
     too_large = replaced(fits, {"mtu": 1451})
     found = only("links.vxlan-mtu-above-underlay", links=(link("eth0", mtu=1500), too_large))
-    assert found.advice == "ip link set dev vx mtu 1450"
+    assert found.advice == "advisor apply 'link:vx:mtu<=1450'"
 
 
 def test_llt_raises_the_link_where_it_can_and_lowers_its_own_field_where_not() -> None:
@@ -115,7 +116,7 @@ def test_llt_raises_the_link_where_it_can_and_lowers_its_own_field_where_not() -
     assert raised.advice == "advisor plan jumbo-frames --set links=eth1"
     leads_out = link("eth1", mtu=1500, default_route=True)
     lowered = only("llt.mtu-fragments", links=(leads_out,), llt=llt(llt_link("a", "eth1")))
-    assert "a 1472" in lowered.advice
+    assert lowered.commands == ("advisor apply file:/etc/llttab:link.a.mtu=1472",)
     assert lowered.profile is None
     small = only("llt.mtu-fragments", links=(link("eth1", mtu=1500, mtu_max=8219),), llt=llt(llt_link("a", "eth1")))
     assert small.profile is None
@@ -197,20 +198,21 @@ def test_a_default_as_large_as_the_maximum_is_right() -> None:
 
 def test_a_long_listen_queue_is_not_made_longer() -> None:
     found = only("network.listen-overflows", counters=Counters(listen_overflows=1))
-    assert "sysctl" not in found.advice
+    assert found.commands == ("ss -ltn",)
     short = only(
         "network.listen-overflows",
         counters=Counters(listen_overflows=1),
         sysctl=buffers(net__core__somaxconn="4095"),
     )
-    assert "sysctl -w net.core.somaxconn=4096" in short.advice
+    assert short.commands[0] == "advisor apply 'sysctl:net.core.somaxconn>=4096'"
 
 
 def test_several_refused_lines_are_one_finding() -> None:
     keys = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
     found = only("sysctl.rejected", sysctl_origin={key: origin(key, '"1 2 3"', rejected="quotes") for key in keys})
     assert found.title == "A sysctl file sets a value that the kernel refuses"
-    assert "write net.ipv4.tcp_rmem = 1 2 3 in /etc/sysctl.d/10-site.conf" in found.advice
+    assert set_sysctl("net.ipv4.tcp_rmem", (1, 2, 3)) in found.remedy
+    assert "sed -i.before '3s/^/# /' /etc/sysctl.d/10-site.conf" in found.commands
 
 
 def test_half_of_a_pair_that_no_file_sets_is_not_moot() -> None:
@@ -356,13 +358,15 @@ def test_how_a_file_system_is_aligned() -> None:
     parity = array(level="raid5", data_disks=3)
     bare = {"stripe_unit_bytes": 0, "stripe_width_bytes": 0}
 
-    def advice(**parts: Any) -> str:
-        return only("filesystems.not-aligned", arrays=(parity,), filesystems=(filesystem(**{**bare, **parts}),)).advice
+    def aligned(**parts: Any) -> Finding:
+        return only("filesystems.not-aligned", arrays=(parity,), filesystems=(filesystem(**{**bare, **parts}),))
 
-    assert "sunit=1024,swidth=3072 /dev/md0" in advice()
-    assert advice(kind="ext4", block_bytes=1024) == "tune2fs -E stride=512,stripe_width=1536 /dev/md0"
-    assert advice(kind="ext4", block_bytes=None) == "tune2fs -E stride=128,stripe_width=384 /dev/md0"
-    assert "512 KiB and 3 data disks" in advice(kind="btrfs")
+    (once,) = aligned().commands
+    assert once == "umount /data && mount -o sunit=1024,swidth=3072 /dev/md0 /data"
+    assert aligned().interrupts == ("everything that uses /data",)
+    assert aligned(kind="ext4", block_bytes=1024).commands == ("tune2fs -E stride=512,stripe_width=1536 /dev/md0",)
+    assert aligned(kind="ext4", block_bytes=None).commands == ("tune2fs -E stride=128,stripe_width=384 /dev/md0",)
+    assert "512 KiB and 3 data disks" in str(aligned(kind="btrfs").fix)
 
 
 def test_pcie_that_is_no_fault() -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from advisor.facts.iscsi import Iscsi, IscsiSession
 from advisor.rules import multipath
+from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
+from advisor.rules.remedy import SetTunable
 from advisor.rules.workload import parse_workload
 from tests.rules.build import GIB, disk, facts, nothing_known, replaced
 from tests.rules.cases_iscsi import (
@@ -17,7 +19,6 @@ from tests.rules.cases_iscsi import (
     MAPPED,
     OLD,
     SILENT,
-    TARGET,
     exports,
     node,
     over,
@@ -64,42 +65,40 @@ def test_the_storage_itself_is_told_the_size_of_the_file_for_its_disks() -> None
     assert "--size=TWICE-ITS-MEMORY" in found.advice
 
 
-UPDATE = f"iscsiadm -m node -T {TARGET} -p 10.0.1.20:3260 -o update -n node.session"
+def edits_of(found: Finding) -> dict[str, str]:
+    return {one.tunable.rpartition(".")[2]: one.value for one in found.remedy if isinstance(one, SetTunable)}
 
 
 @pytest.mark.parametrize(
     ("commands", "depth", "edits"),
     [
-        ("32", "64", [f"{UPDATE}.cmds_max -v 64"]),
-        ("32", "65", [f"{UPDATE}.cmds_max -v 128"]),
-        ("128", "5000", [f"{UPDATE}.cmds_max -v 2048", f"{UPDATE}.queue_depth -v 2048"]),
-        ("100", "32", [f"{UPDATE}.cmds_max -v 128"]),
-        ("4096", "32", [f"{UPDATE}.cmds_max -v 2048"]),
-        ("0", "1", [f"{UPDATE}.cmds_max -v 2"]),
+        ("32", "64", {"cmds_max": "64"}),
+        ("32", "65", {"cmds_max": "128"}),
+        ("128", "5000", {"cmds_max": "2048", "queue_depth": "2048"}),
+        ("100", "32", {"cmds_max": "128"}),
+        ("4096", "32", {"cmds_max": "2048"}),
+        ("0", "1", {"cmds_max": "2"}),
     ],
 )
-def test_a_depth_above_its_session_is_mended_by_exact_edits(commands: str, depth: str, edits: list[str]) -> None:
+def test_a_depth_above_its_session_is_mended_by_exact_edits(commands: str, depth: str, edits: dict[str, str]) -> None:
     parts = {"iscsi": Iscsi(nodes=(node(cmds_max=commands, queue_depth=depth),))}
     (found,) = findings_of("iscsi.queue-depth", None, parts)
     assert found.profile is None
     assert "advisor plan" not in found.advice
-    assert found.advice.split("; ")[:-1] == edits
+    assert edits_of(found) == edits
     assert "log out" in found.advice.split("; ")[-1]
 
 
 def test_a_depth_in_the_file_for_new_records_is_an_edit_of_that_file() -> None:
     settings = node(cmds_max="32", queue_depth="64").settings
     (found,) = findings_of("iscsi.queue-depth", None, {"iscsi": Iscsi(settings=settings)})
-    assert found.advice == "write node.session.cmds_max = 64 in /etc/iscsi/iscsid.conf"
+    assert found.commands == ("advisor apply file:/etc/iscsi/iscsid.conf:node.session.cmds_max=64",)
 
 
-def test_many_records_and_hostile_names_make_no_long_or_unsafe_advice() -> None:
-    one = replaced(node(cmds_max="32", queue_depth="64"), {"target": "iqn.x;reboot", "portal": "fe80::1,3260,1"})
-    nodes = tuple(replaced(one, {"path": f"/n/{n}", "target": f"iqn.x;reboot{n}"}) for n in range(40))
-    (found,) = findings_of("iscsi.queue-depth", None, {"iscsi": Iscsi(nodes=nodes)})
-    assert "-T 'iqn.x;reboot0' -p '[fe80::1]:3260' " in found.advice
-    assert found.advice.count("iscsiadm") < 8
-    assert "36 more" in found.advice
+def test_hostile_names_make_no_unsafe_command() -> None:
+    one = replaced(node(cmds_max="32", queue_depth="64"), {"path": "/etc/iscsi/nodes/iqn.x;reboot/fe80::1,3260,1"})
+    (found,) = findings_of("iscsi.queue-depth", None, {"iscsi": Iscsi(nodes=(one,))})
+    assert found.commands == (f"advisor apply 'file:{one.path}:node.session.cmds_max=64'",)
 
 
 def test_a_command_for_unequal_links_names_them() -> None:

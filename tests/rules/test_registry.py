@@ -30,6 +30,7 @@ from __future__ import annotations
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
+from advisor.rules.remedy import Decide
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -43,7 +44,7 @@ def odd_swappiness(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     value = facts.sysctl.get("vm.swappiness", "0")
     if int(value) % 2 == 0:
         return None
-    return odd_swappiness.found(why="It is odd.", evidence={{"vm.swappiness": value}}, advice="make it even")
+    return odd_swappiness.found(why="It is odd.", evidence={{"vm.swappiness": value}}, remedy=Decide("make it even"))
 '''
 
 

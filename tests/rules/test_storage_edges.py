@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import set_sysctl
+from advisor.rules.remedy import SetTunable, set_sysctl
 from tests.rules.build import GIB, array, disk, filesystem, link, replaced
 from tests.rules.cases_storage import counted, memory, parity, ringed, sysctl
 from tests.rules.test_rules import findings_of
@@ -20,7 +20,12 @@ def only(rule: str, workload: str | None = None, **parts: Any) -> Finding:
 
 @pytest.mark.parametrize(
     ("rx", "command"),
-    [(1024, "ethtool -G eth1 rx 4096"), (4096, "ethtool -S eth1"), (8192, "ethtool -S eth1"), (0, "ethtool -S eth1")],
+    [
+        (1024, "advisor apply 'link:eth1:ring.rx>=4096'"),
+        (4096, "ethtool -S eth1"),
+        (8192, "ethtool -S eth1"),
+        (0, "ethtool -S eth1"),
+    ],
 )
 def test_a_ring_is_made_longer_only_where_it_is_short(rx: int, command: str) -> None:
     assert only("network.ring-drops", links=(ringed(rx, 5000),)).advice.startswith(command)
@@ -44,7 +49,7 @@ def test_the_stripe_cache_fits_into_a_share_of_the_memory(available: int, entrie
     parts = {"arrays": (parity(stripe_cache_size="256"),), **memory(available_bytes=available)}
     found = only("md.stripe-cache-small", "backup", **parts)
     assert found.evidence["memory_cost_bytes"] == entries * 4096 * 4
-    assert f"echo {entries} > /sys/block/md0/md/stripe_cache_size" in found.advice
+    assert found.remedy == (SetTunable("md:md0:stripe_cache_size", str(entries), "at-least"),)
 
 
 def test_a_file_system_on_a_volume_on_an_array_is_told_the_stripes_of_the_array() -> None:
@@ -54,7 +59,7 @@ def test_a_file_system_on_a_volume_on_an_array_is_told_the_stripes_of_the_array(
     )
     system = filesystem("dm-0", kind="ext4", stripe_unit_bytes=0, stripe_width_bytes=0)
     found = only("filesystems.not-aligned", arrays=arrays, filesystems=(system,))
-    assert found.advice == "tune2fs -E stride=16,stripe_width=32 /dev/dm-0"
+    assert found.commands == ("tune2fs -E stride=16,stripe_width=32 /dev/dm-0",)
 
 
 def test_volumes_that_lie_on_each_other_in_a_ring_end() -> None:
