@@ -1,68 +1,123 @@
-"""The commands that findings advise: each can be pasted as it stands, what else there is to say comes after it."""
+"""The commands of findings: each can be pasted as it stands, and what it sets can be set."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+from collections.abc import Mapping
+from functools import cache
 
 import pytest
 
+from advisor.cli.quick import parsed
+from advisor.errors import UsageError
+from advisor.profiles.profile import load
 from advisor.rules.finding import Finding
+from advisor.rules.registry import RULES
+from advisor.rules.remedy import PlanProfile, RunCommand, SetTunable, set_sysctl
+from advisor.rules.rule import Rule
+from advisor.tunables import tunable
 from tests.rules.build import link, llt, llt_link
 from tests.rules.cases_storage import sysctl
 from tests.rules.table import table
 from tests.rules.test_edges import only
 
-_FINDINGS = tuple(finding for row in table() for seen in row.fires for finding in seen.findings(row.rule))
-_STARTS = ("sysctl ", "lltconfig ", "ip link ", "ethtool ", "tc ")
+every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 
 
-def commands(finding: Finding) -> list[str]:
-    """The parts of an advice that begin like a command."""
-    return [part for part in finding.advice.split("; ") if part.startswith(_STARTS) and "VALUE" not in part]
+@cache
+def _found() -> Mapping[str, tuple[Finding, ...]]:
+    return {row.rule.id: tuple(one for seen in row.fires for one in seen.findings(row.rule)) for row in table()}
 
 
-def test_commands_are_alone_in_their_part_of_the_advice() -> None:
-    found = {command for finding in _FINDINGS for command in commands(finding)}
-    assert len(found) > 10
-    wrong = {command for command in found if re.search(r"[()]|, |\b(and|or|where|if|the)\b", command)}
-    assert wrong == set()
+def findings(rule: Rule) -> tuple[Finding, ...]:
+    """Its findings on all hosts of the table that need it."""
+    return _found()[rule.id]
 
 
-def test_what_sysctl_is_given_are_settings_alone() -> None:
-    found = {one for finding in _FINDINGS for one in commands(finding) if one.startswith("sysctl -w")}
-    settings = [word for command in found for word in shlex.split(command)[2:]]
-    assert settings
-    assert [one for one in settings if not re.fullmatch(r"[a-z0-9_.]+=[^,;()]*[^,;() ](,[0-9-]+)*", one)] == []
+@every_rule
+def test_a_finding_has_a_remedy_in_words_and_as_data(rule: Rule) -> None:
+    for one in findings(rule):
+        assert one.remedy
+        assert one.fix is not None
+        assert re.fullmatch(r"[^a-z ].*\.", one.fix, re.DOTALL), one.fix
+        assert not re.search(r"  |\bNone\b|\.\.", one.fix + "".join(one.commands)), one
 
 
-@pytest.mark.parametrize(
-    ("reserved", "command"),
-    [
-        ("", "sysctl -w net.ipv4.ip_local_reserved_ports=50000"),
-        ("8080,50001-50009", "sysctl -w net.ipv4.ip_local_reserved_ports=8080,50001-50009,50000"),
-    ],
-)
-def test_ports_that_are_reserved_already_are_part_of_the_command(reserved: str, command: str) -> None:
+@every_rule
+def test_commands_of_advisor_are_calls_that_it_takes_and_others_are_shell(rule: Rule) -> None:
+    for command in dict.fromkeys(command for one in findings(rule) for command in one.commands):
+        assert "\n" not in command
+        words = shlex.split(command)
+        if words[0] == "advisor":
+            assert parsed(words[1:]) is not None, command
+        checked = subprocess.run(["sh", "-n"], input=command, text=True, capture_output=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, ""), command
+
+
+@every_rule
+def test_commands_leave_no_place_to_fill_in(rule: Rule) -> None:
+    for command in (command for one in findings(rule) for command in one.commands):
+        words = shlex.split(command)
+        assert not [word for word in words if re.fullmatch(r"[A-Z][A-Z_-]+|<.*>|.*…", word)], command
+        assert not re.search(r", |\b(then|and|or|where|if)\b", command), command
+
+
+@every_rule
+def test_tunables_exist_and_take_the_value(rule: Rule) -> None:
+    for part in (part for one in findings(rule) for part in one.remedy if isinstance(part, SetTunable)):
+        try:
+            assert tunable(part.tunable).check(part.value) is None, part
+        except UsageError as error:
+            raise AssertionError(f"{part}: {error.message}") from error
+
+
+@every_rule
+def test_advisor_s_own_command_is_the_first(rule: Rule) -> None:
+    for one in findings(rule):
+        has_own = any(isinstance(part, SetTunable | PlanProfile) for part in one.remedy)
+        assert not has_own or one.commands[0].startswith("advisor "), one.commands
+
+
+@every_rule
+def test_profiles_that_are_planned_exist_and_have_these_parameters(rule: Rule) -> None:
+    for one in findings(rule):
+        for part in (part for part in one.remedy if isinstance(part, PlanProfile)):
+            assert one.profile == part.profile
+            assert {name for name, _ in part.settings} <= load(part.profile).parameters.keys()
+
+
+@every_rule
+def test_the_text_says_what_commands_are_for(rule: Rule) -> None:
+    for one in findings(rule):
+        for part in one.remedy:
+            assert not isinstance(part, RunCommand) or part.purpose, part
+
+
+@pytest.mark.parametrize(("reserved", "value"), [("", "50000"), ("8080,50001-50009", "8080,50000-50009")])
+def test_ports_that_are_reserved_already_are_part_of_the_value(reserved: str, value: str) -> None:
     keys = sysctl(net__ipv4__ip_local_port_range="32768 60999", net__ipv4__ip_local_reserved_ports=reserved)
     found = only("llt.port-not-reserved", **keys, llt=llt(llt_link("a", None, port="50000")))
-    assert found.advice.split("; ")[0] == command
+    assert found.remedy == (set_sysctl("net.ipv4.ip_local_reserved_ports", value),)
 
 
 def test_a_list_of_ports_that_is_none_is_not_pasted() -> None:
     keys = sysctl(net__ipv4__ip_local_port_range="32768 60999", net__ipv4__ip_local_reserved_ports="1;reboot")
     found = only("llt.port-not-reserved", **keys, llt=llt(llt_link("a", None, port="50000")))
     assert "reboot" not in found.advice
-    assert "already" in found.advice
+    assert "already" in str(found.fix)
+    assert found.commands == ()
 
 
 def test_bbr_names_what_paces_the_links_that_are_up() -> None:
     keys = sysctl(net__ipv4__tcp_congestion_control="bbr", net__core__default_qdisc="fq_codel")
     links = (link("eth0"), link("eth1", state="down", carrier=False), link("e;id"))
-    advice = only("network.bbr-unpaced", **keys, links=links).advice
-    assert advice.startswith("sysctl -w net.core.default_qdisc=fq; ")
-    assert "tc qdisc replace dev eth0 root fq; " in advice
-    assert "tc qdisc replace dev 'e;id' root fq; " in advice
-    assert "eth1" not in advice
-    assert "link:IFACE:qdisc" in advice
-    assert "tc qdisc show" in advice
+    found = only("network.bbr-unpaced", **keys, links=links)
+    assert found.commands == (
+        "advisor apply sysctl:net.core.default_qdisc=fq",
+        "tc qdisc replace dev eth0 root fq",
+        "tc qdisc replace dev 'e;id' root fq",
+        "tc qdisc show",
+    )
+    assert len(found.interrupts) == 2
