@@ -182,7 +182,12 @@ def kernel_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     return kernel_limit.found(
         why="The kernel refuses the segment, and IRIS starts with an eighth less, again and again, until it fits.",
         evidence={"instances": tuple(label(one) for one, _ in asked), "detail": found},
-        remedy=tuple(raised),
+        remedy=(
+            *raised,
+            Decide(
+                "remove the line that lowers kernel.shmmax or kernel.shmall: the kernel's own limits are as good as none"
+            ),
+        ),
     )
 
 

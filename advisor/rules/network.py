@@ -24,6 +24,7 @@ _RING_MOST = 4096
 _SQUEEZED_SHARE = 1e-3
 _FAST_MBPS = 10_000
 _NEARLY_FULL = 0.8
+_NEIGHBOURS = 4096
 
 
 def _lost_packets(link: Link) -> int:
@@ -294,14 +295,20 @@ def neighbours(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     most = sysctl_number(facts, "net.ipv4.neigh.default.gc_thresh3")
     if not full and (most is None or entries < _NEARLY_FULL * most):
         return None
-    wanted = tuple(2 * (sysctl_number(facts, f"net.ipv4.neigh.default.gc_thresh{n}") or 128 << n) for n in (1, 2, 3))
+    # The kernel's own marks stand to each other as 1, 4 and 8.
+    room = max(_NEIGHBOURS, 1 << (2 * entries).bit_length())
+    may_grow = most is None or most < room
     return neighbours.found(
+        severity="advice" if may_grow else "info",
         title=f"The table of neighbours was full {full:,} times" if full else "The table of neighbours is nearly full",
         why="A packet to a neighbour that finds no place in the table is dropped, and the program sees an error.",
         evidence={"neighbours": entries, "times_full": full, "net.ipv4.neigh.default.gc_thresh3": most},
         remedy=tuple(
-            set_sysctl(f"net.ipv4.neigh.default.gc_thresh{n}", value, "at-least") for n, value in enumerate(wanted, 1)
-        ),
+            set_sysctl(f"net.ipv4.neigh.default.gc_thresh{n}", room // part, "at-least")
+            for n, part in ((1, 8), (2, 2), (3, 1))
+        )
+        if may_grow
+        else (RunCommand("ip -4 neigh show", "see who is in the table"), Decide("find who scans the network")),
     )
 
 

@@ -106,7 +106,7 @@ CASES: Final[tuple[Case, ...]] = (
         article="S002: the operating system as it is: none is what the kernel gives an NVMe device",
         host=iris(TEST_2, scheduler="mq-deadline"),
         ask=found("ebs.scheduler"),
-        says=("(info)", "echo none"),
+        says=("(info)", "block:nvme1n1:scheduler=none"),
     ),
     Case(
         case="The scheduler none",

@@ -249,7 +249,10 @@ _TUNINGS: Final = (
         "S001: MTU larger than the block, so that it is not cut",
         node(most=1500),
         found("llt.mtu-fragments"),
-        ("advisor plan infoscale-fss-udp, which sets the MTU field",),
+        (
+            "advisor plan infoscale-fss-udp",
+            "set the MTU field",
+        ),
         ("(link1 1472",),
     ),
     Case(

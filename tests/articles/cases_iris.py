@@ -199,7 +199,7 @@ _VOLUMES: Final[tuple[Case, ...]] = (
         article="S002: LVM stripes of 4 MB",
         host=iris(TEST_2, ARTICLE, chunk_kib=64),
         ask=found("iris.stripe-size"),
-        says=("lvcreate -i VOLUMES -I 4m",),
+        says=("lvcreate -i 16 -I 4m",),
     ),
     Case(
         case="ext4 below the databases",

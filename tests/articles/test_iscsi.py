@@ -187,7 +187,7 @@ def test_s003_an_unprotected_cache_is_for_the_test_bed_only() -> None:
     unit = ControllerVolume("u0", "raid10", "active", "OK", "write-back", "RiW")
     bare = Controller("0", "tw_cli", "9650SE-8LPML", None, (unit,), has_protection=False, protection=None)
     (found,) = [one for one in judge(facts(controllers=(bare,))) if one.id == "controllers.unprotected-cache"]
-    assert found.severity == "warning"
+    assert found.severity == "critical"
     assert found.advice.startswith("tw_cli /c0/u0 set cache=off")
     battery = CacheProtection("battery", "OK", healthy=True)
     kept = Controller("0", "tw_cli", "9650SE-8LPML", None, (unit,), has_protection=True, protection=battery)

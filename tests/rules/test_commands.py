@@ -20,25 +20,27 @@ from advisor.rules.rule import Rule
 from advisor.tunables import tunable
 from tests.rules.build import link, llt, llt_link
 from tests.rules.cases_storage import sysctl
-from tests.rules.table import table
+from tests.rules.table import Row, table
 from tests.rules.test_edges import only
 
 every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 
 
 @cache
-def _found() -> Mapping[str, tuple[Finding, ...]]:
-    return {row.rule.id: tuple(one for seen in row.fires for one in seen.findings(row.rule)) for row in table()}
+def rows() -> Mapping[str, Row]:
+    return {row.rule.id: row for row in table()}
 
 
-def findings(rule: Rule) -> tuple[Finding, ...]:
-    """Its findings on all hosts of the table that need it."""
-    return _found()[rule.id]
+@cache
+def findings(rule_id: str) -> tuple[Finding, ...]:
+    """A rule's findings on all hosts of the table that need it."""
+    row = rows()[rule_id]
+    return tuple(one for seen in row.fires for one in seen.findings(row.rule))
 
 
 @every_rule
 def test_a_finding_has_a_remedy_in_words_and_as_data(rule: Rule) -> None:
-    for one in findings(rule):
+    for one in findings(rule.id):
         assert one.remedy
         assert one.fix is not None
         assert re.fullmatch(r"[^a-z ].*\.", one.fix, re.DOTALL), one.fix
@@ -47,7 +49,7 @@ def test_a_finding_has_a_remedy_in_words_and_as_data(rule: Rule) -> None:
 
 @every_rule
 def test_commands_of_advisor_are_calls_that_it_takes_and_others_are_shell(rule: Rule) -> None:
-    for command in dict.fromkeys(command for one in findings(rule) for command in one.commands):
+    for command in dict.fromkeys(command for one in findings(rule.id) for command in one.commands):
         assert "\n" not in command
         words = shlex.split(command)
         if words[0] == "advisor":
@@ -58,7 +60,7 @@ def test_commands_of_advisor_are_calls_that_it_takes_and_others_are_shell(rule: 
 
 @every_rule
 def test_commands_leave_no_place_to_fill_in(rule: Rule) -> None:
-    for command in (command for one in findings(rule) for command in one.commands):
+    for command in (command for one in findings(rule.id) for command in one.commands):
         words = shlex.split(command)
         assert not [word for word in words if re.fullmatch(r"[A-Z][A-Z_-]+|<.*>|.*…", word)], command
         assert not re.search(r", |\b(then|and|or|where|if)\b", command), command
@@ -66,7 +68,7 @@ def test_commands_leave_no_place_to_fill_in(rule: Rule) -> None:
 
 @every_rule
 def test_tunables_exist_and_take_the_value(rule: Rule) -> None:
-    for part in (part for one in findings(rule) for part in one.remedy if isinstance(part, SetTunable)):
+    for part in (part for one in findings(rule.id) for part in one.remedy if isinstance(part, SetTunable)):
         try:
             assert tunable(part.tunable).check(part.value) is None, part
         except UsageError as error:
@@ -75,14 +77,14 @@ def test_tunables_exist_and_take_the_value(rule: Rule) -> None:
 
 @every_rule
 def test_advisor_s_own_command_is_the_first(rule: Rule) -> None:
-    for one in findings(rule):
+    for one in findings(rule.id):
         has_own = any(isinstance(part, SetTunable | PlanProfile) for part in one.remedy)
         assert not has_own or one.commands[0].startswith("advisor "), one.commands
 
 
 @every_rule
 def test_profiles_that_are_planned_exist_and_have_these_parameters(rule: Rule) -> None:
-    for one in findings(rule):
+    for one in findings(rule.id):
         for part in (part for part in one.remedy if isinstance(part, PlanProfile)):
             assert one.profile == part.profile
             assert {name for name, _ in part.settings} <= load(part.profile).parameters.keys()
@@ -90,7 +92,7 @@ def test_profiles_that_are_planned_exist_and_have_these_parameters(rule: Rule) -
 
 @every_rule
 def test_the_text_says_what_commands_are_for(rule: Rule) -> None:
-    for one in findings(rule):
+    for one in findings(rule.id):
         for part in one.remedy:
             assert not isinstance(part, RunCommand) or part.purpose, part
 

@@ -1,0 +1,122 @@
+"""A remedy cures: on a host whose tunables have the values that a finding asks for, the finding is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.facts.host_facts import Facts
+from advisor.rules.finding import Finding
+from advisor.rules.registry import RULES
+from advisor.rules.remedy import PlanProfile, SetTunable
+from advisor.rules.rule import Rule
+from advisor.rules.workload import parse_workload
+from tests.rules.remedied import with_values
+from tests.rules.table import Seen
+from tests.rules.test_commands import findings, rows
+
+
+def values_of(found: tuple[Finding, ...]) -> tuple[SetTunable, ...]:
+    return tuple(part for one in found for part in one.remedy if isinstance(part, SetTunable))
+
+
+COUNTED = frozenset(
+    {
+        *("network.listen-overflows", "network.softnet-drops", "network.softnet-squeezed", "network.ring-drops"),
+        *("network.neighbours-full", "vm.reclaim-stalls"),
+    }
+)
+"""They go on as what the kernel has counted since it booted, and ask for no value any more."""
+STAY = {
+    "sysctl.rejected": "the line that the kernel refuses stays in its file until the second command is run",
+    "iscsi.replacement-timeout": "a session takes the timeout up when it logs in again",
+    "advice.huge-pages-for-all": "the line stays in its file until it is changed by hand",
+    "advice.ifconfig-mtu": "the line stays in its script until it is deleted by hand",
+}
+"""They stay with the same values, and why."""
+BY_HAND = {
+    "which value is right": (
+        *("sysctl.overridden", "sysctl.differs-at-boot", "llt.flow-control-order", "llt.timer-order"),
+        *(
+            "vm.dirty-at-limit",
+            "llt.window-below-path",
+            "beegfs.buffer-memory",
+            "beegfs.same-port",
+            "iscsi.data-digest",
+        ),
+    ),
+    "the line alone does harm, and goes": (
+        *("advice.tcp-mem-fixed", "advice.without-effect", "advice.adv-win-scale", "advice.optmem-large"),
+        *("advice.nobarrier", "advice.write-through", "advice.queue-length", "advice.old-scheduler"),
+        *("advice.no-merges", "advice.bfq-for-nvme", "advice.rr-min-io", "advice.offloads-off"),
+        *("disks.queue-asked-too-long", "advice.irqbalance-off"),
+    ),
+    "an array, volume or file system is made anew, or a command of its own changes it": (
+        *("arrays.span-nodes", "arrays.redundant-on-ebs", "arrays.linear-over-many", "arrays.parity-random-writes"),
+        *("arrays.chunk-below-block", "arrays.fewer-stripes-than-devices", "controllers.parity-small-writes"),
+        *("controllers.two-small-arrays", "filesystems.not-aligned", "disks.partition-not-aligned", "md.no-bitmap"),
+        *("ebs.few-stripes", "iris.file-system", "iris.stripe-size", "beegfs.metadata-not-mirrored"),
+        *("beegfs.storage-on-parity", "beegfs.storage-on-mirror", "filesystems.strict-atime", "vxvm.one-controller"),
+        *("vxvm.mirror-without-log", "vxvm.columns-share-disk", "vxfs.streams-off-stripes"),
+    ),
+    "something is broken or at work: repair it, or wait": (
+        *("arrays.degraded", "arrays.inactive", "arrays.rebuilding", "multipath.suspended", "md.mismatches"),
+        *("controllers.battery", "iscsi.session-lost", "iscsi.unequal-paths"),
+    ),
+    "the controller's own tool sets it": ("controllers.unprotected-cache", "controllers.write-through"),
+    "the kernel prints it with its number, so that what is read back is not what was written": (
+        "network.bond-by-address",
+    ),
+    "cards, cables, sockets or memory are moved": (
+        *("numa.bond-spans-nodes", "numa.links-far-from-disks", "numa.node-without-memory", "iscsi.far-node"),
+        *("pcie.below-maximum", "pcie.below-link-speed", "pcie.shared-slot", "pcie.shared-uplink"),
+        *("llt.single-link", "llt.links-on-one-port", "beegfs.uneven-zones", "iscsi.paths-share-link"),
+    ),
+    "addresses, files or services are laid out anew": (
+        *("llt.same-subnet", "iscsi.paths-share-subnet", "beegfs.service-spans-nodes", "beegfs.interfaces"),
+        *("beegfs.client-interfaces", "iris.journal-shared", "iris.alternate-journal-shared", "iris.wij-shared"),
+    ),
+    "a directory of BeeGFS has it, and beegfs-ctl sets it": ("beegfs.stripes", "beegfs.client-stripes"),
+    "it is bought, not set": ("ebs.not-optimized", "ebs.unusable-purchase", "ebs.account-quota"),
+    "it is a fact to know and to measure by": (
+        *("infoscale.configuration", "infoscale.mirroring-cost", "iscsi.order", "iris.parts-apart"),
+        "iris.mirror-round-trip",
+    ),
+}
+"""Rules whose remedy advisor cannot set, by the reason."""
+
+CURING = tuple(rule for rule in RULES if values_of(findings(rule.id)))
+
+
+def again(rule: Rule, seen: Seen, cured: Facts) -> tuple[Finding, ...]:
+    return rule(cured, parse_workload(seen.workload) if seen.workload else None)
+
+
+@pytest.mark.parametrize("rule", CURING, ids=lambda rule: rule.id)
+def test_a_host_with_the_values_of_a_remedy_is_cured(rule: Rule) -> None:
+    for seen in rows()[rule.id].fires:
+        found = seen.findings(rule)
+        values = values_of(found)
+        if not values:
+            continue
+        left = again(rule, seen, with_values(seen.facts, values))
+        if rule.id in COUNTED:
+            assert values_of(left) == ()
+        elif rule.id in STAY:
+            assert set(values_of(left)) == set(values)
+        else:
+            assert left == ()
+
+
+def test_rules_without_a_value_or_a_profile_are_listed_with_the_reason() -> None:
+    listed = [rule_id for rules in BY_HAND.values() for rule_id in rules]
+    by_hand = {
+        rule.id
+        for rule in RULES
+        if not any(isinstance(part, SetTunable | PlanProfile) for one in findings(rule.id) for part in one.remedy)
+    }
+    assert len(listed) == len(set(listed))
+    assert set(listed) == by_hand
+
+
+def test_the_exceptions_are_rules_with_values() -> None:
+    assert {*COUNTED, *STAY} <= {rule.id for rule in CURING}
