@@ -185,7 +185,7 @@ def kernel_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         remedy=(
             *raised,
             Decide(
-                "remove the line that lowers kernel.shmmax or kernel.shmall: the kernel's own limits are as good as none"
+                "remove the line that lowers kernel.shmmax or kernel.shmall: the kernel's own limits are without end"
             ),
         ),
     )
