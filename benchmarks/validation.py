@@ -36,6 +36,7 @@ from benchmarks.validation_replay import (
     runs_needed,
 )
 from benchmarks.validation_series import SHIPPED, Recording, Series, load_series
+from benchmarks.validation_stalls import STALL_SHARES, count_verdicts
 from tests.proof.sessions import DRIFTS, calm
 
 LEVEL = 0.05
@@ -320,6 +321,19 @@ def print_costs(recording: Recording, sessions: int, source: random.Random) -> N
                 print(f"| {scatter:.0%} | × {tail:g} | {mode} | {cells} | {pairs:.1f} |", flush=True)
 
 
+def print_stalls(_recording: Recording, sessions: int, source: random.Random) -> None:
+    print(f"\nA gain of 25 % whose runs stall, of {sessions} sessions each: plain gain / indicative / other\n")
+    print(f"| stalled runs | of | {' | '.join(MODE_NAMES)} |")
+    print("|---|---|---|---|---|")
+    for share in STALL_SHARES:
+        for on, (on_a, on_b) in {"arm B alone": (0.0, share), "both arms": (share, share)}.items():
+            cells = []
+            for mode in MODE_NAMES:
+                found = count_verdicts(mode, sessions, source, on_a, on_b)
+                cells.append(" / ".join(f"{count / sessions:.1%}" for count in found.values()))
+            print(f"| {share:.0%} | {on} | {' | '.join(cells)} |", flush=True)
+
+
 # -- arithmetic and cost --------------------------------------------------------------------------------------------
 
 
@@ -391,6 +405,7 @@ PARTS: dict[str, Callable[[Recording, int, random.Random], None]] = {
     "pressure": print_pressure,
     "power": print_power,
     "costs": print_costs,
+    "stalls": print_stalls,
     "arithmetic": print_arithmetic,
 }
 

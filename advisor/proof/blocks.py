@@ -328,12 +328,45 @@ def _list_doubts(session: ArmsSession, effects: Sequence[Effect]) -> list[str]:
                 f" (p = {p_value:.4f}): what disturbed those runs may be an effect of the values, and they were put"
                 " aside"
             )
+    found += [words for one in effects if one.call == "gain" and (words := _worst_case(session, one)) is not None]
     found += [
         f"{one.workload}: the gain of {one.arm} is not shown to be larger than what the negative control does"
         for one in effects
         if one.call == "gain" and not _exceeds_control(session, one)
     ]
     return found
+
+
+def _worst_case(session: ArmsSession, one: Effect) -> str | None:
+    """Why a gain does not survive what was put aside, where that fell on its arm more often: totals over all blocks, as
+    in `advisor.proof.verdict`."""
+    bare, own = _count_alone(session, one.arm)
+    if own <= bare:
+        return None
+    blocks = [each for each in session.blocks if each.whole]
+    found = []
+    total = _total_effect(blocks, one, one.metric)
+    if total is not None and total < (0.0 if one.below_margin else session.margin):
+        found.append(f"{one.metric} is {total:+.0%}")
+    for rail in guardrails_of(get_workload(one.workload)):
+        worse = _total_effect(blocks, one, rail.metric)
+        if rail.metric != one.metric and worse is not None and -worse > rail.limit:
+            found.append(f"{rail.metric} is {-worse:+.0%} worse (limit {rail.limit:.0%})")
+    if not found:
+        return None
+    return (
+        f"{one.workload}: contamination fell on {one.arm} without none in {own} blocks and on none without {one.arm} in"
+        f" {bare}; if its values caused it, then over all blocks, those that were put aside included,"
+        f" {', '.join(found)}"
+    )
+
+
+def _total_effect(blocks: Sequence[ArmBlock], one: Effect, metric: MetricName) -> float | None:
+    seen = arm_ratios(blocks, one.arm, one.workload, metric)
+    if not seen:
+        return None
+    ratio = sum(after for _, after in seen) / sum(before for before, _ in seen)
+    return (ratio - 1) if METRICS[metric].sign > 0 else (1 - ratio)
 
 
 def _exceeds_control(session: ArmsSession, one: Effect) -> bool:

@@ -380,6 +380,45 @@ def _one_sided_contamination(session: Session) -> str | None:
     )
 
 
+def _worst_case(session: Session, claims: Sequence[Summary]) -> str | None:
+    """Why a gain does not survive the worst case: what was put aside fell on arm B more often, and counts as its own.
+
+    Medians of pairs do not see what happens in a few of them, so totals over all attempts decide: the claim's total
+    must still be a gain (as large as the margin, where it was), and a guardrail's mean within its limit.
+    """
+    alone = _count_alone(session)
+    if alone["B"] <= alone["A"]:
+        return None
+    attempts = [pair for pair in session.pairs if pair.whole]
+    found = [
+        f"{one.metric} of {one.name} is {effect:+.0%}"
+        for one in claims
+        if one.verdict == "gain"
+        and (effect := _total_effect(attempts, one.name, one.metric)) is not None
+        and effect < (0.0 if one.below_margin else one.margin or 0.0)
+    ]
+    found += [
+        f"{one.metric} of {one.workload} is {-effect:+.0%} worse (limit {one.limit:.0%})"
+        for one in session.subject.guardrails
+        if (effect := _total_effect(attempts, one.workload, one.metric)) is not None and -effect > one.limit
+    ]
+    if not found:
+        return None
+    return (
+        f"contamination fell on arm B alone in {alone['B']} pairs and on arm A alone in {alone['A']}; if the change"
+        f" caused it, then over all pairs, those that were put aside included, {', '.join(found)}"
+    )
+
+
+def _total_effect(pairs: Sequence[Pair], workload: str, metric: MetricName) -> float | None:
+    """The sum of a metric over the runs of arm B over that of arm A, minus one, plus is better; None without runs."""
+    data = make_sample(pairs, workload, metric)
+    if not data.effects:
+        return None
+    ratio = sum(data.after) / sum(data.before)
+    return (ratio - 1) if METRICS[metric].sign > 0 else (1 - ratio)
+
+
 def _is_held(session: Session) -> bool:
     """Whether each arm was held for enough runs of each claimed workload to compare its start with its end."""
     held = {one.arm: [run.workload for run in one.runs] for one in session.holds}
@@ -475,7 +514,11 @@ def _invalid_reasons(session: Session, control: Summary | None) -> list[str]:
 
 
 def _indicative_reasons(
-    session: Session, carry_over_p: float | None, control: Summary | None, tendency: Verdict
+    session: Session,
+    carry_over_p: float | None,
+    control: Summary | None,
+    tendency: Verdict,
+    claims: Sequence[Summary],
 ) -> list[str]:
     reasons = []
     if tendency in ("gain", "gain-with-cost") and control is not None:
@@ -492,6 +535,9 @@ def _indicative_reasons(
     one_sided = _one_sided_contamination(session)
     if one_sided:
         reasons.append(one_sided)
+    worst = _worst_case(session, claims) if tendency in ("gain", "gain-with-cost") else None
+    if worst:
+        reasons.append(worst)
     if session.toggle_class == "T3":
         reasons.append("the change needs a reboot or a rebuild: it cannot be interleaved")
     if session.forced:
@@ -540,7 +586,7 @@ def decide_session(session: Session) -> Proof:
     is_unheld = session.wants_hold and not _is_held(session)
     tendency = _claims_tendency(claims, guardrails, is_late=is_unheld or late is not None)
     invalid = _invalid_reasons(session, control)
-    indicative = _indicative_reasons(session, carry_over_p, control, tendency)
+    indicative = _indicative_reasons(session, carry_over_p, control, tendency, claims)
     gains = [one for one in claims if one.verdict == "gain"]
     verdict: Verdict = "invalid" if invalid else "indicative" if indicative else tendency
     return Proof(

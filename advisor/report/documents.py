@@ -55,6 +55,7 @@ def status_document(status: Status) -> Document:
         "awaiting_confirmation": _awaiting(status.records),
         "drift": _drift(status.drift),
         "damaged": _damaged(status),
+        "stopped_process": status.stopped_holder,
     }
 
 
@@ -120,6 +121,7 @@ def verify_document(status: Status) -> Document:
         "drift": _drift(status.drift),
         "others": [msgspec.to_builtins(one) for one in status.others],
         "damaged": _damaged(status),
+        "stopped_process": status.stopped_holder,
     }
 
 

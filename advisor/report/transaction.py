@@ -267,6 +267,12 @@ def verify_text(status: Status, *, width: int, color: bool) -> str:
 
 
 def _add_verdict(page: Page, status: Status) -> None:
+    if status.stopped_holder is not None:
+        number = status.stopped_holder
+        text = _("Process {number} works on this host and is stopped. To let it go on, or to end it and roll back:")
+        page.add(Span(text.format(number=number), "red"))
+        page.command(f"kill -CONT {number}")
+        page.command("advisor rollback")
     running = [record for record in status.unfinished if record.process is not None]
     for record in running:
         text = _("{transaction}: running, process {number}")

@@ -28,6 +28,7 @@ from advisor.host.trusted_files import check_own_directory, make_own_directory, 
 from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.shell.state_table import ACTIVE, LENGTH, LOCK_DIRECTORY, NOTE, PARTIAL, STATE_AFTER, UNFINISHED, State
+from advisor.transaction.lock_holder import end_stopped_holders, lock_holders, stopped_hint, stopped_process
 from advisor.transaction.reserved_space import ignore_errors, is_read_only, needed_bytes, release, reserve, with_reserve
 from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, lives
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
@@ -543,6 +544,14 @@ class Journal:
         self.close()
 
 
+def _take_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 class Store:
     """All transactions of a host, below one directory that belongs to root alone."""
 
@@ -554,10 +563,11 @@ class Store:
         return self.directory / "transactions"
 
     @contextlib.contextmanager
-    def lock(self, *, may_be_read_only: bool = False) -> Iterator[None]:
+    def lock(self, *, may_be_read_only: bool = False, stopped_for: float | None = None) -> Iterator[None]:
         """Hold the store. Raises BusyError naming the holder, PermissionDeniedError or RefusedError if it cannot be.
 
-        ``may_be_read_only`` is for what only restores: it holds a store that it cannot write to as well.
+        ``may_be_read_only`` is for what only restores: it holds a store that it cannot write to as well. A holder that
+        stays stopped (SIGSTOP) for ``stopped_for`` seconds is ended; None waits for nobody.
         """
         self._make_directories()
         path, flags = self.directory / "lock", os.O_NOFOLLOW | os.O_CLOEXEC
@@ -568,13 +578,14 @@ class Store:
                 raise self._unwritable(error) from error
             fd = os.open(path if os.path.lexists(path) else self.directory, os.O_RDONLY | flags)
         try:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _take_lock(fd) and (
+                stopped_for is None or not end_stopped_holders(path, stopped_for) or not _take_lock(fd)
+            ):
                 holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or N_("another process")
                 raise BusyError(
-                    msg("another transaction is under way ({holder})", holder=holder), hint="wait for it to end"
-                ) from None
+                    msg("another transaction is under way ({holder})", holder=holder),
+                    hint=stopped_hint(lock_holders(path)) or "wait for it to end",
+                )
             self._refuse_under_directory_lock()
             self._sign(fd)
             yield
@@ -678,8 +689,9 @@ class Store:
             if standing.open is not None or standing.outcome is not None:
                 open_ones.add(record.id)
                 continue
-            if watchdog.has_files:
-                ignore_errors(watchdog.close)
+            keeps_script = record.is_in_force
+            if watchdog.has_files(with_script=not keeps_script):
+                ignore_errors(lambda one=watchdog, keeps=keeps_script: one.close(keeps_script=keeps))  # type: ignore[misc]
             if record.state == "rolled-back":
                 release(watchdog.directory)
         if is_live:
@@ -798,6 +810,10 @@ class Store:
         """One transaction, as `one_of` finds it. Raises UsageError, InvalidInputError where it is damaged."""
         records, damaged = self.survey()
         return one_of(records, identity, damaged)
+
+    def stopped_holder(self) -> int | None:
+        """The number of a process that holds the store and is stopped; None where none does."""
+        return stopped_process(self.directory / "lock")
 
     def waiting(self) -> Record | None:
         """The transaction that waits for confirmation."""

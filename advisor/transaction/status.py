@@ -4,6 +4,7 @@ call once a transaction is there."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -17,6 +18,9 @@ from advisor.transaction.journal import Damaged, Record, Store, bottom_of, one_o
 from advisor.transaction.rollback import finish_switches, recover, roll_back
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import Drift, verify
+
+STOPPED_SECONDS: Final = 10.0
+"""How long a process that holds the store must stay stopped before a rollback ends it."""
 
 RolledBack = Sequence[tuple[Record, tuple[ItemOutcome, ...]]]
 
@@ -36,6 +40,8 @@ class Status(msgspec.Struct, frozen=True):
     drift: tuple[Drift, ...]
     others: tuple[OtherWriter, ...] = ()
     damaged: tuple[Damaged, ...] = ()
+    stopped_holder: int | None = None
+    """The number of a process that holds the store and is stopped: others are refused until it goes on or ends."""
 
     @property
     def unfinished(self) -> tuple[Record, ...]:
@@ -54,8 +60,9 @@ class Status(msgspec.Struct, frozen=True):
 
 def host_status(host: Host, store: Store | None = None) -> Status:
     """Every transaction, and the drift of those in force. Raises PermissionDeniedError without root."""
-    records, damaged = (store or Store()).survey()
-    return Status(records, verify(host, records), damaged=damaged)
+    kept = store or Store()
+    records, damaged = kept.survey()
+    return Status(records, verify(host, records), damaged=damaged, stopped_holder=kept.stopped_holder())
 
 
 def verify_transactions(
@@ -97,7 +104,7 @@ def rollback_transactions(
     # One whose journal is damaged is put back by its script alone: only those beside it can be asked for.
     if not identity and not (kept.records() if everything else kept.readable() or kept.records()):
         raise RefusedError("there is no transaction to put back", hint="advisor status lists what there is")
-    with kept.lock(may_be_read_only=True), interruptible():
+    with kept.lock(may_be_read_only=True, stopped_for=STOPPED_SECONDS), interruptible():
         done = list(recover(host, kept, warn))
         bottom = bottom_of(kept.readable()) if everything else None
         for record in _chosen(kept, identity, everything=everything, force=force, has_recovered=bool(done)):

@@ -175,7 +175,7 @@ class Watchdog:
             os.unlink(self.directory / "pending")
         except FileNotFoundError:
             return False
-        self.close()
+        self.close(keeps_script=True)
         return True
 
     def claim(self) -> bool:
@@ -212,12 +212,16 @@ class Watchdog:
             return False
         return True
 
-    def close(self) -> None:
-        """Nothing is open any more: the watchdog ends by itself, the boot unit goes."""
+    def close(self, *, keeps_script: bool = False) -> None:
+        """Nothing is open any more: the watchdog ends by itself, the boot unit goes.
+
+        With ``keeps_script`` the watchdog's script stays, for a rollback script that is run by hand.
+        """
         for name in _FILES:
             (self.directory / name).unlink(missing_ok=True)
         self.remove_boot_unit()
-        self._script.unlink(missing_ok=True)
+        if not keeps_script:
+            self._script.unlink(missing_ok=True)
         ignore_errors(lambda: sync_directory(str(self.directory)))
 
     def await_outcome(self) -> WatchdogOutcome | None:
@@ -244,10 +248,10 @@ class Watchdog:
         left = self._seconds_left() if opened == "pending" else None
         return TransactionFiles(opened, left, None, self._client() if opened in ("pending", "taken") else None)
 
-    @property
-    def has_files(self) -> bool:
-        """Whether files of a running transaction are there."""
-        return any((self.directory / name).exists() for name in (*_FILES, "watch.sh"))
+    def has_files(self, *, with_script: bool) -> bool:
+        """Whether files of a running transaction are there; ``with_script``: the watchdog's script counts as one."""
+        names = (*_FILES, self._script.name) if with_script else _FILES
+        return any((self.directory / name).exists() for name in names)
 
     @property
     def place(self) -> str | None:
@@ -442,7 +446,7 @@ def session() -> str | None:
     """The ssh connection that this process was started over, as the number and start time of its sshd; None else."""
     number = os.getpid()
     for _ in range(64):
-        fields = _stat(number)
+        fields = process_fields(number)
         if fields is None or number <= 1:
             return None
         name, rest = fields
@@ -454,12 +458,12 @@ def session() -> str | None:
 
 def lives(number: int, start: str) -> bool:
     """Whether the process of that number, and of that start time in clock ticks after boot, is there still."""
-    fields = _stat(number)
+    fields = process_fields(number)
     return fields is not None and fields[1][0] not in ("Z", "X") and fields[1][19] == start
 
 
-def _stat(number: int) -> tuple[str, list[str]] | None:
-    """A process's name, and the fields from its state on (proc_pid_stat(5))."""
+def process_fields(number: int) -> tuple[str, list[str]] | None:
+    """A process's name, and its fields from the state on (proc_pid_stat(5)); None where it is gone."""
     try:
         text = Path(f"/proc/{number}/stat").read_text("utf-8", "replace")
     except OSError:
@@ -470,7 +474,7 @@ def _stat(number: int) -> tuple[str, list[str]] | None:
 
 def _start_time(number: int) -> str:
     """Clock ticks after boot at which a process started."""
-    found = _stat(number)
+    found = process_fields(number)
     if found is None:
         raise FileNotFoundError(f"/proc/{number}/stat")
     return found[1][19]

@@ -19,6 +19,7 @@ from advisor.proof.verdict import decide_session, is_settled
 from advisor.report.arms import arms_text
 from advisor.report.proof import proof_text
 from advisor.report.proof_words import headlines, verdict_words
+from benchmarks.validation_stalls import STALL_SHARES, conduct_stalling
 
 from .sessions import WORKLOAD, figures, pair, run, session
 from .test_arms import empty
@@ -175,11 +176,15 @@ def test_a_broken_guardrail_is_in_the_headline_whatever_the_claims_say(factor: f
 # -- 3: harm that is put aside -----------------------------------------------------------------------------------------
 
 
-def put_aside(on_a: int, on_b: int) -> Session:
+def put_aside(on_a: int, on_b: int, tail: float = 1.0) -> Session:
     pairs = noisy_pairs(1.2, 24)
     for arm, count in (("A", on_a), ("B", on_b)):
         for _ in range(count):
-            one = pair(len(pairs), 1000, 300)
+            one = pair(
+                len(pairs),
+                figures(300 if arm == "A" else 1000, p99_us=500 * (tail if arm == "A" else 1)),
+                figures(300 if arm == "B" else 1200, p99_us=500 * (tail if arm == "B" else 1)),
+            )
             runs = tuple(replace(each, lamps=("cpu-pressure",) if each.arm == arm else ()) for each in one.runs)
             pairs.append(replace(one, runs=runs, contaminated=True, superseded=True))
     return replace(session(pairs), judged_by="pair")
@@ -192,9 +197,32 @@ def test_contamination_of_one_arm_alone_is_an_effect() -> None:
     assert "an effect of the change" in text(proof)
 
 
-@pytest.mark.parametrize(("on_a", "on_b"), [(5, 6), (0, 3), (4, 6), (0, 0)])
+@pytest.mark.parametrize(("on_a", "on_b"), [(5, 6), (0, 2), (4, 6), (0, 0)])
 def test_contamination_of_both_or_of_few_is_none(on_a: int, on_b: int) -> None:
     assert decide_session(put_aside(on_a, on_b)).verdict == "gain"
+
+
+@pytest.mark.parametrize(
+    ("on_a", "on_b", "tail", "said"),
+    [(0, 1, 10.0, "latency_p99 of"), (2, 3, 10.0, "latency_p99 of"), (3, 1, 10.0, "")],
+)
+def test_a_gain_must_survive_the_worst_case(on_a: int, on_b: int, tail: float, said: str) -> None:
+    """What was put aside fell on arm B more often, by no more than chance may do."""
+    proof = decide_session(put_aside(on_a, on_b, tail))
+    assert (proof.verdict, proof.is_gain) == (("indicative", False) if said else ("gain", True))
+    if said:
+        assert "those that were put aside included" in proof.reasons[0]
+        assert said in proof.reasons[0]
+        assert "if the change caused it" in text(proof)
+
+
+@pytest.mark.parametrize("mode", ["quick", "default", "deep"])
+@pytest.mark.parametrize("share", STALL_SHARES[1:])
+def test_random_stalls_of_arm_b_are_no_plain_gain_once_one_was_seen(mode: ModeName, share: float) -> None:
+    for seed in range(20):
+        proof = conduct_stalling(mode, seed, 0.0, share)
+        assert proof.session is not None
+        assert not proof.is_gain or not any(one.contaminated for one in proof.session.pairs)
 
 
 def stalling(mode: ModeName, seed: int) -> Proof:

@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from advisor.errors import BusyError
+from advisor.shell.state_table import RUNNING_FILES
 from advisor.transaction.journal import Store
 from tests.transaction.test_stacked_links import Namespace
 from tests.transaction.veth import until
@@ -40,6 +43,21 @@ class Client:
         program = [sys.executable, "-m", "tests.transaction.hanging", str(self.number), str(self.space.store), *words]
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", self.space.name, *program],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    def start_script(self, at: int, *options: str) -> None:
+        """The rollback script as it is run by hand; the first one that comes to its ``at``-th step stops there."""
+        script = self.space.store / "transactions/0001/rollback.sh"
+        text = script.read_text()
+        stop = (
+            "still_ours() {\n    reached=$((${reached:-0} + 1))\n"
+            f'    if [ "$reached" = {at} ] && mkdir "$own/../../stopped" 2>/dev/null; then kill -STOP $$; fi\n'
+        )
+        assert text.count("still_ours() {\n") == 1
+        script.write_text(text.replace("still_ours() {\n", stop))
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", self.space.name, "sh", str(script), *options],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
 
@@ -199,3 +217,112 @@ def test_a_measurement_without_a_step_for_longer_is_not_hung(tmp_path: Path) -> 
         assert one.go_on()[0] == 0
         assert one.mtus() == OLD
         assert one.records() == ["rolled-back"]
+
+
+def test_a_rollback_script_that_is_stopped_is_finished_by_its_watchdog(tmp_path: Path) -> None:
+    """Run by hand on a transaction that was kept: it is guarded like every other client that changes links."""
+    with clients(tmp_path, range(1, 4)) as made:
+        for one in made:
+            one.space.run(*KEPT)
+            assert one.mtus() == NEW
+            one.start_script(one.number)
+            assert one.await_stop(), one.number
+            assert one.is_watched, one.number
+        assert [one.records() for one in made] == [["rolling-back"]] * 3
+        assert made[1].mtus() not in (OLD, NEW), "stopped between the two links"
+        wait_for_watchdogs(made)
+        for one in made:
+            assert one.process is not None
+            assert one.mtus() == OLD, one.number
+            assert one.records() == ["rolled-back"], one.number
+            with pytest.raises(BusyError) as refused, Store(str(one.space.store)).lock():
+                pass
+            assert f"kill -CONT {one.process.pid}\n" in str(refused.value.hint)
+            assert Store(str(one.space.store)).stopped_holder() == one.process.pid
+            again = subprocess.run(
+                ["ip", "netns", "exec", one.space.name, "sh", one.space.store / "transactions/0001/rollback.sh"],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert again.returncode == 3
+            assert f"is stopped: kill -CONT {one.process.pid} lets it go on" in again.stderr
+            code, said = one.go_on()
+            assert (code, one.mtus()) == (4, OLD), (one.number, said)
+            assert "took over" in said
+            assert Store(str(one.space.store)).stopped_holder() is None
+            one.space.run("rollback")
+            assert one.records() == ["rolled-back"]
+
+
+@pytest.mark.parametrize("how", ["killed", "whole", "in part", "forced"])
+def test_a_rollback_script_leaves_a_transaction_as_closed_as_it_was(tmp_path: Path, how: str) -> None:
+    with clients(tmp_path, range(2, 3)) as (one,):
+        one.space.run(*KEPT)
+        if how in ("in part", "forced"):
+            one.space.ip("link set d1 mtu 4000")
+        one.start_script(2 if how == "killed" else 99, *(["--force"] if how == "forced" else []))
+        assert one.process is not None
+        if how == "killed":
+            assert one.await_stop()
+            os.kill(one.process.pid, signal.SIGKILL)
+            one.process.communicate()
+            wait_for_watchdogs([one])
+        else:
+            said = one.process.communicate(timeout=60)[1]
+            assert one.process.returncode == (5 if how == "in part" else 0), said
+        assert one.mtus() == ({"d0": 1500, "d1": 4000} if how == "in part" else OLD)
+        assert one.records() == (["applied"] if how == "in part" else ["rolled-back"])
+        until(lambda: not one.is_open())
+        left = {path.name for path in (one.space.store / "transactions/0001").iterdir()}
+        # The boot in which the watchdog acted is for the one who records that.
+        assert not left & {"pending", "taken", "reverting", *RUNNING_FILES} - {"boot" if how == "killed" else ""}, left
+        assert not [name for name in left if name.endswith(".new")]
+        done = subprocess.run(one.space.command("rollback"), capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 3), done.stderr
+        assert {path.name for path in (one.space.store / "transactions/0001").iterdir()} <= {
+            "journal", "length", "rollback.sh", "put-back", *(["reserve"] if how == "in part" else []),
+        }  # fmt: skip
+
+
+def test_a_rollback_ends_a_script_that_stays_stopped(tmp_path: Path) -> None:
+    with clients(tmp_path, range(2, 3)) as (one,):
+        one.space.run(*KEPT)
+        one.start_script(2)
+        assert one.await_stop()
+        one.space.run("rollback")
+        assert one.process is not None
+        assert one.process.wait(timeout=10) == -signal.SIGKILL
+        assert (one.mtus(), one.records()) == (OLD, ["rolled-back"])
+
+
+def test_a_holder_that_goes_on_is_not_ended(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "state"))
+    with store.lock():
+        child = os.fork()
+        if child == 0:
+            while True:
+                time.sleep(60)
+    try:
+        for name in (signal.SIGSTOP, signal.SIGCONT):
+            os.kill(child, name)
+            until(lambda name=name: (store.stopped_holder() == child) == (name == signal.SIGSTOP))  # type: ignore[misc]
+        # It runs: nobody ends it, however long one waits.
+        with pytest.raises(BusyError, match="another transaction is under way"), store.lock(stopped_for=0.0):
+            pass
+        os.kill(child, 0)
+        os.kill(child, signal.SIGSTOP)
+        until(lambda: store.stopped_holder() == child)
+        waker = threading.Timer(1.0, os.kill, (child, signal.SIGCONT))
+        waker.start()
+        with pytest.raises(BusyError), store.lock(stopped_for=30.0):
+            pass
+        waker.join()
+        os.kill(child, 0)
+        os.kill(child, signal.SIGSTOP)
+        until(lambda: store.stopped_holder() == child)
+        with store.lock(stopped_for=0.5):
+            assert os.waitpid(child, 0)[1] == signal.SIGKILL
+            child = 0
+    finally:
+        if child:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)

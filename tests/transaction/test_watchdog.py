@@ -114,7 +114,7 @@ def test_a_client_that_works_is_left_alone(transaction: Transaction) -> None:
     assert transaction.watchdog.keep()
     until(lambda: watching(transaction) is None)
     assert transaction.reverted == 0
-    assert sorted(os.listdir(transaction.watchdog.directory)) == ["journal", "rollback.sh"]
+    assert sorted(os.listdir(transaction.watchdog.directory)) == ["journal", "rollback.sh", "watch.sh"]
 
 
 def test_a_client_that_dies_while_putting_back_is_taken_over(transaction: Transaction) -> None:

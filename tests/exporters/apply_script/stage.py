@@ -20,7 +20,7 @@ from tests.transaction import system
 from tests.trees import STANDARD_PATH, listing
 
 SHELLS = [shell for shell in (["dash"], ["busybox", "sh"], ["bash", "--posix"]) if shutil.which(shell[0])]
-OPEN = {"pending", "taken", "reverting", "deadline", "limit", "client", "watching", "boot", "watch.sh", "outcome"}
+OPEN = {"pending", "taken", "reverting", "deadline", "limit", "client", "watching", "boot", "outcome"}
 
 
 class Answer(msgspec.Struct, frozen=True):
