@@ -22,13 +22,13 @@ from advisor.proof.workloads import WORKLOADS  # noqa: E402
 from advisor.report.profile_words import (  # noqa: E402
     GUARDS,
     condition_words,
-    filled,
+    fill_template,
     parameter_words,
     proof_words,
     wanted_value,
 )
 from advisor.report.terms import EFFECTS  # noqa: E402
-from advisor.report.tunable_docs import Handling, examples, form_words, handling, kind_words, more_words  # noqa: E402
+from advisor.report.tunable_docs import Handling, describe_handling, form_words, kind_words, list_examples, more_words  # noqa: E402
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import tunable  # noqa: E402
@@ -160,8 +160,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def handled(profile: Profile, wanted: Wanted) -> Handling:
     identity = re.sub(r"\{\w+\}", lambda place: PLACES.get(place[0], "X"), wanted.tunable)
-    value = filled(profile, wanted.value) if isinstance(wanted.value, str) else None
-    return handling(identity, profile=profile.name, value=value)
+    value = fill_template(profile, wanted.value) if isinstance(wanted.value, str) else None
+    return describe_handling(identity, profile=profile.name, value=value)
 
 
 def _sets(profile: Profile) -> list[str]:
@@ -218,7 +218,7 @@ def _commands(profile: Profile) -> list[str]:
 
 
 def tunables_page() -> str:
-    kinds = examples()
+    kinds = list_examples()
     parts = [
         GENERATED,
         "# Tunables\n",
@@ -245,7 +245,7 @@ KEPT = (
 
 def _kind_row(identity: str, value: str) -> tuple[str, ...]:
     form = form_words(tunable(identity))
-    one = handling(form if _is_tunable(form) else identity, value=value)
+    one = describe_handling(form if _is_tunable(form) else identity, value=value)
     kept = f"`{one.persists_in}`" if one.persists_in else f"not: {one.persist_note}"
     return f"`{form}`", one.what, effect_words(identity), kept
 
@@ -263,11 +263,11 @@ def effect_words(identity: str) -> str:
     """When values of this kind take effect; of sysctls, those of sockets differ from the rest."""
     if identity.startswith("sysctl:"):
         return f"{EFFECTS['now']}; socket buffer sizes {EFFECTS['new-sockets']}"
-    return handling(identity).takes_effect
+    return describe_handling(identity).takes_effect
 
 
 def _kind_section(identity: str, value: str) -> list[str]:
-    one = handling(identity, value=value)
+    one = describe_handling(identity, value=value)
     line = f"with the line `{one.line}`" if one.line else "by what sets it"
     kept = f"in `{one.persists_in}`, {line}" if one.persists_in else f"nowhere: {one.persist_note}"
     lines = [

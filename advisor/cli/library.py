@@ -90,7 +90,7 @@ def explain(
     as_json: Json = False,
 ) -> int:
     """What a rule, profile or tunable does, why, when it helps and hurts, the sources, and where they differ."""
-    from advisor.report.explain import explain as look_up
+    from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 
     found = look_up(identity)

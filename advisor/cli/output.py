@@ -48,9 +48,9 @@ def print_json(document: object) -> None:
 
 
 def _encoded(document: object) -> bytes:
-    from advisor.report.encode import encoded
+    from advisor.report.encode import encode_document
 
-    return encoded(msgspec.to_builtins(document))
+    return encode_document(msgspec.to_builtins(document))
 
 
 def print_text(text: str) -> None:

@@ -9,12 +9,12 @@ from typing import Any, Final
 from advisor.i18n import english_page
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
 from advisor.proof.progress import format_duration
-from advisor.report.charts.bars import bars
+from advisor.report.charts.bars import draw_bars
 from advisor.report.charts.shapes import FONT_SIZE, LETTER_WIDTH, LINE_HEIGHT
 from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
-from advisor.report.proof_numbers import figure, p_figure, percent, written
+from advisor.report.proof_numbers import format_figure, format_percent, format_written, p_figure
 from advisor.report.proof_words import workload_title
 from advisor.shell.quote import shell_quote
 from advisor.version import __version__
@@ -47,7 +47,7 @@ def arms_text(result: ArmsProof, *, width: int, color: bool) -> str:
     """The whole result in at most ``width`` columns; the first line says how far it can be relied on."""
     page = Page(width, color=color)
     words, style = _QUALITY[result.quality]
-    page.add(Span(words, style), f": {headline(result)}", hang=2)
+    page.add(Span(words, style), f": {write_headline(result)}", hang=2)
     for line in best_lines(result):
         page.bullet(line)
     if result.reasons:
@@ -70,7 +70,7 @@ def arms_text(result: ArmsProof, *, width: int, color: bool) -> str:
     return page.text
 
 
-def headline(result: ArmsProof) -> str:
+def write_headline(result: ArmsProof) -> str:
     """What was compared, and how often."""
     blocks = counted(len(counted_blocks(result.session)), "block")
     return f"{listed(result.arms[1:])} against none, {blocks}, {counted(result.comparisons, 'comparison')}"
@@ -81,14 +81,14 @@ def best_lines(result: ArmsProof) -> list[str]:
     gains = [one for one in result.effects if one.call == "gain"]
     losses = [one for one in result.effects if one.call == "loss"]
     costs = [one for one in result.effects if one.cost == "shown" and one.call not in ("gain", "loss")]
-    found = [f"{one.workload}: {one.arm} {_change(one)}" for one in (*gains, *losses, *costs)]
+    found = [f"{one.workload}: {one.arm} {_change_words(one)}" for one in (*gains, *losses, *costs)]
     if found and result.quality == "sound":
         return found
     return found or ["no gain and no loss is shown"]
 
 
-def _change(one: Effect) -> str:
-    return f"{percent((one.ratio or 1.0) - 1)} ({interval_words(one)}), {call_words(one)[0]}"
+def _change_words(one: Effect) -> str:
+    return f"{format_percent((one.ratio or 1.0) - 1)} ({interval_words(one)}), {call_words(one)[0]}"
 
 
 def call_words(one: Effect) -> tuple[str, Style]:
@@ -96,7 +96,9 @@ def call_words(one: Effect) -> tuple[str, Style]:
     words, style = _CALLS[one.call]
     if one.cost == "shown":
         worse = [("p99 latency", one.latency_p99_ratio), ("CPU per I/O", one.cpu_ratio)]
-        names = ", ".join(f"{name} {percent(ratio - 1)}" for name, ratio in worse if ratio is not None and ratio > 1)
+        names = ", ".join(
+            f"{name} {format_percent(ratio - 1)}" for name, ratio in worse if ratio is not None and ratio > 1
+        )
         return f"{words} with a cost{f' ({names})' if names else ''}", "yellow"
     if one.call != "gain" or one.is_plain_gain:
         return words, style
@@ -107,7 +109,7 @@ def interval_words(one: Effect) -> str:
     """``+9.1 % to +20 %``; empty where it was not measured."""
     if one.interval is None:
         return ""
-    low, high = (percent(bound - 1) for bound in one.interval)
+    low, high = (format_percent(bound - 1) for bound in one.interval)
     return f"{low} to {high}"
 
 
@@ -123,13 +125,19 @@ def _add_workload(page: Page, workload: str, effects: Sequence[Effect]) -> None:
     _add_row(page, NONE, base, highest, size, (Span(measured[0].unit, "dim"),))
     for one in measured:
         call, style = call_words(one)
-        words = (f"{percent((one.ratio or 1.0) - 1)}", Span(f" ({interval_words(one)}) ", "dim"), Span(call, style))
+        words = (
+            f"{format_percent((one.ratio or 1.0) - 1)}",
+            Span(f" ({interval_words(one)}) ", "dim"),
+            Span(call, style),
+        )
         _add_row(page, one.arm, one.after or 0.0, highest, size, words)
 
 
 def _add_row(page: Page, name: str, value: float, highest: float, size: int, words: Sequence[Piece]) -> None:
     bar = bar_words(value, highest, _BAR_WIDTH)
-    page.add_cells((padded(name, size + 1), padded(f"{figure(value):>9}", 10), padded(bar, _BAR_WIDTH + 1)), words)
+    page.add_cells(
+        (padded(name, size + 1), padded(f"{format_figure(value):>9}", 10), padded(bar, _BAR_WIDTH + 1)), words
+    )
 
 
 def bar_words(value: float, highest: float, width: int) -> str:
@@ -144,7 +152,9 @@ def controls_words(result: ArmsProof) -> str:
     shown = [one for one in result.controls if one.ratio is not None]
     if not shown:
         return "The negative control was not measured."
-    figures = ", ".join(f"{one.arm} {percent((one.ratio or 1.0) - 1)} (p = {p_figure(one.p_holm)})" for one in shown)
+    figures = ", ".join(
+        f"{one.arm} {format_percent((one.ratio or 1.0) - 1)} (p = {p_figure(one.p_holm)})" for one in shown
+    )
     return f"Negative control (fio's null engine, which no profile can move): {figures}."
 
 
@@ -157,7 +167,7 @@ def session_rows(result: ArmsProof) -> list[tuple[str, str]]:
         ("target", f"{session.target} ({session.file_system}{device})"),
         ("runs", f"{schedule.seconds_per_run:g} s each, {session.fio_version}, seed {session.seed}"),
         ("took", f"{format_duration(session.seconds)}; ended: {session.ended}"),
-        ("written", written(session.bytes_written, schedule.byte_budget)),
+        ("written", format_written(session.bytes_written, schedule.byte_budget)),
     ]
     rows += [(name, values_words(result, name)) for name in result.arms[1:]]
     return rows
@@ -201,7 +211,7 @@ def arms_svg(result: ArmsProof) -> str:
     made = html_environment()
     style = made.get_template("proof.css.j2").render()
     inner = SVG_WIDTH - 2 * _MARGIN
-    drawn = bars(result, width=inner)
+    drawn = draw_bars(result, width=inner)
     lines = list(_svg_lines(result, inner))
     key_top = lines[-1]["y"] + _KEY_GAP
     return made.get_template("arms.svg.j2").render(
@@ -251,11 +261,11 @@ def arms_page(result: ArmsProof) -> str:
         title=f"{listed(result.arms[1:])} against none",
         verdict=words,
         verdict_style=look,
-        headlines=(headline(result), *best_lines(result)),
+        headlines=(write_headline(result), *best_lines(result)),
         reasons=result.reasons,
-        picture_of=bars(result),
+        picture_of=draw_bars(result),
         columns=("arm", "none → arm", "change", "interval", "p (Holm)", "p99", "CPU per I/O", "result"),
-        workloads=[_table(result, name) for name in result.session.workloads],
+        workloads=[_arm_table_dict(result, name) for name in result.session.workloads],
         level=LEVEL_WORDS,
         control=controls_words(result),
         notes=result.notes,
@@ -264,17 +274,17 @@ def arms_page(result: ArmsProof) -> str:
     )
 
 
-def _table(result: ArmsProof, workload: str) -> dict[str, object]:
-    rows = [_cells(one) for one in result.effects if one.workload == workload and one.before is not None]
+def _arm_table_dict(result: ArmsProof, workload: str) -> dict[str, object]:
+    rows = [_change_cells(one) for one in result.effects if one.workload == workload and one.before is not None]
     return {"name": workload, "title": workload_title(workload), "rows": rows}
 
 
-def _cells(one: Effect) -> dict[str, object]:
+def _change_cells(one: Effect) -> dict[str, object]:
     call, style = call_words(one)
     cells = (
         one.arm,
-        f"{figure(one.before or 0.0)} → {figure(one.after or 0.0)} {one.unit}",
-        percent((one.ratio or 1.0) - 1),
+        f"{format_figure(one.before or 0.0)} → {format_figure(one.after or 0.0)} {one.unit}",
+        format_percent((one.ratio or 1.0) - 1),
         interval_words(one),
         p_figure(one.p_holm),
         _ratio_words(one.latency_p99_ratio),
@@ -284,4 +294,4 @@ def _cells(one: Effect) -> dict[str, object]:
 
 
 def _ratio_words(ratio: float | None) -> str:
-    return "" if ratio is None else percent(ratio - 1)
+    return "" if ratio is None else format_percent(ratio - 1)

@@ -15,11 +15,11 @@ from advisor.proof.progress import format_duration
 from advisor.proof.records import Ended
 from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted_rounds, values_of
 from advisor.report.bench_tables import add_pattern_table, add_sweeps
-from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, bars, labels, plot
+from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, counted
-from advisor.report.proof import METRIC_WORDS, percent
+from advisor.report.proof import METRIC_WORDS, format_percent
 from advisor.report.proof_words import place_options, scratch_words, workload_title
-from advisor.report.units import binary
+from advisor.report.units import format_binary
 from advisor.shell.quote import shell_quote
 
 _QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
@@ -58,23 +58,23 @@ def _add_head(page: Page, bench: Bench) -> None:
     words, style = _QUALITY[bench.quality]
     series = bench.series
     rounds = counted(len(counted_rounds(series)), "round")
-    what = {"sound": f"{rounds} of {counted(len(bench.workloads), 'workload')}"}.get(bench.quality, _why(bench))
+    what = {"sound": f"{rounds} of {counted(len(bench.workloads), 'workload')}"}.get(bench.quality, _stop_reason(bench))
     page.add(Span(_(words), style), f": {what}", hang=2)
-    page.add(Span(_host(series), "bold"), f" on {place_words(series)}", hang=2)
+    page.add(Span(_host_words(series), "bold"), f" on {place_words(series)}", hang=2)
     if len(bench.reasons) > 1:
         page.heading("Why")
         for reason in bench.reasons:
             page.bullet(reason)
 
 
-def _why(bench: Bench) -> str:
+def _stop_reason(bench: Bench) -> str:
     first = bench.reasons[0] if bench.reasons else "nothing was measured"
     void = "nothing follows from these figures: " if bench.quality == "invalid" else ""
     more = f" (and {len(bench.reasons) - 1} more)" if len(bench.reasons) > 1 else ""
     return f"{void}{first}{more}"
 
 
-def _host(series: Series) -> str:
+def _host_words(series: Series) -> str:
     return series.host.name if series.host is not None and series.host.name else "this host as it is"
 
 
@@ -88,7 +88,7 @@ def place_words(series: Series) -> str:
 
 
 def _add_workloads(page: Page, bench: Bench) -> None:
-    axis = _axis(page, bench)
+    axis = _shared_axis(page, bench)
     page.heading("Workloads", Span(": medians of the runs", "dim"))
     for one in bench.workloads:
         title = workload_title(one.name)
@@ -103,41 +103,41 @@ def _add_workloads(page: Page, bench: Bench) -> None:
 
 
 def _add_figures(page: Page, one: WorkloadSeries) -> None:
-    median = Span(_amount(one.median, one.unit), "bold")
+    median = Span(_format_amount(one.median, one.unit), "bold")
     rows: list[tuple[str, tuple[Piece, ...]]] = [
         (_(METRIC_WORDS[one.metric]), (median, f" {_interval_words(one)}")),
         ("spread", (_spread_words(one),)),
         ("latency", (_latency_words(one),)),
     ]
     other = [(one.iops, "IOPS"), (one.bandwidth_mb_per_s, "MB/s")]
-    rows.append(("also", (", ".join(_amount(value, unit) for value, unit in other if unit != one.unit),)))
+    rows.append(("also", (", ".join(_format_amount(value, unit) for value, unit in other if unit != one.unit),)))
     if one.cpu_us_per_io is not None:
-        percent_words = "" if one.cpu_percent is None else f", {_number(one.cpu_percent)} % of one CPU"
-        rows.append(("CPU per I/O", (f"{_amount(one.cpu_us_per_io, 'us')}{percent_words}",)))
+        percent_words = "" if one.cpu_percent is None else f", {_format_number(one.cpu_percent)} % of one CPU"
+        rows.append(("CPU per I/O", (f"{_format_amount(one.cpu_us_per_io, 'us')}{percent_words}",)))
     page.labelled(rows, indent=4)
 
 
 def _interval_words(one: WorkloadSeries) -> str:
     if one.interval is None or one.confidence is None:
         return ""
-    low, high = (_number(bound) for bound in one.interval)
-    interval = _("({low} to {high} at {level})").format(low=low, high=high, level=_floored(one.confidence))
+    low, high = (_format_number(bound) for bound in one.interval)
+    interval = _("({low} to {high} at {level})").format(low=low, high=high, level=_floor_share(one.confidence))
     return _(", ").join((interval, counted(one.runs, "run")))
 
 
 def _spread_words(one: WorkloadSeries) -> str:
-    parts = [f"median absolute deviation {_amount(one.mad, one.unit)}"] if one.mad is not None else []
+    parts = [f"median absolute deviation {_format_amount(one.mad, one.unit)}"] if one.mad is not None else []
     if one.cv is not None:
-        parts.append(f"CV {_share(one.cv)}")
+        parts.append(f"CV {_format_share(one.cv)}")
     return ", ".join(parts)
 
 
 def _latency_words(one: WorkloadSeries) -> str:
     found = (("p50", one.latency_p50_us), ("p95", one.latency_p95_us), ("p99", one.latency_p99_us))
-    return ", ".join(f"{name} {_amount(value, 'us')}" for name, value in found if value is not None)
+    return ", ".join(f"{name} {_format_amount(value, 'us')}" for name, value in found if value is not None)
 
 
-def _axis(page: Page, bench: Bench) -> Axis | None:
+def _shared_axis(page: Page, bench: Bench) -> Axis | None:
     """One for the whole page, so that the spread of one workload can be seen against that of another."""
     reach = [value for one in bench.workloads for value in _around_median(bench.series, one)]
     if not any(reach):
@@ -159,11 +159,14 @@ def _add_drawing(page: Page, series: Series, one: WorkloadSeries, axis: Axis) ->
     values = _around_median(series, one)
     sign = METRICS[one.metric].sign
     low, high = sorted(sign * math.log(bound / one.median) for bound in one.interval)
-    page.row("    ", *plot(axis, Drawn(low, 0.0, high), band=(min(values), max(values)), style="green"))
-    page.row("    ", Span(labels(axis, percent(math.expm1(axis.low)), percent(math.expm1(axis.high))), "dim"))
+    page.row("    ", *plot_intervals(axis, Drawn(low, 0.0, high), band=(min(values), max(values)), style="green"))
+    page.row(
+        "    ",
+        Span(axis_labels(axis, format_percent(math.expm1(axis.low)), format_percent(math.expm1(axis.high))), "dim"),
+    )
     room = page.width - 4 - len("  in order")
     for start in range(0, len(values), room):
-        line = bars(values[start : start + room], min(values), max(values))
+        line = bar_text(values[start : start + room], min(values), max(values))
         page.row("    ", line, Span("  in order" if not start else "", "dim"))
 
 
@@ -191,7 +194,7 @@ def _add_floor(page: Page, bench: Bench) -> None:
     for one, floor in known:
         page.bullet(
             Span(one.name, "bold"),
-            f": a single before/after pair on this host is off by up to {_share(floor)} in 95 % of cases, though"
+            f": a single before/after pair on this host is off by up to {_format_share(floor)} in 95 % of cases, though"
             " nothing was changed in between",
         )
 
@@ -200,7 +203,7 @@ def _add_floor(page: Page, bench: Bench) -> None:
 
 
 def _add_notes(page: Page, bench: Bench) -> None:
-    notes = [*bench.notes, *_coverage(bench), *(f"unknown: {what}" for what in bench.gate.unknown)]
+    notes = [*bench.notes, *_coverage_notes(bench), *(f"unknown: {what}" for what in bench.gate.unknown)]
     if bench.series.forced:
         notes += [f"the host was busy: {what}" for what in bench.gate.busy]
     if notes:
@@ -209,10 +212,10 @@ def _add_notes(page: Page, bench: Bench) -> None:
         page.bullet(note)
 
 
-def _coverage(bench: Bench) -> Iterable[str]:
+def _coverage_notes(bench: Bench) -> Iterable[str]:
     weak = {one.runs: one.confidence for one in bench.workloads if one.confidence is not None and one.confidence < 0.95}
     for runs, confidence in sorted(weak.items()):
-        yield f"{counted(runs, 'run')} give no 95 % interval but one of {_floored(confidence)}, the whole range"
+        yield f"{counted(runs, 'run')} give no 95 % interval but one of {_floor_share(confidence)}, the whole range"
 
 
 def _add_series(page: Page, bench: Bench) -> None:
@@ -220,10 +223,13 @@ def _add_series(page: Page, bench: Bench) -> None:
     page.heading("Series")
     page.labelled(
         [
-            ("rounds", (f"{len(counted_rounds(series))} of {schedule.pairs}{_contamination(series)}",)),
+            ("rounds", (f"{len(counted_rounds(series))} of {schedule.pairs}{_contamination_words(series)}",)),
             ("ended", (_ENDED[series.ended],)),
-            ("scratch", (_scratch(series),)),
-            ("written", (f"{binary(series.bytes_written)}; {binary(schedule.byte_budget)} were allowed",)),
+            ("scratch", (_scratch_span(series),)),
+            (
+                "written",
+                (f"{format_binary(series.bytes_written)}; {format_binary(schedule.byte_budget)} were allowed",),
+            ),
             ("seed", (str(series.seed),)),
             ("fio", (f"{series.fio_version}, runs of {schedule.seconds_per_run:g} s",)),
             ("begun", (f"{series.started}, took {format_duration(series.seconds)}",)),
@@ -231,7 +237,7 @@ def _add_series(page: Page, bench: Bench) -> None:
     )
 
 
-def _contamination(series: Series) -> str:
+def _contamination_words(series: Series) -> str:
     contaminated = [one for one in series.rounds if one.contaminated]
     if not contaminated:
         return "; none was contaminated"
@@ -240,7 +246,7 @@ def _contamination(series: Series) -> str:
     return f"; {len(contaminated)} contaminated by {', '.join(lamps)}, {repeated} of them repeated"
 
 
-def _scratch(series: Series) -> Span:
+def _scratch_span(series: Series) -> Span:
     left = next((note for note in series.notes if note.startswith(_SCRATCH_LEFT)), None)
     if left is not None:
         return Span(left, "red")
@@ -250,13 +256,13 @@ def _scratch(series: Series) -> Span:
 def _add_again(page: Page, bench: Bench) -> None:
     page.blank()
     page.add("To measure again in the same order:")
-    page.command(" ".join(_command(bench.series)))
+    page.command(" ".join(_command_lines(bench.series)))
     if bench.saved_to:
         page.add("To set a later series against this one:")
         page.command(f"advisor compare {shell_quote(bench.saved_to)} LATER")
 
 
-def _command(series: Series) -> Iterable[str]:
+def _command_lines(series: Series) -> Iterable[str]:
     yield from ("advisor", "bench", *place_options(series))
     for name in series.workloads:
         yield f"--workload={shell_quote(name)}"
@@ -269,19 +275,19 @@ def _command(series: Series) -> Iterable[str]:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _amount(value: float | None, unit: str) -> str:
-    return "?" if value is None else f"{_number(value)} {unit}"
+def _format_amount(value: float | None, unit: str) -> str:
+    return "?" if value is None else f"{_format_number(value)} {unit}"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
 
 
-def _share(fraction: float) -> str:
+def _format_share(fraction: float) -> str:
     """A size without a sign: ``12 %``."""
-    return percent(fraction).removeprefix("+").replace(".0 %", " %")
+    return format_percent(fraction).removeprefix("+").replace(".0 %", " %")
 
 
-def _floored(share: float) -> str:
+def _floor_share(share: float) -> str:
     """Never rounded up to what it does not reach."""
     return f"{math.floor(share * 1000) / 10:g} %"

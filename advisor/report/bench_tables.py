@@ -9,7 +9,7 @@ from advisor.proof.series import KNEE_SHARE, Bench, Sweep, WorkloadSeries
 from advisor.proof.workloads import WORKLOADS, split_threads
 from advisor.report.arms import bar_words
 from advisor.report.layout import Page, Span, columns, listed
-from advisor.report.proof_numbers import figure
+from advisor.report.proof_numbers import format_figure
 
 _BAR_WIDTH: Final = 20
 _TABLE_FROM: Final = 4
@@ -28,7 +28,13 @@ def add_sweeps(page: Page, bench: Bench) -> None:
             bar = bar_words(value, largest, _BAR_WIDTH)
             mark = "  knee" if threads == sweep.knee else ""
             rows.append(
-                (str(threads), figure(value), bar, _figure(one.latency_p99_us), _figure(one.cpu_percent) + mark)
+                (
+                    str(threads),
+                    format_figure(value),
+                    bar,
+                    _format_figure(one.latency_p99_us),
+                    _format_figure(one.cpu_percent) + mark,
+                )
             )
         _add_aligned(page, rows, left=(2,))
         page.add(knee_words(sweep), indent=2)
@@ -66,22 +72,22 @@ def doubt_words(sweep: Sweep, known: Mapping[str, WorkloadSeries]) -> str:
 
 def add_pattern_table(page: Page, bench: Bench) -> None:
     """Patterns of one group as one table, each with IOPS, MB/s, latency and CPU."""
-    for group, members in _groups(bench.workloads):
+    for group, members in _group_series(bench.workloads):
         page.heading(f"{group}: {len(members)} patterns")
         rows: list[tuple[str, ...]] = [("pattern", "IOPS", "MB/s", "p50 us", "p99 us", "CPU %", "us/I/O")]
         rows += [
             (
                 one.name.partition(".")[2],
-                *map(_figure, (one.iops, one.bandwidth_mb_per_s, one.latency_p50_us, one.latency_p99_us)),
-                _figure(one.cpu_percent),
-                _figure(one.cpu_us_per_io),
+                *map(_format_figure, (one.iops, one.bandwidth_mb_per_s, one.latency_p50_us, one.latency_p99_us)),
+                _format_figure(one.cpu_percent),
+                _format_figure(one.cpu_us_per_io),
             )
             for one in members
         ]
         _add_aligned(page, rows, left=(0,))
 
 
-def _groups(measured: Sequence[WorkloadSeries]) -> Iterable[tuple[str, list[WorkloadSeries]]]:
+def _group_series(measured: Sequence[WorkloadSeries]) -> Iterable[tuple[str, list[WorkloadSeries]]]:
     found: dict[str, list[WorkloadSeries]] = {}
     for one in measured:
         name, threads = split_threads(one.name)
@@ -101,5 +107,5 @@ def _add_aligned(page: Page, rows: Sequence[Sequence[str]], left: Sequence[int])
         page.row(Span("  " + "  ".join(cells), "dim" if not number else ""))
 
 
-def _figure(value: float | None) -> str:
-    return "" if value is None else figure(value)
+def _format_figure(value: float | None) -> str:
+    return "" if value is None else format_figure(value)

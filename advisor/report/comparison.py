@@ -9,9 +9,9 @@ from typing import Final
 from advisor.i18n import N_, _, english_page
 from advisor.proof.comparison import ComparedSeries, MetricDifference, SeriesComparison
 from advisor.proof.records import Verdict
-from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, labels, plot
+from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, axis_labels, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
-from advisor.report.proof import METRIC_WORDS, p_words, percent
+from advisor.report.proof import METRIC_WORDS, format_percent, p_words
 from advisor.report.proof_words import begun_words, medium_words, workload_title
 
 _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
@@ -38,7 +38,7 @@ def comparison_text(comparison: SeriesComparison, *, width: int, color: bool) ->
 
 
 def _add_verdict(page: Page, comparison: SeriesComparison) -> None:
-    page.add(verdict_span(comparison), ": ", *meaning(comparison), hang=2)
+    page.add(verdict_span(comparison), ": ", *explain_verdict(comparison), hang=2)
     for line in workload_lines(comparison):
         page.add(line, indent=2, hang=2)
 
@@ -53,7 +53,7 @@ def verdict_span(comparison: SeriesComparison) -> Span:
     return Span(_("indicative, no proof"), "yellow")
 
 
-def meaning(comparison: SeriesComparison) -> Sequence[Piece]:
+def explain_verdict(comparison: SeriesComparison) -> Sequence[Piece]:
     """What the verdict says."""
     match comparison.verdict:
         case "invalid":
@@ -62,32 +62,32 @@ def meaning(comparison: SeriesComparison) -> Sequence[Piece]:
             return (_("nothing is shown either way"),)
     words, style = _TENDENCIES[comparison.tendency]
     if words == "no difference":
-        return _around(_("by the figures B is {verdict} from A"), Span(_("no different"), style))
-    return _around(_("by the figures B is {verdict} than A"), Span(_(words), style))
+        return _around_verdict(_("by the figures B is {verdict} from A"), Span(_("no different"), style))
+    return _around_verdict(_("by the figures B is {verdict} than A"), Span(_(words), style))
 
 
-def _around(text: str, verdict: Span) -> Sequence[Piece]:
+def _around_verdict(text: str, verdict: Span) -> Sequence[Piece]:
     before, _field, after = text.partition("{verdict}")
     return (before, verdict, after)
 
 
 def workload_lines(comparison: SeriesComparison) -> list[str]:
     """A line for each workload that both have."""
-    return [_words(one, is_void=comparison.verdict == "invalid") for one in comparison.workloads]
+    return [_difference_words(one, is_void=comparison.verdict == "invalid") for one in comparison.workloads]
 
 
-def _words(one: MetricDifference, *, is_void: bool) -> str:
+def _difference_words(one: MetricDifference, *, is_void: bool) -> str:
     """``-12 % IOPS (-15 % to -9.1 %) on …, 24 and 24 runs, p = 0.0005``."""
     metric, title = _(METRIC_WORDS[one.metric]), workload_title(one.name)
     if one.ratio is None:
         return _("{metric} of {workload} was not measured in both").format(metric=metric, workload=title)
-    effect = f"{percent(one.ratio - 1)} {metric} ({_interval(one)})"
-    found = _(", ").join((_("{effect} on {workload}").format(effect=effect, workload=title), _runs(one)))
+    effect = f"{format_percent(one.ratio - 1)} {metric} ({_interval_words(one)})"
+    found = _(", ").join((_("{effect} on {workload}").format(effect=effect, workload=title), _runs_words(one)))
     if is_void or one.verdict in ("gain", "loss"):
         return _(", ").join((found, p_words(one.p_holm)))
     if one.verdict == "no-difference":
-        return f"{found}: {_('within ±{margin}').format(margin=_size(one.margin))}"
-    seen = _size(one.minimum_detectable_effect)
+        return f"{found}: {_('within ±{margin}').format(margin=_format_size(one.margin))}"
+    seen = _format_size(one.minimum_detectable_effect)
     limit = _("effects below {size} could hardly be seen") if seen else _("too few runs to see any effect")
     return f"{found}: {limit.format(size=seen)}"
 
@@ -105,11 +105,11 @@ def _add_differences(page: Page, comparison: SeriesComparison) -> None:
     shown = [one for one in comparison.workloads if one.ratio is not None]
     if not shown:
         return
-    axis = _axis(page, shown)
-    page.heading(_("Workloads"), Span(": " + _("margin ±{margin}").format(margin=_size(shown[0].margin)), "dim"))
+    axis = _shared_axis(page, shown)
+    page.heading(_("Workloads"), Span(": " + _("margin ±{margin}").format(margin=_format_size(shown[0].margin)), "dim"))
     names: Sequence[str] = [one.name for one in shown]
     explored = [one for one in comparison.explored if one.name in names]
-    sizes = _sizes([*shown, *explored])
+    sizes = _column_sizes([*shown, *explored])
     for one in shown:
         page.add(Span(one.name, "bold"), Span(f": {workload_title(one.name)}", "dim"), indent=2, hang=2)
         _add_row(page, one, sizes, says(comparison, one))
@@ -125,56 +125,62 @@ def says(comparison: SeriesComparison, one: MetricDifference) -> Span:
     return Span(_("void"), "dim") if comparison.verdict == "invalid" else Span(f"({_(words)})", style)
 
 
-def _cells(one: MetricDifference) -> tuple[str, str, str]:
-    values = f"{_number(one.before)} → {_number(one.after)} {one.unit}"
-    return _(METRIC_WORDS[one.metric]), values, f"{percent((one.ratio or 1) - 1)} ({_interval(one)})"
+def _row_cells(one: MetricDifference) -> tuple[str, str, str]:
+    values = f"{_format_number(one.before)} → {_format_number(one.after)} {one.unit}"
+    return _(METRIC_WORDS[one.metric]), values, f"{format_percent((one.ratio or 1) - 1)} ({_interval_words(one)})"
 
 
-def _sizes(rows: Iterable[MetricDifference]) -> list[int]:
-    return [max(map(columns, column)) for column in zip(*map(_cells, rows), strict=True)]
+def _column_sizes(rows: Iterable[MetricDifference]) -> list[int]:
+    return [max(map(columns, column)) for column in zip(*map(_row_cells, rows), strict=True)]
 
 
 def _add_row(page: Page, one: MetricDifference, sizes: Sequence[int], words: Span) -> None:
-    cells = [padded(cell, size + 2) for cell, size in zip(_cells(one), sizes, strict=True)]
+    cells = [padded(cell, size + 2) for cell, size in zip(_row_cells(one), sizes, strict=True)]
     if 4 + width_of((*cells, words)) <= page.width:
         page.row("    ", *cells, words)
     else:
-        metric, values, change = _cells(one)
+        metric, values, change = _row_cells(one)
         page.add(f"{metric} {values}, {change}, ", words, indent=4, hang=2)
 
 
-def _axis(page: Page, shown: Sequence[MetricDifference]) -> Axis:
-    reach = [value for one in shown for value in (*(_drawn(one) or ()), *(_band(one) or ()))]
-    stated = max(columns(_stated(one)) for one in shown)
+def _shared_axis(page: Page, shown: Sequence[MetricDifference]) -> Axis:
+    reach = [value for one in shown for value in (*(_drawn_interval(one) or ()), *(_margin_band(one) or ()))]
+    stated = max(columns(_stated_interval(one)) for one in shown)
     left = page.width - 6 - stated
     return axis_around(reach, min(left if left >= PLOT_MIN else page.width - 4, PLOT_MAX))
 
 
-def _drawn(one: MetricDifference) -> Drawn | None:
+def _drawn_interval(one: MetricDifference) -> Drawn | None:
     if one.ratio is None or one.ci95 is None:
         return None
     sign = 1 if one.better == "higher" else -1
     return Drawn(*sorted(sign * math.log(value) for value in (one.ci95[0], one.ratio, one.ci95[1])))
 
 
-def _band(one: MetricDifference) -> tuple[float, float] | None:
+def _margin_band(one: MetricDifference) -> tuple[float, float] | None:
     return None if one.margin is None else (-math.log1p(one.margin), math.log1p(one.margin))
 
 
-def _stated(one: MetricDifference) -> str:
-    mde = _size(one.minimum_detectable_effect)
-    return ", ".join(filter(None, (p_words(one.p_holm), _runs(one), f"MDE {mde}" if mde else "")))
+def _stated_interval(one: MetricDifference) -> str:
+    mde = _format_size(one.minimum_detectable_effect)
+    return ", ".join(filter(None, (p_words(one.p_holm), _runs_words(one), f"MDE {mde}" if mde else "")))
 
 
 def _add_drawing(page: Page, one: MetricDifference, axis: Axis) -> None:
     style = _TENDENCIES[one.verdict or "inconclusive"][1]
-    drawing, stated = plot(axis, _drawn(one), band=_band(one), style=style), _stated(one)
+    drawing, stated = (
+        plot_intervals(axis, _drawn_interval(one), band=_margin_band(one), style=style),
+        _stated_interval(one),
+    )
     if 4 + axis.width + 2 + columns(stated) <= page.width:
         page.row("    ", *drawing, f"  {stated}")
     else:
         page.row("    ", *drawing)
         page.add(stated, indent=4)
-    page.row("    ", Span(labels(axis, percent(math.expm1(axis.low)), percent(math.expm1(axis.high))), "dim"))
+    page.row(
+        "    ",
+        Span(axis_labels(axis, format_percent(math.expm1(axis.low)), format_percent(math.expm1(axis.high))), "dim"),
+    )
 
 
 def _add_legend(page: Page, comparison: SeriesComparison) -> None:
@@ -201,7 +207,7 @@ def level_words(comparison: SeriesComparison) -> str:
 
 def notes_of(comparison: SeriesComparison) -> list[str]:
     """What a reader has to know in addition to the figures."""
-    return [*comparison.notes, *_coverage(comparison)]
+    return [*comparison.notes, *_coverage_notes(comparison)]
 
 
 def _add_notes(page: Page, comparison: SeriesComparison) -> None:
@@ -212,7 +218,7 @@ def _add_notes(page: Page, comparison: SeriesComparison) -> None:
         page.bullet(note)
 
 
-def _coverage(comparison: SeriesComparison) -> Iterable[str]:
+def _coverage_notes(comparison: SeriesComparison) -> Iterable[str]:
     weak = {one.runs: one.confidence for one in comparison.workloads if (one.confidence or 1.0) < 0.95}
     for (first, second), confidence in sorted(weak.items()):
         worth = f"{math.floor((confidence or 0.0) * 1000) / 10:g} %"
@@ -247,24 +253,24 @@ def side_rows(side: ComparedSeries) -> list[tuple[str, Sequence[Piece]]]:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _interval(one: MetricDifference) -> str:
+def _interval_words(one: MetricDifference) -> str:
     if one.ci95 is None:
         return ""
-    low, high = (percent(bound - 1) for bound in one.ci95)
+    low, high = (format_percent(bound - 1) for bound in one.ci95)
     return _("{low} to {high}").format(low=low, high=high)
 
 
-def _runs(one: MetricDifference) -> str:
+def _runs_words(one: MetricDifference) -> str:
     first, second = one.runs
     return _("{first} and {second}").format(first=first, second=counted(second, "run"))
 
 
-def _size(fraction: float | None) -> str:
+def _format_size(fraction: float | None) -> str:
     """A size without a sign; empty where it is unknown."""
-    return "" if fraction is None else percent(fraction).removeprefix("+").replace(".0 %", " %")
+    return "" if fraction is None else format_percent(fraction).removeprefix("+").replace(".0 %", " %")
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     if value is None:
         return "?"
     return f"{value:,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"

@@ -12,8 +12,8 @@ from advisor.report.charts.forest import forest_of
 from advisor.report.charts.ladder import ladder_of, rungs_of
 from advisor.report.comparison import (
     ESTIMATE,
+    explain_verdict,
     level_words,
-    meaning,
     notes_of,
     says,
     side_rows,
@@ -23,9 +23,9 @@ from advisor.report.comparison import (
 from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Span
-from advisor.report.proof_numbers import amount
+from advisor.report.proof_numbers import format_amount
 from advisor.report.proof_page import Twin, pieces_of, rung_cells
-from advisor.report.proof_rows import MetricRow, RowGroup, band_of, by_workload, cells_of, head
+from advisor.report.proof_rows import MetricRow, RowGroup, band_of, by_workload, cells_of, table_head
 from advisor.report.proof_words import workload_title
 from advisor.version import __version__
 
@@ -41,7 +41,7 @@ def comparison_page(comparison: SeriesComparison) -> str:
     made = html_environment()
     style = made.get_template("proof.css.j2").render()
     verdict = verdict_span(comparison)
-    groups = _groups(comparison)
+    groups = _row_groups(comparison)
     return made.get_template("comparison.html.j2").render(
         style=Raw(style),
         style_hash=style_hash(style),
@@ -50,14 +50,14 @@ def comparison_page(comparison: SeriesComparison) -> str:
         b=comparison.b.source,
         verdict=verdict.text,
         verdict_style=verdict.style,
-        headlines=("".join(map(_text, meaning(comparison))), *workload_lines(comparison)),
+        headlines=("".join(map(_piece_text, explain_verdict(comparison))), *workload_lines(comparison)),
         reasons=comparison.reasons,
         forest=forest_of(groups, _DESCRIPTION),
-        columns=("metric", *head()[1:5], "runs of A, B", head().mde, "result"),
+        columns=("metric", *table_head()[1:5], "runs of A, B", table_head().mde, "result"),
         groups=[_rows_of(group, comparison) for group in groups],
         estimate=ESTIMATE,
         level=level_words(comparison),
-        ladders=_ladders(comparison),
+        ladders=_ladder_twins(comparison),
         notes=notes_of(comparison),
         sides=[
             (name, side.source, pieces_of(side_rows(side))) for name, side in (("A", comparison.a), ("B", comparison.b))
@@ -65,7 +65,7 @@ def comparison_page(comparison: SeriesComparison) -> str:
     )
 
 
-def _text(piece: Span | str) -> str:
+def _piece_text(piece: Span | str) -> str:
     return piece if isinstance(piece, str) else piece.text
 
 
@@ -77,11 +77,11 @@ def summary_of(one: MetricDifference) -> Summary:
     return Summary(**common, pairs=min(one.runs))
 
 
-def _groups(comparison: SeriesComparison) -> list[RowGroup]:
+def _row_groups(comparison: SeriesComparison) -> list[RowGroup]:
     judged = [one for one in comparison.workloads if one.ratio is not None]
-    margin = amount(judged[0].margin) if judged else ""
+    margin = format_amount(judged[0].margin) if judged else ""
     groups = (
-        RowGroup("Workloads", f"margin ±{margin}", tuple(_row(comparison, one) for one in judged)),
+        RowGroup("Workloads", f"margin ±{margin}", tuple(_metric_row(comparison, one) for one in judged)),
         RowGroup(
             "Explored",
             "not judged",
@@ -92,7 +92,7 @@ def _groups(comparison: SeriesComparison) -> list[RowGroup]:
     return [group for group in groups if group.rows]
 
 
-def _row(comparison: SeriesComparison, one: MetricDifference) -> MetricRow:
+def _metric_row(comparison: SeriesComparison, one: MetricDifference) -> MetricRow:
     return MetricRow(summary_of(one), says(comparison, one), band_of(one.margin, one.margin))
 
 
@@ -102,19 +102,19 @@ def _rows_of(group: RowGroup, comparison: SeriesComparison) -> dict[str, object]
         "title": group.title,
         "note": group.note,
         "workloads": [
-            {"name": name, "title": workload_title(name), "rows": [_cells(row, runs) for row in rows]}
+            {"name": name, "title": workload_title(name), "rows": [_row_cells(row, runs) for row in rows]}
             for name, rows in by_workload(group.rows)
         ],
     }
 
 
-def _cells(row: MetricRow, runs: Mapping[tuple[str, MetricName], tuple[int, int]]) -> dict[str, object]:
+def _row_cells(row: MetricRow, runs: Mapping[tuple[str, MetricName], tuple[int, int]]) -> dict[str, object]:
     first, second = runs[row.summary.name, row.summary.metric]
     cells = cells_of(row)._replace(pairs=f"{first}, {second}")
     return {"cells": cells, "says": row.says.text, "style": row.says.style}
 
 
-def _ladders(comparison: SeriesComparison) -> list[Twin]:
+def _ladder_twins(comparison: SeriesComparison) -> list[Twin]:
     items = [summary_of(one) for one in (*comparison.explored, *comparison.workloads)]
     names = dict.fromkeys(one.name for one in comparison.workloads)
     found = [(name, rungs_of(items, name)) for name in names]

@@ -10,10 +10,10 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Channels, Link
 from advisor.facts.pci import PcieLink
 from advisor.i18n import _, ngettext
-from advisor.report.devices import LinkRow, alike, folded, stacked
+from advisor.report.devices import LinkRow, fold_rows, group_disks, stack_links
 from advisor.report.format import natural, ranked, runs
 from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, label, said
-from advisor.report.units import binary, decimal, speed, times
+from advisor.report.units import format_binary, format_decimal, format_speed, times
 from advisor.rules.queries import is_physical, is_up
 
 _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate")
@@ -24,7 +24,7 @@ def link_blocks(facts: Facts, links: Sequence[Link], *, shown: int, never: froze
     """The first ``shown`` links and those ``never`` to be folded, each below what carries it."""
     if not links:
         return
-    rows, hidden = folded(stacked(links), shown, never)
+    rows, hidden = fold_rows(stack_links(links), shown, never)
     here = frozenset(link.name for link in links)
     ranks = ranked(link.name for link in facts.links)
     yield label(_("links"))
@@ -39,16 +39,16 @@ def _link_cells(row: LinkRow, here: frozenset[str], ranks: Mapping[str, int]) ->
     link = row.link
     return [
         said("  " * row.depth + link.name),
-        _speed(link),
+        _speed_words(link),
         f"MTU {link.mtu}" if link.mtu is not None else _("MTU unknown"),
         _("no carrier") if link.carrier is False and link.state == "up" else link.state or _(UNKNOWN),
         joined(_link_details(link, here, ranks)),
     ]
 
 
-def _speed(link: Link) -> str:
+def _speed_words(link: Link) -> str:
     if link.speed_mbps:
-        return speed(link.speed_mbps)
+        return format_speed(link.speed_mbps)
     return _("speed unknown") if is_physical(link) and is_up(link) else ""
 
 
@@ -65,21 +65,21 @@ def _link_details(link: Link, here: frozenset[str], ranks: Mapping[str, int]) ->
         yield _("MTU up to {mtu}").format(mtu=link.mtu_max) if link.mtu_max and link.mtu_max != link.mtu else ""
         yield link.driver or _("driver unknown")
         yield link.pci or ""
-        yield _pcie(link.pcie)
-        yield _channels(link.channels) if link.channels else ""
-        yield _of("ring", link.rings.rx, link.rings.rx_max) if link.rings else ""
+        yield _pcie_words(link.pcie)
+        yield _channels_words(link.channels) if link.channels else ""
+        yield _of_most("ring", link.rings.rx, link.rings.rx_max) if link.rings else ""
 
 
-def _channels(channels: Channels) -> str:
+def _channels_words(channels: Channels) -> str:
     now, most = channels.combined or channels.rx, channels.combined_max or channels.rx_max
     return _("{now} of {most} channels").format(now=now, most=most) if most != now else times(now, "channel")
 
 
-def _of(what: str, now: int, most: int) -> str:
+def _of_most(what: str, now: int, most: int) -> str:
     return f"{what} " + (_("{now} of {most}").format(now=now, most=most) if most != now else str(now))
 
 
-def _pcie(pcie: PcieLink | None) -> str:
+def _pcie_words(pcie: PcieLink | None) -> str:
     if pcie is None or not pcie.width or not pcie.speed_gts:
         return ""
     now = f"PCIe x{pcie.width} {pcie.speed_gts:g} GT/s"
@@ -94,12 +94,12 @@ def disk_blocks(facts: Facts, disks: Sequence[Disk]) -> Iterator[Block]:
         return
     ranks = ranked(disk.name for disk in facts.disks)
     yield label(_("disks"))
-    yield grid([_disk_cells(facts, group, ranks) for group in alike(disks)], indent=_INDENT)
+    yield grid([_disk_cells(facts, group, ranks) for group in group_disks(disks)], indent=_INDENT)
 
 
 def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int]) -> list[Cell]:
     first = group[0]
-    size = decimal(first.size_bytes) if first.size_bytes is not None else _("size unknown")
+    size = format_decimal(first.size_bytes) if first.size_bytes is not None else _("size unknown")
     return [
         runs([disk.name for disk in group], ranks),
         f"{len(group)} × {size}" if len(group) > 1 else size,
@@ -112,26 +112,28 @@ def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int])
 def _disk_details(facts: Facts, group: tuple[Disk, ...]) -> Iterator[str]:
     first = group[0]
     yield _("rotational") if first.rotational else ""
-    yield from _mounts(facts, {name for disk in group for name in (disk.name, *disk.partitions)}, first.mountpoints)
+    yield from _mount_words(
+        facts, {name for disk in group for name in (disk.name, *disk.partitions)}, first.mountpoints
+    )
     holders = {name for disk in group for name in disk.holders}
     yield _("in {arrays}").format(arrays=runs(holders, ranked(holders))) if holders else ""
     yield first.pci or "" if len(group) == 1 else ""
-    yield _pcie(first.pcie)
+    yield _pcie_words(first.pcie)
     yield times(len(first.paths), "path") if first.paths else ""
 
 
-def _mounts(facts: Facts, devices: Iterable[str], mountpoints: tuple[str, ...]) -> Iterator[str]:
+def _mount_words(facts: Facts, devices: Iterable[str], mountpoints: tuple[str, ...]) -> Iterator[str]:
     """What is mounted from the devices, with kind and stripe where the file system is known."""
     wanted = frozenset(devices)
     found = [each for each in facts.filesystems if each.device in wanted and each.mountpoints]
-    yield from (f"{' '.join(each.mountpoints)} ({each.kind}{_stripe(each)})" for each in found)
+    yield from (f"{' '.join(each.mountpoints)} ({each.kind}{_stripe_words(each)})" for each in found)
     shown = {point for each in found for point in each.mountpoints}
     yield from (point for point in mountpoints if point not in shown)
 
 
-def _stripe(filesystem: FileSystem) -> str:
+def _stripe_words(filesystem: FileSystem) -> str:
     unit, width = filesystem.stripe_unit_bytes, filesystem.stripe_width_bytes
-    return f", su {binary(unit)} sw {width // unit}" if unit and width else ""
+    return f", su {format_binary(unit)} sw {width // unit}" if unit and width else ""
 
 
 def array_blocks(facts: Facts, arrays: Sequence[Array]) -> Iterator[Block]:
@@ -149,16 +151,16 @@ def _array_cells(facts: Facts, array: Array, ranks: Mapping[str, int]) -> list[C
     return [
         array.name,
         array.level or _(UNKNOWN),
-        decimal(array.size_bytes) if array.size_bytes is not None else _("size unknown"),
+        format_decimal(array.size_bytes) if array.size_bytes is not None else _("size unknown"),
         array.state or _(UNKNOWN),
         joined(_array_details(facts, array, ranks)),
     ]
 
 
 def _array_details(facts: Facts, array: Array, ranks: Mapping[str, int]) -> Iterator[str]:
-    yield from _mounts(facts, [array.device], array.mountpoints)
+    yield from _mount_words(facts, [array.device], array.mountpoints)
     yield f"{times(len(array.members), 'member')}: {runs(array.members, ranks)}" if array.members else ""
-    yield _("chunk {size}").format(size=binary(array.chunk_bytes)) if array.chunk_bytes else ""
+    yield _("chunk {size}").format(size=format_binary(array.chunk_bytes)) if array.chunk_bytes else ""
     yield times(array.data_disks, "data disk") if array.data_disks else ""
     yield (
         ngettext("{count} missing", "{count} missing", array.missing).format(count=array.missing)

@@ -33,9 +33,9 @@ class LinkRow(msgspec.Struct, frozen=True):
     depth: int
 
 
-def stacked(links: Iterable[Link]) -> tuple[LinkRow, ...]:
+def stack_links(links: Iterable[Link]) -> tuple[LinkRow, ...]:
     """Physical links first, each link after all that it rests on, as near to them as may be."""
-    order = sorted(links, key=_rank)
+    order = sorted(links, key=_link_rank)
     known = {link.name for link in order}
     bearing: dict[str, list[Link]] = {}
     for link in order:
@@ -57,7 +57,7 @@ def stacked(links: Iterable[Link]) -> tuple[LinkRow, ...]:
     return (*rows, *(LinkRow(link, 0) for link in order if waiting[link.name]))
 
 
-def _rank(link: Link) -> tuple[object, ...]:
+def _link_rank(link: Link) -> tuple[object, ...]:
     return not is_physical(link), link.name == "lo", natural(link.name), link.name
 
 
@@ -75,7 +75,7 @@ class Shelf(msgspec.Struct, frozen=True):
         return bool(self.links or self.disks or self.arrays)
 
 
-def shelves(facts: Facts) -> tuple[Shelf, ...]:
+def list_shelves(facts: Facts) -> tuple[Shelf, ...]:
     """One per node, also where it is empty; where there are several nodes, what belongs to none of them on its own."""
     nodes = facts.numa.nodes
     if len(nodes) < 2:
@@ -113,7 +113,7 @@ def named_by(findings: Iterable[Finding]) -> frozenset[str]:
     return frozenset(names)
 
 
-def folded(rows: tuple[LinkRow, ...], shown: int, never: frozenset[str]) -> tuple[tuple[LinkRow, ...], int]:
+def fold_rows(rows: tuple[LinkRow, ...], shown: int, never: frozenset[str]) -> tuple[tuple[LinkRow, ...], int]:
     """The first rows and those that must be seen, and how many are left out."""
     kept = tuple(row for number, row in enumerate(rows) if number < shown or row.link.name in never)
     return kept, len(rows) - len(kept)
@@ -124,7 +124,7 @@ def pcie_shape(pcie: PcieLink | None) -> tuple[float | None, ...]:
     return () if pcie is None else (pcie.speed_gts, pcie.speed_max_gts, pcie.width, pcie.width_max)
 
 
-def alike(disks: Iterable[Disk]) -> tuple[tuple[Disk, ...], ...]:
+def group_disks(disks: Iterable[Disk]) -> tuple[tuple[Disk, ...], ...]:
     """Disks that differ in name, serial and address only, together; one with a mount point stays alone."""
     groups: dict[object, list[Disk]] = {}
     for disk in sorted(disks, key=lambda disk: (natural(disk.name), disk.name)):

@@ -27,20 +27,20 @@ def transaction_document(
     ``taken_out`` are the transactions whose place it took; ``foreseen`` what a dry run says of them.
     """
     from advisor.report.plan import cannot_apply_reason
-    from advisor.report.steps import blocks
+    from advisor.report.steps import step_blocks
 
     return {
         "schema": "advisor.transaction/1",
         "id": None if record is None else record.id,
         "state": "unchanged" if record is None else record.state,
-        "deadline": None if record is None else _deadline(record),
+        "deadline": None if record is None else _format_deadline(record),
         "dry_run": record is None and not (plan.is_empty and not foreseen),
         "cannot_apply": cannot_apply_reason(plan),
-        "began": None if record is None else _timestamp(record.began),
-        "ended": None if record is None else _timestamp(record.ended),
+        "began": None if record is None else _format_timestamp(record.began),
+        "ended": None if record is None else _format_timestamp(record.ended),
         "rollback_script": None if record is None else str(Store().script_path(record.id)),
         "taken_out": [_rolled_back(one, outcomes) for one, outcomes in taken_out],
-        "steps": [{"what": block.what, "commands": list(block.commands)} for block in blocks(plan, foreseen)],
+        "steps": [{"what": block.what, "commands": list(block.commands)} for block in step_blocks(plan, foreseen)],
         **{key: value for key, value in plan_document(plan).items() if key != "schema"},
     }
 
@@ -49,34 +49,34 @@ def status_document(status: Status) -> Document:
     """``advisor.status/1``: every transaction, oldest first, and the drift of the active ones."""
     return {
         "schema": "advisor.status/1",
-        "transactions": [_transaction(record) for record in status.records],
+        "transactions": [_transaction_dict(record) for record in status.records],
         "in_force": [record.id for record in status.records if record.is_in_force],
         "layers": layers_document(status.records),
-        "awaiting_confirmation": _awaiting(status.records),
-        "drift": _drift(status.drift),
-        "damaged": _damaged(status),
+        "awaiting_confirmation": _list_awaiting(status.records),
+        "drift": _list_drift(status.drift),
+        "damaged": _list_damaged(status),
         "stopped_process": status.stopped_holder,
     }
 
 
-def _awaiting(records: Iterable[Record]) -> list[Document]:
+def _list_awaiting(records: Iterable[Record]) -> list[Document]:
     return [
-        {"id": record.id, "deadline": _deadline(record), "seconds_left": round(record.seconds_left)}
+        {"id": record.id, "deadline": _format_deadline(record), "seconds_left": round(record.seconds_left)}
         for record in records
         if record.seconds_left is not None
     ]
 
 
-def _damaged(status: Status) -> list[object]:
+def _list_damaged(status: Status) -> list[object]:
     """Transactions with an unreadable journal; ``by_script`` where their rollback script has rolled them back."""
     return [msgspec.to_builtins(one) for one in status.damaged]
 
 
-def _deadline(record: Record) -> str | None:
-    return None if record.seconds_left is None else _timestamp(time.time() + record.seconds_left)
+def _format_deadline(record: Record) -> str | None:
+    return None if record.seconds_left is None else _format_timestamp(time.time() + record.seconds_left)
 
 
-def _transaction(record: Record) -> Document:
+def _transaction_dict(record: Record) -> Document:
     return {
         "id": record.id,
         "state": record.state,
@@ -85,10 +85,10 @@ def _transaction(record: Record) -> Document:
         "process": record.process,
         "profiles": list(record.plan.profiles),
         "fingerprint": record.fingerprint,
-        "began": _timestamp(record.began),
-        "ended": _timestamp(record.ended),
-        "deadline": _deadline(record),
-        "confirmed": _timestamp(record.confirmed),
+        "began": _format_timestamp(record.began),
+        "ended": _format_timestamp(record.ended),
+        "deadline": _format_deadline(record),
+        "confirmed": _format_timestamp(record.confirmed),
         "changes": [
             {"tunable": change.tunable, "before": change.before, "after": change.after, "persist": change.persist}
             for change in record.plan.changes
@@ -117,15 +117,15 @@ def verify_document(status: Status) -> Document:
         "transactions": [record.id for record in status.records if record.is_in_force],
         "values": values,
         "files": files,
-        "awaiting_confirmation": _awaiting(status.records),
-        "drift": _drift(status.drift),
+        "awaiting_confirmation": _list_awaiting(status.records),
+        "drift": _list_drift(status.drift),
         "others": [msgspec.to_builtins(one) for one in status.others],
-        "damaged": _damaged(status),
+        "damaged": _list_damaged(status),
         "stopped_process": status.stopped_holder,
     }
 
 
-def _drift(drift: Iterable[Drift]) -> list[object]:
+def _list_drift(drift: Iterable[Drift]) -> list[object]:
     return [msgspec.to_builtins(one) for one in drift]
 
 
@@ -149,7 +149,7 @@ def _rolled_back(record: Record, outcomes: Sequence[ItemOutcome]) -> Document:
     }
 
 
-def _timestamp(seconds: float | None) -> str | None:
+def _format_timestamp(seconds: float | None) -> str | None:
     """ISO 8601 in UTC, to the second; None for none, and for a time that no calendar has."""
     if seconds is None:
         return None

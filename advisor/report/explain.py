@@ -16,12 +16,12 @@ from advisor.report.layout import Page, Span
 from advisor.report.profile_words import (
     GUARDS,
     condition_words,
-    filled,
+    fill_template,
     parameter_words,
     proof_words,
     wanted_value,
 )
-from advisor.report.tunable_docs import Handling, handling
+from advisor.report.tunable_docs import Handling, describe_handling
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
 from advisor.rules.registry import RULES
 from advisor.rules.rule import Rule
@@ -51,27 +51,28 @@ class Explanation(msgspec.Struct, frozen=True):
     contradictions: tuple[Contradiction, ...] = ()
 
 
-def explain(identity: str) -> Explanation:
+def explain_id(identity: str) -> Explanation:
     """What this id stands for. Raises UsageError, whose hint names the closest ids, where it stands for nothing."""
     if find_kind(identity) is not None:
-        return _tunable(identity)
+        return _explain_tunable(identity)
     rule = next((rule for rule in RULES if rule.id == identity), None)
     if rule is not None:
-        return _rule(rule)
+        return _explain_rule(rule)
     if identity == ALL_CONTRADICTIONS:
-        return _contradictions(identity, "Where the sources contradict each other", CONTRADICTIONS)
+        return _explain_contradictions(identity, "Where the sources contradict each other", CONTRADICTIONS)
     disputed = contradiction(identity)
     if disputed is not None:
-        return _contradictions(identity, disputed.topic, (disputed,))
+        return _explain_contradictions(identity, disputed.topic, (disputed,))
     if identity in profile_paths():
-        return _profile(load(identity))
+        return _explain_profile(load(identity))
     raise UsageError(
-        msg("{identity!r} is no rule, profile, tunable or contradiction", identity=identity), hint=_suggestion(identity)
+        msg("{identity!r} is no rule, profile, tunable or contradiction", identity=identity),
+        hint=_suggest_ids(identity),
     )
 
 
-def _suggestion(identity: str) -> str:
-    close = _close(identity, (*_known_ids(identity), *profile_paths(), *_known_tunables()))
+def _suggest_ids(identity: str) -> str:
+    close = _close_matches(identity, (*_known_ids(identity), *profile_paths(), *_known_tunables()))
     if close:
         return msg("did you mean {names}?", names=", ".join(close))
     kinds = ", ".join(f"{kind.name}:" for kind in all_kinds())
@@ -87,7 +88,7 @@ def _known_ids(like: str) -> tuple[str, ...]:
     return (*(rule.id for rule in RULES), *disputed)
 
 
-def _close(identity: str, known: Iterable[str], *, cutoff: float = 0.5) -> list[str]:
+def _close_matches(identity: str, known: Iterable[str], *, cutoff: float = 0.5) -> list[str]:
     found = difflib.get_close_matches(identity, dict.fromkeys(known), n=MAX_MATCHES, cutoff=cutoff)
     likeness = {one: difflib.SequenceMatcher(None, identity, one).ratio() for one in found}
     return [one for one in found if likeness[one] >= likeness[found[0]] - NEARLY_AS_CLOSE]
@@ -101,7 +102,7 @@ def _known_tunables() -> tuple[str, ...]:
     return tuple(wanted.tunable for profile in _all_profiles() for wanted in profile.tunables if not wanted.for_each)
 
 
-def _rule(rule: Rule) -> Explanation:
+def _explain_rule(rule: Rule) -> Explanation:
     return Explanation(
         id=rule.id,
         kind="rule",
@@ -116,7 +117,7 @@ def _rule(rule: Rule) -> Explanation:
     )
 
 
-def _contradictions(identity: str, title: str, listed: tuple[Contradiction, ...]) -> Explanation:
+def _explain_contradictions(identity: str, title: str, listed: tuple[Contradiction, ...]) -> Explanation:
     return Explanation(
         id=identity,
         kind="contradiction",
@@ -131,7 +132,7 @@ def _contradictions(identity: str, title: str, listed: tuple[Contradiction, ...]
     )
 
 
-def _profile(profile: Profile) -> Explanation:
+def _explain_profile(profile: Profile) -> Explanation:
     return Explanation(
         id=profile.name,
         kind="profile",
@@ -146,7 +147,9 @@ def _profile(profile: Profile) -> Explanation:
 
 
 def _profile_details(profile: Profile) -> tuple[tuple[str, str], ...]:
-    sets = [("sets", f"{filled(profile, one.tunable)}: {wanted_value(profile, one)}") for one in profile.tunables]
+    sets = [
+        ("sets", f"{fill_template(profile, one.tunable)}: {wanted_value(profile, one)}") for one in profile.tunables
+    ]
     parameters = [
         ("parameter", f"{name}: {parameter_words(one)}. {one.about}") for name, one in profile.parameters.items()
     ]
@@ -157,7 +160,7 @@ def _profile_details(profile: Profile) -> tuple[tuple[str, str], ...]:
     return (*sets, *parameters, *conditions, *guards, *proof, *notes)
 
 
-def _tunable(identity: str) -> Explanation:
+def _explain_tunable(identity: str) -> Explanation:
     profiles = {profile.name: profile for profile in _all_profiles()}
     wanting = [
         (profile, one)
@@ -169,7 +172,7 @@ def _tunable(identity: str) -> Explanation:
     return Explanation(
         id=identity,
         kind="tunable",
-        title=handling(identity).what,
+        title=describe_handling(identity).what,
         what="",
         why=_by_profile((profile, one.why) for profile, one in wanting) or "No profile of this host sets it.",
         helps_when=_by_profile((profile, profile.helps_when) for profile, _ in wanting),
@@ -189,26 +192,28 @@ def _by_profile(texts: Iterable[tuple[Profile, str]]) -> str:
 
 def _tunable_details(identity: str, wanting: list[tuple[Profile, Wanted]]) -> tuple[tuple[str, str], ...]:
     # A sysctl's file is named after the profile that sets it.
-    handled = [_handled(identity, *both) for both in wanting] or [handling(identity)]
+    handled = [_describe_handling(identity, *both) for both in wanting] or [describe_handling(identity)]
     one = handled[0]
     set_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
-    similar = [] if wanting else [("similar", name) for name in _close(identity, _known_tunables(), cutoff=0.75)]
+    similar = (
+        [] if wanting else [("similar", name) for name in _close_matches(identity, _known_tunables(), cutoff=0.75)]
+    )
     rows = (
         ("takes effect", one.takes_effect),
         ("risk", one.risk),
         ("read by", one.read_by),
         ("set by", one.setting()),
-        *(("persists", _persists(each)) for each in handled),
+        *(("persists", _persistence_words(each)) for each in handled),
     )
     return (*set_by, *similar, *((label, text) for label, text in rows if text))
 
 
-def _handled(identity: str, profile: Profile, wanted: Wanted) -> Handling:
-    value = filled(profile, wanted.value) if isinstance(wanted.value, str) else None
-    return handling(identity, profile=profile.name, value=value)
+def _describe_handling(identity: str, profile: Profile, wanted: Wanted) -> Handling:
+    value = fill_template(profile, wanted.value) if isinstance(wanted.value, str) else None
+    return describe_handling(identity, profile=profile.name, value=value)
 
 
-def _persists(one: Handling) -> str:
+def _persistence_words(one: Handling) -> str:
     if not one.persists_in:
         return f"no: {one.persist_note}"
     return f"in {one.persists_in}, as: {one.line}" if one.line else f"in {one.persists_in}, by what sets it"

@@ -16,11 +16,11 @@ from advisor.fleet.compare.comparison import (
     Network,
 )
 from advisor.i18n import english_page
-from advisor.report.encode import encoded
+from advisor.report.encode import encode_document
 from advisor.report.fleet_matrix import add_matrix
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed, padded
-from advisor.report.units import speed
+from advisor.report.units import format_speed
 from advisor.rules.finding import SEVERITIES
 
 SCHEMA: Final = "advisor.fleet-comparison/1"
@@ -34,7 +34,7 @@ def comparison_document(comparison: HostComparison) -> bytes:
     """``advisor.fleet-comparison/1``."""
     whole = {name: getattr(comparison, name) for name in comparison.__struct_fields__ if name != "hosts"}
     hosts = [_host_document(one) for one in comparison.hosts]
-    return encoded({"schema": SCHEMA, "hosts": hosts, "failed": list(comparison.failed), **whole})
+    return encode_document({"schema": SCHEMA, "hosts": hosts, "failed": list(comparison.failed), **whole})
 
 
 def _host_document(one: HostLine) -> dict[str, object]:
@@ -92,13 +92,13 @@ def summary_pieces(comparison: HostComparison) -> Sequence[Piece]:
     return (Span(summary_words(comparison), "bold"), " · ", verdict_words(comparison))
 
 
-def differing(comparison: HostComparison) -> list[tuple[HostLine, list[FleetFinding]]]:
+def differing_hosts(comparison: HostComparison) -> list[tuple[HostLine, list[FleetFinding]]]:
     """Hosts that are outliers among others, the worst first; where nobody is in the majority, nobody is called one."""
     found = [(host, [one for one in comparison.findings if host.name in singled_out(one)]) for host in comparison.hosts]
     ranks = ranked(comparison.compared)
     return sorted(
         ((host, some) for host, some in found if some),
-        key=lambda item: (*_badness(item[1]), ranks.get(item[0].name, 0)),
+        key=lambda item: (*_rank_badness(item[1]), ranks.get(item[0].name, 0)),
     )
 
 
@@ -108,25 +108,27 @@ def singled_out(finding: FleetFinding) -> frozenset[str]:
     return frozenset(hosts)
 
 
-def _badness(findings: Sequence[FleetFinding]) -> tuple[int, ...]:
+def _rank_badness(findings: Sequence[FleetFinding]) -> tuple[int, ...]:
     return tuple(-sum(one.severity == severity for one in findings) for severity in reversed(SEVERITIES))
 
 
 def _add_who(page: Page, comparison: HostComparison) -> None:
-    who = [(host, some) for host, some in differing(comparison) if any(one.severity != "info" for one in some)]
+    who = [(host, some) for host, some in differing_hosts(comparison) if any(one.severity != "info" for one in some)]
     if not who or comparison.pair:
         return
     page.heading("Who differs")
     rows = []
     for host, some in who[:_MAX_HOSTS]:
         worst = some[0].severity
-        rows.append((Span(host.name, "bold"), Span(worst, STYLES[worst]), ", ".join(dict.fromkeys(map(short, some)))))
+        rows.append(
+            (Span(host.name, "bold"), Span(worst, STYLES[worst]), ", ".join(dict.fromkeys(map(short_words, some))))
+        )
     page.table(rows)
     if len(who) > _MAX_HOSTS:
         page.add(f"… and {counted(len(who) - _MAX_HOSTS, 'more host')}", indent=2)
 
 
-def short(finding: FleetFinding) -> str:
+def short_words(finding: FleetFinding) -> str:
     """What it is about, in a word or two: ``mtu in network``."""
     return finding.id.rpartition(".")[2].replace("-", " ")
 
@@ -172,7 +174,7 @@ def goes_with_words(names: Sequence[str]) -> str:
 
 def difference_words(one: AttributeDifference, ranks: Mapping[str, int]) -> str:
     """``1500 on n3 · 9000 on 11 others``; without a majority every value with its hosts."""
-    parts = [_held(held, ranks) for held in one.groups]
+    parts = [_held_words(held, ranks) for held in one.groups]
     if one.absent:
         parts.append(f"not there on {names_words(one.absent, ranks)}")
     if one.has_majority:
@@ -186,7 +188,7 @@ def difference_words(one: AttributeDifference, ranks: Mapping[str, int]) -> str:
     return " · ".join(parts)
 
 
-def _held(held: HeldValue, ranks: Mapping[str, int]) -> str:
+def _held_words(held: HeldValue, ranks: Mapping[str, int]) -> str:
     count = f"{len(held.hosts)} hosts " if len(held.hosts) > 3 else ""
     return f"{held.value} on {count}{names_words(held.hosts, ranks)}"
 
@@ -224,13 +226,13 @@ def odd_first(comparison: HostComparison) -> list[Network]:
 def network_words(one: Network, ranks: Mapping[str, int]) -> str:
     """``MTU 9000 · 25 Gbit/s``, and whose it is where there are several."""
     parts = [one.scope] if one.scope else []
-    parts.append(f"MTU {_values(one.mtus, ranks, str)}" if one.mtus else "MTU unknown")
+    parts.append(f"MTU {_values_words(one.mtus, ranks, str)}" if one.mtus else "MTU unknown")
     if one.speeds:
-        parts.append(_values(one.speeds, ranks, speed))
+        parts.append(_values_words(one.speeds, ranks, format_speed))
     return " · ".join(parts)
 
 
-def _values(groups: Sequence[HeldValue], ranks: Mapping[str, int], shown: Callable[[int], str]) -> str:
+def _values_words(groups: Sequence[HeldValue], ranks: Mapping[str, int], shown: Callable[[int], str]) -> str:
     said = [(shown(int(one.value)), one.hosts) for one in groups]
     if len(said) == 1:
         return said[0][0]

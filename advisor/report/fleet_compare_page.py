@@ -9,17 +9,17 @@ from advisor.fleet.compare.comparison import AttributeDifference, FleetFinding, 
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.i18n import english_page
 from advisor.report.fleet_compare import (
-    differing,
+    differing_hosts,
     goes_with_words,
     names_words,
     network_words,
     odd_first,
-    short,
+    short_words,
     summary_words,
     unknown_words,
     verdict_words,
 )
-from advisor.report.fleet_matrix import duration, in_trouble, worst_of
+from advisor.report.fleet_matrix import format_duration_us, in_trouble, worst_of
 from advisor.report.format import natural, ranked
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import counted
@@ -48,9 +48,9 @@ def comparison_page(comparison: HostComparison) -> str:
         summary=summary_words(comparison),
         verdict=verdict_words(comparison),
         verdict_style=_verdict_style(comparison),
-        grid=_grid(comparison, numbers),
+        grid=_grid_dict(comparison, numbers),
         failed=[one for one in comparison.hosts if one.state == "failed"],
-        groups=list(_groups(comparison, numbers, ranks)),
+        groups=list(_severity_groups(comparison, numbers, ranks)),
         types=[
             {"label": one.label, "count": len(one.hosts), "hosts": names_words(one.hosts, ranks)}
             for one in comparison.types
@@ -64,7 +64,7 @@ def comparison_page(comparison: HostComparison) -> str:
             }
             for one in odd_first(comparison)
         ],
-        paths=None if comparison.matrix is None else _paths(comparison.matrix),
+        paths=None if comparison.matrix is None else _paths_dict(comparison.matrix),
         unknown=[(names_words(one.hosts, ranks), unknown_words(one.attributes)) for one in comparison.unknown],
         hosts=[one for one in comparison.hosts if one.state == "compared"],
     )
@@ -76,23 +76,23 @@ def _verdict_style(comparison: HostComparison) -> str:
     return _STYLES[comparison.findings[0].severity] if comparison.findings else "green"
 
 
-def _grid(comparison: HostComparison, numbers: Mapping[int, int]) -> dict[str, object]:
+def _grid_dict(comparison: HostComparison, numbers: Mapping[int, int]) -> dict[str, object]:
     """Hosts that differ against what they differ in; a cell is the worst finding of its kind on its host."""
-    who = [] if comparison.pair else differing(comparison)
-    topics = list(dict.fromkeys(short(one) for one in comparison.findings if one.differences))[:_MAX_COLUMNS]
+    who = [] if comparison.pair else differing_hosts(comparison)
+    topics = list(dict.fromkeys(short_words(one) for one in comparison.findings if one.differences))[:_MAX_COLUMNS]
     rows = []
     for host, some in who[:_MAX_GRID]:
-        first = {short(one): one for one in reversed(some)}
-        cells = [_hit(first[topic], numbers) if topic in first else None for topic in topics]
+        first = {short_words(one): one for one in reversed(some)}
+        cells = [_hit_dict(first[topic], numbers) if topic in first else None for topic in topics]
         rows.append({"name": host.name, "cells": cells})
     return {"columns": topics, "rows": rows, "more": max(0, len(who) - _MAX_GRID)}
 
 
-def _hit(finding: FleetFinding, numbers: Mapping[int, int]) -> dict[str, object]:
+def _hit_dict(finding: FleetFinding, numbers: Mapping[int, int]) -> dict[str, object]:
     return {"number": numbers[id(finding)], "severity": finding.severity, "title": finding.title}
 
 
-def _groups(
+def _severity_groups(
     comparison: HostComparison, numbers: Mapping[int, int], ranks: Mapping[str, int]
 ) -> Iterator[tuple[str, list[dict[str, object]]]]:
     shown: set[str] = set()
@@ -114,7 +114,7 @@ def _is_first(finding: FleetFinding, shown: set[str]) -> bool:
 def _about_finding(
     finding: FleetFinding, number: int, ranks: Mapping[str, int], *, is_first: bool
 ) -> dict[str, object]:
-    rows = [row for one in finding.differences for row in _rows(one, ranks)]
+    rows = [row for one in finding.differences for row in _difference_rows(one, ranks)]
     return {
         "finding": finding,
         "number": number,
@@ -125,7 +125,7 @@ def _about_finding(
     }
 
 
-def _rows(one: AttributeDifference, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
+def _difference_rows(one: AttributeDifference, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
     """A line for each value that is not the usual one."""
     if one.has_majority:
         value = "not there" if one.majority is None else str(one.majority)
@@ -147,7 +147,7 @@ def _rows(one: AttributeDifference, ranks: Mapping[str, int]) -> Iterator[dict[s
         }
 
 
-def _paths(matrix: Matrix) -> dict[str, object]:
+def _paths_dict(matrix: Matrix) -> dict[str, object]:
     """The matrix as a table; of many hosts those alone that are in trouble."""
     worst = in_trouble(matrix)
     hosts = sorted({name for one in matrix.cells for name in (one.source, one.target)}, key=natural)
@@ -157,21 +157,21 @@ def _paths(matrix: Matrix) -> dict[str, object]:
     cells: dict[tuple[str, str], list[MatrixCell]] = {}
     for one in matrix.cells:
         cells.setdefault((one.source, one.target), []).append(one)
-    rows = [{"name": one, "cells": [_path(cells.get((one, other), ())) for other in hosts]} for one in hosts]
+    rows = [{"name": one, "cells": [_path_dict(cells.get((one, other), ())) for other in hosts]} for one in hosts]
     return {
         "caption": f"{len(matrix.cells)} of {matrix.possible} directions asked, {len(worst)} in trouble. Median round "
         "trip, and the packet in bytes that came back whole; a ! where it is less than both links carry.",
         "targets": hosts,
         "rows": rows if matrix.cells else [],
-        "notes": (*matrix.notes, *(f"{name} could not ask: {why}" for name, why in _silent(matrix))),
+        "notes": (*matrix.notes, *(f"{name} could not ask: {why}" for name, why in _silent_rows(matrix))),
     }
 
 
-def _silent(matrix: Matrix) -> list[tuple[str, str]]:
+def _silent_rows(matrix: Matrix) -> list[tuple[str, str]]:
     return sorted(matrix.silent_hosts.items(), key=lambda one: (natural(one[0]), one[0]))[:_MAX_PATHS]
 
 
-def _path(cells: Sequence[MatrixCell]) -> dict[str, str]:
+def _path_dict(cells: Sequence[MatrixCell]) -> dict[str, str]:
     """The worst of the links between two hosts."""
     if not cells:
         return {"words": "", "style": "path-none", "title": ""}
@@ -191,4 +191,4 @@ def cell_words(cell: MatrixCell) -> str:
     if cell.rtt_us is None:
         return "no answer" if cell.sent else "not asked"
     size = "" if cell.carries is None else f", {cell.wanted}" if cell.carries else f", {cell.path_mtu or 'less'}!"
-    return f"{duration(cell.rtt_us[1])}{size}"
+    return f"{format_duration_us(cell.rtt_us[1])}{size}"

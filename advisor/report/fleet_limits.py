@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.i18n import N_, _, english_page
 from advisor.limits.cluster import Cluster, ClusterHost, Part
-from advisor.report.host_ceiling import add_ceiling, figure, stage_words
+from advisor.report.host_ceiling import add_ceiling, figure_piece, stage_words
 from advisor.report.layout import Page, Piece, Span
 
 SCHEMA: Final = "advisor.fleet-limits/1"
@@ -27,7 +27,7 @@ def fleet_limits_text(cluster: Cluster, failed: Mapping[str, str], *, width: int
     page = Page(width, color=color)
     page.add(Span(_("Ceilings of {count} hosts").format(count=len(cluster.hosts)), "bold"))
     words = (_("host"), _("role"), _("reads MB/s"), _("writes MB/s"), _("bound by"))
-    page.table([tuple(Span(word, "dim") for word in words), *map(_row, cluster.hosts)], indent=2)
+    page.table([tuple(Span(word, "dim") for word in words), *map(_host_row, cluster.hosts)], indent=2)
     if failed:
         page.heading(_("Hosts that could not be read"))
         page.labelled([(name, (why,)) for name, why in failed.items()])
@@ -35,9 +35,15 @@ def fleet_limits_text(cluster: Cluster, failed: Mapping[str, str], *, width: int
     return page.text
 
 
-def _row(one: ClusterHost) -> tuple[Piece, ...]:
+def _host_row(one: ClusterHost) -> tuple[Piece, ...]:
     bindings = (one.host.binds, one.host.write_binds)
     stages = tuple(dict.fromkeys(stage_words(each.stage, one.host.machine) for each in bindings if each))
     if not one.host.paths:
         return one.name, _(_PARTS[one.part]), "-", "-", _("no storage")
-    return one.name, _(_PARTS[one.part]), figure(one.host.read_mb_s), figure(one.host.write_mb_s), " / ".join(stages)
+    return (
+        one.name,
+        _(_PARTS[one.part]),
+        figure_piece(one.host.read_mb_s),
+        figure_piece(one.host.write_mb_s),
+        " / ".join(stages),
+    )

@@ -38,7 +38,7 @@ def add_matrix(page: Page, matrix: Matrix) -> None:
         networks.setdefault(cell.network, []).append(cell)
     for network, cells in networks.items():
         roles = listed(sorted({cell.role for cell in cells}, key=natural)[:4])
-        page.heading(f"Paths in {network}", f" ({roles}): {_summary(cells)}")
+        page.heading(f"Paths in {network}", f" ({roles}): {_summary_words(cells)}")
         hosts = sorted(
             {name for cell in cells for name in (cell.source, cell.target)}, key=lambda name: (natural(name), name)
         )
@@ -51,18 +51,20 @@ def add_matrix(page: Page, matrix: Matrix) -> None:
         page.add(note, indent=2, hang=2)
 
 
-def _summary(cells: Sequence[MatrixCell]) -> str:
+def _summary_words(cells: Sequence[MatrixCell]) -> str:
     """``12 directions, 36 us in the middle, 90 us at most; path MTU 9000 in 8, 1500 in 4``."""
     times = [cell.rtt_us[1] for cell in cells if cell.rtt_us]
     parts = [counted(len(cells), "direction")]
     if times:
-        parts.append(f"{duration(statistics.median(times))} in the middle, {duration(max(times))} at most")
+        parts.append(
+            f"{format_duration_us(statistics.median(times))} in the middle, {format_duration_us(max(times))} at most"
+        )
     sizes = Counter(cell.path_mtu for cell in cells if cell.path_mtu)
     listed = ", ".join(f"{size} in {count}" for size, count in sorted(sizes.items(), reverse=True)[:4])
     return ", ".join(parts) + (f"; path MTU {listed}" if listed else "; no path MTU is known")
 
 
-def duration(microseconds: float) -> str:
+def format_duration_us(microseconds: float) -> str:
     """``36 us``, ``1.2 ms``."""
     return f"{microseconds:.0f} us" if microseconds < 1000 else f"{microseconds / 1000:.3g} ms"
 
@@ -77,7 +79,7 @@ def _add_grid(page: Page, hosts: Sequence[str], cells: Sequence[MatrixCell]) -> 
     size = max(map(columns, names))
     page.row(" " * (2 + 3 + size + 1), *(Span(f"{number:>{_CELL}}", "dim") for number in range(1, len(hosts) + 1)))
     for number, (host, name) in enumerate(zip(hosts, names, strict=True), 1):
-        row = [_cell(by_pair.get((host, other), ()), is_self=other == host) for other in hosts]
+        row = [_cell_piece(by_pair.get((host, other), ()), is_self=other == host) for other in hosts]
         page.row("  ", Span(f"{number:>2} ", "dim"), padded(Span(name, "bold"), size + 1), *row)
     if widest > room:
         page.add(", ".join(f"{number} {host}" for number, host in enumerate(hosts, 1)), indent=2, hang=2)
@@ -85,7 +87,7 @@ def _add_grid(page: Page, hosts: Sequence[str], cells: Sequence[MatrixCell]) -> 
         page.add(Span(line, "dim"), indent=2, hang=2)
 
 
-def _cell(cells: Sequence[MatrixCell], *, is_self: bool) -> Piece:
+def _cell_piece(cells: Sequence[MatrixCell], *, is_self: bool) -> Piece:
     if not cells:
         return Span(f"{'·' if is_self else '':>{_CELL}}", "dim")
     words, style = cell_words(worst_of(cells))
@@ -98,14 +100,18 @@ def cell_words(cell: MatrixCell) -> tuple[str, Style]:
         return ("x", "red") if cell.sent else ("", "dim")
     middle = cell.rtt_us[1]
     shown = (
-        f"{middle:.0f}" if middle < 999.5 else f"{min(middle / 1000, 9999):.2g}m" if middle < 9950 else _long(middle)
+        f"{middle:.0f}"
+        if middle < 999.5
+        else f"{min(middle / 1000, 9999):.2g}m"
+        if middle < 9950
+        else _long_duration(middle)
     )
     if cell.carries is False:
         return f"{shown}!", "red"
     return (f"{shown}?", "yellow") if cell.carries is None else (shown, "green")
 
 
-def _long(microseconds: float) -> str:
+def _long_duration(microseconds: float) -> str:
     return f"{min(microseconds / 1000, 999):.0f}m"
 
 
@@ -115,12 +121,12 @@ def _add_rows(page: Page, cells: Sequence[MatrixCell]) -> None:
         page.add("All of them answer, and none is known to carry less than both links.", indent=2)
         return
     page.add(f"Not as they should be: {len(odd)} of {counted(len(cells), 'direction')}.", indent=2)
-    page.table([(_ends(cell), cell_sentence(cell)) for cell in odd[:MAX_ROWS]])
+    page.table([(_cell_span(cell), cell_sentence(cell)) for cell in odd[:MAX_ROWS]])
     if len(odd) > MAX_ROWS:
         page.add(f"… and {len(odd) - MAX_ROWS} more; --json lists all", indent=2)
 
 
-def _ends(cell: MatrixCell) -> Span:
+def _cell_span(cell: MatrixCell) -> Span:
     return Span(f"{cell.source} → {cell.target}", "bold")
 
 
@@ -129,7 +135,7 @@ def cell_sentence(cell: MatrixCell) -> str:
     over = f"{cell.address} over {cell.link}: "
     if cell.rtt_us is None:
         return over + (cell.error or "no answer")
-    parts = [duration(cell.rtt_us[1])]
+    parts = [format_duration_us(cell.rtt_us[1])]
     if cell.received < cell.sent:
         parts.append(f"{cell.sent - cell.received} of {cell.sent} lost")
     if cell.carries is False:

@@ -9,7 +9,7 @@ from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.i18n import english_page
 from advisor.planning.records import Plan, plan_document
-from advisor.report.encode import encoded
+from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.plan import add_plan
@@ -28,7 +28,7 @@ _STATES: Final[Mapping[PlannedState, tuple[str, Style]]] = {
 def fleet_plan_document(plan: FleetPlan, *, dry_run: bool = True) -> bytes:
     """``advisor.fleet-plan/1``: every host with its plan (null where it has none), the waves, notes in sentences."""
     waves = plan.waves.numbers()
-    return encoded(
+    return encode_document(
         {
             "schema": SCHEMA,
             "dry_run": dry_run,
@@ -64,9 +64,9 @@ def fleet_plan_text(plan: FleetPlan, *, width: int, color: bool, command: str | 
     changing = plan.changing
     profiles = listed(plan.profiles)
     page.add(Span(f"Plan of {profiles} on {counted(len(plan.hosts), 'host')}", "bold"))
-    page.add(_summary(plan))
-    for hosts in alike(plan):
-        page.heading(f"{counted(len(hosts), 'host')}: ", _names(plan, hosts))
+    page.add(_summary_words(plan))
+    for hosts in alike_hosts(plan):
+        page.heading(f"{counted(len(hosts), 'host')}: ", _host_names(plan, hosts))
         add_plan(page, plan.plan(hosts[0]))
     _add_others(page, plan)
     _add_waves(page, plan)
@@ -81,22 +81,22 @@ def fleet_plan_text(plan: FleetPlan, *, width: int, color: bool, command: str | 
     return page.text
 
 
-def alike(plan: FleetPlan) -> list[tuple[str, ...]]:
+def alike_hosts(plan: FleetPlan) -> list[tuple[str, ...]]:
     """The hosts that are to be changed, those together for which the plan reads the same; the most first."""
     groups: dict[object, list[str]] = {}
     for name in plan.changing:
-        groups.setdefault(_shape(plan.plan(name)), []).append(name)
+        groups.setdefault(_plan_shape(plan.plan(name)), []).append(name)
     return sorted((tuple(names) for names in groups.values()), key=lambda names: -len(names))
 
 
-def _shape(plan: Plan) -> object:
+def _plan_shape(plan: Plan) -> object:
     changes = tuple((one.tunable, one.before, one.after, one.persist, one.why) for one in plan.changes)
     files = tuple((one.path, one.before, one.after) for one in plan.files)
     skipped = tuple((one.tunable, one.state, one.reason) for one in plan.skipped)
     return changes, files, skipped, plan.notes
 
 
-def _summary(plan: FleetPlan) -> str:
+def _summary_words(plan: FleetPlan) -> str:
     waves = counted(len(plan.waves.waves), "wave")
     parts = [
         f"{counted(len(plan.changing), 'host')} would change, in {waves}" if plan.changing else "Nothing would change"
@@ -108,7 +108,7 @@ def _summary(plan: FleetPlan) -> str:
     return "; ".join(parts) + ". Nothing has been changed."
 
 
-def _names(plan: FleetPlan, hosts: Iterable[str]) -> str:
+def _host_names(plan: FleetPlan, hosts: Iterable[str]) -> str:
     return runs([*hosts], ranked(one.name for one in plan.hosts))
 
 
@@ -120,7 +120,7 @@ def _add_others(page: Page, plan: FleetPlan) -> None:
         page.heading("")
         page.add(Span(words, style or "bold"))
         for reason, names in _by_reason(those).items():
-            page.add(Span(_names(plan, names), "bold"), f": {reason}" if reason else "", indent=2, hang=4)
+            page.add(Span(_host_names(plan, names), "bold"), f": {reason}" if reason else "", indent=2, hang=4)
 
 
 def _by_reason(hosts: Sequence[PlannedHost]) -> dict[str, list[str]]:
@@ -145,5 +145,5 @@ def _add_waves(page: Page, plan: FleetPlan) -> None:
             groups.setdefault(group.name, (group.why, []))[1].append(name)
     for label, (why, names) in sorted(groups.items()):
         if len(names) > 1:
-            text = f": never two at a time of {_names(plan, names)} ({why})"
+            text = f": never two at a time of {_host_names(plan, names)} ({why})"
             page.add(Span(label, "bold"), text, indent=2, hang=4)

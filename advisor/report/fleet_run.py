@@ -12,10 +12,10 @@ from advisor.fleet.runs.planning import FleetPlan
 from advisor.fleet.runs.status import FleetStanding, HostStanding
 from advisor.fleet.runs.status import HostState as StandingState
 from advisor.i18n import english_page
-from advisor.report.encode import encoded
+from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
-from advisor.report.transaction import when
+from advisor.report.transaction import format_time
 from advisor.transaction.verify import Drift
 
 RUN_SCHEMA: Final = "advisor.fleet-run/1"
@@ -52,8 +52,8 @@ _STANDINGS: Final[Mapping[StandingState, tuple[str, Style]]] = {
 
 def fleet_run_document(run: RunRecord | None, plan: FleetPlan | None, code: int) -> bytes:
     """``advisor.fleet-run/1``: every host, what became of it and, where that is not known, what to do by hand."""
-    hosts = [_planned_host(run, plan, name) for name in _every(run, plan)]
-    return encoded(
+    hosts = [_planned_host(run, plan, name) for name in _every_host(run, plan)]
+    return encode_document(
         {
             "schema": RUN_SCHEMA,
             "id": None if run is None else run.id,
@@ -61,8 +61,8 @@ def fleet_run_document(run: RunRecord | None, plan: FleetPlan | None, code: int)
             "code": code,
             "message": run.ended.message if run is not None and run.ended is not None else "",
             "hosts": hosts,
-            "waves": [] if run is None or run.planned is None else [_wave(run, one) for one in run.planned.waves],
-            "gates": [] if run is None else [_gate(one) for one in run.gates],
+            "waves": [] if run is None or run.planned is None else [_wave_dict(run, one) for one in run.planned.waves],
+            "gates": [] if run is None else [_gate_dict(one) for one in run.gates],
             "failed": [one["name"] for one in hosts if one["state"] in _BAD],
         }
     )
@@ -71,7 +71,7 @@ def fleet_run_document(run: RunRecord | None, plan: FleetPlan | None, code: int)
 _BAD: Final = ("refused", "unreachable", "unknown", "cannot", "failed")
 
 
-def _every(run: RunRecord | None, plan: FleetPlan | None) -> list[str]:
+def _every_host(run: RunRecord | None, plan: FleetPlan | None) -> list[str]:
     planned = plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
     return list(dict.fromkeys([one.name for one in planned] + ([] if run is None else [*run.hosts])))
 
@@ -94,12 +94,12 @@ def _planned_host(run: RunRecord | None, plan: FleetPlan | None, name: str) -> d
     return {"name": name, **fields}
 
 
-def _wave(run: RunRecord, wave: object) -> dict[str, object]:
+def _wave_dict(run: RunRecord, wave: object) -> dict[str, object]:
     body: dict[str, object] = msgspec.to_builtins(wave)
     return {**body, "outcome": run.outcomes.get(int(str(body["number"])))}
 
 
-def _gate(gate: object) -> dict[str, object]:
+def _gate_dict(gate: object) -> dict[str, object]:
     return {key: value for key, value in msgspec.to_builtins(gate).items() if key not in ("event", "time")}
 
 
@@ -113,7 +113,9 @@ def fleet_run_text(run: RunRecord | None, plan: FleetPlan | None, *, width: int,
         return page.text
     words, style = _RUNS[run.state]
     profiles = listed(run.asked.profiles)
-    page.add(Span(f"Run {run.id}", "bold"), f" ({profiles}): ", Span(words, style), f"; {_counts(run.hosts.values())}.")
+    page.add(
+        Span(f"Run {run.id}", "bold"), f" ({profiles}): ", Span(words, style), f"; {_count_words(run.hosts.values())}."
+    )
     if run.ended is not None and run.ended.message:
         page.add(f"{run.ended.message}.", indent=2, hang=2)
     _add_waves(page, run)
@@ -124,7 +126,7 @@ def fleet_run_text(run: RunRecord | None, plan: FleetPlan | None, *, width: int,
     return page.text
 
 
-def _counts(hosts: Iterable[HostDone]) -> str:
+def _count_words(hosts: Iterable[HostDone]) -> str:
     states = [one.state for one in hosts]
     parts = [f"{states.count(state)} {words}" for state, (words, _) in _HOSTS.items() if state in states]
     return ", ".join(parts) or "no host was touched"
@@ -224,7 +226,7 @@ def _add_next(page: Page, run: RunRecord) -> None:
 
 def fleet_verify_document(found: FleetStanding) -> bytes:
     """``advisor.fleet-verify/1``: ``ok`` where every host was asked and nothing has drifted or is half-done."""
-    return encoded(
+    return encode_document(
         {
             "schema": VERIFY_SCHEMA,
             "run": None if found.run is None else found.run.id,
@@ -303,7 +305,7 @@ def _add_not_asked(page: Page, hosts: Sequence[HostStanding]) -> None:
 
 def fleet_status_document(found: FleetStanding) -> bytes:
     """``advisor.fleet-status/1``: the runs of this controller, oldest first, and what is active on each host."""
-    return encoded(
+    return encode_document(
         {
             "schema": STATUS_SCHEMA,
             "runs": [_run_document(one) for one in found.runs],
@@ -334,9 +336,12 @@ def fleet_status_text(found: FleetStanding, *, width: int, color: bool) -> str:
     for run in reversed(found.runs):
         words, style = _RUNS[run.state]
         page.add(
-            Span(run.id, "bold"), f" {listed(run.asked.profiles)}: ", Span(words, style), f"; begun {when(run.began)}"
+            Span(run.id, "bold"),
+            f" {listed(run.asked.profiles)}: ",
+            Span(words, style),
+            f"; begun {format_time(run.began)}",
         )
-        page.add(_counts(run.hosts.values()), indent=2, hang=2)
+        page.add(_count_words(run.hosts.values()), indent=2, hang=2)
         if run.state == "interrupted":
             page.command(f"advisor fleet {'rollback' if run.is_going_back else 'apply --resume'} {run.id}", indent=4)
     if not found.hosts:
@@ -351,5 +356,5 @@ def fleet_status_text(found: FleetStanding, *, width: int, color: bool) -> str:
 def _standing_row(one: HostStanding) -> Sequence[Piece]:
     words, style = _STANDINGS[one.state]
     force = ", ".join(f"{record.id} {listed(record.plan.profiles)}" for record in one.in_force)
-    asked = "" if one.taken is None else f"seen {when(one.taken)}"
+    asked = "" if one.taken is None else f"seen {format_time(one.taken)}"
     return [one.name, Span(words, style), force or "-", asked]

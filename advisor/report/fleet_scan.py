@@ -7,7 +7,7 @@ from typing import Final
 
 from advisor.fleet.scan import FleetScan, HostScan, RuleFinding, State, is_off
 from advisor.i18n import english_page
-from advisor.report.encode import encoded
+from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.rules.finding import SEVERITIES, Severity
@@ -31,7 +31,7 @@ HINTS: Final[Mapping[State, str]] = {
 
 def fleet_scan_document(scan: FleetScan) -> bytes:
     """``advisor.fleet-scan/1``: every host in the order of the inventory, every rule with its hosts, who failed."""
-    return encoded(
+    return encode_document(
         {
             "schema": SCHEMA,
             "hosts": [_host_document(host) for host in scan.hosts],
@@ -71,7 +71,7 @@ def fleet_scan_text(scan: FleetScan, *, width: int, color: bool) -> str:
     """The page. ``width`` in columns."""
     page = Page(width, color=color)
     captured = [host for host in scan.hosts if host.state == "ok"]
-    page.add(Span(f"{len(captured)} of {counted(len(scan.hosts), 'host')} captured", "bold"), *_summary(scan))
+    page.add(Span(f"{len(captured)} of {counted(len(scan.hosts), 'host')} captured", "bold"), *_summary_pieces(scan))
     page.blank()
     _add_hosts(page, scan)
     _add_failed(page, scan)
@@ -80,7 +80,7 @@ def fleet_scan_text(scan: FleetScan, *, width: int, color: bool) -> str:
     return page.text
 
 
-def _summary(scan: FleetScan) -> Iterator[Piece]:
+def _summary_pieces(scan: FleetScan) -> Iterator[Piece]:
     for severity in reversed(SEVERITIES):
         count = sum(host.worst == severity for host in scan.hosts)
         if count:

@@ -31,7 +31,7 @@ class Folded(NamedTuple, Generic[T]):
         return self.name + (f" ({len(self.items)})" if len(self.items) > 1 else "")
 
 
-def fold(
+def fold_alike(
     items: Iterable[T],
     name: Callable[[T], str],
     detail: Callable[[T], str] = lambda _: "",
@@ -44,35 +44,35 @@ def fold(
     """
     groups: dict[Hashable, list[T]] = {}
     for item in items:
-        groups.setdefault((_shape(name(item)), _shape(detail(item)), same(item)), []).append(item)
+        groups.setdefault((_text_shape(name(item)), _text_shape(detail(item)), same(item)), []).append(item)
     found: list[Folded[T]] = []
     for group in groups.values():
         if len(group) < FOLD_FROM:
             found += [Folded(name(item), detail(item), (item,)) for item in group]
         else:
             names = [name(item) for item in group]
-            found.append(Folded(_named(names), merged([detail(item) for item in group]), tuple(group)))
+            found.append(Folded(_name_range(names), merge_texts([detail(item) for item in group]), tuple(group)))
     return found
 
 
-def _shape(text: str) -> str:
+def _text_shape(text: str) -> str:
     return _NUMBER.sub("#", text)
 
 
-def _named(names: Sequence[str]) -> str:
+def _name_range(names: Sequence[str]) -> str:
     """One name with a range in it; the first and the last where more than one number differs."""
     rows = [_NUMBER.split(name) for name in names]
     differing = [column for column in zip(*rows, strict=True) if len(set(column)) > 1]
-    return f"{names[0]} … {names[-1]}" if len(differing) > 1 else merged(names)
+    return f"{names[0]} … {names[-1]}" if len(differing) > 1 else merge_texts(names)
 
 
-def merged(texts: Sequence[str]) -> str:
+def merge_texts(texts: Sequence[str]) -> str:
     """Texts of one shape as one: each number that differs as a range."""
     rows = [_NUMBER.split(text) for text in texts]
-    return "".join(column[0] if len(set(column)) == 1 else _range(column) for column in zip(*rows, strict=True))
+    return "".join(column[0] if len(set(column)) == 1 else _number_range(column) for column in zip(*rows, strict=True))
 
 
-def _range(numbers: Sequence[str]) -> str:
+def _number_range(numbers: Sequence[str]) -> str:
     found = {int(number) for number in numbers}
     spans = format_list(found)
     return spans if spans.count(",") < MAX_SPANS else f"{min(found)}…{max(found)}"

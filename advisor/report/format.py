@@ -27,10 +27,10 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
         kind, letters, rest = lettered.groups()
         return (0, 0, kind), (0, len(letters), letters), *natural(rest)
     parts = _NUMBERS.split(name)
-    return tuple(_number(part) if index % 2 else (0, 0, part) for index, part in enumerate(parts))
+    return tuple(_number_key(part) if index % 2 else (0, 0, part) for index, part in enumerate(parts))
 
 
-def _number(digits: str) -> tuple[int, int, str]:
+def _number_key(digits: str) -> tuple[int, int, str]:
     # By length, then by digits: as numbers are, without converting thousands of digits.
     significant = digits.lstrip("0")
     return 1, len(significant), significant

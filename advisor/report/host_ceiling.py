@@ -30,22 +30,22 @@ def add_ceiling(page: Page, ceiling: HostCeiling, title: str) -> None:
     page.heading(title)
     page.add(_("All data paths at once; what they share counts once. Unknown stages may lie lower."), indent=2)
     head = tuple(Span(word, "dim") for word in (_("stage"), _("reads MB/s"), _("writes MB/s"), _("what was added up")))
-    rows = (_row(one, _mark(one.stage, ceiling), ceiling.machine) for one in ceiling.stages)
+    rows = (_ceiling_row(one, _stage_mark(one.stage, ceiling), ceiling.machine) for one in ceiling.stages)
     page.table([head, *rows], indent=2)
-    page.labelled(list(_rows(ceiling)), indent=2)
+    page.labelled(list(_ceiling_rows(ceiling)), indent=2)
     for note in ceiling.notes:
         page.add(note, indent=2, hang=2)
 
 
-def _mark(stage: HostStage, ceiling: HostCeiling) -> str | None:
+def _stage_mark(stage: HostStage, ceiling: HostCeiling) -> str | None:
     """What a stage binds: all, one way, or a part where different stages bind different paths or hosts."""
     ways = [
         (_("binds reads"), _("binds reads in part"), ceiling.binds if ceiling.read_mb_s is not None else None),
         (_("binds writes"), _("binds writes in part"), ceiling.write_binds),
     ]
     known = [way for way in ways if way[2] is not None]
-    mine = [(all_of, part) for all_of, part, one in known if one and stage in _shares(one)]
-    is_part = any(one and stage in (shares := _shares(one)) and len(shares) > 1 for _all, _part, one in known)
+    mine = [(all_of, part) for all_of, part, one in known if one and stage in _sharing_stages(one)]
+    is_part = any(one and stage in (shares := _sharing_stages(one)) and len(shares) > 1 for _all, _part, one in known)
     if not mine:
         return None
     if len(mine) == len(known):
@@ -53,11 +53,11 @@ def _mark(stage: HostStage, ceiling: HostCeiling) -> str | None:
     return mine[0][1] if is_part else mine[0][0]
 
 
-def _shares(one: Binding) -> set[HostStage]:
+def _sharing_stages(one: Binding) -> set[HostStage]:
     return {share.stage for share in one.shares} or {one.stage}
 
 
-def _row(one: StageSum, mark: str | None, machine: str | None) -> tuple[Piece, ...]:
+def _ceiling_row(one: StageSum, mark: str | None, machine: str | None) -> tuple[Piece, ...]:
     name = stage_words(one.stage, machine)
     title = Span(f"{name} ({mark})", "bold") if mark else name
     names = f"{members_words(one.members)}: " if one.members else ""
@@ -66,7 +66,7 @@ def _row(one: StageSum, mark: str | None, machine: str | None) -> tuple[Piece, .
         return title, "-", "-", why
     if one.known == "known" and one.read_mb_s is None and one.write_mb_s is None and one.read_iops is not None:
         return title, "-", "-", f"{why}: {_('{value} IOPS').format(value=f'{one.read_iops:,.0f}')}"
-    return title, figure(one.read_mb_s), figure(one.write_mb_s), why
+    return title, figure_piece(one.read_mb_s), figure_piece(one.write_mb_s), why
 
 
 def stage_words(stage: HostStage, machine: str | None = None) -> str:
@@ -84,16 +84,16 @@ def members_words(members: Sequence[str], most: int = 6) -> str:
     return _("{item} and {count} more").format(item=", ".join(parts[:most]), count=len(parts) - most)
 
 
-def figure(value: float | None) -> Piece:
+def figure_piece(value: float | None) -> Piece:
     """MB/s, or a question mark."""
     return Span("?", "yellow") if value is None else f"{value:,.0f}"
 
 
-def _rows(ceiling: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+def _ceiling_rows(ceiling: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     one, other = ceiling.binds, ceiling.write_binds
     if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
         yield _("ceiling"), (_("unknown: no stage is known of every path"),)
-    elif ceiling.read_mb_s == ceiling.write_mb_s and one and other and _next(one) == _next(other):
+    elif ceiling.read_mb_s == ceiling.write_mb_s and one and other and _next_stage(one) == _next_stage(other):
         yield _("ceiling"), (binding_words(ceiling.read_mb_s, one, ceiling.machine),)
     else:
         reads = one if ceiling.read_mb_s is not None else None
@@ -122,11 +122,13 @@ def _iops_words(
     shown = at_most if value is None else value
     if shown is None:
         return (
-            _("unknown: the IOPS of {what} are not known").format(what=_unknown(ceiling)) if _silent(ceiling) else None
+            _("unknown: the IOPS of {what} are not known").format(what=_unknown_words(ceiling))
+            if _is_silent(ceiling)
+            else None
         )
     if value is None:
         words = _("unknown: at most {value}, the IOPS of {what} are not known").format(
-            value=f"{shown:,.0f}", what=_unknown(ceiling)
+            value=f"{shown:,.0f}", what=_unknown_words(ceiling)
         )
         return f"{words} ({stage_words(one.stage, ceiling.machine)})" if one else words
     words = f"{shown:,.0f}"
@@ -145,15 +147,15 @@ def _iops_words(
     return words
 
 
-def _silent(ceiling: HostCeiling) -> bool:
+def _is_silent(ceiling: HostCeiling) -> bool:
     return bool(ceiling.iops_unknown_of)
 
 
-def _unknown(ceiling: HostCeiling) -> str:
+def _unknown_words(ceiling: HostCeiling) -> str:
     return members_words(ceiling.iops_unknown_of, 3)
 
 
-def _next(one: Binding) -> tuple[float | None, HostStage | None]:
+def _next_stage(one: Binding) -> tuple[float | None, HostStage | None]:
     return one.next_mb_s, one.next_stage
 
 

@@ -25,9 +25,9 @@ def html_environment() -> Environment:
     """Escapes everything, and spells out what is not printable; filters ``place`` (percent) and ``pixels``."""
     from advisor.shell.templates import environment
 
-    made = environment(escape_html=True).overlay(finalize=_said)
-    made.filters["place"] = _place
-    made.filters["pixels"] = _pixels
+    made = environment(escape_html=True).overlay(finalize=_mark_said)
+    made.filters["place"] = _format_percent
+    made.filters["pixels"] = _format_pixels
     return made
 
 
@@ -36,14 +36,14 @@ def style_hash(style: str) -> str:
     return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 
-def _said(value: object) -> object:
+def _mark_said(value: object) -> object:
     """What is not printable is spelt out, here for every text of the page, so that none can be forgotten."""
     return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
-def _place(percent_of_width: float) -> str:
+def _format_percent(percent_of_width: float) -> str:
     return f"{percent_of_width:.2f}".rstrip("0").rstrip(".")
 
 
-def _pixels(value: float) -> str:
+def _format_pixels(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")

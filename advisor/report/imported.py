@@ -29,7 +29,7 @@ def imported_text(imported: Imported, *, width: int, color: bool) -> str:
         if chosen:
             page.heading(title)
         for one in chosen:
-            _add(page, one)
+            _add_import(page, one)
     if imported.differences:
         page.heading("What is done and what is meant")
     for difference in imported.differences:
@@ -37,7 +37,7 @@ def imported_text(imported: Imported, *, width: int, color: bool) -> str:
     return page.text
 
 
-def _add(page: Page, one: ImportedSetting) -> None:
+def _add_import(page: Page, one: ImportedSetting) -> None:
     section = f"[{one.section}] " if one.section else ""
     page.add(f"{section}{shortened(one.quoted, MAX_QUOTED)}", indent=2, hang=4)
     if one.outcome == "tunable":

@@ -53,7 +53,7 @@ def axis_around(values: Iterable[float], width: int) -> Axis:
     return Axis(*round_ends(values), width)
 
 
-def labels(axis: Axis, left: str, right: str) -> str:
+def axis_labels(axis: Axis, left: str, right: str) -> str:
     """The line below a drawing: both ends, and 0 where it stands."""
     line = f"{left}{right.rjust(axis.width - len(left))}"
     zero = axis.cell(0.0)
@@ -62,7 +62,9 @@ def labels(axis: Axis, left: str, right: str) -> str:
     return f"{line[:zero]}0{line[zero + 1 :]}"
 
 
-def plot(axis: Axis, drawn: Drawn | None, *, band: tuple[float, float] | None, style: Style = "") -> list[Span]:
+def plot_intervals(
+    axis: Axis, drawn: Drawn | None, *, band: tuple[float, float] | None, style: Style = ""
+) -> list[Span]:
     """The track, the band, 0, and on them the interval. One that leaves out 0 never touches it, however it rounds."""
     zero = axis.cell(0.0)
     signs = [Span("·", "dim")] * axis.width
@@ -71,7 +73,7 @@ def plot(axis: Axis, drawn: Drawn | None, *, band: tuple[float, float] | None, s
             signs[at] = Span("░", "dim")
     signs[zero] = Span("│")
     if drawn is not None:
-        low, middle, high = (_beside(axis.cell(value), zero, drawn, axis) for value in drawn)
+        low, middle, high = (_cell_eighths(axis.cell(value), zero, drawn, axis) for value in drawn)
         for at in range(low, high + 1):
             signs[at] = Span("┼" if at == zero else "─", style)
         signs[low] = Span("<" if drawn.low < axis.low else "├", style)
@@ -80,7 +82,7 @@ def plot(axis: Axis, drawn: Drawn | None, *, band: tuple[float, float] | None, s
     return signs
 
 
-def _beside(cell: int, zero: int, drawn: Drawn, axis: Axis) -> int:
+def _cell_eighths(cell: int, zero: int, drawn: Drawn, axis: Axis) -> int:
     if drawn.low > 0:
         cell = max(cell, zero + 1)
     if drawn.high < 0:
@@ -88,7 +90,7 @@ def _beside(cell: int, zero: int, drawn: Drawn, axis: Axis) -> int:
     return min(max(cell, 0), axis.width - 1)
 
 
-def bars(values: Sequence[float], low: float, high: float) -> str:
+def bar_text(values: Sequence[float], low: float, high: float) -> str:
     """One bar for each value, from the lowest at ``low`` to the highest at ``high``."""
     span = high - low
     if span <= 0:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from advisor.i18n import _
 from advisor.planning.records import Change
-from advisor.report.folding import fold
+from advisor.report.folding import fold_alike
 from advisor.report.layout import Page, Span
 from advisor.transaction.journal import Record
 from advisor.transaction.layers import stacks
@@ -28,8 +28,8 @@ def add_layers(page: Page, records: Iterable[Record]) -> None:
         return
     page.blank()
     page.add(_("Layers, the last one active:"))
-    for one in fold(found, lambda name: name, same=lambda name: _words(found[name])):
-        page.add(Span(one.title, "bold"), f": {_words(found[one.items[0]])}", indent=2, hang=4)
+    for one in fold_alike(found, lambda name: name, same=lambda name: _layer_words(found[name])):
+        page.add(Span(one.title, "bold"), f": {_layer_words(found[one.items[0]])}", indent=2, hang=4)
 
 
 def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
@@ -48,7 +48,7 @@ def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
                 page.add(text.format(transaction=record.id, replaced=identity))
 
 
-def _words(layers: Stack) -> str:
+def _layer_words(layers: Stack) -> str:
     values = (f"{change.after} ({identity} {change.profile})" for identity, change in layers)
     return " → ".join((layers[0][1].before, *values))
 

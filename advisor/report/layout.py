@@ -61,21 +61,21 @@ def _columns_of(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def paint(text: str, style: Style, *, color: bool) -> str:
+def paint_text(text: str, style: Style, *, color: bool) -> str:
     return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if color and style and text else text
 
 
 def padded(piece: Piece, width: int) -> Span:
     """A piece with blanks after it, up to ``width`` columns."""
-    span = _span(piece)
+    span = _to_span(piece)
     return Span(span.text + " " * (width - columns(span.text)), span.style)
 
 
 def width_of(pieces: Iterable[Piece]) -> int:
-    return sum(columns(_span(piece).text) for piece in pieces)
+    return sum(columns(_to_span(piece).text) for piece in pieces)
 
 
-def wrapped(
+def wrap_pieces(
     pieces: Sequence[Piece], width: int, *, first: Sequence[Piece] = (), indent: int = 0, color: bool = False
 ) -> list[str]:
     """The pieces as lines of at most ``width`` columns, broken at blanks and next to wide characters; a word that is
@@ -83,13 +83,13 @@ def wrapped(
 
     ``first`` stands before the first line as it is, ``indent`` blanks before the others.
     """
-    head = [_span(piece) for piece in first]
+    head = [_to_span(piece) for piece in first]
     lines: list[list[Span]] = [head]
     used = width_of(head)
     room = max(width - indent, 1)
     has_words = False
-    for word in _words(pieces):
-        parts = (part for stretch in _stretches(word) for part in _parts(stretch, room))
+    for word in _split_words(pieces):
+        parts = (part for stretch in _split_stretches(word) for part in _split_word(stretch, room))
         for number, part in enumerate(parts):
             size = width_of(part)
             gap = has_words and not number
@@ -103,22 +103,22 @@ def wrapped(
                 used += 1
             lines[-1].extend(part)
             used, has_words = used + size, True
-    return [emitted(line, color=color) for line in lines]
+    return [emit_line(line, color=color) for line in lines]
 
 
-def _span(piece: Piece) -> Span:
+def _to_span(piece: Piece) -> Span:
     text, style = Span(piece) if isinstance(piece, str) else piece
-    return Span(clean(text if len(text) <= MAX_PIECE else _shortened(text)), style)
+    return Span(clean(text if len(text) <= MAX_PIECE else _shorten_text(text)), style)
 
 
-def _shortened(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return _("{start}… ({count} characters more)").format(start=text[:MAX_PIECE], count=len(text) - MAX_PIECE)
 
 
-def _words(pieces: Sequence[Piece]) -> list[Word]:
+def _split_words(pieces: Sequence[Piece]) -> list[Word]:
     """Words at blanks; pieces that touch without a blank are one word of several styles."""
     words: list[list[Span]] = [[]]
-    for span in map(_span, pieces):
+    for span in map(_to_span, pieces):
         for number, text in enumerate(span.text.split(" ")):
             if number:
                 words.append([])
@@ -127,13 +127,13 @@ def _words(pieces: Sequence[Piece]) -> list[Word]:
     return [tuple(word) for word in words if word]
 
 
-def _stretches(word: Word) -> list[Word]:
+def _split_stretches(word: Word) -> list[Word]:
     """The word, in pieces between which a line may end although no blank is there: next to wide characters."""
     if all(span.text.isascii() for span in word):
         return [word]
     chars = [Span(char, span.style) for span in word for char in span.text]
     starts = [at for at in range(1, len(chars)) if _may_part(chars[at - 1].text, chars[at].text)]
-    return [_merged(chars[begin:end]) for begin, end in pairwise((0, *starts, len(chars)))]
+    return [_merge_spans(chars[begin:end]) for begin, end in pairwise((0, *starts, len(chars)))]
 
 
 def _may_part(before: str, after: str) -> bool:
@@ -143,7 +143,7 @@ def _may_part(before: str, after: str) -> bool:
     return not is_mark
 
 
-def _parts(word: Word, room: int) -> list[Word]:
+def _split_word(word: Word, room: int) -> list[Word]:
     """The word, or pieces of it that fit into ``room`` columns each."""
     if width_of(word) <= room:
         return [word]
@@ -152,7 +152,7 @@ def _parts(word: Word, room: int) -> list[Word]:
     start = 0
     while start < len(chars):
         end = _break_at(chars, start, room)
-        parts.append(_merged(chars[start:end]))
+        parts.append(_merge_spans(chars[start:end]))
         start = end
     return parts
 
@@ -171,18 +171,18 @@ def _break_at(chars: Sequence[Span], start: int, room: int) -> int:
     return next(good, end)
 
 
-def _merged(spans: Iterable[Span]) -> Word:
+def _merge_spans(spans: Iterable[Span]) -> Word:
     runs = groupby(spans, key=lambda span: span.style)
     return tuple(Span("".join(span.text for span in run), style) for style, run in runs)
 
 
-def emitted(line: Iterable[Span], *, color: bool) -> str:
+def emit_line(line: Iterable[Span], *, color: bool) -> str:
     """One line as it is printed, without the blanks at its end."""
-    spans = list(_merged(line))
+    spans = list(_merge_spans(line))
     if not any(span.text.strip(" ") for span in spans):
         # Nothing but blanks is an empty line, painted or not.
         return ""
-    return "".join(paint(span.text, span.style, color=color) for span in spans).rstrip(" ")
+    return "".join(paint_text(span.text, span.style, color=color) for span in spans).rstrip(" ")
 
 
 class Page:
@@ -209,11 +209,11 @@ class Page:
     def add(self, *pieces: Piece, indent: int = 0, hang: int = 0) -> None:
         """A paragraph; lines after the first stand ``hang`` columns further in."""
         first = (" " * indent,) if indent else ()
-        self._lines += wrapped(pieces, self.prose, first=first, indent=indent + hang, color=self.color)
+        self._lines += wrap_pieces(pieces, self.prose, first=first, indent=indent + hang, color=self.color)
 
     def row(self, *pieces: Piece) -> None:
         """One line, its blanks as they are; the caller knows that it fits."""
-        self._lines.append(emitted(map(_span, pieces), color=self.color))
+        self._lines.append(emit_line(map(_to_span, pieces), color=self.color))
 
     def heading(self, text: str, *more: Piece) -> None:
         self.blank()
@@ -247,7 +247,7 @@ class Page:
         for row in rows:
             self.add(row[0], indent=indent, hang=2)
             for cell in row[1:]:
-                if _span(cell).text:
+                if _to_span(cell).text:
                     self.add(cell, indent=indent + 4)
 
     def add_cells(self, cells: Sequence[Piece], pieces: Sequence[Piece], *, indent: int = 2, gap: int = 0) -> None:
@@ -258,7 +258,7 @@ class Page:
             self.add(*cells, indent=indent)
             self.add(*pieces, indent=indent + 4)
             return
-        self._lines += wrapped(pieces, self.prose, first=first, indent=hang, color=self.color)
+        self._lines += wrap_pieces(pieces, self.prose, first=first, indent=hang, color=self.color)
 
     def verbatim(self, text: str, style: Style = "", *, indent: int = 0) -> None:
         """A line of a file: its blanks are kept, and it is broken wherever the width ends."""
@@ -266,9 +266,9 @@ class Page:
         shown = clean(text.expandtabs(TAB))
         start = 0
         while True:
-            end = start + _fitting(shown[start : start + room + 1], room)
+            end = start + _count_fitting(shown[start : start + room + 1], room)
             line = [Span(" " * indent), Span(shown[start:end], style)]
-            self._lines.append(emitted(line, color=self.color))
+            self._lines.append(emit_line(line, color=self.color))
             start = end
             if start >= len(shown):
                 return
@@ -286,7 +286,7 @@ class Page:
             self.verbatim(line + (" \\" if number < len(lines) - 1 else ""), "cyan", indent=indent)
 
 
-def _fitting(text: str, room: int) -> int:
+def _count_fitting(text: str, room: int) -> int:
     """How many of the characters fit into ``room`` columns: one at least."""
     used = 0
     for at, char in enumerate(text):

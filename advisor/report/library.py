@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from advisor.i18n import _, english_page
 from advisor.profiles.profile import Profile, Wanted
 from advisor.report.layout import Page, Span, columns, padded
-from advisor.report.profile_words import GUARDS, condition_words, filled, parameter_words, proof_words, wanted_value
+from advisor.report.profile_words import (
+    GUARDS,
+    condition_words,
+    fill_template,
+    parameter_words,
+    proof_words,
+    wanted_value,
+)
 
 
 @english_page
@@ -58,7 +65,7 @@ def _add_tunables(page: Page, profile: Profile) -> None:
 def _add_tunable(page: Page, profile: Profile, wanted: Wanted) -> None:
     each = _(", for each of the {devices}").format(devices=wanted.for_each.replace("_", " ")) if wanted.for_each else ""
     value = Span(wanted_value(profile, wanted), "green")
-    page.add(Span(filled(profile, wanted.tunable), "bold"), ": ", value, each, indent=2, hang=4)
+    page.add(Span(fill_template(profile, wanted.tunable), "bold"), ": ", value, each, indent=2, hang=4)
     page.labelled(
         [
             (_("why"), (wanted.why,)),

@@ -13,7 +13,7 @@ from advisor.limits.records import Bought, Bound, Known, Limits, ObservedShare, 
 from advisor.report.format import ranked, runs
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page, Piece, Span, listed
-from advisor.report.units import binary, decimal
+from advisor.report.units import format_binary, format_decimal
 from advisor.report.what_if import add_what_if
 
 _KNOWN: Final[dict[Known, str]] = {
@@ -36,13 +36,13 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
     """Each path with its ceilings, the binding one below; paths that are alike are printed once."""
     page = Page(width, color=color)
     title = _("Ceilings of {host}").format(host=limits.hostname or _("this host"))
-    page.add(Span(title, "bold"), *_instance(limits), hang=2)
+    page.add(Span(title, "bold"), *_instance_pieces(limits), hang=2)
     page.add(_("Each path by itself, nothing else running. What is not known may lie lower; nothing is estimated."))
     page.add(_("Two figures are reads / writes."))
     for kind, title in (("storage", _("Storage")), ("network", _("Links"))):
         paths = [path for path in limits.paths if path.kind == kind]
         page.heading(title, "" if paths else f": {_('none found')}")
-        for same in (list(run) for _shape_of, run in groupby(paths, key=_shape)):
+        for same in (list(run) for _shape_of, run in groupby(paths, key=_path_shape)):
             page.blank()
             _add_path(page, same)
     _add_bought(page, limits.bought)
@@ -68,19 +68,21 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
     return page.text
 
 
-def _instance(limits: Limits) -> tuple[Piece, ...]:
+def _instance_pieces(limits: Limits) -> tuple[Piece, ...]:
     return (f" · {limits.instance_type}",) if limits.instance_type else ()
 
 
-def _shape(path: StoragePath) -> object:
+def _path_shape(path: StoragePath) -> object:
     """What paths share that are printed once: only bare devices with the same figures, for the same reasons."""
     if path.layers or path.file_system or path.observed or path.holds or path.name != path.device:
         return path.kind, path.device
-    ceilings = tuple(msgspec.structs.replace(one, where=(), why=_without(one.why, path.name)) for one in path.ceilings)
+    ceilings = tuple(
+        msgspec.structs.replace(one, where=(), why=_remove_name(one.why, path.name)) for one in path.ceilings
+    )
     return path.kind, ceilings, path.capacity, path.notes
 
 
-def _without(text: str, name: str) -> str:
+def _remove_name(text: str, name: str) -> str:
     return text.removeprefix(f"{name}: ")
 
 
@@ -95,7 +97,7 @@ def _add_path(page: Page, paths: Sequence[StoragePath]) -> None:
     for kept in path.holds:
         page.add(kept, indent=4, hang=2)
     if path.ceilings:
-        page.table([_head(), *(_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
+        page.table([_head_pieces(), *(_limit_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
     page.labelled(list(_binding_rows(path)), indent=4)
     for note in path.notes:
         page.add(note, indent=4, hang=2)
@@ -108,25 +110,30 @@ def _title_words(path: StoragePath) -> str:
     elif path.name != path.device:
         words.append(path.device)
     if path.capacity:
-        raw, usable = decimal(path.capacity.raw_bytes), binary(path.capacity.usable_bytes)
+        raw, usable = format_decimal(path.capacity.raw_bytes), format_binary(path.capacity.usable_bytes)
         words.append(_("{raw} raw, {usable} usable").format(raw=raw, usable=usable))
     return "".join(f" · {word}" for word in words)
 
 
-def _head() -> tuple[Piece, ...]:
+def _head_pieces() -> tuple[Piece, ...]:
     return tuple(Span(word, "dim") for word in (_("part"), "MB/s", "IOPS", _("known how")))
 
 
-def _row(one: PathCeiling, *, many: bool) -> tuple[Piece, ...]:
+def _limit_row(one: PathCeiling, *, many: bool) -> tuple[Piece, ...]:
     known = Span(_(_KNOWN[one.known]), "yellow" if one.known == "unknown" else "")
-    where = "" if many else _where(one)
+    where = "" if many else _where_words(one)
     why = f"{known.text}: {where}{one.why}"
     if one.known == "unknown":
         return one.what, Span("?", "yellow"), Span("?", "yellow"), why
-    return one.what, _two(one.sustained, "mb_per_s"), _two(one.sustained, "iops"), why + _burst_words(one)
+    return (
+        one.what,
+        _two_figures(one.sustained, "mb_per_s"),
+        _two_figures(one.sustained, "iops"),
+        why + _burst_words(one),
+    )
 
 
-def _where(one: PathCeiling) -> str:
+def _where_words(one: PathCeiling) -> str:
     shown = one.where[:_PLACES_SHOWN]
     more = len(one.where) - len(shown)
     if not shown or one.stage in ("instance", "wire") or set(shown) & set(one.why.partition(":")[:1]):
@@ -138,36 +145,36 @@ def _where(one: PathCeiling) -> str:
 def _burst_words(one: PathCeiling) -> str:
     if one.burst is None:
         return ""
-    lasting = " " + _("for {time}").format(time=minutes(one.burst_seconds)) if one.burst_seconds else ""
+    lasting = " " + _("for {time}").format(time=format_minutes(one.burst_seconds)) if one.burst_seconds else ""
     parts = [
-        f"{_two(one.burst, name)} {unit}"
+        f"{_two_figures(one.burst, name)} {unit}"
         for name, unit in (("mb_per_s", "MB/s"), ("iops", "IOPS"))
-        if _two(one.burst, name) != "-"
+        if _two_figures(one.burst, name) != "-"
     ]
     return "; " + _("from full credits {rates}").format(rates=listed(parts)) + lasting
 
 
-def _two(rate: Rate, measure: str) -> str:
+def _two_figures(rate: Rate, measure: str) -> str:
     """One figure where reads and writes are alike, else both."""
     read, write = (getattr(rate, f"{way}_{measure}") for way in ("read", "write"))
     if read == write:
-        return number(read)
-    return f"{number(read)} / {number(write)}"
+        return format_number(read)
+    return f"{format_number(read)} / {format_number(write)}"
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """``12,420``; three digits where it is small; a dash where there is none."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def percent(fraction: float) -> str:
+def format_percent(fraction: float) -> str:
     """``64 %``."""
     return f"{100 * fraction:.0f} %"
 
 
-def minutes(seconds: float) -> str:
+def format_minutes(seconds: float) -> str:
     """``47 min``, ``2 h 30 min``."""
     whole = int(seconds // 60)
     if whole < 60:
@@ -192,26 +199,26 @@ def _binding_rows(path: StoragePath) -> Iterator[tuple[str, tuple[Piece, ...]]]:
 def _bound_words(bounds: Sequence[Bound], unit: str) -> str:
     same = len({(one.value, one.ceiling) for one in bounds}) == 1
     if same:
-        return f"{bounds[0].what}, {number(bounds[0].value)} {unit}"
+        return f"{bounds[0].what}, {format_number(bounds[0].value)} {unit}"
     if len({one.ceiling for one in bounds}) == 1:
-        each = _(", ").join(f"{_way(one)} {number(one.value)}" for one in bounds)
+        each = _(", ").join(f"{_way_words(one)} {format_number(one.value)}" for one in bounds)
         return f"{bounds[0].what}, {each} {unit}"
-    return "; ".join(f"{_way(one)} {one.what}, {number(one.value)} {unit}" for one in bounds)
+    return "; ".join(f"{_way_words(one)} {one.what}, {format_number(one.value)} {unit}" for one in bounds)
 
 
-def _way(one: Bound) -> str:
+def _way_words(one: Bound) -> str:
     return _("reads") if one.quantity.startswith("read") else _("writes")
 
 
 def _observed_words(one: ObservedShare) -> str:
     unit = "IOPS" if one.measure == "iops" else "MB/s"
-    words = f"{one.workload}: {number(one.value)} {unit}"
+    words = f"{one.workload}: {format_number(one.value)} {unit}"
     if one.share is None or one.ceiling is None:
         return f"{words}; {_('no ceiling of it is known')}"
     share = _("{share} of {ceiling} in bursts") if one.in_burst else _("{share} of {ceiling}")
-    words += ", " + share.format(share=percent(one.share), ceiling=number(one.ceiling))
+    words += ", " + share.format(share=format_percent(one.share), ceiling=format_number(one.ceiling))
     lasting = _("a full bucket lasts {time} at that")
-    return f"{words}; {lasting.format(time=minutes(one.seconds))}" if one.seconds else words
+    return f"{words}; {lasting.format(time=format_minutes(one.seconds))}" if one.seconds else words
 
 
 def _add_bought(page: Page, bought: Sequence[Bought]) -> None:
@@ -221,9 +228,9 @@ def _add_bought(page: Page, bought: Sequence[Bought]) -> None:
     for one in bought:
         unit = "IOPS" if one.quantity.endswith("iops") else "MB/s"
         words = _("volumes {volumes} {unit}, instance {instance} {unit}").format(
-            volumes=number(one.volumes), instance=number(one.instance), unit=unit
+            volumes=format_number(one.volumes), instance=format_number(one.instance), unit=unit
         )
-        share = percent(one.unusable)
+        share = format_percent(one.unusable)
         tail = _("all of it is usable")
         if one.unusable:
             tail = _("{share} of what these volumes promise cannot pass this instance").format(share=share)

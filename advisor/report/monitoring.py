@@ -128,16 +128,18 @@ def prometheus_text(hosts: Mapping[str | None, VerifyState]) -> str:
 
     A host has at most 3 x `MAX_SERIES` + 12 series, whatever its journals hold.
     """
-    lines = list(_block(_BUILD, [((("version", __version__),), 1)]))
-    lines += _block(_SUCCESS, [(_host(name), float(state.status is not None)) for name, state in hosts.items()])
-    lines += _block(_TIME, [(_host(name), round(state.time, 3)) for name, state in hosts.items()])
+    lines = list(_metric_lines(_BUILD, [((("version", __version__),), 1)]))
+    lines += _metric_lines(
+        _SUCCESS, [(_host_labels(name), float(state.status is not None)) for name, state in hosts.items()]
+    )
+    lines += _metric_lines(_TIME, [(_host_labels(name), round(state.time, 3)) for name, state in hosts.items()])
     found: dict[_Metric, list[Series]] = {}
     for name, state in hosts.items():
         if state.status is not None:
             for metric, series in _state_series(state, state.status):
-                found.setdefault(metric, []).extend((_host(name) + labels, value) for labels, value in series)
+                found.setdefault(metric, []).extend((_host_labels(name) + labels, value) for labels, value in series)
     for metric, series in found.items():
-        lines += _block(metric, series)
+        lines += _metric_lines(metric, series)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -153,8 +155,8 @@ def _state_series(state: VerifyState, status: Status) -> Iterator[tuple[_Metric,
     yield _UNREAD, _by_kind(state.unknown)
     profiles = [(record.id, name) for record in in_force for name in record.plan.profiles]
     yield _PROFILE, [((("transaction", one), ("profile", name)), 1) for one, name in profiles[:MAX_SERIES]]
-    yield _DRIFT, _each(state.drifted)
-    yield _UNKNOWN, _each(state.unknown)
+    yield _DRIFT, _drift_series(state.drifted)
+    yield _UNKNOWN, _drift_series(state.unknown)
 
 
 def _by_kind(items: Sequence[Drift]) -> list[Series]:
@@ -162,20 +164,20 @@ def _by_kind(items: Sequence[Drift]) -> list[Series]:
     return [((("kind", kind),), kinds.count(kind)) for kind in get_args(Kind)]
 
 
-def _each(items: Sequence[Drift]) -> list[Series]:
+def _drift_series(items: Sequence[Drift]) -> list[Series]:
     return [
         ((("transaction", one.transaction), ("tunable", one.what), ("kind", kind_of(one))), 1)
         for one in items[:MAX_SERIES]
     ]
 
 
-def _host(name: str | None) -> Labels:
+def _host_labels(name: str | None) -> Labels:
     return () if name is None else (("host", name),)
 
 
-def _block(metric: _Metric, series: Iterable[Series]) -> Iterator[str]:
+def _metric_lines(metric: _Metric, series: Iterable[Series]) -> Iterator[str]:
     # Names that are alike once they are cut: a series that is there twice makes node_exporter refuse the whole file.
-    lines = {f"{metric.name}{_labels(labels)}": value for labels, value in series}
+    lines = {f"{metric.name}{_format_labels(labels)}": value for labels, value in series}
     if lines:
         yield f"# HELP {metric.name} {metric.help}"
         yield f"# TYPE {metric.name} gauge"
@@ -183,19 +185,19 @@ def _block(metric: _Metric, series: Iterable[Series]) -> Iterator[str]:
         yield f"{name} {value:.3f}" if value % 1 else f"{name} {value:.0f}"
 
 
-def _labels(labels: Labels) -> str:
-    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+def _format_labels(labels: Labels) -> str:
+    inside = ",".join(f'{name}="{_escape_label(value)}"' for name, value in labels)
     return f"{{{inside}}}" if inside else ""
 
 
-def _escaped(value: str) -> str:
+def _escape_label(value: str) -> str:
     """A label's value as the format wants it. What is not printable is spelt out, but for line ends, for which the
     format has a form of its own."""
-    shown = "\n".join(map(clean, _cut(value).split("\n")))
+    shown = "\n".join(map(clean, _cut_label(value).split("\n")))
     return shown.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def _cut(value: str) -> str:
+def _cut_label(value: str) -> str:
     return value if len(value) <= MAX_LABEL else f"{value[: MAX_LABEL - 1]}…"
 
 
@@ -211,9 +213,9 @@ def nagios_text(hosts: Mapping[str | None, VerifyState]) -> tuple[str, int]:
     """
     states = {name: nagios_state(state) for name, state in hosts.items()}
     worst = next(word for word in _WORST_FIRST if word in states.values() or word == "OK")
-    lines = [f"ADVISOR {worst} - {_field(_summary(hosts))} | {_performance(hosts)}"]
-    said = [line for name, state in hosts.items() for line in _long(name, state)]
-    lines += [_field(line) for line in said[:MAX_LINES]]
+    lines = [f"ADVISOR {worst} - {_plugin_field(_summary_line(hosts))} | {_performance_data(hosts)}"]
+    said = [line for name, state in hosts.items() for line in _detail_lines(name, state)]
+    lines += [_plugin_field(line) for line in said[:MAX_LINES]]
     if len(said) > MAX_LINES:
         lines.append(f"and {len(said) - MAX_LINES} more")
     return "".join(f"{line}\n" for line in lines), NAGIOS_CODES[worst]
@@ -230,18 +232,18 @@ def nagios_state(state: VerifyState) -> NagiosState:
     return "UNKNOWN" if state.unknown else "OK"
 
 
-def _summary(hosts: Mapping[str | None, VerifyState]) -> str:
+def _summary_line(hosts: Mapping[str | None, VerifyState]) -> str:
     if list(hosts) == [None]:
-        return "; ".join(_words(hosts[None]))
+        return "; ".join(_state_words(hosts[None]))
     off = {name: state for name, state in hosts.items() if nagios_state(state) != "OK"}
     if not off:
         return f"no drift on {counted(len(hosts), 'host')}"
-    named = [f"{name}: {'; '.join(_words(state))}" for name, state in off.items()]
+    named = [f"{name}: {'; '.join(_state_words(state))}" for name, state in off.items()]
     shown = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
     return f"{len(off)} of {counted(len(hosts), 'host')} drifted or unknown: {shown}"
 
 
-def _words(state: VerifyState) -> Iterator[str]:
+def _state_words(state: VerifyState) -> Iterator[str]:
     """What there is to say of one host, the worst first."""
     if state.status is None:
         yield state.error or "could not be verified"
@@ -264,7 +266,7 @@ def _words(state: VerifyState) -> Iterator[str]:
         yield matching if in_force else "no transaction is active: nothing to verify"
 
 
-def _long(name: str | None, state: VerifyState) -> Iterator[str]:
+def _detail_lines(name: str | None, state: VerifyState) -> Iterator[str]:
     before = "" if name is None else f"{name}: "
     if state.status is None:
         yield f"{before}UNKNOWN: {state.error or 'could not be verified'}"
@@ -280,7 +282,7 @@ def _long(name: str | None, state: VerifyState) -> Iterator[str]:
         yield f"{before}{one.what}: {one.reason} ({one.transaction})"
 
 
-def _performance(hosts: Mapping[str | None, VerifyState]) -> str:
+def _performance_data(hosts: Mapping[str | None, VerifyState]) -> str:
     states = hosts.values()
     failed = sum(state.status is None for state in states)
     in_force = [record for state in states if state.status for record in state.status.records if record.is_in_force]
@@ -296,6 +298,6 @@ def _performance(hosts: Mapping[str | None, VerifyState]) -> str:
     return " ".join(f"{label}={value};;;0" for label, value in {**seen, **more}.items())
 
 
-def _field(text: str) -> str:
+def _plugin_field(text: str) -> str:
     """Text on one line; a bar would begin performance data."""
     return clean(text.replace("\n", "; ")).replace("|", "!")

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from advisor.i18n import N_
 from advisor.report.format import clean
-from advisor.report.layout import Span, Style, columns, emitted
+from advisor.report.layout import Span, Style, columns, emit_line
 
 HEADING: Final = "bold"
 LABEL: Final = "dim"
@@ -133,7 +133,7 @@ def lined(parts: Iterable[PageText]) -> PageText:
 
 def render(blocks: Iterable[Block], *, width: int, color: bool) -> str:
     """The page as text, no line wider than ``width`` and none with trailing blanks."""
-    lines = [emitted(line, color=color) for block in blocks for line in block.lines(width)]
+    lines = [emit_line(line, color=color) for block in blocks for line in block.lines(width)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from advisor.facts.redaction import for_display
 from advisor.i18n import N_, _, english_page, translate
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
-from advisor.report.folding import Folded, fold
+from advisor.report.folding import Folded, fold_alike
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of
 from advisor.report.terms import (
     EFFECTS,
@@ -113,7 +113,7 @@ def folded_changes(changes: Iterable[Change]) -> list[Folded[Change]]:
     found: list[Folded[Change]] = []
     for kind, run in groupby(changes, key=lambda change: kind_of(change.tunable)):
         if kind == "irq":
-            found += fold(
+            found += fold_alike(
                 run,
                 lambda change: change.tunable,
                 lambda change: change.why,
@@ -151,20 +151,20 @@ def _takes_effect(change: Change) -> str:
     return f"{effect}: {commands[0]}" if commands else effect
 
 
-def _persists(change: Change) -> str:
+def _persistence_words(change: Change) -> str:
     if change.persist:
         return _("in {path}").format(path=change.persist)
     return _("no: {why}").format(why=translate(change.persist_note or N_("a reboot undoes it")))
 
 
-def _risk(change: Change) -> str:
+def _risk_words(change: Change) -> str:
     return _(RISKS[change.risk]) if RISKS[change.risk] else ""
 
 
 _ATTRIBUTES: Final[Mapping[str, Callable[[Change], str]]] = {
     N_("takes effect"): _takes_effect,
-    N_("persists"): _persists,
-    N_("risk"): _risk,
+    N_("persists"): _persistence_words,
+    N_("risk"): _risk_words,
 }
 
 
@@ -195,7 +195,7 @@ def _add_change(page: Page, one: Folded[Change], size: int, *, shared_why: str, 
 
 def add_values(page: Page, name: Span, change: Change, size: int) -> None:
     """One line ``name  before → after``; as two lines with - and + where that is too long."""
-    values, remark = _values(change)
+    values, remark = _value_pieces(change)
     hang = size + 4
     if hang + width_of(values) > page.width:
         page.add(name, indent=2, hang=2)
@@ -208,7 +208,7 @@ def add_values(page: Page, name: Span, change: Change, size: int) -> None:
         page.row("  ", padded(name, size + 2), *values, " " if remark.text else "", remark)
 
 
-def _values(change: Change) -> tuple[list[Piece], Span]:
+def _value_pieces(change: Change) -> tuple[list[Piece], Span]:
     """Before and after, and what they are in other words."""
     if change.before == change.after:
         return [Span(change.after, "green")], Span(_("is active; the file persists it"), "dim")
@@ -245,8 +245,8 @@ def _add_files(page: Page, files: Sequence[FileChange]) -> None:
 
 def file_diff(file: FileChange) -> list[tuple[str, Style]]:
     """A unified diff of the file (diff(1)), line by line with the style that each is shown in; no password or key."""
-    before = _lines(for_display(file.path, file.before or b""))
-    after = _lines(for_display(file.path, file.after))
+    before = _split_lines(for_display(file.path, file.before or b""))
+    after = _split_lines(for_display(file.path, file.after))
     names = ("/dev/null" if file.before is None else file.path, file.path)
     import difflib
 
@@ -255,15 +255,15 @@ def file_diff(file: FileChange) -> list[tuple[str, Style]]:
     if file.before is None:
         head.append((_("new file, mode {mode}").format(mode=f"{file.mode:04o}"), "dim"))
     found = [(line, _diff_style(line)) for line in diff]
-    return head + [part for line, style in found for part in _terminated(line, style)]
+    return head + [part for line, style in found for part in _end_lines(line, style)]
 
 
-def _lines(content: bytes) -> list[str]:
+def _split_lines(content: bytes) -> list[str]:
     lines = re.findall(rb"[^\n]*\n|[^\n]+", content)
     return [line.decode("utf-8", "replace").replace("\r", "\N{SYMBOL FOR CARRIAGE RETURN}") for line in lines]
 
 
-def _terminated(line: str, style: Style) -> list[tuple[str, Style]]:
+def _end_lines(line: str, style: Style) -> list[tuple[str, Style]]:
     if line.endswith("\n"):
         return [(line[:-1], style)]
     return [(line, style), ("\\ No newline at end of file", "dim")]
@@ -282,7 +282,7 @@ def _add_side_effects(page: Page, plan: Plan) -> None:
     if moving:
         page.heading(_("Possible side effects"))
         page.add(_("The kernel may change these values with the ones above; a rollback restores them too."), indent=2)
-        links = fold(moving, lambda one: one.tunable, same=lambda one: one.before)
+        links = fold_alike(moving, lambda one: one.tunable, same=lambda one: one.before)
         page.table([(one.title, _("{value} now").format(value=one.items[0].before)) for one in links])
     kept = sorted({one.tunable.split(":")[1] for one in plan.bystanders if one.keeps})
     if kept:
@@ -302,7 +302,7 @@ def _add_state(page: Page, title: str, style: Style, items: Sequence[Skipped]) -
     page.blank()
     page.add(Span(_(title), style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
     by_reason: dict[str, list[Folded[Skipped]]] = {}
-    for one in fold(items, lambda one: one.tunable, lambda one: one.reason):
+    for one in fold_alike(items, lambda one: one.tunable, lambda one: one.reason):
         # The titles of what is satisfied say the reason.
         by_reason.setdefault("" if items[0].state in SATISFIED else one.detail, []).append(one)
     for reason, folded in by_reason.items():

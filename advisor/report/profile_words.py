@@ -39,11 +39,11 @@ def wanted_value(profile: Profile, wanted: Wanted) -> str:
     """``at least 8388608``: the value with the defaults of the parameters, in the sense that it is wanted."""
     if wanted.sense == "keep":
         return "as it is"
-    value = filled(profile, wanted.value if isinstance(wanted.value, str) else _computed(wanted.value))
-    return "as it is, unless asked for" if value == KEEP else _sense(wanted) + value
+    value = fill_template(profile, wanted.value if isinstance(wanted.value, str) else _computed_words(wanted.value))
+    return "as it is, unless asked for" if value == KEEP else _sense_words(wanted) + value
 
 
-def filled(profile: Profile, template: str) -> str:
+def fill_template(profile: Profile, template: str) -> str:
     """The template with the defaults of the parameters; a place without one stays, ``{link}``."""
 
     def default(place: re.Match[str]) -> str:
@@ -53,7 +53,7 @@ def filled(profile: Profile, template: str) -> str:
     return re.sub(r"\{(\w+)\}", default, template)
 
 
-def _computed(value: Computed) -> str:
+def _computed_words(value: Computed) -> str:
     if value.placement == "unit":
         return "bound to the node of its own devices"
     if value.placement == "cpus":
@@ -71,7 +71,7 @@ def _computed(value: Computed) -> str:
     return f"{value.multiply} × the value before advisor first changed it"
 
 
-def _sense(wanted: Wanted) -> str:
+def _sense_words(wanted: Wanted) -> str:
     if not isinstance(wanted.sense, tuple):
         return _SENSES[wanted.sense]
     if len(set(wanted.sense)) == 1:
@@ -82,7 +82,7 @@ def _sense(wanted: Wanted) -> str:
 def parameter_words(parameter: Parameter) -> str:
     """``whole number from 1280 to 65535; default 9000``."""
     kinds = {"integer": "whole number", "word": "word", "names": "names, separated by commas"}
-    parts = [kinds[parameter.type] + _bounds(parameter)]
+    parts = [kinds[parameter.type] + _bounds_words(parameter)]
     if parameter.choices:
         parts[0] = f"one of {', '.join(parameter.choices)}"
     default = parameter.default
@@ -91,7 +91,7 @@ def parameter_words(parameter: Parameter) -> str:
     return "; ".join(parts)
 
 
-def _bounds(parameter: Parameter) -> str:
+def _bounds_words(parameter: Parameter) -> str:
     low, high = parameter.minimum, parameter.maximum
     return ("" if low is None else f" from {low}") + ("" if high is None else f" to {high}")
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from advisor.i18n import _, english_page
 from advisor.proof.records import Proof
-from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, labels, plot
+from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, axis_labels, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
-from advisor.report.proof_numbers import amount, p_of, p_words, percent
+from advisor.report.proof_numbers import format_amount, format_percent, p_of, p_words
 from advisor.report.proof_rows import (
     Cells,
     MetricRow,
@@ -19,18 +19,17 @@ from advisor.report.proof_rows import (
     axis_ends,
     by_workload,
     cells_of,
-    expm1,
     groups_of,
-    head,
     interval_of,
     rows_of,
+    safe_expm1,
+    table_head,
 )
 from advisor.report.proof_words import (
     AGAIN,
     METRIC_WORDS,
     arms_words,
     command_again,
-    headlines,
     host_rows,
     level_words,
     notes_of,
@@ -40,9 +39,10 @@ from advisor.report.proof_words import (
     value_rows,
     verdict_words,
     workload_title,
+    write_headlines,
 )
 
-__all__ = ["METRIC_WORDS", "p_words", "percent", "proof_text"]
+__all__ = ["METRIC_WORDS", "format_percent", "p_words", "proof_text"]
 
 
 @english_page
@@ -64,7 +64,7 @@ def proof_text(proof: Proof, *, width: int, color: bool) -> str:
 
 def _add_verdict(page: Page, proof: Proof) -> None:
     words, style = verdict_words(proof)
-    first, *others = headlines(proof)
+    first, *others = write_headlines(proof)
     page.add(Span(words, style), f": {first}", hang=2)
     for line in others:
         page.add(line, indent=2, hang=2)
@@ -98,7 +98,8 @@ def _add_figures(page: Page, proof: Proof) -> None:
     groups = groups_of(proof)
     low, high = axis_ends(row for group in groups if group.is_judged for row in group.rows)
     sizes = [
-        max(columns(cell) for cell in column) for column in zip(head(), *map(cells_of, rows_of(groups)), strict=True)
+        max(columns(cell) for cell in column)
+        for column in zip(table_head(), *map(cells_of, rows_of(groups)), strict=True)
     ]
     says = max(width_of((row.says,)) for row in rows_of(groups))
     room = page.width - 4 - sum(sizes) - says - 2 * (len(sizes) + 1)
@@ -112,13 +113,13 @@ def _add_figures(page: Page, proof: Proof) -> None:
 def _add_wide(page: Page, groups: Sequence[RowGroup], sizes: Sequence[int], axis: Axis) -> None:
     named: set[str] = set()
     page.blank()
-    _add_wide_row(page, head(), sizes, [Span(_scale(axis), "dim")], Span(""), "dim")
+    _add_wide_row(page, table_head(), sizes, [Span(_axis_scale(axis), "dim")], Span(""), "dim")
     for group in groups:
         _add_group(page, group)
         for name, rows in by_workload(group.rows):
             _add_name(page, name, named)
             for row in rows:
-                _add_wide_row(page, cells_of(row), sizes, _plot(row, axis), row.says)
+                _add_wide_row(page, cells_of(row), sizes, _plot_row(row, axis), row.says)
 
 
 def _add_wide_row(
@@ -140,19 +141,19 @@ def _add_stacked(page: Page, groups: Sequence[RowGroup], axis: Axis) -> None:
             for row in rows:
                 _add_stacked_row(page, row, sizes, axis, is_judged=group.is_judged)
         if group.is_judged and any(row.summary.pairs for row in group.rows):
-            page.row("    ", Span(_scale(axis), "dim"))
+            page.row("    ", Span(_axis_scale(axis), "dim"))
 
 
 def _stacked_width(page: Page, groups: Iterable[RowGroup]) -> int:
     """As much as the figures next to a drawing leave; all, where that is too little and they go below."""
-    stated = max(columns(_stated(row)) for group in groups if group.is_judged for row in group.rows)
+    stated = max(columns(_stated_figures(row)) for group in groups if group.is_judged for row in group.rows)
     left = page.width - 6 - stated
     return min(left if left >= PLOT_MIN else page.width - 4, PLOT_MAX)
 
 
-def _stated(row: MetricRow) -> str:
+def _stated_figures(row: MetricRow) -> str:
     item = row.summary
-    mde = amount(item.minimum_detectable_effect)
+    mde = format_amount(item.minimum_detectable_effect)
     parts = (p_words(p_of(item)), counted(item.pairs, "pair"), f"MDE {mde}" if mde else "")
     return ", ".join(filter(None, parts))
 
@@ -171,7 +172,7 @@ def _add_stacked_row(page: Page, row: MetricRow, sizes: Sequence[int], axis: Axi
 
 
 def _add_drawing(page: Page, row: MetricRow, axis: Axis) -> None:
-    plot, stated = _plot(row, axis), _stated(row)
+    plot, stated = _plot_row(row, axis), _stated_figures(row)
     if 4 + axis.width + 2 + columns(stated) <= page.width:
         page.row("    ", *plot, f"  {stated}")
     else:
@@ -193,12 +194,12 @@ def _add_name(page: Page, name: str, named: set[str]) -> None:
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
 
-def _scale(axis: Axis) -> str:
-    return labels(axis, *(percent(expm1(end)) for end in (axis.low, axis.high)))
+def _axis_scale(axis: Axis) -> str:
+    return axis_labels(axis, *(format_percent(safe_expm1(end)) for end in (axis.low, axis.high)))
 
 
-def _plot(row: MetricRow, axis: Axis) -> list[Span]:
-    return plot(axis, interval_of(row.summary), band=row.band, style=row.says.style)
+def _plot_row(row: MetricRow, axis: Axis) -> list[Span]:
+    return plot_intervals(axis, interval_of(row.summary), band=row.band, style=row.says.style)
 
 
 def _add_legend(page: Page, proof: Proof) -> None:

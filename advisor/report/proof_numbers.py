@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from advisor.i18n import _
 from advisor.proof.records import Summary
-from advisor.report.units import binary
+from advisor.report.units import format_binary
 
 
-def percent(fraction: float) -> str:
+def format_percent(fraction: float) -> str:
     """A change: ``+38 %``, ``-2.3 %``; as a factor, ``×12``, where percents are hard to read."""
     if not math.isfinite(fraction):
         return "?"
@@ -18,35 +18,35 @@ def percent(fraction: float) -> str:
         return f"×{1 + fraction:,.0f}" if 99 <= fraction < 1e6 else f"×{1 + fraction:.2g}"
     if abs(fraction) < 0.00005:
         return "0 %"
-    return f"{100 * fraction:+.{_decimals(fraction)}f} %"
+    return f"{100 * fraction:+.{_count_decimals(fraction)}f} %"
 
 
-def amount(fraction: float | None) -> str:
+def format_amount(fraction: float | None) -> str:
     """A size without a sign: ``12 %``; empty where it is unknown."""
     if fraction is None or not math.isfinite(fraction):
         return ""
-    return percent(fraction).removeprefix("+").replace(".0 %", " %")
+    return format_percent(fraction).removeprefix("+").replace(".0 %", " %")
 
 
-def amounts(fractions: Iterable[float | None]) -> str:
+def format_amounts(fractions: Iterable[float | None]) -> str:
     """Different sizes, with commas."""
-    return ", ".join(dict.fromkeys(filter(None, map(amount, fractions))))
+    return ", ".join(dict.fromkeys(filter(None, map(format_amount, fractions))))
 
 
-def _decimals(fraction: float) -> int:
+def _count_decimals(fraction: float) -> int:
     return 0 if abs(fraction) >= 0.0995 else 1 if abs(fraction) >= 0.0005 else 2
 
 
 def change_words(item: Summary) -> str:
     """``+28 %``; empty where it was not measured."""
-    return "" if item.ratio is None else percent(item.ratio - 1)
+    return "" if item.ratio is None else format_percent(item.ratio - 1)
 
 
 def interval_words(item: Summary) -> str:
     """``+25 % to +32 %``; empty where it was not measured."""
     if item.ci95 is None:
         return ""
-    low, high = (percent(bound - 1) for bound in item.ci95)
+    low, high = (format_percent(bound - 1) for bound in item.ci95)
     return _("{low} to {high}").format(low=low, high=high)
 
 
@@ -56,10 +56,10 @@ def figures_words(before: float | None, after: float | None) -> str:
         return "? → ?"
     if min(before, after) >= 1e4 and 1e6 <= max(before, after) < 1e9:
         return f"{before / 1e6:.2f}M → {after / 1e6:.2f}M"
-    return f"{figure(before)} → {figure(after)}"
+    return f"{format_figure(before)} → {format_figure(after)}"
 
 
-def figure(value: float) -> str:
+def format_figure(value: float) -> str:
     """Three significant digits, or whole with thousands apart."""
     return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"
 
@@ -82,12 +82,14 @@ def p_words(p: float | None) -> str:
     return f"p < {figure[1:]}" if figure.startswith("<") else f"p = {figure}" if figure else ""
 
 
-def written(count: int, budget: int) -> str:
+def format_written(count: int, budget: int) -> str:
     """What a session wrote of what it was allowed to, in bytes."""
     if not count:
         return _("nothing")
     exact = f" ({counted_bytes(count)})" if count >= 1024 else ""
-    return _("{size}; {budget} were allowed").format(size=f"{binary(count)}{exact}", budget=binary(budget))
+    return _("{size}; {budget} were allowed").format(
+        size=f"{format_binary(count)}{exact}", budget=format_binary(budget)
+    )
 
 
 def counted_bytes(count: int) -> str:

@@ -12,16 +12,16 @@ import msgspec
 from advisor.i18n import english_page
 from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Proof, Summary
-from advisor.report.charts.forest import forest
-from advisor.report.charts.ladder import DISPLAY_ONLY, ladder, laddered, rungs
+from advisor.report.charts.forest import draw_forest
+from advisor.report.charts.ladder import DISPLAY_ONLY, draw_ladder, laddered_names, read_rungs
 from advisor.report.charts.shapes import Picture
-from advisor.report.charts.slope import pair_values, slope
-from advisor.report.charts.timeline import TimelineEntry, entries, timed_metrics, timeline
+from advisor.report.charts.slope import draw_slope, pair_values
+from advisor.report.charts.timeline import TimelineEntry, draw_timeline, list_entries, timed_metrics
 from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Piece, Span, counted
-from advisor.report.proof_numbers import change_words, figure, figures_words, interval_words, percent
-from advisor.report.proof_rows import MetricRow, RowGroup, by_workload, cells_of, groups_of, head
+from advisor.report.proof_numbers import change_words, figures_words, format_figure, format_percent, interval_words
+from advisor.report.proof_rows import MetricRow, RowGroup, by_workload, cells_of, groups_of, table_head
 from advisor.report.proof_words import (
     AGAIN,
     METRIC_WORDS,
@@ -29,7 +29,6 @@ from advisor.report.proof_words import (
     class_words,
     command_again,
     gate_words,
-    headlines,
     host_rows,
     level_words,
     looks_words,
@@ -40,6 +39,7 @@ from advisor.report.proof_words import (
     subject_words,
     verdict_words,
     workload_title,
+    write_headlines,
 )
 from advisor.shell.quote import shell_quote
 from advisor.version import __version__
@@ -64,15 +64,15 @@ def proof_page(proof: Proof) -> str:
         style=Raw(style),
         style_hash=style_hash(style),
         version=__version__,
-        **_verdict(proof),
-        **_figures(proof),
-        slopes=_slopes(proof),
-        timelines=_timelines(proof),
-        ladders=_ladders(proof),
+        **_verdict_dict(proof),
+        **_figures_dict(proof),
+        slopes=_slope_twins(proof),
+        timelines=_timeline_twins(proof),
+        ladders=_ladder_twins(proof),
         notes=notes_of(proof),
         settings=proof.values,
         is_self_test=proof.session.self_test,
-        host=pieces_of([*_names(proof), *host_rows(proof)]),
+        host=pieces_of([*_name_rows(proof), *host_rows(proof)]),
         session=pieces_of([*session_rows(proof), *_more_of_session(proof)]),
         again=AGAIN,
         command=command_again(proof),
@@ -80,41 +80,41 @@ def proof_page(proof: Proof) -> str:
     )
 
 
-def _verdict(proof: Proof) -> dict[str, object]:
+def _verdict_dict(proof: Proof) -> dict[str, object]:
     words, style = verdict_words(proof)
     what, where = subject_words(proof)
     return {
         "verdict": words,
         "verdict_style": style,
-        "headlines": headlines(proof),
+        "headlines": write_headlines(proof),
         "reasons": reasons_of(proof),
         "what": what,
         "where": where,
     }
 
 
-def _figures(proof: Proof) -> dict[str, object]:
+def _figures_dict(proof: Proof) -> dict[str, object]:
     return {
-        "forest": forest(proof),
-        "columns": ("metric", *head()[1:], "result"),
-        "groups": [_group(group) for group in groups_of(proof)],
+        "forest": draw_forest(proof),
+        "columns": ("metric", *table_head()[1:], "result"),
+        "groups": [_group_dict(group) for group in groups_of(proof)],
         "arms": arms_words(proof),
         "level": level_words(proof),
     }
 
 
-def _group(group: RowGroup) -> dict[str, object]:
+def _group_dict(group: RowGroup) -> dict[str, object]:
     return {
         "title": group.title,
         "note": group.note,
         "workloads": [
-            {"name": name, "title": workload_title(name), "rows": [_cells(row) for row in rows]}
+            {"name": name, "title": workload_title(name), "rows": [_row_cells(row) for row in rows]}
             for name, rows in by_workload(group.rows)
         ],
     }
 
 
-def _cells(row: MetricRow) -> dict[str, object]:
+def _row_cells(row: MetricRow) -> dict[str, object]:
     return {"cells": cells_of(row), "says": row.says.text, "style": row.says.style}
 
 
@@ -122,7 +122,7 @@ def pieces_of(rows: Iterable[tuple[str, Sequence[Piece]]]) -> list[tuple[str, li
     return [(label, [piece if isinstance(piece, Span) else Span(piece) for piece in pieces]) for label, pieces in rows]
 
 
-def _names(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
+def _name_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     host = proof.session.host
     name, kernel = (None, None) if host is None else (host.name, host.kernel)
     return [("name", (name or "unknown",)), ("kernel", (kernel or "unknown",))]
@@ -136,60 +136,61 @@ def _more_of_session(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     ]
 
 
-def _slopes(proof: Proof) -> list[Twin]:
-    return [_slope(proof, claim, number) for number, claim in enumerate(proof.workloads, 1)]
+def _slope_twins(proof: Proof) -> list[Twin]:
+    return [_slope_twin(proof, claim, number) for number, claim in enumerate(proof.workloads, 1)]
 
 
-def _slope(proof: Proof, claim: Summary, number: int) -> Twin:
+def _slope_twin(proof: Proof, claim: Summary, number: int) -> Twin:
     pairs = pair_values(proof, claim)
     unit = claim.unit
     return Twin(
         heading=f"{metric_words(claim)} of {claim.name}",
-        picture=slope(proof, claim, number),
+        picture=draw_slope(proof, claim, number),
         caption=f"{counted(len(pairs), 'pair')} as a table",
         columns=("pair", "order", f"A, {unit}", f"B, {unit}", "change"),
         rows=tuple(
-            (str(one.pair), one.order, figure(one.before), figure(one.after), percent(one.change)) for one in pairs
+            (str(one.pair), one.order, format_figure(one.before), format_figure(one.after), format_percent(one.change))
+            for one in pairs
         ),
     )
 
 
-def _timelines(proof: Proof) -> list[Twin]:
-    runs = entries(proof.session)
+def _timeline_twins(proof: Proof) -> list[Twin]:
+    runs = list_entries(proof.session)
     return [
-        _timeline(proof, [one for one in runs if one.run.workload == name], metric, number)
+        _timeline_twin(proof, [one for one in runs if one.run.workload == name], metric, number)
         for number, (name, metric) in enumerate(timed_metrics(proof), 1)
     ]
 
 
-def _timeline(proof: Proof, runs: Sequence[TimelineEntry], metric: MetricName, number: int) -> Twin:
+def _timeline_twin(proof: Proof, runs: Sequence[TimelineEntry], metric: MetricName, number: int) -> Twin:
     name = runs[0].run.workload
     return Twin(
         heading=f"{METRIC_WORDS[metric]} of {name}",
-        picture=timeline(proof, name, metric, number),
+        picture=draw_timeline(proof, name, metric, number),
         caption=f"{counted(len(runs), 'run')} as a table",
         columns=("pair", "attempt", "order", "arm", METRICS[metric].unit, "state", "contaminated by"),
-        rows=tuple(_run(entry, metric) for entry in runs),
+        rows=tuple(_run_cells(entry, metric) for entry in runs),
     )
 
 
-def _run(entry: TimelineEntry, metric: MetricName) -> tuple[str, ...]:
+def _run_cells(entry: TimelineEntry, metric: MetricName) -> tuple[str, ...]:
     where = (str(entry.pair), str(entry.attempt), entry.order) if entry.pair else ("", "", "")
-    value = figure(entry.run.figures.value(metric))
+    value = format_figure(entry.run.figures.value(metric))
     return (*where, entry.run.arm, value, entry.state, ", ".join(entry.run.lamps))
 
 
-def _ladders(proof: Proof) -> list[Twin]:
-    return [_ladder(proof, name, number) for number, name in enumerate(laddered(proof), 1)]
+def _ladder_twins(proof: Proof) -> list[Twin]:
+    return [_ladder_twin(proof, name, number) for number, name in enumerate(laddered_names(proof), 1)]
 
 
-def _ladder(proof: Proof, name: str, number: int) -> Twin:
+def _ladder_twin(proof: Proof, name: str, number: int) -> Twin:
     return Twin(
         heading=name,
-        picture=ladder(proof, name, number),
+        picture=draw_ladder(proof, name, number),
         caption="as a table",
         columns=("percentile", "before → after", "change", "interval", ""),
-        rows=tuple(rung_cells(label, item) for label, item in rungs(proof, name)),
+        rows=tuple(rung_cells(label, item) for label, item in read_rungs(proof, name)),
     )
 
 

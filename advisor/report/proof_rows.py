@@ -16,7 +16,15 @@ from advisor.proof.verdict import has_moved
 from advisor.report.format import clean
 from advisor.report.intervals import Drawn, round_ends
 from advisor.report.layout import Span
-from advisor.report.proof_numbers import amount, amounts, change_words, figures_words, interval_words, p_figure, p_of
+from advisor.report.proof_numbers import (
+    change_words,
+    figures_words,
+    format_amount,
+    format_amounts,
+    interval_words,
+    p_figure,
+    p_of,
+)
 from advisor.report.proof_words import VERDICTS, metric_words
 
 
@@ -51,7 +59,7 @@ _NOT_MEASURED: Final = N_("not measured")
 _VOIDED: Final = N_("void")
 
 
-def head() -> Cells:
+def table_head() -> Cells:
     """The headings of the columns."""
     return Cells("", _("before → after"), _("change"), _("interval"), "p", _("pairs"), "MDE")
 
@@ -64,8 +72,8 @@ def groups_of(proof: Proof) -> list[RowGroup]:
     """Claims, guardrails, control, explored; those without rows left out."""
     remarks = {"invalid": _("; void, nothing follows from them"), "indicative": _("; indicative only")}
     remark = remarks.get(proof.verdict, "")
-    margins = _("margin ±{margin}").format(margin=amounts(claim.margin for claim in proof.workloads))
-    most = amounts(item.limit for item in proof.guardrails)
+    margins = _("margin ±{margin}").format(margin=format_amounts(claim.margin for claim in proof.workloads))
+    most = format_amounts(item.limit for item in proof.guardrails)
     limits = _("what must not get worse by more than {limit}").format(limit=most)
     groups = (
         RowGroup(_("Claims"), margins + remark, tuple(_claim_row(proof, claim) for claim in proof.workloads)),
@@ -106,7 +114,7 @@ def _guard_row(proof: Proof, item: Summary) -> MetricRow:
     elif proof.verdict == "invalid":
         says = Span(_(_VOIDED), "dim")
     elif item.verdict == "loss":
-        says = Span(_("over {share} worse").format(share=amount(item.limit)), "red")
+        says = Span(_("over {share} worse").format(share=format_amount(item.limit)), "red")
     elif item.status == "undecided":
         says = Span(_("undecided"), "yellow")
     return MetricRow(item, says, band_of(item.limit, 0.0))
@@ -144,7 +152,7 @@ def cells_of(row: MetricRow) -> Cells:
         interval=interval_words(item),
         p=p_figure(p_of(item)),
         pairs=str(item.pairs),
-        mde=amount(item.minimum_detectable_effect),
+        mde=format_amount(item.minimum_detectable_effect),
     )
 
 
@@ -177,7 +185,7 @@ def axis_ends(rows: Iterable[MetricRow]) -> tuple[float, float]:
     return round_ends(reach, FINEST_END)
 
 
-def expm1(value: float) -> float:
+def safe_expm1(value: float) -> float:
     """`math.expm1`, infinite where that overflows."""
     try:
         return math.expm1(value)

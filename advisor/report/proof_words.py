@@ -16,9 +16,9 @@ from advisor.proof.series import Series
 from advisor.proof.statistics import MINIMUM_PAIRS
 from advisor.proof.verdict import CARRY_OVER_LEVEL, MAX_NEEDED_PAIRS, counted_pairs
 from advisor.proof.workloads import THREADS_MAX, WORKLOADS, split_threads, with_threads
-from advisor.report.folding import fold
+from advisor.report.folding import fold_alike
 from advisor.report.layout import Piece, Span, Style, counted
-from advisor.report.proof_numbers import amount, change_words, interval_words, p_of, p_words, written
+from advisor.report.proof_numbers import change_words, format_amount, format_written, interval_words, p_of, p_words
 from advisor.shell.quote import shell_quote
 
 VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {
@@ -95,7 +95,7 @@ def medium_words(of: Session | Series | ComparedSeries) -> str:
     return _("{what} on {device}").format(what=of.file_system, device=of.device)
 
 
-def headlines(proof: Proof) -> list[str]:
+def write_headlines(proof: Proof) -> list[str]:
     """What the verdict rests on: a line for each claim and each cost, and before them why they are no proof."""
     more = " " + _("(and {count} more)").format(count=len(proof.reasons) - 1) if len(proof.reasons) > 1 else ""
     why = f"{''.join(proof.reasons[:1])}{more}"
@@ -121,7 +121,7 @@ def headlines(proof: Proof) -> list[str]:
 
 def _margin_words(claim: Summary) -> str:
     sure = _("sure, but smaller than the margin of {margin} that was asked for: {effect}")
-    return sure.format(margin=amount(claim.margin), effect=_effect_words(claim))
+    return sure.format(margin=format_amount(claim.margin), effect=_effect_words(claim))
 
 
 def _by_weight(claims: Iterable[Summary]) -> list[Summary]:
@@ -133,23 +133,27 @@ def _by_weight(claims: Iterable[Summary]) -> list[Summary]:
 def _claim_words(claim: Summary) -> str:
     """``+38 % bandwidth (+28 % to +51 %) on …, 16 pairs, p = 0.0005``."""
     if claim.ratio is None:
-        return _("{metric} of {workload} was not measured").format(metric=metric_words(claim), workload=_title(claim))
+        return _("{metric} of {workload} was not measured").format(
+            metric=metric_words(claim), workload=_claim_title(claim)
+        )
     if claim.verdict in ("gain", "loss"):
         return _(", ").join((_effect_words(claim), counted(claim.pairs, "pair"), p_words(p_of(claim))))
     if claim.verdict == "no-difference":
-        within = _("{effect} is within ±{margin}").format(effect=_effect_words(claim), margin=amount(claim.margin))
+        within = _("{effect} is within ±{margin}").format(
+            effect=_effect_words(claim), margin=format_amount(claim.margin)
+        )
         return _(", ").join((within, counted(claim.pairs, "pair")))
-    seen = amount(claim.minimum_detectable_effect)
+    seen = format_amount(claim.minimum_detectable_effect)
     limit = _("effects below {size} could hardly be seen") if seen else _("too few pairs to see an effect of any size")
     return f"{_effect_words(claim)}: {_(', ').join((counted(claim.pairs, 'pair'), limit.format(size=seen)))}"
 
 
 def _effect_words(item: Summary) -> str:
     effect = f"{change_words(item)} {metric_words(item)} ({interval_words(item)})"
-    return _("{effect} on {workload}").format(effect=effect, workload=_title(item))
+    return _("{effect} on {workload}").format(effect=effect, workload=_claim_title(item))
 
 
-def _title(item: Summary) -> str:
+def _claim_title(item: Summary) -> str:
     return workload_title(item.name) or item.name
 
 
@@ -173,25 +177,25 @@ def reasons_of(proof: Proof) -> list[str]:
         reasons.append(f"without that the figures would have said: {_(VERDICTS[proof.tendency][0])}")
     if proof.verdict != "invalid":
         for claim in proof.workloads:
-            reasons += _shortfall(claim) if claim.verdict == "inconclusive" and claim.pairs else []
+            reasons += _shortfall_words(claim) if claim.verdict == "inconclusive" and claim.pairs else []
     if proof.session.self_test and proof.tendency in ("gain", "gain-with-cost", "loss"):
         reasons.append("about one self-test in twenty does this by chance; if another does, do not trust measurements")
     return reasons
 
 
-def _shortfall(claim: Summary) -> list[str]:
+def _shortfall_words(claim: Summary) -> list[str]:
     """What could have been seen, and what it would take."""
     found = f"{metric_words(claim)} of {claim.name}: "
     if claim.minimum_detectable_effect is None:
         found += f"with {counted(claim.pairs, 'pair')} no effect of any size could be significant"
     else:
-        seen = amount(claim.minimum_detectable_effect)
+        seen = format_amount(claim.minimum_detectable_effect)
         found += f"{counted(claim.pairs, 'pair')} find an effect of {seen} in 80 % of cases, a smaller one less often"
     return [f"{found}; {_needed_words(claim)}"]
 
 
 def _needed_words(claim: Summary) -> str:
-    margin = f"±{amount(claim.margin)}"
+    margin = f"±{format_amount(claim.margin)}"
     if claim.needed_pairs is None:
         if claim.pairs < MINIMUM_PAIRS:
             return f"how many {margin} takes is unknown with so few"
@@ -222,21 +226,21 @@ def level_words(proof: Proof) -> str:
 
 def notes_of(proof: Proof) -> list[str]:
     """What a reader has to know in addition to the figures, the gate included."""
-    notes = [*proof.notes, *_coverage(proof), *(f"unknown: {what}" for what in proof.gate.unknown)]
+    notes = [*proof.notes, *_coverage_notes(proof), *(f"unknown: {what}" for what in proof.gate.unknown)]
     if proof.session.forced:
         notes += [f"the host was busy: {what}" for what in proof.gate.busy]
     return notes
 
 
-def _coverage(proof: Proof) -> Iterable[str]:
+def _coverage_notes(proof: Proof) -> Iterable[str]:
     """Where so few pairs allow no 95 % interval: what it is then."""
     items = (*proof.workloads, *proof.guardrails, *proof.exploratory, *((proof.control,) if proof.control else ()))
     weak = {item.pairs: item.confidence for item in items if item.confidence is not None and item.confidence < 0.95}
     for pairs, confidence in sorted(weak.items()):
-        yield f"the interval of {counted(pairs, 'pair')} is no 95 % interval but one of {_floored(confidence)}"
+        yield f"the interval of {counted(pairs, 'pair')} is no 95 % interval but one of {_floor_share(confidence)}"
 
 
-def _floored(share: float) -> str:
+def _floor_share(share: float) -> str:
     """Never rounded up to what it does not reach."""
     return f"{math.floor(share * 1000) / 10:g} %"
 
@@ -247,8 +251,8 @@ def host_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     return [
         (_("active"), _active_arm(proof)),
         (_("kept"), (_("yes") if proof.kept else _("no"),)),
-        (_("scratch"), (_scratch(proof),)),
-        (_("written"), (written(session.bytes_written, session.schedule.byte_budget),)),
+        (_("scratch"), (_scratch_piece(proof),)),
+        (_("written"), (format_written(session.bytes_written, session.schedule.byte_budget),)),
     ]
 
 
@@ -256,9 +260,9 @@ def session_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     """How the session went, each with its label."""
     session, schedule = proof.session, proof.session.schedule
     return [
-        (_("pairs"), (_counted_words(proof) + _contamination(proof),)),
+        (_("pairs"), (_counted_words(proof) + _contamination_words(proof),)),
         (_("ended"), (_(_ENDED[session.ended]),)),
-        (_("order"), (_order(proof),)),
+        (_("order"), (_order_words(proof),)),
         (_("seed"), (str(proof.seed),)),
         ("fio", (fio_words(session.fio_version, schedule.seconds_per_run),)),
         (_("begun"), (begun_words(session.started, session.seconds),)),
@@ -282,7 +286,7 @@ def begun_words(started: str, seconds: float) -> str:
 
 def value_rows(proof: Proof) -> list[tuple[str, str]]:
     """What distinguishes the arms: a tunable, or many alike ones folded, and its values in arm A and in arm B."""
-    folded = fold(proof.values or (), lambda one: one.tunable, same=lambda one: (one.before, one.after))
+    folded = fold_alike(proof.values or (), lambda one: one.tunable, same=lambda one: (one.before, one.after))
     return [(one.title, f"{one.items[0].before} → {one.items[0].after}") for one in folded]
 
 
@@ -317,7 +321,7 @@ def _active_arm(proof: Proof) -> tuple[Piece, ...]:
     return (Span(_("arm A"), "bold"), " ", _("is back, the host as it was"))
 
 
-def _scratch(proof: Proof) -> Piece:
+def _scratch_piece(proof: Proof) -> Piece:
     left = next((note for note in proof.session.notes if note.startswith(_SCRATCH_LEFT)), None)
     if left is not None:
         return Span(left, "red")
@@ -343,7 +347,7 @@ def place_options(of: Session | Series) -> Iterable[str]:
         yield "--allow-raw-writes"
 
 
-def _contamination(proof: Proof) -> str:
+def _contamination_words(proof: Proof) -> str:
     contaminated = [pair for pair in proof.session.pairs if pair.contaminated]
     if not contaminated:
         return "; " + _("none was contaminated")
@@ -353,7 +357,7 @@ def _contamination(proof: Proof) -> str:
     return f"; {len(contaminated)} contaminated{by}, {repeated} of them repeated"
 
 
-def _order(proof: Proof) -> str:
+def _order_words(proof: Proof) -> str:
     counts = ", ".join(f"{proof.order.count(order)} {order}" for order in dict.fromkeys(sorted(proof.order)))
     if proof.carry_over_p is None:
         return counts or _("no pairs")

@@ -31,12 +31,12 @@ def probe_document(survey: Survey) -> dict[str, object]:
         "schema": "advisor.probe/1",
         "mtu": survey.mtu,
         "carried": None if survey.mtu is None else survey.is_carried,
-        "peers": [_peer(survey, reach) for reach in survey.reaches],
+        "peers": [_peer_dict(survey, reach) for reach in survey.reaches],
         "unprobeable": [msgspec.to_builtins(one) for one in survey.unprobeable],
     }
 
 
-def _peer(survey: Survey, reach: Reach) -> dict[str, object]:
+def _peer_dict(survey: Survey, reach: Reach) -> dict[str, object]:
     peer: dict[str, object] = msgspec.to_builtins(reach.peer)
     rest = {name: value for name, value in msgspec.to_builtins(reach).items() if name != "peer"}
     return {**peer, **rest, "carries": survey.carries(reach)}
@@ -55,24 +55,24 @@ def probe_text(survey: Survey, *, width: int, color: bool) -> str:
     return page.text
 
 
-def _row(survey: Survey, reach: Reach, who: str) -> tuple[Piece, ...]:
+def _peer_row(survey: Survey, reach: Reach, who: str) -> tuple[Piece, ...]:
     peer = reach.peer
     return (
         Span(peer.address, "bold"),
         who,
         peer.link or "-",
-        "-" if reach.rtt_ms_median is None else _milliseconds(reach.rtt_ms_median),
+        "-" if reach.rtt_ms_median is None else _format_milliseconds(reach.rtt_ms_median),
         f"{reach.lost}/{reach.sent}",
-        Span("-" if reach.path_mtu is None else str(reach.path_mtu), _style(survey, reach)),
+        Span("-" if reach.path_mtu is None else str(reach.path_mtu), _row_style(survey, reach)),
         _limit_words(reach),
     )
 
 
-def _milliseconds(value: float) -> str:
+def _format_milliseconds(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _style(survey: Survey, reach: Reach) -> Style:
+def _row_style(survey: Survey, reach: Reach) -> Style:
     if survey.carries(reach) is False or not reach.answered:
         return "red"
     return "yellow" if reach.limit in ("silent", "way-back", "unknown") else "green"
@@ -93,19 +93,19 @@ def _add_table(page: Page, survey: Survey) -> None:
     """
     columns = (_("peer"), _("who"), _("link"), "RTT ms", _("lost"), _("path MTU"), _("limit"))
     titles = tuple(Span(title, "dim") for title in columns)
-    full = [titles, *(_row(survey, reach, translate(reach.peer.why)) for reach in survey.reaches)]
-    short = [titles, *(_row(survey, reach, _(_ROLES[reach.peer.role])) for reach in survey.reaches)]
+    full = [titles, *(_peer_row(survey, reach, translate(reach.peer.why)) for reach in survey.reaches)]
+    short = [titles, *(_peer_row(survey, reach, _(_ROLES[reach.peer.role])) for reach in survey.reaches)]
     for table in (full, short):
-        if sum(_sizes(table)) <= page.prose:
+        if sum(_column_sizes(table)) <= page.prose:
             page.table(table, indent=0)
             return
-    sizes = _sizes(short)[1:]
+    sizes = _column_sizes(short)[1:]
     for row in short:
         page.add(row[0])
         page.add_cells([padded(cell, size) for cell, size in zip(row[1:-1], sizes, strict=False)], (row[-1],), indent=4)
 
 
-def _sizes(table: Sequence[Sequence[Piece]]) -> list[int]:
+def _column_sizes(table: Sequence[Sequence[Piece]]) -> list[int]:
     """The width of each column with two blanks behind it, but for the last one."""
     last = len(table[0]) - 1
     return [max(width_of((row[at],)) for row in table) + 2 * (at < last) for at in range(last + 1)]

@@ -8,7 +8,7 @@ from typing import Final
 from advisor.facts.infoscale_configuration import TITLES, Recognition
 from advisor.i18n import N_, _, english_page, ngettext
 from advisor.recommend.records import Case, Figure, Recommendation, Standing
-from advisor.report.encode import encoded
+from advisor.report.encode import encode_document
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.rules.workload import DeclaredWorkload
 
@@ -34,7 +34,7 @@ def recommendation_document(
 ) -> bytes:
     """``advisor.recommendation/1``: the declared workload, what was recognised, and the judgement on each profile."""
     document = {"schema": SCHEMA, "workload": workload, "recognised": recognised, "recommendations": tuple(found)}
-    return encoded(document)
+    return encode_document(document)
 
 
 @english_page
@@ -50,7 +50,7 @@ def recommendation_text(
     """The judgements for a person, in at most ``width`` columns; what does not fit is short, and last. ``findings`` are
     those of a scan, advice or more, that name no profile."""
     page = Page(width, color=color)
-    page.add(Span(_headline(found, findings), "bold"))
+    page.add(Span(_headline_words(found, findings), "bold"))
     page.add(_workload_words(workload))
     if recognised is not None:
         page.add(_recognised_words(recognised, workload), hang=2)
@@ -59,11 +59,11 @@ def recommendation_text(
         if chosen:
             page.heading(_(heading))
         for one in chosen:
-            _add(page, one)
+            _add_profile(page, one)
     return page.text
 
 
-def _headline(found: Sequence[Recommendation], findings: int) -> str:
+def _headline_words(found: Sequence[Recommendation], findings: int) -> str:
     fitting = [one for one in found if one.fits == "yes" and one.standing != "in-force"]
     in_force = sum(one.standing == "in-force" for one in found)
     text = ngettext("{count} profile is in place already.", "{count} profiles are in place already.", in_force)
@@ -86,19 +86,19 @@ def _workload_words(workload: DeclaredWorkload | None) -> str:
     if workload is None:
         return _("No workload is declared: only what this host shows by itself is judged (--workload NAME or K=V,…).")
     said = [
-        _given(N_("blocks of {value}"), workload.block_bytes, lambda size: _size(int(size))),
-        _given(N_("{value} % writes"), workload.write_share, lambda share: f"{100 * share:g}"),
+        _given_words(N_("blocks of {value}"), workload.block_bytes, lambda size: _size_words(int(size))),
+        _given_words(N_("{value} % writes"), workload.write_share, lambda share: f"{100 * share:g}"),
         workload.access or "",
         "" if workload.transport is None else _("over {links}").format(links=workload.transport),
-        _given(N_("round trip {value} ms"), workload.rtt_seconds, lambda seconds: f"{seconds * 1e3:g}"),
+        _given_words(N_("round trip {value} ms"), workload.rtt_seconds, lambda seconds: f"{seconds * 1e3:g}"),
         "" if workload.replication is None else _("replication {mode}").format(mode=workload.replication),
-        _given(N_("threads: {value}"), workload.threads, lambda count: f"{count:,}"),
+        _given_words(N_("threads: {value}"), workload.threads, lambda count: f"{count:,}"),
     ]
     name = f"{workload.name}: " if workload.name else ""
     return f"{_('Workload')}: {name}{_(', ').join(word for word in said if word)}"
 
 
-def _given(words: str, value: float | None, shown: Callable[[float], str]) -> str:
+def _given_words(words: str, value: float | None, shown: Callable[[float], str]) -> str:
     return "" if value is None else _(words).format(value=shown(value))
 
 
@@ -113,42 +113,42 @@ def _recognised_words(found: Recognition, workload: DeclaredWorkload | None) -> 
     return text.format(configurations=_(", or ").join(possible), facts="; ".join(found.untold))
 
 
-def _size(size: int) -> str:
+def _size_words(size: int) -> str:
     for shift, unit in ((20, "MiB"), (10, "KiB")):
         if size % (1 << shift) == 0:
             return f"{size >> shift} {unit}"
     return _("{count} bytes").format(count=size)
 
 
-def _add(page: Page, one: Recommendation) -> None:
+def _add_profile(page: Page, one: Recommendation) -> None:
     page.blank()
     page.add(Span(one.profile, "bold"), ": ", Span(_(_STANDINGS[one.standing]), _STYLES[one.fits]), indent=2, hang=4)
     page.add(one.summary, indent=4)
     why = () if one.standing == "not-applicable" else one.why
     rows: list[tuple[str, Sequence[Piece]]] = [
-        *_rows(_("why"), [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why]),
+        *_label_rows(_("why"), [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why]),
     ]
     if one.fits != "no":
-        rows += _rows(_("its cases"), [_case(case) for case in one.cases])
-        rows += _rows(
+        rows += _label_rows(_("its cases"), [_case_words(case) for case in one.cases])
+        rows += _label_rows(
             _("measured"), [f"{each.text} {_('With:')} {each.workload}. {each.source}" for each in one.measured]
         )
-        rows += _rows(_("hurts when"), one.hurts)
-        rows += _rows(_("unknown"), one.unknown)
+        rows += _label_rows(_("hurts when"), one.hurts)
+        rows += _label_rows(_("unknown"), one.unknown)
     page.labelled(rows, indent=4)
     if one.command:
         page.add(Span(_("next"), "dim"), indent=4)
         page.command(one.command, indent=6)
 
 
-def _figure(each: Figure) -> str:
+def _figure_words(each: Figure) -> str:
     return f"{each.text} {_('With:')} {each.workload}. {each.source}"
 
 
-def _case(case: Case) -> str:
+def _case_words(case: Case) -> str:
     return f"{case.text}: {_(_HOLDS[case.holds])}"
 
 
-def _rows(label: str, texts: Sequence[str]) -> list[tuple[str, Sequence[Piece]]]:
+def _label_rows(label: str, texts: Sequence[str]) -> list[tuple[str, Sequence[Piece]]]:
     dash = "- " if len(texts) > 1 else ""
     return [(label if number == 0 else "", (f"{dash}{text}",)) for number, text in enumerate(texts)]

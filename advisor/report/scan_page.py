@@ -12,11 +12,11 @@ from advisor.facts.numa import Node
 from advisor.host.numbers import is_count
 from advisor.i18n import N_, _, noun
 from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks
-from advisor.report.devices import Shelf, named_by, shelves
+from advisor.report.devices import Shelf, list_shelves, named_by
 from advisor.report.finding_blocks import finding_blocks
 from advisor.report.layout import counted
 from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, labelled, said, section
-from advisor.report.units import binary, times
+from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Kind, Locality, locality
 from advisor.rules.queries import split_ids
@@ -86,13 +86,13 @@ def _cpu(facts: Facts) -> Iterator[str]:
 
 def _memory(facts: Facts) -> Iterator[str]:
     memory = facts.memory
-    yield binary(memory.total_bytes) if memory.total_bytes is not None else _(UNKNOWN)
+    yield format_binary(memory.total_bytes) if memory.total_bytes is not None else _(UNKNOWN)
     if memory.available_bytes is not None:
-        yield _("{size} available").format(size=binary(memory.available_bytes))
+        yield _("{size} available").format(size=format_binary(memory.available_bytes))
     for pool in memory.hugepages:
         # As the kernel's own name for it, in the plural for one, too.
         text = _("{count} huge pages of {size}")
-        yield text.format(count=pool.total, size=binary(pool.size_bytes)) if pool.total else ""
+        yield text.format(count=pool.total, size=format_binary(pool.size_bytes)) if pool.total else ""
     yield _("transparent huge pages {mode}").format(mode=memory.thp_enabled) if memory.thp_enabled else ""
 
 
@@ -119,7 +119,7 @@ def _locality(found: Locality) -> Iterator[str]:
 def _devices(facts: Facts, findings: tuple[Finding, ...], links_shown: int) -> Iterator[Block]:
     never = named_by(findings)
     was_empty = False
-    for shelf in shelves(facts):
+    for shelf in list_shelves(facts):
         yield section(
             shelf.title,
             _shelf_note(shelf),
@@ -140,8 +140,8 @@ def _shelf_note(shelf: Shelf) -> Cell:
 def _node(node: Node) -> Iterator[str]:
     cpus = _("CPUs unknown") if node.cpus is None else _("no CPUs")
     yield _("CPUs {cpus}").format(cpus=node.cpus) if node.cpus else cpus
-    memory = [binary(node.memory_bytes) if node.memory_bytes is not None else _("memory unknown")]
-    memory += [] if node.free_bytes is None else [_("{size} free").format(size=binary(node.free_bytes))]
+    memory = [format_binary(node.memory_bytes) if node.memory_bytes is not None else _("memory unknown")]
+    memory += [] if node.free_bytes is None else [_("{size} free").format(size=format_binary(node.free_bytes))]
     yield _(", ").join(memory)
     distances = " ".join(map(str, node.distances))
     yield _("distances {distances}").format(distances=distances) if len(node.distances) > 1 else ""
@@ -168,7 +168,7 @@ def _is_of_interest(facts: Facts, key: str) -> bool:
 def _human(value: str) -> str:
     words = value.split()
     is_size = all(is_count(word) and len(word) < 20 for word in words)
-    return " / ".join(binary(int(word)) for word in words) if is_size else _(UNKNOWN)
+    return " / ".join(format_binary(int(word)) for word in words) if is_size else _(UNKNOWN)
 
 
 def _llt(llt: Llt) -> Block:

@@ -8,7 +8,7 @@ import msgspec
 
 from advisor.i18n import N_, _, english_page, ngettext
 from advisor.report.layout import Page, Span, listed
-from advisor.report.limits import number, percent
+from advisor.report.limits import format_number, format_percent
 from advisor.sizing.demand import Demand
 from advisor.sizing.records import Choice, Short, Sizing, VolumePurchase
 
@@ -56,15 +56,15 @@ def size_text(sizing: Sizing, *, width: int, color: bool) -> str:
 
 def _demand_words(demand: Demand) -> Iterator[str]:
     if demand.read_mb_s is not None:
-        yield _("{value} MB/s read").format(value=number(demand.read_mb_s))
+        yield _("{value} MB/s read").format(value=format_number(demand.read_mb_s))
     if demand.write_mb_s is not None:
-        yield _("{value} MB/s written").format(value=number(demand.write_mb_s))
+        yield _("{value} MB/s written").format(value=format_number(demand.write_mb_s))
     if demand.iops is not None:
-        yield f"{number(demand.iops)} IOPS"
+        yield f"{format_number(demand.iops)} IOPS"
     if demand.latency_ms is not None:
         yield _("a latency of {value} ms").format(value=f"{demand.latency_ms:g}")
     if demand.capacity_bytes is not None:
-        yield f"{number(demand.capacity_gib)} GiB"
+        yield f"{format_number(demand.capacity_gib)} GiB"
 
 
 def _count_words(sizing: Sizing) -> Iterator[str]:
@@ -95,22 +95,22 @@ def _add_choice(page: Page, at: int, one: Choice) -> None:
         about.append(f"{one.memory_gib:,.10g} GiB")
     name = one.instance or _(_CLOUDS[one.cloud])
     page.add(f"{at}. ", Span(name, "bold"), *(f" · {', '.join(about)}" if about else ""), hang=3)
-    page.labelled(list(_rows(one)), indent=4)
+    page.labelled(list(_size_rows(one)), indent=4)
 
 
-def _rows(one: Choice) -> Iterator[tuple[str, tuple[str | Span, ...]]]:
+def _size_rows(one: Choice) -> Iterator[tuple[str, tuple[str | Span, ...]]]:
     yield _("volumes") if one.instance else _("drives"), ("; ".join(map(_purchase_words, one.volumes)),)
     for link in one.links:
         words = _("{count} × {kind}, each {value} MB/s").format(
-            count=link.count, kind=link.kind, value=number(link.mb_s)
+            count=link.count, kind=link.kind, value=format_number(link.mb_s)
         )
         yield _("links"), (words,)
     yield _("carries"), (_carries_words(one),)
-    others = "; ".join(f"{part.what} {percent(part.headroom)}" for part in one.parts if part.what != one.binds)
-    words = _("{part}, {share} headroom").format(part=one.binds, share=percent(one.headroom))
+    others = "; ".join(f"{part.what} {format_percent(part.headroom)}" for part in one.parts if part.what != one.binds)
+    words = _("{part}, {share} headroom").format(part=one.binds, share=format_percent(one.headroom))
     yield _("bound by"), (f"{words}; {others}" if others else words,)
     if round(one.unusable, 2):
-        share = percent(one.unusable)
+        share = format_percent(one.unusable)
         what = _("{share} of what these volumes promise cannot pass this instance")
         if not one.instance:
             what = _("{share} of what these drives read cannot pass the links")
@@ -128,11 +128,11 @@ def _purchase_words(one: VolumePurchase) -> str:
     if one.gib is not None:
         parts.append(f"{one.gib:,} GiB")
     if one.iops is not None:
-        parts.append(f"{number(one.iops)} IOPS")
+        parts.append(f"{format_number(one.iops)} IOPS")
     if one.mib_s is not None:
-        parts.append(f"{number(one.mib_s)} MiB/s")
+        parts.append(f"{format_number(one.mib_s)} MiB/s")
     elif one.mb_s is not None:
-        parts.append(f"{number(one.mb_s)} MB/s")
+        parts.append(f"{format_number(one.mb_s)} MB/s")
     layout = "" if one.layout == "single" else f", {one.layout}"
     what = f"{one.count} × {one.kind}{layout}"
     if not parts:
@@ -144,13 +144,13 @@ def _purchase_words(one: VolumePurchase) -> str:
 def _carries_words(one: Choice) -> str:
     parts = []
     if one.read_mb_s is not None and one.read_mb_s == one.write_mb_s:
-        parts.append(f"{number(one.read_mb_s)} MB/s")
+        parts.append(f"{format_number(one.read_mb_s)} MB/s")
     else:
         for value, way in ((one.read_mb_s, _("{value} MB/s read")), (one.write_mb_s, _("{value} MB/s written"))):
             if value:
-                parts.append(way.format(value=number(value)))
+                parts.append(way.format(value=format_number(value)))
     if one.iops is not None:
-        parts.append(f"{number(one.iops)} IOPS")
+        parts.append(f"{format_number(one.iops)} IOPS")
     return ", ".join(parts)
 
 
@@ -162,9 +162,9 @@ def _short_words(one: Short) -> str:
     words = _("{cloud}: {asked} {unit} asked for, {most} at most: {by} {unit} short; {of}")
     return words.format(
         cloud=_(_CLOUDS[one.cloud]),
-        asked=number(one.asked),
-        most=number(one.most),
-        by=number(one.by),
+        asked=format_number(one.asked),
+        most=format_number(one.most),
+        by=format_number(one.by),
         unit=unit,
         of=one.of,
     )

@@ -27,7 +27,7 @@ TakenOut = Sequence[tuple[Record, Plan]]
 
 def steps_text(plan: Plan, taken_out: TakenOut = ()) -> str:
     """Every step in the order in which apply does them; only comments where nothing would be done."""
-    return "\n".join(_lines(plan, taken_out)) + "\n"
+    return "\n".join(_script_lines(plan, taken_out)) + "\n"
 
 
 class StepBlock(NamedTuple):
@@ -37,17 +37,17 @@ class StepBlock(NamedTuple):
     commands: tuple[str, ...]
 
 
-def blocks(plan: Plan, taken_out: TakenOut = ()) -> tuple[StepBlock, ...]:
+def step_blocks(plan: Plan, taken_out: TakenOut = ()) -> tuple[StepBlock, ...]:
     """Every step in order; none where the plan cannot be applied or nothing is left to do."""
     if cannot_apply_reason(plan) is not None:
         return ()
-    found = [*map(_change, plan.changes), *map(_file, plan.files), *_reload(plan)]
+    found = [*map(_change_block, plan.changes), *map(_file_block, plan.files), *_reload_blocks(plan)]
     for record, remaining in taken_out:
         found += _taken_out(record, remaining)
     return tuple(found)
 
 
-def _reload(plan: Plan) -> tuple[StepBlock, ...]:
+def _reload_blocks(plan: Plan) -> tuple[StepBlock, ...]:
     reloads = tuple(dict.fromkeys(step for file in plan.files for step in file.reload))
     return (StepBlock("so that the files are read", tuple(map(step_command, reloads))),) if reloads else ()
 
@@ -56,49 +56,49 @@ def _taken_out(record: Record, remaining: Plan) -> Iterator[StepBlock]:
     """What is rolled back of a transaction, files first, as a rollback does it."""
     place = f"of {record.id} ({', '.join(record.plan.profiles)}), which is rolled back once this is confirmed"
     for file in reversed(remaining.files):
-        path = visible(shell_quote(file.path))
+        path = visible_command(shell_quote(file.path))
         if file.before is None:
             yield StepBlock(f"{file.path}: removed, {place}", (f"rm -f {path}",))
         else:
-            yield StepBlock(f"{file.path}: as it was, {place}", (_writes(file.before, path),))
-    yield from _reload(remaining)
+            yield StepBlock(f"{file.path}: as it was, {place}", (_write_command(file.before, path),))
+    yield from _reload_blocks(remaining)
     for change in reversed(remaining.changes):
         back = f"{change.tunable}: {change.after} → {change.before}"
         yield StepBlock(f"{back}, {place}", tuple(map(step_command, change.undo)))
 
 
-def _lines(plan: Plan, taken_out: TakenOut) -> Iterator[str]:
-    yield _comment(f"Plan {plan.fingerprint[:FINGERPRINT_DIGITS]} of {', '.join(plan.profiles)}")
+def _script_lines(plan: Plan, taken_out: TakenOut) -> Iterator[str]:
+    yield _comment_line(f"Plan {plan.fingerprint[:FINGERPRINT_DIGITS]} of {', '.join(plan.profiles)}")
     reason = cannot_apply_reason(plan)
     if reason:
-        yield _comment(f"Cannot be applied: {reason}")
-    elif plan.is_empty and not blocks(plan, taken_out):
-        yield _comment("Nothing to do: everything is already set.")
+        yield _comment_line(f"Cannot be applied: {reason}")
+    elif plan.is_empty and not step_blocks(plan, taken_out):
+        yield _comment_line("Nothing to do: everything is already set.")
     else:
-        yield _comment(
+        yield _comment_line(
             "Every step in order, for root. advisor apply reads each value back, and rolls all back if one fails."
         )
-    for block in blocks(plan, taken_out):
+    for block in step_blocks(plan, taken_out):
         yield ""
-        yield _comment(block.what)
+        yield _comment_line(block.what)
         yield from block.commands
 
 
-def _comment(text: str) -> str:
+def _comment_line(text: str) -> str:
     return f"# {clean(text)}"
 
 
-def _change(change: Change) -> StepBlock:
+def _change_block(change: Change) -> StepBlock:
     by_file = "" if change.steps else ", by the file below"
     what = f"{change.tunable}: {change.before} → {change.after}{by_file}"
     return StepBlock(what, tuple(map(step_command, change.steps)))
 
 
-def _file(file: FileChange) -> StepBlock:
-    path = visible(shell_quote(file.path))
-    commands = [_writes(file.after, path)]
+def _file_block(file: FileChange) -> StepBlock:
+    path = visible_command(shell_quote(file.path))
+    commands = [_write_command(file.after, path)]
     if file.new_directories:
-        commands.insert(0, f"mkdir -p {visible(shell_quote(file.new_directories[0]))}")
+        commands.insert(0, f"mkdir -p {visible_command(shell_quote(file.new_directories[0]))}")
     if file.before is None:
         commands.append(f"chmod {file.mode:04o} {path}")
     if file.before is None and (file.uid, file.gid) != ROOT:
@@ -107,7 +107,7 @@ def _file(file: FileChange) -> StepBlock:
     return StepBlock(f"{file.path}: {state}, mode {file.mode:04o}", tuple(commands))
 
 
-def _writes(content: bytes, path: str) -> str:
+def _write_command(content: bytes, path: str) -> str:
     """A here-document where the content is plain text, else ``printf`` lines, which hold any bytes."""
     text = content.decode("utf-8", "replace")
     is_plain = all(line.isprintable() and "\ufffd" not in line for line in text.split("\n"))
@@ -120,10 +120,10 @@ def _writes(content: bytes, path: str) -> str:
 
 def step_command(step: Step) -> str:
     """The command for a step, with nothing in it that a terminal would obey."""
-    return visible(hand_command(step))
+    return visible_command(hand_command(step))
 
 
-def visible(command: str) -> str:
+def visible_command(command: str) -> str:
     """The same command with what does not print as ``printf`` escapes, substituted inside the quotes around it.
 
     A newline stays, as a substitution would drop it.
@@ -139,13 +139,13 @@ def _without_controls(found: re.Match[str]) -> str:
     # Nothing is substituted between single quotes: they are closed around it.
     before, after = ("'\"", "\"'") if part.startswith("'") else ("", "")
     runs = re.split(r"([^\n -~]+)", part)
-    return "".join(f"{before}{_escaped(run)}{after}" if _is_hidden(run) else run for run in runs)
+    return "".join(f"{before}{_octal_escape(run)}{after}" if _is_hidden(run) else run for run in runs)
 
 
 def _is_hidden(run: str) -> bool:
     return not run.replace("\n", "").isprintable()
 
 
-def _escaped(run: str) -> str:
+def _octal_escape(run: str) -> str:
     octal = "".join(f"\\{byte:03o}" for byte in run.encode("utf-8", "surrogateescape"))
     return f"$(printf '{octal}')"

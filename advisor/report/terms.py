@@ -9,7 +9,7 @@ from typing import Final
 from advisor.i18n import N_, _
 from advisor.planning.records import Change
 from advisor.report.layout import counted
-from advisor.report.units import binary
+from advisor.report.units import format_binary
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Effect, Risk, find_kind, tunable
 from advisor.tunables.preflight import Restarting
@@ -61,7 +61,7 @@ def human_change(identity: str, before: str, after: str) -> str:
         return ""
     names = _FIELDS if len(new) > 1 else ("",)
     return ", ".join(
-        f"{_(name)} {binary(int(one))} → {binary(int(two))}".strip()
+        f"{_(name)} {format_binary(int(one))} → {format_binary(int(two))}".strip()
         for name, one, two in zip(names, old, new, strict=False)
         if one != two
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from advisor.i18n import N_, _, english_page, translate, translated_page
 from advisor.planning.records import Change, FileChange, Plan
-from advisor.report.folding import fold
+from advisor.report.folding import fold_alike
 from advisor.report.layers import add_layers
 from advisor.report.layout import Page, Span, Style, columns, counted, listed
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
@@ -50,7 +50,7 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     page.add(Span(_("Applied {transaction}").format(transaction=record.id), "green"), ": ", done, hang=2)
     page.blank()
     _add_changes(page, made, plan.files)
-    for folded in fold(left, lambda what: what, same=lambda what: left[what].rpartition(": ")[2]):
+    for folded in fold_alike(left, lambda what: what, same=lambda what: left[what].rpartition(": ")[2]):
         why = _("skipped: the kernel manages it ({reason})").format(reason=left[folded.items[0]])
         page.add(Span(folded.title, "bold"), f": {why}", indent=2, hang=2)
     _add_side_effects(page, record)
@@ -117,7 +117,7 @@ def _add_consequences(page: Page, plan: Plan) -> None:
         page.blank()
         page.add(_("Open sockets keep their size: programs use the new one when they reconnect."))
     _add_restarts(page, _("Restart these services to apply the placement:"), plan.changes)
-    lost = _unpersisted(plan.changes)
+    lost = _unpersisted_values(plan.changes)
     for note, names in lost.items():
         page.blank()
         text = _("{values} will not survive a reboot: {why}.")
@@ -133,7 +133,7 @@ def _add_restarts(page: Page, text: str, changes: Iterable[Change]) -> None:
             page.command(command)
 
 
-def _unpersisted(changes: Iterable[Change]) -> dict[str, list[str]]:
+def _unpersisted_values(changes: Iterable[Change]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for change in changes:
         if change.persist is None:
@@ -222,12 +222,12 @@ def _seconds_left(seconds: float) -> str:
 def _last_event(record: Record) -> str:
     """What happened to it last, and when; of one that never ended, when it began."""
     if record.ended is None:
-        return _("started {time}").format(time=when(record.began))
+        return _("started {time}").format(time=format_time(record.began))
     if record.confirmed is not None and record.is_in_force:
-        times = {"applied": when(record.ended), "confirmed": when(record.confirmed)}
+        times = {"applied": format_time(record.ended), "confirmed": format_time(record.confirmed)}
         return _("applied {applied}, confirmed {confirmed}").format(**times)
     text = _("rolled back {time}") if record.state.endswith("rolled-back") else _("applied {time}")
-    return text.format(time=when(record.ended))
+    return text.format(time=format_time(record.ended))
 
 
 # The reasons that are no error's message.
@@ -238,7 +238,7 @@ _WHY: Final[Mapping[str | None, str]] = {
 }
 
 
-def when(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """``2026-03-01 14:05:09 UTC``."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
@@ -303,7 +303,7 @@ def _add_verdict(page: Page, status: Status) -> None:
 
 def _add_drift(page: Page, drift: Sequence[Drift], total: int) -> None:
     page.add(Span(_("Drift: {count} of {items}").format(count=len(drift), items=counted(total, "item")), "red"))
-    for one in fold(drift, lambda one: one.what, same=lambda one: (_drift_words(one), one.transaction)):
+    for one in fold_alike(drift, lambda one: one.what, same=lambda one: (_drift_words(one), one.transaction)):
         first = one.items[0]
         where = Span(f"({first.transaction})", "dim")
         page.add(Span(one.title, "bold"), f": {_drift_words(first)} ", where, indent=2, hang=4)
@@ -354,7 +354,7 @@ def _add_rollback(page: Page, record: Record, outcomes: Sequence[ItemOutcome]) -
         _("{sentence}.").format(sentence=_outcome_counts(outcomes)),
         hang=2,
     )
-    for folded in fold(outcomes, lambda one: one.what, same=lambda one: (one.state, one.detail, one.by_hand)):
+    for folded in fold_alike(outcomes, lambda one: one.what, same=lambda one: (one.state, one.detail, one.by_hand)):
         _add_outcome(page, folded.title, folded.items[0], force)
     if any(one.state == "kept" for one in lost):
         page.blank()

@@ -52,7 +52,7 @@ class Handling(msgspec.Struct, frozen=True):
         return f"its file, then {typed}" if typed else "its file alone"
 
 
-def handling(identity: str, *, profile: str = "PROFILE", value: str | None = None) -> Handling:
+def describe_handling(identity: str, *, profile: str = "PROFILE", value: str | None = None) -> Handling:
     """How this tunable is handled, shown with ``value`` or an example. Raises UsageError for what is no tunable."""
     one, kind = tunable(identity), find_kind(identity)
     by_hand = kind.by_hand if kind else None
@@ -65,46 +65,46 @@ def handling(identity: str, *, profile: str = "PROFILE", value: str | None = Non
         by_file=bool(shown) and not one.steps(shown) and by_hand is None,
         persists_in=None if isinstance(edit, Missing) else edit.path,
         persist_note=edit.why if isinstance(edit, Missing) else None,
-        line=_line(edit) if isinstance(edit, FileEdit) else None,
+        line=_edit_line(edit) if isinstance(edit, FileEdit) else None,
         takes_effect=EFFECTS[one.takes_effect],
         risk=RISKS[one.risk],
         by_hand=by_hand is not None,
     )
 
 
-def examples() -> tuple[tuple[str, str], ...]:
+def list_examples() -> tuple[tuple[str, str], ...]:
     """An id and a value of each form of each kind, in the order of documents."""
     return tuple(example for kind in all_kinds() for example in kind.examples)
 
 
 def _example_value(one: Tunable, value: str | None) -> str:
     """The first that the tunable takes at all; empty where none is known."""
-    alike = (shown for identity, shown in examples() if type(tunable(identity)) is type(one))
+    alike = (shown for identity, shown in list_examples() if type(tunable(identity)) is type(one))
     candidates = (value, "VALUE", *alike, *_ANY)
     return next((each for each in candidates if each is not None and one.check(each) is None), "")
 
 
 def kind_words(one: Tunable) -> str:
     """What the kind's own module says that it is."""
-    paragraph = _docstring(one).partition("\n\n")[0]
-    return _plain(paragraph.partition(" — ")[2])
+    paragraph = _own_docstring(one).partition("\n\n")[0]
+    return _plain_text(paragraph.partition(" — ")[2])
 
 
 def form_words(one: Tunable) -> str:
     """``sysctl:KEY``: how ids of the kind are made."""
-    return _plain(_docstring(one).partition(" — ")[0])
+    return _plain_text(_own_docstring(one).partition(" — ")[0])
 
 
 def more_words(one: Tunable) -> str:
     """The paragraphs that follow, or nothing."""
-    return _plain(_docstring(one).partition("\n\n")[2])
+    return _plain_text(_own_docstring(one).partition("\n\n")[2])
 
 
-def _docstring(one: Tunable) -> str:
+def _own_docstring(one: Tunable) -> str:
     return inspect.cleandoc(sys.modules[type(one).__module__].__doc__ or "")
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     words = " ".join(text.replace("``", "").split())
     return words[:1].upper() + words[1:] if " " in words else words
 
@@ -139,7 +139,7 @@ def _set_by(one: Tunable, value: str, edit: FileEdit | Persisted | Missing) -> s
     return "; ".join(hand_command(step) for step in steps)
 
 
-def _line(edit: FileEdit) -> str:
+def _edit_line(edit: FileEdit) -> str:
     match edit.form:
         case "sysctl":
             return f"{edit.key} = {edit.value}"

@@ -10,33 +10,33 @@ _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _SPEED = ("Mbit/s", "Gbit/s", "Tbit/s")
 
 
-def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
+def _scale_value(value: float, base: int, units: tuple[str, ...]) -> str:
     """Three significant digits at least, none of them a trailing zero behind the point."""
     for unit in units[:-1]:
-        digits = _digits(value)
+        digits = _format_digits(value)
         if float(digits) < base:
             return f"{digits} {unit}"
         value /= base
-    return f"{_digits(value)} {units[-1]}"
+    return f"{_format_digits(value)} {units[-1]}"
 
 
-def _digits(value: float) -> str:
+def _format_digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
-def binary(size_bytes: int) -> str:
+def format_binary(size_bytes: int) -> str:
     """Memory, buffers, chunks: ``208 KiB``."""
-    return _scaled(size_bytes, 1024, _BINARY)
+    return _scale_value(size_bytes, 1024, _BINARY)
 
 
-def decimal(size_bytes: int) -> str:
+def format_decimal(size_bytes: int) -> str:
     """Disks, as their makers count: ``1.6 TB``."""
-    return _scaled(size_bytes, 1000, _DECIMAL)
+    return _scale_value(size_bytes, 1000, _DECIMAL)
 
 
-def speed(mbps: int) -> str:
+def format_speed(mbps: int) -> str:
     """A link's speed from Mbit/s: ``25 Gbit/s``."""
-    return _scaled(mbps, 1000, _SPEED)
+    return _scale_value(mbps, 1000, _SPEED)
 
 
 def times(count: int, noun: str) -> str:

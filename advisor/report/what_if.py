@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from advisor.i18n import _
 from advisor.limits.host_records import Binding, HostCeiling, HostStage, PathChange, PathFigures, StageSum, WhatIf
-from advisor.report.host_ceiling import binding_words, figure, measured_words, members_words, stage_words
+from advisor.report.host_ceiling import binding_words, figure_piece, measured_words, members_words, stage_words
 from advisor.report.layout import Page, Piece, Span
-from advisor.report.units import binary
+from advisor.report.units import format_binary
 
 Row = tuple[Piece, Piece, Piece, Piece]
 _SAME = 1e-6
@@ -31,39 +31,39 @@ def add_what_if(page: Page, before: HostCeiling, found: WhatIf) -> None:
             words = binding_words(after.read_mb_s or after.write_mb_s, after.binds, after.machine)
             page.add(words, indent=2, hang=2)
     head = (_("before"), _("after"), _("change"), _("what"))
-    page.table([tuple(Span(word, "dim") for word in head), *_rows(before, found)], indent=2)
-    page.labelled(list(_bindings(before, after)), indent=2)
+    page.table([tuple(Span(word, "dim") for word in head), *_change_rows(before, found)], indent=2)
+    page.labelled(list(_binding_rows(before, after)), indent=2)
     for measured in after.measured:
         page.add(f"{_('measured')}: {measured_words(measured)} ({_('after')})", indent=2, hang=2)
     for note in found.notes:
         page.add(note, indent=2, hang=2)
 
 
-def _rows(before: HostCeiling, found: WhatIf) -> Iterator[Row]:
+def _change_rows(before: HostCeiling, found: WhatIf) -> Iterator[Row]:
     after = found.host
-    yield _figures(Span(f"{_('ceiling')}: {_('reads MB/s')}", "bold"), before.read_mb_s, after.read_mb_s)
-    yield _figures(Span(f"{_('ceiling')}: {_('writes MB/s')}", "bold"), before.write_mb_s, after.write_mb_s)
+    yield _figures_row(Span(f"{_('ceiling')}: {_('reads MB/s')}", "bold"), before.read_mb_s, after.read_mb_s)
+    yield _figures_row(Span(f"{_('ceiling')}: {_('writes MB/s')}", "bold"), before.write_mb_s, after.write_mb_s)
     for name, old, new in (
         ("IOPS (" + _("reads") + ")", before.read_iops, after.read_iops),
         ("IOPS (" + _("writes") + ")", before.write_iops, after.write_iops),
     ):
         if old is not None or new is not None or before.iops_unknown_of or after.iops_unknown_of:
-            yield _figures(f"{_('ceiling')}: {name}", old, new)
+            yield _figures_row(f"{_('ceiling')}: {name}", old, new)
     for name, old, new in (
         ("IOPS (" + _("reads") + ")", before.read_iops_at_most, after.read_iops_at_most),
         ("IOPS (" + _("writes") + ")", before.write_iops_at_most, after.write_iops_at_most),
     ):
         if old is not None or new is not None:
-            yield _figures(f"{_('without the machine, whose IOPS are not known')}: {name}", old, new)
+            yield _figures_row(f"{_('without the machine, whose IOPS are not known')}: {name}", old, new)
     machine = after.machine or before.machine
     for stage in dict.fromkeys(one.stage for one in (*before.stages, *after.stages)):
         yield from _stage_rows(stage, before.stages, after.stages, machine)
-    for paths in list(_alike(found.paths))[:_MOST_PATHS]:
+    for paths in list(_alike_changes(found.paths))[:_MOST_PATHS]:
         names = tuple(path.name for path in paths)
         yield from _path_rows(members_words(names), paths[0])
 
 
-def _alike(paths: Sequence[PathChange]) -> Iterator[tuple[PathChange, ...]]:
+def _alike_changes(paths: Sequence[PathChange]) -> Iterator[tuple[PathChange, ...]]:
     """Paths with the same figures before and after, together."""
     groups: dict[tuple[PathFigures | None, PathFigures | None], list[PathChange]] = {}
     for path in paths:
@@ -71,16 +71,16 @@ def _alike(paths: Sequence[PathChange]) -> Iterator[tuple[PathChange, ...]]:
     yield from map(tuple, groups.values())
 
 
-def _bindings(before: HostCeiling, after: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+def _binding_rows(before: HostCeiling, after: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     for name, old, new in (
         (_("binds reads"), before.binds, after.binds),
         (_("binds writes"), before.write_binds, after.write_binds),
     ):
-        words = (_bound(old, before.machine), _bound(new, after.machine))
+        words = (_bound_words(old, before.machine), _bound_words(new, after.machine))
         yield name, (words[0] if words[0] == words[1] else f"{words[0]} → {words[1]}",)
 
 
-def _bound(one: Binding | None, machine: str | None) -> str:
+def _bound_words(one: Binding | None, machine: str | None) -> str:
     return f"{stage_words(one.stage, machine)} ({members_words(one.members, 3)})" if one else "?"
 
 
@@ -91,7 +91,7 @@ def _stage_rows(
     for way, name in (("read_mb_s", _("reads MB/s")), ("write_mb_s", _("writes MB/s"))):
         values = [getattr(one, way) if one else None for one in (old, new)]
         if any(value is not None for value in values):
-            yield _figures(f"{stage_words(stage, machine)}: {name}", *values)
+            yield _figures_row(f"{stage_words(stage, machine)}: {name}", *values)
 
 
 def _path_rows(name: str, path: PathChange) -> Iterator[Row]:
@@ -102,25 +102,25 @@ def _path_rows(name: str, path: PathChange) -> Iterator[Row]:
         ("write_iops", "IOPS (" + _("writes") + ")"),
     )
     for field, unit in names:
-        old, new = _of(path.before, field), _of(path.after, field)
+        old, new = _read_field(path.before, field), _read_field(path.after, field)
         if old != new:
-            yield _figures(f"{name}: {unit}", old, new)
-    old, new = _of(path.before, "usable_bytes"), _of(path.after, "usable_bytes")
+            yield _figures_row(f"{name}: {unit}", old, new)
+    old, new = _read_field(path.before, "usable_bytes"), _read_field(path.after, "usable_bytes")
     if old != new:
-        shown = ["?" if value is None else binary(round(value)) for value in (old, new)]
-        yield shown[0], shown[1], _change(old, new), f"{name}: {_('usable capacity')}"
+        shown = ["?" if value is None else format_binary(round(value)) for value in (old, new)]
+        yield shown[0], shown[1], _change_words(old, new), f"{name}: {_('usable capacity')}"
 
 
-def _of(figures: PathFigures | None, field: str) -> float | None:
+def _read_field(figures: PathFigures | None, field: str) -> float | None:
     value: float | None = getattr(figures, field) if figures else None
     return value
 
 
-def _figures(name: Piece, old: float | None, new: float | None) -> Row:
-    return figure(old), figure(new), _change(old, new), name
+def _figures_row(name: Piece, old: float | None, new: float | None) -> Row:
+    return figure_piece(old), figure_piece(new), _change_words(old, new), name
 
 
-def _change(old: float | None, new: float | None) -> str:
+def _change_words(old: float | None, new: float | None) -> str:
     if old is None or new is None or not old:
         return ""
     part = new / old - 1

@@ -23,7 +23,7 @@ from advisor.operations.apply import apply_profiles, script_for
 from advisor.planner import plan_profiles
 from advisor.planning.records import plan_document
 from advisor.profiles.profile import parse_profile
-from advisor.report.encode import encoded, error_document
+from advisor.report.encode import encode_document, error_document
 from advisor.report.json import scan_document
 from advisor.report.library import profile_list_text, profile_text
 from advisor.report.plan import plan_text
@@ -144,7 +144,7 @@ def test_a_host_of_odd_links_from_scan_to_rollback(tmp_path: Path, monkeypatch: 
     plan = plan_profiles(found, ("jumbo-frames",), chosen, store=store)
     assert {change.tunable for change in plan.changes} == {f"link:{text}:mtu" for text in odd}
     harmless_page(plan_text(plan, width=80, color=False), plan_text(plan, width=80, color=True))
-    harmless(encoded(plan_document(plan)))
+    harmless(encode_document(plan_document(plan)))
     harmless(steps_text(plan))
     assert plan.files
     assert all(re.fullmatch(r"(/[\w@:-][\w.@:-]*)+", file.path, re.ASCII) for file in plan.files)
@@ -228,7 +228,7 @@ def test_a_profile_of_odd_words(name: str) -> None:
     for width in (40, 100):
         harmless_page(profile_text(profile, width=width, color=False), profile_text(profile, width=width, color=True))
     harmless(profile_list_text([profile], width=80, color=False))
-    harmless(encoded({"profile": msgspec.to_builtins(profile)}))
+    harmless(encode_document({"profile": msgspec.to_builtins(profile)}))
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -34,8 +34,8 @@ from advisor.proof.session_runner import Settings, silent
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.arms import SVG_WIDTH, arms_page, arms_svg, arms_text, bar_words, command_again
-from advisor.report.charts.bars import bars
-from advisor.report.charts.shapes import MIN_WIDTH, Label, extent
+from advisor.report.charts.bars import draw_bars
+from advisor.report.charts.shapes import MIN_WIDTH, Label, label_extent
 from advisor.report.layout import columns
 from advisor.transaction.journal import Store
 from tests.trees import host_of, listing, make_tree
@@ -439,11 +439,13 @@ def test_a_picture_by_itself_says_that_it_is_no_proof() -> None:
 def test_no_text_of_the_bars_leaves_the_picture_or_covers_another(width: int, name: str) -> None:
     workloads = expand_workloads(("infoscale.*", "iometer.*"))
     found = made({name: 123456.7, "x": 0.01}, blocks=12, noise=0.3, seed=1, workloads=workloads)
-    labels = [one for one in bars(found, width=width).shapes if isinstance(one, Label)]
-    assert not [one for one in labels if extent(one, width)[0] < -0.5 or extent(one, width)[1] > width + 0.5]
+    labels = [one for one in draw_bars(found, width=width).shapes if isinstance(one, Label)]
+    assert not [
+        one for one in labels if label_extent(one, width)[0] < -0.5 or label_extent(one, width)[1] > width + 0.5
+    ]
     lines: dict[float, list[tuple[float, float]]] = {}
     for one in labels:
-        lines.setdefault(one.y, []).append(extent(one, width))
+        lines.setdefault(one.y, []).append(label_extent(one, width))
     assert not [
         (left, right) for line in lines.values() for left, right in itertools.pairwise(line) if left[1] > right[0]
     ]

@@ -18,7 +18,7 @@ from advisor.proof.statistics import hodges_lehmann, level_ties, sign_test, sign
 from advisor.proof.verdict import decide_session, is_settled
 from advisor.report.arms import arms_text
 from advisor.report.proof import proof_text
-from advisor.report.proof_words import headlines, verdict_words
+from advisor.report.proof_words import verdict_words, write_headlines
 from benchmarks.validation_stalls import STALL_SHARES, conduct_stalling
 
 from .sessions import WORKLOAD, figures, pair, run, session
@@ -160,7 +160,7 @@ def test_an_undecided_cost_stands_in_the_line_of_the_verdict_and_nothing_is_kept
     assert not proof.is_gain
     assert exit_code(proof) == 1
     assert verdict_words(proof)[0] == "gain, cost undecided"
-    assert any("not shown to stay within its limit" in line and "p99" in line for line in headlines(proof))
+    assert any("not shown to stay within its limit" in line and "p99" in line for line in write_headlines(proof))
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.8])
@@ -168,8 +168,8 @@ def test_a_broken_guardrail_is_in_the_headline_whatever_the_claims_say(factor: f
     proof = decide_session(session(noisy_pairs(factor, p99=2.0)))
     assert proof.verdict in ("no-difference", "loss")
     assert proof.cost == "shown"
-    assert "at the cost of" in headlines(proof)[0]
-    assert "p99" in headlines(proof)[0]
+    assert "at the cost of" in write_headlines(proof)[0]
+    assert "p99" in write_headlines(proof)[0]
     assert "at the cost of" in text(proof)
 
 
@@ -293,7 +293,7 @@ def test_a_sure_gain_that_is_smaller_than_asked_for_says_so_and_is_not_kept() ->
     assert not proof.is_gain
     assert exit_code(proof) == 1
     assert verdict_words(proof)[0] == "gain, below the margin"
-    assert any("smaller than the margin of 10 % that was asked for" in line for line in headlines(proof))
+    assert any("smaller than the margin of 10 % that was asked for" in line for line in write_headlines(proof))
     asked = decide_session(session(noisy_pairs(1.03, noise=0.005), Claim(WORKLOAD, margin=0.02)))
     assert asked.is_gain
     assert exit_code(asked) == 0

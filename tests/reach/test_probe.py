@@ -15,7 +15,7 @@ import pytest
 
 from advisor.reach.records import Limit, Peer, Reach, Role, Unprobeable
 from advisor.reach.survey import Survey
-from advisor.report.encode import encoded
+from advisor.report.encode import encode_document
 from advisor.report.layout import columns
 from advisor.report.reach import probe_document, probe_text
 from tests.reach.space import Spaces
@@ -135,14 +135,14 @@ def test_who_cannot_be_asked_is_listed() -> None:
 
 
 def test_the_document() -> None:
-    document = json.loads(encoded(probe_document(Survey(ALL, LEFT, 1500))))
+    document = json.loads(encode_document(probe_document(Survey(ALL, LEFT, 1500))))
     assert (document["schema"], document["mtu"], document["carried"]) == ("advisor.probe/1", 1500, False)
     assert [one["carries"] for one in document["peers"]] == [True, False, True, True, False, False, False]
     fields = {field.name for field in msgspec.structs.fields(Reach)} - {"peer"}
     fields |= {field.name for field in msgspec.structs.fields(Peer)}
     assert all(set(one) == fields | {"carries"} for one in document["peers"])
     assert [one["role"] for one in document["unprobeable"]] == ["llt", "nfs"]
-    free = json.loads(encoded(probe_document(Survey(ALL, (), None))))
+    free = json.loads(encode_document(probe_document(Survey(ALL, (), None))))
     assert (free["mtu"], free["carried"], free["peers"][0]["carries"]) == (None, None, None)
 
 

@@ -15,7 +15,7 @@ from advisor.proof.covariates import CalmGate
 from advisor.proof.series import Bench, summarise_series
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
-from advisor.report.intervals import Axis, Drawn, axis_around, bars, labels, plot
+from advisor.report.intervals import Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
 from advisor.report.layout import columns
 from tests.proof.benches import OTHER, saved, series, speeds
 from tests.proof.sessions import WORKLOAD
@@ -167,7 +167,7 @@ VALUES = st.floats(-2.0, 2.0).filter(lambda value: value == 0 or abs(value) > 1e
 def test_an_interval_that_leaves_out_0_never_touches_it(values: tuple[float, float, float], width: int) -> None:
     drawn = Drawn(*sorted(values))
     axis = axis_around(drawn, width)
-    signs = "".join(span.text for span in plot(axis, drawn, band=None))
+    signs = "".join(span.text for span in plot_intervals(axis, drawn, band=None))
     assert len(signs) == width
     leaves_out = drawn.low > 0 or drawn.high < 0
     if leaves_out:
@@ -186,12 +186,12 @@ def test_the_axis_holds_0_and_every_value(values: list[float]) -> None:
 
 def test_labels_name_0_where_it_stands() -> None:
     axis = Axis(-1.0, 1.0, 41)
-    assert labels(axis, "-1", "+1") == f"-1{'0':>19}{'+1':>20}"
-    assert "0" not in labels(Axis(-0.01, 1.0, 24), "-1 %", "+99 %").removeprefix("-1 %").removesuffix("+99 %")
+    assert axis_labels(axis, "-1", "+1") == f"-1{'0':>19}{'+1':>20}"
+    assert "0" not in axis_labels(Axis(-0.01, 1.0, 24), "-1 %", "+99 %").removeprefix("-1 %").removesuffix("+99 %")
 
 
 def test_bars_rise_with_the_values() -> None:
-    line = bars([math.log(value) for value in (1, 2, 3, 5, 8)], 0.0, math.log(8))
+    line = bar_text([math.log(value) for value in (1, 2, 3, 5, 8)], 0.0, math.log(8))
     assert line == "".join(sorted(line))
     assert (line[0], line[-1]) == ("▁", "█")
-    assert len(set(bars([3.0, 3.0], 3.0, 3.0))) == 1
+    assert len(set(bar_text([3.0, 3.0], 3.0, 3.0))) == 1

@@ -546,7 +546,8 @@ def test_a_rollback_tells_what_was_kept_or_failed_and_how_to_do_it_by_hand() -> 
     text = rollback_text(((record(plan(change())), outcomes),), width=80, color=False)
     assert text.startswith("Not rolled back: 0007 (p): 1 skipped, 1 failed.\n")
     assert (
-        "skipped: modified externally (30)\n      by hand:\n        printf '%s\\n' 60 > /proc/sys/vm/swappiness\n" in text
+        "skipped: modified externally (30)\n      by hand:\n        printf '%s\\n' 60 > /proc/sys/vm/swappiness\n"
+        in text
     )
     assert "by hand: restore the earlier content of /etc/x" in words(text)
     assert "  advisor rollback 0007 --force\n" in text

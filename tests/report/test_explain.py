@@ -7,23 +7,23 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.profiles.profile import profile_paths
-from advisor.report.explain import Explanation, explain, explanation_text
+from advisor.report.explain import Explanation, explain_id, explanation_text
 from advisor.report.layout import columns
 from advisor.report.terms import EFFECTS, RISKS
-from advisor.report.tunable_docs import examples, form_words, handling, kind_words
+from advisor.report.tunable_docs import describe_handling, form_words, kind_words, list_examples
 from advisor.rules.registry import RULES
 from advisor.tunables import Kind, all_kinds, tunable
 
-IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in examples()))
+IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in list_examples()))
 
 
 def details(identity: str) -> dict[str, str]:
-    return dict(explain(identity).details)
+    return dict(explain_id(identity).details)
 
 
 @pytest.mark.parametrize("identity", IDS)
 def test_everything_that_has_an_id_can_be_explained(identity: str) -> None:
-    found = explain(identity)
+    found = explain_id(identity)
     assert found.id == identity
     assert found.title
     # What no profile sets has no reason, no harm and no source yet.
@@ -36,7 +36,7 @@ def test_everything_that_has_an_id_can_be_explained(identity: str) -> None:
 
 @pytest.mark.parametrize("identity", IDS)
 def test_an_explanation_says_all_that_it_holds(identity: str) -> None:
-    found = explain(identity)
+    found = explain_id(identity)
     text = " ".join(explanation_text(found, width=100, color=False).split())
     texts = (found.title, found.what, found.why, found.helps_when, found.hurts_when, *found.sources)
     assert [part for part in (*texts, *(text for _, text in found.details)) if " ".join(part.split()) not in text] == []
@@ -44,19 +44,19 @@ def test_an_explanation_says_all_that_it_holds(identity: str) -> None:
 
 def test_a_rule() -> None:
     rule = RULES[0]
-    found = explain(rule.id)
+    found = explain_id(rule.id)
     assert (found.kind, found.title, found.what, found.sources) == ("rule", rule.title, rule.what, rule.sources)
 
 
 def test_a_profile() -> None:
-    found = explain("socket-buffers-8m")
+    found = explain_id("socket-buffers-8m")
     assert found.kind == "profile"
     assert ("sets", "sysctl:net.core.rmem_max: at least 8388608") in found.details
     assert any(label == "budget" for label, _ in found.details)
 
 
 def test_a_tunable_that_a_profile_sets() -> None:
-    found = explain("sysctl:net.core.rmem_max")
+    found = explain_id("sysctl:net.core.rmem_max")
     assert (found.kind, found.why) == ("tunable", "The most that a program may ask for with SO_RCVBUF.")
     assert details(found.id) == {
         "profile": "socket-buffers-8m wants at least 8388608",
@@ -75,7 +75,7 @@ def test_a_tunable_of_any_link_service_or_interrupt() -> None:
 
 
 def test_a_tunable_that_no_profile_sets() -> None:
-    found = explain("sysctl:net.core.rmem_mxa")
+    found = explain_id("sysctl:net.core.rmem_mxa")
     assert found.why == "No profile of this host sets it."
     assert ("similar", "sysctl:net.core.rmem_max") in found.details
     assert "similar" not in details("sysctl:vm.foo")
@@ -95,7 +95,7 @@ def test_a_tunable_that_no_profile_sets() -> None:
 )
 def test_what_is_unknown_is_a_usage_error_with_the_closest_ids(identity: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        explain(identity)
+        explain_id(identity)
     assert hint in (caught.value.hint or "")
 
 
@@ -107,7 +107,7 @@ def test_every_kind_of_tunable_is_described(kind: Kind) -> None:
     assert one.check(value) is None
     assert re.fullmatch(rf"{kind.name}:[A-Z]\S*", form_words(one))
     assert kind_words(one)
-    told = handling(identity, value=value)
+    told = describe_handling(identity, value=value)
     assert told.read_by
     assert told.setting()
     assert bool(told.persists_in) != bool(told.persist_note)

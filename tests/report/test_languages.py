@@ -20,7 +20,7 @@ from advisor.reach.survey import Survey
 from advisor.recommend import declared
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
-from advisor.report.layout import Page, columns, wrapped
+from advisor.report.layout import Page, columns, wrap_pieces
 from advisor.report.library import profile_list_text, profile_text
 from advisor.report.limits import limits_text
 from advisor.report.page import grid, labelled, prose, render
@@ -273,11 +273,11 @@ GLOSSARY: dict[str, Callable[[str], str]] = {
 
 def test_japanese_is_wrapped_between_characters_but_not_before_a_full_stop() -> None:
     text = "値を設定して読み戻します。（すべて）"
-    assert wrapped((text,), 8) == ["値を設定", "して読み", "戻しま", "す。（す", "べて）"]
+    assert wrap_pieces((text,), 8) == ["値を設定", "して読み", "戻しま", "す。（す", "べて）"]
 
 
 def test_a_word_in_latin_letters_stays_whole_inside_japanese() -> None:
-    lines = wrapped(("このホストでadvisor planを実行してください",), 16, indent=2)
+    lines = wrap_pieces(("このホストでadvisor planを実行してください",), 16, indent=2)
     assert lines == ["このホストで", "  advisor planを", "  実行してくださ", "  い"]
 
 
@@ -287,7 +287,7 @@ JAPANESE = st.text(alphabet=st.sampled_from("値を。、（）「」ッーab1 /
 @settings(max_examples=50, deadline=None)
 @given(JAPANESE, st.integers(min_value=8, max_value=30), st.integers(min_value=0, max_value=4))
 def test_no_character_is_lost_and_no_line_too_long(text: str, width: int, indent: int) -> None:
-    lines = wrapped((text,), width, indent=indent)
+    lines = wrap_pieces((text,), width, indent=indent)
     assert "".join("".join(lines).split()) == "".join(text.split())
     assert max(map(columns, lines)) <= width
 

@@ -6,9 +6,9 @@ import subprocess
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.report.folding import FOLD_FROM, fold, merged
+from advisor.report.folding import FOLD_FROM, fold_alike, merge_texts
 from advisor.report.format import clean
-from advisor.report.layout import MIN_WIDTH, Page, Span, columns, counted, listed, wrapped
+from advisor.report.layout import MIN_WIDTH, Page, Span, columns, counted, listed, wrap_pieces
 from advisor.shell.quote import shell_quote
 
 TEXT = st.text(alphabet=st.one_of(st.characters(), st.sampled_from(" ab/,\x1b\n\t宽\u0301\udcff")), max_size=300)
@@ -57,11 +57,11 @@ def test_nothing_is_cut_off(text: str, width: int) -> None:
 
 
 def test_a_line_is_broken_at_blanks_and_hangs() -> None:
-    assert wrapped(("one two three four",), 10, first=("  ",), indent=4) == ["  one two", "    three", "    four"]
+    assert wrap_pieces(("one two three four",), 10, first=("  ",), indent=4) == ["  one two", "    three", "    four"]
 
 
 def test_a_long_word_is_broken_after_a_slash() -> None:
-    assert wrapped(("/etc/systemd/network/10-advisor-eth1.link",), 30) == [
+    assert wrap_pieces(("/etc/systemd/network/10-advisor-eth1.link",), 30) == [
         "/etc/systemd/network/",
         "10-advisor-eth1.link",
     ]
@@ -72,11 +72,11 @@ def test_wide_characters_count_twice_and_combining_ones_not() -> None:
 
 
 def test_pieces_that_touch_are_one_word_in_several_styles() -> None:
-    assert wrapped(("(", Span("a", "red"), ") b"), 40, color=True) == ["(\x1b[31ma\x1b[0m) b"]
+    assert wrap_pieces(("(", Span("a", "red"), ") b"), 40, color=True) == ["(\x1b[31ma\x1b[0m) b"]
 
 
 def test_no_escape_code_without_colour() -> None:
-    assert wrapped((Span("a", "red"),), 40, color=False) == ["a"]
+    assert wrap_pieces((Span("a", "red"),), 40, color=False) == ["a"]
 
 
 def test_a_table_without_room_goes_below() -> None:
@@ -121,7 +121,9 @@ def alike(numbers: range) -> list[tuple[str, str]]:
 
 
 def folded(items: list[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    return [(one.name, one.detail, len(one.items)) for one in fold(items, lambda item: item[0], lambda item: item[1])]
+    return [
+        (one.name, one.detail, len(one.items)) for one in fold_alike(items, lambda item: item[0], lambda item: item[1])
+    ]
 
 
 def test_alike_items_are_one_line_with_their_range() -> None:
@@ -130,7 +132,7 @@ def test_alike_items_are_one_line_with_their_range() -> None:
 
 def test_values_that_differ_keep_items_apart() -> None:
     values = [("irq:1", "0-3"), ("irq:2", "0-3"), ("irq:3", "0-3"), ("irq:4", "0-3"), ("irq:5", "4-7")]
-    found = fold(values, lambda item: item[0], same=lambda item: item[1])
+    found = fold_alike(values, lambda item: item[0], same=lambda item: item[1])
     assert [one.title for one in found] == ["irq:1-4 (4)", "irq:5"]
 
 
@@ -145,15 +147,15 @@ def test_names_with_two_numbers_that_differ_are_not_made_into_a_product() -> Non
 
 
 def test_scattered_numbers_are_bounded() -> None:
-    assert merged([f"irq {number}" for number in range(0, 100, 7)]) == "irq 0…98"
+    assert merge_texts([f"irq {number}" for number in range(0, 100, 7)]) == "irq 0…98"
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.text(alphabet="ab:12", max_size=9), st.text(alphabet="ab0 9", max_size=9)), max_size=30))
 def test_every_item_is_in_exactly_one_fold(items: list[tuple[str, str]]) -> None:
-    found = fold(items, lambda item: item[0], lambda item: item[1])
+    found = fold_alike(items, lambda item: item[0], lambda item: item[1])
     assert sorted(item for one in found for item in one.items) == sorted(items)
 
 
 def test_a_long_run_of_digits_is_no_number() -> None:
-    assert merged(["9" * 5000, "9" * 4999 + "8"]).startswith("9" * 4990)
+    assert merge_texts(["9" * 5000, "9" * 4999 + "8"]).startswith("9" * 4990)

@@ -16,7 +16,7 @@ from advisor.profiles.profile import (
 from advisor.profiles.single_values import is_line_about
 from advisor.report.layout import columns
 from advisor.report.library import profile_list_text, profile_text
-from advisor.report.profile_words import condition_words, filled, parameter_words, wanted_value
+from advisor.report.profile_words import condition_words, fill_template, parameter_words, wanted_value
 
 SHIPPED = profile_paths(local=shipped_directory())
 BARE = Profile("bare", "Title", "Summary.", "Helps.", "Hurts.", ("a source",))
@@ -90,7 +90,7 @@ def test_wanted_values_in_words(one: Wanted, expected: str) -> None:
 
 def test_places_are_filled_with_defaults_where_there_are_any() -> None:
     parameters = {"a": Parameter("integer", "A.", default=1), "b": Parameter("names", "B.", default=())}
-    assert filled(msgspec.structs.replace(BARE, parameters=parameters), "{a} {b} {link}") == "1 {b} {link}"
+    assert fill_template(msgspec.structs.replace(BARE, parameters=parameters), "{a} {b} {link}") == "1 {b} {link}"
 
 
 @pytest.mark.parametrize(

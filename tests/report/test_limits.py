@@ -14,9 +14,9 @@ from advisor.limits.observed import Measurement, with_observed
 from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import PciAndNetwork, PciHop
 from advisor.limits.records import Limits
-from advisor.report.encode import encoded
+from advisor.report.encode import encode_document
 from advisor.report.layout import columns
-from advisor.report.limits import limits_document, limits_text, minutes, number
+from advisor.report.limits import format_minutes, format_number, limits_document, limits_text
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 
@@ -73,13 +73,13 @@ def test_hostile_names_stay_within_the_page_and_out_of_the_terminal(name: str, w
     lines = limits_text(found, width=width, color=False).split("\n")
     assert all(line.isprintable() for line in lines)
     assert max(map(columns, lines)) <= width
-    document = encoded(limits_document(found))
+    document = encode_document(limits_document(found))
     assert json.loads(document)["schema"] == "advisor.limits/1"
     assert b"\x1b" not in document
 
 
 def test_the_document_holds_no_infinite_number_and_unknown_is_null() -> None:
-    document = encoded(limits_document(rich_host()))
+    document = encode_document(limits_document(rich_host()))
     assert b"inf" not in document.replace(b"info", b"")
     paths = json.loads(document)["paths"]
     unknown = [one for path in paths for one in path["ceilings"] if one["known"] == "unknown"]
@@ -93,14 +93,14 @@ def test_the_document_holds_no_infinite_number_and_unknown_is_null() -> None:
     ("value", "text"), [(None, "-"), (12_421.4, "12,421"), (81.25, "81.2"), (3.0, "3"), (0.125, "0.125")]
 )
 def test_numbers(value: float | None, text: str) -> None:
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(2842, "47 min"), (30, "30 s"), (5400, "1 h 30 min"), (7200, "2 h"), (1800, "30 min")]
 )
 def test_times(seconds: float, text: str) -> None:
-    assert minutes(seconds) == text
+    assert format_minutes(seconds) == text
 
 
 @pytest.mark.captured
@@ -111,4 +111,4 @@ def test_captured_hosts(name: str, width: int) -> None:
     lines = limits_text(found, width=width, color=False).split("\n")
     assert max(map(columns, lines)) <= width
     assert "None" not in "\n".join(lines)
-    assert json.loads(encoded(limits_document(found)))["paths"] is not None
+    assert json.loads(encode_document(limits_document(found)))["paths"] is not None

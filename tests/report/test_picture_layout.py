@@ -18,8 +18,8 @@ from advisor.report.charts.shapes import Anchor
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.page import PHONE_WIDTH
 from advisor.report.picture.records import HostPicture, PictureBlock
-from advisor.report.picture.shapes import Badge, Dot, Drawing, Frame, Text, Wire, is_bold, wide
-from advisor.report.picture.sheet import Sheet, draw, panels_side_by_side
+from advisor.report.picture.shapes import Badge, Dot, Drawing, Frame, Text, Wire, is_bold, text_width
+from advisor.report.picture.sheet import Sheet, draw_sheet, panels_side_by_side
 from advisor.rules.registry import judge
 from advisor.snapshot.archive import open_snapshot
 from tests import captured
@@ -113,7 +113,7 @@ def test_a_kernel_without_nodes_has_a_panel_of_its_host() -> None:
 def test_nothing_known_is_drawn_too() -> None:
     picture = host_picture(build.nothing_known(), ())
     assert [chip.value for chip in picture.panels[0].chips] == ["unknown", "unknown"]
-    assert_laid_out(draw(picture, SHEETS[3]))
+    assert_laid_out(draw_sheet(picture, SHEETS[3]))
 
 
 def test_many_alike_links_are_one_block_with_their_number() -> None:
@@ -140,7 +140,7 @@ def test_hundreds_of_different_devices_are_bounded() -> None:
     picture = host_picture(facts, ())
     assert_complete(facts, (), picture)
     assert sum(1 for _ in blocks_of(picture)) < 60
-    assert_laid_out(draw(picture, SHEETS[1]))
+    assert_laid_out(draw_sheet(picture, SHEETS[1]))
 
 
 def test_the_drives_of_a_large_array_end_in_a_count() -> None:
@@ -202,7 +202,7 @@ def test_crossings_are_those_of_the_facts() -> None:
 @pytest.mark.parametrize("name", ["beegfs", "large"])
 def test_each_line_ends_at_what_it_connects(name: str) -> None:
     picture = picture_of(name)
-    drawing = draw(picture, SHEETS[1])
+    drawing = draw_sheet(picture, SHEETS[1])
     for number, crossing in enumerate(picture.crossings):
         wires = [one for one in drawing.shapes if isinstance(one, Wire) and one.key == f"crossing:{number}"]
         starts = {(wire.x1, wire.y1) for wire in wires}
@@ -239,7 +239,7 @@ def test_more_crossings_than_lines_become_one() -> None:
     assert picture.crossings[-1].title == "21 more cross nodes"
     assert_complete(facts, (), picture)
     for sheet in SHEETS:
-        assert_laid_out(draw(picture, sheet))
+        assert_laid_out(draw_sheet(picture, sheet))
 
 
 # -- where it is drawn -----------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_more_crossings_than_lines_become_one() -> None:
 
 def span(shape: Text) -> tuple[float, float]:
     """Where a text begins and ends at most."""
-    width = wide(shape.text, shape.size, bold=is_bold(shape.look))
+    width = text_width(shape.text, shape.size, bold=is_bold(shape.look))
     left: dict[Anchor, float] = {"start": shape.x, "middle": shape.x - width / 2, "end": shape.x - width}
     return left[shape.anchor], left[shape.anchor] + width
 
@@ -330,7 +330,7 @@ def assert_lines_are_free(drawing: Drawing, frames: Sequence[tuple[float, ...]],
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.name)
 @pytest.mark.parametrize("name", HOSTS)
 def test_nothing_overlaps(name: str, sheet: Sheet) -> None:
-    assert_laid_out(draw(picture_of(name), sheet))
+    assert_laid_out(draw_sheet(picture_of(name), sheet))
 
 
 @pytest.mark.captured
@@ -340,7 +340,7 @@ def test_real_machines_are_drawn_whole(name: str) -> None:
     picture = host_picture(facts, judge(facts))
     assert_complete(facts, (), picture)
     for sheet in SHEETS[::2]:
-        assert_laid_out(draw(picture, sheet))
+        assert_laid_out(draw_sheet(picture, sheet))
 
 
 @pytest.mark.parametrize("name", ["root", "plain"])
@@ -350,12 +350,12 @@ def test_the_lab_host_is_drawn_whole(name: str) -> None:
     assert_complete(facts, (), picture)
     assert "md1 crosses nodes 0 and 1" in [one.title for one in picture.crossings]
     for sheet in SHEETS:
-        assert_laid_out(draw(picture, sheet))
+        assert_laid_out(draw_sheet(picture, sheet))
 
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_the_drawing_of_a_phone_is_no_wider_than_one(name: str) -> None:
-    assert draw(picture_of(name), SHEETS[0]).width <= PHONE_WIDTH
+    assert draw_sheet(picture_of(name), SHEETS[0]).width <= PHONE_WIDTH
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_no_topology_makes_things_overlap_or_vanish(host: tuple[Facts, tuple[Ser
     crossing = {name for one in picture.crossings for name in one.names}
     for array in facts.arrays:
         assert (len(array.numa_nodes) > 1 and len(facts.numa.nodes) > 1) == (array.name in crossing)
-    assert_laid_out(draw(picture, sheet))
+    assert_laid_out(draw_sheet(picture, sheet))
 
 
 @settings(max_examples=25, deadline=None)
@@ -432,4 +432,4 @@ def test_no_name_makes_things_overlap(names: list[str], sheet: Sheet) -> None:
     links = tuple(build.link(name, pci=f"0000:{at:02x}:00.0", addresses=(name,)) for at, name in enumerate(names))
     disks = (build.disk("nvme0n1", model=names[0], mountpoints=tuple(names)),)
     facts = build.facts(host=build.identity(hostname=names[0]), links=links, disks=disks)
-    assert_laid_out(draw(host_picture(facts, judge(facts)), sheet))
+    assert_laid_out(draw_sheet(host_picture(facts, judge(facts)), sheet))

@@ -20,7 +20,7 @@ from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import Settings, prove
 from advisor.proof.verdict import decide_session
 from advisor.report.layout import columns
-from advisor.report.proof import percent, proof_text
+from advisor.report.proof import format_percent, proof_text
 from tests.proof.conftest import disk, fake_fio, host
 from tests.proof.fakes import FakeFio, SpeedToggle
 from tests.proof.sessions import WORKLOAD, figures, pair, run, session
@@ -551,7 +551,7 @@ def test_an_explored_interval_that_does_not_fit_ends_in_arrows() -> None:
     ],
 )
 def test_percents(fraction: float, text: str) -> None:
-    assert percent(fraction) == text
+    assert format_percent(fraction) == text
 
 
 @pytest.mark.parametrize(

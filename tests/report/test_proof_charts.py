@@ -15,12 +15,22 @@ from hypothesis import strategies as st
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Claim, Pair, Proof, Summary, Verdict
 from advisor.proof.verdict import decide_session
-from advisor.report.charts.forest import LEFT, RIGHT, forest
-from advisor.report.charts.ladder import ladder, laddered, rungs
+from advisor.report.charts.forest import LEFT, RIGHT, draw_forest
+from advisor.report.charts.ladder import draw_ladder, laddered_names, read_rungs
 from advisor.report.charts.scale import LogScale, Scale, is_drawable, log_scale, tick_words, value_ticks
-from advisor.report.charts.shapes import MIN_WIDTH, Box, ChartLine, Label, Mark, Picture, extent, fitted, text_width
-from advisor.report.charts.slope import pair_values, slope
-from advisor.report.charts.timeline import entries, timed_metrics, timeline
+from advisor.report.charts.shapes import (
+    MIN_WIDTH,
+    Box,
+    ChartLine,
+    Label,
+    Mark,
+    Picture,
+    fit_text,
+    label_extent,
+    text_width,
+)
+from advisor.report.charts.slope import draw_slope, pair_values
+from advisor.report.charts.timeline import draw_timeline, list_entries, timed_metrics
 from advisor.report.proof_rows import axis_ends, groups_of
 from tests.proof.sessions import pair, run, session
 from tests.report.test_proof import GAIN, PROOFS, TWO, beside, controlled, pairs, proof_of
@@ -49,10 +59,10 @@ ALL: dict[str, Proof] = {
 
 
 def pictures(proof: Proof) -> Iterator[Picture]:
-    found = [forest(proof)]
-    found += [made for number, claim in enumerate(proof.workloads) if (made := slope(proof, claim, number))]
-    found += [made for name, metric in timed_metrics(proof) if (made := timeline(proof, name, metric, 1))]
-    found += [made for name in laddered(proof) if (made := ladder(proof, name, 1))]
+    found = [draw_forest(proof)]
+    found += [made for number, claim in enumerate(proof.workloads) if (made := draw_slope(proof, claim, number))]
+    found += [made for name, metric in timed_metrics(proof) if (made := draw_timeline(proof, name, metric, 1))]
+    found += [made for name in laddered_names(proof) if (made := draw_ladder(proof, name, 1))]
     yield from found
 
 
@@ -69,7 +79,7 @@ def assert_laid_out(picture: Picture) -> None:
             case Mark():
                 points = [(shape.x, shape.y)]
             case Label():
-                begin, end = extent(shape)
+                begin, end = label_extent(shape)
                 assert -0.01 <= begin <= end <= MIN_WIDTH + 0.01, (picture.name, shape)
                 points = [(shape.x, shape.y)]
         for x, y in points:
@@ -84,7 +94,7 @@ def assert_apart(labels: list[Label], name: str) -> None:
         for other in labels[at + 1 :]:
             if other.y >= one.y + 10:
                 break
-            (begin, end), (from_, to) = extent(one), extent(other)
+            (begin, end), (from_, to) = label_extent(one), label_extent(other)
             assert end <= from_ or to <= begin, (name, one, other)
 
 
@@ -145,7 +155,7 @@ def test_a_scale_around_next_to_nothing_is_a_scale(values: list[float]) -> None:
 
 @given(st.text(max_size=400), st.floats(min_value=0, max_value=400))
 def test_a_text_that_is_made_to_fit_does(text: str, room: float) -> None:
-    made = fitted(text, room)
+    made = fit_text(text, room)
     assert text_width(made) <= max(room, text_width("…"))
     assert made.isprintable()
 
@@ -157,9 +167,9 @@ def test_a_text_that_is_made_to_fit_does(text: str, room: float) -> None:
 def test_the_forest_has_each_claim_guardrail_and_control_once(name: str) -> None:
     proof = ALL[name]
     judged = [*proof.workloads, *proof.guardrails, *([proof.control] if proof.control else [])]
-    marks = [shape for shape in forest(proof).shapes if isinstance(shape, Mark)]
+    marks = [shape for shape in draw_forest(proof).shapes if isinstance(shape, Mark)]
     assert len(marks) == sum(item.ratio is not None for item in judged)
-    bands = [shape for shape in forest(proof).shapes if isinstance(shape, Box)]
+    bands = [shape for shape in draw_forest(proof).shapes if isinstance(shape, Box)]
     assert len(bands) == len(proof.workloads) + len(proof.guardrails)
 
 
@@ -170,7 +180,7 @@ def test_estimate_interval_band_and_zero_are_where_their_values_are() -> None:
     def place(ratio: float) -> float:
         return LEFT + (math.log(ratio) - low) / (high - low) * (RIGHT - LEFT)
 
-    claim, shapes = proof.workloads[0], forest(proof).shapes
+    claim, shapes = proof.workloads[0], draw_forest(proof).shapes
     assert claim.ratio is not None
     assert claim.ci95 is not None
     interval = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look.startswith("interval"))
@@ -183,7 +193,7 @@ def test_estimate_interval_band_and_zero_are_where_their_values_are() -> None:
 
 
 def test_a_latency_that_falls_goes_right() -> None:
-    shapes = forest(PROOFS["latency"]).shapes
+    shapes = draw_forest(PROOFS["latency"]).shapes
     zero = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look == "zero")
     interval = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look.startswith("interval"))
     assert zero.x1 < interval.x1 < interval.x2
@@ -224,14 +234,14 @@ def test_whatever_a_record_holds_is_laid_out(
 @pytest.mark.parametrize("name", ALL)
 def test_one_line_for_each_pair_that_the_claim_s_figures_come_from(name: str) -> None:
     for number, claim in enumerate(ALL[name].workloads):
-        picture = slope(ALL[name], claim, number)
+        picture = draw_slope(ALL[name], claim, number)
         lines = [shape for shape in picture.shapes if isinstance(shape, ChartLine)] if picture else []
         assert len([line for line in lines if line.look.startswith("pair ")]) == claim.pairs
 
 
 def test_better_is_solid_for_latency_too() -> None:
     proof = decide_session(session(pairs(1.25, noise=0.0), Claim("infoscale.4k-rand-r100", "latency_p50")))
-    picture = slope(proof, proof.workloads[0], 1)
+    picture = draw_slope(proof, proof.workloads[0], 1)
     assert picture is not None
     lines = [shape for shape in picture.shapes if isinstance(shape, ChartLine) and shape.look.startswith("pair ")]
     assert {line.look for line in lines} == {"pair better"}
@@ -252,7 +262,7 @@ def test_every_run_stands_in_order_arms_differ_in_shape_and_in_look() -> None:
     proof = ALL["contaminated"]
     runs = [*proof.session.warm_up, *(run for pair in proof.session.pairs for run in pair.runs)]
     ((name, metric),) = timed_metrics(proof)
-    picture = timeline(proof, name, metric, 1)
+    picture = draw_timeline(proof, name, metric, 1)
     assert picture is not None
     marks = [shape for shape in picture.shapes if isinstance(shape, Mark) and shape.symbol != "cross"]
     assert len(marks) == len(runs)
@@ -267,7 +277,7 @@ def test_every_run_stands_in_order_arms_differ_in_shape_and_in_look() -> None:
 def test_contaminated_runs_are_shaded_and_what_does_not_count_is_faint() -> None:
     proof = ALL["contaminated"]
     ((name, metric),) = timed_metrics(proof)
-    picture = timeline(proof, name, metric, 1)
+    picture = draw_timeline(proof, name, metric, 1)
     assert picture is not None
     shaded = [shape for shape in picture.shapes if isinstance(shape, Box) and shape.look == "contaminated"]
     assert len(shaded) == 8
@@ -281,12 +291,12 @@ def test_runs_follow_their_numbers_wherever_the_record_keeps_them() -> None:
     control = (replace(run("A", 1e6, "null.4k"), number=1), replace(run("B", 1e6, "null.4k"), number=3))
     runs = (replace(run("A", 1000.0), number=0), replace(run("B", 1200.0), number=2))
     proof = proof_of(GAIN, pairs=(replace(pair(0, 1000.0, 1200.0), runs=runs, control_runs=control),))
-    assert [entry.run.number for entry in entries(proof.session)] == [0, 1, 2, 3]
+    assert [entry.run.number for entry in list_entries(proof.session)] == [0, 1, 2, 3]
 
 
 def test_an_incomplete_pair_is_shown_and_does_not_count() -> None:
     cut = replace(pair(3, 1000.0, 1200.0), whole=False, runs=(run("B", 1200.0),), order="B")
-    found = entries(proof_of(GAIN, pairs=(*GAIN.pairs, cut), ended="interrupted").session)
+    found = list_entries(proof_of(GAIN, pairs=(*GAIN.pairs, cut), ended="interrupted").session)
     assert [entry.state for entry in found[-2:]] == ["counts", "incomplete"]
 
 
@@ -296,19 +306,21 @@ def test_an_incomplete_pair_is_shown_and_does_not_count() -> None:
 def test_the_ladder_has_four_rungs_for_both_arms_whether_judged_or_not() -> None:
     proof = PROOFS["latency"]
     name = proof.workloads[0].name
-    assert [label for label, _ in rungs(proof, name)] == ["p50", "p95", "p99", "p99.9"]
-    picture = ladder(proof, name, 1)
+    assert [label for label, _ in read_rungs(proof, name)] == ["p50", "p95", "p99", "p99.9"]
+    picture = draw_ladder(proof, name, 1)
     assert picture is not None
     marks = [shape for shape in picture.shapes if isinstance(shape, Mark)]
     assert [mark.symbol for mark in marks] == ["circle"] * 4 + ["diamond"] * 4
-    values = [value for arm in ("before", "after") for _, item in rungs(proof, name) for value in [getattr(item, arm)]]
+    values = [
+        value for arm in ("before", "after") for _, item in read_rungs(proof, name) for value in [getattr(item, arm)]
+    ]
     ranked = sorted(range(8), key=lambda at: values[at])
     assert [marks[at].y for at in ranked] == sorted((mark.y for mark in marks), reverse=True)
 
 
 def test_p999_is_marked_as_for_display_only() -> None:
     proof = PROOFS["gain"]
-    picture = ladder(proof, proof.workloads[0].name, 1)
+    picture = draw_ladder(proof, proof.workloads[0].name, 1)
     assert picture is not None
     box = next(shape for shape in picture.shapes if isinstance(shape, Box) and shape.look == "display-only")
     names = {shape.text: shape.x for shape in picture.shapes if isinstance(shape, Label)}
@@ -318,7 +330,7 @@ def test_p999_is_marked_as_for_display_only() -> None:
 
 def test_what_was_not_measured_has_no_picture() -> None:
     proof = PROOFS["interrupted"]
-    assert slope(proof, proof.workloads[0], 1) is None
+    assert draw_slope(proof, proof.workloads[0], 1) is None
     assert timed_metrics(proof) == ()
-    assert laddered(proof) == ()
+    assert laddered_names(proof) == ()
     assert not is_drawable(None)

@@ -18,10 +18,10 @@ from advisor.proof.identity import HostIdentity
 from advisor.proof.records import ArmSetting, Claim, Proof
 from advisor.proof.verdict import counted_pairs, decide_session, make_sample
 from advisor.report.charts.ladder import RUNGS
-from advisor.report.proof_numbers import figure, percent
+from advisor.report.proof_numbers import format_figure, format_percent
 from advisor.report.proof_page import proof_page
 from advisor.report.proof_rows import cells_of, groups_of
-from advisor.report.proof_words import headlines, host_rows, notes_of, reasons_of, session_rows, verdict_words
+from advisor.report.proof_words import host_rows, notes_of, reasons_of, session_rows, verdict_words, write_headlines
 from advisor.shell.quote import shell_quote
 from tests.hostile.test_outputs import TEXTS
 from tests.proof.sessions import WORKLOAD, pair, run, session
@@ -182,7 +182,7 @@ def test_the_page_says_in_words_what_the_text_says(name: str) -> None:
     said = parsed_of(name).text
     rows = [*host_rows(proof), *session_rows(proof)]
     details = ["".join(piece if isinstance(piece, str) else piece.text for piece in pieces) for _, pieces in rows]
-    wanted = [verdict_words(proof)[0], *headlines(proof), *reasons_of(proof), *notes_of(proof), *details]
+    wanted = [verdict_words(proof)[0], *write_headlines(proof), *reasons_of(proof), *notes_of(proof), *details]
     assert [one for one in wanted if " ".join(one.split()) not in said] == []
 
 
@@ -203,7 +203,7 @@ def test_the_table_of_pairs_equals_the_record(name: str) -> None:
             data = make_sample(counted_pairs(proof.session), claim.name, claim.metric)
             rows = [rows[1:] for rows in found.tables if rows[0][0] == "pair" and rows[0][2] == f"A, {claim.unit}"]
             wanted = [
-                [order, figure(before), figure(after), percent(after / before - 1)]
+                [order, format_figure(before), format_figure(after), format_percent(after / before - 1)]
                 for order, before, after in zip(data.orders, data.before, data.after, strict=True)
             ]
             assert wanted in [[row[1:] for row in table] for table in rows]
@@ -218,7 +218,8 @@ def test_the_tables_of_runs_equal_the_record(name: str) -> None:
     runs = [*whole.warm_up, *(run for pair in whole.pairs for run in (*pair.runs, *pair.control_runs))]
     metrics = {claim.name: claim.metric for claim in proof.workloads}
     wanted = [
-        (run.arm, figure(run.figures.value(metrics.get(run.workload, "iops"))), ", ".join(run.lamps)) for run in runs
+        (run.arm, format_figure(run.figures.value(metrics.get(run.workload, "iops"))), ", ".join(run.lamps))
+        for run in runs
     ]
     assert sorted(shown) == sorted(wanted)
 
@@ -232,7 +233,7 @@ def test_the_table_of_latencies_equals_the_record(name: str) -> None:
     for row, (metric, _) in zip(rows, RUNGS, strict=True):
         item = next(item for item in items if (item.name, item.metric) == (proof.workloads[0].name, metric))
         assert item.before is not None
-        assert row[1].startswith(f"{figure(item.before)} → ")
+        assert row[1].startswith(f"{format_figure(item.before)} → ")
     assert [row[4] for row in rows] == ["", "", "", "for display only"]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.report.format import clean, natural, ranked, runs
-from advisor.report.units import binary, decimal, speed, times
+from advisor.report.units import format_binary, format_decimal, format_speed, times
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from advisor.report.units import binary, decimal, speed, times
     ],
 )
 def test_binary(value: int, text: str) -> None:
-    assert binary(value) == text
+    assert format_binary(value) == text
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_binary(value: int, text: str) -> None:
     [(0, "0 B"), (512, "512 B"), (1_600_321_314_816, "1.6 TB"), (274_877_906_944, "275 GB"), (999_999_999, "1 GB")],
 )
 def test_decimal(value: int, text: str) -> None:
-    assert decimal(value) == text
+    assert format_decimal(value) == text
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_decimal(value: int, text: str) -> None:
     [(10, "10 Mbit/s"), (1000, "1 Gbit/s"), (2500, "2.5 Gbit/s"), (25_000, "25 Gbit/s"), (1_200_000, "1.2 Tbit/s")],
 )
 def test_speed(value: int, text: str) -> None:
-    assert speed(value) == text
+    assert format_speed(value) == text
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "no links"), (1, "1 link"), (2, "2 links")])

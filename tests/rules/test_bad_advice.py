@@ -10,7 +10,7 @@ import pytest
 
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, tree_host
-from advisor.report.explain import explain
+from advisor.report.explain import explain_id
 from advisor.rules.bad_advice import OURS
 from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES, judge
@@ -56,7 +56,7 @@ def test_every_rule_of_bad_advice_is_seen_to_fire() -> None:
 
 @pytest.mark.parametrize("rule", sorted({f"advice.{row[0]}" for row in ALL}))
 def test_each_can_be_explained(rule: str) -> None:
-    found = explain(rule)
+    found = explain_id(rule)
     assert found.why
     assert found.hurts_when
     assert found.sources
@@ -64,7 +64,7 @@ def test_each_can_be_explained(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", ["advice.zone-reclaim", "advice.huge-pages-for-all", "advice.dirty-ratio-high"])
 def test_where_vendors_disagree_both_are_named(rule: str) -> None:
-    assert len(explain(rule).sources) >= 3
+    assert len(explain_id(rule).sources) >= 3
 
 
 def test_no_file_no_finding(tmp_path: Path) -> None:

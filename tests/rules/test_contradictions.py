@@ -7,7 +7,7 @@ import json
 import pytest
 
 from advisor.facts.counters import Counters
-from advisor.report.explain import explain, explanation_text
+from advisor.report.explain import explain_id, explanation_text
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
@@ -41,20 +41,20 @@ def test_every_one_that_a_rule_names_exists() -> None:
 
 @pytest.mark.parametrize("one", CONTRADICTIONS, ids=lambda one: one.id)
 def test_each_is_explained_with_every_side_and_source(one: Contradiction) -> None:
-    text = flat(explanation_text(explain(one.id), width=90, color=False))
+    text = flat(explanation_text(explain_id(one.id), width=90, color=False))
     for words in (one.topic, one.what_we_do, *(f"{side.says} ({side.source})" for side in one.sides)):
         assert flat(words) in text
 
 
 def test_all_are_listed_under_one_word() -> None:
-    assert explain("contradictions").contradictions == CONTRADICTIONS
+    assert explain_id("contradictions").contradictions == CONTRADICTIONS
 
 
 def test_the_rule_that_gives_the_advice_is_explained_with_both_sides() -> None:
-    (one,) = explain("buffers.below-profile").contradictions
-    text = flat(explanation_text(explain("buffers.below-profile"), width=90, color=False))
+    (one,) = explain_id("buffers.below-profile").contradictions
+    text = flat(explanation_text(explain_id("buffers.below-profile"), width=90, color=False))
     assert all(flat(f"{side.says} ({side.source})") in text for side in one.sides)
-    assert ("shown by", "buffers.below-profile") in explain(one.id).details
+    assert ("shown by", "buffers.below-profile") in explain_id(one.id).details
 
 
 def test_a_finding_names_both_sources_and_its_document_holds_both_sides() -> None:

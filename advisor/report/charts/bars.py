@@ -23,11 +23,11 @@ from advisor.report.charts.shapes import (
     Label,
     Picture,
     Shape,
-    fitted,
+    fit_text,
     text_width,
 )
 from advisor.report.format import clean
-from advisor.report.proof_numbers import figure, percent
+from advisor.report.proof_numbers import format_figure, format_percent
 from advisor.report.proof_words import workload_title
 
 BAR_HEIGHT: Final = 10.0
@@ -61,9 +61,9 @@ class _Area(msgspec.Struct, frozen=True):
         return (self.right - self.left) / highest if highest > 0 else 0.0
 
 
-def bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
+def draw_bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
     """Every workload in the order of the session, every arm in the order of the call, for ``width`` pixels or more."""
-    area = _area(result, width)
+    area = _bars_area(result, width)
     shapes: list[Shape] = []
     top = 0.0
     for workload in result.session.workloads:
@@ -76,50 +76,52 @@ def bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
     )
 
 
-def _area(result: ArmsProof, width: float) -> _Area:
+def _bars_area(result: ArmsProof, width: float) -> _Area:
     if width < WIDE:
         return _Area(width, 0.0, 100.0)
-    names = max(text_width(fitted(name, width / 3)) for name in result.arms)
-    figures = max((text_width(_figures(one)) for one in result.effects), default=0.0)
+    names = max(text_width(fit_text(name, width / 3)) for name in result.arms)
+    figures = max((text_width(_figure_words(one)) for one in result.effects), default=0.0)
     left = 100 * (names + _SPACE) / width
     return _Area(width, left, max(left, 100 - 100 * (figures + _SPACE) / width))
 
 
-def _figures(one: Effect) -> str:
-    return f"{figure(one.after or 0.0)} ({percent((one.ratio or 1.0) - 1)})"
+def _figure_words(one: Effect) -> str:
+    return f"{format_figure(one.after or 0.0)} ({format_percent((one.ratio or 1.0) - 1)})"
 
 
 def _add_workload(shapes: list[Shape], area: _Area, workload: str, effects: list[Effect], top: float) -> float:
     bottom = top + 12
-    shapes.append(Label(0.0, bottom, fitted(workload, area.width), look="strong"))
+    shapes.append(Label(0.0, bottom, fit_text(workload, area.width), look="strong"))
     letters = int(area.width / (FONT_SIZE * LETTER_WIDTH))
     for line in textwrap.wrap(clean(f"{workload_title(workload)} ({effects[0].unit})"), letters):
         bottom += LINE_HEIGHT
         shapes.append(Label(0.0, bottom, line, look="quiet"))
     bottom += 4
-    highest = max(_ends(effects))
+    highest = max(_effect_ends(effects))
     base = effects[0].before or 0.0
     at = area.left + base * area.scale(highest)
     first = bottom
-    bottom = _add_bar(shapes, area, NONE, base, "plain", figure(base), None, highest, bottom)
+    bottom = _add_bar(shapes, area, NONE, base, "plain", format_figure(base), None, highest, bottom)
     for one in effects:
         look = _LOOKS.get(one.call, "plain")
-        bottom = _add_bar(shapes, area, one.arm, one.after or 0.0, look, _figures(one), _span(one), highest, bottom)
+        bottom = _add_bar(
+            shapes, area, one.arm, one.after or 0.0, look, _figure_words(one), _effect_span(one), highest, bottom
+        )
     if area.is_wide:
         shapes.append(ChartLine(at, first + 2, at, bottom, "base"))
     return bottom
 
 
-def _ends(effects: Iterable[Effect]) -> Iterable[float]:
+def _effect_ends(effects: Iterable[Effect]) -> Iterable[float]:
     for one in effects:
         yield one.before or 0.0
         yield one.after or 0.0
-        span = _span(one)
+        span = _effect_span(one)
         if span is not None:
             yield span[1]
 
 
-def _span(one: Effect) -> tuple[float, float] | None:
+def _effect_span(one: Effect) -> tuple[float, float] | None:
     """The interval of the change, in the unit of the bars."""
     if one.interval is None or one.before is None:
         return None
@@ -140,7 +142,7 @@ def _add_bar(
     scale = area.scale(highest)
     room = area.width / 3 if area.is_wide else area.width - text_width(words) - _SPACE
     base_line = top + (13 if area.is_wide else LINE_HEIGHT - 3)
-    shapes.append(Label(0.0, base_line, fitted(name, room)))
+    shapes.append(Label(0.0, base_line, fit_text(name, room)))
     shapes.append(Label(100.0, base_line, words, "end", look))
     bar = top + (4 if area.is_wide else LINE_HEIGHT + 1)
     shapes.append(Box(area.left, bar, value * scale, BAR_HEIGHT, f"bar {look}"))

@@ -18,12 +18,12 @@ from advisor.report.charts.shapes import (
     Picture,
     Shape,
     Symbol,
-    fitted,
-    held,
+    fit_text,
+    hold_label,
     text_width,
     without_overlap,
 )
-from advisor.report.proof_numbers import change_words, percent
+from advisor.report.proof_numbers import change_words, format_percent
 from advisor.report.proof_rows import MetricRow, RowGroup, axis_ends, by_workload, groups_of, interval_of
 from advisor.report.proof_words import metric_words
 
@@ -42,7 +42,7 @@ _DESCRIPTION: Final = (
 )
 
 
-def forest(proof: Proof) -> Picture:
+def draw_forest(proof: Proof) -> Picture:
     """Every row that is judged, in the order of the table, on the axis of the table in the text."""
     return forest_of(groups_of(proof), _DESCRIPTION)
 
@@ -55,7 +55,7 @@ def forest_of(shown: Iterable[RowGroup], description: str) -> Picture:
     bottom = 0.0
     for group in groups:
         bottom = _add_group(shapes, group, scale, bottom)
-    axis = _axis(scale, bottom + _ROW_GAP)
+    axis = _draw_axis(scale, bottom + _ROW_GAP)
     return Picture(
         name="forest",
         title="What changed, and how sure that is",
@@ -71,7 +71,7 @@ def _add_group(shapes: list[Shape], group: RowGroup, scale: Scale, top: float) -
     shapes.append(Label(0.0, bottom - 3, group.title, look="strong"))
     for name, rows in by_workload(group.rows):
         bottom += LINE_HEIGHT
-        shapes.append(Label(0.0, bottom - 3, fitted(name, MIN_WIDTH), look="quiet"))
+        shapes.append(Label(0.0, bottom - 3, fit_text(name, MIN_WIDTH), look="quiet"))
         for row in rows:
             bottom = _add_row(shapes, row, scale, bottom + _ROW_GAP, _SYMBOLS.get(group.title, "circle"))
     return bottom
@@ -82,17 +82,17 @@ def _add_row(shapes: list[Shape], row: MetricRow, scale: Scale, top: float, symb
     metric = metric_words(row.summary)
     says = ", ".join(filter(None, (change_words(row.summary), row.says.text)))
     shapes.append(Label(0.0, base, metric))
-    shapes.append(Label(100.0, base, fitted(says, MIN_WIDTH - text_width(metric) - 6), "end", _look(row)))
+    shapes.append(Label(100.0, base, fit_text(says, MIN_WIDTH - text_width(metric) - 6), "end", _row_look(row)))
     plot = top + LINE_HEIGHT
-    shapes += _drawing(row, scale, plot, symbol)
+    shapes += _draw_row(row, scale, plot, symbol)
     return plot + PLOT_HEIGHT
 
 
-def _look(row: MetricRow) -> str:
+def _row_look(row: MetricRow) -> str:
     return {"green": "better", "red": "worse"}.get(row.says.style, "plain")
 
 
-def _drawing(row: MetricRow, scale: Scale, top: float, symbol: Symbol) -> Iterable[Shape]:
+def _draw_row(row: MetricRow, scale: Scale, top: float, symbol: Symbol) -> Iterable[Shape]:
     """The band, no change, and the interval with its ends and its estimate."""
     middle, zero = top + PLOT_HEIGHT / 2, scale.at(0.0)
     if row.band is not None:
@@ -103,12 +103,12 @@ def _drawing(row: MetricRow, scale: Scale, top: float, symbol: Symbol) -> Iterab
     if drawn is None:
         return
     low, at, high = map(scale.at, drawn)
-    yield ChartLine(low, middle, high, middle, f"interval {_look(row)}")
-    yield from _ends(row, scale, middle)
-    yield Mark(at, middle, symbol, f"full {_look(row)}")
+    yield ChartLine(low, middle, high, middle, f"interval {_row_look(row)}")
+    yield from _draw_ends(row, scale, middle)
+    yield Mark(at, middle, symbol, f"full {_row_look(row)}")
 
 
-def _ends(row: MetricRow, scale: Scale, middle: float) -> Iterable[Shape]:
+def _draw_ends(row: MetricRow, scale: Scale, middle: float) -> Iterable[Shape]:
     """A bar where the interval ends, an arrow where it goes on beyond the axis."""
     drawn = interval_of(row.summary)
     assert drawn is not None
@@ -118,29 +118,31 @@ def _ends(row: MetricRow, scale: Scale, middle: float) -> Iterable[Shape]:
     ):
         at = scale.at(value)
         if is_beyond:
-            yield Mark(at, middle, "left" if arrow == "left" else "right", f"full {_look(row)}")
+            yield Mark(at, middle, "left" if arrow == "left" else "right", f"full {_row_look(row)}")
         else:
-            yield ChartLine(at, middle - CAP, at, middle + CAP, f"interval {_look(row)}")
+            yield ChartLine(at, middle - CAP, at, middle + CAP, f"interval {_row_look(row)}")
 
 
-def _axis(scale: Scale, bottom: float) -> list[Shape]:
+def _draw_axis(scale: Scale, bottom: float) -> list[Shape]:
     """Ticks at round changes, and a line up from each."""
-    changes = next((ticks for ticks in _candidates(scale) if _fit(scale, ticks)), [0.0])
+    changes = next((ticks for ticks in _tick_candidates(scale) if _labels_fit(scale, ticks)), [0.0])
     grid = [ChartLine(at, LINE_HEIGHT, at, bottom, "grid") for at in (scale.at(math.log1p(one)) for one in changes)]
-    return [*grid, *_labels(scale, changes, bottom + LINE_HEIGHT - 2)]
+    return [*grid, *_axis_labels(scale, changes, bottom + LINE_HEIGHT - 2)]
 
 
-def _candidates(scale: Scale) -> Iterable[Sequence[float]]:
+def _tick_candidates(scale: Scale) -> Iterable[Sequence[float]]:
     """The round changes on the axis, finest first; each family also without the ones at the ends, which crowd."""
     for family in CHANGE_FAMILIES:
         inside = [change for change in family if scale.low <= math.log1p(change) <= scale.high]
         yield from (part for part in (inside, inside[1:], inside[:-1], inside[1:-1]) if 0.0 in part)
 
 
-def _fit(scale: Scale, changes: Sequence[float]) -> bool:
-    labels = _labels(scale, changes, 0.0)
+def _labels_fit(scale: Scale, changes: Sequence[float]) -> bool:
+    labels = _axis_labels(scale, changes, 0.0)
     return len(labels) <= _MOST_TICKS and without_overlap(labels) == labels
 
 
-def _labels(scale: Scale, changes: Sequence[float], base: float) -> list[Label]:
-    return [held(Label(scale.at(math.log1p(one)), base, percent(one), "middle", "tick")) for one in changes]
+def _axis_labels(scale: Scale, changes: Sequence[float], base: float) -> list[Label]:
+    return [
+        hold_label(Label(scale.at(math.log1p(one)), base, format_percent(one), "middle", "tick")) for one in changes
+    ]

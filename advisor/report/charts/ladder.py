@@ -9,7 +9,7 @@ from typing import Final
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Proof, Summary
 from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
-from advisor.report.charts.shapes import LINE_HEIGHT, Box, ChartLine, Label, Mark, Picture, Shape, fitted
+from advisor.report.charts.shapes import LINE_HEIGHT, Box, ChartLine, Label, Mark, Picture, Shape, fit_text
 from advisor.report.format import clean
 
 RUNGS: Final[tuple[tuple[MetricName, str], ...]] = (
@@ -30,7 +30,7 @@ _ASIDE: Final = 1.6
 _STEP: Final = (100.0 - LEFT) / len(RUNGS)
 
 
-def rungs(proof: Proof, name: str) -> tuple[tuple[str, Summary], ...]:
+def read_rungs(proof: Proof, name: str) -> tuple[tuple[str, Summary], ...]:
     """The percentiles of one workload that were measured, each with its name, judged or not."""
     return rungs_of((*proof.exploratory, *proof.guardrails, *proof.workloads), name)
 
@@ -41,15 +41,15 @@ def rungs_of(items: Iterable[Summary], name: str) -> tuple[tuple[str, Summary], 
     return tuple((label, found[metric]) for metric, label in RUNGS if metric in found)
 
 
-def laddered(proof: Proof) -> tuple[str, ...]:
+def laddered_names(proof: Proof) -> tuple[str, ...]:
     """The workloads with percentiles to show."""
     names = dict.fromkeys(item.name for item in (*proof.workloads, *proof.guardrails, *proof.exploratory))
-    return tuple(name for name in names if rungs(proof, name))
+    return tuple(name for name in names if read_rungs(proof, name))
 
 
-def ladder(proof: Proof, name: str, number: int) -> Picture | None:
+def draw_ladder(proof: Proof, name: str, number: int) -> Picture | None:
     """The percentiles of one workload; None where none can be drawn. ``number`` identifies the workload."""
-    return ladder_of(rungs(proof, name), name, number)
+    return ladder_of(read_rungs(proof, name), name, number)
 
 
 def ladder_of(found: Sequence[tuple[str, Summary]], name: str, number: int, *, arm: str = "Arm") -> Picture | None:
@@ -67,7 +67,12 @@ def ladder_of(found: Sequence[tuple[str, Summary]], name: str, number: int, *, a
         f" {arm} A is a solid line with circles, {arm.lower()} B a dashed one with diamonds. p99.9 is for display only:"
         " it varies too much from run to run for any claim. All values are in the table that follows.",
         height=TOP + PLOT_HEIGHT + LINE_HEIGHT + 8,
-        shapes=(*_display_only(places), *_grid(scale, unit), *_names(found, places), *_arms(found, places, scale)),
+        shapes=(
+            *_display_only(places),
+            *_draw_grid(scale, unit),
+            *_draw_names(found, places),
+            *_draw_arms(found, places, scale),
+        ),
     )
 
 
@@ -77,20 +82,20 @@ def _display_only(places: dict[str, float]) -> Iterable[Shape]:
     yield Label(100.0, TOP - 4, "for display only", "end", "tick")
 
 
-def _grid(scale: LogScale, unit: str) -> list[Shape]:
-    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 2, fitted(unit, 60), look="tick")]
+def _draw_grid(scale: LogScale, unit: str) -> list[Shape]:
+    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 2, fit_text(unit, 60), look="tick")]
     for value in value_ticks(scale, _MOST_TICKS):
         y = scale.at(value)
         shapes += [ChartLine(LEFT, y, 100.0, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
     return shapes
 
 
-def _names(found: Sequence[tuple[str, Summary]], places: dict[str, float]) -> Iterable[Shape]:
+def _draw_names(found: Sequence[tuple[str, Summary]], places: dict[str, float]) -> Iterable[Shape]:
     for label, _ in found:
         yield Label(places[label], TOP + PLOT_HEIGHT + LINE_HEIGHT, label, "middle", "tick")
 
 
-def _arms(found: Sequence[tuple[str, Summary]], places: dict[str, float], scale: LogScale) -> Iterable[Shape]:
+def _draw_arms(found: Sequence[tuple[str, Summary]], places: dict[str, float], scale: LogScale) -> Iterable[Shape]:
     before = [(places[name] - _ASIDE, scale.at(at)) for name, item in found if is_drawable(at := item.before)]
     after = [(places[name] + _ASIDE, scale.at(at)) for name, item in found if is_drawable(at := item.after)]
     for look, points in (("ladder a", before), ("ladder b", after)):

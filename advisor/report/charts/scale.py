@@ -66,19 +66,21 @@ def value_ticks(scale: LogScale, most: int) -> list[float]:
 def _decade_ticks(low: float, high: float, most: int) -> list[float]:
     first, last = math.floor(low / math.log(10)), math.ceil(high / math.log(10))
     for parts in ((1, 2, 5), (1, 3), (1,)):
-        found = _inside((part * _power(decade) for decade in range(first, last + 1) for part in parts), low, high)
+        found = _values_inside(
+            (part * _power_label(decade) for decade in range(first, last + 1) for part in parts), low, high
+        )
         if len(found) <= most:
             return found
     every = math.ceil((last - first + 1) / max(most, 1))
-    return _inside((_power(decade) for decade in range(first, last + 1, every)), low, high)
+    return _values_inside((_power_label(decade) for decade in range(first, last + 1, every)), low, high)
 
 
-def _power(decade: int) -> float:
+def _power_label(decade: int) -> float:
     # 10.0 ** 309 overflows, and 1e-324 is zero.
     return float(f"1e{decade}") if -323 <= decade <= 308 else 0.0
 
 
-def _inside(values: Iterable[float], low: float, high: float) -> list[float]:
+def _values_inside(values: Iterable[float], low: float, high: float) -> list[float]:
     return [value for value in values if is_drawable(value) and low <= math.log(value) <= high]
 
 

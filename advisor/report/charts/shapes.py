@@ -84,14 +84,14 @@ def text_width(text: str) -> float:
     return columns(text) * FONT_SIZE * LETTER_WIDTH
 
 
-def extent(label: Label, width: float = MIN_WIDTH) -> tuple[float, float]:
+def label_extent(label: Label, width: float = MIN_WIDTH) -> tuple[float, float]:
     """Where a label begins and ends, in pixels, in a picture of that width."""
     size, at = text_width(label.text), label.x * width / 100
     begin = {"start": at, "middle": at - size / 2, "end": at - size}[label.anchor]
     return begin, begin + size
 
 
-def fitted(text: str, room: float) -> str:
+def fit_text(text: str, room: float) -> str:
     """The text, spelt out where it is not printable, and cut short where it takes more pixels than ``room``."""
     text = clean(text)
     if text_width(text) <= room:
@@ -103,9 +103,9 @@ def fitted(text: str, room: float) -> str:
     return f"{text}…"
 
 
-def held(label: Label) -> Label:
+def hold_label(label: Label) -> Label:
     """The label, moved so that at `MIN_WIDTH` it lies inside the picture."""
-    begin, end = extent(label)
+    begin, end = label_extent(label)
     if begin < 0:
         return msgspec.structs.replace(label, x=0.0, anchor="start")
     if end > MIN_WIDTH:
@@ -116,7 +116,7 @@ def held(label: Label) -> Label:
 def without_overlap(labels: Iterable[Label], gap: float = 6.0) -> list[Label]:
     """The labels of one line of text, those left out that would touch one before them."""
     kept: list[Label] = []
-    for label in map(held, labels):
-        if not kept or extent(label)[0] >= extent(kept[-1])[1] + gap:
+    for label in map(hold_label, labels):
+        if not kept or label_extent(label)[0] >= label_extent(kept[-1])[1] + gap:
             kept.append(label)
     return kept

@@ -11,9 +11,9 @@ from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Pair, Proof, Summary
 from advisor.proof.verdict import counted_pairs, make_sample
 from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
-from advisor.report.charts.shapes import LINE_HEIGHT, ChartLine, Label, Mark, Picture, Shape, fitted, held
+from advisor.report.charts.shapes import LINE_HEIGHT, ChartLine, Label, Mark, Picture, Shape, fit_text, hold_label
 from advisor.report.format import clean
-from advisor.report.proof_numbers import figure
+from advisor.report.proof_numbers import format_figure
 from advisor.report.proof_words import metric_words
 
 A_AT: Final = 33.0
@@ -45,10 +45,10 @@ class PairValues(msgspec.Struct, frozen=True):
 def pair_values(proof: Proof, claim: Summary) -> tuple[PairValues, ...]:
     """The pairs that the claim's figures come from, as the verdict takes them; numbered from 1."""
     pairs = counted_pairs(proof.session)
-    return tuple(found for pair in pairs for found in _values(pair, claim))
+    return tuple(found for pair in pairs for found in _pair_values(pair, claim))
 
 
-def _values(pair: Pair, claim: Summary) -> tuple[PairValues, ...]:
+def _pair_values(pair: Pair, claim: Summary) -> tuple[PairValues, ...]:
     data = make_sample([pair], claim.name, claim.metric)
     return tuple(
         PairValues(pair.index + 1, pair.order, before, after)
@@ -57,7 +57,7 @@ def _values(pair: Pair, claim: Summary) -> tuple[PairValues, ...]:
     )
 
 
-def slope(proof: Proof, claim: Summary, number: int) -> Picture | None:
+def draw_slope(proof: Proof, claim: Summary, number: int) -> Picture | None:
     """The pairs of one claim; None where there is none. ``number`` identifies the claim on the page."""
     pairs = pair_values(proof, claim)
     if not pairs:
@@ -74,11 +74,16 @@ def slope(proof: Proof, claim: Summary, number: int) -> Picture | None:
         f" {clean(claim.unit)}. Arm B was better in {better} of them: solid lines; the others are dashed."
         " The thick line joins the medians. All values are in the table that follows.",
         height=TOP + PLOT_HEIGHT + 8,
-        shapes=(*_grid(scale), *_heads(claim), *_lines(pairs, claim, scale), *_medians(claim, scale)),
+        shapes=(
+            *_draw_grid(scale),
+            *_draw_heads(claim),
+            *_draw_lines(pairs, claim, scale),
+            *_draw_medians(claim, scale),
+        ),
     )
 
 
-def _grid(scale: LogScale) -> list[Shape]:
+def _draw_grid(scale: LogScale) -> list[Shape]:
     shapes: list[Shape] = []
     for value in value_ticks(scale, _MOST_TICKS):
         y = scale.at(value)
@@ -86,19 +91,27 @@ def _grid(scale: LogScale) -> list[Shape]:
     return shapes
 
 
-def _heads(claim: Summary) -> list[Shape]:
+def _draw_heads(claim: Summary) -> list[Shape]:
     names = ((A_AT, "A, before", claim.before), (B_AT, "B, after", claim.after))
-    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 2, fitted(clean(claim.unit), 50), look="tick")]
+    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 2, fit_text(clean(claim.unit), 50), look="tick")]
     for at, name, value in names:
         shapes.append(Label(at, LINE_HEIGHT - 2, name, "middle", "strong"))
         if value is not None and is_drawable(value):
             shapes.append(
-                held(Label(at, 2 * LINE_HEIGHT - 2, fitted(f"median {figure(value)}", _HEAD_ROOM), "middle", "quiet"))
+                hold_label(
+                    Label(
+                        at,
+                        2 * LINE_HEIGHT - 2,
+                        fit_text(f"median {format_figure(value)}", _HEAD_ROOM),
+                        "middle",
+                        "quiet",
+                    )
+                )
             )
     return shapes
 
 
-def _lines(pairs: Sequence[PairValues], claim: Summary, scale: LogScale) -> list[Shape]:
+def _draw_lines(pairs: Sequence[PairValues], claim: Summary, scale: LogScale) -> list[Shape]:
     shapes: list[Shape] = []
     for pair in pairs:
         look = "pair better" if pair.is_better(claim.metric) else "pair worse"
@@ -106,7 +119,7 @@ def _lines(pairs: Sequence[PairValues], claim: Summary, scale: LogScale) -> list
     return shapes
 
 
-def _medians(claim: Summary, scale: LogScale) -> list[Shape]:
+def _draw_medians(claim: Summary, scale: LogScale) -> list[Shape]:
     if claim.before is None or claim.after is None or not (is_drawable(claim.before) and is_drawable(claim.after)):
         return []
     before, after = scale.at(claim.before), scale.at(claim.after)

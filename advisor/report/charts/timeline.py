@@ -22,7 +22,7 @@ from advisor.report.charts.shapes import (
     Mark,
     Picture,
     Shape,
-    held,
+    hold_label,
     text_width,
     without_overlap,
 )
@@ -54,18 +54,18 @@ class TimelineEntry(msgspec.Struct, frozen=True):
     contaminated: bool
 
 
-def entries(session: Session) -> tuple[TimelineEntry, ...]:
+def list_entries(session: Session) -> tuple[TimelineEntry, ...]:
     """All runs of a session, controls among them, by their number; those of one number as they stand."""
     found = [TimelineEntry(run, 0, 0, "", "warm-up", False) for run in session.warm_up]
     for pair in session.pairs:
         found += [
-            TimelineEntry(run, pair.index + 1, pair.attempt + 1, pair.order, _state(pair), bool(run.lamps))
+            TimelineEntry(run, pair.index + 1, pair.attempt + 1, pair.order, _pair_state(pair), bool(run.lamps))
             for run in (*pair.runs, *pair.control_runs)
         ]
     return tuple(sorted(found, key=lambda entry: entry.run.number))
 
 
-def _state(pair: Pair) -> State:
+def _pair_state(pair: Pair) -> State:
     if not pair.whole:
         return "incomplete"
     return "repeated" if pair.superseded else "counts"
@@ -76,18 +76,18 @@ def timed_metrics(proof: Proof) -> tuple[tuple[str, MetricName], ...]:
     claimed: dict[str, MetricName] = {}
     for claim in proof.workloads:
         claimed.setdefault(claim.name, claim.metric)
-    names = dict.fromkeys(entry.run.workload for entry in entries(proof.session))
-    return tuple((name, claimed.get(name) or _metric(name)) for name in names)
+    names = dict.fromkeys(entry.run.workload for entry in list_entries(proof.session))
+    return tuple((name, claimed.get(name) or _metric_name(name)) for name in names)
 
 
-def _metric(name: str) -> MetricName:
+def _metric_name(name: str) -> MetricName:
     known = WORKLOADS.get(name)
     return known.metric if known else "iops"
 
 
-def timeline(proof: Proof, name: str, metric: MetricName, number: int) -> Picture | None:
+def draw_timeline(proof: Proof, name: str, metric: MetricName, number: int) -> Picture | None:
     """The runs of one workload; None where none can be drawn. ``number`` identifies the workload on the page."""
-    shown = [entry for entry in entries(proof.session) if entry.run.workload == name]
+    shown = [entry for entry in list_entries(proof.session) if entry.run.workload == name]
     shown = [entry for entry in shown if is_drawable(entry.run.figures.value(metric))]
     if not shown:
         return None
@@ -96,19 +96,19 @@ def timeline(proof: Proof, name: str, metric: MetricName, number: int) -> Pictur
     return Picture(
         name=f"timeline-{number}",
         title=f"{METRIC_WORDS[metric]} of {clean(name)}, run by run",
-        description=_description(shown, unit),
+        description=_describe_chart(shown, unit),
         height=TOP + PLOT_HEIGHT + _STRIP + LINE_HEIGHT + 6,
         shapes=(
-            *_bands(shown),
-            *_contaminated(shown),
-            *_grid(scale, unit),
-            *_marks(shown, metric, scale),
-            *_strip(shown),
+            *_draw_bands(shown),
+            *_draw_contaminated(shown),
+            *_draw_grid(scale, unit),
+            *_draw_marks(shown, metric, scale),
+            *_draw_strip(shown),
         ),
     )
 
 
-def _description(shown: Sequence[TimelineEntry], unit: str) -> str:
+def _describe_chart(shown: Sequence[TimelineEntry], unit: str) -> str:
     spoilt = sum(entry.contaminated for entry in shown)
     return (
         f"{len(shown)} runs from the first to the last, in {unit} on a logarithmic scale. Arm A is a circle, arm B a"
@@ -117,15 +117,15 @@ def _description(shown: Sequence[TimelineEntry], unit: str) -> str:
     )
 
 
-def _step(shown: Sequence[TimelineEntry]) -> float:
+def _entry_step(shown: Sequence[TimelineEntry]) -> float:
     return (RIGHT - LEFT) / len(shown)
 
 
-def _at(shown: Sequence[TimelineEntry], position: int) -> float:
-    return LEFT + (position + 0.5) * _step(shown)
+def _entry_position(shown: Sequence[TimelineEntry], position: int) -> float:
+    return LEFT + (position + 0.5) * _entry_step(shown)
 
 
-def _groups(shown: Sequence[TimelineEntry]) -> Iterable[tuple[int, list[TimelineEntry]]]:
+def _group_entries(shown: Sequence[TimelineEntry]) -> Iterable[tuple[int, list[TimelineEntry]]]:
     """The position of the first run of each attempt at a pair, and its runs; the warm-up is one group."""
     position = 0
     for _, group in groupby(shown, key=lambda entry: (entry.pair, entry.attempt)):
@@ -134,21 +134,21 @@ def _groups(shown: Sequence[TimelineEntry]) -> Iterable[tuple[int, list[Timeline
         position += len(found)
 
 
-def _bands(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
+def _draw_bands(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
     """Every other pair on a slightly darker ground, so that the runs of one are seen together."""
-    for number, (position, group) in enumerate(_groups(shown)):
+    for number, (position, group) in enumerate(_group_entries(shown)):
         if number % 2:
-            yield Box(LEFT + position * _step(shown), TOP, len(group) * _step(shown), PLOT_HEIGHT, "stripe")
+            yield Box(LEFT + position * _entry_step(shown), TOP, len(group) * _entry_step(shown), PLOT_HEIGHT, "stripe")
 
 
-def _contaminated(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
+def _draw_contaminated(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
     for position, entry in enumerate(shown):
         if entry.contaminated:
-            yield Box(LEFT + position * _step(shown), TOP, _step(shown), PLOT_HEIGHT, "contaminated")
-            yield Mark(_at(shown, position), TOP - 6, "cross", "contaminated-mark")
+            yield Box(LEFT + position * _entry_step(shown), TOP, _entry_step(shown), PLOT_HEIGHT, "contaminated")
+            yield Mark(_entry_position(shown, position), TOP - 6, "cross", "contaminated-mark")
 
 
-def _grid(scale: LogScale, unit: str) -> list[Shape]:
+def _draw_grid(scale: LogScale, unit: str) -> list[Shape]:
     shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 4, unit, look="tick")]
     for value in value_ticks(scale, _MOST_TICKS):
         y = scale.at(value)
@@ -156,24 +156,24 @@ def _grid(scale: LogScale, unit: str) -> list[Shape]:
     return shapes
 
 
-def _marks(shown: Sequence[TimelineEntry], metric: MetricName, scale: LogScale) -> Iterable[Shape]:
+def _draw_marks(shown: Sequence[TimelineEntry], metric: MetricName, scale: LogScale) -> Iterable[Shape]:
     size = " small" if len(shown) > _MANY else ""
     for position, entry in enumerate(shown):
         faint = "" if entry.state == "counts" else " faint"
         y = scale.at(entry.run.figures.value(metric))
-        yield _mark(_at(shown, position), y, entry.run.arm, f"{faint}{size}")
+        yield _draw_mark(_entry_position(shown, position), y, entry.run.arm, f"{faint}{size}")
 
 
-def _mark(x: float, y: float, arm: Arm, look: str) -> Mark:
+def _draw_mark(x: float, y: float, arm: Arm, look: str) -> Mark:
     return Mark(x, y, "circle", f"a{look}") if arm == "A" else Mark(x, y, "diamond", f"b{look}")
 
 
-def _strip(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
+def _draw_strip(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
     """Under each pair the letters of its order, from top to bottom, and under some its number."""
     top = TOP + PLOT_HEIGHT
     numbers: list[Label] = []
-    for position, group in _groups(shown):
-        begin, width = LEFT + position * _step(shown), len(group) * _step(shown)
+    for position, group in _group_entries(shown):
+        begin, width = LEFT + position * _entry_step(shown), len(group) * _entry_step(shown)
         middle, first = begin + width / 2, group[0]
         if not first.pair:
             numbers.append(Label(middle, top + _STRIP + LINE_HEIGHT, "warm-up", "middle", "tick"))
@@ -183,14 +183,14 @@ def _strip(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
         if width * MIN_WIDTH / 100 >= _LETTERS_FROM:
             for line, entry in enumerate(group[:2]):
                 yield Label(middle, top + (line + 1) * LINE_HEIGHT - 1, entry.run.arm, "middle", "letter")
-    yield from _thinned(numbers)
+    yield from _thin_labels(numbers)
 
 
-def _thinned(numbers: Sequence[Label]) -> list[Label]:
+def _thin_labels(numbers: Sequence[Label]) -> list[Label]:
     """The numbers of every pair, or of every second, fifth, tenth: as many as fit."""
     shown: list[Label] = []
     for stride in (1, 2, 5, 10, 20, 50, 100):
-        shown = [held(one) for one in numbers if not is_count(one.text) or int(one.text) % stride == 0]
+        shown = [hold_label(one) for one in numbers if not is_count(one.text) or int(one.text) % stride == 0]
         if without_overlap(shown) == shown:
             return shown
     return without_overlap(shown)

@@ -8,7 +8,7 @@ import msgspec
 
 from advisor.facts.array import Array
 from advisor.report.format import natural
-from advisor.report.picture.places import PictureFacts, known
+from advisor.report.picture.places import PictureFacts, known_nodes
 
 
 class Stacking(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Stacking(msgspec.Struct, frozen=True):
         return tuple(array for array in self.across if wanted.intersection(array.disks))
 
 
-def stacking(around: PictureFacts) -> Stacking:
+def stack_arrays(around: PictureFacts) -> Stacking:
     """How the arrays of a host lie on its drives and on each other."""
     disks = around.disks.keys()
     arrays = sorted(around.facts.arrays, key=lambda array: (natural(array.name), array.name))
@@ -36,17 +36,17 @@ def stacking(around: PictureFacts) -> Stacking:
     for array in on_disks:
         for name in disks & set(array.disks):
             holding.setdefault(name, []).append(array)
-    direct = {name: lowest(found) for name, found in holding.items()}
+    direct = {name: lowest_arrays(found) for name, found in holding.items()}
     near = {array.device for found in direct.values() for array in found}
     return Stacking(
         direct=direct,
         upper=tuple(array for array in on_disks if array.device not in near),
         diskless=tuple(array for array in arrays if not disks & set(array.disks)),
-        across=tuple(array for array in on_disks if len(known(around.disk_places(array.disks))) > 1),
+        across=tuple(array for array in on_disks if len(known_nodes(around.disk_places(array.disks))) > 1),
     )
 
 
-def lowest(arrays: Sequence[Array]) -> tuple[Array, ...]:
+def lowest_arrays(arrays: Sequence[Array]) -> tuple[Array, ...]:
     """Those that rest on none of the others."""
     return tuple(one for one in arrays if not any(rests_on(one, other) for other in arrays if other is not one))
 

@@ -22,21 +22,21 @@ def ceiling_picture(ceiling: HostCeiling) -> CeilingPicture:
         if one.known in ("unknown", "partly") and one not in known
     ]
     return CeilingPicture(
-        title=_title(ceiling),
-        bars=tuple(bar for one in known for bar in _bars(one, ceiling, most)),
+        title=_ceiling_title(ceiling),
+        bars=tuple(bar for one in known for bar in _stage_bars(one, ceiling, most)),
         note=f"Unknown, and perhaps lower: {', '.join(silent)}." if silent else "",
     )
 
 
-def _title(ceiling: HostCeiling) -> str:
-    reads = _bound(
+def _ceiling_title(ceiling: HostCeiling) -> str:
+    reads = _bound_words(
         "reads", ceiling.read_mb_s, ceiling.binds if ceiling.read_mb_s is not None else None, ceiling.machine
     )
-    writes = _bound("writes", ceiling.write_mb_s, ceiling.write_binds, ceiling.machine)
+    writes = _bound_words("writes", ceiling.write_mb_s, ceiling.write_binds, ceiling.machine)
     return f"Ceiling of the host: {reads}; {writes}"
 
 
-def _bound(way: str, value: float | None, one: Binding | None, machine: str | None) -> str:
+def _bound_words(way: str, value: float | None, one: Binding | None, machine: str | None) -> str:
     if value is None or one is None:
         return f"{way} unknown"
     return (
@@ -44,7 +44,7 @@ def _bound(way: str, value: float | None, one: Binding | None, machine: str | No
     )
 
 
-def _bars(one: StageSum, ceiling: HostCeiling, most: float) -> Iterator[CeilingBar]:
+def _stage_bars(one: StageSum, ceiling: HostCeiling, most: float) -> Iterator[CeilingBar]:
     """One bar where reads and writes are alike and bound alike, else two."""
     ways = (
         ("reads", one.read_mb_s, ceiling.binds if ceiling.read_mb_s is not None else None),

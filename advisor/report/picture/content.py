@@ -11,12 +11,12 @@ from advisor.facts.numa import Node
 from advisor.facts.services import Service
 from advisor.limits.host_records import HostCeiling
 from advisor.report.format import natural
-from advisor.report.picture.arrays import Stacking, stacking
+from advisor.report.picture.arrays import Stacking, stack_arrays
 from advisor.report.picture.ceiling import ceiling_picture
 from advisor.report.picture.crossings import array_crossings, bounded_crossings
 from advisor.report.picture.drives import drive_blocks, usual_words
 from advisor.report.picture.links import link_blocks, link_crossings
-from advisor.report.picture.places import PictureFacts, surroundings
+from advisor.report.picture.places import PictureFacts, make_picture_facts
 from advisor.report.picture.records import (
     UNKNOWN_KEY,
     Chip,
@@ -28,9 +28,9 @@ from advisor.report.picture.records import (
     Place,
     Words,
 )
-from advisor.report.picture.services import all_services, seats, service_blocks, service_crossings, short_name
-from advisor.report.picture.wording import cpu_count, cpu_words, some
-from advisor.report.units import binary, times
+from advisor.report.picture.services import all_services, seat_services, service_blocks, service_crossings, short_name
+from advisor.report.picture.wording import cpu_count, cpu_words, first_names
+from advisor.report.units import format_binary, times
 from advisor.rules.finding import SEVERITIES, Finding
 
 _MAX_LOOSE: Final = 12
@@ -40,17 +40,17 @@ def host_picture(
     facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
 ) -> HostPicture:
     """What there is to draw of a host. ``findings`` keep their order: their numbers are their places, from 1."""
-    around = surroundings(facts, findings)
+    around = make_picture_facts(facts, findings)
     every = all_services(facts, services)
     running = [one for one in every if one.main_pid is not None]
     idle = [one.unit for one in every if one.main_pid is None]
-    stack = stacking(around)
-    places: tuple[Place, ...] = _nodes(around) if around.only is not None else (*_nodes(around), UNKNOWN_KEY)
-    seated = seats(around, stack, places)
+    stack = stack_arrays(around)
+    places: tuple[Place, ...] = _list_nodes(around) if around.only is not None else (*_list_nodes(around), UNKNOWN_KEY)
+    seated = seat_services(around, stack, places)
     panels = tuple(
         panel
         for place in places
-        if (panel := _panel(around, stack, running, seated, place)).place != UNKNOWN_KEY or panel.sections
+        if (panel := _make_panel(around, stack, running, seated, place)).place != UNKNOWN_KEY or panel.sections
     )
     crossings = (
         *link_crossings(around),
@@ -60,18 +60,18 @@ def host_picture(
     loose = [link.name for link in facts.links if not around.link_places(link)]
     return HostPicture(
         title=facts.host.hostname or "host of unknown name",
-        about=tuple(_about(facts)),
-        summary=summary(findings),
+        about=tuple(_host_lines(facts)),
+        summary=summarize_findings(findings),
         panels=panels,
         crossings=bounded_crossings(crossings, panels),
-        loose=tuple(_loose(facts, loose, idle)),
+        loose=tuple(_loose_lines(facts, loose, idle)),
         loose_names=(*loose, *idle),
         notes=tuple(PictureNote(number, one.severity, one.title) for number, one in enumerate(findings, 1)),
         ceiling=ceiling_picture(ceiling) if ceiling and ceiling.stages else None,
     )
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summarize_findings(findings: Sequence[Finding]) -> str:
     """``2 warnings, 1 advice, 3 info``."""
     if not findings:
         return "No findings: nothing that is known here asks for a change."
@@ -80,11 +80,11 @@ def summary(findings: Sequence[Finding]) -> str:
     return f"{times(len(findings), 'finding')}: {', '.join(parts)}"
 
 
-def _nodes(around: PictureFacts) -> tuple[int, ...]:
+def _list_nodes(around: PictureFacts) -> tuple[int, ...]:
     return (around.only,) if around.only is not None else tuple(node.id for node in around.facts.numa.nodes)
 
 
-def _panel(
+def _make_panel(
     around: PictureFacts,
     stack: Stacking,
     services: Sequence[Service],
@@ -96,11 +96,11 @@ def _panel(
         PictureSection("drives", "Drives and arrays", drive_blocks(around, stack, place), usual_words(around, place)),
         PictureSection("services", "Services", service_blocks(around, services, seated, place)),
     )
-    title, note, chips = _head(around, place)
+    title, note, chips = _panel_head(around, place)
     return Panel(place, title, note, chips, tuple(one for one in sections if one.blocks))
 
 
-def _head(around: PictureFacts, place: Place) -> tuple[str, str, tuple[Chip, ...]]:
+def _panel_head(around: PictureFacts, place: Place) -> tuple[str, str, tuple[Chip, ...]]:
     if place == UNKNOWN_KEY:
         return "Node unknown", "not reported by the host", ()
     node = next((node for node in around.facts.numa.nodes if node.id == place), None)
@@ -108,10 +108,10 @@ def _head(around: PictureFacts, place: Place) -> tuple[str, str, tuple[Chip, ...
         return "Host", "the kernel shows no NUMA nodes", _chips_of_host(around.facts)
     distances = " ".join(map(str, node.distances))
     note = "the only node" if around.only is not None else f"distances {distances}" if distances else ""
-    return f"Node {node.id}", note, tuple(_chips(node))
+    return f"Node {node.id}", note, tuple(_node_chips(node))
 
 
-def _chips(node: Node) -> Iterator[Chip]:
+def _node_chips(node: Node) -> Iterator[Chip]:
     if node.cpus is None:
         yield Chip("CPUs", "unknown", "")
     elif not node.cpus:
@@ -123,20 +123,20 @@ def _chips(node: Node) -> Iterator[Chip]:
     elif node.memory_bytes == 0:
         yield Chip("Memory", "none", "taken from other nodes", "warn" if node.cpus else "")
     else:
-        free = "" if node.free_bytes is None else f"{binary(node.free_bytes)} free"
-        yield Chip("Memory", binary(node.memory_bytes), free)
+        free = "" if node.free_bytes is None else f"{format_binary(node.free_bytes)} free"
+        yield Chip("Memory", format_binary(node.memory_bytes), free)
 
 
 def _chips_of_host(facts: Facts) -> tuple[Chip, ...]:
     cpu, memory = facts.cpu, facts.memory
     online = cpu_words(cpu.online) if cpu.online else "unknown"
-    total = binary(memory.total_bytes) if memory.total_bytes is not None else "unknown"
-    free = f"{binary(memory.available_bytes)} available" if memory.available_bytes is not None else ""
+    total = format_binary(memory.total_bytes) if memory.total_bytes is not None else "unknown"
+    free = f"{format_binary(memory.available_bytes)} available" if memory.available_bytes is not None else ""
     count = times(cpu.threads, "CPU") if cpu.threads is not None else ""
     return (Chip("CPUs", online, count), Chip("Memory", total, free))
 
 
-def _about(facts: Facts) -> Iterator[str]:
+def _host_lines(facts: Facts) -> Iterator[str]:
     host, cpu = facts.host, facts.cpu
     yield from (one for one in (host.os, host.kernel) if one)
     machine = " ".join(one for one in (host.vendor, host.product) if one)
@@ -144,18 +144,18 @@ def _about(facts: Facts) -> Iterator[str]:
     counts = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
     parts = ", ".join(times(count, noun) for count, noun in counts if count is not None)
     yield from [parts] if parts else []
-    yield from [binary(facts.memory.total_bytes)] if facts.memory.total_bytes is not None else []
+    yield from [format_binary(facts.memory.total_bytes)] if facts.memory.total_bytes is not None else []
     if host.virtualization not in (None, "", "none"):
         yield f"virtual machine ({host.virtualization}): its PCIe links are make-believe"
 
 
-def _loose(facts: Facts, loose: Sequence[str], idle: Sequence[str]) -> Iterator[Words]:
+def _loose_lines(facts: Facts, loose: Sequence[str], idle: Sequence[str]) -> Iterator[Words]:
     if loose:
-        names = some(sorted(loose, key=natural), _MAX_LOOSE)
+        names = first_names(sorted(loose, key=natural), _MAX_LOOSE)
         yield Words((f"{times(len(loose), 'link')} on no device:", ", ".join(names)), "quiet")
     unseen = [one.tag for one in (facts.llt.links if facts.llt else ()) if one.link is None]
     if unseen:
-        yield Words((f"LLT {', '.join(some(unseen, _MAX_LOOSE))}:", "kernel link unknown"), "quiet")
+        yield Words((f"LLT {', '.join(first_names(unseen, _MAX_LOOSE))}:", "kernel link unknown"), "quiet")
     if idle:
-        names = some([short_name(unit) for unit in idle], _MAX_LOOSE)
+        names = first_names([short_name(unit) for unit in idle], _MAX_LOOSE)
         yield Words((f"{times(len(idle), 'service')} not running:", ", ".join(names)), "quiet")

@@ -9,11 +9,11 @@ import msgspec
 
 from advisor.facts.array import Array
 from advisor.report.format import natural, ranked, runs
-from advisor.report.picture.arrays import Stacking, lowest
+from advisor.report.picture.arrays import Stacking, lowest_arrays
 from advisor.report.picture.drives import groups_of
-from advisor.report.picture.places import PictureFacts, known
+from advisor.report.picture.places import PictureFacts, known_nodes
 from advisor.report.picture.records import Crossing, End, Panel, Place
-from advisor.report.picture.wording import node_words, some
+from advisor.report.picture.wording import first_names, node_words
 
 MAX_CROSSINGS: Final = 10
 
@@ -28,7 +28,7 @@ def array_crossings(around: PictureFacts, stack: Stacking) -> Iterator[Crossing]
 
 
 def _array_crossing(around: PictureFacts, stack: Stacking, arrays: Sequence[Array]) -> Crossing:
-    base = list(lowest(arrays) or arrays)
+    base = list(lowest_arrays(arrays) or arrays)
     names = tuple(array.name for array in (*base, *(array for array in arrays if array not in base)))
     first = base[0]
     places = around.disk_places(first.disks)
@@ -41,12 +41,14 @@ def _array_crossing(around: PictureFacts, stack: Stacking, arrays: Sequence[Arra
     shown = [array.name for array in base]
     words = (
         f"{first.manager} {first.level or 'of unknown level'} {first.state or 'state unknown'}",
-        *(_on_node(around, first, node) for node in known(places)),
-        *([f"carries {', '.join(some(names[len(base) :], 4))}"] if len(names) > len(base) else []),
+        *(_on_node(around, first, node) for node in known_nodes(places)),
+        *([f"carries {', '.join(first_names(names[len(base) :], 4))}"] if len(names) > len(base) else []),
     )
     marks = around.marked([*names, *(array.device for array in arrays)])
-    title = f"{runs(shown, ranked(shown))} {'crosses' if len(shown) == 1 else 'cross'} {node_words(known(places))}"
-    return Crossing("array", title, words, names, known(places), ends, marks)
+    title = (
+        f"{runs(shown, ranked(shown))} {'crosses' if len(shown) == 1 else 'cross'} {node_words(known_nodes(places))}"
+    )
+    return Crossing("array", title, words, names, known_nodes(places), ends, marks)
 
 
 def _on_node(around: PictureFacts, array: Array, node: int) -> str:
@@ -60,7 +62,7 @@ def bounded_crossings(crossings: Sequence[Crossing], panels: Sequence[Panel]) ->
     An end at a block that was folded away ends at its panel.
     """
     blocks = {(panel.place, block.key) for panel in panels for block in panel.blocks}
-    found = [msgspec.structs.replace(one, ends=_ends(one, blocks)) for one in crossings]
+    found = [msgspec.structs.replace(one, ends=_crossing_ends(one, blocks)) for one in crossings]
     if len(found) <= MAX_CROSSINGS:
         return tuple(found)
     ranked_by_need = sorted(range(len(found)), key=lambda at: (not found[at].marks, at))
@@ -71,7 +73,7 @@ def bounded_crossings(crossings: Sequence[Crossing], panels: Sequence[Panel]) ->
     fold = Crossing(
         "rest",
         f"{len(rest)} more cross nodes",
-        (", ".join(some(names, 6)),),
+        (", ".join(first_names(names, 6)),),
         names,
         nodes,
         tuple(End(node, None) for node in nodes),
@@ -80,6 +82,6 @@ def bounded_crossings(crossings: Sequence[Crossing], panels: Sequence[Panel]) ->
     return (*(one for at, one in enumerate(found) if at in kept), fold)
 
 
-def _ends(crossing: Crossing, blocks: set[tuple[Place, str]]) -> tuple[End, ...]:
+def _crossing_ends(crossing: Crossing, blocks: set[tuple[Place, str]]) -> tuple[End, ...]:
     ends = (end if (end.place, end.block) in blocks else End(end.place, None) for end in crossing.ends)
     return tuple(dict.fromkeys(ends))

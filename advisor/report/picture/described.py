@@ -21,7 +21,7 @@ class DescribedBlock(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-def description(picture: HostPicture) -> str:
+def describe_picture(picture: HostPicture) -> str:
     """A few sentences: the nodes, how much is on each, and what crosses nodes."""
     sentences = [f"{times(len(picture.panels), 'part')} side by side."]
     sentences += [_panel_sentence(panel) for panel in picture.panels]
@@ -43,7 +43,7 @@ def _panel_sentence(panel: Panel) -> str:
 
 def describe_blocks(picture: HostPicture) -> tuple[DescribedBlock, ...]:
     """Everything that is drawn, panel by panel, then what crosses nodes and what lies on none."""
-    found = [DescribedBlock(_heading(panel), tuple(_panel_lines(panel))) for panel in picture.panels]
+    found = [DescribedBlock(_panel_heading(panel), tuple(_panel_lines(panel))) for panel in picture.panels]
     if picture.crossings:
         found.append(DescribedBlock("Across nodes", tuple(map(crossing_line, picture.crossings))))
     if picture.loose:
@@ -59,7 +59,7 @@ def _ceiling_lines(ceiling: CeilingPicture) -> Iterator[str]:
     yield from [ceiling.note] if ceiling.note else []
 
 
-def _heading(panel: Panel) -> str:
+def _panel_heading(panel: Panel) -> str:
     return f"{panel.title} ({panel.note})" if panel.note else panel.title
 
 

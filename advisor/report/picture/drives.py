@@ -11,15 +11,15 @@ import msgspec
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
-from advisor.report.devices import alike, pcie_shape
+from advisor.report.devices import group_disks, pcie_shape
 from advisor.report.folding import FOLD_FROM
 from advisor.report.format import natural, ranked, runs
 from advisor.report.picture.arrays import Stacking
-from advisor.report.picture.links import bounded
-from advisor.report.picture.places import PictureFacts, home, known
+from advisor.report.picture.links import bound_blocks
+from advisor.report.picture.places import PictureFacts, home_place, known_nodes
 from advisor.report.picture.records import UNKNOWN_KEY, Look, PictureBlock, Place, Tile, Words
-from advisor.report.picture.wording import BELOW, is_below, limit_words, node_words, pcie_words, some
-from advisor.report.units import binary, decimal, times
+from advisor.report.picture.wording import BELOW, first_names, is_below, limit_words, node_words, pcie_words
+from advisor.report.units import format_binary, format_decimal, times
 
 MAX_TILES: Final = 24
 MAX_BLOCKS: Final = 20
@@ -62,22 +62,22 @@ def groups_of(around: PictureFacts, stack: Stacking, place: Place) -> tuple[Driv
         key = tuple(array.device for array in found)
         arrays[key] = found
         by_arrays.setdefault(key, []).append(disk)
-    free = alike(by_arrays.pop((), []))
+    free = group_disks(by_arrays.pop((), []))
     held = sorted(by_arrays, key=lambda key: [(natural(array.name), array.name) for array in arrays[key]])
     return (
-        *(DriveGroup(arrays[key], _sorted(by_arrays[key])) for key in held),
+        *(DriveGroup(arrays[key], _sort_disks(by_arrays[key])) for key in held),
         *(DriveGroup((), disks) for disks in free),
     )
 
 
-def _sorted(disks: Iterable[Disk]) -> tuple[Disk, ...]:
+def _sort_disks(disks: Iterable[Disk]) -> tuple[Disk, ...]:
     return tuple(sorted(disks, key=lambda disk: (natural(disk.name), disk.name)))
 
 
 def usual(around: PictureFacts, place: Place) -> tuple[str, ...]:
     """Model, size and PCIe link that most drives of a panel have in common, printed once; empty where few do."""
     own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
-    counts = Counter(_likeness(around, disk) for disk in own)
+    counts = Counter(_disk_likeness(around, disk) for disk in own)
     most, count = counts.most_common(1)[0] if counts else ((), 0)
     return most if count >= FOLD_FROM else ()
 
@@ -86,11 +86,11 @@ def usual_words(around: PictureFacts, place: Place) -> tuple[str, ...]:
     """The same as what stands above the drives."""
     own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
     like = usual(around, place)
-    count = sum(_likeness(around, disk) == like for disk in own)
+    count = sum(_disk_likeness(around, disk) == like for disk in own)
     return (f"{count} × {like[0]}", *like[1:]) if like else ()
 
 
-def _likeness(around: PictureFacts, disk: Disk) -> tuple[str, ...]:
+def _disk_likeness(around: PictureFacts, disk: Disk) -> tuple[str, ...]:
     words = "" if around.is_real and is_below(disk.pcie) else pcie_words(disk.pcie, real=around.is_real)
     return (_disk_words(disk), *([words] if words else []))
 
@@ -98,34 +98,36 @@ def _likeness(around: PictureFacts, disk: Disk) -> tuple[str, ...]:
 def drive_blocks(around: PictureFacts, stack: Stacking, place: Place) -> tuple[PictureBlock, ...]:
     """The blocks of a panel: each array of arrays before what it rests on here, then the rest."""
     groups = groups_of(around, stack, place)
-    uppers = _uppers(around, stack, place)
-    blocks = _nested(View(around, stack, usual(around, place)), uppers, groups, 0)
+    uppers = _upper_arrays(around, stack, place)
+    blocks = _nest_blocks(View(around, stack, usual(around, place)), uppers, groups, 0)
     if place == (UNKNOWN_KEY if around.only is None else around.only):
         blocks += [_array_alone(around, array) for array in stack.diskless]
-    return bounded(around, blocks, MAX_BLOCKS, "drive group")
+    return bound_blocks(around, blocks, MAX_BLOCKS, "drive group")
 
 
-def _uppers(around: PictureFacts, stack: Stacking, place: Place) -> list[list[Array]]:
+def _upper_arrays(around: PictureFacts, stack: Stacking, place: Place) -> list[list[Array]]:
     """Arrays of arrays that belong to this panel, the widest first; those on the same drives together."""
     groups: dict[frozenset[str], list[Array]] = {}
     for array in stack.upper:
-        if home(around.disk_places(array.disks)) == place:
+        if home_place(around.disk_places(array.disks)) == place:
             groups.setdefault(frozenset(array.disks), []).append(array)
     return sorted(groups.values(), key=lambda group: (-len(group[0].disks), natural(group[0].name)))
 
 
-def _nested(view: View, uppers: Sequence[list[Array]], groups: Sequence[DriveGroup], depth: int) -> list[PictureBlock]:
+def _nest_blocks(
+    view: View, uppers: Sequence[list[Array]], groups: Sequence[DriveGroup], depth: int
+) -> list[PictureBlock]:
     """What lies below the widest array of arrays, further in than it, and then what does not."""
     if not uppers:
-        blocks = _blocks(view, groups)
+        blocks = _drive_blocks(view, groups)
         return [msgspec.structs.replace(block, depth=depth) for block in blocks]
     first, *others = uppers
     inner = [upper for upper in others if frozenset(upper[0].disks) < frozenset(first[0].disks)]
     mine = [group for group in groups if _lies_below(group, first[0])]
     return [
         _upper_block(view.around, first, depth),
-        *_nested(view, inner, mine, min(depth + 1, _MAX_DEPTH)),
-        *_nested(
+        *_nest_blocks(view, inner, mine, min(depth + 1, _MAX_DEPTH)),
+        *_nest_blocks(
             view,
             [upper for upper in others if upper not in inner],
             [group for group in groups if group not in mine],
@@ -160,21 +162,21 @@ def _array_alone(around: PictureFacts, array: Array) -> PictureBlock:
     return msgspec.structs.replace(block, lines=(*block.lines, Words(("its drives are unknown",), "quiet")))
 
 
-def _blocks(view: View, groups: Sequence[DriveGroup]) -> list[PictureBlock]:
+def _drive_blocks(view: View, groups: Sequence[DriveGroup]) -> list[PictureBlock]:
     """A block per group; from nine alike arrays on, one for all of them."""
     kinds: dict[Hashable, list[DriveGroup]] = {}
     for group in groups:
-        kinds.setdefault(_kind(view, group), []).append(group)
+        kinds.setdefault(_group_kind(view, group), []).append(group)
     found: list[PictureBlock] = []
     for some_groups in kinds.values():
         if len(some_groups) < _FOLD_ARRAYS_FROM:
             found += [_group_block(view, group) for group in some_groups]
         else:
-            found.append(_folded(view.around, some_groups))
+            found.append(_fold_groups(view.around, some_groups))
     return found
 
 
-def _kind(view: View, group: DriveGroup) -> Hashable:
+def _group_kind(view: View, group: DriveGroup) -> Hashable:
     names = (*group.names, *(array.name for array in group.arrays))
     if not group.arrays or view.around.marked(names) or view.stack.across_on(group.names):
         return group.key
@@ -183,7 +185,7 @@ def _kind(view: View, group: DriveGroup) -> Hashable:
     return shapes, len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie)
 
 
-def _folded(around: PictureFacts, groups: Sequence[DriveGroup]) -> PictureBlock:
+def _fold_groups(around: PictureFacts, groups: Sequence[DriveGroup]) -> PictureBlock:
     arrays = [array for group in groups for array in group.arrays]
     names = tuple(dict.fromkeys(array.name for array in arrays))
     disks = tuple(disk for group in groups for disk in group.disks)
@@ -192,7 +194,7 @@ def _folded(around: PictureFacts, groups: Sequence[DriveGroup]) -> PictureBlock:
         key=groups[0].key,
         title=runs(names, ranked(names)),
         names=(*names, *(disk.name for disk in disks)),
-        aside=f"{len(groups)} × {_level(first)} {first.state or 'state unknown'}",
+        aside=f"{len(groups)} × {_array_level(first)} {first.state or 'state unknown'}",
         lines=(
             Words((f"{times(len(groups[0].disks), 'drive')} each", f"{len(disks)} × {_disk_words(disks[0])}")),
             Words((runs([disk.name for disk in disks], around.disk_ranks),), "quiet"),
@@ -209,7 +211,7 @@ def _group_block(view: View, group: DriveGroup) -> PictureBlock:
     across = view.stack.across_on(group.names)
     low = [disk for disk in disks if around.is_real and is_below(disk.pcie)]
     look: Look = "warn" if across or low else _array_look(arrays)
-    tiles = () if len(disks) == 1 and not arrays else _tiles(around, group)
+    tiles = () if len(disks) == 1 and not arrays else _group_tiles(around, group)
     return PictureBlock(
         key=group.key,
         title=_array_title(arrays) if arrays else runs([disk.name for disk in disks], around.disk_ranks),
@@ -218,7 +220,7 @@ def _group_block(view: View, group: DriveGroup) -> PictureBlock:
         lines=tuple(line for line in _group_lines(view, group, across) if line.pieces),
         tiles=tiles,
         look=look,
-        lanes=_lanes(disks),
+        lanes=_pcie_lanes(disks),
         is_below=bool(low),
         marks=around.marked([*names, *(array.device for array in arrays), *group.names]),
         folded=len(disks) > MAX_TILES or len(arrays) > _MAX_NAMED,
@@ -227,19 +229,19 @@ def _group_block(view: View, group: DriveGroup) -> PictureBlock:
 
 def _group_lines(view: View, group: DriveGroup, across: Sequence[Array]) -> Iterator[Words]:
     around, like, disks, real = view.around, view.like, group.disks, view.around.is_real
-    for nodes in dict.fromkeys(known(around.disk_places(array.disks)) for array in across):
-        names = [array.name for array in across if known(around.disk_places(array.disks)) == nodes]
+    for nodes in dict.fromkeys(known_nodes(around.disk_places(array.disks)) for array in across):
+        names = [array.name for array in across if known_nodes(around.disk_places(array.disks)) == nodes]
         is_alone = names == [array.name for array in group.arrays]
         yield Words((f"{'' if is_alone else runs(names, ranked(names)) + ' '}crosses {node_words(nodes)}",), "warn")
     yield from _array_lines(around.facts, group.arrays)
-    odd = [disk for disk in disks if _likeness(around, disk)[:1] != like[:1]]
+    odd = [disk for disk in disks if _disk_likeness(around, disk)[:1] != like[:1]]
     if group.arrays:
-        yield Words(_models(odd), "quiet")
-        yield Words(_here(group), "quiet")
-        yield Words(_mounts(around.facts, disks))
+        yield Words(_model_words(odd), "quiet")
+        yield Words(_group_words(group), "quiet")
+        yield Words(_mount_words(around.facts, disks))
     else:
-        yield Words((*_about(disks[0], is_odd=bool(odd)), *_mounts(around.facts, disks)))
-    unlike = [disk for disk in disks if _likeness(around, disk)[1:] != like[1:] or odd]
+        yield Words((*_about(disks[0], is_odd=bool(odd)), *_mount_words(around.facts, disks)))
+    unlike = [disk for disk in disks if _disk_likeness(around, disk)[1:] != like[1:] or odd]
     yield from _pcie_lines(unlike, real=real)
 
 
@@ -267,12 +269,12 @@ def _pcie_lines(disks: Sequence[Disk], *, real: bool) -> Iterator[Words]:
         yield Words((limit,) if limit else (), "quiet")
 
 
-def _lanes(disks: Sequence[Disk]) -> int | None:
+def _pcie_lanes(disks: Sequence[Disk]) -> int | None:
     """The PCIe width of the first drive that reports it."""
     return next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None)
 
 
-def _here(group: DriveGroup) -> tuple[str, ...]:
+def _group_words(group: DriveGroup) -> tuple[str, ...]:
     """How many of the drives of each array are here, where that is not all of them."""
     here = frozenset(group.names)
     parts = [array for array in group.arrays if not frozenset(array.disks) <= here]
@@ -282,21 +284,21 @@ def _here(group: DriveGroup) -> tuple[str, ...]:
     )
 
 
-def _models(disks: Sequence[Disk]) -> tuple[str, ...]:
+def _model_words(disks: Sequence[Disk]) -> tuple[str, ...]:
     counts: dict[str, int] = {}
     for disk in disks:
         counts[_disk_words(disk)] = counts.get(_disk_words(disk), 0) + 1
-    return some([f"{count} × {words}" for words, count in counts.items()], _MAX_NAMED)
+    return first_names([f"{count} × {words}" for words, count in counts.items()], _MAX_NAMED)
 
 
 def _disk_words(disk: Disk) -> str:
-    size = decimal(disk.size_bytes) if disk.size_bytes is not None else "size unknown"
+    size = format_decimal(disk.size_bytes) if disk.size_bytes is not None else "size unknown"
     return f"{size} {disk.model or disk.kind}" + (", rotational" if disk.rotational else "")
 
 
 def _count_words(disks: Sequence[Disk]) -> str:
     size = disks[0].size_bytes
-    words = decimal(size) if size is not None else "size unknown"
+    words = format_decimal(size) if size is not None else "size unknown"
     return f"{len(disks)} × {words}" if len(disks) > 1 else words
 
 
@@ -308,12 +310,12 @@ def _array_title(arrays: Sequence[Array]) -> str:
 
 def _array_aside(arrays: Sequence[Array]) -> str:
     if len(arrays) == 1 and arrays[0].size_bytes is not None:
-        return f"{_level(arrays[0])} {decimal(arrays[0].size_bytes)} {arrays[0].state or 'state unknown'}"
-    levels = dict.fromkeys(f"{_level(array)} {array.state or 'state unknown'}" for array in arrays)
+        return f"{_array_level(arrays[0])} {format_decimal(arrays[0].size_bytes)} {arrays[0].state or 'state unknown'}"
+    levels = dict.fromkeys(f"{_array_level(array)} {array.state or 'state unknown'}" for array in arrays)
     return next(iter(levels)) if len(levels) == 1 else f"{len(arrays)} arrays"
 
 
-def _level(array: Array) -> str:
+def _array_level(array: Array) -> str:
     return array.level or array.manager
 
 
@@ -325,36 +327,36 @@ def _array_lines(facts: Facts, arrays: Sequence[Array]) -> Iterator[Words]:
     for array in arrays[:_MAX_NAMED]:
         pieces = []
         if len(arrays) > 1:
-            size = "" if array.size_bytes is None else f" {decimal(array.size_bytes)}"
-            pieces.append(f"{array.name} {_level(array)}{size} {array.state or 'state unknown'}")
-        pieces += _mounted(facts, [array.device], array.mountpoints)
-        pieces += [f"chunk {binary(array.chunk_bytes)}"] if array.chunk_bytes else []
+            size = "" if array.size_bytes is None else f" {format_decimal(array.size_bytes)}"
+            pieces.append(f"{array.name} {_array_level(array)}{size} {array.state or 'state unknown'}")
+        pieces += _mounted_words(facts, [array.device], array.mountpoints)
+        pieces += [f"chunk {format_binary(array.chunk_bytes)}"] if array.chunk_bytes else []
         pieces += [f"{array.missing} missing"] if array.missing else []
         pieces += [f"{array.progress_percent:g} % done"] if array.progress_percent is not None else []
         yield Words(tuple(pieces))
 
 
-def _mounts(facts: Facts, disks: Sequence[Disk]) -> tuple[str, ...]:
+def _mount_words(facts: Facts, disks: Sequence[Disk]) -> tuple[str, ...]:
     devices = [name for disk in disks for name in (disk.name, *disk.partitions)]
-    return _mounted(facts, devices, tuple(point for disk in disks for point in disk.mountpoints))
+    return _mounted_words(facts, devices, tuple(point for disk in disks for point in disk.mountpoints))
 
 
-def _mounted(facts: Facts, devices: Iterable[str], mountpoints: Sequence[str]) -> tuple[str, ...]:
+def _mounted_words(facts: Facts, devices: Iterable[str], mountpoints: Sequence[str]) -> tuple[str, ...]:
     """What is mounted from some devices, with the kind of file system where it is known."""
     wanted = frozenset(devices)
     kinds = {point: one.kind for one in facts.filesystems if one.device in wanted for point in one.mountpoints}
     points = dict.fromkeys([*mountpoints, *kinds])
-    return some([f"{point} ({kinds[point]})" if point in kinds else point for point in points], _MAX_NAMED)
+    return first_names([f"{point} ({kinds[point]})" if point in kinds else point for point in points], _MAX_NAMED)
 
 
-def _tiles(around: PictureFacts, group: DriveGroup) -> tuple[Tile, ...]:
+def _group_tiles(around: PictureFacts, group: DriveGroup) -> tuple[Tile, ...]:
     shown = group.disks if len(group.disks) <= MAX_TILES else group.disks[: MAX_TILES - 1]
     rest = len(group.disks) - len(shown)
-    tiles = [_tile(around, group.arrays, disk) for disk in shown]
+    tiles = [_disk_tile(around, group.arrays, disk) for disk in shown]
     return (*tiles, *([Tile(f"+ {rest} more", look="quiet")] if rest else []))
 
 
-def _tile(around: PictureFacts, arrays: Sequence[Array], disk: Disk) -> Tile:
+def _disk_tile(around: PictureFacts, arrays: Sequence[Array], disk: Disk) -> Tile:
     own = frozenset((disk.name, *disk.partitions))
     for state, of in (("failed", "failed"), ("spare", "spares"), ("journal", "journal")):
         if any(own.intersection(getattr(array, of)) for array in arrays):

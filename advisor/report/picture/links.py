@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from advisor.facts.links import Link
-from advisor.report.devices import LinkRow, pcie_shape, stacked
+from advisor.report.devices import LinkRow, pcie_shape, stack_links
 from advisor.report.folding import FOLD_FROM
 from advisor.report.format import natural, ranked, runs
-from advisor.report.picture.places import PictureFacts, known
+from advisor.report.picture.places import PictureFacts, known_nodes
 from advisor.report.picture.records import Crossing, End, PictureBlock, Place, Words
-from advisor.report.picture.wording import BELOW, is_below, limit_words, link_state, node_words, pcie_words, some
+from advisor.report.picture.wording import BELOW, first_names, is_below, limit_words, link_state, node_words, pcie_words
 from advisor.rules.queries import is_physical, links_above
 
 MAX_BLOCKS = 24
@@ -25,11 +25,11 @@ def link_key(name: str) -> str:
 def link_blocks(around: PictureFacts, place: Place) -> tuple[PictureBlock, ...]:
     """The links of one panel, each after what carries it; those that lie on several panels are not among them."""
     own = [link for link in around.facts.links if around.link_home(link) == place]
-    blocks = [_block(around, group) for group in _groups(around, stacked(own))]
-    return bounded(around, blocks, MAX_BLOCKS)
+    blocks = [_rows_block(around, group) for group in _group_rows(around, stack_links(own))]
+    return bound_blocks(around, blocks, MAX_BLOCKS)
 
 
-def bounded(
+def bound_blocks(
     around: PictureFacts, blocks: Sequence[PictureBlock], most: int, noun: str = "link"
 ) -> tuple[PictureBlock, ...]:
     """Not more than ``most`` blocks: what is not remarkable goes into one that counts the rest, the last first."""
@@ -54,49 +54,49 @@ def bounded(
 
 def link_crossings(around: PictureFacts) -> Iterator[Crossing]:
     """The lowest link of each stack that lies on several nodes, with what it carries; alike ones together."""
-    across = {link.name: link for link in around.facts.links if len(known(around.link_places(link))) > 1}
+    across = {link.name: link for link in around.facts.links if len(known_nodes(around.link_places(link))) > 1}
     lowest = [link for link in across.values() if not across.keys() & set(link.lower)]
     groups: dict[Hashable, list[Link]] = {}
     for link in lowest:
-        groups.setdefault((link.kind, frozenset(_roots(around, link))), []).append(link)
+        groups.setdefault((link.kind, frozenset(_link_roots(around, link))), []).append(link)
     for group in groups.values():
-        yield _crossing(around, group)
+        yield _make_crossing(around, group)
 
 
-def _roots(around: PictureFacts, link: Link) -> tuple[str, ...]:
+def _link_roots(around: PictureFacts, link: Link) -> tuple[str, ...]:
     names = (one for one in link.lower if one in around.links)
     return tuple(sorted(names, key=natural))
 
 
-def _crossing(around: PictureFacts, group: Sequence[Link]) -> Crossing:
+def _make_crossing(around: PictureFacts, group: Sequence[Link]) -> Crossing:
     first = group[0]
-    nodes = known(around.link_places(first))
+    nodes = known_nodes(around.link_places(first))
     upper = [one.name for link in group for one in links_above(link.name, around.links) if one not in group]
     names = tuple(dict.fromkeys([*(link.name for link in group), *upper]))
-    roots = _roots(around, first)
+    roots = _link_roots(around, first)
     ends = tuple(End(place, link_key(root)) for root in roots for place in around.link_places(around.links[root]))
     mode = first.detail.get("mode")
     words = (
-        f"{first.kind} over {', '.join(some(roots, 6))} ({_where(around, roots)})",
+        f"{first.kind} over {', '.join(first_names(roots, 6))} ({_where_words(around, roots)})",
         *([f"mode {mode}"] if mode else []),
-        *_shape(first),
-        *([f"carries {', '.join(some(sorted(upper, key=natural), 6))}"] if upper else []),
+        *_link_shape(first),
+        *([f"carries {', '.join(first_names(sorted(upper, key=natural), 6))}"] if upper else []),
         *(["LLT " + ", ".join(_llt_tags(around, names))] if _llt_tags(around, names) else []),
     )
     title = f"{runs([link.name for link in group], ranked(names))} crosses {node_words(nodes)}"
     return Crossing("link", title, words, names, nodes, ends, around.marked(names))
 
 
-def _where(around: PictureFacts, names: Iterable[str]) -> str:
-    nodes = (known(around.link_places(around.links[name])) for name in names)
+def _where_words(around: PictureFacts, names: Iterable[str]) -> str:
+    nodes = (known_nodes(around.link_places(around.links[name])) for name in names)
     return "nodes " + ", ".join("/".join(map(str, found)) if found else "unknown" for found in nodes)
 
 
-def _groups(around: PictureFacts, rows: Sequence[LinkRow]) -> list[list[LinkRow]]:
+def _group_rows(around: PictureFacts, rows: Sequence[LinkRow]) -> list[list[LinkRow]]:
     """Rows in their order; four and more that differ only in their names, together at the first of them."""
     groups: dict[Hashable, list[LinkRow]] = {}
     for row in rows:
-        groups.setdefault(_look(around, row), []).append(row)
+        groups.setdefault(_row_look(around, row), []).append(row)
     found: dict[str, list[LinkRow]] = {}
     for group in groups.values():
         if len(group) < FOLD_FROM:
@@ -106,7 +106,7 @@ def _groups(around: PictureFacts, rows: Sequence[LinkRow]) -> list[list[LinkRow]
     return [found[row.link.name] for row in rows if row.link.name in found]
 
 
-def _look(around: PictureFacts, row: LinkRow) -> Hashable:
+def _row_look(around: PictureFacts, row: LinkRow) -> Hashable:
     """What two links must share to be drawn as one: never with an address, a finding, LLT, or what rests on it."""
     link = row.link
     if link.addresses or link.upper or link.default_route or around.marked([link.name]):
@@ -117,7 +117,7 @@ def _look(around: PictureFacts, row: LinkRow) -> Hashable:
     return (*same, pcie_shape(link.pcie), tuple(sorted((name, link.detail.get(name)) for name in _DETAILS[1:])))
 
 
-def _block(around: PictureFacts, rows: Sequence[LinkRow]) -> PictureBlock:
+def _rows_block(around: PictureFacts, rows: Sequence[LinkRow]) -> PictureBlock:
     row, link = rows[0], rows[0].link
     names = tuple(one.link.name for one in rows)
     is_many = len(rows) > 1
@@ -128,7 +128,7 @@ def _block(around: PictureFacts, rows: Sequence[LinkRow]) -> PictureBlock:
         title=runs(names, around.link_ranks) if is_many else link.name,
         names=names,
         aside=f"{len(rows)} × {state}" if is_many else state,
-        lines=tuple(line for line in _lines(around, link, is_many=is_many) if line.pieces),
+        lines=tuple(line for line in _link_lines(around, link, is_many=is_many) if line.pieces),
         look="warn" if real and is_below(link.pcie) else "",
         depth=row.depth,
         lanes=link.pcie.width if link.pcie else None,
@@ -138,10 +138,10 @@ def _block(around: PictureFacts, rows: Sequence[LinkRow]) -> PictureBlock:
     )
 
 
-def _lines(around: PictureFacts, link: Link, *, is_many: bool) -> Iterator[Words]:
+def _link_lines(around: PictureFacts, link: Link, *, is_many: bool) -> Iterator[Words]:
     tags = _llt_tags(around, [link.name])
-    kind = [] if link.kind in ("ethernet", "loopback") else [_kind(link, is_many=is_many)]
-    yield Words((*kind, *([link.driver] if link.driver else []), *_shape(link)[:1]))
+    kind = [] if link.kind in ("ethernet", "loopback") else [_link_kind(link, is_many=is_many)]
+    yield Words((*kind, *([link.driver] if link.driver else []), *_link_shape(link)[:1]))
     if tags:
         yield Words((f"LLT {', '.join(tags)}",))
     if len(around.link_places(link)) > 1:
@@ -149,7 +149,7 @@ def _lines(around: PictureFacts, link: Link, *, is_many: bool) -> Iterator[Words
     yield from _pcie_lines(link, real=around.is_real)
     if not is_many:
         far = [one for one in link.addresses if not one.startswith("fe80:") or len(link.addresses) == 1]
-        yield Words((*some(far, MAX_ADDRESSES), *(["default route"] if link.default_route else [])), "quiet")
+        yield Words((*first_names(far, MAX_ADDRESSES), *(["default route"] if link.default_route else [])), "quiet")
 
 
 def _pcie_lines(link: Link, *, real: bool) -> Iterator[Words]:
@@ -162,12 +162,12 @@ def _pcie_lines(link: Link, *, real: bool) -> Iterator[Words]:
         yield Words((limit,), "quiet")
 
 
-def _kind(link: Link, *, is_many: bool) -> str:
+def _link_kind(link: Link, *, is_many: bool) -> str:
     details = (key for key in _DETAILS if link.detail.get(key) and not (is_many and key == "id"))
     return " ".join([link.kind, *(f"{key} {link.detail[key]}" for key in details)])
 
 
-def _shape(link: Link) -> tuple[str, ...]:
+def _link_shape(link: Link) -> tuple[str, ...]:
     return (f"MTU {link.mtu}" if link.mtu is not None else "MTU unknown", link_state(link))
 
 

@@ -15,9 +15,9 @@ from advisor.limits.host_records import HostCeiling
 from advisor.report.format import ranked, runs
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.picture.content import host_picture
-from advisor.report.picture.described import describe_blocks, description
+from advisor.report.picture.described import describe_blocks, describe_picture
 from advisor.report.picture.records import HostPicture
-from advisor.report.picture.sheet import Sheet, draw, legend, panels_side_by_side
+from advisor.report.picture.sheet import Sheet, draw_sheet, panels_side_by_side, write_legend
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.version import __version__
 
@@ -42,10 +42,11 @@ def picture_svg(
 ) -> str:
     """The host as one SVG file: with its name, the titles of the findings, and what the lines mean."""
     picture = host_picture(facts, findings, services, ceiling)
-    sheet = _wide(picture, "host-picture", whole=True)
+    sheet = _wide_sheet(picture, "host-picture", whole=True)
     made = html_environment()
     drawn = made.get_template("host.svg.j2").module.drawn  # type: ignore[attr-defined]
-    return f"{drawn(draw(picture, sheet), _title(picture), description(picture), Raw(_own_style(made)))}\n".lstrip()
+    style = Raw(_own_style(made))
+    return f"{drawn(draw_sheet(picture, sheet), _page_title(picture), describe_picture(picture), style)}\n".lstrip()
 
 
 @english_page
@@ -61,32 +62,32 @@ def picture_page(
         style_hash=style_hash(style),
         version=__version__,
         picture=picture,
-        title=_title(picture),
-        description=description(picture),
-        drawings=[draw(picture, sheet) for sheet in _sheets(picture)],
+        title=_page_title(picture),
+        description=describe_picture(picture),
+        drawings=[draw_sheet(picture, sheet) for sheet in _list_sheets(picture)],
         is_beside=len(picture.panels) < 3,
-        legend=legend(picture).pieces,
-        groups=_groups(findings),
+        legend=write_legend(picture).pieces,
+        groups=_group_findings(findings),
         evidence=evidence_rows,
-        unknown=_unknown(facts.unknown),
+        unknown=_unknown_rows(facts.unknown),
         count_unknown=len(facts.unknown),
         described=describe_blocks(picture),
     )
 
 
-def _title(picture: HostPicture) -> str:
+def _page_title(picture: HostPicture) -> str:
     return f"The host {picture.title}, drawn by its NUMA nodes"
 
 
-def _sheets(picture: HostPicture) -> Iterator[Sheet]:
+def _list_sheets(picture: HostPicture) -> Iterator[Sheet]:
     """A drawing for a phone, one for paper, and one for a screen where that is another."""
     yield Sheet("narrow", 1, PHONE_WIDTH, PHONE_WIDTH)
     yield Sheet("medium", PAPER_COLUMNS, _PANEL)
     if len(picture.panels) > PAPER_COLUMNS:
-        yield _wide(picture, "wide", whole=False)
+        yield _wide_sheet(picture, "wide", whole=False)
 
 
-def _wide(picture: HostPicture, name: str, *, whole: bool) -> Sheet:
+def _wide_sheet(picture: HostPicture, name: str, *, whole: bool) -> Sheet:
     columns = max(panels_side_by_side(picture.panels, MOST_COLUMNS), PAPER_COLUMNS)
     return Sheet(name, columns, _PANEL if columns < MOST_COLUMNS else _NARROW_PANEL, whole=whole)
 
@@ -95,23 +96,23 @@ def _own_style(made: Environment) -> str:
     """The style sheet of a file of its own: colours written out, for viewers that know no variables."""
     style = made.get_template("host.css.j2").render()
     colours = made.get_template("colours.css.j2").render()
-    light, dark, *_ = (_variables(block) for block in re.findall(r":root \{([^}]*)\}", colours))
-    more = [_variables(block) for block in re.findall(r":root \{([^}]*)\}", style)]
+    light, dark, *_ = (_colour_variables(block) for block in re.findall(r":root \{([^}]*)\}", colours))
+    more = [_colour_variables(block) for block in re.findall(r":root \{([^}]*)\}", style)]
     rules = "\n".join(line for line in style.splitlines() if ":root" not in line and "@media" not in line)
-    drawn = _filled(rules, light | more[0])
-    in_dark = _filled("\n".join(line for line in rules.splitlines() if "var(" in line), dark | more[1])
+    drawn = _fill_rules(rules, light | more[0])
+    in_dark = _fill_rules("\n".join(line for line in rules.splitlines() if "var(" in line), dark | more[1])
     return f"{drawn.strip()}\n@media (prefers-color-scheme: dark) {{\n{in_dark}\n}}"
 
 
-def _variables(block: str) -> dict[str, str]:
+def _colour_variables(block: str) -> dict[str, str]:
     return dict(re.findall(r"(--\w+): ([^;]+);", block))
 
 
-def _filled(rules: str, colours: Mapping[str, str]) -> str:
+def _fill_rules(rules: str, colours: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda name: colours[name[1]], rules)
 
 
-def _groups(findings: Sequence[Finding]) -> list[tuple[str, list[tuple[int, Finding]]]]:
+def _group_findings(findings: Sequence[Finding]) -> list[tuple[str, list[tuple[int, Finding]]]]:
     """Findings with their numbers, by severity, the gravest first."""
     numbered = list(enumerate(findings, 1))
     groups = ((name, [one for one in numbered if one[1].severity == name]) for name in reversed(SEVERITIES))
@@ -124,21 +125,21 @@ def evidence_rows(finding: Finding) -> list[str]:
     if isinstance(detail, tuple):
         more = [f"and {len(detail) - _MAX_LINES} more; --json lists all"] if len(detail) > _MAX_LINES else []
         return [*detail[:_MAX_LINES], *more]
-    return [f"{key} {_value(value)}" for key, value in finding.evidence.items() if value not in (None, ())]
+    return [f"{key} {_value_text(value)}" for key, value in finding.evidence.items() if value not in (None, ())]
 
 
-def _value(value: object) -> str:
+def _value_text(value: object) -> str:
     return runs(value, ranked(value)) if isinstance(value, tuple) else str(value)
 
 
-def _unknown(unknown: Sequence[Unknown]) -> list[tuple[str, str]]:
+def _unknown_rows(unknown: Sequence[Unknown]) -> list[tuple[str, str]]:
     """Facts and why they are unknown; those of one kind and for one reason in one row."""
     groups: dict[tuple[str, str], list[str]] = {}
     for entry in unknown:
         groups.setdefault((entry.fact.partition(".")[0], entry.why), []).append(entry.fact)
-    return [(_facts(facts), why) for (_, why), facts in groups.items()]
+    return [(_facts_json(facts), why) for (_, why), facts in groups.items()]
 
 
-def _facts(facts: Sequence[str]) -> str:
+def _facts_json(facts: Sequence[str]) -> str:
     more = f" and {len(facts) - _MAX_FACTS} more" if len(facts) > _MAX_FACTS else ""
     return ", ".join(facts[:_MAX_FACTS]) + more

@@ -15,7 +15,7 @@ from advisor.report.picture.blocks import (
     place_key,
 )
 from advisor.report.picture.records import Panel, PictureBlock, PictureSection, Place
-from advisor.report.picture.shapes import Frame, Shape, Wire, flowed, wide, written
+from advisor.report.picture.shapes import Frame, Shape, Wire, flow_pieces, text_width, write_text
 
 PAD: Final = 10.0
 SPINE: Final = 16.0
@@ -34,19 +34,19 @@ def panel_shapes(
 
     With ``split`` its drives stand to the right of its links and services, not below them.
     """
-    inside = _head(panel, x, y, width)
+    inside = _draw_head(panel, x, y, width)
     top = y + _HEAD
     if panel.chips:
-        inside += _chips(panel, x, top, width)
+        inside += _draw_chips(panel, x, top, width)
         top += CHIP_HEIGHT + _GAP
     bottoms = [top]
-    halves = _halves(panel, split=split)
+    halves = _split_halves(panel, split=split)
     room = (width - 2 * PAD - _GAP * (len(halves) - 1)) / len(halves)
     for at, sections in enumerate(halves):
         left = x + PAD + (room + _GAP) * at
         start = top - _GAP if panel.chips else top
-        found, bottom = _column(sections, panel.place, left, top, room)
-        wires = _wires(found, left, start, x + PAD) if panel.chips else []
+        found, bottom = _draw_column(sections, panel.place, left, top, room)
+        wires = _draw_wires(found, left, start, x + PAD) if panel.chips else []
         inside += [*wires, *found]
         bottoms.append(bottom)
     whole = max(max(bottoms) + PAD - y, height)
@@ -54,7 +54,7 @@ def panel_shapes(
     return [frame, *inside], whole
 
 
-def _halves(panel: Panel, *, split: bool) -> list[tuple[PictureSection, ...]]:
+def _split_halves(panel: Panel, *, split: bool) -> list[tuple[PictureSection, ...]]:
     if not split or len(panel.sections) < 2:
         return [panel.sections]
     right = tuple(section for section in panel.sections if section.name == "drives")
@@ -62,16 +62,16 @@ def _halves(panel: Panel, *, split: bool) -> list[tuple[PictureSection, ...]]:
     return [left, right] if right and left else [panel.sections]
 
 
-def _head(panel: Panel, x: float, y: float, width: float) -> list[Shape]:
+def _draw_head(panel: Panel, x: float, y: float, width: float) -> list[Shape]:
     room = width - 2 * PAD
-    name = written(x + PAD, y + 20, panel.title, room, size=_NAME_SIZE, look="strong")
-    rest = room - wide(name.text, _NAME_SIZE, bold=True) - 8
+    name = write_text(x + PAD, y + 20, panel.title, room, size=_NAME_SIZE, look="strong")
+    rest = room - text_width(name.text, _NAME_SIZE, bold=True) - 8
     if not panel.note or rest < 40:
         return [name]
-    return [name, written(x + width - PAD, y + 20, panel.note, rest, look="quiet", anchor="end")]
+    return [name, write_text(x + width - PAD, y + 20, panel.note, rest, look="quiet", anchor="end")]
 
 
-def _chips(panel: Panel, x: float, y: float, width: float) -> list[Shape]:
+def _draw_chips(panel: Panel, x: float, y: float, width: float) -> list[Shape]:
     """The first is the wider one: lists of CPUs are long."""
     room = width - 2 * PAD - _GAP
     shares = (0.56 * room, 0.44 * room)
@@ -83,22 +83,22 @@ def _chips(panel: Panel, x: float, y: float, width: float) -> list[Shape]:
     ]
 
 
-def _column(
+def _draw_column(
     sections: Sequence[PictureSection], place: Place, x: float, y: float, width: float
 ) -> tuple[list[Shape], float]:
     """Sections below each other; the wires of what is stacked come with the blocks."""
     shapes: list[Shape] = []
     for section in sections:
         y += _SECTION
-        shapes.append(written(x + SPINE, y - 7, section.title, width - SPINE, look="heading"))
-        for text in flowed(tuple(" · ".join(section.note).split(" ")), width - SPINE, between=" "):
-            shapes.append(written(x + SPINE, y + LINE - 7, text, width - SPINE, look="quiet"))
+        shapes.append(write_text(x + SPINE, y - 7, section.title, width - SPINE, look="heading"))
+        for text in flow_pieces(tuple(" · ".join(section.note).split(" ")), width - SPINE, between=" "):
+            shapes.append(write_text(x + SPINE, y + LINE - 7, text, width - SPINE, look="quiet"))
             y += LINE
-        y = _stack(section.blocks, place, x + SPINE, y, width - SPINE, shapes)
+        y = _draw_stack(section.blocks, place, x + SPINE, y, width - SPINE, shapes)
     return shapes, y
 
 
-def _stack(
+def _draw_stack(
     blocks: Sequence[PictureBlock], place: Place, x: float, y: float, width: float, shapes: list[Shape]
 ) -> float:
     parents: dict[int, tuple[float, float]] = {}
@@ -113,22 +113,22 @@ def _stack(
                 Wire(rail, y + LINE, left, y + LINE, "rail", 1.2),
             ]
         shapes += made
-        shapes += _hook(block, left, y + height)
+        shapes += _draw_hook(block, left, y + height)
         parents = {above: at for above, at in parents.items() if above < depth}
         parents[depth] = (left + STEP / 2, y + height)
         y += height + _GAP
     return y - _GAP if blocks else y
 
 
-def _hook(block: PictureBlock, x: float, bottom: float) -> list[Shape]:
-    """A wire of no length where the PCIe link of a block arrives: `_wires` draws it from the spine to here."""
+def _draw_hook(block: PictureBlock, x: float, bottom: float) -> list[Shape]:
+    """A wire of no length where the PCIe link of a block arrives: `_draw_wires` draws it from the spine to here."""
     if block.lanes is None:
         return []
     look = "pcie warn" if block.is_below else "pcie"
     return [Wire(x, bottom - 10, x, bottom - 10, look, 1.2 + 1.2 * math.log2(max(block.lanes, 1)), block.key)]
 
 
-def _wires(shapes: list[Shape], x: float, top: float, first: float) -> list[Shape]:
+def _draw_wires(shapes: list[Shape], x: float, top: float, first: float) -> list[Shape]:
     """The spine from the CPUs down, and from it a wire to each device; the hooks are moved from ``shapes``."""
     hooks = [shape for shape in shapes if isinstance(shape, Wire) and shape.look.startswith("pcie")]
     if not hooks:

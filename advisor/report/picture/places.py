@@ -45,23 +45,23 @@ class PictureFacts(msgspec.Struct, frozen=True):
     def link_places(self, link: Link) -> tuple[Place, ...]:
         """The panels of the devices that a link rests on; none for a link that rests on no device."""
         roots = (one for one in links_below(link.name, self.links) if is_physical(one))
-        return ordered({self.place(root.numa_node) for root in roots})
+        return order_places({self.place(root.numa_node) for root in roots})
 
     def link_home(self, link: Link) -> Place | None:
         """The one panel that a link is drawn on; None for a link that lies on several nodes, or on no device."""
-        return home(self.link_places(link))
+        return home_place(self.link_places(link))
 
     def disk_places(self, names: Iterable[str]) -> tuple[Place, ...]:
         """The panels of some disks, by name."""
         known = (self.disks[name] for name in names if name in self.disks)
-        return ordered({self.place(disk.numa_node) for disk in known})
+        return order_places({self.place(disk.numa_node) for disk in known})
 
     def marked(self, names: Iterable[str]) -> tuple[int, ...]:
         """The numbers of the findings that name any of these."""
         return tuple(sorted({number for name in names for number in self.marks.get(name, ())}))
 
 
-def surroundings(facts: Facts, findings: Sequence[Finding]) -> PictureFacts:
+def make_picture_facts(facts: Facts, findings: Sequence[Finding]) -> PictureFacts:
     nodes = frozenset(node.id for node in facts.numa.nodes)
     return PictureFacts(
         facts=facts,
@@ -69,7 +69,7 @@ def surroundings(facts: Facts, findings: Sequence[Finding]) -> PictureFacts:
         only=next(iter(nodes), 0) if len(nodes) < 2 else None,
         links=by_name(facts),
         disks={disk.name: disk for disk in facts.disks},
-        marks=_marks(findings),
+        marks=_device_marks(findings),
         cpus={node.id: split_ids(node.cpus) for node in facts.numa.nodes},
         link_ranks=ranked(link.name for link in facts.links),
         disk_ranks=ranked(disk.name for disk in facts.disks),
@@ -77,7 +77,7 @@ def surroundings(facts: Facts, findings: Sequence[Finding]) -> PictureFacts:
     )
 
 
-def _marks(findings: Sequence[Finding]) -> dict[str, tuple[int, ...]]:
+def _device_marks(findings: Sequence[Finding]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for number, finding in enumerate(findings, 1):
         for name in named_by([finding]):
@@ -85,16 +85,16 @@ def _marks(findings: Sequence[Finding]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def ordered(places: Iterable[Place]) -> tuple[Place, ...]:
+def order_places(places: Iterable[Place]) -> tuple[Place, ...]:
     """Nodes by number, then the panel of what has none."""
     return tuple(sorted(places, key=lambda place: (isinstance(place, str), place)))
 
 
-def home(places: Sequence[Place]) -> Place | None:
+def home_place(places: Sequence[Place]) -> Place | None:
     """The one panel on which something is drawn that has parts on some panels; None where it lies on several nodes."""
-    return places[0] if places and len(known(places)) < 2 else None
+    return places[0] if places and len(known_nodes(places)) < 2 else None
 
 
-def known(places: Iterable[Place]) -> tuple[int, ...]:
+def known_nodes(places: Iterable[Place]) -> tuple[int, ...]:
     """The nodes among some panels."""
     return tuple(place for place in places if isinstance(place, int))

@@ -13,10 +13,10 @@ from advisor.facts.services import Service
 from advisor.report.format import natural
 from advisor.report.picture.arrays import Stacking
 from advisor.report.picture.drives import groups_of
-from advisor.report.picture.links import bounded, link_key
-from advisor.report.picture.places import PictureFacts, home, known, ordered
+from advisor.report.picture.links import bound_blocks, link_key
+from advisor.report.picture.places import PictureFacts, home_place, known_nodes, order_places
 from advisor.report.picture.records import UNKNOWN_KEY, Crossing, End, PictureBlock, Place, Words
-from advisor.report.picture.wording import cpu_words, node_words, some
+from advisor.report.picture.wording import cpu_words, first_names, node_words
 from advisor.rules.queries import links_below, split_ids
 
 MAX_BLOCKS: Final = 16
@@ -41,20 +41,20 @@ def all_services(facts: Facts, services: Iterable[Service]) -> tuple[Service, ..
         before = found.get(one.service.unit, one.service)
         used = dict.fromkeys([*before.devices, *places, *(one.interfaces or ())])
         found[before.unit] = msgspec.structs.replace(before, devices=tuple(used))
-    return tuple(_sorted(found.values()))
+    return tuple(_sort_services(found.values()))
 
 
-def seats(around: PictureFacts, stack: Stacking, places: Iterable[Place]) -> Mapping[str, tuple[End, ...]]:
+def seat_services(around: PictureFacts, stack: Stacking, places: Iterable[Place]) -> Mapping[str, tuple[End, ...]]:
     """Where links, drives, arrays and mount points are drawn, by every name that a service may know them by."""
     found: dict[str, tuple[End, ...]] = {}
     for link in around.facts.links:
-        own = home(around.link_places(link))
+        own = home_place(around.link_places(link))
         roots = links_below(link.name, around.links) if own is None else ()
         ends = (
             End(place, link_key(root.name))
             for root in roots
             for place in around.link_places(root)[:1]
-            if home(around.link_places(root)) is not None
+            if home_place(around.link_places(root)) is not None
         )
         found[link.name] = tuple(dict.fromkeys(ends)) if own is None else (End(own, link_key(link.name)),)
     on_drive = {
@@ -94,59 +94,59 @@ def service_place(around: PictureFacts, service: Service) -> Place | None:
 def service_blocks(
     around: PictureFacts, services: Sequence[Service], seated: Mapping[str, tuple[End, ...]], place: Place
 ) -> tuple[PictureBlock, ...]:
-    own = [one for one in _sorted(services) if service_place(around, one) == place]
-    blocks = [_block(around, one, seated) for one in own]
-    return bounded(around, blocks, MAX_BLOCKS, "service")
+    own = [one for one in _sort_services(services) if service_place(around, one) == place]
+    blocks = [_service_block(around, one, seated) for one in own]
+    return bound_blocks(around, blocks, MAX_BLOCKS, "service")
 
 
-def _sorted(services: Iterable[Service]) -> list[Service]:
+def _sort_services(services: Iterable[Service]) -> list[Service]:
     return sorted(services, key=lambda one: (natural(one.unit), one.unit))
 
 
-def _block(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> PictureBlock:
-    far = _far(around, service, seated)
+def _service_block(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> PictureBlock:
+    far = _far_words(around, service, seated)
     names = (service.unit, short_name(service.unit))
     return PictureBlock(
         key=service_key(service.unit),
         title=short_name(service.unit),
         names=names,
-        aside=_bound(service),
-        lines=tuple(line for line in _lines(around, service, seated, far) if line.pieces),
+        aside=_bound_words(service),
+        lines=tuple(line for line in _service_lines(around, service, seated, far) if line.pieces),
         look="warn" if far else "",
         marks=around.marked(names),
     )
 
 
-def _bound(service: Service) -> str:
+def _bound_words(service: Service) -> str:
     if service.main_pid is None:
         return "not running"
     policy = service.numa_policy
     return f"memory {policy}" if policy and policy != "default" else ""
 
 
-def _lines(
+def _service_lines(
     around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]], far: Sequence[str]
 ) -> Iterator[Words]:
-    runs_on = "CPUs unknown" if service.cpus_allowed is None else f"CPUs {_cpus(around, service)}"
+    runs_on = "CPUs unknown" if service.cpus_allowed is None else f"CPUs {_cpu_words(around, service)}"
     # Where memory may come from is worth a word where it is bound at all.
     mems = service.mems_allowed
     is_bound = mems is not None and around.only is None and split_ids(mems) < around.nodes
     yield Words((runs_on, *([f"memory of {node_words(split_ids(mems))}"] if is_bound else [])))
     devices = [one for one in service.devices if one not in far]
     if devices:
-        yield Words(_using(some(devices, _MAX_NAMED)), "quiet")
+        yield Words(_using_words(first_names(devices, _MAX_NAMED)), "quiet")
     if far:
-        where = known(ordered({end.place for name in far for end in seated.get(name, ())}))
-        yield Words((f"crosses to {node_words(where)}: {', '.join(some(far, _MAX_NAMED))}",), "warn")
+        where = known_nodes(order_places({end.place for name in far for end in seated.get(name, ())}))
+        yield Words((f"crosses to {node_words(where)}: {', '.join(first_names(far, _MAX_NAMED))}",), "warn")
 
 
-def _cpus(around: PictureFacts, service: Service) -> str:
+def _cpu_words(around: PictureFacts, service: Service) -> str:
     allowed = split_ids(service.cpus_allowed)
     online = frozenset[int]().union(*around.cpus.values())
     return cpu_words(format_list(allowed & online if online else allowed)) or "none"
 
 
-def _far(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[str, ...]:
+def _far_words(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[str, ...]:
     """The devices that it uses and that are, at least in part, on nodes on which it does not run."""
     runs_on = frozenset(run_nodes(around, service))
     if not runs_on:
@@ -158,7 +158,7 @@ def _far(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End,
     )
 
 
-def _using(devices: Sequence[str]) -> tuple[str, ...]:
+def _using_words(devices: Sequence[str]) -> tuple[str, ...]:
     return (f"uses {devices[0]}", *devices[1:]) if devices else ()
 
 
@@ -167,39 +167,39 @@ def service_crossings(
 ) -> Iterator[Crossing]:
     """Services that use devices of another node, and those that may run on several nodes; alike ones together."""
     groups: dict[Hashable, list[Service]] = {}
-    for service in _sorted(services):
-        ends = _ends(around, service, seated)
+    for service in _sort_services(services):
+        ends = _service_ends(around, service, seated)
         if len({end.place for end in ends}) > 1:
             is_placed = service_place(around, service) is not None
             groups.setdefault(service.unit if is_placed else ends, []).append(service)
     for group in groups.values():
-        yield _crossing(around, group, seated)
+        yield _make_crossing(around, group, seated)
 
 
-def _ends(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[End, ...]:
+def _service_ends(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[End, ...]:
     nodes = run_nodes(around, service)
     if not nodes:
         return ()
-    far = _far(around, service, seated)
+    far = _far_words(around, service, seated)
     there = (end for name in far for end in seated.get(name, ()) if end.place not in nodes)
     here = [End(node, None) for node in nodes] if len(nodes) > 1 else [End(nodes[0], service_key(service.unit))]
     return tuple(dict.fromkeys([*here, *there]))
 
 
-def _crossing(around: PictureFacts, group: Sequence[Service], seated: Mapping[str, tuple[End, ...]]) -> Crossing:
+def _make_crossing(around: PictureFacts, group: Sequence[Service], seated: Mapping[str, tuple[End, ...]]) -> Crossing:
     first = group[0]
     names = tuple(name for one in group for name in (one.unit, short_name(one.unit)))
     shown = [short_name(one.unit) for one in group]
-    ends = _ends(around, first, seated)
-    runs_on, nodes = run_nodes(around, first), known(ordered({end.place for end in ends}))
+    ends = _service_ends(around, first, seated)
+    runs_on, nodes = run_nodes(around, first), known_nodes(order_places({end.place for end in ends}))
     title = shown[0] if len(shown) == 1 else f"{len(shown)} services"
-    listed = some(shown, 8) if len(shown) > 1 else ()
+    listed = first_names(shown, 8) if len(shown) > 1 else ()
     if len(runs_on) > 1:
         title += f" may run on {node_words(runs_on)}"
         uses = dict.fromkeys(device for one in group for device in one.devices)
-        words = (*listed, f"CPUs {_cpus(around, first)}", *_using(some([*uses], _MAX_NAMED)))
+        words = (*listed, f"CPUs {_cpu_words(around, first)}", *_using_words(first_names([*uses], _MAX_NAMED)))
     else:
-        far = _far(around, first, seated)
+        far = _far_words(around, first, seated)
         title += f" crosses {node_words(nodes)}"
-        words = (*listed, f"runs on node {runs_on[0]}", *_using(some(far, _MAX_NAMED)))
+        words = (*listed, f"runs on node {runs_on[0]}", *_using_words(first_names(far, _MAX_NAMED)))
     return Crossing("service", title, words, names, nodes, ends, around.marked(names))

@@ -98,26 +98,26 @@ class Drawing(msgspec.Struct, frozen=True):
     margin: float = 0.0
 
 
-def wide(text: str, size: float = SMALL, *, bold: bool = False) -> float:
+def text_width(text: str, size: float = SMALL, *, bold: bool = False) -> float:
     """Pixels that a text takes at most, in a font of that size; on the wide side of the usual sans-serif fonts."""
     narrow, broad, tall = len(_NARROW.findall(text)), len(_BROAD.findall(text)), len(_CAPITAL.findall(text))
     ems = 0.66 * (columns(text) - narrow - broad - tall) + 0.43 * narrow + 1.02 * broad + 0.82 * tall
     return ems * size * (_BOLD if bold else 1.0)
 
 
-def cut(text: str, room: float, size: float = SMALL, *, bold: bool = False) -> str:
+def cut_text(text: str, room: float, size: float = SMALL, *, bold: bool = False) -> str:
     """The text, spelt out where it is not printable, and cut short where it takes more than ``room`` pixels."""
     # Not more characters than can matter: a name may be as long as a file.
     text = clean(text[: LONGEST_WHOLE * 2])
-    if wide(text, size, bold=bold) <= room:
+    if text_width(text, size, bold=bold) <= room:
         return text
     text = text[: max(int(room), 0)]
-    while text and wide(f"{text}…", size, bold=bold) > room:
+    while text and text_width(f"{text}…", size, bold=bold) > room:
         text = text[:-1]
     return f"{text}…"
 
 
-def written(
+def write_text(
     x: float,
     y: float,
     text: str,
@@ -128,7 +128,7 @@ def written(
     anchor: Anchor = "start",
 ) -> Text:
     """A text that is cut short where it takes more than ``room`` pixels, with all of it as its title."""
-    short = cut(text, room, size, bold=is_bold(look))
+    short = cut_text(text, room, size, bold=is_bold(look))
     is_cut = short.endswith("…") and short != text
     return Text(x, y, short, room, size, look, anchor, text[:LONGEST_WHOLE] if is_cut else "")
 
@@ -138,14 +138,14 @@ def is_bold(look: str) -> bool:
     return not {"strong", "heading"}.isdisjoint(look.split())
 
 
-def flowed(
+def flow_pieces(
     pieces: tuple[str, ...], room: float, size: float = SMALL, between: str = " · ", *, bold: bool = False
 ) -> list[str]:
     """Pieces in as few lines as hold them, broken between two of them; a piece that is too long is left to be cut."""
     lines: list[str] = []
     for piece in filter(None, pieces):
         joined = f"{lines[-1]}{between}{piece}" if lines else piece
-        if lines and wide(joined, size, bold=bold) <= room:
+        if lines and text_width(joined, size, bold=bold) <= room:
             lines[-1] = joined
         else:
             lines.append(piece)

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.report.picture.blocks import LINE, TITLE_SIZE, badges, badges_width, paragraph, place_key
+from advisor.report.picture.blocks import LINE, TITLE_SIZE, badges_width, draw_badges, draw_paragraph, place_key
 from advisor.report.picture.panels import panel_shapes
 from advisor.report.picture.records import CeilingPicture, Crossing, HostPicture, Panel, PictureNote, Place, Words
 from advisor.report.picture.shapes import (
@@ -21,10 +21,10 @@ from advisor.report.picture.shapes import (
     Shape,
     Text,
     Wire,
-    cut,
-    flowed,
-    wide,
-    written,
+    cut_text,
+    flow_pieces,
+    text_width,
+    write_text,
 )
 
 LANE: Final = 7.0
@@ -41,7 +41,7 @@ _LINES: Final = "A line outside the nodes, next to its name, leads from one node
 _NUMBERS: Final = "A number in a circle is that of a finding."
 
 
-def legend(picture: HostPicture) -> Words:
+def write_legend(picture: HostPicture) -> Words:
     """What the signs mean that this picture has."""
     blocks = [block for panel in picture.panels for block in panel.blocks]
     has = (
@@ -76,39 +76,39 @@ class _Column(msgspec.Struct, frozen=True):
         return self.x + self.width
 
 
-def draw(picture: HostPicture, sheet: Sheet) -> Drawing:
+def draw_sheet(picture: HostPicture, sheet: Sheet) -> Drawing:
     """The drawing. Same picture and sheet, same drawing."""
     count = max(1, min(sheet.columns, len(picture.panels)))
-    columns = _columns(picture, sheet, count)
+    columns = _make_columns(picture, sheet, count)
     width = max(columns[-1].right, *columns[-1].lanes.values(), 0) + (2 if not columns[-1].lanes else LANE)
     shapes: list[Shape] = []
     y = 1.0
     on_right = sheet.whole and bool(picture.notes) and count < 3
     total = width + (GUTTER + NOTES_WIDTH if on_right else 0)
     if sheet.whole:
-        y = _heading(picture, total, shapes)
+        y = _draw_heading(picture, total, shapes)
     top = y
-    y = _panels(picture, columns, y, shapes, split=count == 1 and len(picture.panels) == 1 and sheet.columns > 1)
-    y = _crossings(picture, columns, y, shapes)
+    y = _draw_panels(picture, columns, y, shapes, split=count == 1 and len(picture.panels) == 1 and sheet.columns > 1)
+    y = _draw_crossings(picture, columns, y, shapes)
     for words in picture.loose:
-        found, height = paragraph(words, 1, y + 6, width - 2)
+        found, height = draw_paragraph(words, 1, y + 6, width - 2)
         shapes += found
         y += height + 6
     if picture.ceiling:
-        y = _ceiling(picture.ceiling, width - 2, y + 14, shapes)
+        y = _draw_ceiling(picture.ceiling, width - 2, y + 14, shapes)
     if sheet.whole and picture.notes:
         left = width + GUTTER if on_right else 1.0
         room = (NOTES_WIDTH if on_right else width) - 2
-        end = _notes(picture.notes, left, top if on_right else y + 14, room, shapes)
+        end = _draw_notes(picture.notes, left, top if on_right else y + 14, room, shapes)
         y = max(y, end)
     if sheet.whole:
-        found, height = paragraph(legend(picture), 1, y + 12, total - 2)
+        found, height = draw_paragraph(write_legend(picture), 1, y + 12, total - 2)
         shapes += found
         y += height + 12
     return Drawing(sheet.name, total, y + 4, tuple(shapes), _MARGIN if sheet.whole else 0)
 
 
-def _columns(picture: HostPicture, sheet: Sheet, count: int) -> list[_Column]:
+def _make_columns(picture: HostPicture, sheet: Sheet, count: int) -> list[_Column]:
     """Columns with as much room right of each as its lines take; the panels give way where the sheet is not wide."""
     used: list[list[int]] = [[] for _ in range(count)]
     of_place = {panel.place: at % count for at, panel in enumerate(picture.panels)}
@@ -129,19 +129,21 @@ def _columns(picture: HostPicture, sheet: Sheet, count: int) -> list[_Column]:
     return columns
 
 
-def _heading(picture: HostPicture, width: float, shapes: list[Shape]) -> float:
-    shapes.append(written(1, 20, picture.title, width - 2, size=18, look="strong"))
+def _draw_heading(picture: HostPicture, width: float, shapes: list[Shape]) -> float:
+    shapes.append(write_text(1, 20, picture.title, width - 2, size=18, look="strong"))
     y = 26.0
-    for text in flowed(picture.about, width - 2):
+    for text in flow_pieces(picture.about, width - 2):
         y += LINE
-        shapes.append(written(1, y, text, width - 2, look="quiet"))
+        shapes.append(write_text(1, y, text, width - 2, look="quiet"))
     if not picture.notes:
         y += LINE
-        shapes.append(written(1, y, picture.summary, width - 2))
+        shapes.append(write_text(1, y, picture.summary, width - 2))
     return y + 14
 
 
-def _panels(picture: HostPicture, columns: Sequence[_Column], y: float, shapes: list[Shape], *, split: bool) -> float:
+def _draw_panels(
+    picture: HostPicture, columns: Sequence[_Column], y: float, shapes: list[Shape], *, split: bool
+) -> float:
     count = len(columns)
     for start in range(0, len(picture.panels), count):
         row = picture.panels[start : start + count]
@@ -152,15 +154,15 @@ def _panels(picture: HostPicture, columns: Sequence[_Column], y: float, shapes: 
     return y - _ROW_GAP if picture.panels else y
 
 
-def _crossings(picture: HostPicture, columns: Sequence[_Column], y: float, shapes: list[Shape]) -> float:
+def _draw_crossings(picture: HostPicture, columns: Sequence[_Column], y: float, shapes: list[Shape]) -> float:
     frames = {shape.key: shape for shape in shapes if isinstance(shape, Frame) and shape.key}
     column_of = {panel.place: columns[at % len(columns)] for at, panel in enumerate(picture.panels)}
     for number, crossing in enumerate(picture.crossings):
-        ends = [(column_of[end.place], _anchor(frames, end.place, end.block)) for end in crossing.ends]
+        ends = [(column_of[end.place], _anchor_dot(frames, end.place, end.block)) for end in crossing.ends]
         if not ends:
             continue
         first = min((column for column, _ in ends), key=lambda column: column.x)
-        y = _label(crossing, first, y + 10, shapes) + 5
+        y = _draw_label(crossing, first, y + 10, shapes) + 5
         lanes = sorted({column.lanes[number] for column, _ in ends})
         key = f"crossing:{number}"
         shapes.append(Wire(first.x, y, lanes[-1], y, "cross", 2, key))
@@ -174,63 +176,63 @@ def _crossings(picture: HostPicture, columns: Sequence[_Column], y: float, shape
     return y + 4 if picture.crossings else y
 
 
-def _anchor(frames: Mapping[str, Frame], place: Place, block: str | None) -> Dot:
+def _anchor_dot(frames: Mapping[str, Frame], place: Place, block: str | None) -> Dot:
     """Where a line leaves a block, or the panel itself: at its right side, near its top."""
     frame = frames[place_key(place, block or "")]
     return Dot(frame.x + frame.width, frame.y + (12 if block else 20), "cross", frame.key)
 
 
-def _label(crossing: Crossing, column: _Column, y: float, shapes: list[Shape]) -> float:
+def _draw_label(crossing: Crossing, column: _Column, y: float, shapes: list[Shape]) -> float:
     """What crosses, in words, no wider than a panel: the lines run next to it."""
     room = column.width - 4
     width = room - badges_width(crossing.marks)
     lines = [
-        cut(text, width, TITLE_SIZE, bold=True)
-        for text in flowed(tuple(crossing.title.split(" ")), width, TITLE_SIZE, " ", bold=True)
+        cut_text(text, width, TITLE_SIZE, bold=True)
+        for text in flow_pieces(tuple(crossing.title.split(" ")), width, TITLE_SIZE, " ", bold=True)
     ]
     for text in lines:
         y += LINE + 1
-        shapes.append(written(column.x, y - 3, text, width, size=TITLE_SIZE, look="strong warn"))
-    shapes += badges(crossing.marks, column.x + wide(lines[-1], TITLE_SIZE, bold=True) + 4, y - 7)
-    for text in flowed(crossing.words, room):
+        shapes.append(write_text(column.x, y - 3, text, width, size=TITLE_SIZE, look="strong warn"))
+    shapes += draw_badges(crossing.marks, column.x + text_width(lines[-1], TITLE_SIZE, bold=True) + 4, y - 7)
+    for text in flow_pieces(crossing.words, room):
         y += LINE
-        shapes.append(written(column.x, y - 3, text, room))
+        shapes.append(write_text(column.x, y - 3, text, room))
     return y
 
 
-def _ceiling(ceiling: CeilingPicture, width: float, y: float, shapes: list[Shape]) -> float:
+def _draw_ceiling(ceiling: CeilingPicture, width: float, y: float, shapes: list[Shape]) -> float:
     """The title, then a bar for each stage to one scale; that of the stage that binds is marked."""
-    for text in flowed(tuple(ceiling.title.split(" ")), width, TITLE_SIZE, " ", bold=True):
+    for text in flow_pieces(tuple(ceiling.title.split(" ")), width, TITLE_SIZE, " ", bold=True):
         y += LINE + 1
-        shapes.append(written(1, y, text, width, size=TITLE_SIZE, look="strong"))
+        shapes.append(write_text(1, y, text, width, size=TITLE_SIZE, look="strong"))
     y += 6
     for number, bar in enumerate(ceiling.bars):
         look = "warn" if bar.is_binding else ""
         words = f"{bar.title}: {bar.value}{' (binds)' if bar.is_binding else ''}"
         y += LINE
-        shapes.append(written(1, y, words, width, look=f"strong {look}" if look else ""))
+        shapes.append(write_text(1, y, words, width, look=f"strong {look}" if look else ""))
         shapes.append(Frame(1, y + 4, width, _BAR, "tile", f"ceiling:{number}", 2))
         shapes.append(Frame(1, y + 4, max(width * bar.share, 2), _BAR, f"bar {look}".rstrip(), "", 2))
         y += _BAR + 8
     if ceiling.note:
-        found, height = paragraph(Words((ceiling.note,), "quiet"), 1, y, width)
+        found, height = draw_paragraph(Words((ceiling.note,), "quiet"), 1, y, width)
         shapes += found
         y += height
     return y
 
 
-def _notes(notes: Sequence[PictureNote], x: float, y: float, width: float, shapes: list[Shape]) -> float:
+def _draw_notes(notes: Sequence[PictureNote], x: float, y: float, width: float, shapes: list[Shape]) -> float:
     """The findings' titles with their numbers."""
-    shapes.append(written(x, y + 20, "Findings", width, size=15, look="strong"))
+    shapes.append(write_text(x, y + 20, "Findings", width, size=15, look="strong"))
     y += 30
     for note in notes[:_MAX_NOTES]:
         room = width - 30
-        lines = flowed(tuple(note.title.split(" ")), room, between=" ")
+        lines = flow_pieces(tuple(note.title.split(" ")), room, between=" ")
         shapes.append(Badge(x, y + 9, note.number, f"badge {note.severity}"))
-        shapes.append(written(x + 30, y + LINE - 1, note.severity, room, look=f"strong {note.severity}"))
+        shapes.append(write_text(x + 30, y + LINE - 1, note.severity, room, look=f"strong {note.severity}"))
         for text in lines:
             y += LINE
-            shapes.append(written(x + 30, y + LINE - 1, text, room))
+            shapes.append(write_text(x + 30, y + LINE - 1, text, room))
         y += LINE + 10
     if len(notes) > _MAX_NOTES:
         shapes.append(Text(x, y + LINE, f"and {len(notes) - _MAX_NOTES} more", width, look="quiet"))

@@ -10,7 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.i18n import english_page
 from advisor.report.format import clean
-from advisor.report.layout import Piece, Span, Style, columns, paint, wrapped
+from advisor.report.layout import Piece, Span, Style, columns, paint_text, wrap_pieces
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import crossing_line
 from advisor.report.picture.records import HostPicture, Look, Panel, PictureBlock
@@ -86,7 +86,7 @@ class _Page:
 
     def _paragraph(self, pieces: Sequence[Piece], *, indent: int = 0, first: str = "") -> list[str]:
         said = [self._said(piece) for piece in pieces]
-        return wrapped(said, self.width, first=(first,) if first else (), indent=indent, color=self.color)
+        return wrap_pieces(said, self.width, first=(first,) if first else (), indent=indent, color=self.color)
 
     def _said(self, piece: Piece) -> Span:
         """A text in characters that this terminal has."""
@@ -122,11 +122,11 @@ class _Page:
         top = head + signs.across * (width - columns(head) - 1) + signs.corners[1]
         bottom = signs.corners[2] + signs.across * (width - 2) + signs.corners[3]
         rows = [*lines, *([[]] * (height - len(lines)))]
-        return [paint(top, "bold", color=self.color), *(self._row(row, width) for row in rows), bottom]
+        return [paint_text(top, "bold", color=self.color), *(self._row(row, width) for row in rows), bottom]
 
     def _row(self, spans: Sequence[Span], width: int) -> str:
         used = sum(columns(span.text) for span in spans)
-        text = "".join(paint(span.text, span.style, color=self.color) for span in spans)
+        text = "".join(paint_text(span.text, span.style, color=self.color) for span in spans)
         return f"{self.signs.down} {text}{' ' * (width - 4 - used)} {self.signs.down}"
 
     def _inside(self, panel: Panel, room: int) -> list[list[Span]]:

@@ -10,7 +10,7 @@ from advisor.facts.cpulist import format_list, parse_list
 from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
 from advisor.report.layout import listed
-from advisor.report.units import speed
+from advisor.report.units import format_speed
 from advisor.rules.queries import is_physical, is_up
 
 MAX_SPANS: Final = 4
@@ -23,7 +23,7 @@ def cpu_words(cpus: str) -> str:
     spans = cpus.split(",")
     if len(spans) <= MAX_SPANS:
         return cpus.replace(",", ", ")
-    ids = _ids(cpus)
+    ids = _cpu_ids(cpus)
     steps = {after - before for before, after in itertools.pairwise(ids)}
     if len(steps) == 1 and len(ids) > 3:
         return f"{ids[0]}, {ids[1]}, {ids[2]} … {ids[-1]}"
@@ -32,10 +32,10 @@ def cpu_words(cpus: str) -> str:
 
 def cpu_count(cpus: str | None) -> int:
     """How many CPUs a kernel list string names; 0 for one that is none."""
-    return len(_ids(cpus or ""))
+    return len(_cpu_ids(cpus or ""))
 
 
-def _ids(cpus: str) -> tuple[int, ...]:
+def _cpu_ids(cpus: str) -> tuple[int, ...]:
     try:
         return parse_list(cpus)
     except ValueError:
@@ -54,10 +54,10 @@ def is_below(pcie: PcieLink | None) -> bool:
     """Whether a PCIe link has fewer lanes, or runs slower, than the device could."""
     if pcie is None:
         return False
-    return _less(pcie.width, pcie.width_max) or _less(pcie.speed_gts, pcie.speed_max_gts)
+    return _is_less(pcie.width, pcie.width_max) or _is_less(pcie.speed_gts, pcie.speed_max_gts)
 
 
-def _less(now: float | None, most: float | None) -> bool:
+def _is_less(now: float | None, most: float | None) -> bool:
     return now is not None and most is not None and 0 < now < most
 
 
@@ -69,9 +69,9 @@ def pcie_words(pcie: PcieLink | None, *, real: bool) -> str:
     if pcie is None or not pcie.width or not pcie.speed_gts:
         return ""
     lanes, pace = f"x{pcie.width}", f"{pcie.speed_gts:g} GT/s"
-    if real and _less(pcie.width, pcie.width_max):
+    if real and _is_less(pcie.width, pcie.width_max):
         lanes += f" of x{pcie.width_max}"
-    if real and _less(pcie.speed_gts, pcie.speed_max_gts):
+    if real and _is_less(pcie.speed_gts, pcie.speed_max_gts):
         pace = f"{pcie.speed_gts:g} of {pcie.speed_max_gts:g} GT/s"
     return f"PCIe {lanes}, {pace}"
 
@@ -80,18 +80,18 @@ def limit_words(pcie: PcieLink | None, *, real: bool) -> str:
     """Which hop above the device is narrower than the device's own, and what it carries; else empty."""
     if not real or pcie is None or pcie.limiting is None or pcie.bandwidth_mbps is None:
         return ""
-    return f"{pcie.limiting} above it carries {speed(pcie.bandwidth_mbps)}"
+    return f"{pcie.limiting} above it carries {format_speed(pcie.bandwidth_mbps)}"
 
 
 def link_state(link: Link) -> str:
     """``25 Gbit/s up``, ``no carrier``, ``down``."""
     state = "no carrier" if link.carrier is False and link.state == "up" else link.state or "state unknown"
     if link.speed_mbps:
-        return f"{speed(link.speed_mbps)} {state}"
+        return f"{format_speed(link.speed_mbps)} {state}"
     return f"{state}, speed unknown" if is_physical(link) and is_up(link) else state
 
 
-def some(names: Sequence[str], most: int) -> tuple[str, ...]:
+def first_names(names: Sequence[str], most: int) -> tuple[str, ...]:
     """The first of some texts, and how many more there are; one more than ``most`` is named, not counted."""
     if len(names) <= most + 1:
         return tuple(names)
