@@ -175,7 +175,21 @@ def _judge(
     obstacle = None if runtime_only else _overridden(target, observed, facts.sysctl_origin)
     if obstacle:
         return _skip(target, observed, "overridden", obstacle)
+    unwritable = _write_obstacle(observed, seen, runtime_only=runtime_only)
+    if unwritable:
+        return _skip(target, observed, "blocked", unwritable)
     return _change(target, observed, runtime_only=runtime_only)
+
+
+def _write_obstacle(observed: ObservedTarget, seen: Observations, *, runtime_only: bool) -> str | None:
+    """Why this process could not set the value, or not write the file that persists it."""
+    if observed.obstacle:
+        return f"cannot be set: {observed.obstacle}"
+    for edit in () if runtime_only else observed.edits:
+        state = seen.files[edit.path]
+        if isinstance(state, FileState) and state.obstacle and not _is_as_edited(edit, seen):
+            return f"{edit.path} cannot be written: {state.obstacle}; --runtime-only changes live values alone"
+    return None
 
 
 def _refusal_state(target: PlanTarget, observed: ObservedTarget) -> SkipState:

@@ -11,13 +11,14 @@ from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
 from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.host.numbers import is_count
+from advisor.host.writability import file_obstacle, step_obstacle
 from advisor.planning.comparison import combine
 from advisor.planning.ownership import NOTHING_HELD, Held
 from advisor.planning.records import PlanTarget
 from advisor.tunables import FileEdit, Persisted, Tunable, tunable
 from advisor.tunables.link_mark import LinkMark, link_of, marks_of
 from advisor.tunables.live_value import misread
-from advisor.tunables.preflight import Absent, Choosing, Circumstances, Circumstantial
+from advisor.tunables.preflight import Absent, Choosing, Circumstances, Circumstantial, bound_steps
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -29,6 +30,8 @@ class FileState(msgspec.Struct, frozen=True):
     gid: int
     missing_parents: tuple[str, ...] = ()
     """Directories that do not exist yet, innermost first."""
+    obstacle: str | None = None
+    """Why this process could not replace or make it, on a host that it runs on."""
 
 
 class ObservedTarget(msgspec.Struct, frozen=True):
@@ -47,6 +50,8 @@ class ObservedTarget(msgspec.Struct, frozen=True):
     """Why it cannot be said what the value should be."""
     at_start: str | None = None
     """The value that the next start brings where no file says otherwise; None where that is not known."""
+    obstacle: str | None = None
+    """Why this process could not set the value now, on a host that it runs on."""
 
     @property
     def edits(self) -> tuple[FileEdit, ...]:
@@ -100,7 +105,17 @@ def _observe_one(host: Host, target: PlanTarget, first_seen: Mapping[str, str] |
     around = Circumstances()
     if isinstance(one, Circumstantial) and one.check(combined) is None:
         around = one.circumstances(host, live, combined, profile=target.profile)
-    return ObservedTarget(live, wanted, combined, one.edit(host, combined, profile=target.profile), ours, around)
+    edit = one.edit(host, combined, profile=target.profile)
+    return ObservedTarget(
+        live, wanted, combined, edit, ours, around, obstacle=_step_obstacle(host, one, combined, around)
+    )
+
+
+def _step_obstacle(host: Host, one: Tunable, value: str, around: Circumstances) -> str | None:
+    if not host.is_live or one.check(value) is not None:
+        return None
+    steps = bound_steps(one.steps(value), around.identity)
+    return next((why for step in steps if (why := step_obstacle(host, step)) is not None), None)
 
 
 def _observe_mark(
@@ -143,7 +158,9 @@ def _live(host: Host, one: Tunable) -> str | Missing:
 def _file_state(host: Host, path: str) -> FileState | Missing:
     content = host.read_bytes(path)
     if isinstance(content, Missing):
-        return FileState(None, None, 0, 0, _missing_parents(host, path)) if content.is_absent else content
+        if not content.is_absent:
+            return content
+        return FileState(None, None, 0, 0, _missing_parents(host, path), file_obstacle(host, path))
     if len(content) >= MAX_FILE_BYTES:
         return Missing("unreadable", "larger than any configuration file")
     owner = host.owner(path)
@@ -151,7 +168,7 @@ def _file_state(host: Host, path: str) -> FileState | Missing:
         # A symbolic link: it would be replaced, and putting back would leave a file in its place.
         return owner
     mode, uid, gid = (0o644, 0, 0) if isinstance(owner, Missing) else owner
-    return FileState(content, mode, uid, gid)
+    return FileState(content, mode, uid, gid, obstacle=file_obstacle(host, path))
 
 
 def _missing_parents(host: Host, path: str) -> tuple[str, ...]:
