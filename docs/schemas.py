@@ -22,9 +22,10 @@ from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.reach.peers import Unprobeable
 from advisor.reach.records import Peer, Reach
+from advisor.recommend.fixes import LeftOut, ManualStep
 from advisor.recommend.records import Recommendation
 from advisor.report.explain import Explanation
-from advisor.rules.finding import Finding
+from advisor.rules.finding import Finding, Severity
 from advisor.rules.locality_score import Locality
 from advisor.rules.workload import DeclaredWorkload
 from advisor.sizing.records import Sizing
@@ -102,6 +103,9 @@ _ERROR = msgspec.defstruct(
     ],
 )
 
+_PLAN = record("PlanDocument", [("schema", str), *_PLANNED], "As of advisor plan --json.")
+_FIXED = record("FixedFinding", [("id", str), ("severity", Severity), ("title", str)], "A finding that is fixed.")
+_FIX_APPLIED = record("FixTransaction", [("id", str), ("state", _STATE)], "The transaction of the plan.")
 DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.scan/1": [
         *fields_of(Facts, "unknown"),
@@ -120,6 +124,13 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.profile/1": fields_of(Profile),
     "advisor.explanation/1": fields_of(Explanation),
     "advisor.plan/1": _PLANNED,
+    "advisor.fix/1": [
+        ("findings", tuple[_FIXED, ...]),  # type: ignore[valid-type]
+        ("manual", tuple[ManualStep, ...]),
+        ("left_out", tuple[LeftOut, ...]),
+        ("plan", _PLAN | None),
+        ("transaction", _FIX_APPLIED | None),
+    ],
     "advisor.transaction/1": [
         ("id", str | None),
         ("state", Literal["unchanged"] | _STATE),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 if TYPE_CHECKING:
+    from advisor.operations.apply import ApplyResult
+    from advisor.planner import Asked
     from advisor.planning.records import Plan
     from advisor.transaction.journal import Record
     from advisor.transaction.status import RolledBack, Status
@@ -102,12 +105,10 @@ def apply(
 ) -> int:
     """Carry a plan out as one transaction: journalled, read back, all or nothing."""
     from advisor.host import live_host
-    from advisor.operations.apply import apply_profiles, taken_out_by
+    from advisor.operations.apply import taken_out_by
     from advisor.planner import plan_profiles
     from advisor.report.documents import transaction_document
-    from advisor.report.plan import plan_text
     from advisor.report.steps import steps_text
-    from advisor.report.transaction import applied_text, rollback_text
     from advisor.transaction.requests import replaced_by
 
     host = live_host()
@@ -117,21 +118,11 @@ def apply(
         out = taken_out_by(host, made)
         print_json(transaction_document(None, made, foreseen=out)) if as_json else print_text(steps_text(made, out))
         return 3 if made.cannot_apply else 0
-    need_root()
-
-    def agree(made: Plan) -> bool:
-        if yes or as_json or made.is_empty:
-            return True
-        print_text(plan_text(made, width=terminal_width(), color=wants_color()))
-        return asked(_("Apply this?"))
-
-    done = apply_profiles(
-        host,
+    done = apply_agreed(
         names,
         settings(pairs),
+        is_agreed=yes or as_json,
         runtime_only=runtime_only,
-        agree=agree,
-        progress=say,
         peers=tuple(peers or ()),
         confirm_within=confirm_within,
         instead_of=tuple(instead_of or ()),
@@ -140,16 +131,62 @@ def apply(
     def show() -> None:
         if as_json:
             print_json(transaction_document(done.record, done.plan, done.taken_out))
-            return
-        print_text(applied_text(done.record, done.plan, width=terminal_width(), color=wants_color()))
-        if done.taken_out:
-            print_text(rollback_text(done.taken_out, width=terminal_width(), color=wants_color()))
+        else:
+            show_applied(done)
 
-    print_result(show, _remains(done.record))
+    print_result(show, remaining_state(done.record))
     return _code(done.taken_out)
 
 
-def _remains(record: Record | None) -> str:
+def apply_agreed(
+    names: Asked,
+    given: Mapping[str, str],
+    *,
+    is_agreed: bool,
+    shows_plan: bool = True,
+    runtime_only: bool = False,
+    peers: Sequence[str] = (),
+    confirm_within: float = 60,
+    instead_of: Sequence[str] = (),
+) -> ApplyResult:
+    """The result of an apply as root, after the plan has been shown and agreed to. Raises what `apply_profiles`
+    raises."""
+    from advisor.host import live_host
+    from advisor.operations.apply import apply_profiles
+    from advisor.report.plan import plan_text
+
+    need_root()
+
+    def agree(made: Plan) -> bool:
+        if is_agreed or made.is_empty:
+            return True
+        if shows_plan:
+            print_text(plan_text(made, width=terminal_width(), color=wants_color()))
+        return asked(_("Apply this?"))
+
+    return apply_profiles(
+        live_host(),
+        names,
+        given,
+        runtime_only=runtime_only,
+        agree=agree,
+        progress=say,
+        peers=peers,
+        confirm_within=confirm_within,
+        instead_of=instead_of,
+    )
+
+
+def show_applied(done: ApplyResult) -> None:
+    """Print what an apply came to, and what became of the transactions whose place it took."""
+    from advisor.report.transaction import applied_text, rollback_text
+
+    print_text(applied_text(done.record, done.plan, width=terminal_width(), color=wants_color()))
+    if done.taken_out:
+        print_text(rollback_text(done.taken_out, width=terminal_width(), color=wants_color()))
+
+
+def remaining_state(record: Record | None) -> str:
     """What is there although it could not be printed."""
     if record is None:
         return "nothing was changed"
@@ -198,7 +235,7 @@ def confirm(
         if kept.taken_out:
             print_text(rollback_text(kept.taken_out, width=terminal_width(), color=wants_color()))
 
-    print_result(show, _remains(kept.record))
+    print_result(show, remaining_state(kept.record))
     return _code(kept.taken_out)
 
 

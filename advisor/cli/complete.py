@@ -35,6 +35,13 @@ def transactions_or_profiles(start: str) -> list[str]:
     return [*transaction_ids(start), *profile_names(start)]
 
 
+def finding_ids(start: str) -> list[str]:
+    """Rules, whose ids findings have, for ``fix``."""
+    from advisor.rules.registry import RULES
+
+    return _matching((rule.id for rule in RULES), start)
+
+
 def explainable(start: str) -> list[str]:
     """Rules, profiles and the list of contradictions, for ``explain``."""
     from advisor.rules.registry import RULES

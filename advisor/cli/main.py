@@ -68,7 +68,12 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
         from advisor.errors import UsageError
 
         raise UsageError(error.message, hint=error.hint) from error
-    call = quick.parsed(i18n.asked_language(arguments)[1])
+    words = i18n.asked_language(arguments)[1]
+    if not words and "_ADVISOR_COMPLETE" not in os.environ and sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
+        from advisor.cli import guided
+
+        return guided.run_guided()
+    call = quick.parsed(words)
     if call is not None:
         return call()
     from advisor.cli import parser

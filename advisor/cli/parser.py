@@ -27,6 +27,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "size": ("size",),
     "library": ("profiles", "explain"),
     "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
+    "fix": ("fix",),
     "apply_script": ("apply-script",),
     "prove": ("prove",),
     "bench": ("bench", "compare"),

@@ -96,6 +96,13 @@ COMMANDS: dict[str, Command] = {
         ((0, False),),
         {0: 'transactions_or_profiles'},
     ),
+    'fix': Command(
+        'fix',
+        (('names', 'text', True, False, None, None, None), ('all_safe', 'flag', False, False, False, None, None), ('dry_run', 'flag', False, False, False, None, None), ('yes', 'flag', False, False, False, None, None), ('runtime_only', 'flag', False, False, False, None, None), ('workload', 'text', False, False, None, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None), ('as_json', 'flag', False, False, False, None, None)),
+        {'--all-safe': (1, True), '--dry-run': (2, True), '--yes': (3, True), '-y': (3, True), '--runtime-only': (4, True), '--workload': (5, None), '--root': (6, None), '--snapshot': (7, None), '--json': (8, True)},
+        ((0, True),),
+        {0: 'finding_ids'},
+    ),
     'apply-script': Command(
         'apply_script',
         (('names', 'text', True, True, None, None, None), ('pairs', 'text', True, False, None, None, None), ('output', 'path', False, False, None, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None), ('runtime_only', 'flag', False, False, False, None, None)),

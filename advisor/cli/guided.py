@@ -1,0 +1,85 @@
+"""``advisor`` alone on a terminal: scan, choose, plan, apply, verify, keep or roll back.
+
+Each step prints the command that it stands for, so that the user learns them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from advisor.cli.output import print_text, wants_color
+from advisor.errors import RefusedError
+from advisor.i18n import _, msg
+
+
+def run_guided() -> int:
+    """Lead through the steps; to stop at any of them changes nothing further. Returns an exit code of the contract."""
+    from advisor.cli.scan import scan
+
+    _show_step("advisor scan")
+    scan()
+    choice = _answer(_("Fix which findings? Numbers or ids, all-safe, or Enter to stop:"))
+    if not choice:
+        print_text(_("Nothing was changed. Explain a finding: advisor explain ID. All commands: advisor --help"))
+        return 0
+    words = choice.replace(",", " ").split()
+    is_safe = words == ["all-safe"]
+    command = "--all-safe" if is_safe else " ".join(words)
+    if os.geteuid() != 0:
+        _show_step(f"advisor fix {command} --dry-run")
+        code = _fix(words, is_safe=is_safe, dry_run=True)
+        print_text(msg("To apply it, as root: {command}", command=f"sudo advisor fix {command}"))
+        return code
+    _show_step(f"advisor fix {command}")
+    before = _transactions()
+    try:
+        code = _fix(words, is_safe=is_safe)
+    except RefusedError as error:
+        # Not agreed to, or blocked: the page above says why.
+        print_text(_("Nothing was changed.") if error.kind == "refused" else error.message)
+        return error.exit_code
+    made = [one for one in _transactions() if one not in before]
+    return _verify_and_decide(made[-1]) if made else code
+
+
+def _fix(words: list[str], *, is_safe: bool, dry_run: bool = False) -> int:
+    from advisor.cli.fix import fix
+
+    return fix(None if is_safe else words, all_safe=is_safe, dry_run=dry_run)
+
+
+def _transactions() -> list[str]:
+    from advisor.transaction.journal import Store
+
+    return [record.id for record in Store().records()]
+
+
+def _verify_and_decide(identity: str) -> int:
+    """Verify the transaction, then keep it or roll it back as the user says."""
+    from advisor.cli.change import confirm, rollback, verify
+    from advisor.transaction.journal import Store
+
+    _show_step(f"advisor verify {identity}")
+    code = verify(identity)
+    answers = ("n", "no", *_("n, no").split(", "))
+    if _answer(_("Keep it? [Y/n]")).lower() in answers:
+        _show_step(f"advisor rollback {identity}")
+        return rollback(identity)
+    if Store().record(identity).seconds_left is not None:
+        _show_step(f"advisor confirm {identity}")
+        return confirm(identity)
+    print_text(msg("Kept. To roll back later: advisor rollback {id}", id=identity))
+    return code
+
+
+def _show_step(command: str) -> None:
+    text = f"$ {command}"
+    print_text(f"\n\x1b[1m{text}\x1b[0m" if wants_color() else f"\n{text}")
+
+
+def _answer(question: str) -> str:
+    """One line of standard input; empty at its end."""
+    sys.stderr.write(f"\n{question} ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()

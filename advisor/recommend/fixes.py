@@ -1,0 +1,157 @@
+"""From findings to what fixes them: one plan of values and profiles, and the steps that only a person can take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.i18n import msg
+from advisor.profiles.profile import load
+from advisor.profiles.requested import RequestedProfile
+from advisor.profiles.single_values import OPERATORS, WantedValue, values_profile
+from advisor.rules.finding import Finding
+from advisor.rules.remedy import Decide, PlanProfile, RunCommand, SetTunable
+from advisor.tunables import tunable
+
+_SIGNS: Final = {sense: sign for sign, sense in OPERATORS.items()}
+_SAFE_EFFECTS: Final = ("now", "new-sockets")
+
+
+class ManualStep(msgspec.Struct, frozen=True):
+    """What only a person can do about a finding: a command, with what it does and interrupts, or a text."""
+
+    finding: str
+    command: str | None
+    text: str
+    interrupts: str = ""
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A finding, or a value of it, that the plan does not hold, and why."""
+
+    finding: str
+    what: str
+    reason: str
+
+
+class Fix(msgspec.Struct, frozen=True):
+    """What fixes the findings: profiles to plan together with their parameters, manual steps in order, and the rest."""
+
+    findings: tuple[Finding, ...]
+    asked: tuple[RequestedProfile, ...]
+    settings: tuple[tuple[str, str], ...]
+    manual: tuple[ManualStep, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def make_fix(findings: Sequence[Finding]) -> Fix:
+    """What fixes all of these findings. What two of them contradict each other in is left out, with the reason."""
+    return _joined(findings, ())
+
+
+def make_safe_fix(findings: Sequence[Finding]) -> Fix:
+    """What fixes those findings whose whole remedy is values that interrupt nothing and that no other finding
+    contradicts."""
+    chosen: list[Finding] = []
+    left_out: list[LeftOut] = []
+    for one in findings:
+        reason = _unsafe_reason(one) or _contradicted(one, findings)
+        if reason:
+            left_out.append(LeftOut(one.id, one.title, reason))
+        else:
+            chosen.append(one)
+    return _joined(chosen, left_out)
+
+
+def _unsafe_reason(finding: Finding) -> str | None:
+    """Why a finding is not for a plan that nobody has looked at."""
+    if not finding.remedy:
+        return "it is fixed by hand" if finding.profile is None else f"it is fixed by the profile {finding.profile}"
+    if finding.intent:
+        return "it is a matter of what this host is for, not a fault"
+    for step in finding.remedy:
+        match step:
+            case PlanProfile(profile):
+                return f"it is fixed by the profile {profile}"
+            case RunCommand() | Decide():
+                return "a part of it is done by hand"
+            case SetTunable(identity):
+                one = tunable(identity)
+                if one.risk != "none" or one.takes_effect not in _SAFE_EFFECTS:
+                    return f"{identity} interrupts what uses it, or takes effect later"
+    return None
+
+
+def _contradicted(finding: Finding, findings: Iterable[Finding]) -> str | None:
+    own = {one.tunable: one.argument for one in finding.remedy if isinstance(one, SetTunable)}
+    for other in findings:
+        for one in other.remedy:
+            if isinstance(one, SetTunable) and own.get(one.tunable, one.argument) != one.argument:
+                return f"{own[one.tunable]} contradicts {one.argument} of {other.id}"
+    return None
+
+
+def _joined(findings: Sequence[Finding], left_out: Iterable[LeftOut]) -> Fix:
+    values: dict[str, WantedValue] = {}
+    profiles: dict[str, RequestedProfile] = {}
+    settings: dict[str, str] = {}
+    manual: list[ManualStep] = []
+    rest = list(left_out)
+    for finding in findings:
+        steps = finding.remedy or ((PlanProfile(finding.profile),) if finding.profile else ())
+        if not steps:
+            manual += _written_steps(finding)
+        for step in steps:
+            match step:
+                case SetTunable():
+                    value = _wanted(step, finding)
+                    first = values.setdefault(value.tunable, value)
+                    if first.word != value.word:
+                        rest.append(LeftOut(finding.id, value.word, f"{first.word} is planned already"))
+                case PlanProfile(profile, given):
+                    clash = next((name for name, text in given if settings.get(name, text) != text), None)
+                    if clash is not None:
+                        reason = f"{clash}={settings[clash]} is planned already: {step.command} plans it alone"
+                        rest.append(LeftOut(finding.id, profile, reason))
+                        continue
+                    profiles[profile] = RequestedProfile(load(profile, only_trusted=True), (profile,))
+                    settings.update(given)
+                case RunCommand(command, purpose, interrupts):
+                    manual.append(ManualStep(finding.id, command, purpose, interrupts))
+                case Decide(text):
+                    manual.append(ManualStep(finding.id, None, text))
+    asked = tuple(profiles.values())
+    if values:
+        made = tuple(values.values())
+        asked = (*asked, RequestedProfile(values_profile(made), tuple(one.word for one in made)))
+    return Fix(tuple(findings), asked, tuple(sorted(settings.items())), tuple(dict.fromkeys(manual)), tuple(rest))
+
+
+def _written_steps(finding: Finding) -> Iterable[ManualStep]:
+    """Of a finding whose remedy is not data: its commands, else its text."""
+    if not finding.commands:
+        yield ManualStep(finding.id, None, finding.fix or finding.advice)
+    for command in finding.commands:
+        yield ManualStep(finding.id, command, "")
+
+
+def _wanted(step: SetTunable, finding: Finding) -> WantedValue:
+    why = f"{finding.title.rstrip('.')}. {finding.why}"
+    return WantedValue(step.tunable, _SIGNS[step.operator], step.value, why, finding.hurts_when, finding.sources)
+
+
+def select_findings(findings: Sequence[Finding], names: Sequence[str]) -> tuple[Finding, ...]:
+    """The findings of these rule ids, each once. Raises UsageError for an id that no finding has."""
+    chosen: list[Finding] = []
+    for name in names:
+        meant = [one for one in findings if one.id == name]
+        if not meant:
+            raise UsageError(
+                msg("{name}: no finding on this host has this number or id", name=name),
+                hint="advisor scan lists the findings with their numbers",
+            )
+        chosen += [one for one in meant if one not in chosen]
+    return tuple(chosen)

@@ -1,0 +1,70 @@
+"""What fixes findings, as text and as a document: the findings, manual steps, what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from advisor.i18n import english_page
+from advisor.planning.records import Plan, plan_document
+from advisor.recommend.fixes import Fix, ManualStep
+from advisor.report.layout import Page, Span, counted
+from advisor.shell.quote import shell_quote
+from advisor.transaction.journal import Record
+
+
+@english_page
+def fix_text(fix: Fix, *, width: int, color: bool) -> str:
+    """The findings, what a person has to do about them, and what the plan leaves out; the plan itself follows."""
+    page = Page(width, color=color)
+    page.add(Span(f"Fix of {counted(len(fix.findings), 'finding')}", "bold"))
+    page.table([(Span(one.id, "bold"), one.title) for one in fix.findings])
+    if fix.manual:
+        page.heading("Manual steps, in this order")
+        _add_steps(page, fix.manual)
+    if fix.left_out:
+        page.heading("Left out")
+        for one in fix.left_out:
+            page.bullet(Span(one.finding, "bold"), f": {one.what}: {one.reason}")
+    if not fix.asked:
+        page.blank()
+        page.add("advisor itself has nothing to set." if fix.findings else "Nothing to fix.")
+    return page.text
+
+
+def _add_steps(page: Page, steps: Sequence[ManualStep]) -> None:
+    for one in steps:
+        text = one.text.rstrip(".")
+        if one.command is None:
+            page.bullet(Span(one.finding, "bold"), f": {text}")
+            continue
+        page.bullet(Span(one.finding, "bold"), f": {text}" if text else "")
+        page.command(one.command, indent=4)
+        if one.interrupts:
+            page.add(Span(f"interrupts: {one.interrupts}", "yellow"), indent=4)
+
+
+@english_page
+def next_text(plan: Plan, record: Record | None, *, width: int, color: bool) -> str:
+    """What to type after the fix: verify, and prove that it helped."""
+    page = Page(width, color=color)
+    if record is not None:
+        words = " ".join(map(shell_quote, plan.words or plan.profiles))
+        given = "".join(f" --set {shell_quote(f'{name}={value}')}" for name, value in plan.settings)
+        page.add("To check that it stays:")
+        page.command(f"advisor verify {record.id}")
+        page.add("To measure whether it helps, after a rollback:")
+        page.command(f"advisor prove {words}{given} --target DIR")
+    return page.text
+
+
+def fix_document(fix: Fix, plan: Plan | None, record: Record | None) -> dict[str, Any]:
+    """``advisor.fix/1``: plan is null where nothing is to be planned, transaction where nothing was applied."""
+    return {
+        "schema": "advisor.fix/1",
+        "findings": [{"id": one.id, "severity": one.severity, "title": one.title} for one in fix.findings],
+        "manual": list(fix.manual),
+        "left_out": list(fix.left_out),
+        "plan": None if plan is None else plan_document(plan),
+        "transaction": None if record is None else {"id": record.id, "state": record.state},
+    }

@@ -1,0 +1,53 @@
+"""``advisor fix`` on a tree, and through a transaction in a namespace of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.schemas import judge
+from tests.transaction import system
+from tests.trees import make_tree
+
+ADVISOR = [sys.executable, "-m", "advisor"]
+VMSTAT = "nr_dirty 0\npgsteal_kswapd 100000\npgsteal_direct 50000\n"
+
+
+def tree(where: Path) -> Path:
+    files = {
+        "/proc/sys/kernel/hostname": "node1\n",
+        "/proc/sys/vm/min_free_kbytes": "67584\n",
+        "/proc/meminfo": "MemTotal:       65536000 kB\nMemAvailable:   60000000 kB\n",
+        "/proc/vmstat": VMSTAT,
+    }
+    return make_tree(where / "root", {**system.FILES, **files})
+
+
+def call(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
+    return subprocess.run([*ADVISOR, *words], capture_output=True, text=True, check=False, env=environment)
+
+
+def test_the_plan_of_a_finding_on_a_captured_host(tmp_path: Path) -> None:
+    done = call("fix", "vm.reclaim-stalls", "--root", str(tree(tmp_path)))
+    assert done.returncode == 0, done.stderr
+    assert "sysctl:vm.min_free_kbytes  67584 → " in done.stdout
+    assert "Allocations wait for memory to be reclaimed" in done.stdout
+    assert "advisor apply 'sysctl:vm.min_free_kbytes>=" in done.stdout
+    document = judge(call("fix", "--all-safe", "--root", str(tmp_path / "root"), "--json").stdout)
+    assert [one["id"] for one in document["findings"]] == ["vm.reclaim-stalls"]
+    assert document["plan"]["changes"][0]["tunable"] == "sysctl:vm.min_free_kbytes"
+    assert document["transaction"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [((), "expected findings or --all-safe"), (("no.such",), "no finding"), (("a", "--all-safe"), "expected findings")],
+)
+def test_a_call_that_is_wrong(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    done = call("fix", *words, "--root", str(tree(tmp_path)))
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
