@@ -9,8 +9,7 @@ import os
 import sys
 
 from advisor.cli.output import print_text, wants_color
-from advisor.errors import RefusedError
-from advisor.i18n import _, msg
+from advisor.i18n import _
 
 
 def run_guided() -> int:
@@ -29,16 +28,11 @@ def run_guided() -> int:
     if os.geteuid() != 0:
         _show_step(f"advisor fix {command} --dry-run")
         code = _fix(words, is_safe=is_safe, dry_run=True)
-        print_text(msg("To apply it, as root: {command}", command=f"sudo advisor fix {command}"))
+        print_text(_("To apply it, as root: {command}").format(command=f"sudo advisor fix {command}"))
         return code
     _show_step(f"advisor fix {command}")
     before = _transactions()
-    try:
-        code = _fix(words, is_safe=is_safe)
-    except RefusedError as error:
-        # Not agreed to, or blocked: the page above says why.
-        print_text(_("Nothing was changed.") if error.kind == "refused" else error.message)
-        return error.exit_code
+    code = _fix(words, is_safe=is_safe)
     made = [one for one in _transactions() if one not in before]
     return _verify_and_decide(made[-1]) if made else code
 
@@ -69,7 +63,7 @@ def _verify_and_decide(identity: str) -> int:
     if Store().record(identity).seconds_left is not None:
         _show_step(f"advisor confirm {identity}")
         return confirm(identity)
-    print_text(msg("Kept. To roll back later: advisor rollback {id}", id=identity))
+    print_text(_("Kept. To roll back later: advisor rollback {id}").format(id=identity))
     return code
 
 

@@ -28,7 +28,10 @@ def fix_text(fix: Fix, *, width: int, color: bool) -> str:
             page.bullet(Span(one.finding, "bold"), f": {one.what}: {one.reason}")
     if not fix.asked:
         page.blank()
-        page.add("advisor itself has nothing to set." if fix.findings else "Nothing to fix.")
+        if fix.findings:
+            page.add("advisor itself has nothing to set.")
+        else:
+            page.add("No finding can be fixed without a decision or an interruption: advisor fix ID fixes one.")
     return page.text
 
 
@@ -51,6 +54,7 @@ def next_text(plan: Plan, record: Record | None, *, width: int, color: bool) -> 
     if record is not None:
         words = " ".join(map(shell_quote, plan.words or plan.profiles))
         given = "".join(f" --set {shell_quote(f'{name}={value}')}" for name, value in plan.settings)
+        page.blank()
         page.add("To check that it stays:")
         page.command(f"advisor verify {record.id}")
         page.add("To measure whether it helps, after a rollback:")

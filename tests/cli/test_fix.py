@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_values import documents, in_namespace
 from tests.schemas import judge
 from tests.transaction import system
 from tests.trees import make_tree
@@ -51,3 +52,29 @@ def test_the_plan_of_a_finding_on_a_captured_host(tmp_path: Path) -> None:
 def test_a_call_that_is_wrong(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     done = call("fix", *words, "--root", str(tree(tmp_path)))
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+BAD = "sysctl -q -w net.ipv4.tcp_sack=0; echo net.ipv4.tcp_sack=0 > /etc/sysctl.d/50-site.conf\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
+def test_a_finding_is_fixed_by_a_transaction_and_is_gone(tmp_path: Path) -> None:
+    script = f"""{BAD}
+    advisor fix advice.tcp-sack-off </dev/null || echo "code $?"
+    advisor fix advice.tcp-sack-off --yes
+    cat /proc/sys/net/ipv4/tcp_sack
+    advisor scan --json
+    advisor rollback --json
+    cat /proc/sys/net/ipv4/tcp_sack
+    """
+    done = in_namespace(tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    assert "code 2" in done.stdout
+    assert "--yes" in done.stderr, "nobody can be asked without a terminal"
+    assert "Manual steps, in this order" in done.stdout
+    assert "advisor verify 0001" in done.stdout
+    assert "advisor prove sysctl:net.ipv4.tcp_sack=1 --target DIR" in done.stdout
+    _scan, rolled_back = documents(done.stdout)
+    assert rolled_back["transactions"][0]["profiles"] == ["set-net-ipv4-tcp-sack"]
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line in ("0", "1")] == ["1", "0"]
