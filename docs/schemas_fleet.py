@@ -29,7 +29,10 @@ _SCANNED = record(
 )
 _FIRST = record(
     "FirstHost",
-    [("host", str), *[field for field in fields_of(Finding) if field[0] in ("why", "evidence", "advice")]],
+    [
+        ("host", str),
+        *[field for field in fields_of(Finding) if field[0] in ("why", "evidence", "advice", "fix", "commands")],
+    ],
     "The finding as the first of the hosts has it.",
 )
 _KEPT = ("id", "severity", "title")

@@ -1,4 +1,4 @@
-"""Findings as blocks of a page: what, why, what was seen, what to do, when it would hurt, and who says so."""
+"""Findings as blocks of a page: what, why, evidence, what to do, commands, when it would hurt, and who says so."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from advisor.report.page import (
     Block,
     Cell,
     PageText,
+    UnbrokenText,
     grid,
     joined,
     labelled,
@@ -64,8 +65,10 @@ def _title(finding: Finding) -> list[Cell]:
 
 def _rows(finding: Finding) -> Iterator[tuple[str, Cell]]:
     yield _("why"), finding.why
-    yield _("seen"), _evidence(finding.evidence)
-    yield _("do"), said(finding.advice, COMMAND)
+    yield _("evidence"), _evidence(finding.evidence)
+    yield _("fix"), finding.fix or finding.advice
+    yield _("commands"), UnbrokenText(lined(said(command, COMMAND) for command in finding.commands).spans)
+    yield _("caution"), "; ".join(_("interrupts {what}").format(what=what) for what in finding.interrupts)
     yield _("hurts when"), finding.hurts_when
     yield _("source"), said("; ".join(finding.sources), QUIET)
 

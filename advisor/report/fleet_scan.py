@@ -58,7 +58,11 @@ def _rule_document(rule: RuleFinding) -> dict[str, object]:
         "title": one.title,
         "hosts": rule.hosts,
         "is_alike": rule.is_alike,
-        "first": {"host": rule.hosts[0], "why": one.why, "evidence": one.evidence, "advice": one.advice},
+        "first": {
+            "host": rule.hosts[0],
+            **{"why": one.why, "evidence": one.evidence, "advice": one.advice, "fix": one.fix},
+            "commands": one.commands,
+        },
         "profile": one.profile,
         "hurts_when": one.hurts_when,
         "sources": one.sources,

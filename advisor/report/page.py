@@ -69,6 +69,13 @@ class PageText:
         return found
 
 
+class UnbrokenText(PageText):
+    """Lines that are to be copied: never wrapped, however narrow the page."""
+
+    def lines(self, width: int) -> Iterator[Sequence[Span]]:
+        return super().lines(max(width, self.width))
+
+
 Cell = str | PageText
 
 

@@ -13,6 +13,7 @@ from advisor.report.text import scan_text
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
+from tests.report.pasted import lines_without_commands
 
 HOSTS = [*(f"hwloc/{name}" for name in HWLOC_HOSTS), *(f"pepc/{name}" for name in PEPC_HOSTS)]
 
@@ -23,7 +24,7 @@ def test_can_be_judged_and_shown(name: str) -> None:
     facts = scan(host(name))
     findings = judge(facts, parse_workload("replicated-writes,rtt=1.16ms"))
     text = scan_text(facts, findings, width=80, color=False)
-    for line in text.split("\n"):
+    for line in lines_without_commands(text, findings):
         assert cell_len(line) <= 80
     for node in facts.numa.nodes:
         assert f"Node {node.id}" in text

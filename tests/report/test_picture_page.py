@@ -160,7 +160,16 @@ def test_every_finding_is_told_whole(name: str) -> None:
     _, findings, _ = host_of(name)
     said = Parsed(page_of(name)).text
     for number, one in enumerate(findings, 1):
-        wanted = [one.title, one.id, one.why, one.advice, one.hurts_when, *one.sources, *evidence_rows(one)]
+        wanted = [
+            one.title,
+            one.id,
+            one.why,
+            str(one.fix),
+            *one.commands,
+            one.hurts_when,
+            *one.sources,
+            *evidence_rows(one),
+        ]
         assert [text for text in wanted if " ".join(text.split()) not in said] == []
         assert f'id="finding-{number}"' in page_of(name)
 

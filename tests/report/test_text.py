@@ -15,6 +15,7 @@ from advisor.facts.unknown import Unknown
 from advisor.report.text import LINKS_SHOWN, scan_text
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
+from tests.report.pasted import lines_without_commands
 from tests.rules.build import (
     SYSCTL,
     array,
@@ -80,9 +81,19 @@ HOSTS: dict[str, Any] = {
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", HOSTS)
 def test_no_line_is_too_long_and_none_ends_in_blanks(name: str, width: int) -> None:
-    for line in page(HOSTS[name](), width=width).split("\n"):
+    host = HOSTS[name]()
+    for line in lines_without_commands(page(host, width=width), judge(host)):
         assert cell_len(line) <= width
         assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_a_command_is_one_line_however_narrow_the_page(width: int) -> None:
+    host = two_nodes()
+    lines = [line.strip().removeprefix("commands").strip() for line in page(host, width=width).split("\n")]
+    commands = [command for one in judge(host) for command in one.commands]
+    assert max(map(len, commands)) > 40
+    assert [command for command in commands if command not in lines] == []
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -120,7 +131,14 @@ def test_findings_come_last_and_say_everything() -> None:
     assert places == sorted(places)
     assert places[0] > text.index("net.core.rmem_max")
     for finding in found:
-        for words in (finding.id, finding.why, finding.advice, finding.hurts_when, *finding.sources):
+        for words in (
+            finding.id,
+            finding.why,
+            str(finding.fix),
+            *finding.commands,
+            finding.hurts_when,
+            *finding.sources,
+        ):
             assert flat(words) in text
 
 
@@ -201,9 +219,10 @@ def test_hostile_names_do_nothing() -> None:
 @given(name=st.text(max_size=30), model=st.text(max_size=60), width=st.integers(20, 200))
 def test_any_name_fits_any_width(name: str, model: str, width: int) -> None:
     host = facts(links=(link(name, mtu=1500),), disks=(disk("sda", model=model),), arrays=(array(name),))
-    for line in page(host, width=width).split("\n"):
+    text = page(host, width=width)
+    assert all(map(str.isprintable, text.split("\n")))
+    for line in lines_without_commands(text, judge(host)):
         assert cell_len(line) <= width
-        assert line.isprintable()
 
 
 def test_a_host_without_findings_says_so() -> None:
