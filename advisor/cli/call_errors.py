@@ -6,7 +6,8 @@ class is known by its name.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from advisor.i18n import N_, msg
 
@@ -49,9 +50,25 @@ def _bad_option(error: Any) -> str:
 def _bad_value(error: Any) -> str:
     name = error.param.get_error_hint(error.ctx).strip("'")
     given, kind = _quoted(error.message), error.param.type.name
+    words = kind.split()[0]
+    if given and words in _NUMBERS:
+        in_seconds = "SECONDS" in (getattr(error.param, "metavar", None) or "")
+        text = _IN_SECONDS[words] if in_seconds else _NUMBERS[words]
+        return msg("{name}: {given!r} is {reason}", name=name, given=given, reason=text)
+    if found := _RANGE.fullmatch(error.message):
+        low, high = found["low"], found["high"]
+        if low and high:
+            return msg("{name}: expected {low} to {high}, found {given}", name=name, low=low, high=high, given=found[1])
+        if low:
+            return msg("{name}: expected {low} or more, found {given}", name=name, low=low, given=found[1])
     if given and error.message.endswith(f"is not a valid {kind}."):
         return msg("Invalid value for '{name}': '{given}' is not a valid {kind}", name=name, given=given, kind=kind)
     return msg("Invalid value for '{name}': {error}", name=name, error=error.message.rstrip("."))
+
+
+_NUMBERS: Final = {"int": N_("not a whole number"), "float": N_("not a number")}
+_IN_SECONDS: Final = {"int": N_("not a whole number of seconds"), "float": N_("not a number of seconds")}
+_RANGE: Final = re.compile(r"(-?[\d.]+) is not in the range (?:(?P<low>-?[\d.]+)<=)?x(?:<=(?P<high>-?[\d.]*\d))?\.?")
 
 
 def _unexpected(error: Any, text: str) -> str:

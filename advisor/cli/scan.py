@@ -154,7 +154,10 @@ def severity(text: str | None) -> str | None:
     from advisor.rules.finding import SEVERITIES
 
     if text is not None and text not in SEVERITIES:
-        raise UsageError(msg("--fail-on {text}: not one of {severities}", text=text, severities=", ".join(SEVERITIES)))
+        raise UsageError(
+            msg("--fail-on {text}: not one of {severities}", text=text, severities=", ".join(SEVERITIES)),
+            hint="--fail-on warning exits with 1 on a finding of warning or critical",
+        )
     return text
 
 

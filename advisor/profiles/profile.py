@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
@@ -24,6 +24,7 @@ from advisor.host.numbers import is_count
 from advisor.host.package_data import package_data
 from advisor.host.trusted_files import check_trusted
 from advisor.i18n import msg
+from advisor.profiles.field_faults import describe_fault
 from advisor.profiles.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
 
@@ -148,6 +149,31 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     proof: ProofDeclaration | None = None
     notes: str = ""
     version: int = 1
+
+
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "sense": get_args(Sense),
+    "for-each": get_args(ForEach),
+    "op": get_args(Operator),
+    "type": ("integer", "word", "names"),
+    "toggle": ("T0", "T1", "T2", "T3"),
+    "guards": ("socket-memory", "llt-memory"),
+    "reconnect": ("connections", "mount"),
+    "of": ("value-before-us", "llt-default"),
+    "placement": ("unit", "cpus", "node"),
+    "huge-pages": ("iris",),
+    "llt": ("ports", "mtu"),
+}
+"""The words that a field takes, by its name in a file."""
+_TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "tunables": Wanted,
+    "parameters": Parameter,
+    "conditions": Condition,
+    "condition": Condition,
+    "proof": ProofDeclaration,
+    "only": Only,
+    "value": Computed,
+}
 
 
 def shipped_directory() -> Path:
@@ -364,7 +390,18 @@ def _converted(document: dict[str, object]) -> Profile:
         words, _, place = str(error).partition(" - at `")
         path = _path(place, document)
         unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words, re.DOTALL)
-        raise _FieldError((*path, unknown[1]) if unknown else path, words) from error
+        field = (*path, unknown[1]) if unknown else path
+        leaf = next((part for part in reversed(field) if isinstance(part, str)), "")
+        text, hint = describe_fault(words, choices=_CHOICES.get(leaf, ()), fields=_fields_at(path))
+        raise _FieldError(field, text, hint) from error
+
+
+def _fields_at(path: Place) -> tuple[str, ...]:
+    """The fields of the table at a place of the document."""
+    names = [part for part in path if isinstance(part, str)]
+    record = _TABLES.get(names[0]) if names else Profile
+    record = _TABLES.get(names[-1], record) if len(names) > 1 else record
+    return () if record is None else tuple(field.encode_name for field in msgspec.structs.fields(record))
 
 
 def _path(place: str, document: Mapping[str, object]) -> Place:

@@ -99,7 +99,10 @@ def rollback_transactions(
     """Put back one transaction, the last one, or all; unfinished ones come first whatever was asked. ``warn`` is given
     what could not be written meanwhile."""
     if identity and everything:
-        raise UsageError("give a transaction or --all, not both")
+        raise UsageError(
+            "give a transaction or --all, not both",
+            hint=msg("advisor rollback {id} rolls one back, advisor rollback --all every active one", id=identity),
+        )
     kept = store or Store()
     # One whose journal is damaged is put back by its script alone: only those beside it can be asked for.
     if not identity and not (kept.records() if everything else kept.readable() or kept.records()):

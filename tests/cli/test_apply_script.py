@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -57,3 +59,22 @@ def test_what_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:
     refused = call("apply-script", "socket-buffers-8m", "--root", root)
     assert refused.returncode == 3
     assert "99-site.conf line 2 sets it to 1 at boot, after our file" in refused.stderr
+
+
+def test_on_a_terminal_a_person_reads_no_json(tmp_path: Path) -> None:
+    root, script = a_tree(tmp_path), tmp_path / "apply.sh"
+    done = call("apply-script", "socket-buffers-8m", "--runtime-only", "--root", str(root), "-o", str(script))
+    assert done.returncode == 0, done.stderr
+    ours, theirs = pty.openpty()
+    environment = {"PATH": os.environ["PATH"], "ADVISOR_STATE_DIR": str(tmp_path / "state")}
+    words = ["sh", str(script), "check", "--root", str(root)]
+    process = subprocess.Popen(words, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):
+        while data := os.read(ours, 65536):
+            text += data
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert text.strip()
+    assert b"{" not in text

@@ -200,7 +200,7 @@ def test_nobody_to_ask(spaces: Spaces) -> None:
         (("224.0.0.1",), "multicast"),
         (("192.0.2.2", "--mtu", "67"), "not within 68..65535"),
         (("192.0.2.2", "--count", "0"), "not within 1..100"),
-        (("192.0.2.2", "--count", "many"), "is not a valid int"),
+        (("192.0.2.2", "--count", "many"), "is not a whole number"),
     ],
 )
 def test_calls_that_make_no_sense(spaces: Spaces, words: tuple[str, ...], message: str) -> None:
