@@ -411,7 +411,7 @@ ERRORS: dict[str, tuple[tuple[str, ...], str]] = {
     "no command": (("--lang", "de"), "Befehl fehlt\n  Hinweis: advisor --help sagt"),
     "a missing argument": (("plan",), "Argument 'PROFILE…' fehlt"),
     "no value": (("probe", "--mtu"), "Die Option '--mtu' braucht einen Wert"),
-    "no number": (("probe", "--mtu", "x"), "Ungültiger Wert für '--mtu': 'x' ist kein gültiger Wert (int"),
+    "no number": (("probe", "--mtu", "x"), "--mtu: 'x' ist keine ganze Zahl"),
     "one too many": (("confirm", "a", "b"), "Überzähliges Argument: b"),
     "an option's value": (("scan", "--fail-on", "x"), "--fail-on x: keines von info, advice, warning, critical"),
 }
