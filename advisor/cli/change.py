@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from advisor.transaction.journal import Record
     from advisor.transaction.status import RolledBack, Status
 
-from advisor.cli.complete import profile_names, transaction_ids, transactions_or_profiles
+from advisor.cli.complete import requestable_words, transaction_ids, transactions_or_profiles
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verified
 from advisor.cli.output import (
     print_json,
@@ -37,7 +37,7 @@ Names = Annotated[
         metavar="PROFILE…",
         help="Profiles by name or file (./own.toml), and values: sysctl:vm.swappiness=10. At least and at most are"
         " quoted for the shell: 'sysctl:net.core.rmem_max>=8388608'.",
-        autocompletion=profile_names,
+        autocompletion=requestable_words,
     ),
 ]
 Set = Annotated[

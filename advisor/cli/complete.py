@@ -21,6 +21,24 @@ def profile_names(start: str) -> list[str]:
     return []
 
 
+def requestable_words(start: str) -> list[str]:
+    """Profiles, profile files and values that begin so."""
+    if "/" in start or start.startswith((".", "~")):
+        from glob import escape, glob
+        from os.path import isdir
+
+        found = (f"{one}/" if isdir(one) else one for one in glob(f"{escape(start)}*"))
+        return sorted(one for one in found if one.endswith(("/", ".toml")))
+    if ":" in start:
+        from advisor.profiles.single_values import known_ids
+
+        with contextlib.suppress(AdvisorError, OSError):
+            device = start.split(":")[1] if start.count(":") > 1 else ""
+            return _matching({f"{one}=" for one in known_ids(device) if "{" not in one}, start)
+        return []
+    return profile_names(start)
+
+
 def transaction_ids(start: str) -> list[str]:
     """Transactions of this host that begin so; none where they cannot be read."""
     from advisor.transaction.journal import Store

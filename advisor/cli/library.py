@@ -37,9 +37,9 @@ def list_profiles(as_json: Json = False) -> int:
 
 def show(name: Annotated[str, Argument(autocompletion=profile_names)], as_json: Json = False) -> int:
     """One profile whole: what it sets, why, when it helps and hurts, its parameters and sources."""
-    from advisor.profiles.profile import load
+    from advisor.profiles.requested import load_one
 
-    profile = load(name)
+    profile = load_one([name]).profile
     if as_json:
         print_json({"schema": "advisor.profile/1", **_document(profile)})
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from advisor.cli.change import Set
-from advisor.cli.complete import profile_names, workload_names
+from advisor.cli.complete import requestable_words, workload_names
 from advisor.cli.measuring import (
     AllowRawWrites,
     Budget,
@@ -45,7 +45,7 @@ def prove(
         Argument(
             metavar="[PROFILE…]",
             help="One profile, by name or file, or values. Not with --self-test or --arms.",
-            autocompletion=profile_names,
+            autocompletion=requestable_words,
         ),
     ] = None,
     arms: Annotated[

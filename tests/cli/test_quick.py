@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from advisor.cli import completion, parser, quick
+from advisor.cli.complete import requestable_words
 from advisor.cli.tables.command import Command
 from advisor.cli.tables.parameters import COMMANDS
 
@@ -162,3 +163,14 @@ def test_a_page_of_another_form_is_left_to_typer(words: list[str], environment: 
 def test_a_page_of_help_is_for_eighty_columns_and_more() -> None:
     assert quick.page(["scan", "--help"], {"COLUMNS": "80"}) == quick.page(["scan", "-h"], {"COLUMNS": "200"})
     assert os.environ.get("_ADVISOR_COMPLETE") is None
+
+
+def test_what_may_be_requested_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.toml").touch()
+    (tmp_path / "other.txt").touch()
+    (tmp_path / "site").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert requestable_words("./") == ["./own.toml", "./site/"]
+    assert requestable_words("sysctl:vm.swap") == ["sysctl:vm.swappiness="]
+    assert "link:eth7:mtu=" in requestable_words("link:eth7:")
+    assert requestable_words("jumbo") == ["jumbo-frames"]

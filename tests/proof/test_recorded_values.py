@@ -7,12 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from advisor.profiles.requested import load_one
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.profile import prove_profile
 from advisor.proof.records import ArmSetting, Proof
 from advisor.proof.session import self_test
 from advisor.report.proof import proof_text
 from advisor.report.proof_page import proof_page
+from advisor.report.proof_words import command_again
 from advisor.transaction.journal import Store
 from tests.trees import host_of, listing, make_tree
 
@@ -56,6 +58,34 @@ def test_a_proof_of_a_profile_holds_the_values_that_were_toggled(
     for said in (text_of(proof), proof_page(proof)):
         assert all(f"sysctl:{name}" in said for name in SOCKETS)
         assert "8388608" in said
+
+
+def test_a_proof_of_values_says_how_to_repeat_it(
+    fake_fio: FakeFio, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = calm_tree(tmp_path / "tree", proc__self__mountinfo=NFS, proc__meminfo="MemTotal: 16000000 kB\nDirty: 0 kB\n")
+    make_tree(tree, {f"/proc/sys/{name.replace('.', '/')}": f"{value}\n" for name, value in SOCKETS.items()})
+    monkeypatch.setenv("PATH", f"{fake_fio.directory}:/usr/bin:/bin")
+    before = listing(tree)
+    words = ("sysctl:net.core.rmem_max>=8388608", "sysctl:net.core.wmem_max=8388608")
+    proof = prove_profile(
+        host_of(tree),
+        load_one(words),
+        {},
+        settings(disk, **SHORT),
+        workloads=(WORKLOAD,),
+        reconnect="true",
+        store=Store(str(tmp_path / "state")),
+    )
+    assert {one.tunable: one.after for one in proof.values or ()} == {
+        "sysctl:net.core.rmem_max": "8388608",
+        "sysctl:net.core.wmem_max": "8388608",
+    }
+    assert proof.words == words
+    assert command_again(proof).startswith(
+        "advisor prove 'sysctl:net.core.rmem_max>=8388608' sysctl:net.core.wmem_max=8388608 "
+    )
+    assert listing(tree) == before
 
 
 def test_a_self_test_has_no_values_and_an_old_record_does_not_know_them(

@@ -52,14 +52,14 @@ COMMANDS: dict[str, Command] = {
         (('names', 'text', True, True, None, None, None), ('pairs', 'text', True, False, None, None, None), ('as_json', 'flag', False, False, False, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None), ('runtime_only', 'flag', False, False, False, None, None), ('instead_of', 'text', True, False, None, None, None)),
         {'--set': (1, None), '--json': (2, True), '--root': (3, None), '--snapshot': (4, None), '--runtime-only': (5, True), '--instead-of': (6, None)},
         ((0, True),),
-        {0: 'profile_names'},
+        {0: 'requestable_words'},
     ),
     'apply': Command(
         'change',
         (('names', 'text', True, True, None, None, None), ('pairs', 'text', True, False, None, None, None), ('dry_run', 'flag', False, False, False, None, None), ('yes', 'flag', False, False, False, None, None), ('runtime_only', 'flag', False, False, False, None, None), ('peers', 'text', True, False, None, None, None), ('confirm_within', 'int', False, False, 60, 0, 86400), ('instead_of', 'text', True, False, None, None, None), ('as_json', 'flag', False, False, False, None, None)),
         {'--set': (1, None), '--dry-run': (2, True), '--yes': (3, True), '-y': (3, True), '--runtime-only': (4, True), '--peer': (5, None), '--confirm-within': (6, None), '--instead-of': (7, None), '--json': (8, True)},
         ((0, True),),
-        {0: 'profile_names'},
+        {0: 'requestable_words'},
     ),
     'confirm': Command(
         'change',
@@ -108,14 +108,14 @@ COMMANDS: dict[str, Command] = {
         (('names', 'text', True, True, None, None, None), ('pairs', 'text', True, False, None, None, None), ('output', 'path', False, False, None, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None), ('runtime_only', 'flag', False, False, False, None, None)),
         {'--set': (1, None), '-o': (2, None), '--output': (2, None), '--root': (3, None), '--snapshot': (4, None), '--runtime-only': (5, True)},
         ((0, True),),
-        {0: 'profile_names'},
+        {0: 'requestable_words'},
     ),
     'prove': Command(
         'prove',
         (('names', 'text', True, False, None, None, None), ('arms', 'text', False, False, None, None, None), ('target', 'path', False, False, None, None, None), ('raw_device', 'path', False, False, None, None, None), ('confirm_serial', 'text', False, False, None, None, None), ('allow_raw_writes', 'flag', False, False, False, None, None), ('peer_ssh', 'text', False, False, None, None, None), ('peer_address', 'text', False, False, None, None, None), ('pairs', 'text', True, False, None, None, None), ('workloads', 'text', True, False, None, None, None), ('budget', 'float', False, False, None, None, None), ('quick', 'flag', False, False, False, None, None), ('deep', 'flag', False, False, False, None, None), ('keep_if_gain', 'flag', False, False, False, None, None), ('self_test', 'flag', False, False, False, None, None), ('reconnect', 'text', False, False, None, None, None), ('allow_remount', 'flag', False, False, False, None, None), ('allow_link_flap', 'flag', False, False, False, None, None), ('seed', 'int', False, False, None, None, None), ('force', 'flag', False, False, False, None, None), ('byte_budget', 'int', False, False, None, 1, None), ('seconds', 'float', False, False, None, None, None), ('size', 'text', False, False, None, None, None), ('target_memory', 'text', False, False, None, None, None), ('places', 'text', True, False, None, None, None), ('volume', 'text', False, False, None, None, None), ('save', 'path', False, False, None, None, None), ('html', 'path', False, False, None, None, None), ('svg', 'path', False, False, None, None, None), ('as_json', 'flag', False, False, False, None, None)),
         {'--arms': (1, None), '--target': (2, None), '--raw-device': (3, None), '--confirm-serial': (4, None), '--allow-raw-writes': (5, True), '--peer-ssh': (6, None), '--peer-address': (7, None), '--set': (8, None), '--workload': (9, None), '--budget': (10, None), '--quick': (11, True), '--deep': (12, True), '--keep-if-gain': (13, True), '--self-test': (14, True), '--reconnect': (15, None), '--allow-remount': (16, True), '--allow-link-flap': (17, True), '--seed': (18, None), '--force': (19, True), '--byte-budget': (20, None), '--seconds': (21, None), '--file-size': (22, None), '--target-memory': (23, None), '--place': (24, None), '--volume': (25, None), '--save': (26, None), '--html': (27, None), '--svg': (28, None), '--json': (29, True)},
         ((0, True),),
-        {0: 'profile_names', 9: 'workload_names'},
+        {0: 'requestable_words', 9: 'workload_names'},
     ),
     'bench': Command(
         'bench',
@@ -143,7 +143,7 @@ COMMANDS: dict[str, Command] = {
         (('names', 'text', True, True, None, None, None), ('form', 'text', False, True, None, None, None), ('output', 'path', False, False, None, None, None), ('pairs', 'text', True, False, None, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None), ('as_json', 'flag', False, False, False, None, None)),
         {'--format': (1, None), '-o': (2, None), '--output': (2, None), '--set': (3, None), '--root': (4, None), '--snapshot': (5, None), '--json': (6, True)},
         ((0, True),),
-        {0: 'profile_names'},
+        {0: 'requestable_words'},
     ),
     'profiles import': Command(
         'library',
