@@ -178,7 +178,7 @@ def inactive(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findin
                 evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
                 remedy=(
                     RunCommand(f"mdadm --examine {members or '--scan'}", "see what the members say of the array"),
-                    Decide("go on only once all members are there"),
+                    "go on only once all members are there",
                     RunCommand(f"mdadm --stop /dev/{name} && mdadm --assemble --scan", "assemble and start it"),
                 ),
             )
@@ -207,7 +207,7 @@ def suspended(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findi
                 evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
                 remedy=(
                     RunCommand(f"dmsetup info {name}", "see whether it stays suspended"),
-                    Decide("resume it only where nothing works on it"),
+                    "resume it only where nothing works on it",
                     RunCommand(f"dmsetup resume {name}", "let the I/O that waits go on"),
                 ),
             )
@@ -238,7 +238,7 @@ def rebuilding(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
                 for array in busy
             ),
         },
-        remedy=(RunCommand("cat /proc/mdstat", "see the progress"), Decide("wait until it shows no progress line")),
+        remedy=(RunCommand("cat /proc/mdstat", "see the progress"), "wait until it shows no progress line"),
     )
 
 
@@ -271,9 +271,7 @@ def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
             why="Each stripe is read and written over the interconnect for the members on the other node, so no "
             "service can sit near all of its disks.",
             evidence=_wide_evidence(striped),
-            remedy=Decide(
-                "when it is next made, build one array per node from that node's drives, each with its own service"
-            ),
+            remedy="when it is next made, build one array per node from that node's drives, each with its own service",
         )
     if mirrors:
         yield spans_nodes.found(
@@ -282,7 +280,7 @@ def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
             why="Every write crosses the interconnect once, and reads are served by either half. The mirror then also "
             "outlives a socket's drives, which may be what it is for.",
             evidence=_wide_evidence(mirrors),
-            remedy=Decide("leave it where it guards against the loss of a node's drives; else mirror within one node"),
+            remedy="leave it where it guards against the loss of a node's drives; else mirror within one node",
             intent=True,
         )
 
@@ -316,7 +314,7 @@ def redundant_on_ebs(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "arrays": tuple(array.name for array in found),
             "detail": tuple(f"{array.name}: {array.level} over {', '.join(array.disks)}" for array in found),
         },
-        remedy=Decide("use raid0 (or one larger volume) and snapshots when the array is next made"),
+        remedy="use raid0 (or one larger volume) and snapshots when the array is next made",
     )
 
 

@@ -18,7 +18,7 @@ from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links, tells_data_links
 from advisor.rules.queries import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, split_ids
-from advisor.rules.remedy import Decide, plan_profile
+from advisor.rules.remedy import plan_profile
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -186,7 +186,7 @@ def memory_not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     return memory_not_bound.found(
         why=first + (_BY_UNIT if by_unit else _NOT_BY_UNIT),
         evidence={"units": tuple(one.label for one in found)},
-        remedy=plan_profile(profile, **units) if by_unit else Decide(_BY_NUMACTL),
+        remedy=plan_profile(profile, **units) if by_unit else _BY_NUMACTL,
     )
 
 
@@ -218,11 +218,9 @@ def spans_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
                 for one, nodes in found
             ),
         },
-        remedy=Decide(
-            "run one instance for each zone, or for each target: a configuration in /etc/beegfs/INSTANCE.d with "
-            "ports, a store directory and an interfaces file of its own, started by systemctl enable --now "
-            "beegfs-storage@INSTANCE"
-        ),
+        remedy="run one instance for each zone, or for each target: a configuration in /etc/beegfs/INSTANCE.d with "
+        "ports, a store directory and an interfaces file of its own, started by systemctl enable --now "
+        "beegfs-storage@INSTANCE",
     )
 
 
@@ -272,10 +270,8 @@ def uneven_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
                 for zone in zones
             )
         },
-        remedy=Decide(
-            "distribute drives and links alike over the sockets' slots, twelve and one in the article, and give each "
-            "zone its own services"
-        ),
+        remedy="distribute drives and links alike over the sockets' slots, twelve and one in the article, and give "
+        "each zone its own services",
     )
 
 
@@ -316,10 +312,8 @@ def metadata_not_mirrored(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     return metadata_not_mirrored.found(
         why="Metadata is many small writes, and the loss of one metadata target loses the names of all its files.",
         evidence={"detail": tuple(f"{target.path}: {why}" for target, why in bad)},
-        remedy=Decide(
-            "use RAID 1 pairs or RAID 10 below metadata targets; the level of what exists changes with a new file "
-            "system only"
-        ),
+        remedy="use RAID 1 pairs or RAID 10 below metadata targets; the level of what exists changes with a new "
+        "file system only",
     )
 
 
@@ -346,10 +340,8 @@ def storage_on_parity(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     return storage_on_parity.found(
         why="On NVMe drives the CPU that computes parity is the limit, and a part of a stripe costs reads.",
         evidence={"detail": tuple(f"{target.path}: {target.array} is {target.level}" for target in found)},
-        remedy=Decide(
-            "for scratch data that can be made again: RAID 0 of four drives for each target, as the article; for "
-            "data that must last, leave it"
-        ),
+        remedy="for scratch data that can be made again: RAID 0 of four drives for each target, as the article; for "
+        "data that must last, leave it",
         intent=True,
     )
 
@@ -387,10 +379,8 @@ def storage_on_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Findin
                 f"{target.path}: {target.array} is {target.level} of {len(target.disks)} drives" for target in found
             )
         },
-        remedy=Decide(
-            "for data that must last, leave it: with RAID 0 the loss of one drive loses the target. For scratch data "
-            "that can be made again: RAID 0 of four drives for each target, with a new file system"
-        ),
+        remedy="for data that must last, leave it: with RAID 0 the loss of one drive loses the target. For scratch "
+        "data that can be made again: RAID 0 of four drives for each target, with a new file system",
         intent=True,
     )
 

@@ -19,7 +19,7 @@ from advisor.rules.beegfs_sizes import MIB, connection_bytes, number, size
 from advisor.rules.beegfs_transport import has_rdma, is_beegfs, is_rdma_off
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.queries import is_physical, is_up
-from advisor.rules.remedy import Decide, RunCommand, set_beegfs
+from advisor.rules.remedy import RunCommand, set_beegfs
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -142,7 +142,7 @@ def client_interfaces(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             RunCommand(
                 f"echo {shlex.quote(best)} > /etc/beegfs/client-interfaces.conf", "name the data link in a file"
             ),
-            Decide("name that file by connInterfacesFile in the client's configuration"),
+            "name that file by connInterfacesFile in the client's configuration",
             _REMOUNT,
         ),
         intent=not wrong and not is_beegfs(workload),
@@ -184,10 +184,8 @@ def client_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         "loads them unequally. The article stripes over three targets, as many as each of its zones has, in chunks of "
         "2 MiB.",
         evidence={"detail": tuple(map(_describe_mount, found))},
-        remedy=Decide(
-            f"for new files in a directory: beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m "
-            "DIRECTORY"
-        ),
+        remedy=f"for new files in a directory: beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m "
+        "DIRECTORY",
         intent=not is_meant,
     )
 
@@ -213,7 +211,7 @@ def remote_fsync(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         remedy=(
             *(set_beegfs(one.path, "tuneRemoteFSync", "true") for one in found),
             _REMOUNT,
-            Decide("false is for scratch data alone"),
+            "false is for scratch data alone",
         ),
     )
 
@@ -243,7 +241,7 @@ def rdma_off(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         evidence={"links": ports, "detail": tuple(f"{one.label}: connUseRDMA = false" for one in found)},
         remedy=(
             *(set_beegfs(one.path, "connUseRDMA", "true") for one in found),
-            Decide("set it alike on clients and servers; restart the services one after the other")
+            "set it alike on clients and servers; restart the services one after the other"
             if any(one.kind in kinds for one in found)
             else _REMOUNT,
         ),

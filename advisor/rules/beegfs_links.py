@@ -14,7 +14,7 @@ from advisor.rules.beegfs import placed, profile_applies
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links
 from advisor.rules.queries import BEEGFS_NVME, by_name, sysctl_numbers
-from advisor.rules.remedy import Decide, Remedy, plan_profile, set_beegfs, set_sysctl
+from advisor.rules.remedy import Remedy, plan_profile, set_beegfs, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -113,10 +113,8 @@ def interfaces_not_chosen(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     return interfaces_not_chosen.found(
         why="Clients receive every address of a service and use the first that answers, whichever zone it is in.",
         evidence={"detail": far, "links": tuple(f"{name} on node {node}" for name, node in sorted(nodes.items()))},
-        remedy=Decide(
-            "give each instance a connInterfacesFile below /etc/beegfs, with the link of its own node in the first "
-            "line and the other link after it"
-        ),
+        remedy="give each instance a connInterfacesFile below /etc/beegfs, with the link of its own node in the "
+        "first line and the other link after it",
     )
 
 

@@ -27,7 +27,7 @@ from advisor.rules.beegfs_sizes import (
 from advisor.rules.beegfs_transport import is_beegfs
 from advisor.rules.finding import Finding
 from advisor.rules.queries import BEEGFS_NVME, sysctl_numbers
-from advisor.rules.remedy import Decide, Remedy, RunCommand, plan_profile, set_beegfs, set_sysctl
+from advisor.rules.remedy import Remedy, RunCommand, plan_profile, set_beegfs, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -97,9 +97,7 @@ def buffer_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "connection_mib_for_each_client": each // MIB,
             "clients_that_take_a_quarter": clients,
         },
-        remedy=Decide(
-            "lower tuneNumWorkers or connMaxInternodeNum; tuneWorkerBufSize not below what reads and writes ask for"
-        ),
+        remedy="lower tuneNumWorkers or connMaxInternodeNum; tuneWorkerBufSize not below what reads and writes ask for",
     )
 
 
@@ -215,10 +213,8 @@ def small_rdma_buffers(facts: Facts, workload: DeclaredWorkload | None) -> Findi
         remedy=(
             *(one for service, _ in found for one in _larger_buffers(service, largest)),
             _RESTART,
-            Decide(
-                "set it alike on clients and servers; each connection of each client takes twice their product on "
-                "every server"
-            ),
+            "set it alike on clients and servers; each connection of each client takes twice their product on every "
+            "server",
         ),
     )
 
@@ -266,10 +262,8 @@ def same_port(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
     return same_port.found(
         why="The second one to start finds its port taken and ends.",
         evidence={"detail": tuple(f"{label}: port {port}" for label, port in ports.items() if port in twice)},
-        remedy=Decide(
-            "give each instance a port of its own in connStoragePort or connMetaPort (with TCP and UDP at the end "
-            "before BeeGFS 7.3)"
-        ),
+        remedy="give each instance a port of its own in connStoragePort or connMetaPort (with TCP and UDP at the "
+        "end before BeeGFS 7.3)",
     )
 
 
@@ -317,9 +311,7 @@ def stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "stripe_counts": tuple(f"{place}: {count} targets for each file" for place, count in counts.items()),
             "detail": tuple(f"node {node}: {count} storage targets" for node, count in zones.items()),
         },
-        remedy=Decide(
-            f"for new files in a directory: beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY"
-        ),
+        remedy=f"for new files in a directory: beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY",
         intent=True,
     )
 

@@ -8,7 +8,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlSource
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide, Remedy, RunCommand, comment_out, set_sysctl
+from advisor.rules.remedy import Remedy, RunCommand, comment_out, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -119,7 +119,7 @@ def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             ),
         },
         remedy=(
-            Decide("keep the line that is meant; without those that lose, what holds now stays"),
+            "keep the line that is meant; without those that lose, what holds now stays",
             *dict.fromkeys(comment_out(line.path, line.line) for _, line, _, _ in lost),
         ),
     )
@@ -175,6 +175,6 @@ def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
                 "load the files, where they are right",
                 "values that were set by hand or by another tool",
             ),
-            Decide("where the live values are right, correct the files"),
+            "where the live values are right, correct the files",
         ),
     )

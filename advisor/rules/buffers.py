@@ -500,7 +500,7 @@ def softnet_drops(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         },
         remedy=set_sysctl("net.core.netdev_max_backlog", _CPU_QUEUE, "at-least")
         if (limit(facts, "net.core.netdev_max_backlog") or 0) < _CPU_QUEUE
-        else Decide(_SPREAD),
+        else _SPREAD,
     )
 
 
@@ -529,5 +529,5 @@ def softnet_squeezed(facts: Facts, workload: DeclaredWorkload | None) -> Finding
         },
         remedy=set_sysctl("net.core.netdev_budget", _BUDGET, "at-least")
         if (limit(facts, "net.core.netdev_budget") or 0) < _BUDGET
-        else Decide(_SPREAD),
+        else _SPREAD,
     )

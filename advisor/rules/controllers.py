@@ -11,7 +11,7 @@ from advisor.facts.controllers import array_name
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide, RunCommand
+from advisor.rules.remedy import RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -94,7 +94,7 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
                 RunCommand(_set_policy(*one, "wt"), f"let {array_name(*one)} write through, which slows small writes")
                 for one in found
             ),
-            Decide("replace the battery or CacheVault, and switch back when it is well"),
+            "replace the battery or CacheVault, and switch back when it is well",
         ),
     )
 
@@ -154,10 +154,8 @@ def battery(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "controllers": tuple(f"{one.tool} {one.name}" for one in bad),
             "detail": tuple(f"{one.model or one.tool}: {_protection_words(one)}" for one in bad),
         },
-        remedy=Decide(
-            "let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove a "
-            "profile meanwhile"
-        ),
+        remedy="let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove a "
+        "profile meanwhile",
     )
 
 
@@ -205,10 +203,8 @@ def parity(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "arrays": tuple(one.name for one in found),
             "detail": tuple(f"{one.name}: {one.level}, {_COSTS[one.level or '']} for a write" for one in found),
         },
-        remedy=Decide(
-            "when it is next made, use RAID 10 for this work, and keep parity for what is large and seldom written. "
-            "Until then a protected write cache helps most"
-        ),
+        remedy="when it is next made, use RAID 10 for this work, and keep parity for what is large and seldom "
+        "written. Until then a protected write cache helps most",
         intent=not is_declared,
     )
 
@@ -253,7 +249,7 @@ def wide_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         },
         remedy=(
             RunCommand("advisor limits", "see on the initiator whether the links bind"),
-            Decide("where they do, make two arrays of half the drives and export each by itself"),
+            "where they do, make two arrays of half the drives and export each by itself",
         ),
         intent=True,
     )

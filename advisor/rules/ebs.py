@@ -119,7 +119,7 @@ def stream_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "detail": tuple(f"{name}: read_ahead_kb {kb}" for name, kb in found.items()),
         },
         remedy=(
-            Decide("only where the volume is st1 or sc1"),
+            "only where the volume is st1 or sc1",
             *set_queues(found, "read_ahead_kb", _STREAM_KB, "at-least"),
         ),
     )
@@ -174,8 +174,6 @@ def shared_link(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="The instance has one link for network and volumes: what a cluster mirrors, takes from its disks, and no "
         "bandwidth to EBS is promised.",
         evidence={"instance_type": cloud.instance_type},
-        remedy=Decide(
-            "measure with the network traffic of real work, and take results from here for no other type; an "
-            "EBS-optimized type has bandwidth of its own"
-        ),
+        remedy="measure with the network traffic of real work, and take results from here for no other type; an "
+        "EBS-optimized type has bandwidth of its own",
     )

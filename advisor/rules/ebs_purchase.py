@@ -8,7 +8,6 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.purchase import PurchasedFigures
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -60,9 +59,7 @@ def unusable(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "detail": tuple(map(_describe_purchase, facts.purchases)),
         },
         remedy=(
-            Decide(
-                f"buy less of the volumes, up to {' and '.join(map(_describe_machine, found))} together, or take a "
-                "larger instance: advisor size searches, and advisor limits --what-if instance=TYPE compares"
-            ),
+            f"buy less of the volumes, up to {' and '.join(map(_describe_machine, found))} together, or take a "
+            "larger instance: advisor size searches, and advisor limits --what-if instance=TYPE compares",
         ),
     )

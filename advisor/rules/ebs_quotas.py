@@ -15,7 +15,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide, RunCommand
+from advisor.rules.remedy import RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -88,7 +88,7 @@ def account_quota(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         },
         remedy=(
             RunCommand(LIST_COMMAND, "see what the account may have"),
-            Decide("advisor limits --volumes FILE adds up what was bought"),
+            "advisor limits --volumes FILE adds up what was bought",
         ),
         intent=True,
     )

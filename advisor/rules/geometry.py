@@ -180,10 +180,8 @@ def partitions(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                         for _, name, start, size in found[:_SHOWN]
                     ),
                 },
-                remedy=Decide(
-                    "when the disk is next partitioned, begin at a multiple of that size (parted -a optimal, 1 MiB "
-                    "is one of 4 KiB), or put the file system on the whole disk"
-                ),
+                remedy="when the disk is next partitioned, begin at a multiple of that size (parted -a optimal, 1 "
+                "MiB is one of 4 KiB), or put the file system on the whole disk",
             )
 
 
@@ -219,7 +217,7 @@ def fewer_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         },
         remedy=(
             RunCommand("lvs -o +seg_size,stripes,devices", "see the segments"),
-            Decide("when the volume is next made, give lvcreate -i as many stripes as devices, and -I 4m"),
+            "when the volume is next made, give lvcreate -i as many stripes as devices, and -I 4m",
         ),
         intent=True,
     )

@@ -22,7 +22,7 @@ from advisor.facts.infoscale_configuration import (
 )
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide, RunCommand
+from advisor.rules.remedy import RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload, RecognisedWorkload, Replication, Transport
 
@@ -156,7 +156,7 @@ def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             RunCommand(f"advisor explain {profile_of(name)}", "read about its profile"),
         )
         if name
-        else Decide(f"to know more: {'; '.join(found.untold)}"),
+        else f"to know more: {'; '.join(found.untold)}",
         intent=workload is None,
     )
 
@@ -196,9 +196,7 @@ def mirroring_cost(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
             "rtt_seconds": rtt,
             "serial_writes_per_second": serial,
         },
-        remedy=Decide(
-            "measure both: advisor bench --workload infoscale.4k-rand-rw50 --target DIR, on a mirrored and on a "
-            "local volume, then advisor compare"
-        ),
+        remedy="measure both: advisor bench --workload infoscale.4k-rand-rw50 --target DIR, on a mirrored and on a "
+        "local volume, then advisor compare",
         intent=workload is None or not workload.is_replicated,
     )

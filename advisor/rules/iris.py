@@ -83,10 +83,8 @@ def journal_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
                         "instance": label(one),
                         "detail": tuple(map(_describe_place, (journal, *databases, *wij))),
                     },
-                    remedy=Decide(
-                        "give the journal a volume of its own ([Journal] CurrentDirectory in the cpf); the article "
-                        "took a gp3 volume as it comes, with 3,000 IOPS and 125 MiB/s"
-                    ),
+                    remedy="give the journal a volume of its own ([Journal] CurrentDirectory in the cpf); the "
+                    "article took a gp3 volume as it comes, with 3,000 IOPS and 125 MiB/s",
                 )
 
 
@@ -109,7 +107,7 @@ def alternate_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
                     why="IRIS goes over to the second directory when it cannot write to the first: on the same volume "
                     "it cannot write there either.",
                     evidence={"instance": label(one), "detail": tuple(map(_describe_place, (*first, second)))},
-                    remedy=Decide("put AlternateDirectory on another volume"),
+                    remedy="put AlternateDirectory on another volume",
                 )
 
 
@@ -143,7 +141,7 @@ def wij_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                     + (" The declared workload writes at least half of the time." if wanted else "")
                     + (f" {_MIRROR_QUOTA}" if one.mirror else ""),
                     evidence={"instance": label(one), "detail": tuple(map(_describe_place, (wij, *databases)))},
-                    remedy=Decide("set wijdir in the cpf to a volume of its own"),
+                    remedy="set wijdir in the cpf to a volume of its own",
                     intent=not wanted,
                 )
 
@@ -174,10 +172,8 @@ def parts_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
             "of one of them.",
             evidence={"instance": label(one), "detail": tuple(map(_describe_place, parts))},
             remedy=(
-                Decide(
-                    "measure each part where it lies, longer than AWS takes to throttle; advisor limits --volumes "
-                    "FILE names what each volume carries"
-                ),
+                "measure each part where it lies, longer than AWS takes to throttle; advisor limits --volumes FILE "
+                "names what each volume carries",
                 *(
                     RunCommand(
                         f"advisor bench --seconds 60 --target {shlex.quote(place)}",
@@ -215,7 +211,7 @@ def other_file_system(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     return other_file_system.found(
         why="All volumes of the article's tests had XFS, so that its figures hold for nothing else.",
         evidence={"detail": found},
-        remedy=Decide("make the volume with mkfs.xfs when it is next made"),
+        remedy="make the volume with mkfs.xfs when it is next made",
         intent=True,
     )
 
@@ -383,8 +379,6 @@ def mirror_round_trip(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "commits_per_second_at_most": int(1 / rtt),
             "detail": tuple(f"{label(one)}: mirror member ({one.mirror})" for one in facts.iris if one.mirror),
         },
-        remedy=Decide(
-            "let several processes commit, or several updates share a commit; advisor probe PEER measures the way, "
-            "and a member in the same zone shortens it"
-        ),
+        remedy="let several processes commit, or several updates share a commit; advisor probe PEER measures the "
+        "way, and a member in the same zone shortens it",
     )

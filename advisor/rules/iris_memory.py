@@ -11,7 +11,7 @@ from advisor.facts.memory import HugePagePool
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.queries import sysctl_number, sysctl_numbers
-from advisor.rules.remedy import Decide, SetTunable, plan_profile, set_sysctl
+from advisor.rules.remedy import SetTunable, plan_profile, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -113,10 +113,8 @@ def _idle_finding(
             "huge_page_bytes": pool.size_bytes,
         },
         remedy=(
-            Decide(
-                "see messages.log for how IRIS allocated its shared memory; either make the pool large enough for "
-                "all of it, or leave what is in use"
-            ),
+            "see messages.log for how IRIS allocated its shared memory; either make the pool large enough for all "
+            "of it, or leave what is in use",
             *([] if in_use is None else [set_sysctl("vm.nr_hugepages", in_use, "at-most")]),
         ),
     )
@@ -184,9 +182,7 @@ def kernel_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         evidence={"instances": tuple(label(one) for one, _ in asked), "detail": found},
         remedy=(
             *raised,
-            Decide(
-                "remove the line that lowers kernel.shmmax or kernel.shmall: the kernel's own limits are without end"
-            ),
+            "remove the line that lowers kernel.shmmax or kernel.shmall: the kernel's own limits are without end",
         ),
     )
 
@@ -282,7 +278,7 @@ def cache_share(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
                 "memory_bytes": total,
                 "share_percent": round(100 * shared / total, 1),
             },
-            remedy=Decide("lower globals in the cpf, with vm.nr_hugepages after it, or give the host more memory"),
+            remedy="lower globals in the cpf, with vm.nr_hugepages after it, or give the host more memory",
         )
     if automatic:
         return cache_share.found(
@@ -290,10 +286,8 @@ def cache_share(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             title="The database cache size is not set: IRIS chooses it",
             why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for production.",
             evidence={"instances": automatic},
-            remedy=Decide(
-                "set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance that "
-                "has the host to itself"
-            ),
+            remedy="set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance "
+            "that has the host to itself",
             intent=True,
         )
     return _by_guideline(facts, total) if len(known) == 1 and None not in sizes else None

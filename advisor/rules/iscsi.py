@@ -146,9 +146,7 @@ def shared_subnet(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Find
                         "links": names,
                         "detail": tuple(f"{net}: {', '.join(those)}" for net, those in doubled.items()),
                     },
-                    remedy=Decide(
-                        "give each path a subnet (and a VLAN) of its own, on this host, the switch and the storage"
-                    ),
+                    remedy="give each path a subnet (and a VLAN) of its own, on this host, the switch and the storage",
                 ),
             )
     return tuple(found.values())
@@ -215,7 +213,7 @@ def _far_targets(facts: Facts) -> Iterator[Finding]:
                     "link_nodes": tuple(map(str, sorted(link_nodes))),
                     "disk_nodes": tuple(sorted(str(node) for node in disk_nodes)),
                 },
-                remedy=Decide("add a portal on a link of the disks' node, or move the card to a slot of that node"),
+                remedy="add a portal on a link of the disks' node, or move the card to a slot of that node",
             )
 
 
@@ -232,10 +230,8 @@ def _one_sided_sessions(facts: Facts) -> Iterator[Finding]:
             title=f"All iSCSI sessions go through links of node {node}",
             why="What uses these disks from another node sends and receives all of it over the interconnect.",
             evidence={"links": names, "link_nodes": (str(node),)},
-            remedy=Decide(
-                f"run what uses them on node {node}: advisor plan {NUMA_PINNING} --set "
-                f"units=NAME.service={'+'.join(names)}"
-            ),
+            remedy=f"run what uses them on node {node}: advisor plan {NUMA_PINNING} --set "
+            f"units=NAME.service={'+'.join(names)}",
             intent=True,
         )
 

@@ -116,7 +116,7 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
             evidence={"sessions": tuple(one.name for one in long), "detail": _list_timeouts(long)},
             remedy=(
                 plan_profile(ISCSI_MULTIPATH),
-                Decide("it sets iscsid.conf and each node record; then log out and in, one path after the other"),
+                "it sets iscsid.conf and each node record; then log out and in, one path after the other",
             ),
         )
     if short:
@@ -125,7 +125,7 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
             why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
             "and goes read-only.",
             evidence={"sessions": tuple(one.name for one in short), "detail": _list_timeouts(short)},
-            remedy=(*_keep_waiting(facts), Decide("then log out and in with the file systems unmounted")),
+            remedy=(*_keep_waiting(facts), "then log out and in with the file systems unmounted"),
         )
 
 
@@ -194,7 +194,7 @@ def queues(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         why="open-iscsi takes powers of two from 2 to 2048 for the commands of a session; a disk cannot have more "
         "outstanding than its session.",
         evidence={"detail": found},
-        remedy=(*_list_edits(iscsi), Decide("then log out of each target and in again")),
+        remedy=(*_list_edits(iscsi), "then log out of each target and in again"),
     )
 
 
@@ -259,10 +259,8 @@ def digests(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         why="The processor computes a CRC32C of every byte at both ends. It finds what TCP's checksum lets pass, and "
         "costs a share of a CPU for each session.",
         evidence={"sessions": tuple(one.name for one in found)},
-        remedy=Decide(
-            "keep it where data passes routers or switches that are not trusted to keep it whole; else switch "
-            "node.conn[0].iscsi.DataDigest off at both ends, and measure both: advisor bench, advisor compare"
-        ),
+        remedy="keep it where data passes routers or switches that are not trusted to keep it whole; else switch "
+        "node.conn[0].iscsi.DataDigest off at both ends, and measure both: advisor bench, advisor compare",
         intent=True,
     )
 

@@ -74,7 +74,7 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
                 evidence={"detail": tuple(unknown)},
                 remedy=(
                     plan_profile(LLT_FLOW_CONTROL),
-                    Decide("add --set default=PACKETS with the value of an untouched node of the same release"),
+                    "add --set default=PACKETS with the value of an untouched node of the same release",
                 ),
             )
             if unknown and wanted
@@ -135,10 +135,8 @@ def flow_control_order(facts: Facts, workload: DeclaredWorkload | None) -> Findi
         "is full, makes LLT start and stop by turns or wait for a timer.",
         evidence={"detail": wrong},
         remedy=(
-            Decide(
-                "decide which of the values is wrong, set it with advisor apply llt:NAME=VALUE, and write the same "
-                "set-flow line in /etc/llttab"
-            ),
+            "decide which of the values is wrong, set it with advisor apply llt:NAME=VALUE, and write the same "
+            "set-flow line in /etc/llttab",
             RunCommand("lltconfig -F query", "see the live values"),
         ),
     )
@@ -159,7 +157,7 @@ def drift(
         },
         remedy=(
             *(SetTunable(f"llt:{prefix}{name}", str(in_file[name])) for name in names),
-            Decide(f"that is where the file is right; else correct {line} in /etc/llttab"),
+            f"that is where the file is right; else correct {line} in /etc/llttab",
         ),
     )
 
@@ -249,9 +247,7 @@ def same_subnet(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
                 ),
             ),
         },
-        remedy=Decide(
-            "give each LLT link a subnet of its own and name it in its link line of /etc/llttab, on every node"
-        ),
+        remedy="give each LLT link a subnet of its own and name it in its link line of /etc/llttab, on every node",
     )
 
 

@@ -62,10 +62,8 @@ def timer_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="A link is then given up before LLT has called it troubled and tried the other links.",
         evidence={"detail": wrong},
         remedy=(
-            Decide(
-                "decide which of the timers is wrong, set it with advisor apply llt:timer.NAME=VALUE, and write the "
-                "same set-timer line in /etc/llttab, on every node"
-            ),
+            "decide which of the timers is wrong, set it with advisor apply llt:timer.NAME=VALUE, and write the "
+            "same set-timer line in /etc/llttab, on every node",
             RunCommand("lltconfig -T query", "see the live timers"),
         ),
     )
@@ -116,7 +114,7 @@ def peerinact_short(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         evidence={"peerinact": value, "default": DEFAULT_PEERINACT},
         remedy=(
             SetTunable("llt:timer.peerinact", str(DEFAULT_PEERINACT), "at-least"),
-            Decide("do the same on every node"),
+            "do the same on every node",
         ),
     )
 
@@ -144,10 +142,8 @@ def single_link(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="When it fails, the nodes cannot distinguish a dead link from a dead peer."
         + (" The white paper's cluster over TCP has a single one as well." if is_tcp else ""),
         evidence={"links": (link.link or link.device,), "tag": link.tag, "type": link.type},
-        remedy=Decide(
-            "add a second link line to /etc/llttab over another device and subnet, on every node; over a public "
-            "network as link-lowpri"
-        ),
+        remedy="add a second link line to /etc/llttab over another device and subnet, on every node; over a public "
+        "network as link-lowpri",
     )
 
 
@@ -177,9 +173,7 @@ def links_on_one_port(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "links": tuple(sorted({name for ports in shared for name in ports})),
             "detail": tuple(f"{', '.join(ports)}: {'; '.join(names)}" for ports, names in shared.items()),
         },
-        remedy=Decide(
-            "move one of them to another port and subnet: change its link line in /etc/llttab, on every node"
-        ),
+        remedy="move one of them to another port and subnet: change its link line in /etc/llttab, on every node",
     )
 
 
@@ -282,10 +276,8 @@ def window_below_path(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "in_flight_bytes": flight,
         },
         remedy=(
-            Decide(
-                "measure before you change it, on the mirrored volume; then set llt:window on every node, with a "
-                "receive buffer that holds as many packets"
-            ),
+            "measure before you change it, on the mirrored volume; then set llt:window on every node, with a "
+            "receive buffer that holds as many packets",
             RunCommand("advisor explain llt:window", "read what sets it"),
         ),
     )
@@ -328,6 +320,6 @@ def broadcast_over_router(facts: Facts, workload: DeclaredWorkload | None) -> Fi
         evidence={"peers": outside, "missing": tuple(f"{name} 0" for name in missing)},
         remedy=(
             *(SetTunable(f"file:/etc/llttab:{name}", "0") for name in missing),
-            Decide("do the same on every node, then restart LLT, one node at a time"),
+            "do the same on every node, then restart LLT, one node at a time",
         ),
     )

@@ -25,7 +25,7 @@ from advisor.rules.queries import (
     nodes_below,
     split_ids,
 )
-from advisor.rules.remedy import Decide, SetTunable
+from advisor.rules.remedy import SetTunable
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -65,7 +65,7 @@ def bond_spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
                 "links": tuple(port.name for port in ports),
                 "detail": tuple(f"{port.name}: node {port.numa_node}" for port in ports),
             },
-            remedy=Decide(f"use ports of one card for {bond.name}, or give each node's service a link of its own node"),
+            remedy=f"use ports of one card for {bond.name}, or give each node's service a link of its own node",
         )
 
 
@@ -139,10 +139,8 @@ def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Fin
             "link_nodes": tuple(map(str, sorted(node for node in link_nodes if node is not None))),
             "disk_nodes": tuple(map(str, sorted(node for node in disk_nodes if node is not None))),
         },
-        remedy=Decide(
-            "move the card to a slot of the disks' node, or run the service on the node of its disks and accept the "
-            "remote link"
-        ),
+        remedy="move the card to a slot of the disks' node, or run the service on the node of its disks and accept "
+        "the remote link",
         intent=not known,
     )
 
@@ -202,7 +200,7 @@ def irqs_far_from_link(facts: Facts, workload: DeclaredWorkload | None) -> Findi
                 for irq in far
                 if (cpus := _cpus_near(facts, link))
             ),
-            Decide(f"advisor plan {NUMA_PINNING} --set units=NAME.service also pins the service that uses the link"),
+            f"advisor plan {NUMA_PINNING} --set units=NAME.service also pins the service that uses the link",
         ),
         profile=NUMA_PINNING,
     )
@@ -246,7 +244,7 @@ def irqs_on_one_cpu(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         },
         remedy=(
             *(one for link, _, irqs in found for one in _spread_irqs(facts, link, [irq.number for irq, _ in irqs])),
-            Decide("or let irqbalance place them: advisor apply 'unit:irqbalance.service:state=enabled active'"),
+            "or let irqbalance place them: advisor apply 'unit:irqbalance.service:state=enabled active'",
         ),
     )
 
@@ -268,5 +266,5 @@ def node_without_memory(facts: Facts, workload: DeclaredWorkload | None) -> Find
     return node_without_memory.found(
         why=f"Everything that runs on node {', '.join(bare)} has its memory on another node.",
         evidence={"nodes": bare},
-        remedy=Decide("populate the memory channels of that socket, or check the firmware's node setting"),
+        remedy="populate the memory channels of that socket, or check the firmware's node setting",
     )

@@ -10,7 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import leading_count
-from advisor.rules.remedy import Decide, RunCommand, SetTunable
+from advisor.rules.remedy import RunCommand, SetTunable
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -113,7 +113,7 @@ def one_thread(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         evidence={"arrays": tuple(array.name for array in found), "group_thread_cnt": 0},
         remedy=(
             *(SetTunable(f"md:{array.device}:group_thread_cnt", str(_THREADS), "at-least") for array in found),
-            Decide("it helps where top shows the array's thread (md0_raid5 and the like) near 100 % of a CPU"),
+            "it helps where top shows the array's thread (md0_raid5 and the like) near 100 % of a CPU",
         ),
         intent=not declared,
     )
@@ -138,7 +138,7 @@ def rebuild_limited(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Fi
             evidence={"arrays": (array.name,), "sync_speed_kib": speed, "sync_speed_max_kib": most},
             remedy=(
                 SetTunable(f"md:{array.device}:sync_speed_max", str(4 * most), "at-least"),
-                Decide("roll it back when the rebuild is done"),
+                "roll it back when the rebuild is done",
             ),
         )
         for array in _of_md(facts, _REDUNDANT)
@@ -209,7 +209,7 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                         RunCommand(f"smartctl -a {shlex.quote(f'/dev/{disk}')}", f"look for errors of {disk}")
                         for disk in array.disks
                     ),
-                    Decide("read the kernel's log, and compare the data with a backup"),
+                    "read the kernel's log, and compare the data with a backup",
                     RunCommand(
                         f"echo check > /sys/block/{shlex.quote(array.device)}/md/sync_action",
                         "count again",
@@ -247,7 +247,7 @@ def parity_random(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "write_share": workload.write_share,
         },
         remedy=(
-            Decide("use RAID 10 for this data when the array is next made"),
+            "use RAID 10 for this data when the array is next made",
             RunCommand("advisor limits", "see both figures"),
         ),
     )
@@ -290,8 +290,7 @@ def small_chunk(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
                     "chunk_bytes": array.chunk_bytes,
                     "block_bytes": workload.block_bytes,
                 },
-                remedy=Decide(
-                    f"use chunks of {max(least, _STREAM_CHUNK_BYTES) // _KIB} KiB or more when the array is next made"
-                ),
+                remedy=f"use chunks of {max(least, _STREAM_CHUNK_BYTES) // _KIB} KiB or more when the array is next "
+                "made",
                 intent=not is_random,
             )

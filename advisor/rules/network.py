@@ -11,7 +11,7 @@ from advisor.facts.links import Link
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.queries import by_name, is_physical, is_up, links_above, links_below, sysctl_number
-from advisor.rules.remedy import Decide, RunCommand, SetTunable, set_sysctl
+from advisor.rules.remedy import RunCommand, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -66,7 +66,7 @@ def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                 if may_grow
                 else (
                     RunCommand(f"ethtool -S {shlex.quote(link.name)}", "see which queue loses packets"),
-                    Decide("spread the interrupts of that queue; the ring cannot grow"),
+                    "spread the interrupts of that queue; the ring cannot grow",
                 ),
             )
 
@@ -186,7 +186,7 @@ def steering_missing(facts: Facts, workload: DeclaredWorkload | None) -> Finding
         },
         remedy=(
             *(SetTunable(f"link:{link.name}:rps.rx-0", facts.cpu.online or "") for link in found),
-            Decide("leave out the CPU that takes the interrupt where there are enough others"),
+            "leave out the CPU that takes the interrupt where there are enough others",
         ),
     )
 
@@ -275,7 +275,7 @@ def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
                 f"net.ipv4.conf.{name}.rp_filter": sysctl_number(facts, _RP.format(name)) for name in ("all", "default")
             },
         },
-        remedy=(set_sysctl("net.ipv4.conf.all.rp_filter", 2), Decide("or use routes by source")),
+        remedy=(set_sysctl("net.ipv4.conf.all.rp_filter", 2), "or use routes by source"),
         intent=not dropped,
     )
 
@@ -308,7 +308,7 @@ def neighbours(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             for n, part in ((1, 8), (2, 2), (3, 1))
         )
         if may_grow
-        else (RunCommand("ip -4 neigh show", "see who is in the table"), Decide("find who scans the network")),
+        else (RunCommand("ip -4 neigh show", "see who is in the table"), "find who scans the network"),
     )
 
 

@@ -11,7 +11,7 @@ from advisor.facts.pci import PcieLink
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import is_physical, is_up, is_virtual_machine
-from advisor.rules.remedy import Decide, RunCommand
+from advisor.rules.remedy import RunCommand
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -70,7 +70,7 @@ def _low_finding(shape: str, limiting: str | None, members: tuple[tuple[str, str
         },
         remedy=(
             RunCommand("lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'", "read the links again under load, as root"),
-            Decide("if they stay, reseat the device or move it to a faster slot"),
+            "if they stay, reseat the device or move it to a faster slot",
         ),
     )
 
@@ -137,10 +137,8 @@ def below_link_speed(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
                     "pcie": _describe_shape(link.pcie) if link.pcie else None,
                     "limiting": limiting,
                 },
-                remedy=Decide(
-                    "move the card to a slot with more or faster lanes; read the link under load first, for an idle "
-                    "one may sleep"
-                ),
+                remedy="move the card to a slot with more or faster lanes; read the link under load first, for an "
+                "idle one may sleep",
             )
 
 
@@ -178,7 +176,7 @@ def shared_slot(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
                 title=f"The ports {', '.join(names)} share a slot that cannot carry them all",
                 why=f"Together they run at {total:,} Mbit/s; their slot carries {bandwidth:,} Mbit/s.",
                 evidence={"links": names, "speed_mbps": total, "bandwidth_mbps": bandwidth},
-                remedy=Decide("use ports of different cards where all must be busy at once"),
+                remedy="use ports of different cards where all must be busy at once",
                 intent=True,
             )
 
@@ -260,10 +258,8 @@ def shared_uplink(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
                 },
                 remedy=(
                     RunCommand("lspci -tv", "see the bridges"),
-                    Decide(
-                        "put what must be fast at once below different bridges; more drives below this one add space "
-                        "and no speed"
-                    ),
+                    "put what must be fast at once below different bridges; more drives below this one add space "
+                    "and no speed",
                 ),
                 intent=not declared,
             )

@@ -13,7 +13,7 @@ from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import is_virtual_machine, leading_count
-from advisor.rules.remedy import Decide, edit_file, plan_profile, set_queues
+from advisor.rules.remedy import edit_file, plan_profile, set_queues
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -73,7 +73,7 @@ def ebs_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         evidence={"disks": tuple(disk.name for disk in found), "io_timeout_ms": _KERNEL_TIMEOUT_MS},
         remedy=(
             plan_profile("ebs-volumes"),
-            Decide("nvme_core.io_timeout on the kernel command line covers volumes that are attached later"),
+            "nvme_core.io_timeout on the kernel command line covers volumes that are attached later",
         ),
     )
 
@@ -137,7 +137,7 @@ def doubtful_rotation(facts: Facts, workload: DeclaredWorkload | None) -> Findin
         "numbers from them, and rules and profiles for hard disks seem to fit.",
         evidence={"disks": names_of(found), "rotational": 1, "virtualization": facts.host.virtualization},
         remedy=(
-            Decide("ask who runs the storage; only if it is flash, set this"),
+            "ask who runs the storage; only if it is flash, set this",
             *set_queues(names_of(found), "rotational", 0),
         ),
         intent=True,
@@ -206,7 +206,7 @@ def asked_too_long(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
             ),
         },
         remedy=(
-            Decide("delete the line for these disks; a longer queue needs a scheduler, and flash needs neither"),
+            "delete the line for these disks; a longer queue needs a scheduler, and flash needs neither",
             *dict.fromkeys(edit_file(one.path, one.line, "edit the rule") for one, *_ in found),
         ),
     )

@@ -60,11 +60,19 @@ class Decide(msgspec.Struct, frozen=True, tag="decide", tag_field="kind"):
 
 
 Remedy = SetTunable | PlanProfile | RunCommand | Decide
+RemedyPart = Remedy | str
+"""A text is a decision."""
 
 
 def set_sysctl(key: str, value: object, operator: Operator = "exactly") -> SetTunable:
     """A sysctl set to a value, or to the numbers of a tuple."""
     return SetTunable(f"sysctl:{key}", " ".join(map(str, value)) if isinstance(value, tuple) else str(value), operator)
+
+
+def to_remedy(parts: RemedyPart | Iterable[RemedyPart]) -> tuple[Remedy, ...]:
+    """The parts in their order, texts as decisions."""
+    listed = (parts,) if isinstance(parts, RemedyPart) else parts
+    return tuple(Decide(one) if isinstance(one, str) else one for one in listed)
 
 
 def plan_profile(profile: str, **settings: Iterable[str]) -> PlanProfile:

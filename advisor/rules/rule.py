@@ -11,7 +11,7 @@ import msgspec
 from advisor.facts.host_facts import Facts
 from advisor.rules.contradictions import named
 from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
-from advisor.rules.remedy import PlanProfile, Remedy, describe_remedy, list_commands, list_notes
+from advisor.rules.remedy import PlanProfile, RemedyPart, describe_remedy, list_commands, list_notes, to_remedy
 from advisor.rules.workload import DeclaredWorkload
 
 Judge = Callable[[Facts, DeclaredWorkload | None], Finding | Iterable[Finding] | None]
@@ -49,7 +49,7 @@ class Rule(msgspec.Struct, frozen=True):
         *,
         why: str,
         evidence: Evidence,
-        remedy: Remedy | Iterable[Remedy],
+        remedy: RemedyPart | Iterable[RemedyPart],
         severity: Severity | None = None,
         profile: str | None = None,
         title: str | None = None,
@@ -57,24 +57,24 @@ class Rule(msgspec.Struct, frozen=True):
         hurts_when: str | None = None,
     ) -> Finding:
         """A finding of this rule; its severity, title, and when it would hurt, may be made more precise."""
-        remedy = tuple(remedy) if isinstance(remedy, Iterable) else (remedy,)
-        commands = list_commands(remedy)
-        planned = next((one.profile for one in remedy if isinstance(one, PlanProfile)), None)
+        parts = to_remedy(remedy)
+        commands = list_commands(parts)
+        planned = next((one.profile for one in parts if isinstance(one, PlanProfile)), None)
         return Finding(
             id=self.id,
             severity=severity or self.severity,
             title=title or self.title,
             why=why,
             evidence=evidence,
-            advice="; ".join([*commands, *list_notes(remedy)]),
+            advice="; ".join([*commands, *list_notes(parts)]),
             profile=profile or planned,
             hurts_when=hurts_when or self.hurts_when,
             sources=self.sources,
             intent=intent,
             contradictions=named(self.contradictions),
-            fix=describe_remedy(remedy),
+            fix=describe_remedy(parts),
             commands=commands,
-            remedy=remedy,
+            remedy=parts,
         )
 
 

@@ -11,7 +11,7 @@ from advisor.rules.bad_advice import kernel_version
 from advisor.rules.finding import Finding
 from advisor.rules.mtu import ETHERNET_MTU
 from advisor.rules.queries import by_name, carries_default_route, is_physical, is_up, sysctl_number, sysctl_numbers
-from advisor.rules.remedy import Decide, RunCommand, SetTunable, set_sysctl
+from advisor.rules.remedy import RunCommand, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -105,7 +105,7 @@ def bond_by_address(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
                 )
                 for name in found
             ),
-            Decide("set the same in the bond's own configuration; the switch decides its direction by itself"),
+            "set the same in the bond's own configuration; the switch decides its direction by itself",
         ),
         intent=not declared,
     )
@@ -176,7 +176,7 @@ def below_ipv6(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding
             evidence={"links": (link.name,), "mtu": link.mtu, "addresses": link.addresses},
             remedy=(
                 SetTunable(f"link:{link.name}:mtu", str(ETHERNET_MTU), "at-least"),
-                Decide("set the IPv6 addresses again"),
+                "set the IPv6 addresses again",
             ),
         )
         for link in found
@@ -205,7 +205,7 @@ def busy_polling(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         "price of a CPU that does nothing else.",
         evidence=dict(polled),
         remedy=(
-            Decide("keep it where the delay of few sockets matters more than CPU time"),
+            "keep it where the delay of few sockets matters more than CPU time",
             *(set_sysctl(key, 0) for key in polled),
         ),
         intent=True,
@@ -242,7 +242,7 @@ def unpaced(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             set_sysctl("net.core.default_qdisc", "fq"),
             *_pace_links(facts),
             RunCommand("tc qdisc show", "check the links"),
-            Decide("or use cubic, the default, where the network loses nothing"),
+            "or use cubic, the default, where the network loses nothing",
         ),
         intent=True,
     )

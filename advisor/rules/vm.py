@@ -7,7 +7,7 @@ from advisor.facts.memory import HugePagePool
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import sysctl_number
-from advisor.rules.remedy import Decide, RunCommand, SetTunable, set_sysctl
+from advisor.rules.remedy import RunCommand, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -49,7 +49,7 @@ def dirty_at_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         evidence={"dirty_bytes": dirty * page, "dirty_limit_bytes": limit * page},
         remedy=(
             RunCommand("iostat -x 5 3", "see which disk is behind"),
-            Decide("if the disks idle between the bursts, a lower vm.dirty_background_bytes starts writing earlier"),
+            "if the disks idle between the bursts, a lower vm.dirty_background_bytes starts writing earlier",
         ),
     )
 
@@ -133,7 +133,7 @@ def reclaim_stalls(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         if may_grow
         else (
             RunCommand("grep -E 'pgsteal|allocstall' /proc/vmstat", "read the counters again under load"),
-            Decide("give the host's services less memory"),
+            "give the host's services less memory",
         ),
     )
 
@@ -161,7 +161,7 @@ def pages_always(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         why=f"Every fault that could take a huge page may stop to put one together. It has done so {stalls:,} times in "
         f"{faults:,} such faults.",
         evidence={"enabled": "always", "defrag": "always", "compaction_stalls": stalls, "huge_page_faults": faults},
-        remedy=(SetTunable("thp:defrag", "madvise"), Decide("ask the vendor of the service about thp:enabled")),
+        remedy=(SetTunable("thp:defrag", "madvise"), "ask the vendor of the service about thp:enabled"),
     )
 
 
@@ -232,7 +232,7 @@ def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "memory_bytes": memory,
         },
         remedy=(
-            Decide("start the database that is to use them; if there is none, free them"),
+            "start the database that is to use them; if there is none, free them",
             *(_empty_pool(facts, pool) for pool in pools),
             RunCommand("grep -rs hugepages /etc/sysctl.d /etc/sysctl.conf /proc/cmdline", "find what sets them aside"),
         ),

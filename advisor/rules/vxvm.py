@@ -155,7 +155,7 @@ def one_controller(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
             "arrays": tuple(array.name for array, _ in found),
             "detail": tuple(f"{array.name}: all disks behind {pci}" for array, pci in found),
         },
-        remedy=Decide("when the volume is next made, use vxassist make … mirror=ctlr, or stripe across controllers"),
+        remedy="when the volume is next made, use vxassist make … mirror=ctlr, or stripe across controllers",
         intent=True,
     )
 
