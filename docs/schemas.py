@@ -108,6 +108,9 @@ _FIXED = record("FixedFinding", [("id", str), ("severity", Severity), ("title", 
 _FIX_APPLIED = record("FixTransaction", [("id", str), ("state", _STATE)], "The transaction of the plan.")
 DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.scan/1": [
+        ("scanned_at", str | None),
+        ("captured_at", str | None),
+        ("source", Literal["live", "root", "snapshot"] | None),
         *fields_of(Facts, "unknown"),
         ("locality", Locality),
         ("findings", tuple[Finding, ...]),
@@ -122,7 +125,11 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.size/1": fields_of(Sizing),
     "advisor.profiles/1": [("profiles", tuple[Profile, ...])],
     "advisor.profile/1": fields_of(Profile),
-    "advisor.explanation/1": fields_of(Explanation),
+    "advisor.explanation/1": [
+        *fields_of(Explanation),
+        ("number", int | None),
+        ("findings", tuple[Finding, ...]),
+    ],
     "advisor.plan/1": _PLANNED,
     "advisor.fix/1": [
         ("findings", tuple[_FIXED, ...]),  # type: ignore[valid-type]

@@ -8,10 +8,10 @@ from typing import Annotated, Final
 from advisor.cli.complete import explainable, profile_names
 from advisor.cli.exporting import export
 from advisor.cli.importing import import_profile
-from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
 from advisor.cli.parameters import Argument, Group
-from advisor.cli.scan import Json
-from advisor.errors import AdvisorError
+from advisor.cli.scan import Json, Root, Snapshot
+from advisor.errors import AdvisorError, UsageError
 
 
 def list_profiles(as_json: Json = False) -> int:
@@ -82,22 +82,39 @@ def explain(
     identity: Annotated[
         str,
         Argument(
-            metavar="ID",
-            help="A rule, a profile, a tunable; contradictions lists where sources differ.",
+            metavar="ID|N",
+            help="A rule, a profile, a tunable, or the number of a finding of this host's scan; contradictions lists "
+            "where sources differ.",
             autocompletion=explainable,
         ),
     ],
     as_json: Json = False,
+    root: Root = None,
+    snapshot: Snapshot = None,
 ) -> int:
-    """What a rule, profile or tunable does, why, when it helps and hurts, the sources, and where they differ."""
+    """What a finding, rule, profile or tunable means: why, when it helps and hurts, the sources, where they differ."""
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 
-    found = look_up(identity)
+    group = None
+    if identity.isascii() and identity.isdigit():
+        from advisor.operations import scan
+        from advisor.rules.numbering import find_numbered, number_findings
+
+        (group,) = find_numbered(number_findings(scan(the_host(root, snapshot)).findings), identity)
+    elif root or snapshot:
+        raise UsageError("--root and --snapshot choose the host of a finding's number; an id needs no host")
+    found = look_up(group.id if group else identity)
     if as_json:
-        print_json({"schema": "advisor.explanation/1", **_document(found)})
-    else:
-        print_text(explanation_text(found, width=terminal_width(), color=wants_color()))
+        of_host = {"number": group.number if group else None, "findings": group.findings if group else ()}
+        print_json({"schema": "advisor.explanation/1", **_document(found), **of_host})
+        return 0
+    width, color = terminal_width(), wants_color()
+    if group is not None:
+        from advisor.report.finding_blocks import group_text
+
+        print_text(group_text(group, width=width, color=color) + "\n")
+    print_text(explanation_text(found, width=width, color=color))
     return 0
 
 

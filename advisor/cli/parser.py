@@ -25,6 +25,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "recommend": ("recommend",),
     "limits": ("limits",),
     "size": ("size",),
+    "muting": ("mute", "unmute"),
     "library": ("profiles", "explain"),
     "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
     "fix": ("fix",),

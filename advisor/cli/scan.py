@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
 from advisor.cli.parameters import Option
@@ -15,7 +14,9 @@ if TYPE_CHECKING:
     from advisor.facts.host_facts import Facts
     from advisor.host import Host
     from advisor.limits.declared import Declared
-    from advisor.rules.finding import Finding
+    from advisor.operations.muting import MutedFindings
+    from advisor.operations.since import ScanDifference
+    from advisor.report.scan_summary import ScanSummary
     from advisor.rules.workload import DeclaredWorkload
 
 Root = Annotated[
@@ -68,26 +69,46 @@ def scan(
             "path was added.",
         ),
     ] = None,
+    whole: Annotated[
+        bool, Option("--all", help="Print every fact, and every finding with its reasons, evidence and sources.")
+    ] = False,
+    brief: Annotated[bool, Option("--brief", help="Print one line, as for the message of the day.")] = False,
+    muted: Annotated[bool, Option("--muted", help="List what is muted, why and until when.")] = False,
+    since: Annotated[
+        str | None,
+        Option("--since", metavar="FILE|DATE", help="Print what is new, worse or gone since a scan or snapshot."),
+    ] = None,
+    keep: Annotated[bool, Option("--keep", help="Keep this scan in the state directory, for --since DATE.")] = False,
 ) -> int:
-    """What this host is, and what is wrong with it. Needs no root; what root would add is listed as unknown."""
+    """Scan this host: what is wrong, a line each, and what to do. Needs no root."""
     from advisor.cli.scan_picture import check_files
     from advisor.errors import UsageError
     from advisor.facts.host_facts import scan as scan_host
+    from advisor.host.provenance import read_provenance
+    from advisor.operations.muting import expired_notes, mute_findings
+    from advisor.operations.since import compare_findings, read_earlier
+    from advisor.report.scan_summary import ScanSummary
     from advisor.rules.finding import at_or_above
     from advisor.rules.registry import judge
 
     declared = declared_workload(workload)
     bought = _declared_volumes(volumes)
     floor = severity(fail_on)
-    if picture and as_json:
-        raise UsageError("--picture and --json exclude each other")
+    forms = {"--picture": picture, "--json": as_json, "--all": whole, "--brief": brief, "--muted": muted}
+    forms["--since"] = since is not None
+    asked = [option for option, is_asked in forms.items() if is_asked]
+    if len(asked) > 1:
+        raise UsageError(msg("{first} and {second} exclude each other", first=asked[0], second=asked[1]))
     check_files({"--svg": svg, "--html": html}, printing="--json" if as_json else "--picture" if picture else None)
     if interval is not None and (root or snapshot):
         raise UsageError(
             "--interval reads this host twice, and a capture has one reading",
             hint="leave out --interval: the counts since each path was added are judged",
         )
+    # Before the scan: what cannot be compared is known at once.
+    earlier = read_earlier(since) if since is not None else None
     host = the_host(root, snapshot)
+    provenance = read_provenance(host, str(root or snapshot or ""))
     facts = scan_host(host)
     if interval is not None:
         facts = _over_interval(host, facts, interval)
@@ -95,11 +116,29 @@ def scan(
         from advisor.limits.purchase import with_purchases
 
         facts = with_purchases(facts, bought)
-    findings = judge(facts, declared)
-    is_told = (svg or html or picture) and _draw(host, facts, findings, bought, svg=svg, html=html, picture=picture)
-    if not is_told:
-        _print(facts, findings, as_json=as_json)
-    return 1 if floor and any(at_or_above(finding.severity, floor) for finding in findings) else 0
+    found = mute_findings(host, facts, judge(facts, declared))
+    if keep:
+        from advisor.operations.since import keep_scan
+        from advisor.report.json import scan_document
+
+        document = scan_document(facts, found.findings, provenance)
+        say(msg("kept: {path}", path=keep_scan(document, provenance.scanned_at)))
+    summary = ScanSummary(
+        facts, found.active, provenance, len(found.findings) - len(found.active), expired_notes(found.expired)
+    )
+    if (svg or html or picture) and _draw(host, summary, found, bought, svg=svg, html=html, picture=picture):
+        pass
+    elif earlier is not None:
+        _print_since(summary, compare_findings(earlier, found.findings))
+    elif muted:
+        _print_muted(found)
+    elif as_json:
+        from advisor.report.json import scan_document
+
+        print_json(scan_document(facts, found.findings, provenance))
+    else:
+        _print(summary, "all" if whole else "brief" if brief else "page")
+    return 1 if floor and any(at_or_above(finding.severity, floor) for finding in found.active) else 0
 
 
 def _declared_volumes(path: Path | None) -> Declared | None:
@@ -112,8 +151,8 @@ def _declared_volumes(path: Path | None) -> Declared | None:
 
 def _draw(
     host: Host,
-    facts: Facts,
-    findings: Sequence[Finding],
+    summary: ScanSummary,
+    found: MutedFindings,
     bought: Declared | None,
     *,
     svg: Path | None,
@@ -123,26 +162,56 @@ def _draw(
     """The pictures that are asked for; whether one of them went to standard output, in place of the page."""
     from advisor.cli.scan_picture import host_ceiling, with_services, write_files
 
-    known, services = with_services(host, facts)
-    ceiling = host_ceiling(host, facts, bought) if svg or html else None
-    is_told = write_files(known, findings, services, ceiling=ceiling, svg=svg, html=html)
+    known, services = with_services(host, summary.facts)
+    ceiling = host_ceiling(host, summary.facts, bought) if svg or html else None
+    muted = [one for one in found.findings if one.muted is not None]
+    is_told = write_files(
+        *(known, summary.findings, services),
+        ceiling=ceiling,
+        svg=svg,
+        html=html,
+        provenance=summary.provenance,
+        muted=muted,
+    )
     if picture:
         from advisor.report.picture.text import picture_text
 
         width, color = terminal_width(), wants_color()
-        print_text(picture_text(known, findings, services, width=width, color=color, is_plain=not _is_utf8()))
+        print_text(picture_text(known, summary.findings, services, width=width, color=color, is_plain=not _is_utf8()))
     return is_told or picture
 
 
-def _print(facts: Facts, findings: tuple[Finding, ...], *, as_json: bool) -> None:
-    if as_json:
-        from advisor.report.json import scan_document
+def _print(found: ScanSummary, form: Literal["all", "brief", "page"]) -> None:
+    from advisor.report import scan_summary
 
-        print_json(scan_document(facts, findings))
-        return
-    from advisor.report.text import scan_text
+    width, color = terminal_width(), wants_color()
+    if form == "brief":
+        print_text(scan_summary.brief_text(found))
+    elif form == "page":
+        print_text(scan_summary.summary_text(found, width=width, color=color))
+    else:
+        from advisor.report.text import scan_text
 
-    print_text(scan_text(facts, findings, width=terminal_width(), color=wants_color()))
+        print_text(scan_text(found.facts, found.findings, width=width, color=color, provenance=found.provenance))
+        if sys.stdout.isatty():
+            # The window shows the end of what was printed.
+            print_text(scan_summary.list_text(found, width=width, color=color))
+
+
+def _print_since(found: ScanSummary, difference: ScanDifference) -> None:
+    from advisor.report.scan_since import EarlierState, since_text
+
+    earlier = difference.earlier
+    state = EarlierState(earlier.time, earlier.hostname, difference.new, difference.worse, difference.gone)
+    print_text(since_text(found, state, width=terminal_width(), color=wants_color()))
+
+
+def _print_muted(found: MutedFindings) -> None:
+    from advisor.operations.muting import current_day, ignore_file, muting_rows, read_muting
+    from advisor.report.scan_since import muted_text
+
+    rows = muting_rows(read_muting(), found, current_day())
+    print_text(muted_text(rows, str(ignore_file()), width=terminal_width(), color=wants_color()))
 
 
 def _is_utf8() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from advisor.facts.host_facts import Facts
     from advisor.facts.services import Service
     from advisor.host import Host
+    from advisor.host.provenance import Provenance
     from advisor.limits.declared import Declared
     from advisor.limits.host_records import HostCeiling
     from advisor.rules.finding import Finding
@@ -72,15 +74,18 @@ def write_files(
     ceiling: HostCeiling | None,
     svg: Path | None,
     html: Path | None,
+    provenance: Provenance,
+    muted: Sequence[Finding],
 ) -> bool:
     """Write them, each whole or not at all; whether standard output is one of them. Raises UsageError."""
     from advisor.host.putfile import save_output
     from advisor.report.picture.page import picture_page, picture_svg
 
     # Both are made before either is written.
+    page = partial(picture_page, provenance=provenance, muted=muted)
     made = [
         (path, draw(facts, findings, services, ceiling))
-        for path, draw in ((svg, picture_svg), (html, picture_page))
+        for path, draw in ((svg, picture_svg), (html, page))
         if path is not None
     ]
     for path, text in made:

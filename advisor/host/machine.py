@@ -45,6 +45,7 @@ class Host:
     """A machine to read from and, where it is a directory or live, to change.
 
     ``is_live`` is true for the machine that this process runs on; ``is_root`` says whether its reads had root's rights.
+    ``captured_at`` is when a snapshot was taken, in seconds since the epoch; None where that is unknown, and live.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class Host:
         is_live: bool = False,
         is_root: bool = False,
         ethtool_answers: EthtoolAnswers | None = None,
+        captured_at: int | None = None,
     ) -> None:
         self.files = files
         self.commands = commands
         self.is_live = is_live
         self.is_root = is_root
+        self.captured_at = captured_at
         self._ethtool = ethtool_answers
         self._drivers = ethtool_ioctl.Ethtool()
 

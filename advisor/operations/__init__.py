@@ -17,8 +17,10 @@ from advisor.errors import AdvisorError, UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.host import Host, live_host
+from advisor.host.provenance import Provenance, read_provenance
 from advisor.host.trusted_files import need_root
 from advisor.operations.apply import CONFIRM_SECONDS, ApplyResult
+from advisor.operations.muting import mute_findings
 from advisor.planning.records import Plan
 from advisor.recommend.records import Recommendation
 from advisor.rules.finding import Finding
@@ -48,10 +50,11 @@ _NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """The facts of a host and the findings of the rules."""
+    """The facts of a host, the findings of the rules (the muted ones too), and when and of what they are."""
 
     facts: Facts
     findings: tuple[Finding, ...]
+    provenance: Provenance | None = None
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -65,7 +68,8 @@ class Advice(msgspec.Struct, frozen=True):
 def scan(host: Host | None = None, *, workload: str | None = None) -> Scan:
     """Return the facts and findings of ``host``, by default of this host. Changes nothing.
 
-    ``workload`` is what ``--workload`` takes. Raises UsageError for an invalid one.
+    ``workload`` is what ``--workload`` takes. Raises UsageError for an invalid one, InvalidInputError for a file of
+    accepted findings that is.
     """
     from advisor.facts.host_facts import scan as read_facts
     from advisor.rules.registry import judge
@@ -75,8 +79,10 @@ def scan(host: Host | None = None, *, workload: str | None = None) -> Scan:
         from advisor.recommend import declared
 
         wanted = declared(workload)
-    facts = read_facts(host or live_host())
-    return Scan(facts, judge(facts, wanted))
+    asked = host or live_host()
+    facts = read_facts(asked)
+    muted = mute_findings(asked, facts, judge(facts, wanted))
+    return Scan(facts, muted.findings, read_provenance(asked))
 
 
 def plan(
@@ -188,8 +194,8 @@ def document(found: object) -> dict[str, Any]:
     from advisor.report.recommend import recommendation_document
 
     match found:
-        case Scan(facts=facts, findings=findings):
-            return _decoded(scan_document(facts, findings))
+        case Scan(facts=facts, findings=findings, provenance=provenance):
+            return _decoded(scan_document(facts, findings, provenance))
         case Plan():
             return _decoded(msgspec.json.encode(plan_document(found)))
         case ApplyResult(plan=made, record=record):

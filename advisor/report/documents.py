@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
 from advisor.planning.records import Plan, plan_document
+from advisor.report.format import format_timestamp
 from advisor.report.layers import layers_document
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.side_effects import ItemOutcome
@@ -36,8 +36,8 @@ def transaction_document(
         "deadline": None if record is None else _format_deadline(record),
         "dry_run": record is None and not (plan.is_empty and not foreseen),
         "cannot_apply": cannot_apply_reason(plan),
-        "began": None if record is None else _format_timestamp(record.began),
-        "ended": None if record is None else _format_timestamp(record.ended),
+        "began": None if record is None else format_timestamp(record.began),
+        "ended": None if record is None else format_timestamp(record.ended),
         "rollback_script": None if record is None else str(Store().script_path(record.id)),
         "taken_out": [_rolled_back(one, outcomes) for one, outcomes in taken_out],
         "steps": [{"what": block.what, "commands": list(block.commands)} for block in step_blocks(plan, foreseen)],
@@ -73,7 +73,7 @@ def _list_damaged(status: Status) -> list[object]:
 
 
 def _format_deadline(record: Record) -> str | None:
-    return None if record.seconds_left is None else _format_timestamp(time.time() + record.seconds_left)
+    return None if record.seconds_left is None else format_timestamp(time.time() + record.seconds_left)
 
 
 def _transaction_dict(record: Record) -> Document:
@@ -85,10 +85,10 @@ def _transaction_dict(record: Record) -> Document:
         "process": record.process,
         "profiles": list(record.plan.profiles),
         "fingerprint": record.fingerprint,
-        "began": _format_timestamp(record.began),
-        "ended": _format_timestamp(record.ended),
+        "began": format_timestamp(record.began),
+        "ended": format_timestamp(record.ended),
         "deadline": _format_deadline(record),
-        "confirmed": _format_timestamp(record.confirmed),
+        "confirmed": format_timestamp(record.confirmed),
         "changes": [
             {"tunable": change.tunable, "before": change.before, "after": change.after, "persist": change.persist}
             for change in record.plan.changes
@@ -147,13 +147,3 @@ def _rolled_back(record: Record, outcomes: Sequence[ItemOutcome]) -> Document:
         "profiles": list(record.plan.profiles),
         "outcomes": [msgspec.to_builtins(one) for one in outcomes],
     }
-
-
-def _format_timestamp(seconds: float | None) -> str | None:
-    """ISO 8601 in UTC, to the second; None for none, and for a time that no calendar has."""
-    if seconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    except (OverflowError, OSError, ValueError):
-        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from advisor.i18n import N_, _, ngettext
+from advisor.i18n import N_, _, english_page, ngettext
 from advisor.report.format import ranked, runs
 from advisor.report.page import (
     COMMAND,
@@ -20,14 +20,17 @@ from advisor.report.page import (
     labelled,
     lined,
     prose,
+    render,
     said,
     section,
 )
 from advisor.rules.contradictions import Contradiction
 from advisor.rules.finding import SEVERITIES, Finding, Severity
+from advisor.rules.numbering import NumberedFindings, number_findings
 
 _DETAIL_LINES = 12
-_SEVERITIES = {"critical": N_("critical"), "warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}
+GROUP_SHOWN = 3
+SEVERITY_WORDS = {"critical": N_("critical"), "warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}
 
 
 def finding_blocks(findings: Sequence[Finding]) -> Iterator[Block]:
@@ -37,11 +40,28 @@ def finding_blocks(findings: Sequence[Finding]) -> Iterator[Block]:
     summary = [counted_severity(severity, counts[severity]) for severity in seen]
     none = _("none: nothing that is known here asks for a change")
     yield section(_("Findings"), joined(summary) if findings else none)
+    numbers = {id(one): group.number for group in number_findings(findings) for one in group.findings}
     shown: set[str] = set()
     for finding in findings:
-        yield PageText()
-        yield grid([_title(finding)])
-        yield prose(labelled([*_rows(finding), *_contradictions(finding, shown)], indent=4))
+        yield from _finding(finding, numbers[id(finding)], shown)
+
+
+def _finding(finding: Finding, number: int, shown: set[str]) -> Iterator[Block]:
+    yield PageText()
+    yield grid([_title(finding, number)])
+    yield prose(labelled([*_rows(finding), *_contradictions(finding, shown)], indent=4))
+
+
+@english_page
+def group_text(group: NumberedFindings, *, width: int, color: bool) -> str:
+    """The findings of one number with their reasons: the first `GROUP_SHOWN`, then how many more."""
+    shown: set[str] = set()
+    blocks = [block for one in group.findings[:GROUP_SHOWN] for block in _finding(one, group.number, shown)]
+    rest = group.findings[GROUP_SHOWN:]
+    if rest:
+        names = ", ".join(one.title for one in rest)
+        blocks += [PageText(), prose(said(f"… and {len(rest)} more: {names}"))]
+    return render(blocks[1:], width=width, color=color)
 
 
 def counted_severity(severity: Severity, count: int) -> str:
@@ -56,9 +76,10 @@ def counted_severity(severity: Severity, count: int) -> str:
     return _("{count} info").format(count=count)
 
 
-def _title(finding: Finding) -> list[Cell]:
+def _title(finding: Finding, number: int) -> list[Cell]:
     return [
-        said(_(_SEVERITIES[finding.severity]), SEVERITY_STYLE[finding.severity]),
+        said(str(number), QUIET),
+        said(_(SEVERITY_WORDS[finding.severity]), SEVERITY_STYLE[finding.severity]),
         joined([said(finding.title, "bold"), said(finding.id, QUIET)], "  "),
     ]
 

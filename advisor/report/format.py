@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
 
 from advisor.host.patterns import lazy_regex
 
@@ -46,30 +47,34 @@ def runs(names: Collection[str], ranks: Mapping[str, int]) -> str:
     in their own numbers or letters, so that a range never names what is not meant."""
     outsiders = ranked(name for name in names if name not in ranks)
     groups: list[list[str]] = []
+    way: int | None = None
     for name in sorted({*names}, key=lambda name: (name in outsiders, outsiders.get(name, ranks.get(name, 0)))):
-        previous = groups[-1][-1] if groups else None
-        if previous and name in ranks and ranks.get(previous) == ranks[name] - 1 and follows(previous, name):
+        previous = groups[-1][-1] if groups else ""
+        step = step_between(previous, name) if name in ranks and ranks.get(previous) == ranks[name] - 1 else None
+        # sda1, sdb1, sdb2: a range that changes its way would be read as more than that.
+        if step is not None and (len(groups[-1]) == 1 or step == way):
             groups[-1].append(name)
+            way = step
         else:
             groups.append([name])
     return ", ".join(f"{group[0]} … {group[-1]}" if len(group) >= _SHORT_RUN else ", ".join(group) for group in groups)
 
 
-def follows(name: str, next_name: str) -> bool:
-    """Whether the second name is the first with one number raised by one (md9, md10), or with the next letters of a
-    disk (sdz, sdaa)."""
+def step_between(name: str, next_name: str) -> int | None:
+    """Which part of the name is one higher in the next: the number at this place (md9, md10), or -1 for the letters of
+    a disk (sdz, sdaa). None where the second does not follow the first."""
     before, after = _LETTERED.match(name), _LETTERED.match(next_name)
     if before and after and before[2] != after[2]:
-        return before[1] == after[1] and before[3] == after[3] and _next_letters(before[2]) == after[2]
+        is_next = (before[1], before[3]) == (after[1], after[3]) and _next_letters(before[2]) == after[2]
+        return -1 if is_next else None
     parts, next_parts = _NUMBERS.split(name), _NUMBERS.split(next_name)
-    if len(parts) != len(next_parts):
-        return False
-    differing = [at for at, part in enumerate(parts) if part != next_parts[at]]
-    if len(differing) != 1 or not differing[0] % 2:
-        return False
+    differing = [at for at, pair in enumerate(zip(parts, next_parts, strict=False)) if pair[0] != pair[1]]
+    if len(parts) != len(next_parts) or len(differing) != 1 or not differing[0] % 2:
+        return None
     digits = parts[differing[0]]
     # int() refuses thousands of digits; such a name is no counter.
-    return len(digits) < 19 and str(int(digits) + 1).zfill(len(digits)) == next_parts[differing[0]]
+    is_next = len(digits) < 19 and str(int(digits) + 1).zfill(len(digits)) == next_parts[differing[0]]
+    return differing[0] if is_next else None
 
 
 def _next_letters(letters: str) -> str:
@@ -78,3 +83,19 @@ def _next_letters(letters: str) -> str:
     if not head:
         return "a" * (len(letters) + 1)
     return head[:-1] + chr(ord(head[-1]) + 1) + "a" * (len(letters) - len(head))
+
+
+def format_timestamp(seconds: float | None) -> str | None:
+    """ISO 8601 in UTC, to the second; None for none, and for a time that no calendar has."""
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def format_minute(seconds: float | None) -> str | None:
+    """The same for a person, to the minute: ``2026-11-22 18:59 UTC``."""
+    text = format_timestamp(seconds)
+    return None if text is None else f"{text[:10]} {text[11:16]} UTC"

@@ -10,12 +10,14 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.llt import Llt, LltLink, Llttab
 from advisor.facts.numa import Node
 from advisor.host.numbers import is_count
+from advisor.host.provenance import Provenance
 from advisor.i18n import N_, _, noun
 from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks
 from advisor.report.devices import Shelf, list_shelves, named_by
 from advisor.report.finding_blocks import finding_blocks
 from advisor.report.layout import counted
 from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, labelled, said, section
+from advisor.report.scan_summary import provenance_text
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Kind, Locality, locality
@@ -44,9 +46,11 @@ _KINDS: Mapping[Kind, str] = {
 }
 
 
-def scan_page(facts: Facts, findings: tuple[Finding, ...], *, links_shown: int) -> Iterator[Block]:
+def scan_page(
+    facts: Facts, findings: tuple[Finding, ...], *, links_shown: int, provenance: Provenance | None = None
+) -> Iterator[Block]:
     """The blocks of the page, from the host down to what should be done."""
-    yield from _host(facts)
+    yield from _host(facts, provenance)
     yield from _devices(facts, findings, links_shown)
     yield from _sysctls(facts)
     if facts.llt is not None:
@@ -56,12 +60,13 @@ def scan_page(facts: Facts, findings: tuple[Finding, ...], *, links_shown: int) 
     yield from finding_blocks(findings)
 
 
-def _host(facts: Facts) -> Iterator[Block]:
+def _host(facts: Facts, provenance: Provenance | None) -> Iterator[Block]:
     host, cloud = facts.host, facts.host.cloud
     machine = (host.vendor, host.product, host.virtualization if host.virtualization != "none" else None)
     yield said(host.hostname or _("host of unknown name"), "bold")
     yield labelled(
         (
+            ("scanned", provenance_text(provenance) if provenance else ""),
             (_("kernel"), joined([host.kernel or _(UNKNOWN), host.architecture or ""])),
             (_("system"), host.os or _(UNKNOWN)),
             (_("machine"), joined(part for part in machine if part)),

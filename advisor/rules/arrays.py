@@ -173,7 +173,7 @@ def inactive(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findin
             name = shlex.quote(array.name)
             members = " ".join(shlex.quote(f"/dev/{one}") for one in array.members)
             yield inactive.found(
-                title=f"{array.name} is inactive: its data cannot be reached",
+                title=f"{array.name} is inactive and cannot be read",
                 why="The kernel knows members of the array and has not started it: nothing can be read or written.",
                 evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
                 remedy=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -16,6 +16,13 @@ SEVERITIES: tuple[Severity, ...] = ("info", "advice", "warning", "critical")
 Evidence = Mapping[str, str | int | float | tuple[str, ...] | None]
 
 
+class Muted(msgspec.Struct, frozen=True):
+    """Why a finding is accepted, and until which day (ISO 8601), that one included; None for no end."""
+
+    reason: str
+    until: str | None = None
+
+
 class Finding(msgspec.Struct, frozen=True):
     """A rule's judgement on the facts: what (``title``), ``why``, on which ``evidence``, what to do, and when that
     would hurt.
@@ -24,7 +31,8 @@ class Finding(msgspec.Struct, frozen=True):
     readers of older documents, commands and text in one (``advice``).
     ``profile`` is the one that acts on it, None where a person must. ``intent`` is True where no counter or mismatch
     made the rule fire but the declared workload, or none: then it is a matter of intent, not a fault.
-    ``contradictions`` are those among the sources that bear on the advice.
+    ``contradictions`` are those among the sources that bear on the advice. ``muted`` is set where this host's
+    administrator has accepted it (``advisor mute``).
     """
 
     id: str
@@ -41,6 +49,7 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str | None = None
     commands: tuple[str, ...] = ()
     remedy: tuple[Remedy, ...] = ()
+    muted: Muted | None = None
 
     @property
     def interrupts(self) -> tuple[str, ...]:
@@ -53,3 +62,18 @@ class Finding(msgspec.Struct, frozen=True):
 def at_or_above(severity: Severity, floor: str) -> bool:
     """Whether a severity is at least ``floor``, one of `SEVERITIES`."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(floor)
+
+
+_DEVICE_KEYS: Final = (
+    *("arrays", "links", "disks", "devices", "device", "link", "disk", "instances", "units", "sessions"),
+    *("controllers", "targets"),
+)
+
+
+def finding_devices(finding: Finding) -> tuple[str, ...]:
+    """What the finding is about, by name: the arrays, links, disks or services of its evidence; none for the host."""
+    for key in _DEVICE_KEYS:
+        value = finding.evidence.get(key)
+        if value and isinstance(value, str | tuple):
+            return (value,) if isinstance(value, str) else value
+    return ()

@@ -1,4 +1,4 @@
-"""Findings as a person counts them: those of one rule and one severity are one line, with one number.
+"""Findings as a person counts them: those of one rule that say the same of several devices are one line, one number.
 
 The numbers are the same on the page, in the HTML and for ``advisor explain N`` and ``advisor fix N``: they depend on
 the findings alone, in the order of `advisor.rules.registry.judge`. Muted findings have none.
@@ -6,17 +6,24 @@ the findings alone, in the order of `advisor.rules.registry.judge`. Muted findin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.rules.finding import Finding, Severity
+from advisor.rules.finding import Finding, Severity, finding_devices
+
+NAME: Final = "\0"
+"""Stands in the template of a title for the device."""
+_NUMBER = lazy_regex(r"[0-9][0-9,.]*")
 
 
 class NumberedFindings(msgspec.Struct, frozen=True):
-    """The findings of one rule with one severity; ``number`` counts from 1."""
+    """Findings of one rule and severity that say the same of several devices; ``number`` counts from 1."""
 
     number: int
     id: str
@@ -25,18 +32,30 @@ class NumberedFindings(msgspec.Struct, frozen=True):
 
 
 def number_findings(findings: Iterable[Finding]) -> tuple[NumberedFindings, ...]:
-    """The findings that are not muted, in the order given, those of one rule and severity at the place of the first."""
-    groups: dict[tuple[str, Severity, bool], list[Finding]] = {}
+    """The findings that are not muted, in the order given, those that say the same at the place of the first."""
+    groups: dict[tuple[str, Severity, bool, str], list[Finding]] = {}
     for one in findings:
-        groups.setdefault((one.id, one.severity, one.intent), []).append(one)
+        if one.muted is not None:
+            continue
+        shape = _NUMBER.sub("#", title_template(one))
+        groups.setdefault((one.id, one.severity, one.intent, shape), []).append(one)
     return tuple(
         NumberedFindings(number, some[0].id, some[0].severity, tuple(some))
         for number, some in enumerate(groups.values(), 1)
     )
 
 
+def title_template(finding: Finding) -> str:
+    """The title with `NAME` in place of the device that it names first, if it names one."""
+    for name in finding_devices(finding):
+        template = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", NAME, finding.title, count=1)
+        if template != finding.title:
+            return template
+    return finding.title
+
+
 def find_numbered(numbered: Sequence[NumberedFindings], name: str) -> tuple[NumberedFindings, ...]:
-    """Those that a number or the id of a rule means; an id may mean several, of different severities.
+    """Those that a number or the id of a rule means; an id may mean several.
 
     Raises UsageError for a number that there is not, and for an id that no finding has.
     """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -54,7 +55,10 @@ class EthtoolAnswer(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct, frozen=True):
-    """What of a snapshot is not a file's content."""
+    """What of a snapshot is not a file's content.
+
+    ``captured_at`` is when it was taken, in seconds since the epoch; earlier versions did not record it.
+    """
 
     schema: str
     is_root: bool
@@ -63,6 +67,7 @@ class Index(msgspec.Struct, frozen=True):
     unreadable: dict[str, str]
     commands: tuple[CommandAnswer, ...]
     ethtool: tuple[EthtoolAnswer, ...]
+    captured_at: int | None = None
 
 
 class _RecordingFiles:
@@ -206,6 +211,7 @@ def capture(host: Host, read_all: Callable[[Host], object]) -> bytes:
         dict(sorted(files.unreadable.items())),
         tuple(_command_answer(argv, answer) for argv, answer in sorted(recording.answers.items())),
         tuple(_ethtool_answer(*key, answer) for key, answer in sorted(recording.ethtool_asked.items())),
+        int(time.time()) if host.is_live else host.captured_at,
     )
     return _pack(index, files.contents)
 
@@ -316,7 +322,7 @@ def _open(found: _Members, where: str) -> Host:
     commands = RecordedCommands({one.argv: one.answer or one.missing or _NOTHING for one in index.commands})
     asked = {(one.link, one.what): one.missing if one.answer is None else one.answer for one in index.ethtool}
     answers = {key: _NOTHING if answer is None else answer for key, answer in asked.items()}
-    return Host(source, commands, is_root=index.is_root, ethtool_answers=answers)
+    return Host(source, commands, is_root=index.is_root, ethtool_answers=answers, captured_at=index.captured_at)
 
 
 def _decoded(data: bytes, where: str) -> Index:

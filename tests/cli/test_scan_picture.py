@@ -38,7 +38,7 @@ def advisor(*words: str | Path, where: Path | None = None, **environment: str) -
 def test_both_files_beside_the_page_of_the_scan(tmp_path: Path) -> None:
     done = advisor("--svg", "host.svg", "--html", "host.html", where=tmp_path)
     assert done.returncode == 0
-    assert "Findings" in done.stdout
+    assert "Details: advisor scan --all" in done.stdout
     assert "host.svg: the host as a picture" in done.stderr
     assert ElementTree.fromstring((tmp_path / "host.svg").read_text()).tag.endswith("svg")
     assert (tmp_path / "host.html").read_text().startswith("<!DOCTYPE html>")

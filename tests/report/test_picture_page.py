@@ -12,10 +12,13 @@ import pytest
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
+from advisor.host.provenance import Provenance
 from advisor.report.html import html_environment
 from advisor.report.picture.page import evidence_rows, picture_page, picture_svg
 from advisor.report.picture.text import picture_text
-from advisor.rules.finding import Finding
+from advisor.rules.finding import Finding, Muted
+from advisor.rules.numbering import number_findings
+from advisor.rules.registry import judge
 from tests import beegfs_server
 from tests.report.pictures import HOSTS, device_names, judged
 from tests.report.test_proof_page import Parsed
@@ -90,7 +93,7 @@ def test_nothing_is_fetched_and_nothing_is_run(name: str) -> None:
     ids = {attributes.get("id") for _, attributes in found.elements}
     links = [attributes["href"] or "" for _, attributes in found.elements if "href" in attributes]
     assert {link.removeprefix("#") for link in links} <= ids
-    assert len(links) == len(host_of(name)[1])
+    assert len(links) == len(number_findings(host_of(name)[1]))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,7 +162,7 @@ def test_words_and_lines_can_be_told_from_their_ground(at: int) -> None:
 def test_every_finding_is_told_whole(name: str) -> None:
     _, findings, _ = host_of(name)
     said = Parsed(page_of(name)).text
-    for number, one in enumerate(findings, 1):
+    for one in findings:
         wanted = [
             one.title,
             one.id,
@@ -171,7 +174,8 @@ def test_every_finding_is_told_whole(name: str) -> None:
             *evidence_rows(one),
         ]
         assert [text for text in wanted if " ".join(text.split()) not in said] == []
-        assert f'id="finding-{number}"' in page_of(name)
+    for group in number_findings(findings):
+        assert page_of(name).count(f'id="finding-{group.number}"') == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -197,7 +201,7 @@ def test_what_is_unknown_is_listed_with_its_reason() -> None:
 
 def test_a_host_without_findings_says_so() -> None:
     for text in (picture_page(build.facts(), ()), picture_svg(build.facts(), ())):
-        assert "No findings: nothing that is known here asks for a change." in text
+        assert "no findings: nothing that is known here asks for a change" in text
     assert "Everything that a scan asks for was read." in picture_page(build.facts(), ())
 
 
@@ -256,3 +260,40 @@ def test_a_terminal_without_utf_8_gets_ascii(name: str) -> None:
 def test_what_crosses_is_told_by_a_word_not_by_colour_alone() -> None:
     for text in (svg_of("beegfs"), page_of("beegfs"), picture_text(*host_of("beegfs"), width=80, color=False)):
         assert "crosses nodes 0 and 1" in re.sub(r"<[^>]*>", " ", text)
+
+
+# -- what stands where -----------------------------------------------------------------------------------------------
+
+
+def test_date_facts_and_findings_stand_above_the_picture() -> None:
+    facts, findings, services = host_of("beegfs")
+    muted = msgspec.structs.replace(findings[0], muted=Muted("the switch is <old>", "2027-01-31"))
+    taken = Provenance("snapshot", 1_795_460_340, 1_795_200_000, "host.tar.gz")
+    mended = msgspec.structs.replace(findings[1], fix="Set it.", commands=("sysctl -w vm.swappiness=10",))
+    page = picture_page(facts, (mended, *findings[2:]), services, provenance=taken, muted=(muted,))
+    places = [page.index(text) for text in ("snapshot of 2026-11-20", 'class="facts"', 'class="short"', "<svg")]
+    assert places == sorted(places)
+    assert "the switch is &lt;old&gt;" in page
+    assert "2027-01-31" in page
+    assert '<code class="command">sysctl -w vm.swappiness=10</code>' in page
+    assert re.search(r"code\.command \{[^}]*user-select: all", page)
+
+
+def test_arrays_of_one_shape_are_one_block_though_a_finding_names_them() -> None:
+    names = [f"sd{first}{second}" for first in "abcdefghij" for second in "abcdefghijklmnopqrstuvwx"]
+    drives = tuple(build.disk(name, kind="scsi", rotational=True, numa_node=0) for name in names)
+    arrays = tuple(
+        build.array(f"md{at}", *names[8 * at : 8 * at + 8], level="raid6", disks=tuple(names[8 * at : 8 * at + 8]))
+        for at in range(30)
+    )
+    facts = build.facts(numa=build.numa(1), disks=drives, arrays=arrays)
+    page = picture_page(facts, judge(facts))
+    assert "md0 … md29" in page
+    heights = [float(box.split()[3]) for box in re.findall(r'viewBox="([^"]+)"', page)]
+    assert max(heights) < 1500
+    poor = build.facts(
+        numa=build.numa(1),
+        disks=drives,
+        arrays=(build.replaced(arrays[0], {"state": "degraded", "missing": 1, "failed": (names[0],)}), *arrays[1:]),
+    )
+    assert "md1 … md29" in picture_page(poor, judge(poor)), "one that is degraded is drawn by itself"

@@ -20,6 +20,8 @@ from advisor.report.format import natural, ranked, runs
         (("stor09", "stor10", "stor11", "stor13"), "stor09 … stor11, stor13"),
         (("alpha", "beta", "gamma"), "alpha, beta, gamma"),
         (("sda1", "sda2", "sda3", "sdb1"), "sda1 … sda3, sdb1"),
+        (("sda1", "sdb1", "sdc1", "sdc2", "sdc3"), "sda1 … sdc1, sdc2, sdc3"),
+        (("sda1", "sdb1", "sdb2", "sdc2"), "sda1, sdb1, sdb2, sdc2"),
         (("sdzz", "sdaaa", "sdaab"), "sdzz … sdaab"),
     ],
 )

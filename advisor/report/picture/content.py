@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -10,6 +9,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.numa import Node
 from advisor.facts.services import Service
 from advisor.limits.host_records import HostCeiling
+from advisor.report.finding_lines import counts_text, finding_text
 from advisor.report.format import natural
 from advisor.report.picture.arrays import Stacking, stack_arrays
 from advisor.report.picture.ceiling import ceiling_picture
@@ -31,7 +31,8 @@ from advisor.report.picture.records import (
 from advisor.report.picture.services import all_services, seat_services, service_blocks, service_crossings, short_name
 from advisor.report.picture.wording import cpu_count, cpu_words, first_names
 from advisor.report.units import format_binary, times
-from advisor.rules.finding import SEVERITIES, Finding
+from advisor.rules.finding import Finding
+from advisor.rules.numbering import number_findings
 
 _MAX_LOOSE: Final = 12
 
@@ -39,7 +40,7 @@ _MAX_LOOSE: Final = 12
 def host_picture(
     facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
 ) -> HostPicture:
-    """What there is to draw of a host. ``findings`` keep their order: their numbers are their places, from 1."""
+    """What there is to draw of a host. ``findings`` have the numbers of the scan page."""
     around = make_picture_facts(facts, findings)
     every = all_services(facts, services)
     running = [one for one in every if one.main_pid is not None]
@@ -66,18 +67,14 @@ def host_picture(
         crossings=bounded_crossings(crossings, panels),
         loose=tuple(_loose_lines(facts, loose, idle)),
         loose_names=(*loose, *idle),
-        notes=tuple(PictureNote(number, one.severity, one.title) for number, one in enumerate(findings, 1)),
+        notes=tuple(PictureNote(one.number, one.severity, finding_text(one)) for one in number_findings(findings)),
         ceiling=ceiling_picture(ceiling) if ceiling and ceiling.stages else None,
     )
 
 
 def summarize_findings(findings: Sequence[Finding]) -> str:
-    """``2 warnings, 1 advice, 3 info``."""
-    if not findings:
-        return "No findings: nothing that is known here asks for a change."
-    counts = Counter(finding.severity for finding in findings)
-    parts = (f"{counts[one]} {one}" for one in reversed(SEVERITIES) if counts[one])
-    return f"{times(len(findings), 'finding')}: {', '.join(parts)}"
+    """``1 critical, 2 warnings, 3 info``: as many as there are lines."""
+    return counts_text(number_findings(findings))
 
 
 def _list_nodes(around: PictureFacts) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ MAX_TILES: Final = 24
 MAX_BLOCKS: Final = 20
 _MAX_NAMED: Final = 3
 _MAX_DEPTH: Final = 3
-_FOLD_ARRAYS_FROM: Final = 9
+_FOLD_ARRAYS_FROM: Final = 5
 _POOR: Final = frozenset({"degraded", "failed", "recovering", "inactive", "suspended"})
 
 
@@ -163,7 +163,7 @@ def _array_alone(around: PictureFacts, array: Array) -> PictureBlock:
 
 
 def _drive_blocks(view: View, groups: Sequence[DriveGroup]) -> list[PictureBlock]:
-    """A block per group; from nine alike arrays on, one for all of them."""
+    """A block per group; from five alike arrays on, one for all of them."""
     kinds: dict[Hashable, list[DriveGroup]] = {}
     for group in groups:
         kinds.setdefault(_group_kind(view, group), []).append(group)
@@ -172,34 +172,44 @@ def _drive_blocks(view: View, groups: Sequence[DriveGroup]) -> list[PictureBlock
         if len(some_groups) < _FOLD_ARRAYS_FROM:
             found += [_group_block(view, group) for group in some_groups]
         else:
-            found.append(_fold_groups(view.around, some_groups))
+            found.append(_fold_groups(view, some_groups))
     return found
 
 
 def _group_kind(view: View, group: DriveGroup) -> Hashable:
-    names = (*group.names, *(array.name for array in group.arrays))
-    if not group.arrays or view.around.marked(names) or view.stack.across_on(group.names):
+    if not group.arrays or any(array.failed or array.state in _POOR for array in group.arrays):
         return group.key
-    first = group.disks[0]
+    around, first = view.around, group.disks[0]
+    # Alike is what has the same findings, too, and lies across the same nodes.
+    marks = around.marked([*group.names, *(name for one in group.arrays for name in (one.name, one.device))])
+    across = {known_nodes(around.disk_places(array.disks)) for array in view.stack.across_on(group.names)}
     shapes = tuple((array.manager, array.level, array.state, array.mountpoints) for array in group.arrays)
-    return shapes, len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie)
+    return shapes, len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie), marks, frozenset(across)
 
 
-def _fold_groups(around: PictureFacts, groups: Sequence[DriveGroup]) -> PictureBlock:
+def _fold_groups(view: View, groups: Sequence[DriveGroup]) -> PictureBlock:
+    around = view.around
     arrays = [array for group in groups for array in group.arrays]
     names = tuple(dict.fromkeys(array.name for array in arrays))
     disks = tuple(disk for group in groups for disk in group.disks)
     first = arrays[0]
+    across = view.stack.across_on(groups[0].names)
+    low = any(around.is_real and is_below(disk.pcie) for disk in disks)
+    nodes = dict.fromkeys(node_words(known_nodes(around.disk_places(array.disks))) for array in across)
     return PictureBlock(
         key=groups[0].key,
         title=runs(names, ranked(names)),
         names=(*names, *(disk.name for disk in disks)),
         aside=f"{len(groups)} × {_array_level(first)} {first.state or 'state unknown'}",
         lines=(
+            *(Words((f"each crosses {words}",), "warn") for words in nodes),
             Words((f"{times(len(groups[0].disks), 'drive')} each", f"{len(disks)} × {_disk_words(disks[0])}")),
             Words((runs([disk.name for disk in disks], around.disk_ranks),), "quiet"),
         ),
+        look="warn" if across or low else "",
         lanes=disks[0].pcie.width if disks[0].pcie else None,
+        is_below=low,
+        marks=around.marked([*names, *(array.device for array in arrays), *(disk.name for disk in disks)]),
         folded=True,
     )
 

@@ -10,6 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
 from advisor.host.patterns import lazy_regex
+from advisor.host.provenance import Provenance
 from advisor.i18n import english_page
 from advisor.limits.host_records import HostCeiling
 from advisor.report.format import ranked, runs
@@ -18,7 +19,10 @@ from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_blocks, describe_picture
 from advisor.report.picture.records import HostPicture
 from advisor.report.picture.sheet import Sheet, draw_sheet, panels_side_by_side, write_legend
+from advisor.report.scan_summary import host_roles, provenance_text
+from advisor.report.units import format_binary, times
 from advisor.rules.finding import SEVERITIES, Finding
+from advisor.rules.numbering import number_findings
 from advisor.version import __version__
 
 if TYPE_CHECKING:
@@ -51,9 +55,16 @@ def picture_svg(
 
 @english_page
 def picture_page(
-    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
+    facts: Facts,
+    findings: Sequence[Finding],
+    services: Sequence[Service] = (),
+    ceiling: HostCeiling | None = None,
+    *,
+    provenance: Provenance | None = None,
+    muted: Sequence[Finding] = (),
 ) -> str:
-    """The page: the picture as it fits a phone, paper or a screen, the findings with their reasons, the unknown."""
+    """The page: when and of what it is, the facts of the machine, the findings in short, the picture as it fits a
+    phone, paper or a screen, the findings with their reasons, what is muted, and the unknown."""
     picture = host_picture(facts, findings, services, ceiling)
     made = html_environment()
     style = made.get_template("proof.css.j2").render() + made.get_template("host-page.css.j2").render()
@@ -65,7 +76,9 @@ def picture_page(
         title=_page_title(picture),
         description=describe_picture(picture),
         drawings=[draw_sheet(picture, sheet) for sheet in _list_sheets(picture)],
-        is_beside=len(picture.panels) < 3,
+        provenance=provenance_text(provenance) if provenance else "",
+        facts_table=list(_facts_table(facts)),
+        muted=muted,
         legend=write_legend(picture).pieces,
         groups=_group_findings(findings),
         evidence=evidence_rows,
@@ -112,10 +125,39 @@ def _fill_rules(rules: str, colours: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda name: colours[name[1]], rules)
 
 
-def _group_findings(findings: Sequence[Finding]) -> list[tuple[str, list[tuple[int, Finding]]]]:
-    """Findings with their numbers, by severity, the gravest first."""
-    numbered = list(enumerate(findings, 1))
-    groups = ((name, [one for one in numbered if one[1].severity == name]) for name in reversed(SEVERITIES))
+def _facts_table(facts: Facts) -> Iterator[tuple[str, str]]:
+    """What the machine is, a row for each thing that is known."""
+    host, cpu, memory = facts.host, facts.cpu, facts.memory
+    counts = ((cpu.packages, "socket"), (cpu.cores, "core"), (cpu.threads, "thread"))
+    virtual = "" if host.virtualization in (None, "", "none") else f"{host.virtualization} virtual machine"
+    machine = " ".join(one for one in (host.vendor, host.product) if one)
+    cloud = f"{host.cloud.provider} {host.cloud.instance_type or 'instance type unknown'}" if host.cloud else ""
+    rows = {
+        "role": ", ".join(host_roles(facts)),
+        "system": host.os or "",
+        "kernel": " ".join(one for one in (host.kernel, host.architecture) if one),
+        "machine": ", ".join(one for one in (machine, virtual) if one),
+        "cloud": cloud,
+        "cpu": ", ".join(
+            [*([cpu.model] if cpu.model else []), *(times(n, what) for n, what in counts if n is not None)]
+        ),
+        "memory": format_binary(memory.total_bytes) if memory.total_bytes is not None else "",
+        "nodes": str(len(facts.numa.nodes)) if facts.numa.nodes else "",
+        "devices": ", ".join(
+            times(len(some), what)
+            for some, what in ((facts.links, "link"), (facts.disks, "disk"), (facts.arrays, "array"))
+        ),
+    }
+    return ((name, text) for name, text in rows.items() if text)
+
+
+def _group_findings(findings: Sequence[Finding]) -> list[tuple[str, list[tuple[int, bool, Finding]]]]:
+    """Findings with the numbers of the scan page, and whether each is the first of its number; the gravest first."""
+    numbered = [(group, at == 0, one) for group in number_findings(findings) for at, one in enumerate(group.findings)]
+    groups = (
+        (name, [(group.number, first, one) for group, first, one in numbered if group.severity == name])
+        for name in reversed(SEVERITIES)
+    )
     return [(name, found) for name, found in groups if found]
 
 

@@ -13,6 +13,7 @@ from advisor.report.devices import named_by
 from advisor.report.format import ranked
 from advisor.report.picture.records import UNKNOWN_KEY, Place
 from advisor.rules.finding import Finding
+from advisor.rules.numbering import number_findings
 from advisor.rules.queries import by_name, is_physical, is_virtual_machine, links_below, split_ids
 
 
@@ -79,9 +80,9 @@ def make_picture_facts(facts: Facts, findings: Sequence[Finding]) -> PictureFact
 
 def _device_marks(findings: Sequence[Finding]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
-    for number, finding in enumerate(findings, 1):
-        for name in named_by([finding]):
-            found[name] = (*found.get(name, ()), number)
+    for group in number_findings(findings):
+        for name in named_by(group.findings):
+            found[name] = (*found.get(name, ()), group.number)
     return found
 
 

@@ -197,6 +197,7 @@ def _host(found: Stream, where: str, *, with_secrets: bool) -> Host:
         CapturedCommands(answers),
         is_root=found.header.get("uid") == "0",
         ethtool_answers=ethtool_answers(answers),
+        captured_at=_number(found.header.get("time", "")),
     )
 
 

@@ -1,0 +1,292 @@
+"""Accepted findings: /etc/advisor/ignore.toml says which, why and until when.
+
+    [[ignore]]
+    id = "arrays.degraded"      # the rule
+    device = "md4*"             # optional: a device of the finding, or a pattern as for a shell
+    host = "stor*"              # optional: host names; without it, this machine alone
+    reason = "spare ordered"
+    until = 2027-01-31          # optional: the last day
+
+A finding about several devices is muted where each of them is. ``ADVISOR_IGNORE_FILE`` names another file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError, UsageError
+from advisor.facts.host_facts import Facts
+from advisor.host import Host
+from advisor.host.putfile import put_file
+from advisor.i18n import msg
+from advisor.profiles.toml_lines import line_of
+from advisor.report.scan_since import MutingRow
+from advisor.rules.finding import Finding, Muted, finding_devices
+from advisor.rules.registry import RULES
+
+IGNORE_FILE: Final = Path("/etc/advisor/ignore.toml")
+VARIABLE: Final = "ADVISOR_IGNORE_FILE"
+_TABLE: Final = "ignore"
+_MAX_BYTES: Final = 1 << 20
+
+
+class MutingEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One accepted finding; empty ``device`` and ``host`` stand for every device and for this machine."""
+
+    id: str
+    reason: str
+    device: str = ""
+    host: str = ""
+    until: date | None = None
+
+    def is_expired(self, today: date) -> bool:
+        """Whether its last day is over."""
+        return self.until is not None and self.until < today
+
+    @property
+    def label(self) -> str:
+        """The id with what it is bound to: ``arrays.degraded of md4* on stor*``."""
+        of_device = f" of {self.device}" if self.device else ""
+        return f"{self.id}{of_device}" + (f" on {self.host}" if self.host else "")
+
+
+class MutedFindings(msgspec.Struct, frozen=True):
+    """Findings with their muting, and the entries that are over although their finding is still there."""
+
+    findings: tuple[Finding, ...]
+    expired: tuple[MutingEntry, ...]
+
+    @property
+    def active(self) -> tuple[Finding, ...]:
+        """The findings that are not muted."""
+        return tuple(one for one in self.findings if one.muted is None)
+
+
+def ignore_file() -> Path:
+    """The file of the accepted findings."""
+    return Path(os.environ.get(VARIABLE) or IGNORE_FILE)
+
+
+def current_day() -> date:
+    """Today in UTC, as all times of advisor are."""
+    return datetime.now(UTC).date()
+
+
+def read_muting(path: Path | None = None) -> tuple[MutingEntry, ...]:
+    """The entries of the file; none where it is not there. Raises InvalidInputError naming file and line."""
+    path = path or ignore_file()
+    return parse_muting(_read_text(path), path)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise InvalidInputError(msg("{path}: longer than {size} MiB", path=path, size=_MAX_BYTES >> 20))
+        return data.decode()
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(msg("{path}: not UTF-8: {error}", path=path, error=error)) from error
+    except OSError as error:
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+
+
+def parse_muting(text: str, path: Path) -> tuple[MutingEntry, ...]:
+    """The entries of a text. Raises InvalidInputError naming ``path`` and the line."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error), hint=_HINT) from error
+    except RecursionError as error:
+        raise InvalidInputError(msg("{where}: nested too deeply", where=path), hint=_HINT) from error
+    entries = document.get(_TABLE, [])
+    unknown = next((key for key in document if key != _TABLE), None)
+    if unknown is not None or not isinstance(entries, list):
+        key = unknown or _TABLE
+        message = msg("{path}:{line}: {key}: expected [[ignore]] tables", path=path, line=line_of(text, [key]), key=key)
+        raise InvalidInputError(message, hint=_HINT)
+    return tuple(_parse_entry(one, number, text, path) for number, one in enumerate(entries))
+
+
+_HINT: Final = "[[ignore]] takes id, reason, device, host and until (2027-01-31)"
+
+
+def _parse_entry(found: Any, number: int, text: str, path: Path) -> MutingEntry:
+    def fault(key: str, why: str) -> InvalidInputError:
+        line = line_of(text, [_TABLE, number, key]) or 1
+        return InvalidInputError(msg("{path}:{line}: {key}: {why}", path=path, line=line, key=key, why=why), hint=_HINT)
+
+    if not isinstance(found, dict):
+        raise fault(_TABLE, "not a table")
+    for key, value in found.items():
+        if key not in MutingEntry.__struct_fields__:
+            raise fault(key, "not a key of [[ignore]]")
+        if key == "until":
+            if not isinstance(value, date) or isinstance(value, datetime):
+                raise fault(key, "not a date without quotes, such as 2027-01-31")
+        elif not isinstance(value, str) or not value.strip():
+            raise fault(key, "not a text")
+    for key in ("id", "reason"):
+        if key not in found:
+            raise fault(key, "missing")
+    return MutingEntry(**found)
+
+
+def apply_muting(
+    findings: Iterable[Finding],
+    entries: Sequence[MutingEntry],
+    *,
+    hostname: str | None,
+    is_live: bool,
+    today: date,
+) -> MutedFindings:
+    """Findings with their muting. An entry without a host is for this machine (``is_live``) alone."""
+    here = [one for one in entries if (fnmatchcase(hostname or "", one.host) if one.host else is_live)]
+    muted = tuple(_with_muting(one, here, today) for one in findings)
+    over = [one for one in here if one.is_expired(today)]
+    expired = tuple(one for one in over if any(_means(one, finding) for finding in muted if finding.muted is None))
+    return MutedFindings(muted, expired)
+
+
+def mute_findings(host: Host, facts: Facts, findings: Iterable[Finding]) -> MutedFindings:
+    """Findings of a host with the muting of this machine's file. Raises InvalidInputError."""
+    entries, name = read_muting(), facts.host.hostname
+    return apply_muting(findings, entries, hostname=name, is_live=host.is_live, today=current_day())
+
+
+def muting_rows(entries: Iterable[MutingEntry], found: MutedFindings, today: date) -> tuple[MutingRow, ...]:
+    """Each entry with the titles of the findings that it is about, muted or shown again."""
+    return tuple(
+        MutingRow(
+            one.label,
+            one.reason,
+            one.until.isoformat() if one.until else None,
+            one.is_expired(today),
+            tuple(finding.title for finding in found.findings if _means(one, finding)),
+        )
+        for one in entries
+    )
+
+
+def expired_notes(expired: Sequence[MutingEntry]) -> tuple[str, ...]:
+    """A line that says which accepted findings are shown again, since their last day is over; none for none."""
+    if not expired:
+        return ()
+    first = expired[0]
+    more = f" and {len(expired) - 1} more" if len(expired) > 1 else ""
+    return (f"no longer muted: {first.label} (until {first.until}){more}: advisor scan --muted",)
+
+
+def _means(entry: MutingEntry, finding: Finding) -> bool:
+    devices = finding_devices(finding)
+    named = not entry.device or any(fnmatchcase(one, entry.device) for one in devices)
+    return entry.id == finding.id and named
+
+
+def _with_muting(finding: Finding, entries: Sequence[MutingEntry], today: date) -> Finding:
+    fitting = [one for one in entries if not one.is_expired(today) and _means(one, finding)]
+    whole = next((one for one in fitting if not one.device), None)
+    devices = finding_devices(finding)
+    if whole is None and not (
+        devices and all(any(fnmatchcase(name, one.device) for one in fitting) for name in devices)
+    ):
+        return finding
+    entry = whole or fitting[0]
+    until = entry.until.isoformat() if entry.until else None
+    return msgspec.structs.replace(finding, muted=Muted(entry.reason, until))
+
+
+def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
+    """Write an entry into the file, in place of an earlier one for the same id, device and host.
+
+    Raises UsageError for an id that no rule has, PermissionDeniedError where the file cannot be written.
+    """
+    path = path or ignore_file()
+    if entry.id not in {rule.id for rule in RULES}:
+        raise UsageError(
+            msg("{id}: no rule has this id", id=entry.id), hint="advisor scan --all prints the id of each finding"
+        )
+    text = _read_text(path)
+    kept = _without(text, [_same(one, entry) for one in parse_muting(text, path)], path)
+    block = ["[[ignore]]", f"id = {_quote(entry.id)}"]
+    block += [f"{key} = {_quote(value)}" for key in ("device", "host") if (value := getattr(entry, key))]
+    block += [f"reason = {_quote(entry.reason)}"]
+    block += [f"until = {entry.until.isoformat()}"] if entry.until else []
+    _write(path, "\n".join([*([kept.rstrip("\n"), ""] if kept.strip() else []), *block]) + "\n")
+
+
+def remove_muting(identity: str, device: str = "", host: str = "", path: Path | None = None) -> tuple[MutingEntry, ...]:
+    """Take the entries of an id (of one device or host, where given) out of the file, and return them.
+
+    Raises RefusedError where there is none.
+    """
+    path = path or ignore_file()
+    text = _read_text(path)
+    entries = parse_muting(text, path)
+    is_meant = [one.id == identity and device in ("", one.device) and host in ("", one.host) for one in entries]
+    if not any(is_meant):
+        raise RefusedError(
+            msg("{path}: {id} is not muted", path=path, id=identity), hint="advisor scan --muted lists what is"
+        )
+    _write(path, _without(text, is_meant, path))
+    return tuple(one for one, meant in zip(entries, is_meant, strict=True) if meant)
+
+
+def _same(one: MutingEntry, other: MutingEntry) -> bool:
+    return (one.id, one.device, one.host) == (other.id, other.device, other.host)
+
+
+def _without(text: str, is_removed: Sequence[bool], path: Path) -> str:
+    """The text without some of its tables; comments elsewhere stay. Raises InvalidInputError for another form."""
+    if not any(is_removed):
+        return text
+    lines = text.splitlines(keepends=True)
+    heads = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line)]
+    tables = [at for at in heads if re.match(r"\s*\[\[\s*ignore\s*\]\]", lines[at])]
+    if len(tables) != len(is_removed):
+        raise InvalidInputError(
+            msg("{path}: its entries are not [[ignore]] tables of their own", path=path),
+            hint="remove the entry with an editor",
+        )
+    gone: set[int] = set()
+    for start, removed in zip(tables, is_removed, strict=True):
+        if removed:
+            end = next((at for at in heads if at > start), len(lines))
+            # Comments right above the next table belong to that one.
+            while end < len(lines) and end > start + 1 and lines[end - 1].lstrip().startswith("#"):
+                end -= 1
+            gone.update(range(start, end))
+    return "".join(line for at, line in enumerate(lines) if at not in gone)
+
+
+def _quote(text: str) -> str:
+    """A TOML basic string."""
+    escaped = "".join(
+        f"\\{char}" if char in '"\\' else char if char.isprintable() else f"\\U{ord(char):08X}" for char in text
+    )
+    return f'"{escaped}"'
+
+
+def _write(path: Path, text: str) -> None:
+    # What is written is read again first: a file that no scan could read must not come to be.
+    parse_muting(text, path)
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        put_file(str(path), text.encode(), mode=0o644, uid=os.geteuid(), gid=os.getegid())
+    except PermissionError as error:
+        raise PermissionDeniedError(
+            msg("{path}: {error}", path=path, error=error.strerror), hint="run it with sudo"
+        ) from error
+    except OSError as error:
+        raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error

@@ -1,0 +1,150 @@
+"""Findings as one line each: a number, the severity, what was found, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from advisor.host.patterns import lazy_regex
+from advisor.report.finding_blocks import SEVERITY_WORDS, counted_severity
+from advisor.report.format import clean, ranked, runs
+from advisor.report.layout import Span, columns
+from advisor.report.page import COMMAND, SEVERITY_STYLE
+from advisor.rules.finding import SEVERITIES, finding_devices
+from advisor.rules.numbering import NAME, NumberedFindings, title_template
+
+NAMES_SHOWN: Final = 3
+"""Names and ranges that stand for the devices of a line before the rest is counted."""
+_GAP: Final = 2
+_LEAST_TEXT: Final = 30
+_MOST_COMMAND: Final = 30
+# A verb after several names in place of one: the findings of a rule are sentences about one device each.
+_PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were", "does": "do", "spans": "span"}
+_VERB = lazy_regex(r"(?<= )(has|is|was|does|spans)(?= )")
+_PROGRAM = lazy_regex(r"(advisor|cat|dmsetup|ethtool|fstrim|iscsiadm|ip|lvs|mdadm|multipath|sysctl|systemctl) [^;(]+")
+
+
+def counts_text(numbered: Iterable[NumberedFindings], muted: int = 0) -> str:
+    """``1 critical, 3 warnings, 4 info · 2 muted``: lines of the list, not devices."""
+    found = [one.severity for one in numbered]
+    counts = [
+        counted_severity(severity, found.count(severity)) for severity in reversed(SEVERITIES) if severity in found
+    ]
+    text = ", ".join(counts) if counts else "no findings: nothing that is known here asks for a change"
+    return f"{text} · {muted} muted" if muted else text
+
+
+def finding_text(group: NumberedFindings, size: int | None = None) -> str:
+    """What was found, in one sentence for all devices: ``md42, md5 have lost redundancy``.
+
+    Devices that the sentence does not name itself follow it, where that is no wider than ``size`` columns.
+    """
+    sentence, devices = _sentence(group)
+    text = f"{sentence}: {short_names(devices)}" if devices else sentence
+    return text if size is None or columns(clean(text)) <= size else sentence
+
+
+def _sentence(group: NumberedFindings) -> tuple[str, frozenset[str]]:
+    """The sentence, and the devices that it is about and does not name."""
+    first, *others = group.findings
+    templates = {title_template(one) for one in group.findings}
+    if len(templates) > 1:
+        # The sentences differ in figures: the first stands for all.
+        return f"{first.title}, and {len(others)} more like it", frozenset()
+    template = templates.pop()
+    devices = frozenset(name for one in group.findings for name in finding_devices(one))
+    if NAME in template and others:
+        named = {name for one in group.findings for name in finding_devices(one) if name in one.title}
+        plural = _VERB.sub(lambda verb: _PLURALS[verb[0]], template)
+        return plural.replace(NAME, short_names(named)), frozenset()
+    return first.title, frozenset() if any(name in first.title for name in devices) else devices
+
+
+def short_names(names: Iterable[str]) -> str:
+    """``md0 … md7``; ``sda, sdd1, sde1 and 5 more``."""
+    unique = set(names)
+    parts = runs(unique, ranked(unique)).split(", ")
+    if len(parts) <= NAMES_SHOWN:
+        return ", ".join(parts)
+    shown = parts[:NAMES_SHOWN]
+    rest = len(unique) - sum(_count_of(part, unique) for part in shown)
+    return f"{', '.join(shown)} and {rest} more"
+
+
+def _count_of(part: str, names: set[str]) -> int:
+    first, _dots, last = part.partition(" … ")
+    if not last:
+        return 1
+    places = ranked(names)
+    return places[last] - places[first] + 1
+
+
+def command_of(group: NumberedFindings) -> str:
+    """One command that shows or mends what was found; empty where there is none."""
+    first = group.findings[0]
+    given = list(dict.fromkeys(one.commands[0] for one in group.findings if one.commands))
+    if first.profile and all(one.profile == first.profile for one in group.findings):
+        return f"advisor plan {first.profile}"
+    if first.advice.startswith("wait "):
+        return "wait"
+    if len(given) == 1 or (given and len({command.partition(" ")[0] for command in given}) == 1):
+        return given[0]
+    # An older rule has its commands in the text alone.
+    begins = _PROGRAM.match(first.advice)
+    return begins[0].rstrip(" ,") if begins else ""
+
+
+def finding_lines(numbered: Sequence[NumberedFindings], width: int) -> Iterator[Sequence[Span]]:
+    """A line for each, no wider than ``width`` columns: what has no room is cut at a word, and marked ``…``."""
+    if not numbered:
+        return
+    digits = len(str(numbered[-1].number))
+    words = {severity: SEVERITY_WORDS[severity] for severity in SEVERITIES}
+    word_size = max(columns(words[one.severity]) for one in numbered)
+    room = max(width - digits - word_size - 2 - _GAP - 1, 1)
+    most = max(_MOST_COMMAND, room * 2 // 5)
+    rows = [(one, clean(finding_text(one)), clean(command_of(one))) for one in numbered]
+    sizes = [columns(text) for _one, text, command in rows if command and columns(command) <= most]
+    commands = [columns(command) for *_rest, command in rows if columns(command) <= most]
+    # Commands begin in one column, as far to the left as the texts beside them allow.
+    column = min(max(sizes, default=0), room - max(commands, default=0) - _GAP)
+    for one, text, command in rows:
+        beside = room - columns(command) - _GAP
+        # A sentence that is whole says more than a command: `advisor explain` has both.
+        is_whole = columns(finding_text(one, beside)) <= beside or columns(finding_text(one, room)) > room
+        has_room = bool(command) and columns(command) <= most and column >= _LEAST_TEXT and is_whole
+        line = [
+            Span(f"  {one.number:>{digits}} "),
+            Span(_padded(words[one.severity], word_size), SEVERITY_STYLE[one.severity]),
+            Span(" " * _GAP),
+        ]
+        if not has_room:
+            yield [*line, Span(shortened(finding_text(one, room), room))]
+            continue
+        # A text that reaches beyond the column may push its command, but not out of the window.
+        size = max(column, min(columns(text), room - columns(command) - _GAP))
+        short = shortened(finding_text(one, size), size)
+        yield [*line, Span(_padded(short, size + _GAP)), Span(command, COMMAND)]
+
+
+def _padded(text: str, size: int) -> str:
+    return text + " " * (size - columns(text))
+
+
+def shortened(text: str, size: int) -> str:
+    """The text, or as many whole words of it as fit into ``size`` columns with ``…``."""
+    text = clean(text)
+    if columns(text) <= size:
+        return text
+    kept = ""
+    for word in text.split(" "):
+        longer = f"{kept} {word}".strip()
+        if columns(longer) + 2 > size:
+            break
+        kept = longer
+    if kept:
+        return f"{kept.rstrip(',;:')} …"
+    # One word that is wider than the window: a hostile name.
+    while text and columns(text) + 1 > size:
+        text = text[:-1]
+    return f"{text}…"

@@ -1,0 +1,296 @@
+"""``advisor scan`` as a user sees it: the page, one line, everything; accepted findings; what changed since."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MDSTAT = """\
+Personalities : [raid1]
+md0 : active raid1 sdb1[1] sda1[0](F)
+      1000 blocks super 1.2 [2/1] [_U]
+
+md1 : active raid1 sdd1[1] sdc1[0](F)
+      1000 blocks super 1.2 [2/1] [_U]
+
+md2 : inactive sde1[0](S)
+      1000 blocks super 1.2
+
+unused devices: <none>
+"""
+
+
+class Machine:
+    """A tree with three sick arrays, and a state directory and a file of accepted findings of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.root = place / "root"
+        self.ignore = place / "etc" / "ignore.toml"
+        self.state = place / "state"
+        self.write("proc/mdstat", MDSTAT)
+        self.write("proc/sys/kernel/hostname", "stor1\n")
+        (self.root / "sys").mkdir()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, *words: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **{"PATH": os.environ["PATH"], "COLUMNS": str(columns)},
+            **{"ADVISOR_IGNORE_FILE": str(self.ignore), "ADVISOR_STATE_DIR": str(self.state)},
+        }
+        command = [sys.executable, "-m", "advisor", *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+    def scan(self, *words: str) -> str:
+        done = self.run("scan", "--root", str(self.root), *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.scan("--json"))
+        return found
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_the_page_says_what_is_wrong_of_what_and_when(machine: Machine) -> None:
+    first, counts, *lines = machine.scan().splitlines()
+    assert first.startswith("stor1")
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC · --root \S", first)
+    assert counts.startswith("2 critical")
+    assert any("1 critical  md0, md1 have lost redundancy" in line for line in lines)
+    assert any("2 critical  md2 is inactive and cannot be read" in line for line in lines)
+
+
+def test_one_line_and_everything(machine: Machine) -> None:
+    (line,) = machine.scan("--brief").splitlines()
+    assert line.startswith("stor1: 2 critical")
+    assert "md0, md1 have lost redundancy" in line
+    whole = machine.scan("--all")
+    assert "hurts when" in whole
+    assert "arrays.degraded" in whole
+    assert whole.splitlines()[0] == "stor1"
+
+
+def test_json_says_when_and_of_what(machine: Machine) -> None:
+    found = machine.document()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found["scanned_at"])
+    assert (found["captured_at"], found["source"]) == (None, "root")
+    assert {one["muted"] for one in found["findings"]} == {None}
+
+
+def test_a_snapshot_remembers_when_it_was_taken(machine: Machine, tmp_path: Path) -> None:
+    archive = tmp_path / "host.tar.gz"
+    assert machine.run("snapshot", "-o", str(archive)).returncode == 0
+    done = machine.run("scan", "--json", "--snapshot", str(archive))
+    found = json.loads(done.stdout)
+    assert found["source"] == "snapshot"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found["captured_at"])
+    assert "snapshot of" in machine.run("scan", "--snapshot", str(archive)).stdout.splitlines()[0]
+
+
+def test_a_number_and_an_id_are_explained(machine: Machine) -> None:
+    by_number = machine.run("explain", "2", "--root", str(machine.root))
+    assert "md2 is inactive" in by_number.stdout
+    assert "arrays.inactive (rule)" in by_number.stdout
+    found = json.loads(machine.run("explain", "1", "--json", "--root", str(machine.root)).stdout)
+    assert (found["number"], len(found["findings"])) == (1, 2)
+    wrong = machine.run("explain", "77", "--root", str(machine.root))
+    assert (wrong.returncode, "77" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("--all", "--brief"), ("--json", "--all"), ("--muted", "--since", "x")])
+def test_two_forms_at_once_are_refused(machine: Machine, words: tuple[str, ...]) -> None:
+    assert machine.run("scan", *words).returncode == 2
+
+
+# -- accepted findings -----------------------------------------------------------------------------------------------
+
+
+def test_a_muted_finding_is_counted_listed_and_not_a_failure(machine: Machine) -> None:
+    words = ("--host", "*", "--reason", 'a "spare" is ordered', "--until", "2999-01-31")
+    assert machine.run("scan", "--root", str(machine.root), "--fail-on", "critical").returncode == 1
+    assert machine.run("mute", "arrays.degraded", "--device", "md0", *words).returncode == 0
+    assert "md1 has lost redundancy" in machine.scan()
+    assert "· 1 muted" in machine.scan()
+    assert machine.run("mute", "arrays.degraded", *words).returncode == 0
+    assert machine.run("mute", "arrays.inactive", *words).returncode == 0
+    assert "critical" not in machine.scan().replace("2 critical", "")
+    assert machine.run("scan", "--root", str(machine.root), "--fail-on", "critical").returncode == 0
+    listed = machine.scan("--muted")
+    assert 'a "spare" is ordered' in listed
+    assert "until 2999-01-31" in listed
+    muted = [one["muted"] for one in machine.document()["findings"] if one["id"] == "arrays.inactive"]
+    assert muted == [{"reason": 'a "spare" is ordered', "until": "2999-01-31"}]
+    assert machine.run("unmute", "arrays.degraded").returncode == 0
+    assert "md0, md1 have lost redundancy" in machine.scan()
+    assert "arrays.inactive" in machine.ignore.read_text()
+    assert machine.run("unmute", "arrays.degraded").returncode == 3
+
+
+def test_an_entry_without_a_host_is_for_this_machine_alone(machine: Machine) -> None:
+    assert machine.run("mute", "arrays.degraded", "--reason", "mine").returncode == 0
+    assert "md0, md1 have lost redundancy" in machine.scan()
+
+
+def test_an_entry_that_is_over_says_so(machine: Machine) -> None:
+    machine.ignore.parent.mkdir()
+    machine.ignore.write_text(
+        '# ours\n[[ignore]]\nid = "arrays.degraded"\nhost = "stor*"\nreason = "old"\nuntil = 2020-01-31\n'
+    )
+    page = machine.scan()
+    assert "md0, md1 have lost redundancy" in page
+    assert "no longer muted: arrays.degraded on stor* (until 2020-01-31)" in page
+    assert "expired on 2020-01-31" in machine.scan("--muted")
+    assert machine.run("mute", "arrays.degraded", "--host", "stor*", "--reason", "new").returncode == 0
+    assert "# ours" in machine.ignore.read_text()
+    assert machine.ignore.read_text().count("[[ignore]]") == 1
+    assert "· 2 muted" in machine.scan()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[ignore]]\nid = "x"\nreason = "y"\nwhen = 1\n', ":4: when"),
+        ('[[ignore]]\nid = "x"\n', ":1: reason: missing"),
+        ('[[ignore]]\nid = "x"\nreason = "y"\nuntil = "soon"\n', ":4: until"),
+        ('[[ignore]]\nid = "x"\nreason = "y"\nuntil = 2027-01-31T10:00:00\n', ":4: until"),
+        ("[[ignore]]\nid = 3\nreason = 'y'\n", ":2: id"),
+        ("\n[other]\nx = 1\n", ":2: other"),
+        ("ignore = 3\n", ":1: ignore"),
+        ("ignore = [3]\n", ":1: ignore"),
+        ("[[ignore\n", "line 1"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_line(machine: Machine, text: str, said: str) -> None:
+    machine.ignore.parent.mkdir()
+    machine.ignore.write_text(text)
+    done = machine.run("scan", "--root", str(machine.root))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert str(machine.ignore) in done.stderr
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mute", "no.such-rule", "--reason", "x"),
+        ("mute", "arrays.degraded", "--reason", " "),
+        ("mute", "arrays.degraded", "--reason", "x", "--until", "January"),
+        ("mute", "arrays.degraded", "--reason", "x", "--until", "2020-01-01"),
+        ("mute", "arrays.degraded"),
+    ],
+)
+def test_what_cannot_be_muted_changes_nothing(machine: Machine, words: tuple[str, ...]) -> None:
+    assert machine.run(*words).returncode == 2
+    assert not machine.ignore.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="drops privileges: needs root")
+def test_muting_needs_the_right_to_write(machine: Machine, tmp_path: Path) -> None:
+    machine.ignore.parent.mkdir()
+    command = [sys.executable, "-m", "advisor", "mute", "arrays.degraded", "--reason", "x"]
+    drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    environment = {"PATH": os.environ["PATH"], "ADVISOR_IGNORE_FILE": str(machine.ignore)}
+    probe = subprocess.run([*drop, sys.executable, "-c", "import advisor"], env=environment, capture_output=True)
+    if probe.returncode:
+        pytest.skip("nobody cannot read the checkout")
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if not parent.stat().st_mode & 0o001:
+            pytest.skip("nobody cannot reach the temporary directory")
+    done = subprocess.run([*drop, *command], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 6, done.stderr
+
+
+# -- since -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_new_worse_and_gone(machine: Machine, tmp_path: Path) -> None:
+    before = tmp_path / "before.json"
+    before.write_text(machine.scan("--json"))
+    assert "nothing is new, worse or gone" in machine.scan("--since", str(before))
+    rows = MDSTAT.replace("sda1[0](F)", "sda1[0]").replace("[2/1] [_U]", "[2/2] [UU]", 1)
+    rows = rows.replace("md2 : inactive sde1[0](S)", "md3 : inactive sde1[0](S)")
+    machine.write("proc/mdstat", rows)
+    page = machine.scan("--since", str(before))
+    assert "1 new" in page
+    assert "2 gone" in page
+    new, gone = page.split("\nNew\n")[1].split("\nGone\n")
+    assert "md3 is inactive" in new
+    assert "md0 has lost redundancy" in gone
+    assert "md2 is inactive" in gone
+    archive = tmp_path / "now.tar.gz"
+    assert machine.run("snapshot", "-o", str(archive), "--root", str(machine.root)).returncode == 0
+    assert "nothing is new" in machine.scan("--since", str(archive))
+
+
+def test_a_rebuild_that_ends_badly_is_worse(machine: Machine, tmp_path: Path) -> None:
+    rebuilding = (
+        "md0 : active raid1 sdb1[2] sda1[0]\n      1000 blocks [2/1] [U_]\n      [=>...]  recovery = 7.5% (75/1000)"
+    )
+    machine.write("proc/mdstat", f"Personalities : [raid1]\n{rebuilding}\n\nunused devices: <none>\n")
+    before = tmp_path / "before.json"
+    before.write_text(machine.scan("--json"))
+    machine.write("proc/mdstat", "Personalities : [raid1]\nmd0 : active raid1 sda1[0]\n      1000 blocks [2/1] [U_]\n")
+    page = machine.scan("--since", str(before))
+    assert "1 worse" in page
+    assert "md0 has lost redundancy" in page.split("\nWorse\n")[1]
+
+
+def test_a_date_means_the_last_kept_scan_before_it(machine: Machine) -> None:
+    none = machine.run("scan", "--root", str(machine.root), "--since", "2999-01-01")
+    assert none.returncode == 3
+    assert "advisor scan --keep" in none.stderr
+    machine.scan("--keep")
+    (kept,) = (machine.state / "scans").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "nothing is new" in machine.scan("--since", "2999-01-01")
+    early = machine.run("scan", "--root", str(machine.root), "--since", "2020-01-01")
+    assert early.returncode == 3
+    assert "the first is of 20" in early.stderr
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"schema": "advisor.plan/1"}', '{"schema": "advisor.scan/1"}'])
+def test_a_file_that_is_no_scan_is_refused(machine: Machine, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(text)
+    done = machine.run("scan", "--root", str(machine.root), "--since", str(file))
+    assert done.returncode == 2
+    assert str(file) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_suspended_map_is_critical_until_it_is_resumed(machine: Machine) -> None:
+    for name, text in {"name": "mpathb", "uuid": "mpath-3600", "suspended": "1"}.items():
+        machine.write(f"sys/block/dm-0/dm/{name}", f"{text}\n")
+    machine.write("sys/block/dm-0/dev", "253:0\n")
+    machine.write("sys/block/dm-0/slaves/sdx", "")
+    assert "mpathb is suspended: all I/O to it waits" in machine.scan()
+    machine.write("sys/block/dm-0/dm/suspended", "0\n")
+    assert "is suspended" not in machine.scan()
+
+
+def test_a_counter_that_cannot_be_is_unknown(machine: Machine) -> None:
+    machine.write("proc/net/softnet_stat", "00000010 00000000 f0000000 00000000\n")
+    found = machine.document()
+    assert found["counters"]["softnet_squeezed"] is None
+    (why,) = (one["why"] for one in found["unknown"] if one["fact"] == "counters.softnet_squeezed")
+    assert "4,026,531,840" in why
+    assert "16 packets" in why
+    machine.write("proc/net/softnet_stat", "00000010 00000000 00000001 00000000\n")
+    assert machine.document()["counters"]["softnet_squeezed"] == 1

@@ -1,0 +1,159 @@
+"""The first page of a scan fits a window of 80 columns and 24 lines on every host, and says of when it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.facts.host_facts import scan
+from advisor.host import Host
+from advisor.host.provenance import Provenance, read_provenance
+from advisor.report.finding_lines import finding_text, short_names
+from advisor.report.layout import columns
+from advisor.report.scan_summary import ScanSummary, brief_text, list_text, summary_text
+from advisor.rules.finding import Finding
+from advisor.rules.numbering import number_findings
+from advisor.rules.registry import judge
+from tests import captured
+from tests.fuzz.hosts import ARTICLES, CAPTURED, HOSTS
+from tests.report.test_text import two_nodes
+from tests.rules.build import array, facts, identity, nothing_known, numa
+
+LIVE = Provenance("live", 1_795_460_340)
+ONE_OF_EACH = {name: HOSTS[name] for name in (*list(ARTICLES)[::7], *[one for one in HOSTS if one not in ARTICLES])}
+
+
+def summary(host: Any, findings: tuple[Finding, ...] | None = None, **parts: Any) -> ScanSummary:
+    return ScanSummary(host, judge(host) if findings is None else findings, **{"provenance": LIVE, **parts})
+
+
+def page(found: ScanSummary, width: int = 80) -> list[str]:
+    return summary_text(found, width=width, color=False).split("\n")[:-1]
+
+
+def check_page(make: Callable[[], Host]) -> None:
+    host = make()
+    whole = scan(host)
+    found = ScanSummary(whole, judge(whole), read_provenance(host, "/a/long/way/down/to/where/the/captured/tree/lies"))
+    lines = page(found)
+    assert len(lines) <= 24
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", lines[0])
+    assert "live" in lines[0] or "--root" in lines[0] or "snapshot" in lines[0]
+    words = _words_of(found)
+    for line in lines:
+        assert columns(line) <= 80
+        assert line == line.rstrip()
+        assert set(line.replace("…", " ").split()) <= words, line
+    assert brief_text(found).count("\n") == 1
+
+
+def _words_of(found: ScanSummary) -> set[str]:
+    """Every word that a window without an edge shows: one that is in a narrow one alone was broken."""
+    text = summary_text(found, width=2000, color=False) + list_text(found, width=2000, color=False)
+    parts = [*text.split(), *(word for group in found.numbered for word in finding_text(group).split())]
+    return {*parts, *(part.rstrip(",;:") for part in parts), *_places(found)}
+
+
+def _places(found: ScanSummary) -> set[str]:
+    # A directory is cut at its beginning, and the sign of a cut stands for it.
+    place = found.provenance.place
+    more = {f"{len(found.numbered) - 12}", "more:"}
+    return {place[at:] for at in range(len(place))} | more | {word for words in _NODE_WORDS for word in words.split()}
+
+
+_NODE_WORDS = ("nodes: no devices, links, disks, arrays, link, disk, array,", "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16")
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize("name", CAPTURED)
+def test_the_page_of_a_captured_host_fits_a_window(name: str) -> None:
+    check_page(CAPTURED[name])
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize("name", ["procfs/procfs-fixtures", "hwloc/32intel64-2p8co2t+8ve"])
+def test_the_page_of_a_tree_names_it(name: str) -> None:
+    check_page(lambda: captured.on_disk(name))
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_the_page_of_a_whole_host_fits_a_window(name: str) -> None:
+    check_page(ONE_OF_EACH[name])
+
+
+def many_findings(count: int) -> tuple[Finding, ...]:
+    (one,) = (
+        found for found in judge(facts(arrays=(array("md0", level="raid5", missing=1),))) if "degraded" in found.id
+    )
+    return tuple(msgspec.structs.replace(one, id=f"rule.{number}") for number in range(count))
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 2, 3, 8, 64])
+@pytest.mark.parametrize("count", [0, 1, 12, 13, 21, 200])
+def test_the_page_has_at_most_24_lines(nodes: int, count: int) -> None:
+    host = nothing_known() if not nodes else facts(numa=numa(nodes), unknown=nothing_known().unknown)
+    lines = page(summary(host, many_findings(count), muted=2, notes=("no longer muted: x",)))
+    assert len(lines) <= 23
+    assert ("more: advisor scan --all" in "\n".join(lines)) is (count > 12)
+    assert sum("rule" in line or "md0" in line for line in lines) >= min(count, 12)
+
+
+def test_findings_that_say_the_same_are_one_line_with_a_true_range() -> None:
+    arrays = tuple(array(f"md{number}", level="raid5", state="degraded", missing=1) for number in range(8))
+    text = "\n".join(page(summary(facts(arrays=arrays))))
+    assert "1 critical" in text
+    assert "md0 … md7 have lost redundancy" in text
+    (gap,) = (page(summary(facts(arrays=(arrays[0], arrays[2], arrays[5])))),)
+    assert any("md0, md2, md5 have lost redundancy" in line for line in gap)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("md3", "md1", "md2"), "md1 … md3"),
+        (("sda1", "sdd1", "sde1"), "sda1, sdd1, sde1"),
+        (("a", "c", "e", "g", "i"), "a, c, e and 2 more"),
+        (("sda", "sdb", "sdc", "sdf", "sdh", "sdj", "sdl"), "sda … sdc, sdf, sdh and 2 more"),
+    ],
+)
+def test_names_of_a_line(names: tuple[str, ...], text: str) -> None:
+    assert short_names(names) == text
+
+
+def test_counts_are_of_lines_and_plurals_are_right() -> None:
+    arrays = tuple(array(f"md{number}", level="raid5", state="recovering", missing=1) for number in range(2))
+    host = facts(arrays=arrays)
+    warnings = [one for one in number_findings(judge(host)) if one.severity == "warning"]
+    assert len(warnings) == 1
+    (line,) = (line for line in page(summary(host, muted=2)) if "muted" in line)
+    assert "1 warning," in line
+    assert line.endswith("· 2 muted")
+
+
+def test_the_headline_has_host_machine_role_time_and_provenance() -> None:
+    lines = page(summary(facts(host=identity(hostname="stor1", os="Debian GNU/Linux 12 (bookworm)"))), width=120)
+    assert lines[0].startswith("stor1 · Debian 12 · ")
+    assert lines[0].endswith("2026-11-23 18:59 UTC · live")
+    taken = Provenance("snapshot", 1_795_460_340, 1_795_200_000, "host.tar.gz")
+    assert page(summary(two_nodes(), provenance=taken))[0].endswith("snapshot of 2026-11-20 18:40 UTC")
+    undated = Provenance("snapshot", 1_795_460_340, None, "host.tar.gz")
+    assert "without a date" in page(summary(two_nodes(), provenance=undated))[0]
+
+
+def test_a_hostile_name_moves_nothing() -> None:
+    hostile = "x" * 300 + "\x1b[2J\u202e"
+    host = facts(host=identity(hostname=hostile, os=hostile), arrays=(array(hostile, state="degraded", missing=1),))
+    for line in page(summary(host)):
+        assert columns(line) <= 80
+        assert line.isprintable()
+
+
+def test_colour_only_colours() -> None:
+    found = summary(two_nodes())
+    coloured = summary_text(found, width=80, color=True)
+    assert "\x1b[" in coloured
+    assert [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).split("\n")][:-1] == page(found)
