@@ -92,7 +92,7 @@ def explain(
     root: Root = None,
     snapshot: Snapshot = None,
 ) -> int:
-    """What a finding, rule, profile or tunable means: why, when it helps and hurts, the sources, where they differ."""
+    """Explain a finding, rule, profile or tunable, with its sources."""
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 

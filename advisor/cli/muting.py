@@ -34,7 +34,7 @@ def mute(
     device: Device = None,
     of_host: OfHost = None,
 ) -> int:
-    """Accept a finding: it is no longer listed, nor counted by --fail-on. Needs root."""
+    """Accept a finding: it is counted, not listed. Needs root."""
     from advisor.operations.muting import MutingEntry, add_muting, current_day
 
     day = _parse_day(until)
@@ -57,7 +57,7 @@ def unmute(
     device: Device = None,
     of_host: OfHost = None,
 ) -> int:
-    """List a finding again that was muted. Needs root."""
+    """List an accepted finding again. Needs root."""
     from advisor.operations.muting import remove_muting
 
     for entry in remove_muting(identity, device or "", of_host or ""):

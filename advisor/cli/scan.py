@@ -80,7 +80,7 @@ def scan(
     ] = None,
     keep: Annotated[bool, Option("--keep", help="Keep this scan in the state directory, for --since DATE.")] = False,
 ) -> int:
-    """Scan this host: what is wrong, a line each, and what to do. Needs no root."""
+    """Find what is wrong with this host, a line each. Needs no root."""
     from advisor.cli.scan_picture import check_files
     from advisor.errors import UsageError
     from advisor.facts.host_facts import scan as scan_host
