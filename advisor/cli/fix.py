@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def fix(
     names: Annotated[
         list[str] | None,
-        Argument(metavar="[N|ID…]", help="Findings, by rule id.", autocompletion=finding_ids),
+        Argument(
+            metavar="[N|ID…]", help="Findings, by number of the scan page or rule id.", autocompletion=finding_ids
+        ),
     ] = None,
     all_safe: Annotated[
         bool, Option("--all-safe", help="All findings whose remedy is values that interrupt nothing.")
@@ -42,9 +44,9 @@ def fix(
     from advisor.report.fix import fix_document, fix_text, next_text
 
     if bool(names) == all_safe:
-        raise UsageError("expected findings or --all-safe", hint="advisor scan lists the findings with their ids")
+        raise UsageError("expected findings or --all-safe", hint="advisor scan lists the findings with their numbers")
     host = the_host(root, snapshot)
-    found = scan(host, workload=workload).findings
+    found = tuple(one for one in scan(host, workload=workload).findings if one.muted is None)
     made = make_safe_fix(found) if all_safe else make_fix(select_findings(found, names or ()))
     if not as_json:
         print_text(fix_text(made, width=terminal_width(), color=wants_color()))

@@ -7,12 +7,11 @@ from typing import Final
 
 import msgspec
 
-from advisor.errors import UsageError
-from advisor.i18n import msg
 from advisor.profiles.profile import load
 from advisor.profiles.requested import RequestedProfile
 from advisor.profiles.single_values import OPERATORS, WantedValue, values_profile
 from advisor.rules.finding import Finding
+from advisor.rules.numbering import find_numbered, number_findings
 from advisor.rules.remedy import Decide, PlanProfile, RunCommand, SetTunable
 from advisor.tunables import tunable
 
@@ -144,14 +143,12 @@ def _wanted(step: SetTunable, finding: Finding) -> WantedValue:
 
 
 def select_findings(findings: Sequence[Finding], names: Sequence[str]) -> tuple[Finding, ...]:
-    """The findings of these rule ids, each once. Raises UsageError for an id that no finding has."""
+    """The findings of these numbers of the scan page or rule ids, each once. Raises UsageError for a name that no
+    finding has; muted findings have none."""
+    numbered = number_findings(findings)
+    meant = (one for name in names for group in find_numbered(numbered, name) for one in group.findings)
     chosen: list[Finding] = []
-    for name in names:
-        meant = [one for one in findings if one.id == name]
-        if not meant:
-            raise UsageError(
-                msg("{name}: no finding on this host has this number or id", name=name),
-                hint="advisor scan lists the findings with their numbers",
-            )
-        chosen += [one for one in meant if one not in chosen]
+    for one in meant:
+        if one not in chosen:
+            chosen.append(one)
     return tuple(chosen)

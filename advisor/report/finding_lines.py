@@ -12,6 +12,7 @@ from advisor.report.layout import Span, columns
 from advisor.report.page import COMMAND, SEVERITY_STYLE
 from advisor.rules.finding import SEVERITIES, finding_devices
 from advisor.rules.numbering import NAME, NumberedFindings, title_template
+from advisor.rules.remedy import PlanProfile, SetTunable
 
 NAMES_SHOWN: Final = 3
 """Names and ranges that stand for the devices of a line before the rest is counted."""
@@ -21,7 +22,6 @@ _MOST_COMMAND: Final = 30
 # A verb after several names in place of one: the findings of a rule are sentences about one device each.
 _PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were", "does": "do", "spans": "span"}
 _VERB = lazy_regex(r"(?<= )(has|is|was|does|spans)(?= )")
-_PROGRAM = lazy_regex(r"(advisor|cat|dmsetup|ethtool|fstrim|iscsiadm|ip|lvs|mdadm|multipath|sysctl|systemctl) [^;(]+")
 
 
 def counts_text(numbered: Iterable[NumberedFindings], muted: int = 0) -> str:
@@ -81,17 +81,20 @@ def _count_of(part: str, names: set[str]) -> int:
 
 def command_of(group: NumberedFindings) -> str:
     """One command that shows or mends what was found; empty where there is none."""
-    first = group.findings[0]
     given = list(dict.fromkeys(one.commands[0] for one in group.findings if one.commands))
-    if first.profile and all(one.profile == first.profile for one in group.findings):
-        return f"advisor plan {first.profile}"
-    if first.advice.startswith("wait "):
-        return "wait"
+    if is_settable(group):
+        return f"advisor fix {group.number}"
     if len(given) == 1 or (given and len({command.partition(" ")[0] for command in given}) == 1):
         return given[0]
-    # An older rule has its commands in the text alone.
-    begins = _PROGRAM.match(first.advice)
-    return begins[0].rstrip(" ,") if begins else ""
+    return ""
+
+
+def is_settable(group: NumberedFindings) -> bool:
+    """Whether advisor itself can set what was found, all of it or a part: ``advisor fix N``."""
+    steps = (step for one in group.findings for step in one.remedy)
+    return any(one.profile for one in group.findings) or any(
+        isinstance(step, SetTunable | PlanProfile) for step in steps
+    )
 
 
 def finding_lines(numbered: Sequence[NumberedFindings], width: int) -> Iterator[Sequence[Span]]:

@@ -16,7 +16,7 @@ from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
 from advisor.i18n import english_page
 from advisor.report.devices import Shelf, list_shelves
-from advisor.report.finding_lines import counts_text, finding_lines, finding_text, shortened
+from advisor.report.finding_lines import counts_text, finding_lines, finding_text, is_settable, shortened
 from advisor.report.format import clean, format_minute
 from advisor.report.layout import Span, columns, emit_line
 from advisor.report.page import COMMAND, HEADING, QUIET, UNKNOWN
@@ -192,7 +192,10 @@ def _footer(summary: ScanSummary) -> Iterator[Sequence[Span]]:
     parts = [Span("Details: ", QUIET), Span("advisor scan --all", COMMAND)]
     if numbered:
         parts += [Span(" · ", QUIET), Span(f"advisor explain {numbered[0].number}", COMMAND)]
-    if summary.provenance.source != "live":
+    fixable = next((one.number for one in numbered if is_settable(one)), None)
+    if summary.provenance.source == "live":
+        parts += [Span(" · Fix one: ", QUIET), Span(f"advisor fix {fixable}", COMMAND)] if fixable else []
+    else:
         option = "--root" if summary.provenance.source == "root" else "--snapshot"
         parts.append(Span(f" (each with the same {option})", QUIET))
     yield parts
