@@ -7,8 +7,8 @@ from advisor.cli.tables.command import Command
 COMMANDS: dict[str, Command] = {
     'scan': Command(
         'scan',
-        (('as_json', 'flag', False, False, False, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None), ('workload', 'text', False, False, None, None, None), ('volumes', 'path', False, False, None, None, None), ('fail_on', 'text', False, False, None, None, None), ('svg', 'path', False, False, None, None, None), ('html', 'path', False, False, None, None, None), ('picture', 'flag', False, False, False, None, None), ('interval', 'float', False, False, None, 0.1, 3600)),
-        {'--json': (0, True), '--root': (1, None), '--snapshot': (2, None), '--workload': (3, None), '--volumes': (4, None), '--fail-on': (5, None), '--svg': (6, None), '--html': (7, None), '--picture': (8, True), '--interval': (9, None)},
+        (('as_json', 'flag', False, False, False, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None), ('workload', 'text', False, False, None, None, None), ('volumes', 'path', False, False, None, None, None), ('fail_on', 'text', False, False, None, None, None), ('svg', 'path', False, False, None, None, None), ('html', 'path', False, False, None, None, None), ('picture', 'flag', False, False, False, None, None), ('interval', 'float', False, False, None, 0.1, 3600), ('whole', 'flag', False, False, False, None, None), ('brief', 'flag', False, False, False, None, None), ('muted', 'flag', False, False, False, None, None), ('since', 'text', False, False, None, None, None), ('keep', 'flag', False, False, False, None, None)),
+        {'--json': (0, True), '--root': (1, None), '--snapshot': (2, None), '--workload': (3, None), '--volumes': (4, None), '--fail-on': (5, None), '--svg': (6, None), '--html': (7, None), '--picture': (8, True), '--interval': (9, None), '--all': (10, True), '--brief': (11, True), '--muted': (12, True), '--since': (13, None), '--keep': (14, True)},
         (),
         {},
     ),
@@ -40,10 +40,24 @@ COMMANDS: dict[str, Command] = {
         (),
         {},
     ),
+    'mute': Command(
+        'muting',
+        (('identity', 'text', False, True, None, None, None), ('reason', 'text', False, True, None, None, None), ('until', 'text', False, False, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None)),
+        {'--reason': (1, None), '--until': (2, None), '--device': (3, None), '--host': (4, None)},
+        ((0, False),),
+        {0: 'explainable'},
+    ),
+    'unmute': Command(
+        'muting',
+        (('identity', 'text', False, True, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None)),
+        {'--device': (1, None), '--host': (2, None)},
+        ((0, False),),
+        {0: 'explainable'},
+    ),
     'explain': Command(
         'library',
-        (('identity', 'text', False, True, None, None, None), ('as_json', 'flag', False, False, False, None, None)),
-        {'--json': (1, True)},
+        (('identity', 'text', False, True, None, None, None), ('as_json', 'flag', False, False, False, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None)),
+        {'--json': (1, True), '--root': (2, None), '--snapshot': (3, None)},
         ((0, False),),
         {0: 'explainable'},
     ),
