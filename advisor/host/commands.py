@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 import msgspec
 
+from advisor.host.files import BYTES_OF_STEP, ReadBudget
 from advisor.host.missing import Missing
 from advisor.host.safe_open import is_roots_alone
 
@@ -64,6 +65,22 @@ class RecordedCommands:
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
     ) -> Completed | Missing:
         return self._answers.get(tuple(argv)) or Missing("absent", f"no recorded output of {argv[0]}")
+
+
+class MeteredCommands:
+    """The recorded commands of an archive, whose answers count towards what may be read of it."""
+
+    def __init__(self, commands: CommandRunner, budget: ReadBudget) -> None:
+        self._commands = commands
+        self._budget = budget
+
+    def run(
+        self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
+    ) -> Completed | Missing:
+        answer = self._commands.run(argv, timeout=timeout, stdin=stdin)
+        size = 0 if isinstance(answer, Missing) else len(answer.stdout) + len(answer.stderr)
+        self._budget.spend(1 + size // BYTES_OF_STEP)
+        return answer
 
 
 class LiveCommands:

@@ -13,7 +13,9 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Final, Protocol
 
+from advisor.errors import InvalidInputError
 from advisor.host.missing import ABSENT, Missing, from_os_error
+from advisor.i18n import msg
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LINKS = 40  # the kernel's own MAXSYMLINKS
@@ -21,6 +23,34 @@ UNRECORDED: Final = "not recorded in this snapshot"
 """Why a file that was seen and never read cannot be read where its archive is opened."""
 
 IS_DIRECTORY = Missing("unreadable", os.strerror(errno.EISDIR))
+
+
+class ReadBudget:
+    """Counted steps that all reads of one captured host may take together, whatever its archive holds.
+
+    A step is a look at one name on the way to a file, one name of a listing, or `BYTES_OF_STEP` bytes of content: some
+    microseconds for the reader, the rules and the page together.
+    """
+
+    def __init__(self, where: str, steps: int) -> None:
+        self._where = where
+        self._steps = self._left = steps
+
+    def spend(self, steps: int) -> None:
+        """Raises InvalidInputError once they are used up."""
+        self._left -= steps
+        if self._left < 0:
+            raise InvalidInputError(
+                msg(
+                    "{where}: reading it takes more than {steps} steps; a captured host is never so big",
+                    where=self._where,
+                    steps=self._steps,
+                ),
+                hint="capture the host again, or remove from the archive what is not of it",
+            )
+
+
+BYTES_OF_STEP: Final = 16
 
 
 class FileSource(Protocol):
@@ -173,7 +203,9 @@ class MemoryFiles:
         links: Mapping[str, str] | None = None,
         directories: frozenset[str] = frozenset(),
         unreadable: Mapping[str, str] | None = None,
+        budget: ReadBudget | None = None,
     ) -> None:
+        self._spend = _spend_nothing if budget is None else budget.spend
         self._contents = contents
         self._links = links or {}
         self._unreadable = unreadable or {}
@@ -189,6 +221,7 @@ class MemoryFiles:
         content = self._contents.get(real)
         if content is None:
             return IS_DIRECTORY if real in self._children else ABSENT
+        self._spend(len(content) // BYTES_OF_STEP)
         return content
 
     def listdir(self, path: str) -> tuple[str, ...] | Missing:
@@ -199,7 +232,10 @@ class MemoryFiles:
         if why != UNRECORDED:  # What is merely unrecorded is a file, and has no listing.
             return Missing("unreadable", why)
         names = self._children.get(real)
-        return ABSENT if names is None else tuple(sorted(names))
+        if names is None:
+            return ABSENT
+        self._spend(len(names))
+        return tuple(sorted(names))
 
     def readlink(self, path: str) -> str | Missing:
         parent, _, name = path.rstrip("/").rpartition("/")
@@ -227,11 +263,16 @@ class MemoryFiles:
         return not isinstance(real, Missing) and real in self._children
 
     def _link_target(self, path: str) -> str | Missing | None:
+        self._spend(1)
         target = self._links.get(path)
         if target is not None:
             return target
         known = path in self._contents or path in self._children or path in self._unreadable
         return None if known else ABSENT
+
+
+def _spend_nothing(_steps: int) -> None:
+    """For a host that no archive holds."""
 
 
 @lru_cache(maxsize=2)

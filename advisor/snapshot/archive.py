@@ -21,9 +21,9 @@ import msgspec
 from advisor.errors import InvalidInputError
 from advisor.facts.redaction import without_secrets
 from advisor.host import Completed, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
-from advisor.host.commands import DEADLINE_SECONDS
+from advisor.host.commands import DEADLINE_SECONDS, MeteredCommands
 from advisor.host.ethtool import Answer
-from advisor.host.files import IS_DIRECTORY, UNRECORDED
+from advisor.host.files import IS_DIRECTORY, UNRECORDED, ReadBudget
 from advisor.host.input_files import open_given
 from advisor.i18n import msg
 from advisor.snapshot import tar as tarball
@@ -36,6 +36,9 @@ INDEX: Final = "advisor-snapshot.json"
 MAX_MEMBERS: Final = 400_000
 MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
 MAX_MEMBER_BYTES: Final = 32 * 1024 * 1024
+MAX_DIRECTORIES: Final = 400_000
+MAX_READ_STEPS: Final = 8_000_000
+"""For a scan and plans of what an archive holds; hosts with hundreds of disks and links take some 200,000."""
 MAX_DEPTH: Final = 64
 MAX_NAME_BYTES: Final = 4096
 MAX_PART: Final = 255
@@ -318,8 +321,11 @@ def _open(found: _Members, where: str) -> Host:
         return _bare_tree(contents, links, directories, where)
     index = _decoded(index_bytes, f"{where}: {INDEX}")
     files = {name.removeprefix("/root"): data for name, data in contents.items() if name.startswith("/root/")}
-    source = MemoryFiles(files, index.links, frozenset(index.directories), index.unreadable)
-    commands = RecordedCommands({one.argv: one.answer or one.missing or _NOTHING for one in index.commands})
+    _count_directories((*index.links, *index.directories, *index.unreadable), f"{where}: {INDEX}")
+    budget = ReadBudget(where, MAX_READ_STEPS)
+    source = MemoryFiles(files, index.links, frozenset(index.directories), index.unreadable, budget)
+    recorded = RecordedCommands({one.argv: one.answer or one.missing or _NOTHING for one in index.commands})
+    commands = MeteredCommands(recorded, budget)
     asked = {(one.link, one.what): one.missing if one.answer is None else one.answer for one in index.ethtool}
     answers = {key: _NOTHING if answer is None else answer for key, answer in asked.items()}
     return Host(source, commands, is_root=index.is_root, ethtool_answers=answers, captured_at=index.captured_at)
@@ -344,7 +350,7 @@ def _decoded(data: bytes, where: str) -> Index:
     except RecursionError as error:
         raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
     for path in (*index.links, *index.directories, *index.unreadable):
-        if path != "/" and not _is_path(path):
+        if path != "/" and not is_host_path(path):
             raise InvalidInputError(msg("{where}: {path!r}: no path of a captured host", where=where, path=path[:80]))
     for path, target in index.links.items():
         if len(target) > MAX_NAME_BYTES:
@@ -353,7 +359,8 @@ def _decoded(data: bytes, where: str) -> Index:
 
 
 @lru_cache(maxsize=2048)
-def _is_path(text: str) -> bool:
+def is_host_path(text: str) -> bool:
+    """Whether a text is the path of something on a host: absolute, plain, and of a length that a file system takes."""
     root, *names = text.split("/")
     is_short = len(names) <= MAX_DEPTH and len(text) <= MAX_NAME_BYTES
     return not root and is_short and not {"", ".", ".."}.intersection(names)
@@ -399,16 +406,24 @@ def _members(archive: tarball.TarReader, where: str) -> _Members:
 
 def _check_parents(contents: Mapping[str, bytes], links: Mapping[str, str], directories: set[str], where: str) -> None:
     """What lies below a file or a link has no place that a file system could have given it."""
-    checked: set[str] = {"", "/"}
-    for path in (*contents, *links, *directories):
+    for parent, path in _count_directories((*contents, *links, *directories), where).items():
+        if parent in contents or parent in links:
+            raise InvalidInputError(
+                msg("{where}: {path!r}: lies below what is no directory", where=where, path=path[1:])
+            )
+
+
+def _count_directories(paths: Iterable[str], where: str) -> dict[str, str]:
+    """Every directory above the paths, and the first path below it. Raises InvalidInputError for too many."""
+    found: dict[str, str] = {}
+    for path in paths:
         parent = path.rpartition("/")[0]
-        while parent not in checked:
-            if parent in contents or parent in links:
-                raise InvalidInputError(
-                    msg("{where}: {path!r}: lies below what is no directory", where=where, path=path[1:])
-                )
-            checked.add(parent)
+        while parent and parent not in found:
+            found[parent] = path
             parent = parent.rpartition("/")[0]
+        if len(found) > MAX_DIRECTORIES:
+            raise InvalidInputError(msg("{where}: more than {most} directories", where=where, most=MAX_DIRECTORIES))
+    return found
 
 
 def _checked_name(name: str, where: str) -> str:
@@ -479,4 +494,5 @@ def _bare_tree(contents: dict[str, bytes], links: dict[str, str], directories: s
         raise InvalidInputError(
             msg("{where}: holds neither {index} nor a /proc or /sys tree", where=where, index=INDEX)
         )
-    return Host(MemoryFiles(contents, links, frozenset(directories)), NoCommands(), is_root=True)
+    source = MemoryFiles(contents, links, frozenset(directories), budget=ReadBudget(where, MAX_READ_STEPS))
+    return Host(source, NoCommands(), is_root=True)

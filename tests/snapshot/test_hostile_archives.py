@@ -23,10 +23,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
+from advisor.facts.host_facts import scan
 from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.report.text import scan_text
+from advisor.rules.registry import judge
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball
 from advisor.snapshot.archive import INDEX, SCHEMA, capture, open_snapshot
+from tests.fuzz.hosts import ARTICLES, parts_of
 
 GOOD: Mapping[str, Any] = {
     **{"schema": SCHEMA, "is_root": True, "links": {}, "directories": []},
@@ -391,3 +395,93 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines()[-1] == "[]"
     assert len(done.stdout.splitlines()) == 3
+
+
+# -- a budget for all reads together -----------------------------------------------------------------------------------
+
+
+def steps_of(host: Host) -> int:
+    """Counted steps that were taken of a host's budget."""
+    (source,) = [one for one in vars(host).values() if isinstance(one, MemoryFiles)]
+    budget = source._spend.__self__  # type: ignore[attr-defined]
+    return int(budget._steps - budget._left)
+
+
+MANY = 3000
+HOSTILE_TREES: Mapping[str, Any] = {
+    "links": lambda count: [(f"sys/class/net/e{number}/mtu", b"1500") for number in range(count)],
+    "disks": lambda count: [(f"sys/block/sd{number}/size", b"1") for number in range(count)],
+    "processors": lambda count: [
+        (f"sys/devices/system/cpu/cpu{number}/topology/core_id", b"1") for number in range(count)
+    ],
+    "links to themselves": lambda count: [
+        member(f"sys/block/s{number}", tarfile.SYMTYPE, "../block") for number in range(count)
+    ],
+    "mounts": lambda count: [
+        (
+            "proc/self/mountinfo",
+            b"".join(b"%d 1 8:%d / /m%d rw - xfs /dev/s%d rw\n" % ((one,) * 4) for one in range(count)),
+        )
+    ],
+    "arrays": lambda count: [
+        ("proc/mdstat", b"".join(b"md%d : active raid1 sda%d[0]\n 9 blocks\n\n" % (one, one) for one in range(count)))
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", [one for one in HOSTILE_TREES if one != "links to themselves"])
+def test_the_steps_of_a_scan_are_linear_in_the_members(kind: str) -> None:
+    taken = []
+    for count in (MANY // 2, MANY):
+        host = opened(archive(("proc/version", b"L"), *HOSTILE_TREES[kind](count)))
+        scan(host)
+        taken.append(steps_of(host))
+    assert taken[0] * 1.5 < taken[1] < taken[0] * 2.5
+
+
+@pytest.mark.parametrize("kind", HOSTILE_TREES)
+def test_an_archive_that_takes_more_steps_than_any_host_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MAX_READ_STEPS", 2000)
+    host = opened(archive(("proc/version", b"L"), *HOSTILE_TREES[kind](MANY)))
+    with pytest.raises(
+        InvalidInputError, match="reading it takes more than 2000 steps; a captured host is never so big"
+    ):
+        scan(host)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", HOSTILE_TREES)
+def test_a_hundred_thousand_members_end_within_the_bound(kind: str) -> None:
+    """CPU time of this process, not time by the clock: the bound of a scan is 30 s."""
+    data = archive(("proc/version", b"L"), *HOSTILE_TREES[kind](100_000))
+    began = time.process_time()
+    with suppress(InvalidInputError):
+        facts = scan(opened(data))
+        scan_text(facts, judge(facts), width=80, color=False)
+    assert time.process_time() - began < 30
+
+
+def test_content_and_answers_of_commands_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"argv": ["x"], "answer": {"rc": 0, "stdout": "y" * 160_000, "stderr": ""}, "missing": None}
+    host = opened(archive(index(commands=[answer], directories=["/sys"]), ("root/sys/x", b"1" * 160_000)))
+    began = steps_of(host)
+    assert host.run(["x"]) is not None
+    assert steps_of(host) - began >= 10_000
+    began = steps_of(host)
+    host.read("/sys/x")
+    assert steps_of(host) - began >= 10_000
+
+
+def test_too_many_directories_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MAX_DIRECTORIES", 1000)
+    deep = [("/".join(["sys", f"d{number}", *["e"] * 50, "x"]), b"1") for number in range(30)]
+    assert "more than 1000 directories" in refusal(archive(*deep))
+    assert "more than 1000 directories" in refusal(archive(index(directories=[f"/{name}" for name, _ in deep])))
+
+
+@pytest.mark.parametrize("article", list(ARTICLES)[::7])
+def test_a_captured_host_needs_a_small_part_of_the_budget(article: str) -> None:
+    host = parts_of(ARTICLES[article]()).host()
+    copy = snapshot.open_archive(capture(host, scan), "copy")
+    scan(copy)
+    assert 0 < steps_of(copy) < snapshot.MAX_READ_STEPS / 50

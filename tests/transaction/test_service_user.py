@@ -22,7 +22,7 @@ from advisor.planning.records import FileChange, Plan
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import build, plan_of
 from tests.transaction.test_script import SHELLS, applied_script_of
-from tests.trees import make_command
+from tests.trees import STANDARD_PATH, make_command
 
 USER: Final = 4711
 OLD, NEW, SECRET = b"old\n", b"new\n", b"only root's\n"
@@ -234,6 +234,51 @@ def attacker(where: Path, loop: str) -> Iterator[None]:
         process.wait()
 
 
+def run_without(
+    tools: tuple[str, ...], script: Path, where: Path, shell: list[str]
+) -> subprocess.CompletedProcess[str]:
+    """As `run`, in a mount namespace in which these programs cannot be executed, by whatever path."""
+    found = {os.path.realpath(path) for one in tools for path in (shutil.which(one),) if path}
+    hide = "".join(f"mount --bind /dev/null {path} && " for path in sorted(found))
+    words = [*shell, str(script), "--root", str(where / "root"), "--force"]
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", f'{hide}exec "$@"', "sh", *words],
+        capture_output=True, text=True, env={"PATH": STANDARD_PATH}, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("before", [OLD, None])
+def test_without_setpriv_the_users_file_is_restored_by_chroot(
+    tmp_path: Path, shell: list[str], before: bytes | None
+) -> None:
+    script = world(tmp_path, before, owner=USER)
+    file = tmp_path / "root/srv/app/app.conf"
+    kept = secrets(tmp_path)
+    done = run_without(("setpriv",), script, tmp_path, shell)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert secrets(tmp_path) == kept
+    if before is None:
+        assert not file.exists()
+    else:
+        found = file.stat()
+        assert (file.read_bytes(), found.st_uid, found.st_gid) == (before, USER, USER)
+    assert sorted(os.listdir(file.parent)) == ([] if before is None else ["app.conf"])
+
+
+def test_without_any_tool_to_become_the_user_nothing_is_written_and_it_says_so(tmp_path: Path) -> None:
+    script = world(tmp_path, OLD, owner=USER)
+    file = tmp_path / "root/srv/app/app.conf"
+    was = file.read_bytes()
+    done = run_without(("setpriv", "chroot"), script, tmp_path, SHELLS[0])
+    assert done.returncode == 5
+    assert "not restored by this script" in done.stdout
+    assert "by hand: advisor rollback" in done.stdout
+    assert file.read_bytes() == was
+    assert run(script, tmp_path, SHELLS[0]).returncode == 0
+    assert file.read_bytes() == OLD
+
+
 RACES: Final = {
     "temporary name": "cd root/srv/app; while :; do ln -s ../../secret/file .app.conf.advisor.new;"
     " ln -f app.conf .app.conf.advisor.new; done",
@@ -253,6 +298,8 @@ def test_a_race_of_links_reaches_nothing_of_roots(tmp_path: Path, race: str) -> 
     with attacker(tmp_path, RACES[race]):
         for _ in range(ROUNDS):
             codes.add(run(script, tmp_path, SHELLS[0]).returncode)
+            assert secrets(tmp_path) == kept
+            codes.add(run_without(("setpriv",), script, tmp_path, SHELLS[0]).returncode)
             assert secrets(tmp_path) == kept
     assert codes <= {0, 5}
     assert sorted(os.listdir(tmp_path / "root/secret")) == ["app.conf", "file"]

@@ -22,8 +22,8 @@ import msgspec
 from advisor.errors import AdvisorError, InvalidInputError
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.host import Completed, Host, MemoryFiles, Missing
-from advisor.host.commands import SAFE_PATH
-from advisor.host.files import UNRECORDED
+from advisor.host.commands import SAFE_PATH, MeteredCommands
+from advisor.host.files import UNRECORDED, ReadBudget
 from advisor.host.input_files import open_given
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
@@ -192,9 +192,10 @@ def _host(found: Stream, where: str, *, with_secrets: bool) -> Host:
     members = dict(_members(found, where))
     answers = _answers(members)
     limit = _number(found.header.get("file-limit", "")) or wanted.MAX_FILE_BYTES
+    budget = ReadBudget(where, snapshot.MAX_READ_STEPS)
     return Host(
-        _files(members, limit, with_secrets=with_secrets),
-        CapturedCommands(answers),
+        _files(members, limit, budget, with_secrets=with_secrets),
+        MeteredCommands(CapturedCommands(answers), budget),
         is_root=found.header.get("uid") == "0",
         ethtool_answers=ethtool_answers(answers),
         captured_at=_number(found.header.get("time", "")),
@@ -215,6 +216,10 @@ def _members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str]]:
                     msg("{where}: more than {max_members} files", where=where, max_members=MAX_MEMBERS)
                 )
             path = "/" + "/".join(part for part in member.name.split("/") if part not in ("", "."))
+            if path != "/" and not snapshot.is_host_path(path):
+                raise InvalidInputError(
+                    msg("{where}: {name!r}: no path of a captured host", where=where, name=member.name[:80])
+                )
             if member.kind == "file":
                 yield path, reader.content()
             elif member.kind == "link":
@@ -223,7 +228,7 @@ def _members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str]]:
         raise InvalidInputError(msg("{where}: damaged capture: {error}", where=where, error=error)) from error
 
 
-def _files(members: Mapping[str, bytes | str], limit: int, *, with_secrets: bool) -> MemoryFiles:
+def _files(members: Mapping[str, bytes | str], limit: int, budget: ReadBudget, *, with_secrets: bool) -> MemoryFiles:
     below = {path.removeprefix("/files"): data for path, data in members.items() if path.startswith("/files/")}
     contents = {path: data for path, data in below.items() if isinstance(data, bytes)}
     links = {path: data for path, data in below.items() if isinstance(data, str)}
@@ -241,7 +246,7 @@ def _files(members: Mapping[str, bytes | str], limit: int, *, with_secrets: bool
     for kind, path in noted:
         if kind == "f" and path not in contents and path not in links:
             unreadable.setdefault(path, UNRECORDED)
-    return MemoryFiles(contents | _shared(noted, contents), links, frozenset(directories), unreadable)
+    return MemoryFiles(contents | _shared(noted, contents), links, frozenset(directories), unreadable, budget)
 
 
 def _redact_journals(contents: dict[str, bytes], unreadable: dict[str, str]) -> None:
@@ -260,7 +265,10 @@ def _records(members: Mapping[str, bytes | str], name: str) -> list[str]:
 
 def _noted(members: Mapping[str, bytes | str]) -> Iterator[tuple[str, str]]:
     for record in _records(members, "/notes/names"):
-        yield record[:1], _path(record[1:])
+        path = _path(record[1:])
+        # What no file system could hold was not found on one.
+        if path == "/" or snapshot.is_host_path(path):
+            yield record[:1], path
 
 
 def _path(text: str) -> str:
