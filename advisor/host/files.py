@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Collection, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, Protocol
 
 from advisor.errors import InvalidInputError
@@ -154,6 +154,18 @@ class DirectoryFiles:
         except (OSError, ValueError) as error:
             # EINVAL: it exists and is no link.
             return None if isinstance(error, OSError) and error.errno == errno.EINVAL else _missing_from(error)
+
+
+class RememberedFiles:
+    """Files of another source, each of which is read once: for a plan, which reads many and changes none."""
+
+    def __init__(self, source: FileSource) -> None:
+        # Not of the class: the answers are those of one source.
+        self.read = cache(source.read)
+        self.listdir = cache(source.listdir)
+        self.readlink = cache(source.readlink)
+        self.real = cache(source.real)
+        self.is_dir = cache(source.is_dir)
 
 
 class LinkTarget(Protocol):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Self
 
 from advisor.errors import CommandError
 from advisor.host import ethtool as ethtool_ioctl
 from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, LiveCommands, NoCommands
 from advisor.host.device_identity import located
-from advisor.host.files import DirectoryFiles, FileSource
+from advisor.host.files import DirectoryFiles, FileSource, RememberedFiles
 from advisor.host.missing import ABSENT, Missing
 from advisor.host.numbers import whole_number
 from advisor.host.steps import (
@@ -59,12 +60,22 @@ class Host:
         captured_at: int | None = None,
     ) -> None:
         self.files = files
+        self._source = files
         self.commands = commands
         self.is_live = is_live
         self.is_root = is_root
         self.captured_at = captured_at
         self._ethtool = ethtool_answers
         self._drivers = ethtool_ioctl.Ethtool()
+
+    def remembering(self) -> Self:
+        """The same host, of which each file is read once: what is asked again is as it was then.
+
+        For the reads of one plan; whoever changes a value reads it by the host itself.
+        """
+        again = copy.copy(self)
+        again.files = RememberedFiles(self.files)
+        return again
 
     def read(self, path: str) -> str | Missing:
         """Text of a file without trailing white space and NUL bytes; bytes that are not UTF-8 become U+FFFD.
@@ -135,10 +146,10 @@ class Host:
 
         Raises CommandError for a host that cannot be written to.
         """
-        if not isinstance(self.files, DirectoryFiles):
+        if not isinstance(self._source, DirectoryFiles):
             raise CommandError(msg("{path}: a snapshot cannot be changed", path=path))
         parent, _, name = path.rpartition("/")
-        place = self.files.locate(parent or "/")
+        place = self._source.locate(parent or "/")
         if isinstance(place, Missing):
             if not place.is_absent:
                 raise CommandError(
@@ -178,9 +189,9 @@ class Host:
                 self._put_file(step)
 
     def _root_directory(self, path: str) -> str:
-        if not isinstance(self.files, DirectoryFiles):
+        if not isinstance(self._source, DirectoryFiles):
             raise CommandError(msg("{path}: a snapshot cannot be changed", path=path))
-        return self.files.root
+        return self._source.root
 
     def _write_attribute(self, path: str, value: str) -> None:
         from advisor.host.safe_open import AstrayError, existing_file

@@ -73,6 +73,8 @@ def observe_targets(
     ``first_seen`` is each tunable's value before this tool first changed it; None where only root can know, so that
     a value that is a multiple of it cannot be told.
     """
+    # What identifies a disk is compared with that of all others, for each value.
+    host = host.remembering()
     values = {target.tunable: _observe_one(host, target, first_seen, held) for target in targets}
     paths = {edit.path for seen in values.values() for edit in seen.edits}
     names = [*values, *(one.tunable for seen in values.values() for one in seen.circumstances.siblings)]
