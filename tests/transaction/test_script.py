@@ -74,6 +74,22 @@ def path_without(where: Path, tool: str) -> str:
     return f"{where / 'bin'}:{place}"
 
 
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_search_path_of_cd_leads_the_script_nowhere_else(tmp_path: Path, shell: list[str]) -> None:
+    """Started by a relative path, with the same path below CDPATH: it still finds its store, and so its lock."""
+    applied_script(tmp_path)
+    store = store_of(tmp_path)
+    (tmp_path / "decoy/transactions/0001").mkdir(parents=True)
+    environment = {"PATH": f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin", "CDPATH": str(tmp_path / "decoy")}
+    words = [*shell, "transactions/0001/rollback.sh", "--root", str(tmp_path / "root")]
+    with store.lock():
+        done = subprocess.run(
+            words, capture_output=True, text=True, env=environment, cwd=store.directory, timeout=60, check=False
+        )
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "another transaction is under way" in done.stderr
+
+
 TOOLS = ("wc", "awk", "sed", "mv", "tr", "ls")
 
 
