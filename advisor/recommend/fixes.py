@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.profiles.profile import load
 from advisor.profiles.requested import RequestedProfile
-from advisor.profiles.single_values import OPERATORS, WantedValue, values_profile
+from advisor.profiles.single_values import OPERATORS, WantedValue, is_line_about, values_profile
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import find_numbered, number_findings
 from advisor.rules.remedy import Decide, PlanProfile, RunCommand, SetTunable
@@ -122,11 +122,23 @@ def _joined(findings: Sequence[Finding], left_out: Iterable[LeftOut]) -> Fix:
                     manual.append(ManualStep(finding.id, command, purpose, interrupts))
                 case Decide(text):
                     manual.append(ManualStep(finding.id, None, text))
+    for value in tuple(values.values()):
+        lines = ((one.profile.name, line) for one in profiles.values() for line in one.profile.tunables)
+        owner = next((name for name, line in lines if is_line_about(line, value.tunable)), None)
+        if owner is not None:
+            # What the profile wants of it comes from the whole host, and may differ from what one finding asks for.
+            identity = next(one.id for one in findings if _sets(one, value.tunable))
+            rest.append(LeftOut(identity, value.word, f"the profile {owner} sets such values"))
+            del values[value.tunable]
     asked = tuple(profiles.values())
     if values:
         made = tuple(values.values())
         asked = (*asked, RequestedProfile(values_profile(made), tuple(one.word for one in made)))
     return Fix(tuple(findings), asked, tuple(sorted(settings.items())), tuple(dict.fromkeys(manual)), tuple(rest))
+
+
+def _sets(finding: Finding, identity: str) -> bool:
+    return any(isinstance(step, SetTunable) and step.tunable == identity for step in finding.remedy)
 
 
 def _written_steps(finding: Finding) -> Iterable[ManualStep]:

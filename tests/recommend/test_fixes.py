@@ -53,6 +53,15 @@ def test_profiles_come_with_the_parameters_of_this_host() -> None:
     assert (rest.finding, "advisor plan jumbo-frames --set links=eth2" in rest.reason) == ("d.four", True)
 
 
+def test_what_a_planned_profile_sets_it_sets_alone() -> None:
+    own = finding("a.one", SetTunable("link:eth1:mtu", "9000"), SWAP)
+    fix = make_fix([own, finding("b.two", PlanProfile("jumbo-frames", (("links", "eth1"),)))])
+    assert words(fix) == ["jumbo-frames", "sysctl:vm.swappiness<=10"]
+    assert [(one.finding, one.what, one.reason) for one in fix.left_out] == [
+        ("a.one", "link:eth1:mtu=9000", "the profile jumbo-frames sets such values")
+    ]
+
+
 def test_what_a_person_does_keeps_its_order_and_what_it_interrupts() -> None:
     one = finding("a.one", RunCommand("mdadm --stop /dev/md1", "stop it", "everything on md1"), SWAP, Decide("Ask"))
     fix = make_fix([one, finding("b.two")])
