@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import groupby
+from typing import Any, Final
 
 from advisor.i18n import english_page
 from advisor.planning.records import Plan, plan_document
@@ -11,6 +12,8 @@ from advisor.recommend.fixes import Fix, ManualStep
 from advisor.report.layout import Page, Span, counted
 from advisor.shell.quote import shell_quote
 from advisor.transaction.journal import Record
+
+_SHOWN: Final = 3
 
 
 @english_page
@@ -24,8 +27,11 @@ def fix_text(fix: Fix, *, width: int, color: bool) -> str:
         _add_steps(page, fix.manual)
     if fix.left_out:
         page.heading("Left out")
+        alike: dict[tuple[str, str], list[str]] = {}
         for one in fix.left_out:
-            page.bullet(Span(one.finding, "bold"), f": {one.what}: {one.reason}")
+            alike.setdefault((one.finding, one.reason), []).append(one.what)
+        for (finding, reason), names in alike.items():
+            page.bullet(Span(finding, "bold"), f": {_few(names)}: {reason}")
     if not fix.asked:
         page.blank()
         if fix.findings:
@@ -36,15 +42,18 @@ def fix_text(fix: Fix, *, width: int, color: bool) -> str:
 
 
 def _add_steps(page: Page, steps: Sequence[ManualStep]) -> None:
-    for one in steps:
-        text = one.text.rstrip(".")
-        if one.command is None:
-            page.bullet(Span(one.finding, "bold"), f": {text}")
-            continue
-        page.bullet(Span(one.finding, "bold"), f": {text}" if text else "")
-        page.command(one.command, indent=4)
-        if one.interrupts:
-            page.add(Span(f"interrupts: {one.interrupts}", "yellow"), indent=4)
+    for (finding, text), run in groupby(steps, lambda one: (one.finding, one.text.rstrip("."))):
+        page.bullet(Span(finding, "bold"), f": {text}" if text else "")
+        for one in run:
+            if one.command is not None:
+                page.command(one.command, indent=4)
+            if one.interrupts:
+                page.add(Span(f"interrupts: {one.interrupts}", "yellow"), indent=4)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 @english_page
