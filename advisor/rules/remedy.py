@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Final, Literal
 
 import msgspec
@@ -113,9 +114,16 @@ def list_commands(remedy: Iterable[Remedy]) -> tuple[str, ...]:
 
 
 def describe_remedy(remedy: Iterable[Remedy]) -> str:
-    """What to do, in sentences without the commands."""
-    profiles = (f"plan the profile {one.profile}" for one in remedy if isinstance(one, PlanProfile))
-    texts = (*_describe_values(remedy), *profiles, *list_notes(remedy))
+    """What to do, in sentences without the commands, in the order of the remedy: what is to be decided before a value
+    is set comes before it."""
+    texts: list[str] = []
+    for kind, parts in groupby(remedy, type):
+        if kind is SetTunable:
+            texts += _describe_values(parts)
+        elif kind is PlanProfile:
+            texts += (f"plan the profile {one.profile}" for one in parts if isinstance(one, PlanProfile))
+        else:
+            texts += list_notes(parts)
     return " ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in texts)
 
 

@@ -38,10 +38,10 @@ def test_the_command_of_advisor_comes_first_and_survives_a_shell() -> None:
     assert other == "vmstat 5 3"
 
 
-def test_the_text_has_a_sentence_for_each_part() -> None:
+def test_the_text_has_a_sentence_for_each_part_in_their_order() -> None:
     assert describe_remedy(MIXED) == (
-        "Set vm.swappiness to at most 10. Set net.ipv4.tcp_rmem to 4096 131072 33554432. Plan the profile "
-        "jumbo-frames. See whether it goes on. Ask the owner."
+        "See whether it goes on. Set vm.swappiness to at most 10. Set net.ipv4.tcp_rmem to 4096 131072 33554432. "
+        "Ask the owner. Plan the profile jumbo-frames."
     )
 
 
