@@ -56,6 +56,7 @@ mkdir -p "$root/sys/fs/cgroup/system.slice/advisor-cpu-dma-latency-now.service"
 # The least of what is held: by us, and by another process, whose number run/other holds.
 OD = """
 root="{root}"
+case "$*" in *cpu_dma_latency*) ;; *) exec /usr/bin/od "$@" ;; esac
 least=2000000000
 for file in held other; do
   [ -e "$root/run/$file" ] || continue

@@ -1,0 +1,157 @@
+"""Systems on which every engine applies and rolls back: hosts of the articles as trees with stand-ins that keep state,
+and the small systems that have the forms of values which no profile sets."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from advisor.facts.host_facts import Facts, scan
+from advisor.host import Completed, Host, Missing
+from advisor.planner import plan_profiles
+from advisor.planning.records import Plan
+from advisor.profiles.profile import load
+from advisor.transaction.journal import Store
+from tests.fuzz.hosts import ARTICLES, Parts, parts_of
+from tests.transaction import kernel_system, queues, system, test_storage_kinds
+from tests.trees import host_of, listing, make_command, make_tree
+
+PROFILE_HOSTS = {
+    "infoscale: configuration 3, mirrors over one TCP link": ("infoscale-fss-tcp", "llt-highwater-doubled"),
+    "infoscale: configuration 4 or 5, nothing declared": (
+        "infoscale-fss-udp",
+        "infoscale-fss-zones",
+        "socket-buffers-8m",
+    ),
+    "iris: RANWRITE is declared, and IRIS has its default write daemons": ("iris", "iris-write-daemons", "ebs-volumes"),
+    "iscsi: round-robin over links of 1000 and 10000 Mbit/s: what they carry": (
+        "iscsi",
+        "iscsi-multipath",
+        "jumbo-frames",
+    ),
+    "beegfs: A target whose four drives lie two on each node": ("beegfs-nvme", "numa-pinning"),
+}
+"""Hosts of the articles, and the profiles that are applied there."""
+FORM_SYSTEMS = ("small", "kernel", "storage", "queues")
+
+_PRESENT = {
+    "/etc/machine-id": system.MACHINE + "\n",
+    "/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n",
+    "/run/udev/data/c1:3": "",
+    "/etc/sysctl.d/README": "",
+    "/etc/tmpfiles.d/README": "",
+    "/usr/lib/tmpfiles.d/README": "",
+    "/etc/systemd/system/README": "",
+}
+# What was recorded of a command, by the checksum of its words; values that can be set are kept in the tree.
+_RECORDED = """
+own=${0%/bin/*}
+answer="$own/answers/${0##*/}.$(printf '%s\\0' "$@" | sha256sum | cut -c1-32)"
+[ -e "$answer" ] || exit 1
+cat "$answer"
+"""
+_LLTCONFIG = (
+    """
+own=${0%/bin/*}
+case "$1 $2" in
+"-F query") cat "$own/root/run/llt-flow" ;;
+"-F "*)
+  name=${2%%:*}
+  # InfoScale 7.4.2 prints the second name of this one.
+  [ "$name" != rporthighwater ] || name='rporthi[gs]h*water'
+  sed -i "s/^\\( *$name *= *\\).*/\\1${2#*:}/" "$own/root/run/llt-flow" ;;
+*)"""
+    + _RECORDED.replace("\n", "\n  ").rstrip()
+    + """ ;;
+esac
+"""
+)
+# Of this machine they would print what it has.
+_SILENT = ("ip", "lsblk", "mdadm", "lvs", "dmsetup", "multipath", "ethtool", "tc", "iscsiadm", "nvme", "vxdisk")
+
+
+class ConformanceSystem(NamedTuple):
+    """A system below a directory: how it is made, what is planned there, and its state as an administrator sees it."""
+
+    name: str
+    build: Callable[[Path], Host]
+    plan: Callable[[Host, Store], Plan]
+    state: Callable[[Path], object]
+    can_be_killed: bool = True
+
+
+def profile_system(host_name: str, profile: str) -> ConformanceSystem:
+    def plan(host: Host, store: Store) -> Plan:
+        facts = _facts_of(host_name)
+        links = ",".join(one.name for one in facts.links if one.kind != "loopback")
+        settings = {"links": links} if "links" in load(profile).parameters else {}
+        return plan_profiles(host, [profile], settings, store=store, facts=facts)
+
+    return ConformanceSystem(profile, lambda where: _build_article(where, host_name), plan, tree_state)
+
+
+def form_system(name: str) -> ConformanceSystem:
+    if name == "queues":
+        return ConformanceSystem(name, queues.build, lambda host, _: queues.plan_of(host), queues.state, False)
+    if name == "kernel":
+        wanted = kernel_system.WANTED
+        return ConformanceSystem(
+            name, kernel_system.build, lambda host, _: kernel_system.plan_of(host, wanted), tree_state
+        )
+    if name == "storage":
+        made = test_storage_kinds
+        return ConformanceSystem(name, made.build, lambda host, _: made.plan_of(host), tree_state)
+    return ConformanceSystem(name, system.build, lambda host, _: system.plan_of(host), tree_state)
+
+
+def systems() -> tuple[ConformanceSystem, ...]:
+    profiles = (profile_system(host, one) for host, names in PROFILE_HOSTS.items() for one in names)
+    return (*profiles, *map(form_system, FORM_SYSTEMS))
+
+
+def tree_state(where: Path) -> dict[str, tuple[str, int, bytes]]:
+    """Every file; of those that the kernel prints, the value: a tree keeps what was written as it was written."""
+    found = listing(where / "root") | {f"llt/{name}": one for name, one in listing(where / "llt").items()}
+    for path, (kind, mode, content) in found.items():
+        if kind == "file" and path.startswith(("proc/", "sys/")):
+            words = content.split()
+            chosen = [word[1:-1] for word in words if word[:1] + word[-1:] in (b"[]", b"()")]
+            found[path] = kind, mode, b" ".join(chosen if len(chosen) == 1 else words)
+    # What systemd has loaded follows from the files.
+    return {path: one for path, one in found.items() if not path.startswith(("run/loaded", "run/unit"))}
+
+
+@functools.cache
+def _parts(host_name: str) -> Parts:
+    parts = parts_of(ARTICLES[host_name]())
+    added = {path: text.encode() for path, text in _PRESENT.items() if path not in parts.files}
+    return parts._replace(files={**parts.files, **added, "/etc/machine-id": _PRESENT["/etc/machine-id"].encode()})
+
+
+@functools.cache
+def _facts_of(host_name: str) -> Facts:
+    return scan(_parts(host_name).host())
+
+
+def _build_article(where: Path, host_name: str) -> Host:
+    parts = _parts(host_name)
+    root, commands = make_tree(where / "root", parts.files, parts.links), where / "bin"
+    for directory in parts.directories:
+        (root / directory.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    (where / "answers").mkdir()
+    for name in _SILENT:
+        make_command(commands, name, _RECORDED)
+    make_command(commands, "udevadm", "exit 0")
+    for argv, answer in parts.answers.items():
+        if isinstance(answer, Missing) or not answer.ok:
+            continue
+        words = "".join(f"{word}\0" for word in argv[1:]).encode()
+        (where / "answers" / f"{argv[0]}.{hashlib.sha256(words).hexdigest()[:32]}").write_text(answer.stdout)
+        make_command(commands, argv[0], _LLTCONFIG if argv[0] == "lltconfig" else _RECORDED)
+    flow = parts.answers.get(("lltconfig", "-F", "query"))
+    if isinstance(flow, Completed):
+        make_tree(root, {"/run/llt-flow": flow.stdout})
+    return host_of(root, commands)

@@ -1,0 +1,332 @@
+"""Random histories on which every engine takes its turn: in the end each byte is as at the start, but for manual edits.
+
+A history applies, edits by hand, is killed, applies again and adds layers, and each rollback is done by Python, by
+``rollback.sh`` under a shell, by the verbs of the apply script, or by the watchdog. The seeds are fixed: the quick form
+plays each profile and each small system once with every engine. A failure prints the seed and what was done.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from advisor.exporters.apply_script import transaction_script
+from advisor.host import Host, ReadFile
+from advisor.host.probes import FORMS
+from advisor.planning.records import Plan
+from advisor.profiles.profile import load, profile_paths
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.journal import Record, Store
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.status import rollback_transactions
+from tests.exporters.apply_script.stage import Answer, answer_of
+from tests.transaction.conforming import ConformanceSystem, systems
+from tests.transaction.killing import killed_at_step
+from tests.trees import STANDARD_PATH, make_command
+from tests.tunables.form_shell import SHELLS
+
+ENGINES = ("python", *(shell[0] for shell in SHELLS), "script", "watchdog")
+SYSTEMS = {one.name: one for one in systems()}
+SETS_NOTHING = frozenset({"infoscale-single-node", "infoscale-shared-disk"})
+"""Profiles without a tunable: they only say why nothing is to be set."""
+NOT_IN_A_TREE = frozenset({"qdisc", "ethtool", "addresses", "routes", "md-speed", "cmdline"})
+"""Forms of what only a kernel can set, or nobody at run time: tests/tunables/test_link_live.py has those of links."""
+
+# A program that dies with its process group when it is called for the DIE_AT-th time.
+DEADLY = """
+number=$(($(cat "$PLACE/count") + 1))
+echo "$number" > "$PLACE/count"
+[ "$number" != "${{DIE_AT:-0}}" ] || kill -9 {whom}
+{then}
+"""
+CLIENT = '"-$(sed "s/process //; s/,.*//" "$PLACE/state/lock")"'
+
+
+class History:
+    """One system, and what has been done to it."""
+
+    def __init__(self, where: Path, system: ConformanceSystem, seed: int) -> None:
+        self.where, self.system, self.seed = where, system, seed
+        self.random = Random(seed)
+        self.host = system.build(where)
+        self.store = Store(str(where / "state"))
+        self.root = where / "root"
+        self.wanted = self.state()
+        self.edited: dict[str, str] = {}
+        self.log: list[str] = []
+        self.scripts: dict[str, Path] = {}
+        self.edits = 0
+        make_command(where / "bin", "sync", DEADLY.format(whom=CLIENT, then="exit 0"))
+
+    def state(self) -> dict[str, object]:
+        found = self.system.state(self.where)
+        assert isinstance(found, dict)
+        return found
+
+    def run(self, words: list[str], die_at: int = 0) -> subprocess.CompletedProcess[bytes]:
+        (self.where / "count").write_text("0\n")
+        environment = {
+            "PATH": f"{self.where / 'bin'}:{STANDARD_PATH}",
+            "ADVISOR_STATE_DIR": str(self.where / "state"),
+            "PLACE": str(self.where),
+            "DIE_AT": str(die_at),
+        }
+        process = subprocess.Popen(
+            [*words, "--root", str(self.root), "--reload"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        said, errors = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(words, process.returncode, said, errors)
+
+    def shell(self) -> list[str]:
+        return self.random.choice(SHELLS)
+
+    # What can be done
+
+    def edit(self, plan: Plan) -> None:
+        """By hand: a value of the plan, or a line more in one of its files."""
+        values = {
+            one.tunable: self.place(one.probe.path)
+            for one in plan.changes
+            if isinstance(one.probe, ReadFile)
+            and one.probe.path.startswith(("/proc/", "/sys/"))
+            and one.probe.form == "words"
+            and one.before.isdecimal()
+            and int(one.before) >= 64
+        }
+        files = {one.path: self.place(one.path) for one in plan.files}
+        names = sorted(name for name, place in {**values, **files}.items() if place.is_file())
+        if not names:
+            return
+        name = self.random.choice(names)
+        self.edits += 1
+        if name in values:
+            change = next(one for one in plan.changes if one.tunable == name)
+            values[name].write_text(f"{int(change.before) + 2 * self.edits + 1}\n")
+        else:
+            with files[name].open("ab") as file:
+                file.write(b"# edited by hand %d\n" % self.edits)
+        self.log.append(f"edit {name}")
+        self.edited[name] = str(({**values, **files})[name].relative_to(self.root))
+        self.expect(self.edited[name])
+
+    def place(self, path: str) -> Path:
+        found = self.host.locate(path)
+        return Path(found) if isinstance(found, str) else self.root / path.lstrip("/")
+
+    def expect(self, path: str) -> None:
+        """What is at this path now is the administrator's: it stays."""
+        now = self.state()
+        for parent in (path, *map(str, Path(path).parents)):
+            if parent != ".":
+                self.wanted[parent] = now[parent]
+
+    def apply(self, plan: Plan, by: str, *, die: bool = False) -> bool:
+        """Whether it is active; otherwise it was killed, or had nothing to do."""
+        self.log.append(f"{'kill while ' * die}apply by {by}")
+        if by == "python" and die:
+            steps = sum(len(one.steps) for one in plan.changes) + len(plan.files)
+            at = self.random.randint(1, max(1, steps - 1))
+
+            def work(host: Host, store: Store) -> None:
+                with store.lock():
+                    apply_plan(host, plan, store)
+
+            killed = killed_at_step(self.host, self.store, work, at, after=self.random.random() < 0.5)
+            return not killed
+        if by == "python":
+            with self.store.lock():
+                apply_plan(self.host, plan, self.store)
+            return True
+        at = self.random.randint(20, 24 + 2 * len(plan.changes) + 3 * len(plan.files)) if die else 0
+        done = self.run([*self.shell(), str(self.script_of(plan)), "apply", "--confirm-within", "0"], at)
+        if done.returncode == -9:
+            self.await_watchdog()
+            return any(one.is_in_force for one in self.store.records())
+        answer = answer_of(done.returncode, done.stdout, done.stderr)
+        assert (answer.code, answer.state) == (0, "applied"), (answer, self.story())
+        return True
+
+    def script_of(self, plan: Plan) -> Path:
+        path = self.where / f"{plan.fingerprint}.sh"
+        path.write_text(transaction_script(plan, machine_id=plan.machine_id, hostname=None))
+        return path
+
+    def await_watchdog(self) -> None:
+        end = time.monotonic() + 60
+        while any(self.store.watchdog(one.id).place is not None for one in self.store.records()):
+            assert time.monotonic() < end, self.story()
+            time.sleep(0.05)
+
+    def has_watchdog_restored(self) -> bool:
+        return any(one.by_watchdog for one in self.store.records())
+
+    def active(self) -> Record | None:
+        """The last transaction that is to be rolled back."""
+        found = [one for one in self.store.records() if one.is_in_force or one.is_unfinished]
+        return found[-1] if found else None
+
+    def roll_back(self, engine: str, record: Record, *, die: bool = False) -> set[str]:
+        """What was reported as skipped."""
+        self.log.append(f"{'kill while ' * die}roll back {record.id} by {engine}")
+        if engine == "python":
+            return self.roll_back_by_python(record, die=die)
+        if engine == "script":
+            answer = self.answer([*self.shell(), str(self.script_of(record.plan)), "rollback"])
+            assert answer.code in (0, 5), (answer, self.story())
+            return {name for name, state in answer.states().items() if state in ("kept", "failed", "held")}
+        script = self.store.script_path(record.id)
+        shell = next(one for one in SHELLS if one[0] == engine)
+        words = [*shell, str(script)]
+        if record.is_unfinished:
+            words += ["--journal", str(script.with_name("journal"))]
+        if die:
+            for name in ("tr", "awk"):
+                make_command(self.where / "bin", name, DEADLY.format(whom="0", then=f'exec /usr/bin/{name} "$@"'))
+        done = self.run(words, self.random.randint(1, 6 * len(record.plan.changes)) if die else 0)
+        for name in ("tr", "awk") if die else ():
+            (self.where / "bin" / name).unlink()
+        assert done.returncode in ((0, 5, -9) if die else (0, 5)), (done, self.story())
+        lines = [line.split(None, 1) for line in done.stdout.decode().splitlines()]
+        return {words[1].split(": ")[0].split(" cannot")[0] for words in lines if words[0] in ("kept", "failed")}
+
+    def answer(self, words: list[str]) -> Answer:
+        done = self.run(words)
+        return answer_of(done.returncode, done.stdout, done.stderr)
+
+    def roll_back_by_python(self, record: Record, *, die: bool) -> set[str]:
+        if die:
+
+            def work(host: Host, store: Store) -> None:
+                with store.lock():
+                    roll_back(host, store.record(record.id), store)
+
+            at = self.random.randint(1, max(1, len(record.plan.changes) - 1))
+            killed_at_step(self.host, self.store, work, at, after=self.random.random() < 0.5)
+            return set()
+        done = rollback_transactions(self.host, record.id, everything=False, force=False, store=self.store)
+        return {one.what for _, outcomes in done for one in outcomes if not one.is_back}
+
+    def finish(self) -> None:
+        """Everything that is still active is rolled back, and only what was edited by hand is not as at the start."""
+        while (left := self.active()) is not None:
+            self.log.append(f"finish {left.id}")
+            rollback_transactions(self.host, left.id, everything=False, force=False, store=self.store)
+        now = self.state()
+        differ = {
+            path: (self.wanted.get(path), now.get(path))
+            for path in sorted({*self.wanted, *now})
+            if self.wanted.get(path) != now.get(path)
+        }
+        assert not differ, (differ, self.story())
+
+    def story(self) -> str:
+        return f"{self.system.name}, seed {self.seed}: " + ", then ".join(self.log)
+
+
+Coverage = dict[str, set[str]]
+
+
+def play(
+    where: Path, system: ConformanceSystem, engine: str, seed: int, seen: Coverage, *, repeat: float = 0.2
+) -> None:
+    """One history in which ``engine`` rolls back; ``seen``: which engines rolled back a profile and a form."""
+    one = History(where, system, seed)
+    random = one.random
+    plan = system.plan(one.host, one.store)
+    assert not plan.is_empty
+    if random.random() < 0.3:
+        one.edit(plan)
+        one.edited.clear()
+        plan = system.plan(one.host, one.store)
+    if engine == "watchdog":
+        is_active = one.apply(plan, "script", die=True)
+    else:
+        by = "script" if random.random() < 0.3 else "python"
+        is_killed = by == "python" and system.can_be_killed and random.random() < 0.3
+        is_active = one.apply(plan, by, die=is_killed)
+        if is_killed and not is_active and one.active() is None:
+            # Before its first entry.
+            is_active = one.apply(plan, by)
+    if is_active:
+        if random.random() < repeat:
+            again = system.plan(one.host, one.store)
+            assert again.is_empty, (again.changes, one.story())
+        while random.random() < 0.4:
+            one.edit(plan)
+    edited = dict(one.edited)
+    if engine != "watchdog":
+        record = one.active()
+        assert record is not None, one.story()
+        if system.can_be_killed and engine != "script" and random.random() < 0.3:
+            one.roll_back(engine, record, die=True)
+            record = one.store.record(record.id)
+        if record.is_in_force or record.is_unfinished:
+            skipped = one.roll_back(engine, record)
+            assert not is_active or {*edited} <= skipped, (skipped, edited, one.story())
+    if engine != "watchdog" or one.has_watchdog_restored():
+        note(seen, system.name, plan, engine)
+    if random.random() < repeat:
+        last = random.choice([name for name in ENGINES if name != "watchdog"])
+        one.finish()
+        plan = system.plan(one.host, one.store)
+        if not plan.is_empty and not plan.blocking:
+            one.apply(plan, random.choice(["python", "script"]))
+            record = one.active()
+            assert record is not None
+            one.roll_back(last, record)
+            note(seen, system.name, plan, last)
+    one.finish()
+
+
+def note(seen: Coverage, name: str, plan: Plan, engine: str) -> None:
+    seen[name].add(engine)
+    for probe in (*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)):
+        seen[probe.form.partition(":")[0]].add(engine)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_engine_restores_every_byte_in_long_histories(name: str, engine: str, tmp_path: Path) -> None:
+    for seed in range(100_000, 100_040):
+        play(tmp_path / str(seed), SYSTEMS[name], engine, seed, defaultdict(set), repeat=0.7)
+
+
+@pytest.fixture(scope="module")
+def seen() -> Coverage:
+    return defaultdict(set)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_each_engine_restores_every_byte(name: str, tmp_path: Path, seen: Coverage) -> None:
+    for number, engine in enumerate(ENGINES):
+        # A killed apply may have been complete by then, and the watchdog has nothing to do.
+        for attempt in range(20):
+            seed = 1000 * number + attempt
+            play(tmp_path / f"{engine}{attempt}", SYSTEMS[name], engine, seed, seen)
+            if engine in seen[name]:
+                break
+        assert engine in seen[name]
+
+
+def test_every_profile_and_form_occurred_with_every_engine(seen: Coverage) -> None:
+    """After the histories above, whose seeds are fixed."""
+    assert {*profile_paths()} - SETS_NOTHING <= {*SYSTEMS}
+    expected = {*SYSTEMS, *FORMS, "irqs"} - NOT_IN_A_TREE
+    missing = {name: {*ENGINES} - seen.get(name, set()) for name in expected}
+    assert not {name: engines for name, engines in missing.items() if engines}
+    assert not NOT_IN_A_TREE & {*seen}, "it can be in a tree"
+
+
+@pytest.mark.parametrize("name", sorted(SETS_NOTHING))
+def test_a_profile_that_sets_nothing_has_no_tunables(name: str) -> None:
+    assert load(name).tunables == ()
