@@ -20,11 +20,16 @@ from tests.transaction import kernel_system, queues, system, test_storage_kinds
 from tests.trees import host_of, listing, make_command, make_tree
 
 PROFILE_HOSTS = {
-    "infoscale: configuration 3, mirrors over one TCP link": ("infoscale-fss-tcp", "llt-highwater-doubled"),
+    "infoscale: configuration 3, mirrors over one TCP link": (
+        "infoscale-fss-tcp",
+        "llt-highwater-doubled",
+        "jumbo-frames",
+    ),
     "infoscale: configuration 4 or 5, nothing declared": (
         "infoscale-fss-udp",
         "infoscale-fss-zones",
         "socket-buffers-8m",
+        "llt-highwater-doubled",
     ),
     "iris: RANWRITE is declared, and IRIS has its default write daemons": ("iris", "iris-write-daemons", "ebs-volumes"),
     "iscsi: round-robin over links of 1000 and 10000 Mbit/s: what they carry": (
@@ -81,16 +86,23 @@ class ConformanceSystem(NamedTuple):
     plan: Callable[[Host, Store], Plan]
     state: Callable[[Path], object]
     can_be_killed: bool = True
+    uppers: tuple[Callable[[Host, Store], Plan], ...] = ()
+    """Plans of other profiles that are applied on top."""
 
 
 def profile_system(host_name: str, profile: str) -> ConformanceSystem:
-    def plan(host: Host, store: Store) -> Plan:
-        facts = _facts_of(host_name)
-        links = ",".join(one.name for one in facts.links if one.kind != "loopback")
-        settings = {"links": links} if "links" in load(profile).parameters else {}
-        return plan_profiles(host, [profile], settings, store=store, facts=facts)
+    def planner_of(name: str) -> Callable[[Host, Store], Plan]:
+        def plan(host: Host, store: Store) -> Plan:
+            facts = _facts_of(host_name)
+            links = ",".join(one.name for one in facts.links if one.kind != "loopback")
+            settings = {"links": links} if "links" in load(name).parameters else {}
+            return plan_profiles(host, [name], settings, store=store, facts=facts)
 
-    return ConformanceSystem(profile, lambda where: _build_article(where, host_name), plan, tree_state)
+        return plan
+
+    uppers = tuple(planner_of(one) for one in PROFILE_HOSTS[host_name] if one != profile)
+    build = functools.partial(_build_article, host_name=host_name)
+    return ConformanceSystem(profile, build, planner_of(profile), tree_state, uppers=uppers)
 
 
 def form_system(name: str) -> ConformanceSystem:
@@ -108,8 +120,9 @@ def form_system(name: str) -> ConformanceSystem:
 
 
 def systems() -> tuple[ConformanceSystem, ...]:
-    profiles = (profile_system(host, one) for host, names in PROFILE_HOSTS.items() for one in names)
-    return (*profiles, *map(form_system, FORM_SYSTEMS))
+    """Each profile on one host, and the small systems."""
+    hosts = {profile: host for host, names in PROFILE_HOSTS.items() for profile in names}
+    return (*(profile_system(host, one) for one, host in hosts.items()), *map(form_system, FORM_SYSTEMS))
 
 
 def tree_state(where: Path) -> dict[str, tuple[str, int, bytes]]:

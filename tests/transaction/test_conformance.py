@@ -155,6 +155,15 @@ class History:
         assert (answer.code, answer.state) == (0, "applied"), (answer, self.story())
         return True
 
+    def add_layer(self, probability: float) -> bool:
+        """Apply another profile on top."""
+        if not self.system.uppers or self.random.random() >= probability:
+            return False
+        plan = self.random.choice(self.system.uppers)(self.host, self.store)
+        if plan.is_empty or plan.blocking:
+            return False
+        return self.apply(plan, "python")
+
     def script_of(self, plan: Plan) -> Path:
         path = self.where / f"{plan.fingerprint}.sh"
         path.write_text(transaction_script(plan, machine_id=plan.machine_id, hostname=None))
@@ -170,9 +179,12 @@ class History:
         return any(one.by_watchdog for one in self.store.records())
 
     def active(self) -> Record | None:
-        """The last transaction that is to be rolled back."""
-        found = [one for one in self.store.records() if one.is_in_force or one.is_unfinished]
-        return found[-1] if found else None
+        """A transaction that is to be rolled back."""
+        found = self.all_active()
+        return self.random.choice(found) if found else None
+
+    def all_active(self) -> list[Record]:
+        return [one for one in self.store.records() if one.is_in_force or one.is_unfinished]
 
     def roll_back(self, engine: str, record: Record, *, die: bool = False) -> set[str]:
         """What was reported as skipped."""
@@ -181,7 +193,10 @@ class History:
             return self.roll_back_by_python(record, die=die)
         if engine == "script":
             answer = self.answer([*self.shell(), str(self.script_of(record.plan)), "rollback"])
-            assert answer.code in (0, 5), (answer, self.story())
+            assert answer.code in (0, 5) or (answer.code == 3 and "held" in answer.states().values()), (
+                answer,
+                self.story(),
+            )
             return {name for name, state in answer.states().items() if state in ("kept", "failed", "held")}
         script = self.store.script_path(record.id)
         shell = next(one for one in SHELLS if one[0] == engine)
@@ -236,7 +251,7 @@ Coverage = dict[str, set[str]]
 
 
 def play(
-    where: Path, system: ConformanceSystem, engine: str, seed: int, seen: Coverage, *, repeat: float = 0.2
+    where: Path, system: ConformanceSystem, engine: str, seed: int, seen: Coverage, *, repeat: float = 0.15
 ) -> None:
     """One history in which ``engine`` rolls back; ``seen``: which engines rolled back a profile and a form."""
     one = History(where, system, seed)
@@ -250,7 +265,7 @@ def play(
     if engine == "watchdog":
         is_active = one.apply(plan, "script", die=True)
     else:
-        by = "script" if random.random() < 0.3 else "python"
+        by = "script" if random.random() < repeat else "python"
         is_killed = by == "python" and system.can_be_killed and random.random() < 0.3
         is_active = one.apply(plan, by, die=is_killed)
         if is_killed and not is_active and one.active() is None:
@@ -262,28 +277,29 @@ def play(
             assert again.is_empty, (again.changes, one.story())
         while random.random() < 0.4:
             one.edit(plan)
-    edited = dict(one.edited)
+    # An upper layer reports what it has found of these.
+    has_layer = is_active and engine != "watchdog" and one.add_layer(repeat)
+    edited = {} if has_layer else dict(one.edited)
     if engine != "watchdog":
-        record = one.active()
-        assert record is not None, one.story()
-        if system.can_be_killed and engine != "script" and random.random() < 0.3:
+        record = random.choice(one.all_active())
+        plan = record.plan
+        if system.can_be_killed and engine != "script" and random.random() < repeat:
             one.roll_back(engine, record, die=True)
             record = one.store.record(record.id)
         if record.is_in_force or record.is_unfinished:
             skipped = one.roll_back(engine, record)
             assert not is_active or {*edited} <= skipped, (skipped, edited, one.story())
-    if engine != "watchdog" or one.has_watchdog_restored():
+    # Whoever rolls back a lower layer leaves what the upper one holds.
+    if one.has_watchdog_restored() if engine == "watchdog" else not has_layer:
         note(seen, system.name, plan, engine)
-    if random.random() < repeat:
+    while random.random() < repeat:
         last = random.choice([name for name in ENGINES if name != "watchdog"])
         one.finish()
         plan = system.plan(one.host, one.store)
         if not plan.is_empty and not plan.blocking:
             one.apply(plan, random.choice(["python", "script"]))
-            record = one.active()
-            assert record is not None
-            one.roll_back(last, record)
-            note(seen, system.name, plan, last)
+            one.add_layer(repeat)
+            one.roll_back(last, random.choice(one.all_active()))
     one.finish()
 
 
@@ -301,6 +317,11 @@ def test_each_engine_restores_every_byte_in_long_histories(name: str, engine: st
         play(tmp_path / str(seed), SYSTEMS[name], engine, seed, defaultdict(set), repeat=0.7)
 
 
+def engines_for(name: str) -> tuple[str, ...]:
+    """bash reads the text and the awk that dash does: in the quick form, it takes its turn on the small systems."""
+    return tuple(engine for engine in ENGINES if engine != "bash" or name not in profile_paths())
+
+
 @pytest.fixture(scope="module")
 def seen() -> Coverage:
     return defaultdict(set)
@@ -308,7 +329,7 @@ def seen() -> Coverage:
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_each_engine_restores_every_byte(name: str, tmp_path: Path, seen: Coverage) -> None:
-    for number, engine in enumerate(ENGINES):
+    for number, engine in enumerate(engines_for(name)):
         # A killed apply may have been complete by then, and the watchdog has nothing to do.
         for attempt in range(20):
             seed = 1000 * number + attempt
@@ -322,7 +343,7 @@ def test_every_profile_and_form_occurred_with_every_engine(seen: Coverage) -> No
     """After the histories above, whose seeds are fixed."""
     assert {*profile_paths()} - SETS_NOTHING <= {*SYSTEMS}
     expected = {*SYSTEMS, *FORMS, "irqs"} - NOT_IN_A_TREE
-    missing = {name: {*ENGINES} - seen.get(name, set()) for name in expected}
+    missing = {name: {*engines_for(name)} - seen.get(name, set()) for name in expected}
     assert not {name: engines for name, engines in missing.items() if engines}
     assert not NOT_IN_A_TREE & {*seen}, "it can be in a tree"
 

@@ -455,3 +455,13 @@ def test_a_rollback_script_that_cannot_be_written_whole_means_that_nothing_is_ch
     assert (done.code, done.state) == (3, "refused"), done
     assert stage.listing() == before
     assert not stage.transaction.exists()
+
+
+@shells
+def test_the_number_of_a_transaction_is_the_next_one(tmp_path: Path, shell: list[str]) -> None:
+    """0011 is no octal number, as which the awk of busybox would read it."""
+    stage = Stage(tmp_path)
+    (tmp_path / "state/transactions/0011").mkdir(parents=True, mode=0o700)
+    done = stage.call("apply", "--confirm-within", "0", under=shell)
+    assert (done.code, done.last["id"]) == (0, "0012"), done
+    assert sorted(one.name for one in (tmp_path / "state/transactions").iterdir()) == ["0011", "0012"]
