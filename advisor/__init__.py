@@ -1,4 +1,4 @@
-"""advisor: inspects a Linux storage or cluster host, tunes it, proves the gain, and puts it all back.
+"""advisor: inspects a Linux storage or cluster host, tunes it, proves the gain, and rolls back.
 
 For other programs: ``advisor.scan()``, ``plan``, ``apply`` and the other verbs of `advisor.operations` (docs/api.md).
 """

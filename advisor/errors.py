@@ -6,7 +6,7 @@
     ├── RefusedError             3   a precondition does not hold; nothing was changed
     │   └── BusyError            3   another transaction holds the lock
     ├── RestoredError            4   failed, everything that was changed is back
-    ├── NotRestoredError         5   failed, and something could not be put back
+    ├── NotRestoredError         5   failed, and something could not be restored
     ├── PermissionDeniedError    6   needs root or a named capability
     └── CommandError             4   a command or kernel write failed (the kernel's own words in the message)
 
@@ -64,14 +64,14 @@ class BusyError(RefusedError):
 
 
 class RestoredError(AdvisorError):
-    """A change failed; everything that had been changed was put back and read back."""
+    """A change failed; everything that had been changed was restored and read back."""
 
     exit_code = 4
     kind = "failed-restored"
 
 
 class NotRestoredError(AdvisorError):
-    """Something could not be put back; ``items`` holds (what, the command to do by hand)."""
+    """Something could not be restored; ``items`` holds (what, the command to do by hand)."""
 
     exit_code = 5
     kind = "failed-not-restored"

@@ -36,7 +36,7 @@ Asked = Sequence[str | RequestedProfile]
 """Names of profiles, profile files and values, as `load_requested` takes them, or profiles that are there already."""
 
 
-def requests(names: Asked, settings: Mapping[str, str], *, only_trusted: bool = False) -> tuple[Request, ...]:
+def profile_requests(names: Asked, settings: Mapping[str, str], *, only_trusted: bool = False) -> tuple[Request, ...]:
     """Profiles with their parameters; each setting goes to the profiles that take it. Raises what `load_requested`
     raises."""
     asked = load_requested(names, only_trusted=only_trusted)
@@ -51,10 +51,10 @@ def requests(names: Asked, settings: Mapping[str, str], *, only_trusted: bool = 
                 ),
                 hint=msg("parameters: {listed}", listed=listed),
             )
-    return tuple(Request.of(one.profile, _own(one.profile, settings), one.words) for one in asked)
+    return tuple(Request.of(one.profile, _own_settings(one.profile, settings), one.words) for one in asked)
 
 
-def _own(profile: Profile, settings: Mapping[str, str]) -> dict[str, str]:
+def _own_settings(profile: Profile, settings: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in settings.items() if key in profile.parameters}
 
 
@@ -71,19 +71,19 @@ def plan_profiles(
 ) -> Plan:
     """What the profiles mean on this host, now. Changes nothing.
 
-    ``only_trusted``: for a plan that will be applied, as `load_requested` has it. ``instead_of`` are transactions in
-    force, by id, that they are to take the place of: values are made of what will be there without those. Raises
-    UsageError for an unknown profile or a bad setting, RefusedError where a budget does not hold.
+    ``only_trusted``: for a plan that will be applied, as `load_requested` has it. ``instead_of`` are active
+    transactions, by id, that they replace: values are computed from what will be there without those. Raises UsageError
+    for an unknown profile or a bad setting, RefusedError where a budget does not hold.
     """
     if instead_of and not (host.is_live or store):
-        raise UsageError("--instead-of is about what is in force on this host, not on another", hint="leave it out")
+        raise UsageError("--instead-of replaces a transaction of this host, not of another", hint="leave it out")
     found = scan(host) if facts is None else facts
-    asked = _with_found_units(host, requests(names, settings, only_trusted=only_trusted), found)
-    services = _services(host, asked, found)
+    asked = _with_found_units(host, profile_requests(names, settings, only_trusted=only_trusted), found)
+    services = _find_services(host, asked, found)
     outcomes = [resolve_targets(request, found, services) for request in asked]
     targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
     skipped = (*(one for _, some in outcomes for one in some), *nowhere)
-    records = _journals(store or Store()) if host.is_live or store else ()
+    records = _read_journals(store or Store()) if host.is_live or store else ()
     held = held_by(records or (), instead_of)
     seen = observe_targets(host, targets, None if records is None else first_seen(records), held)
     guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
@@ -156,8 +156,8 @@ def _ids_like(host: Host, identity: str, facts: Facts) -> Iterable[str]:
         yield from known_ids(device)
 
 
-def _journals(store: Store) -> tuple[Record, ...] | None:
-    """Every transaction; None where only root can tell."""
+def _read_journals(store: Store) -> tuple[Record, ...] | None:
+    """Every transaction; None where only root may read them."""
     try:
         return store.records()
     except PermissionDeniedError:
@@ -194,7 +194,7 @@ def _with_found_units(host: Host, asked: Sequence[Request], facts: Facts) -> tup
     return tuple(one.with_units(found, facts) if one.looks_for_units else one for one in asked)
 
 
-def _services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[Service, ...]:
+def _find_services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[Service, ...]:
     named = (request for request in asked if not request.found)
     units = tuple(dict.fromkeys(unit for request in named for unit in unit_names(request.values, facts)))
     if not units:

@@ -33,7 +33,7 @@ KINDS = {
 
 def tables() -> dict[Path, str]:
     """The source of each table by its path."""
-    app = typer.main.get_command(parser.application(None))
+    app = typer.main.get_command(parser.build_application(None))
     with app.make_context("advisor", [], resilient_parsing=True) as context:
         found = dict(_all(app, context, ""))
     return {
@@ -71,7 +71,7 @@ def _pages(found: Iterable[str]) -> str:
 
 
 def _page(path: str) -> str:
-    app = parser.application(path.partition(" ")[0] or None)
+    app = parser.build_application(path.partition(" ")[0] or None)
     with _as_wide_as(HELP_COLUMNS), contextlib.redirect_stdout(io.StringIO()) as printed:
         app([*path.split(), "--help"], standalone_mode=False, prog_name="advisor")
     return printed.getvalue()

@@ -223,7 +223,7 @@ def tunables_page() -> str:
         GENERATED,
         "# Tunables\n",
         "A tunable is one thing that can be set. Its id is stable: plans, journals and rollback scripts name it so. It"
-        " is read back after it is set; what cannot be read back cannot be planned. `advisor explain ID` tells of any"
+        " is read back after it is set; what cannot be read back cannot be planned. `advisor explain ID` describes any"
         " one.\n",
         *table(("id", "what", "takes effect", "persists in"), [_kind_row(*example) for example in kinds]),
         "",
@@ -289,7 +289,7 @@ def rules_page() -> str:
         "# Rules\n",
         f"A scan judges a host by {len(rows)} rules. Each fires on hosts that need it and is silent on hosts that look"
         " alike and do not: the tests hold both (`tests/rules/table.py`), and what this page says of a rule is what it"
-        " does on them. `advisor explain ID` tells why, when it helps and when it hurts.\n",
+        " does on them. `advisor explain ID` says why, when it helps and when it hurts.\n",
         *RULE_WORDS,
         "",
         *(line for topic in topics for line in section(topic, _rules(topic, rows))),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
-from advisor.exporters import LeftOut
+from advisor.exporters import SkippedSetting
 from advisor.fleet.compare.comparison import HostComparison, HostLine
 from advisor.fleet.runs.journal import GateDone, HostState, PlannedState
 from advisor.fleet.runs.status import HostState as StandingState
@@ -152,8 +152,8 @@ FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
         ("format", str),
         ("profiles", _NAMES),
         ("files", dict[str, str]),
-        ("left_out", tuple[LeftOut, ...]),
-        ("not_kept", tuple[LeftOut, ...]),
+        ("left_out", tuple[SkippedSetting, ...]),
+        ("not_kept", tuple[SkippedSetting, ...]),
         ("use", _NAMES),
     ],
 }

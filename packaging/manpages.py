@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import typer
 
-from advisor.cli.parser import application
+from advisor.cli.parser import build_application
 from advisor.version import __version__
 
 EXIT_CODES: Final = (
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 def pages() -> dict[str, str]:
     """Every page by its file name."""
     # Argument types are loose here: what typer builds is click's, which newer versions of typer carry inside.
-    top: Any = typer.main.get_command(application(None))
+    top: Any = typer.main.get_command(build_application(None))
     commands = dict(_commands(top, ("advisor",)))
     found = {"advisor.1": _overview(top, commands)}
     for words, command in commands.items():

@@ -168,3 +168,42 @@ def test_no_modules_import_each_other() -> None:
     for name in MODULES:
         if name != "advisor":
             visit(name)
+
+
+# What the command line may import besides the operations and their records' pages, and why.
+CLI_IMPORTS = {
+    "advisor.host.putfile": "writes the file that an option names",
+    "advisor.host.signals": "the signal that ends a command is an exit code",
+    "advisor.fleet": "the defaults of --forks and --timeout stand in the help",
+}
+# Commands that still call what lies below the operations themselves; the list only becomes shorter.
+NOT_YET = {
+    "bench", "complete", "fleet_change", "fleet_compare", "fleet_limits", "fix", "fleet_look", "fleet_options",
+    "guided", "importing", "library", "measuring", "muting", "prove", "prove_arms", "prove_page", "recommend",
+    "scan", "scan_picture",
+}  # fmt: skip
+
+
+def only_for_types(path: Path) -> set[int]:
+    """Lines of imports below ``if TYPE_CHECKING``: records that a command passes on."""
+    return {
+        inner.lineno
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    }
+
+
+def test_the_command_line_calls_the_operations() -> None:
+    rooms = {"cli", "operations", "report", "errors", "i18n", "version"}
+    below = {}
+    for name, path in MODULES.items():
+        if room_of(name) == "cli":
+            types = only_for_types(path)
+            below[name.removeprefix("advisor.cli.")] = [
+                module
+                for line, module in GRAPH[name]
+                if room_of(module) not in rooms and module not in CLI_IMPORTS and line not in types
+            ]
+    assert {name for name, modules in below.items() if modules} == NOT_YET, below

@@ -486,9 +486,9 @@ ANSWERS = {("de", "j"): True, ("de", "ja"): True, ("de", "y"): True, ("de", "n")
 @pytest.mark.parametrize(("language", "answer"), ANSWERS)
 def test_a_question_is_answered_in_the_language_it_is_asked_in(language: str, answer: str) -> None:
     code = (
-        "import sys\nfrom advisor.cli.change import asked\nfrom advisor.errors import RefusedError\n"
+        "import sys\nfrom advisor.cli.change import ask_user\nfrom advisor.errors import RefusedError\n"
         "from advisor.i18n import _, choose\nchoose(sys.argv[1])\n"
-        "try:\n    asked(_('Apply this?'))\n    print('agreed')\nexcept RefusedError:\n    print('refused')\n"
+        "try:\n    ask_user(_('Apply this?'))\n    print('agreed')\nexcept RefusedError:\n    print('refused')\n"
     )
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())

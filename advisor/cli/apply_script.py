@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from advisor.cli.change import Names, RuntimeOnly, Set
-from advisor.cli.output import print_text, say, settings, the_host
+from advisor.cli.output import parse_settings, print_text, say, the_host
 from advisor.cli.parameters import Option
 from advisor.cli.scan import Root, Snapshot
 
@@ -14,16 +14,20 @@ from advisor.cli.scan import Root, Snapshot
 def apply_script(
     names: Names,
     pairs: Set = None,
-    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write it there, mode 0700.")] = None,
+    output: Annotated[
+        Path | None,
+        Option("-o", "--output", metavar="FILE", help="Write the script here, mode 0700; without it, to stdout."),
+    ] = None,
     root: Root = None,
     snapshot: Snapshot = None,
     runtime_only: RuntimeOnly = False,
 ) -> int:
-    """A self-contained POSIX sh script that applies profiles to one host, this or a captured one, nothing installed."""
-    from advisor.exporters.apply_script import script_for_profiles
-    from advisor.operations.apply import write_script
+    """Print a POSIX sh script that applies profiles. It is for one host, this or a captured one, and needs nothing
+    installed there."""
+    from advisor.operations.exports import write_apply_script
+    from advisor.operations.transactions import write_script
 
-    text = script_for_profiles(the_host(root, snapshot), names, settings(pairs), runtime_only=runtime_only)
+    text = write_apply_script(the_host(root, snapshot), names, parse_settings(pairs), runtime_only=runtime_only)
     if output is None:
         print_text(text)
     else:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def bench(
     target: Annotated[
-        Path | None, Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
+        Path | None, Option("--target", metavar="DIR", help="Let fio make its scratch file here.")
     ] = None,
     raw_device: RawDevice = None,
     confirm_serial: ConfirmSerial = None,
@@ -44,14 +44,17 @@ def bench(
         Option(
             "--workload",
             metavar="NAME",
-            help="May be given again; a pattern such as 'infoscale.*' too. Else a small random mix, and reads.",
+            help="Measure this, or a pattern such as 'infoscale.*'; may be repeated. Default: a small random mix, and "
+            "reads.",
             autocompletion=workload_names,
         ),
     ] = None,
     budget: Budget = None,
-    quick: Annotated[bool, Option("--quick", help="8 rounds of 1 s runs instead of 24 of 2 s.")] = False,
-    deep: Annotated[bool, Option("--deep", help="48 rounds of 2 s runs.")] = False,
-    seed: Annotated[int | None, Option("--seed", help="Of the order within each round; drawn if not given.")] = None,
+    quick: Annotated[bool, Option("--quick", help="Measure 8 rounds of 1 s runs instead of 24 of 2 s.")] = False,
+    deep: Annotated[bool, Option("--deep", help="Measure 48 rounds of 2 s runs.")] = False,
+    seed: Annotated[
+        int | None, Option("--seed", metavar="N", help="Order each round by this seed. Default: drawn.")
+    ] = None,
     force: Annotated[bool, Option("--force", help="Measure on a busy host too; indicative only.")] = False,
     byte_budget: ByteBudget = None,
     threads: Annotated[
@@ -65,11 +68,11 @@ def bench(
     volume: Volume = None,
     save: Annotated[
         Path | None,
-        Option("--save", metavar="FILE", help="Keep every run there; else in the state directory."),
+        Option("--save", metavar="FILE", help="Save every run here. Default: the state directory."),
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Measure this host as it is: one series of short fio runs. Changes nothing.
+    """Measure this host with a series of short fio runs. Changes nothing.
 
     Exit code 0 for a series that can be relied on, 1 for one that cannot: contaminated, forced, too few rounds, or a
     failing fio.
@@ -116,31 +119,31 @@ def bench(
         }
     )
 
-    def tell(found: Bench) -> None:
+    def print_series(found: Bench) -> None:
         say_where_kept(found)
         print_result(found, as_json=as_json)
 
     try:
         found = measure(live_host(), names, chosen, options=options, progress=show_progress(say))
     except InterruptedBenchError as stopped:
-        tell(stopped.bench)
+        print_series(stopped.bench)
         say(f"advisor: {stopped.message}")
         return stopped.exit_code
-    tell(found)
+    print_series(found)
     return exit_code(found)
 
 
 def compare(
     first: Annotated[Path, Argument(metavar="A", help="A saved series (bench) or proof: the host before.")],
     second: Annotated[
-        Path | None, Argument(metavar="[B]", help="Another: the host after. Without it A is analysed again.")
+        Path | None, Argument(metavar="[B]", help="Another: the host after. Default: A is analysed again.")
     ] = None,
     html: Annotated[
         Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Set two saved series against each other, B against A; of a proof, its arm A. Measures nothing.
+    """Compare two saved series, B with A. Of a proof, its arm A counts. Measures nothing.
 
     Exit code 0 where no workload is shown to be worse in B (which does not prove that none is), 1 where one is or
     nothing can follow. With A alone: what bench or prove said, from the stored runs, with the same exit code. 4 where
@@ -154,7 +157,7 @@ def compare(
         check_page(html, others=(first, second))
     found = load_any(first)
     if second is None:
-        return _again(found, first, html, as_json=as_json)
+        return analyse_again(found, first, html, as_json=as_json)
     from advisor.proof.comparison import compare as set_against
 
     other = load_any(second)
@@ -172,8 +175,8 @@ def compare(
     return 1 if result.is_worse or result.verdict == "invalid" else 0
 
 
-def _again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path | None, *, as_json: bool) -> int:
-    """Analyse one saved result again; a verdict that has become another is told."""
+def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path | None, *, as_json: bool) -> int:
+    """Analyse one saved result again; a changed verdict is reported."""
     from advisor.cli.prove_page import UNWRITTEN, write_page
     from advisor.errors import UsageError
     from advisor.proof.archive import SavedArms, SavedBench, reanalyse_arms, reanalyse_proof, reanalyse_series

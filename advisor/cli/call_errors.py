@@ -1,4 +1,4 @@
-"""A call that typer refuses, as a message of ours: by the class of its exception and its fields.
+"""A call that typer refuses, as a message of advisor: by the class of its exception and its fields.
 
 typer's texts are English only, and typer carries click inside itself or imports it, depending on its version, so a
 class is known by its name.
@@ -28,7 +28,7 @@ def call_message(error: Any) -> str:
     if kind == "BadParameter":
         return _bad_value(error)
     if kind == "UsageError":
-        return _unexpected(error, text)
+        return _name_command(error, text)
     return text
 
 
@@ -49,7 +49,7 @@ def _bad_option(error: Any) -> str:
 
 def _bad_value(error: Any) -> str:
     name = error.param.get_error_hint(error.ctx).strip("'")
-    given, kind = _quoted(error.message), error.param.type.name
+    given, kind = _first_quoted(error.message), error.param.type.name
     words = kind.split()[0]
     if given and words in _NUMBERS:
         in_seconds = "SECONDS" in (getattr(error.param, "metavar", None) or "")
@@ -71,10 +71,10 @@ _IN_SECONDS: Final = {"int": N_("not a whole number of seconds"), "float": N_("n
 _RANGE: Final = re.compile(r"(-?[\d.]+) is not in the range (?:(?P<low>-?[\d.]+)<=)?x(?:<=(?P<high>-?[\d.]*\d))?\.?")
 
 
-def _unexpected(error: Any, text: str) -> str:
+def _name_command(error: Any, text: str) -> str:
     """An error that has no class of its own: about the command where this is a group, else about what is left over."""
     if hasattr(error.ctx.command, "commands"):
-        name = _quoted(text)
+        name = _first_quoted(text)
         names = text.partition("Did you mean ")[2].rstrip("?")
         if names:
             return msg("No such command '{name}'. Did you mean {names}?", name=name, names=names)
@@ -85,6 +85,6 @@ def _unexpected(error: Any, text: str) -> str:
     return msg("Got unexpected extra argument(s) ({more})", more=more)
 
 
-def _quoted(text: str) -> str:
+def _first_quoted(text: str) -> str:
     """What stands between the first quotes."""
     return text.partition("'")[2].partition("'")[0]

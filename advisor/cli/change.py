@@ -8,27 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 if TYPE_CHECKING:
-    from advisor.operations.apply import ApplyResult
+    from advisor.operations.transactions import ApplyResult
     from advisor.planner import Asked
     from advisor.planning.records import Plan
     from advisor.transaction.journal import Record
     from advisor.transaction.status import RolledBack, Status
 
 from advisor.cli.complete import requestable_words, transaction_ids, transactions_or_profiles
-from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verified
+from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verify_host
 from advisor.cli.output import (
+    parse_settings,
     print_json,
     print_result,
     print_text,
     say,
-    settings,
     terminal_width,
     the_host,
     wants_color,
 )
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
-from advisor.host.trusted_files import need_root
 from advisor.i18n import _
 
 Names = Annotated[
@@ -41,15 +40,15 @@ Names = Annotated[
     ),
 ]
 Set = Annotated[
-    list[str] | None, Option("--set", metavar="K=V", help="A parameter of the profile; may be given again.")
+    list[str] | None, Option("--set", metavar="K=V", help="Set a parameter of the profile; may be repeated.")
 ]
-RuntimeOnly = Annotated[bool, Option("--runtime-only", help="Change live values only; a reboot undoes them.")]
+RuntimeOnly = Annotated[bool, Option("--runtime-only", help="Change live values only; a reboot reverts them.")]
 InsteadOf = Annotated[
     list[str] | None,
     Option(
         "--instead-of",
         metavar="PROFILE|ID",
-        help="Take the place of this one in force: only what differs is written; may be repeated.",
+        help="Replace this active transaction: only what differs is written; may be repeated.",
     ),
 ]
 
@@ -63,16 +62,13 @@ def plan(
     runtime_only: RuntimeOnly = False,
     instead_of: InsteadOf = None,
 ) -> int:
-    """What profiles would change on this host, live and on disk. Changes nothing and needs no root."""
-    from advisor.planner import plan_profiles
-    from advisor.planning.records import plan_document
-    from advisor.transaction.requests import replaced_by
+    """Plan what profiles would change, live and on disk. Changes nothing and needs no root."""
+    from advisor.operations.transactions import document_plan, preview_profiles
 
-    replaced = replaced_by(instead_of)
-    host = the_host(root, snapshot)
-    made = plan_profiles(host, names, settings(pairs), runtime_only=runtime_only, instead_of=replaced)
+    host, replaced = the_host(root, snapshot), tuple(instead_of or ())
+    made = preview_profiles(host, names, parse_settings(pairs), runtime_only=runtime_only, instead_of=replaced)
     if as_json:
-        print_json(plan_document(made))
+        print_json(document_plan(made))
     else:
         from advisor.report.plan import plan_text
 
@@ -83,12 +79,16 @@ def plan(
 def apply(
     names: Names,
     pairs: Set = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Print every step and do none.")] = False,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print every step, do none.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not prompt.")] = False,
     runtime_only: RuntimeOnly = False,
     peers: Annotated[
         list[str] | None,
-        Option("--peer", metavar="ADDR", help="Must answer before and after a change of links; may be repeated."),
+        Option(
+            "--peer",
+            metavar="ADDR",
+            help="Require an answer of this address before and after a change of links; may be repeated.",
+        ),
     ] = None,
     confirm_within: Annotated[
         int,
@@ -97,30 +97,28 @@ def apply(
             metavar="SECONDS",
             min=0,
             max=86400,
-            help="A change of links is put back unless `advisor confirm` comes in time; 0 keeps it at once.",
+            help="Roll back a change of links automatically unless confirmed in time; 0 confirms it at once.",
         ),
     ] = 60,
     instead_of: InsteadOf = None,
     as_json: Json = False,
 ) -> int:
-    """Carry a plan out as one transaction: journalled, read back, all or nothing."""
-    from advisor.host import live_host
-    from advisor.operations.apply import taken_out_by
-    from advisor.planner import plan_profiles
+    """Apply profiles as one transaction: all values or none. Each step is journalled first and read back."""
+    from advisor.operations.hosts import open_live_host
+    from advisor.operations.transactions import preview_profiles, taken_out_by
     from advisor.report.documents import transaction_document
     from advisor.report.steps import steps_text
-    from advisor.transaction.requests import replaced_by
 
-    host = live_host()
+    host = open_live_host()
     if dry_run:
-        replaced = replaced_by(instead_of)
-        made = plan_profiles(host, names, settings(pairs), runtime_only=runtime_only, instead_of=replaced)
+        replaced = tuple(instead_of or ())
+        made = preview_profiles(host, names, parse_settings(pairs), runtime_only=runtime_only, instead_of=replaced)
         out = taken_out_by(host, made)
         print_json(transaction_document(None, made, foreseen=out)) if as_json else print_text(steps_text(made, out))
         return 3 if made.cannot_apply else 0
     done = apply_agreed(
         names,
-        settings(pairs),
+        parse_settings(pairs),
         is_agreed=yes or as_json,
         runtime_only=runtime_only,
         peers=tuple(peers or ()),
@@ -135,7 +133,7 @@ def apply(
             show_applied(done)
 
     print_result(show, remaining_state(done.record))
-    return _code(done.taken_out)
+    return _rollback_code(done.taken_out)
 
 
 def apply_agreed(
@@ -151,21 +149,21 @@ def apply_agreed(
 ) -> ApplyResult:
     """The result of an apply as root, after the plan has been shown and agreed to. Raises what `apply_profiles`
     raises."""
-    from advisor.host import live_host
-    from advisor.operations.apply import apply_profiles
+    from advisor.operations.hosts import open_live_host, require_root
+    from advisor.operations.transactions import apply_profiles
     from advisor.report.plan import plan_text
 
-    need_root()
+    require_root()
 
     def agree(made: Plan) -> bool:
         if is_agreed or made.is_empty:
             return True
         if shows_plan:
             print_text(plan_text(made, width=terminal_width(), color=wants_color()))
-        return asked(_("Apply this?"))
+        return ask_user(_("Apply this?"))
 
     return apply_profiles(
-        live_host(),
+        open_live_host(),
         names,
         given,
         runtime_only=runtime_only,
@@ -194,38 +192,42 @@ def remaining_state(record: Record | None) -> str:
     return f"transaction {record.id} is {state}: advisor status"
 
 
-def asked(question: str) -> bool:
+def ask_user(question: str) -> bool:
     from advisor.errors import RefusedError, UsageError
 
     if not sys.stdin.isatty():
-        raise UsageError("nobody can be asked here", hint="give --yes to go on without asking, or --dry-run to look")
+        raise UsageError(
+            "no terminal for the prompt (use --yes)", hint="--yes applies without a prompt, --dry-run prints the steps"
+        )
     # The English letter counts everywhere: it is what fingers know, and what a tool that types answers sends.
     answers = ("y", "yes", *_("y, yes").split(", "))
     sys.stderr.write(f"{question} {_('[y/N]')} ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in answers:
-        raise RefusedError("not agreed to; nothing was changed")
+        raise RefusedError("cancelled; nothing was changed")
     return True
 
 
 def confirm(
     identity: Annotated[
         str | None,
-        Argument(metavar="[ID]", help="A transaction; the one that waits without it.", autocompletion=transaction_ids),
+        Argument(
+            metavar="[ID]",
+            help="A transaction. Default: the one that awaits confirmation.",
+            autocompletion=transaction_ids,
+        ),
     ] = None,
     same_session: Annotated[
-        bool, Option("--same-session", help="Also over the ssh connection that the change was made over.")
+        bool, Option("--same-session", help="Confirm even over the ssh connection that the change was made over.")
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Keep a transaction that waits for confirmation; without it, all is put back when its time is up."""
-    from advisor.host import live_host
+    """Confirm a transaction that awaits confirmation. It rolls back automatically unless confirmed in time."""
+    from advisor.operations.active import confirm_pending
     from advisor.report.documents import transaction_document
     from advisor.report.transaction import confirmed_text, rollback_text
-    from advisor.transaction.status import confirm_switch
 
-    need_root()
-    kept = confirm_switch(live_host(), identity, same_session=same_session)
+    kept = confirm_pending(identity, same_session=same_session)
 
     def show() -> None:
         if as_json:
@@ -236,20 +238,19 @@ def confirm(
             print_text(rollback_text(kept.taken_out, width=terminal_width(), color=wants_color()))
 
     print_result(show, remaining_state(kept.record))
-    return _code(kept.taken_out)
+    return _rollback_code(kept.taken_out)
 
 
-def _code(found: RolledBack) -> int:
-    """5 where something of what was put back is not as it was before."""
+def _rollback_code(found: RolledBack) -> int:
+    """5 where an item of what was rolled back does not have its old value."""
     return 5 if any(not one.is_back for _record, outcomes in found for one in outcomes) else 0
 
 
 def status(as_json: Json = False) -> int:
-    """Transactions, what is in force, and drift."""
-    from advisor.host import live_host
-    from advisor.transaction.status import host_status
+    """List transactions, which of them are active, and drift."""
+    from advisor.operations.active import read_status
 
-    found = host_status(live_host())
+    found = read_status()
     if as_json:
         from advisor.report.documents import status_document
 
@@ -265,25 +266,24 @@ def verify(
     identity: Annotated[
         str | None,
         Argument(
-            metavar="[ID|PROFILE]", help="A transaction; all in force without it.", autocompletion=transaction_ids
+            metavar="[ID|PROFILE]", help="A transaction. Default: every active one.", autocompletion=transaction_ids
         ),
     ] = None,
     prometheus: Prometheus = None,
     nagios: Nagios = False,
     as_json: Json = False,
 ) -> int:
-    """Is every value, live and persisted, as its transaction set it? Exit code 0 or 1, 2 where a journal is damaged;
-    with --nagios, a plugin's."""
-    from advisor.host import live_host
-    from advisor.transaction.status import verify_transactions
+    """Compare values, live and on disk, with what was applied. Exit code 0 where all match, 1 for drift, 2 where a
+    journal is damaged; with --nagios, a plugin's."""
+    from advisor.operations.active import verify_values
 
     def look() -> Status:
         check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
-        return verified(lambda: _verified(prometheus is not None or nagios), prometheus)
+        return verify_host(lambda: _verified(prometheus is not None or nagios), prometheus)
 
     def _verified(is_monitored: bool) -> Status:
         # A plugin's answer and metrics have no place for others, and are asked for every minute.
-        found = verify_transactions(live_host(), identity, with_others=not nagios and prometheus != "-")
+        found = verify_values(identity, with_others=not nagios and prometheus != "-")
         if is_monitored and found.unreadable:
             # Numbers of the others would read as if they were of all.
             raise found.unreadable[0].error
@@ -306,20 +306,18 @@ def verify(
 def rollback(
     identity: Annotated[
         str | None,
-        Argument(
-            metavar="[ID|PROFILE]", help="A transaction; the last one without it.", autocompletion=transaction_ids
-        ),
+        Argument(metavar="[ID|PROFILE]", help="A transaction. Default: the last one.", autocompletion=transaction_ids),
     ] = None,
-    everything: Annotated[bool, Option("--all", help="Every transaction in force, the last one first.")] = False,
-    force: Annotated[bool, Option("--force", help="Put back also what somebody else has changed since.")] = False,
+    everything: Annotated[
+        bool, Option("--all", help="Roll back every active transaction, the last one first.")
+    ] = False,
+    force: Annotated[bool, Option("--force", help="Restore values that were modified externally, too.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Put a transaction back, live and persisted."""
-    from advisor.host import live_host
-    from advisor.transaction.status import rollback_transactions
+    """Roll back a transaction, live and persisted."""
+    from advisor.operations.active import roll_back_transactions
 
-    need_root()
-    found = rollback_transactions(live_host(), identity, everything=everything, force=force, warn=say)
+    found = roll_back_transactions(identity, everything=everything, force=force, warn=say)
 
     def show() -> None:
         if as_json:
@@ -333,24 +331,30 @@ def rollback(
 
     names = ", ".join(record.id for record, _outcomes in found)
     print_result(show, f"rolled back: {names}: advisor status" if found else "nothing was changed")
-    return _code(found)
+    return _rollback_code(found)
 
 
 def rollback_script(
     name: Annotated[
         str | None,
         Argument(
-            metavar="[ID|PROFILE]", help="The last transaction without it.", autocompletion=transactions_or_profiles
+            metavar="[ID|PROFILE]",
+            help="A transaction or a profile. Default: the last transaction.",
+            autocompletion=transactions_or_profiles,
         ),
     ] = None,
-    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write it there, mode 0700.")] = None,
+    output: Annotated[
+        Path | None,
+        Option("-o", "--output", metavar="FILE", help="Write the script here, mode 0700; without it, to stdout."),
+    ] = None,
     pairs: Set = None,
 ) -> int:
-    """A self-contained POSIX sh script that puts a transaction (or, beforehand, a profile) back, nothing installed."""
-    from advisor.host import live_host
-    from advisor.operations.apply import script_for, write_script
+    """Print a POSIX sh script that rolls back a transaction. It needs nothing installed. Of a profile: the script that
+    rolls back what applying it would change now."""
+    from advisor.operations.hosts import open_live_host
+    from advisor.operations.transactions import script_for, write_script
 
-    text = script_for(live_host(), name, settings(pairs))
+    text = script_for(open_live_host(), name, parse_settings(pairs))
     if output is None:
         print_text(text)
     else:

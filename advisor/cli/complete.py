@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from advisor.errors import AdvisorError
 
 
-def _matching(names: Iterable[str], start: str) -> list[str]:
+def _names_matching(names: Iterable[str], start: str) -> list[str]:
     return sorted(name for name in names if name.startswith(start))
 
 
@@ -17,7 +17,7 @@ def profile_names(start: str) -> list[str]:
     from advisor.profiles.profile import profile_paths
 
     with contextlib.suppress(AdvisorError, OSError):
-        return _matching(profile_paths(), start)
+        return _names_matching(profile_paths(), start)
     return []
 
 
@@ -34,7 +34,7 @@ def requestable_words(start: str) -> list[str]:
 
         with contextlib.suppress(AdvisorError, OSError):
             device = start.split(":")[1] if start.count(":") > 1 else ""
-            return _matching({f"{one}=" for one in known_ids(device) if "{" not in one}, start)
+            return _names_matching({f"{one}=" for one in known_ids(device) if "{" not in one}, start)
         return []
     return profile_names(start)
 
@@ -44,7 +44,7 @@ def transaction_ids(start: str) -> list[str]:
     from advisor.transaction.journal import Store
 
     with contextlib.suppress(AdvisorError, OSError):
-        return _matching((record.id for record in Store().records()), start)
+        return _names_matching((record.id for record in Store().records()), start)
     return []
 
 
@@ -57,18 +57,18 @@ def finding_ids(start: str) -> list[str]:
     """Rules, whose ids findings have, for ``fix``."""
     from advisor.rules.registry import RULES
 
-    return _matching((rule.id for rule in RULES), start)
+    return _names_matching((rule.id for rule in RULES), start)
 
 
-def explainable(start: str) -> list[str]:
+def explainable_ids(start: str) -> list[str]:
     """Rules, profiles and the list of contradictions, for ``explain``."""
     from advisor.rules.registry import RULES
 
-    return _matching(["contradictions", *(rule.id for rule in RULES)], start) + profile_names(start)
+    return _names_matching(["contradictions", *(rule.id for rule in RULES)], start) + profile_names(start)
 
 
 def workload_names(start: str) -> list[str]:
     """Workloads of ``prove`` and ``bench`` that begin so."""
     from advisor.proof.workloads import WORKLOADS
 
-    return _matching(WORKLOADS, start)
+    return _names_matching(WORKLOADS, start)

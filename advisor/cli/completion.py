@@ -1,10 +1,10 @@
-"""What a shell is told that a word may be completed with, without typer where the line is plain."""
+"""What a shell completes a word with; without typer where the line is plain."""
 
 from __future__ import annotations
 
 import sys
 
-from advisor.cli.quick import split
+from advisor.cli.quick import split_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _SHELLS = ("complete_bash", "complete_zsh", "complete_fish")
 _ESCAPED = (('"', '""'), ("'", "''"), ("$", "\\$"), ("`", "\\`"), (":", r"\\:"))
 
 
-def answered(environment: Mapping[str, str]) -> int | None:
+def answer_shell(environment: Mapping[str, str]) -> int | None:
     """Write the answer to the shell that asks by these variables: the exit code. None where typer has to answer."""
     instruction = environment["_ADVISOR_COMPLETE"]
     line = environment.get("COMP_WORDS" if instruction == "complete_bash" else "_TYPER_COMPLETE_ARGS", "")
@@ -34,13 +34,13 @@ def answered(environment: Mapping[str, str]) -> int | None:
     else:
         is_begun = bool(words) and not line.endswith(" ")
         before, start = (words[:-1], words[-1]) if is_begun else (words, "")
-    found = _found(before, start)
+    found = _find_words(before, start)
     if found is None:
         return None
-    return _written(instruction, found, environment.get("_TYPER_COMPLETE_FISH_ACTION"))
+    return _write_answer(instruction, found, environment.get("_TYPER_COMPLETE_FISH_ACTION"))
 
 
-def _written(instruction: str, found: Sequence[Word], fish_action: str | None) -> int | None:
+def _write_answer(instruction: str, found: Sequence[Word], fish_action: str | None) -> int | None:
     if instruction == "complete_bash":
         text = "\n".join(word for word, _zsh, _fish in found)
     elif instruction == "complete_zsh":
@@ -56,7 +56,7 @@ def _written(instruction: str, found: Sequence[Word], fish_action: str | None) -
     return 0
 
 
-def _found(before: Sequence[str], start: str) -> Sequence[Word] | None:
+def _find_words(before: Sequence[str], start: str) -> Sequence[Word] | None:
     """The words that go on from here; None where the line before has something that typer has to look at."""
     from advisor.cli.tables.parameters import COMMANDS
     from advisor.cli.tables.words import GROUPS, OPTIONS
@@ -65,7 +65,7 @@ def _found(before: Sequence[str], start: str) -> Sequence[Word] | None:
     rest = list(before)
     while path in GROUPS:
         if not rest:
-            return _options(OPTIONS[path], start, ()) if start[:1] == "-" else _starting(GROUPS[path], start)
+            return _find_options(OPTIONS[path], start, ()) if start[:1] == "-" else _words_starting(GROUPS[path], start)
         path = f"{path} {rest.pop(0)}".lstrip()
     if path not in COMMANDS:
         return None
@@ -74,41 +74,41 @@ def _found(before: Sequence[str], start: str) -> Sequence[Word] | None:
         return None
     last = command.options.get(rest[-1]) if rest else None
     is_value = last is not None and last[1] is None
-    parts = split(command, rest[:-1] if is_value else rest)
+    parts = split_words(command, rest[:-1] if is_value else rest)
     if parts is None:
         return None
     given, others = parts
     if start[:1] == "-":
         once = [number for number in given if not command.parameters[number][2]]
-        return _options(OPTIONS[path], start, [command.parameters[number][0] for number in once])
+        return _find_options(OPTIONS[path], start, [command.parameters[number][0] for number in once])
     if is_value and last is not None:
-        return _completed(command.completers.get(last[0]), start)
+        return _call_completer(command.completers.get(last[0]), start)
     for number, takes_many in command.arguments:
         if takes_many or not others:
-            return _completed(command.completers.get(number), start)
+            return _call_completer(command.completers.get(number), start)
         others.pop(0)
     return ()
 
 
-def _options(options: Iterable[tuple[str, Word]], start: str, given: Iterable[str]) -> list[Word]:
+def _find_options(options: Iterable[tuple[str, Word]], start: str, given: Iterable[str]) -> list[Word]:
     left_out = set(given)
     return [word for parameter, word in options if parameter not in left_out and word[0].startswith(start)]
 
 
-def _starting(words: Iterable[Word], start: str) -> list[Word]:
+def _words_starting(words: Iterable[Word], start: str) -> list[Word]:
     return [word for word in words if word[0].startswith(start)]
 
 
-def _completed(completer: str | None, start: str) -> list[Word]:
+def _call_completer(completer: str | None, start: str) -> list[Word]:
     if completer is None:
         return []
     from advisor.cli import complete
 
     names = [name for name in getattr(complete, completer)(start) if name.startswith(start)]
-    return [(name, f'"{_escaped(name)}"', name) for name in names]
+    return [(name, f'"{_escape_name(name)}"', name) for name in names]
 
 
-def _escaped(name: str) -> str:
+def _escape_name(name: str) -> str:
     for character, instead in _ESCAPED:
         name = name.replace(character, instead)
     return name

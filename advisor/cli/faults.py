@@ -13,7 +13,7 @@ from advisor.host.signals import Interrupted
 from advisor.i18n import msg
 
 
-def report(error: BaseException, *, as_json: bool) -> int:
+def report_fault(error: BaseException, *, as_json: bool) -> int:
     """Say what has failed; the exit code. Raises the error itself where ADVISOR_TRACEBACK asks for it."""
     if isinstance(error, AdvisorError):
         print_error(error, as_json=as_json)

@@ -37,7 +37,7 @@ def fix(
     snapshot: Snapshot = None,
     as_json: Json = False,
 ) -> int:
-    """Fix findings: plan all that advisor can set, ask, apply it as one transaction; print the manual steps."""
+    """Fix findings as one transaction. Plans all that advisor can set, prompts, applies it; prints the manual steps."""
     from advisor.operations import scan
     from advisor.planner import plan_profiles
     from advisor.recommend.fixes import make_fix, make_safe_fix, select_findings

@@ -14,4 +14,4 @@ _VERBS: Final[dict[str, Callable[..., int]]] = {
     **fleet_limits.COMMANDS,
     **fleet_change.COMMANDS,
 }
-COMMANDS: Final = {"fleet": Group("The same over many hosts of an Ansible inventory.", _VERBS)}
+COMMANDS: Final = {"fleet": Group("Do the same on many hosts of an Ansible inventory.", _VERBS)}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from advisor.cli.change import Set, asked
+from advisor.cli.change import Set, ask_user
 from advisor.cli.fleet_options import (
     Forks,
     InventorySources,
@@ -16,7 +16,7 @@ from advisor.cli.fleet_options import (
     logs_in,
 )
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, fleet_hosts, verified_fleet
-from advisor.cli.output import print_json, print_text, say, settings, terminal_width, wants_color
+from advisor.cli.output import parse_settings, print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS
@@ -32,21 +32,24 @@ Profiles = Annotated[list[str], Argument(metavar="PROFILE…")]
 SomeProfiles = Annotated[list[str] | None, Argument(metavar="PROFILE…", show_default=False)]
 SomeInventory = Annotated[
     list[str] | None,
-    Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible; without it, that of the run."),
+    Option(
+        "-i", "--inventory", metavar="INVENTORY", help="Read this inventory, as Ansible does. Default: that of the run."
+    ),
 ]
 CanaryHosts = Annotated[
     list[str] | None,
     Option(
         "--canary",
         metavar="HOST|N",
-        help="Changed first and alone: these hosts, or so many (1; 0 for none). May be repeated.",
+        help="Change these hosts, or so many, first and alone; 0 for none; may be repeated. Default: 1.",
         show_default=False,
     ),
 ]
 BatchSize = Annotated[
     str | None,
     Option(
-        "--batch", metavar="N|P%", help="Hosts in each wave after that; without it 10%, 50%, then the rest.",
+        "--batch", metavar="N|P%",
+        help="Change so many hosts in each wave after that. Default: 10%, 50%, then the rest.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -55,7 +58,7 @@ Failover = Annotated[
     Option(
         "--failover-group",
         metavar="GROUP|var=NAME",
-        help="Hosts of this group, or with the same value of this variable, are never changed at the same time.",
+        help="Never change hosts of this group, or with the same value of this variable, at the same time.",
     ),
 ]
 RunId = Annotated[str | None, Argument(metavar="[RUN]", help="A run by its number.", show_default=False)]
@@ -73,32 +76,34 @@ def plan(
     forks: Forks = FORKS,
     output: Annotated[
         Path | None,
-        Option("-o", "--output", metavar="DIR", help="Write a script for each host there, and waves.json."),
+        Option("-o", "--output", metavar="DIR", help="Write a script for each host here, and waves.json."),
     ] = None,
     as_json: Json = False,
     *,
     login: Login,
 ) -> int:
-    """What profiles would change on every host, and in which order. Changes nothing there."""
+    """Plan what profiles would change on each host, in waves. Changes nothing there."""
     from advisor.fleet.runs.changes import make_fleet_plan, nothing_code, write_plan
     from advisor.fleet.store import FleetStore
 
     meant = login(inventory, limit)
-    wish = _wish(meant, names, pairs, canary, batch, failover, forks)
+    wish = _make_wish(meant, names, pairs, canary, batch, failover, forks)
     made = make_fleet_plan(wish, FleetStore(), say)
     shape = {
         "--canary": canary,
         "--batch": [batch] if batch else None,
         "--failover-group": [failover] if failover else None,
     }
-    _print_plan(made, as_json=as_json, command=_command(names, inventory, limit, {"--set": pairs, **shape}))
+    _print_plan(made, as_json=as_json, command=_apply_command(names, inventory, limit, {"--set": pairs, **shape}))
     if output is not None:
         written = write_plan(made, output)
         say(f"{output}: {len(written) - 1} scripts and waves.json; on each host, as root: sh HOST.sh apply")
     return nothing_code(made)
 
 
-def _command(names: list[str], inventory: list[str], limit: str | None, more: Mapping[str, list[str] | None]) -> str:
+def _apply_command(
+    names: list[str], inventory: list[str], limit: str | None, more: Mapping[str, list[str] | None]
+) -> str:
     """What to type to carry the plan out; how to get in is the caller's to add."""
     words = ["advisor", "fleet", "apply", *names, *(word for one in inventory for word in ("-i", one))]
     words += ["--limit", limit] if limit else []
@@ -107,7 +112,7 @@ def _command(names: list[str], inventory: list[str], limit: str | None, more: Ma
     )
 
 
-def _wish(
+def _make_wish(
     inventory: Inventory,
     names: list[str],
     pairs: list[str] | None,
@@ -128,7 +133,7 @@ def _wish(
     known = [host.name for host in named_hosts(inventory)] if canary else []
     shape = WaveShape(canary_of(canary or (), known), batch_of(batch), failover)
     options = Options(confirm_within, gate_command, rollback_all, prove)
-    return Wish(inventory, tuple(dict.fromkeys(names)), settings(pairs), shape, forks, options)
+    return Wish(inventory, tuple(dict.fromkeys(names)), parse_settings(pairs), shape, forks, options)
 
 
 def _print_plan(made: FleetPlan, *, as_json: bool, command: str | None = None) -> None:
@@ -157,30 +162,37 @@ def apply(
             metavar="SECONDS",
             min=1,
             max=86400,
-            help="Each host puts itself back unless its wave passes in time: all of a wave is applied and asked in it.",
+            help="Roll back each host automatically unless its wave is applied and passes its gate in this time.",
         ),
     ] = 300,
     gate_command: Annotated[
         str | None,
-        Option("--gate-command", metavar="COMMAND", help="Must end with 0 on each host of a wave, by its shell."),
+        Option(
+            "--gate-command",
+            metavar="COMMAND",
+            help="Run this on each host of a wave, by its shell; any exit code but 0 fails the wave.",
+        ),
     ] = None,
     prove_canary: Annotated[
         str | None,
-        Option("--prove-canary", metavar="DIR", help="advisor prove in DIR on the canary first; needs advisor there."),
+        Option(
+            "--prove-canary", metavar="DIR", help="Run advisor prove in DIR on the canary first; needs advisor there."
+        ),
     ] = None,
     rollback_all: Annotated[
-        bool, Option("--rollback-all", help="Should a wave fail, put the waves before it back as well.")
+        bool, Option("--rollback-all", help="Roll back the waves before a failed one, too.")
     ] = False,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, Option("--dry-run", help="Show plan and waves and do nothing.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not prompt.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print plan and waves, do nothing.")] = False,
     resume: Annotated[
-        str | None, Option("--resume", metavar="RUN|last", help="Take a run up that was cut short.")
+        str | None, Option("--resume", metavar="RUN|last", help="Resume a run that was interrupted.")
     ] = None,
     as_json: Json = False,
     *,
     login: Login,
 ) -> int:
-    """Carry profiles out on every host, wave by wave: each host guards itself until its wave has passed its gate."""
+    """Apply profiles on every host, wave by wave. Each host rolls back automatically unless its wave passes its
+    gate."""
     from advisor.errors import UsageError
     from advisor.fleet.runs.changes import apply_fleet, make_fleet_plan, nothing_code, resume_fleet
     from advisor.fleet.store import FleetStore
@@ -194,13 +206,13 @@ def apply(
     def agree(made: FleetPlan) -> bool:
         if not (yes or as_json):
             _print_plan(made, as_json=False)
-            return asked("Carry it out?")
+            return ask_user("Carry it out?")
         return True
 
     if resume is not None:
         found = resume_fleet(resume, FleetStore(), meant.access, agree=agree, say=say, rollback_all=rollback_all)
         return _print_run(found.record, found.plan, found.code, as_json=as_json)
-    wish = _wish(
+    wish = _make_wish(
         meant, names or [], pairs, canary, batch, failover, forks,
         confirm_within=confirm_within, gate_command=gate_command, rollback_all=rollback_all, prove=prove_canary,
     )  # fmt: skip
@@ -234,8 +246,8 @@ def verify(
     *,
     login: Login,
 ) -> int:
-    """Is every value of every host still as its transactions (or those of one run) set it? 0, 1 for drift, 4 for hosts
-    that were not asked; with --nagios, a plugin's codes."""
+    """Compare the values of every host with what was applied. By all its transactions, or by those of one run. Exit
+    code 0 where all match, 1 for drift, 4 for hosts that gave no answer; with --nagios, a plugin's."""
     from advisor.fleet.runs.status import verify_fleet
     from advisor.fleet.store import FleetStore
     from advisor.report.fleet_run import fleet_verify_document, fleet_verify_text
@@ -264,13 +276,13 @@ def rollback(
     run: RunId = None,
     inventory: SomeInventory = None,
     limit: Limit = None,
-    force: Annotated[bool, Option("--force", help="Put back also what somebody else has changed since.")] = False,
+    force: Annotated[bool, Option("--force", help="Restore values that were modified externally, too.")] = False,
     as_json: Json = False,
     *,
     login: Login,
 ) -> int:
-    """Put a run back on every host, its last wave first; without a number, the last run. With an inventory, on those
-    of its hosts that are in that one, too."""
+    """Roll back a run on every host, its last wave first. Without a number: the last run. With an inventory: only on
+    hosts that are in that one, too."""
     from advisor.fleet.runs.status import rollback_fleet
     from advisor.fleet.store import FleetStore
 
@@ -286,14 +298,15 @@ def status(
     inventory: SomeInventory = None,
     limit: Limit = None,
     kept: Annotated[
-        bool, Option("--kept", help="By the captures that are kept; no host is asked. Each says when it was.")
+        bool, Option("--kept", help="Read the stored captures, with their times; connect to no host.")
     ] = False,
     forks: Forks = FORKS,
     as_json: Json = False,
     *,
     login: Login,
 ) -> int:
-    """The runs of this controller; with an inventory (or --kept) also what is in force on each host, and drift."""
+    """List the runs of this controller. With an inventory (or --kept): also the active transactions of each host, and
+    drift."""
     from advisor.fleet.runs.status import fleet_status
     from advisor.fleet.store import FleetStore
     from advisor.report.fleet_run import fleet_status_document, fleet_status_text

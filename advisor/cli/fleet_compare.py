@@ -18,7 +18,7 @@ from advisor.cli.fleet_options import (
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
-from advisor.cli.scan import Json, severity
+from advisor.cli.scan import Json, parse_severity
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 from advisor.i18n import msg
 
@@ -34,16 +34,22 @@ _MANY: Final = 50
 @logs_in
 def compare(
     snapshots: Annotated[
-        list[Path] | None, Argument(metavar="SNAPSHOT", help="Snapshots of hosts, in place of an inventory.")
+        list[Path] | None, Argument(metavar="SNAPSHOT", help="Snapshots of hosts instead of an inventory.")
     ] = None,
     inventory: Annotated[
         list[str] | None,
-        Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or h1,h2,"),
+        Option(
+            "-i",
+            "--inventory",
+            metavar="INVENTORY",
+            help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
+        ),
     ] = None,
     limit: Limit = None,
-    kept: Annotated[bool, Option("--kept", help="Compare the captures that are kept; ask no host.")] = False,
+    kept: Annotated[bool, Option("--kept", help="Compare the stored captures; connect to no host.")] = False,
     pair: Annotated[
-        tuple[str, str] | None, Option("--pair", metavar="A B", help="Only these two, with both values of each.")
+        tuple[str, str] | None,
+        Option("--pair", metavar="A B", help="Compare only these two, with both values of each."),
     ] = None,
     group_by: Annotated[
         str | None,
@@ -51,11 +57,13 @@ def compare(
             "--group-by", metavar="WHAT", help="Compare within: llt-cluster, group, or a variable of the inventory."
         ),
     ] = None,
-    probe: Annotated[bool, Option("--probe", help="Ask the paths between the hosts, too.")] = False,
+    probe: Annotated[bool, Option("--probe", help="Probe the paths between the hosts, too.")] = False,
     as_json: Json = False,
-    html: Annotated[Path | None, Option("--html", metavar="FILE", help="Write it as a page, too; - is stdout.")] = None,
+    html: Annotated[
+        Path | None, Option("--html", metavar="FILE", help="Write the result as a page, too; - is stdout.")
+    ] = None,
     fail_on: Annotated[
-        str, Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a difference of this severity, or above.")
+        str, Option("--fail-on", metavar="SEVERITY", help="Exit with 1 on a difference of this severity or above.")
     ] = "advice",
     forks: Forks = FORKS,
     timeout: Timeout = TIMEOUT_SECONDS,
@@ -63,26 +71,26 @@ def compare(
     *,
     login: Login,
 ) -> int:
-    """Which host differs from the others, in what, and what to do. Changes nothing. Exit 1 where hosts differ in what
-    is advice or warning, 4 where a host could not be read (the others are compared)."""
+    """Find which host differs, in what, and what to do. Changes nothing. Exit code 1 where hosts differ in what is
+    advice or warning, 4 where a host could not be read (the others are compared)."""
     from advisor.cli.scan_picture import check_files
     from advisor.host.signals import interruptible
 
-    floor = severity(fail_on)
+    floor = parse_severity(fail_on)
     _check_call(snapshots, inventory, group_by=group_by, is_live=kept or probe or limit is not None)
     check_files({"--html": html}, printing="--json" if as_json else None)
     with interruptible():
         if inventory:
             meant = login(inventory, limit)
             run = InventoryRun(meant, forks, timeout, output)
-            sources, failed = run.kept(group_by) if kept else run.captured(group_by)
-            found = _compared(sources, failed, pair, group_by, run=run, probe=probe)
+            sources, failed = run.read_stored(group_by) if kept else run.capture_hosts_now(group_by)
+            found = _compare_sources(sources, failed, pair, group_by, run=run, probe=probe)
         else:
             from advisor.fleet.compare.gathering import named_sources
 
-            found = _compared(named_sources(snapshots or ()), {}, pair, group_by)
-    _print(found, as_json=as_json, html=html)
-    return _code(found, floor)
+            found = _compare_sources(named_sources(snapshots or ()), {}, pair, group_by)
+    _print_comparison(found, as_json=as_json, html=html)
+    return _exit_code(found, floor)
 
 
 def _check_call(
@@ -107,7 +115,7 @@ def _check_call(
         )
 
 
-def _code(found: HostComparison, floor: str | None) -> int:
+def _exit_code(found: HostComparison, floor: str | None) -> int:
     from advisor.fleet.compare.outliers import is_at_least
 
     if found.failed:
@@ -128,8 +136,8 @@ class InventoryRun:
         self.hosts = read_hosts(inventory)
         self.store = FleetStore(output)
 
-    def captured(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
-        """Every host captured anew; those that fail, with the reason."""
+    def capture_hosts_now(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
+        """A new capture of every host; those that fail, with the reason."""
         from advisor.fleet.scan import capture_hosts
 
         answers = capture_hosts(
@@ -148,10 +156,10 @@ class InventoryRun:
             if one is None or one.state != "ok" or one.path is None:
                 failed[host.name] = f"{one.state}: {one.message}" if one else "no answer"
             else:
-                sources.append(self._source(host, str(one.path), one.skew_seconds, group_by))
+                sources.append(self._make_source(host, str(one.path), one.skew_seconds, group_by))
         return tuple(sources), failed
 
-    def kept(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
+    def read_stored(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
         """The last capture of each host."""
         sources: list[CaptureSource] = []
         failed: dict[str, str] = {}
@@ -160,17 +168,19 @@ class InventoryRun:
             if header is None:
                 failed[host.name] = "no capture of it is kept: run without --kept"
             else:
-                sources.append(self._source(host, str(self.store.archive(host.name)), header.skew_seconds, group_by))
+                sources.append(
+                    self._make_source(host, str(self.store.archive(host.name)), header.skew_seconds, group_by)
+                )
         return tuple(sources), failed
 
-    def _source(self, host: InventoryHost, path: str, skew: float | None, group_by: str | None) -> CaptureSource:
+    def _make_source(self, host: InventoryHost, path: str, skew: float | None, group_by: str | None) -> CaptureSource:
         from advisor.fleet.compare.gathering import LLT_CLUSTER, CaptureSource, grouped_by
 
         group = None if group_by in (None, LLT_CLUSTER) else grouped_by(str(group_by), host.groups, host.variables)
         return CaptureSource(host.name, path, group, skew, is_capture=True)
 
 
-def _compared(
+def _compare_sources(
     sources: Sequence[CaptureSource],
     failed: dict[str, str],
     pair: tuple[str, str] | None,
@@ -187,7 +197,7 @@ def _compared(
         _check_pair(pair, [*(one.name for one in sources), *failed])
         sources = [one for one in sources if one.name in pair]
     fleet, unread = gather_hosts(
-        sources, group_by=group_by, progress=show_progress("read") if len(sources) > _MANY else _quiet
+        sources, group_by=group_by, progress=show_progress("read") if len(sources) > _MANY else _ignore_progress
     )
     failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}
     matrix = None
@@ -219,7 +229,7 @@ def _check_pair(pair: tuple[str, str], known: Sequence[str]) -> None:
             )
 
 
-def _print(found: HostComparison, *, as_json: bool, html: Path | None) -> None:
+def _print_comparison(found: HostComparison, *, as_json: bool, html: Path | None) -> None:
     from advisor.report.fleet_compare import comparison_document, comparison_text
 
     if html is not None:
@@ -239,7 +249,7 @@ def _print(found: HostComparison, *, as_json: bool, html: Path | None) -> None:
         print_text(comparison_text(found, width=terminal_width(), color=wants_color()))
 
 
-def _quiet(_done: int, _total: int) -> None:
+def _ignore_progress(_done: int, _total: int) -> None:
     return None
 
 

@@ -25,20 +25,25 @@ _MANY: Final = 20
 def limits(
     captures: Annotated[
         list[Path] | None,
-        Argument(metavar="CAPTURE", help="Snapshots or captured trees of hosts, in place of an inventory."),
+        Argument(metavar="CAPTURE", help="Snapshots or captured trees of hosts instead of an inventory."),
     ] = None,
     inventory: Annotated[
         list[str] | None,
-        Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or h1,h2,"),
+        Option(
+            "-i",
+            "--inventory",
+            metavar="INVENTORY",
+            help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
+        ),
     ] = None,
     limit: Limit = None,
-    kept: Annotated[bool, Option("--kept", help="Use the captures that are kept; ask no host.")] = False,
+    kept: Annotated[bool, Option("--kept", help="Read the stored captures; connect to no host.")] = False,
     volumes: Annotated[
         list[str] | None,
         Option(
             "--volumes",
             metavar="[HOST=]FILE",
-            help="What volumes and drives carry, of one host or of all; as for advisor limits. May be repeated.",
+            help="Read what volumes and drives carry, of one host or of all, as in advisor limits; may be repeated.",
         ),
     ] = None,
     measured_text: Measured = None,
@@ -49,8 +54,8 @@ def limits(
     *,
     login: Login,
 ) -> int:
-    """Add up the ceilings of storage servers and of their clients, and name what binds the cluster. Measures and
-    changes nothing. Exit 4 where a host could not be read (the others are added up)."""
+    """Add up the ceilings of a cluster, and name what binds it. Of its storage servers and of their clients. Measures
+    and changes nothing. Exit code 4 where a host could not be read (the others are added up)."""
     import msgspec
 
     from advisor.cli.fleet_compare import InventoryRun
@@ -69,13 +74,13 @@ def limits(
     if captures and (kept or limit is not None):
         raise UsageError("--limit and --kept are for an inventory (-i)")
     given = parse_measured(measured_text) if measured_text is not None else ()
-    declared, of_host = _declared(volumes or ())
+    declared, of_host = _read_volumes(volumes or ())
     with interruptible():
         failed: dict[str, str] = {}
         sources = named_sources(captures or ())
         if inventory:
             run = InventoryRun(login(inventory, limit), forks, timeout, output)
-            sources, failed = run.kept(None) if kept else run.captured(None)
+            sources, failed = run.read_stored(None) if kept else run.capture_hosts_now(None)
         names = {one.name for one in sources} | set(failed)
         for name in of_host:
             if name not in names:
@@ -96,7 +101,7 @@ def limits(
     return 4 if failed else 0
 
 
-def _declared(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
+def _read_volumes(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
     """What is declared of all hosts, and of single ones. Raises InvalidInputError, UsageError."""
     from advisor.errors import UsageError
     from advisor.limits.declared import Declared, read_declared

@@ -19,7 +19,7 @@ from advisor.cli.fleet_options import (
 )
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
-from advisor.cli.scan import Json, declared_workload, severity
+from advisor.cli.scan import Json, declared_workload, parse_severity
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
 
@@ -37,14 +37,16 @@ def scan(
     fail_on: Annotated[
         str | None,
         Option(
-            "--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice, warning or critical, or above."
+            "--fail-on",
+            metavar="SEVERITY",
+            help="Exit with 1 on a finding of this severity or above: info, advice, warning or critical.",
         ),
     ] = None,
     *,
     login: Login,
 ) -> int:
-    """Capture every host of an inventory once, and judge each as advisor scan does. Changes nothing there; nothing has
-    to be installed there, not even Python."""
+    """Capture each host of an inventory, and judge it. As advisor scan does. Changes nothing there; nothing has to be
+    installed there, not even Python."""
     from advisor.fleet.scan import scan_fleet
     from advisor.fleet.store import FleetStore
     from advisor.host.signals import interruptible
@@ -52,7 +54,7 @@ def scan(
     from advisor.rules.finding import at_or_above
 
     declared = declared_workload(workload)
-    floor = severity(fail_on)
+    floor = parse_severity(fail_on)
     meant = login(inventory, limit)
     with interruptible():
         found = scan_fleet(
@@ -73,13 +75,13 @@ def scan(
 
 
 def receive(
-    host: Annotated[str, Argument(metavar="HOST", help="The name to keep it under.")],
+    host: Annotated[str, Argument(metavar="HOST", help="The name of the host in the store.")],
     facts: Annotated[str, Argument(metavar="FACTS", help="What Ansible's worker knows of it, as JSON.")] = "{}",
     output: Keep = None,
 ) -> int:
-    """Read what the capture script printed on a host from standard input, and keep it as a snapshot, without passwords
-    and keys. For hosts that Ansible cannot reach: advisor fleet capture-script | ssh HOST sh -s | advisor
-    fleet receive HOST"""
+    """Store a capture that is read from standard input. It is what the capture script printed on a host, and is stored
+    as a snapshot without passwords and keys. For hosts that Ansible cannot reach: advisor fleet capture-script | ssh
+    HOST sh -s | advisor fleet receive HOST"""
     from advisor.fleet.receive import parse_facts, receive_capture
     from advisor.fleet.store import FleetStore
 
@@ -88,10 +90,12 @@ def receive(
 
 
 def capture_script(
-    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
+    output: Annotated[
+        Path | None, Option("-o", "--output", metavar="FILE", help="Write the script here; without it, to stdout.")
+    ] = None,
 ) -> int:
-    """The script that captures a host: POSIX sh, read-only, the same for every host. It prints what fleet receive
-    takes."""
+    """Print the script that captures a host. POSIX sh, read-only, the same for every host; fleet receive reads its
+    output."""
     from advisor.host.putfile import save_output
     from advisor.snapshot.remote.capture import capture_script
 

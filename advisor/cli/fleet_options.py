@@ -19,16 +19,21 @@ if TYPE_CHECKING:
 
 InventorySources = Annotated[
     list[str],
-    Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or host1,host2,"),
+    Option(
+        "-i",
+        "--inventory",
+        metavar="INVENTORY",
+        help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
+    ),
 ]
-Limit = Annotated[str | None, Option("--limit", metavar="PATTERN", help="Only these hosts or groups of it.")]
-Forks = Annotated[int, Option("--forks", min=1, max=1000, metavar="N", help="So many hosts at a time.")]
+Limit = Annotated[str | None, Option("--limit", metavar="PATTERN", help="Use only these hosts or groups of it.")]
+Forks = Annotated[int, Option("--forks", min=1, max=1000, metavar="N", help="Work on so many hosts at a time.")]
 Timeout = Annotated[
-    int, Option("--timeout", min=1, max=86400, metavar="SECONDS", help="Wait for one host no longer than this.")
+    int, Option("--timeout", min=1, max=86400, metavar="SECONDS", help="Wait at most this long for one host.")
 ]
 Keep = Annotated[
     Path | None,
-    Option("-o", "--output", metavar="DIR", help="Keep the captures here, not in the state directory."),
+    Option("-o", "--output", metavar="DIR", help="Store the captures here. Default: the state directory."),
 ]
 
 
@@ -42,7 +47,7 @@ def logs_in(command: Callable[..., int]) -> Callable[..., int]:
     """Gives a command the options of a login, after its own; its parameter ``login`` is a `Login` made of them."""
     own = inspect.signature(command, eval_str=True)
     # what it returns is a class that is imported only when it is used: its name alone does here
-    options = inspect.signature(_access, locals={"Access": object}, eval_str=True).parameters
+    options = inspect.signature(_make_access, locals={"Access": object}, eval_str=True).parameters
 
     @functools.wraps(command)
     def run(**given: Any) -> int:
@@ -51,7 +56,7 @@ def logs_in(command: Callable[..., int]) -> Callable[..., int]:
         def login(sources: list[str] | None, limit: str | None) -> Inventory:
             from advisor.fleet.inventory import Inventory
 
-            return Inventory(tuple(sources or ()), limit, _access(**access))
+            return Inventory(tuple(sources or ()), limit, _make_access(**access))
 
         return command(**given, login=login)
 
@@ -60,14 +65,18 @@ def logs_in(command: Callable[..., int]) -> Callable[..., int]:
     return run
 
 
-def _access(
+def _make_access(
     become: Annotated[
         bool | None,
-        Option("--become/--no-become", help="Be root there (or not), whatever the inventory says.", show_default=False),
+        Option(
+            "--become/--no-become",
+            help="Become root there (or not). Default: as the inventory says.",
+            show_default=False,
+        ),
     ] = None,
     ask_become_pass: Annotated[
         bool,
-        Option("--ask-become-pass", "-K", help="Ask once for the password of sudo; it is nowhere written down."),
+        Option("--ask-become-pass", "-K", help="Prompt once for the password of sudo; it is stored nowhere."),
     ] = False,
     user: Annotated[str | None, Option("--user", "-u", metavar="NAME", help="Log in as this user.")] = None,
     private_key: Annotated[
@@ -75,25 +84,25 @@ def _access(
         Option("--private-key", metavar="FILE", help="Log in with this key.", exists=True, dir_okay=False),
     ] = None,
     extra_vars: Annotated[
-        list[str] | None, Option("-e", "--extra-vars", metavar="K=V|@FILE", help="Variables, as for Ansible.")
+        list[str] | None, Option("-e", "--extra-vars", metavar="K=V|@FILE", help="Set variables, as for Ansible.")
     ] = None,
 ) -> Access:
     """How to get in. Asks for the password of sudo where that is wanted. Raises UsageError."""
     from advisor.fleet.inventory import Access
 
     key = None if private_key is None else str(private_key.absolute())
-    password = _password() if ask_become_pass else None
+    password = _ask_password() if ask_become_pass else None
     is_root = True if ask_become_pass and become is None else become
     return Access(is_root, user, key, password, tuple(extra_vars or ()))
 
 
-def _password() -> str:
+def _ask_password() -> str:
     from getpass import getpass
 
     from advisor.errors import UsageError
 
     if not sys.stdin.isatty():
-        raise UsageError("--ask-become-pass: there is no terminal to ask on")
+        raise UsageError("--ask-become-pass: no terminal for the prompt")
     password = getpass("password for sudo: ")
     if not password:
         raise UsageError("--ask-become-pass: no password was given")
@@ -101,32 +110,33 @@ def _password() -> str:
 
 
 def show_progress(what: str) -> Callable[[int, int], None]:
-    """Tells ``37 of 100 hosts WHAT`` on standard error: a line that is rewritten on a terminal, else a few whole lines.
+    """Reports ``37 of 100 hosts WHAT`` on standard error: a line that is rewritten on a terminal, else a few whole
+    lines.
 
     Never raises: a terminal that has gone silences it.
     """
     stream = sys.stderr
     if stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        return _rewritten(what)
-    told = 0
+        return _rewrite_line(what)
+    reported = 0
 
-    def tell(done: int, total: int) -> None:
-        nonlocal told
+    def report_progress(done: int, total: int) -> None:
+        nonlocal reported
         # Ten lines at most, however many hosts: a log is read later.
-        if done and (done == total or done * 10 // total > told):
-            told = done * 10 // total
+        if done and (done == total or done * 10 // total > reported):
+            reported = done * 10 // total
             say(f"{done} of {counted_hosts(total)} {what}")
 
-    return tell
+    return report_progress
 
 
-def _rewritten(what: str) -> Callable[[int, int], None]:
+def _rewrite_line(what: str) -> Callable[[int, int], None]:
     import contextlib
 
-    def tell(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         with contextlib.suppress(OSError, ValueError):
             end = "\n" if done == total else ""
             sys.stderr.write(f"\r\x1b[K{done} of {counted_hosts(total)} {what}{end}")
             sys.stderr.flush()
 
-    return tell
+    return report_progress

@@ -24,24 +24,27 @@ def import_profile(
     ] = None,
     from_host: Annotated[
         Path | None,
-        Option("--from-host", metavar="SNAPSHOT", help="Take the settings of the host that a snapshot holds."),
+        Option("--from-host", metavar="SNAPSHOT", help="Import the settings of the host of a snapshot."),
     ] = None,
     mode: Annotated[
         str,
-        Option("--mode", metavar="MODE", help="faithful: what its program really does; intent: what was meant."),
+        Option(
+            "--mode", metavar="MODE", help="Import what its program really does (faithful) or what was meant (intent)."
+        ),
     ] = "intent",
     output: Annotated[
-        Path | None, Option("-o", "--output", metavar="FILE", help="Write the profile here: NAME.toml.")
+        Path | None,
+        Option("-o", "--output", metavar="FILE", help="Write the profile here, NAME.toml; without it, to stdout."),
     ] = None,
-    install: Annotated[bool, Option("--install", help="Write it into /etc/advisor/profiles, as root.")] = False,
+    install: Annotated[bool, Option("--install", help="Write it to /etc/advisor/profiles, as root.")] = False,
     listing: Annotated[bool, Option("--list", help="List what is installed and can be imported.")] = False,
     root: Root = None,
     snapshot: Snapshot = None,
     as_json: Json = False,
 ) -> int:
-    """Another tool's profile as one of ours, and what became of each of its lines. Nothing of it is ever executed."""
+    """Import another tool's profile, and report on each of its lines. Nothing of it is ever executed."""
     if listing:
-        return _list(the_host(root, snapshot), as_json=as_json)
+        return _list_importable(the_host(root, snapshot), as_json=as_json)
     if (source is None) == (from_host is None):
         raise UsageError("name one source: tuned:NAME, saptune:NOTE, sysctl:FILE, a file, or --from-host SNAPSHOT")
     if mode not in ("faithful", "intent"):
@@ -49,11 +52,11 @@ def import_profile(
     if output is not None and install:
         raise UsageError("-o and --install exclude each other")
     chosen: Mode = "faithful" if mode == "faithful" else "intent"
-    found = _imported(source, from_host, the_host(root, snapshot), chosen)
-    return _deliver(found, output, is_installed=install, as_json=as_json)
+    found = _import_profile(source, from_host, the_host(root, snapshot), chosen)
+    return _deliver_profile(found, output, is_installed=install, as_json=as_json)
 
 
-def _imported(source: str | None, from_host: Path | None, host: Host, mode: Mode) -> Imported:
+def _import_profile(source: str | None, from_host: Path | None, host: Host, mode: Mode) -> Imported:
     if from_host is not None:
         from advisor.importers.from_host import import_host
         from advisor.snapshot.archive import open_snapshot
@@ -67,7 +70,7 @@ def _imported(source: str | None, from_host: Path | None, host: Host, mode: Mode
     return import_source(found, host, live_host() if found.path else host, mode)
 
 
-def _deliver(found: Imported, output: Path | None, *, is_installed: bool, as_json: bool) -> int:
+def _deliver_profile(found: Imported, output: Path | None, *, is_installed: bool, as_json: bool) -> int:
     """The profile to where it was asked for, the report to where the profile is not."""
     import msgspec
 
@@ -80,19 +83,19 @@ def _deliver(found: Imported, output: Path | None, *, is_installed: bool, as_jso
     to_profile(found)
     toml = to_toml(found)
     if target is not None:
-        _write(target, toml)
+        _write_profile(target, toml)
     if as_json:
         print_json(import_document(found, toml))
     elif target is not None:
         print_text(imported_text(found, width=terminal_width(), color=wants_color()))
-        say(f"{target}: written; {_next(target)}")
+        say(f"{target}: written; {_next_step(target)}")
     else:
         print_text(toml)
         say(imported_text(found, width=terminal_width(), color=False).rstrip("\n"))
     return 0
 
 
-def _next(target: Path) -> str:
+def _next_step(target: Path) -> str:
     """How to see what a written profile means: a plan is made of what is in the library."""
     import shlex
 
@@ -123,7 +126,7 @@ def _installed_path(name: str) -> Path:
     return target
 
 
-def _write(target: Path, toml: str) -> None:
+def _write_profile(target: Path, toml: str) -> None:
     from advisor.host.putfile import save_output
 
     if target.suffix != ".toml":
@@ -131,10 +134,10 @@ def _write(target: Path, toml: str) -> None:
     save_output(str(target), toml.encode(), mode=0o644)
 
 
-def _list(host: Host, *, as_json: bool) -> int:
-    from advisor.importers.source import installed
+def _list_importable(host: Host, *, as_json: bool) -> int:
+    from advisor.importers.source import list_installed
 
-    found = installed(host)
+    found = list_installed(host)
     if as_json:
         sources = [{"source": source, "file": file} for source, file in found.items()]
         print_json({"schema": "advisor.importable/1", "sources": sources})

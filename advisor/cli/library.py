@@ -5,43 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from advisor.cli.complete import explainable, profile_names
+from advisor.cli.complete import explainable_ids, profile_names
 from advisor.cli.exporting import export
 from advisor.cli.importing import import_profile
 from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
 from advisor.cli.parameters import Argument, Group
 from advisor.cli.scan import Json, Root, Snapshot
-from advisor.errors import AdvisorError, UsageError
+from advisor.errors import UsageError
 
 
 def list_profiles(as_json: Json = False) -> int:
-    """Every profile with its title."""
-    from advisor.profiles.profile import load, profile_paths
+    """List every profile with its title."""
+    from advisor.operations import library
 
-    found, code = [], 0
-    for name in profile_paths():
-        try:
-            found.append(load(name))
-        except AdvisorError as error:
-            # The others are still there to be had.
-            say(f"advisor: {error.message}")
-            code = error.exit_code
+    found, faults = library.list_profiles()
+    for error in faults:
+        say(f"advisor: {error.message}")
     if as_json:
-        print_json({"schema": "advisor.profiles/1", "profiles": found})
+        print_json({"schema": "advisor.profiles/1", "profiles": list(found)})
     else:
         from advisor.report.library import profile_list_text
 
         print_text(profile_list_text(found, width=terminal_width(), color=wants_color()))
-    return code
+    return faults[-1].exit_code if faults else 0
 
 
 def show(name: Annotated[str, Argument(autocompletion=profile_names)], as_json: Json = False) -> int:
-    """One profile whole: what it sets, why, when it helps and hurts, its parameters and sources."""
-    from advisor.profiles.requested import load_one
+    """Show what a profile sets, why, and when it hurts. With its parameters and sources."""
+    from advisor.operations.library import read_profile
 
-    profile = load_one([name]).profile
+    profile = read_profile(name)
     if as_json:
-        print_json({"schema": "advisor.profile/1", **_document(profile)})
+        print_json({"schema": "advisor.profile/1", **_profile_document(profile)})
     else:
         from advisor.report.library import profile_text
 
@@ -49,7 +44,7 @@ def show(name: Annotated[str, Argument(autocompletion=profile_names)], as_json: 
     return 0
 
 
-def _document(record: object) -> dict[str, object]:
+def _profile_document(record: object) -> dict[str, object]:
     import msgspec
 
     document: dict[str, object] = msgspec.to_builtins(record)
@@ -57,16 +52,15 @@ def _document(record: object) -> dict[str, object]:
 
 
 def lint(files: Annotated[list[Path], Argument(metavar="FILE…")]) -> int:
-    """Check profile files; the first error is named with its file, line and field, exit code 2."""
-    from advisor.profiles.profile import lint_profile
-    from advisor.proof.relevance import laxer_than_needed
+    """Check profile files. The first error is named with file, line and field; exit code 2."""
+    from advisor.operations.library import lint_file
     from advisor.report.format import clean
 
     for path in files:
-        profile = lint_profile(path)
-        lax = laxer_than_needed(profile)
-        if lax is not None and profile.proof is not None:
-            tunable, needed = lax
+        checked = lint_file(path)
+        profile = checked.profile
+        if checked.lax is not None and profile.proof is not None:
+            tunable, needed = checked.lax
             print_text(
                 clean(
                     f'{path}: {profile.name}: [proof] toggle = "{profile.proof.toggle}", but {tunable} needs {needed}:'
@@ -85,14 +79,14 @@ def explain(
             metavar="ID|N",
             help="A rule, a profile, a tunable, or the number of a finding of this host's scan; contradictions lists "
             "where sources differ.",
-            autocompletion=explainable,
+            autocompletion=explainable_ids,
         ),
     ],
     as_json: Json = False,
     root: Root = None,
     snapshot: Snapshot = None,
 ) -> int:
-    """Explain a finding, rule, profile or tunable, with its sources."""
+    """Explain a finding, rule, profile or tunable. With its sources, and where they differ."""
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 
@@ -107,7 +101,7 @@ def explain(
     found = look_up(group.id if group else identity)
     if as_json:
         of_host = {"number": group.number if group else None, "findings": group.findings if group else ()}
-        print_json({"schema": "advisor.explanation/1", **_document(found), **of_host})
+        print_json({"schema": "advisor.explanation/1", **_profile_document(found), **of_host})
         return 0
     width, color = terminal_width(), wants_color()
     if group is not None:
@@ -119,7 +113,7 @@ def explain(
 
 
 _PROFILES: Final = Group(
-    "The profile library.",
+    "List, show, check, import and export profiles.",
     {"export": export, "import": import_profile, "list": list_profiles, "show": show, "lint": lint},
     default=list_profiles,
 )

@@ -24,15 +24,15 @@ def main() -> NoReturn:
     if sys.stdout is None:
         # Closed by the caller (>&-): the answer goes nowhere, and that is what was asked for.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    code = _answered(arguments, as_json="--json" in arguments)
+    code = _answer_call(arguments, as_json="--json" in arguments)
     # The interpreter looks for garbage once more at its end, in all that it is about to give up.
     gc.freeze()
     raise SystemExit(code)
 
 
-def _answered(arguments: list[str], *, as_json: bool) -> int:
+def _answer_call(arguments: list[str], *, as_json: bool) -> int:
     try:
-        code = _run(arguments, as_json=as_json)
+        code = _run_call(arguments, as_json=as_json)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (head, a pager) has gone: it saw what it wanted.
@@ -43,20 +43,20 @@ def _answered(arguments: list[str], *, as_json: bool) -> int:
     except BaseException as error:  # noqa: BLE001 - reported, or raised again, there
         from advisor.cli import faults
 
-        code = faults.report(error, as_json=as_json)
+        code = faults.report_fault(error, as_json=as_json)
     return code
 
 
-def _run(arguments: list[str], *, as_json: bool) -> int:
+def _run_call(arguments: list[str], *, as_json: bool) -> int:
     if "_ADVISOR_COMPLETE" in os.environ:
         from advisor.cli import completion
 
-        code = completion.answered(os.environ)
+        code = completion.answer_shell(os.environ)
         if code is not None:
             return code
     from advisor.cli import quick
 
-    page = quick.page(arguments, os.environ)
+    page = quick.help_page(arguments, os.environ)
     if page is not None:
         sys.stdout.write(page)
         return 0
@@ -73,9 +73,9 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
         from advisor.cli import guided
 
         return guided.run_guided()
-    call = quick.parsed(words)
+    call = quick.parse_call(words)
     if call is not None:
         return call()
     from advisor.cli import parser
 
-    return parser.run(arguments, as_json=as_json)
+    return parser.run_typer(arguments, as_json=as_json)

@@ -18,40 +18,48 @@ if TYPE_CHECKING:
     from advisor.proof.session_runner import Settings
 
 _BUDGET_MAX_SECONDS: Final = 7 * 86400
-Budget = Annotated[float | None, Option("--budget", metavar="SECONDS", help="Never take longer.")]
+Budget = Annotated[
+    float | None, Option("--budget", metavar="SECONDS", help="Stop within this time. Default: no limit.")
+]
 ByteBudget = Annotated[
     int | None,
-    Option("--byte-budget", metavar="MIB", min=1, help="Write at most this (else 8 GiB and 1 % of the device)."),
+    Option("--byte-budget", metavar="MIB", min=1, help="Write at most this. Default: 8 GiB and 1 % of the device."),
 ]
 Volume = Annotated[
     str | None,
-    Option("--volume", metavar="TYPE:GIB", help="The EBS volume below: spend 5 % of its credits at most."),
+    Option("--volume", metavar="TYPE:GIB", help="Spend at most 5 % of the credits of the EBS volume below."),
 ]
 RawDevice = Annotated[
     Path | None,
-    Option("--raw-device", metavar="DEV", help="Measure an unused disk itself; it is read only."),
+    Option("--raw-device", metavar="DEV", help="Measure an unused disk itself; it is only read."),
 ]
 ConfirmSerial = Annotated[
-    str | None, Option("--confirm-serial", metavar="SERIAL", help="The serial number of that disk, exactly.")
+    str | None, Option("--confirm-serial", metavar="SERIAL", help="Name the exact serial number of that disk.")
 ]
 Seconds = Annotated[
     float | None,
-    Option("--seconds", metavar="SECONDS", help="Length of a run, 0.1 to 600 (else 1 or 2), past a throttle."),
+    Option(
+        "--seconds",
+        metavar="SECONDS",
+        help="Run fio for this time, 0.1 to 600, past a throttle. Default: 2; 1 with --quick.",
+    ),
 ]
 FileSize = Annotated[
     str | None,
-    Option("--file-size", metavar="SIZE|Nx", help="Of the scratch file: 64GiB, or 2x for twice the memory."),
+    Option(
+        "--file-size", metavar="SIZE|Nx", help="Set the size of the scratch file: 64GiB, or 2x for twice the memory."
+    ),
 ]
 TargetMemory = Annotated[
     str | None,
-    Option("--target-memory", metavar="SIZE", help="Of the storage server; 2x counts the larger memory."),
+    Option("--target-memory", metavar="SIZE", help="Name the memory of the storage server; 2x counts the larger one."),
 ]
 Places = Annotated[
     list[str] | None,
-    Option("--place", metavar="SECTION=DIR", help="Where a section of the workload works, such as wij=/wij."),
+    Option("--place", metavar="SECTION=DIR", help="Place a section of the workload, such as wij=/wij."),
 ]
 AllowRawWrites = Annotated[
-    bool, Option("--allow-raw-writes", help="Permit writing to that disk, if it holds nothing at all.")
+    bool, Option("--allow-raw-writes", help="Permit writing to that disk if it holds nothing at all.")
 ]
 
 
@@ -94,13 +102,13 @@ def chosen_settings(
         check_place(save)
     return Settings(
         target=str(target.resolve()) if target else "",
-        raw=_raw(target, raw_device, confirm_serial, allow_raw_writes=allow_raw_writes),
+        raw=_raw_device(target, raw_device, confirm_serial, allow_raw_writes=allow_raw_writes),
         mode=mode,
         budget_seconds=budget,
         byte_budget=None if byte_budget is None else byte_budget << 20,
         seconds=seconds,
         scratch_bytes=_file_bytes(size, target_memory, is_raw=raw_device is not None),
-        places=_places(places),
+        places=_parse_places(places),
         volume=None if volume is None else parse_volume(volume),
         seed=seed,
         force=force,
@@ -125,7 +133,7 @@ def _file_bytes(size: str | None, target_memory: str | None, *, is_raw: bool) ->
     return file_size(size, memory_bytes(live_host()), other)
 
 
-def _places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _parse_places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
     from advisor.errors import UsageError
 
     found: dict[str, str] = {}
@@ -139,7 +147,7 @@ def _places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def _raw(
+def _raw_device(
     target: Path | None, path: Path | None, serial: str | None, *, allow_raw_writes: bool
 ) -> proof_target.RawDevice | None:
     from advisor.errors import UsageError

@@ -20,9 +20,9 @@ T = TypeVar("T")
 States = Mapping[str | None, "VerifyState"]
 Prometheus = Annotated[
     str | None,
-    Option("--prometheus", metavar="FILE", help="Write metrics for node_exporter's textfile collector."),
+    Option("--prometheus", metavar="FILE", help="Write metrics for node_exporter's textfile collector; - is stdout."),
 ]
-Nagios = Annotated[bool, Option("--nagios", help="Answer as a Nagios plugin does; its exit codes are 0, 1, 2 and 3.")]
+Nagios = Annotated[bool, Option("--nagios", help="Answer as a Nagios plugin, with its exit codes 0 to 3.")]
 
 
 def check_forms(*, prometheus: str | None, nagios: bool, as_json: bool) -> None:
@@ -38,7 +38,7 @@ def check_forms(*, prometheus: str | None, nagios: bool, as_json: bool) -> None:
 def write_prometheus(hosts: States, file: str) -> None:
     """The metrics in a file that is replaced as a whole and that everybody may read, or on standard output for ``-``.
 
-    Raises UsageError where the file cannot be written; what was there stays, and its timestamp tells its age.
+    Raises UsageError where the file cannot be written; what was there stays, and its timestamp shows its age.
     """
     from advisor.host.putfile import save_output
     from advisor.report.monitoring import prometheus_text
@@ -57,14 +57,14 @@ def one_host(found: Status) -> States:
     return {None: VerifyState(time.time(), found)}
 
 
-def verified(look: Callable[[], Status], prometheus: str | None) -> Status:
+def verify_host(look: Callable[[], Status], prometheus: str | None) -> Status:
     """What ``look`` finds on this host, in the metrics file as well."""
-    return _written(look, one_host, prometheus)
+    return _write_metrics(look, one_host, prometheus)
 
 
 def verified_fleet(look: Callable[[], FleetStanding], prometheus: str | None) -> FleetStanding:
     """The same of many hosts; one that could not be asked is a failure of its own in the file."""
-    return _written(look, fleet_hosts, prometheus)
+    return _write_metrics(look, fleet_hosts, prometheus)
 
 
 def fleet_hosts(found: FleetStanding) -> States:
@@ -74,7 +74,7 @@ def fleet_hosts(found: FleetStanding) -> States:
     return fleet_states(found, time.time())
 
 
-def _written(look: Callable[[], T], states: Callable[[T], States], prometheus: str | None) -> T:
+def _write_metrics(look: Callable[[], T], states: Callable[[T], States], prometheus: str | None) -> T:
     """Where ``look`` fails, the file says so before the error goes on: a success of last time must not stand there."""
     from advisor.report.monitoring import VerifyState
 

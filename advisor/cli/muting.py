@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Final
 
-from advisor.cli.complete import explainable
+from advisor.cli.complete import explainable_ids
 from advisor.cli.output import say
 from advisor.cli.parameters import Argument, Option
 from advisor.errors import UsageError
@@ -25,7 +25,7 @@ OfHost = Annotated[
 
 def mute(
     identity: Annotated[
-        str, Argument(metavar="ID|N", help="A rule, or the number of a finding.", autocompletion=explainable)
+        str, Argument(metavar="ID|N", help="A rule, or the number of a finding.", autocompletion=explainable_ids)
     ],
     reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why it is accepted; scan --muted prints it.")],
     until: Annotated[
@@ -53,7 +53,7 @@ def mute(
 
 
 def unmute(
-    identity: Annotated[str, Argument(metavar="ID", help="A rule that is muted.", autocompletion=explainable)],
+    identity: Annotated[str, Argument(metavar="ID", help="A rule that is muted.", autocompletion=explainable_ids)],
     device: Device = None,
     of_host: OfHost = None,
 ) -> int:

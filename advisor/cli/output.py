@@ -13,15 +13,15 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, UsageError
 from advisor.i18n import _, msg, translate, translated_page
-from advisor.snapshot.open import open_host as the_host
+from advisor.operations.hosts import open_host as the_host
 
 __all__ = [
+    "parse_settings",
     "print_error",
     "print_json",
     "print_result",
     "print_text",
     "say",
-    "settings",
     "terminal_width",
     "the_host",
     "wants_color",
@@ -43,11 +43,11 @@ def wants_color() -> bool:
 
 def print_json(document: object) -> None:
     """One JSON document (a record, or one already encoded), indented, on standard output and nothing else there."""
-    data = document if isinstance(document, bytes) else _encoded(document)
+    data = document if isinstance(document, bytes) else _encode_document(document)
     sys.stdout.buffer.write(data.rstrip(b"\n") + b"\n")
 
 
-def _encoded(document: object) -> bytes:
+def _encode_document(document: object) -> bytes:
     from advisor.report.encode import encode_document
 
     return encode_document(msgspec.to_builtins(document))
@@ -74,12 +74,12 @@ def print_result(show: Callable[[], None], remains: str) -> None:
 
 def say(message: str) -> None:
     """Progress and messages, in the chosen language: standard error. One that is gone (a hang-up) stops nothing."""
-    _write(translate(message))
+    _write_stderr(translate(message))
 
 
-def _write(message: str) -> None:
+def _write_stderr(message: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(_clean(message) + "\n")
+        sys.stderr.write(_clean_text(message) + "\n")
         sys.stderr.flush()
 
 
@@ -90,32 +90,32 @@ def print_error(error: AdvisorError, *, as_json: bool) -> None:
 
         print_json(error_document(error))
         return
-    _write(_error_text(error))
+    _write_stderr(_error_text(error))
 
 
 @translated_page
 def _error_text(error: AdvisorError) -> str:
-    lines = [f"advisor: {_hanging(translate(error.message))}"]
+    lines = [f"advisor: {_indent_rest(translate(error.message))}"]
     for what, by_hand in error.items if isinstance(error, NotRestoredError) else ():
-        lines.append(f"  {_hanging(what)}: {_('by hand: {command}').format(command=_hanging(by_hand))}")
+        lines.append(f"  {_indent_rest(what)}: {_('by hand: {command}').format(command=_indent_rest(by_hand))}")
     if error.hint:
-        lines.append(f"  {_('hint: {text}').format(text=_hanging(translate(error.hint)))}")
+        lines.append(f"  {_('hint: {text}').format(text=_indent_rest(translate(error.hint)))}")
     return "\n".join(lines)
 
 
-def _hanging(text: str) -> str:
+def _indent_rest(text: str) -> str:
     """Lines after the first stand further in, so that none of them passes for a message of its own."""
     return text.replace("\n", "\n    ")
 
 
-def _clean(text: str) -> str:
+def _clean_text(text: str) -> str:
     """Control characters of a host's or a file's own words must not reach the terminal."""
     from advisor.report.format import clean
 
     return "\n".join(map(clean, text.expandtabs().split("\n")))
 
 
-def settings(pairs: list[str] | None) -> Mapping[str, str]:
+def parse_settings(pairs: list[str] | None) -> Mapping[str, str]:
     """``K=V`` of each --set. Raises UsageError for one that has no ``=``."""
     found: dict[str, str] = {}
     for pair in pairs or ():

@@ -37,30 +37,31 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def application(command: str | None) -> typer.Typer:
-    """The application with the one command that is asked for, or with all where it is none of ours (for --help)."""
+def build_application(command: str | None) -> typer.Typer:
+    """The application with the one command that is asked for, or with all where advisor has no such command (for
+    --help)."""
     app = typer.Typer(
         name="advisor",
-        help="Inspects a Linux storage or cluster host, tunes it, proves the gain, and puts it all back.",
+        help="Inspect a Linux storage or cluster host, tune it, prove the gain, and roll back.",
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(options)
+    app.callback()(global_options)
     known = any(command in names for names in ROOMS.values())
     for room, names in ROOMS.items():
         wanted = [name for name in names if name == command or not known]
         commands = importlib.import_module(f"advisor.cli.{room}").COMMANDS if wanted else {}
         for name in wanted:
             if isinstance(commands[name], Group):
-                app.add_typer(_group(commands[name]), name=name)
+                app.add_typer(_build_group(commands[name]), name=name)
             else:
-                app.command(name)(typed(commands[name]))
+                app.command(name)(with_typer(commands[name]))
     return app
 
 
-def _group(group: Group) -> typer.Typer:
+def _build_group(group: Group) -> typer.Typer:
     default = group.default
     app = typer.Typer(
         help=group.explanation, no_args_is_help=default is None, invoke_without_command=default is not None
@@ -72,11 +73,11 @@ def _group(group: Group) -> typer.Typer:
             return 0 if context.invoked_subcommand else default()
 
     for name, command in group.commands.items():
-        app.command(name)(typed(command))
+        app.command(name)(with_typer(command))
     return app
 
 
-def typed(command: Callable[..., int]) -> Callable[..., int]:
+def with_typer(command: Callable[..., int]) -> Callable[..., int]:
     """The command with typer's own parameters in place of those that are declared."""
     signature = inspect.signature(command, eval_str=True)
 
@@ -84,12 +85,12 @@ def typed(command: Callable[..., int]) -> Callable[..., int]:
     def run(**given: Any) -> int:
         return command(**given)
 
-    typed = [one.replace(annotation=_annotation(one.annotation)) for one in signature.parameters.values()]
+    typed = [one.replace(annotation=_typer_annotation(one.annotation)) for one in signature.parameters.values()]
     run.__signature__ = signature.replace(parameters=typed)  # type: ignore[attr-defined]
     return run
 
 
-def _annotation(annotation: Any) -> Any:
+def _typer_annotation(annotation: Any) -> Any:
     if get_origin(annotation) is not Annotated:
         return annotation
     kind, declared = get_args(annotation)
@@ -97,15 +98,15 @@ def _annotation(annotation: Any) -> Any:
     return annotation if made is None else Annotated[kind, made(*declared.names, **declared.settings)]
 
 
-def _version(value: bool) -> None:
+def _print_version(value: bool) -> None:
     if value:
         sys.stdout.write(f"advisor {__version__}\n")
         raise typer.Exit
 
 
-def options(
+def global_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
     language: Annotated[
         str | None,
@@ -113,8 +114,8 @@ def options(
             i18n.OPTION,
             metavar="LANGUAGE",
             envvar=i18n.VARIABLE,
-            help="Print pages and messages in this language: en, de or ja. On a terminal the locale's without it; "
-            "JSON is English always.",
+            help="Print pages and messages in this language: en, de or ja. Default: the locale's on a terminal, else "
+            "English; JSON is always English.",
         ),
     ] = None,
 ) -> None:
@@ -130,10 +131,12 @@ def _command_word(arguments: Sequence[str]) -> str | None:
     return next((word for word in rest if not word.startswith("-")), None)
 
 
-def run(arguments: Sequence[str], *, as_json: bool) -> int:
+def run_typer(arguments: Sequence[str], *, as_json: bool) -> int:
     """Parse the call and run its command: the exit code."""
     try:
-        result = application(_command_word(arguments))(list(arguments), standalone_mode=False, prog_name="advisor")
+        result = build_application(_command_word(arguments))(
+            list(arguments), standalone_mode=False, prog_name="advisor"
+        )
     except typer.Abort:
         return 130
     except CALL_ERROR as error:
@@ -141,7 +144,7 @@ def run(arguments: Sequence[str], *, as_json: bool) -> int:
     return result if isinstance(result, int) else 0
 
 
-# typer carries click inside itself or beside itself, depending on its version; the base class is found either way.
+# typer contains click or depends on it, by its version; the base class is found either way.
 CALL_ERROR: type[Exception] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
 
 

@@ -12,19 +12,21 @@ from advisor.cli.scan import Json
 def probe(
     names: Annotated[
         list[str] | None,
-        Argument(metavar="[PEER…]", help="Addresses or names; without any, everybody whom this host talks to."),
+        Argument(metavar="[PEER…]", help="Addresses or names. Default: every host that this one is connected to."),
     ] = None,
     mtu: Annotated[
-        int | None, Option("--mtu", metavar="N", help="Exit 1 if a peer does not carry packets of N bytes.")
+        int | None, Option("--mtu", metavar="BYTES", help="Exit with 1 if packets of this size do not reach a peer.")
     ] = None,
-    count: Annotated[int, Option("--count", metavar="N", help="Small echoes for the round-trip time.")] = 5,
+    count: Annotated[
+        int, Option("--count", metavar="N", help="Send so many small echoes for the round-trip time.")
+    ] = 5,
     as_json: Json = False,
 ) -> int:
-    """Round-trip time and path MTU to peers, by ICMP echoes that must not be fragmented. Changes nothing."""
-    from advisor.host import live_host
-    from advisor.reach.survey import survey
+    """Measure the round-trip time and path MTU to peers. Sends ICMP echoes that must not be fragmented. Changes
+    nothing."""
+    from advisor.operations.probing import probe_peers
 
-    found = survey(live_host(), names or [], mtu=mtu, count=count, progress=say)
+    found = probe_peers(names or (), mtu=mtu, count=count, progress=say)
     if as_json:
         from advisor.report.reach import probe_document
 

@@ -28,7 +28,7 @@ from advisor.cli.measuring import (
     repeated_options,
     say_where_kept,
 )
-from advisor.cli.output import say, settings
+from advisor.cli.output import parse_settings, say
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.host.trusted_files import need_root
@@ -53,18 +53,18 @@ def prove(
         Option("--arms", metavar="none,P,Q…", help="Compare several profiles with none, in the same blocks."),
     ] = None,
     target: Annotated[
-        Path | None, Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
+        Path | None, Option("--target", metavar="DIR", help="Let fio make its scratch file here.")
     ] = None,
     raw_device: RawDevice = None,
     confirm_serial: ConfirmSerial = None,
     allow_raw_writes: AllowRawWrites = False,
     peer_ssh: Annotated[
         str | None,
-        Option("--peer-ssh", metavar="[USER@]HOST", help="A second host for the workloads net.*, over ssh."),
+        Option("--peer-ssh", metavar="[USER@]HOST", help="Use a second host, over ssh, for the workloads net.*."),
     ] = None,
     peer_address: Annotated[
         str | None,
-        Option("--peer-address", metavar="ADDR", help="Of that host; else what ssh connects to."),
+        Option("--peer-address", metavar="ADDR", help="Name the address of that host. Default: what ssh connects to."),
     ] = None,
     pairs: Set = None,
     workloads: Annotated[
@@ -72,28 +72,31 @@ def prove(
         Option(
             "--workload",
             metavar="NAME",
-            help="Claim this instead; up to three. With --arms any number, and patterns such as 'infoscale.*'.",
+            help="Measure this, up to three. Default: what the profile claims. With --arms any number, and patterns "
+            "such as 'infoscale.*'.",
             autocompletion=workload_names,
         ),
     ] = None,
     budget: Budget = None,
-    quick: Annotated[bool, Option("--quick", help="8 pairs of 1 s: shows effects of 20 % and more.")] = False,
-    deep: Annotated[bool, Option("--deep", help="48 pairs: shows effects of 5 % and more.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Measure 8 pairs of 1 s: shows effects of 20 % and more.")] = False,
+    deep: Annotated[bool, Option("--deep", help="Measure 48 pairs: shows effects of 5 % and more.")] = False,
     keep_if_gain: Annotated[bool, Option("--keep-if-gain", help="Apply the profile if a gain is proven.")] = False,
     self_test: Annotated[
         bool, Option("--self-test", help="Compare the host with itself: the noise floor, and no invented gain.")
     ] = False,
     reconnect: Annotated[
         str | None,
-        Option("--reconnect", metavar="COMMAND", help="Run after each toggle: makes connections or mounts anew."),
+        Option("--reconnect", metavar="COMMAND", help="Run this after each toggle, to reconnect or remount."),
     ] = None,
     allow_remount: Annotated[
-        bool, Option("--allow-remount", help="Permit mounting the target anew between the arms.")
+        bool, Option("--allow-remount", help="Permit remounting the target between the arms.")
     ] = False,
     allow_link_flap: Annotated[
         bool, Option("--allow-link-flap", help="Permit toggling what interrupts a link.")
     ] = False,
-    seed: Annotated[int | None, Option("--seed", help="Of the coin that orders each pair; drawn if not given.")] = None,
+    seed: Annotated[
+        int | None, Option("--seed", metavar="N", help="Order the pairs by this seed. Default: drawn.")
+    ] = None,
     force: Annotated[bool, Option("--force", help="Measure on a busy host too; indicative at most.")] = False,
     byte_budget: ByteBudget = None,
     seconds: Seconds = None,
@@ -101,7 +104,10 @@ def prove(
     target_memory: TargetMemory = None,
     places: Places = None,
     volume: Volume = None,
-    save: Annotated[Path | None, Option("--save", metavar="FILE", help="Keep every run, to be analysed again.")] = None,
+    save: Annotated[
+        Path | None,
+        Option("--save", metavar="FILE", help="Save every run, to be analysed again. Default: the state directory."),
+    ] = None,
     html: Annotated[
         Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
     ] = None,
@@ -110,11 +116,11 @@ def prove(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Apply and roll back a profile in interleaved pairs around fio micro-runs, and say whether it helped.
+    """Measure whether a profile helps on this host. Applies and rolls it back in interleaved pairs around fio
+    micro-runs.
 
     Exit code 0 for a proven gain (of any arm with --arms; with --self-test, for none invented), 1 for every other
-    verdict, 4 where
-    the result was printed but its page could not be written (unless the profile was kept).
+    verdict, 4 where the result was printed but its page could not be written (unless the profile was kept).
     """
     from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
     from advisor.errors import UsageError
@@ -183,7 +189,7 @@ def prove(
 
         means = {"reconnect": reconnect, "allow_remount": allow_remount}
         return prove_arms(
-            arms, workloads or (), settings(pairs), chosen, second, means, options, html, svg, as_json=as_json
+            arms, workloads or (), parse_settings(pairs), chosen, second, means, options, html, svg, as_json=as_json
         )
     if not self_test or raw_device is not None or peer_ssh is not None:
         need_root()
@@ -208,7 +214,7 @@ def prove(
         proof = prove_profile(
             live_host(),
             asked,
-            settings(pairs),
+            parse_settings(pairs),
             chosen,
             workloads=workloads or (),
             reconnect=reconnect,
@@ -218,9 +224,9 @@ def prove(
             progress=progress,
             say=say,
         )
-        return keep_gain(live_host(), proof, settings(pairs), asked, say=say) if keep_if_gain else proof
+        return keep_gain(live_host(), proof, parse_settings(pairs), asked, say=say) if keep_if_gain else proof
 
-    def tell(proof: Proof) -> bool:
+    def print_proof(proof: Proof) -> bool:
         """Print the result and write its page; where one of the two cannot be done, the other is all the same."""
         try:
             say_where_kept(proof)
@@ -233,16 +239,16 @@ def prove(
     try:
         proof = measure()
     except InterruptedProofError as stopped:
-        tell(stopped.proof)
+        print_proof(stopped.proof)
         say(f"advisor: {stopped.message}")
         return stopped.exit_code
-    if not tell(proof) and not proof.kept:
+    if not print_proof(proof) and not proof.kept:
         return UNWRITTEN
     return exit_code(proof)
 
 
 def usual_workload(chosen: Settings) -> str:
-    """What a self-test measures unless it is told: a disk itself is only read."""
+    """What a self-test measures by default: a disk itself is only read."""
     if chosen.raw is not None:
         return "infoscale.4k-rand-r100"
     return "infoscale.4k-rand-rw50" if chosen.target else "net.tcp-64k"

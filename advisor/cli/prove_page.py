@@ -57,7 +57,7 @@ def _is_replaceable(path: Path) -> bool:
 
 def write_page(path: Path, result: Proof | SeriesComparison) -> bool:
     """Write the page, whole or not at all; whether that succeeded. A fault is reported on standard error."""
-    return write_text(path, _page(result), "page")
+    return write_text(path, _result_page(result), "page")
 
 
 def write_text(path: Path, text: str, noun: str) -> bool:
@@ -74,7 +74,7 @@ def write_text(path: Path, text: str, noun: str) -> bool:
     return True
 
 
-def _page(result: Proof | SeriesComparison) -> str:
+def _result_page(result: Proof | SeriesComparison) -> str:
     from advisor.proof.records import Proof
 
     if isinstance(result, Proof):

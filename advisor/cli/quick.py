@@ -19,7 +19,7 @@ HELP_COLUMNS = 80
 """The pages of help are kept for terminals of at least so many columns: typer makes none wider."""
 
 
-def page(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
+def help_page(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
     """What ``--version`` or a command's ``--help`` prints; None for any other call."""
     if not arguments or not environment.keys().isdisjoint(("ADVISOR_LANG", "_ADVISOR_COMPLETE")):
         return None
@@ -27,14 +27,14 @@ def page(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None
         from advisor.version import __version__
 
         return f"advisor {__version__}\n"
-    if arguments[-1] not in ("--help", "-h") or _columns(environment) < HELP_COLUMNS:
+    if arguments[-1] not in ("--help", "-h") or _terminal_columns(environment) < HELP_COLUMNS:
         return None
     from advisor.cli.tables.pages import PAGES
 
     return PAGES.get(" ".join(arguments[:-1]))
 
 
-def _columns(environment: Mapping[str, str]) -> int:
+def _terminal_columns(environment: Mapping[str, str]) -> int:
     """As `shutil.get_terminal_size`, which takes longer to import than the rest of the answer."""
     try:
         columns = int(environment.get("COLUMNS", 0))
@@ -48,7 +48,7 @@ def _columns(environment: Mapping[str, str]) -> int:
         return HELP_COLUMNS
 
 
-def parsed(arguments: Sequence[str]) -> Callable[[], int] | None:
+def parse_call(arguments: Sequence[str]) -> Callable[[], int] | None:
     """The command with its parameters, ready to be called; None for a call that typer has to look at."""
     from advisor.cli.tables.parameters import COMMANDS
 
@@ -56,11 +56,11 @@ def parsed(arguments: Sequence[str]) -> Callable[[], int] | None:
         command = COMMANDS.get(" ".join(arguments[:size]))
         if command is not None:
             given = values_of(command, arguments[size:])
-            return None if given is None else _bound(command.room, arguments[:size], given)
+            return None if given is None else _bind_command(command.room, arguments[:size], given)
     return None
 
 
-def _bound(room: str, names: Sequence[str], values: dict[str, Any]) -> Callable[[], int]:
+def _bind_command(room: str, names: Sequence[str], values: dict[str, Any]) -> Callable[[], int]:
     def call() -> int:
         import importlib
 
@@ -71,7 +71,7 @@ def _bound(room: str, names: Sequence[str], values: dict[str, Any]) -> Callable[
     return call
 
 
-def split(command: Command, words: Sequence[str]) -> tuple[dict[int, list[str | bool]], list[str]] | None:
+def split_words(command: Command, words: Sequence[str]) -> tuple[dict[int, list[str | bool]], list[str]] | None:
     """The values of each option by the parameter's number, and the other words; None where that is not certain."""
     given: dict[int, list[str | bool]] = {}
     others: list[str] = []
@@ -99,7 +99,7 @@ def split(command: Command, words: Sequence[str]) -> tuple[dict[int, list[str | 
 
 def values_of(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
     """Every parameter's value by its name; None for words that typer has to look at."""
-    found = split(command, words)
+    found = split_words(command, words)
     if found is None:
         return None
     given, others = found
@@ -110,13 +110,13 @@ def values_of(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
     values: dict[str, Any] = {}
     try:
         for number, parameter in enumerate(command.parameters):
-            values[parameter[0]] = _value(parameter, given.get(number))
+            values[parameter[0]] = _parameter_value(parameter, given.get(number))
     except (LookupError, ValueError):
         return None
     return None if others else values
 
 
-def _value(parameter: Parameter, given: Sequence[str | bool] | None) -> Any:
+def _parameter_value(parameter: Parameter, given: Sequence[str | bool] | None) -> Any:
     """The value that the command is called with. Raises LookupError or ValueError where typer has to decide."""
     _name, kind, takes_many, is_required, default, low, high = parameter
     if given is None:
@@ -124,11 +124,11 @@ def _value(parameter: Parameter, given: Sequence[str | bool] | None) -> Any:
             raise LookupError
         return default
     if takes_many:
-        return [_converted(kind, one, low, high) for one in given]
-    return _converted(kind, given[-1], low, high)
+        return [_convert_value(kind, one, low, high) for one in given]
+    return _convert_value(kind, given[-1], low, high)
 
 
-def _converted(kind: str, text: Any, low: float | None, high: float | None) -> Any:
+def _convert_value(kind: str, text: Any, low: float | None, high: float | None) -> Any:
     if kind in ("flag", "text"):
         return text
     if kind == "path":

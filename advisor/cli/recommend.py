@@ -15,15 +15,16 @@ def recommend(
         Option(
             "--workload",
             metavar="NAME|K=V,…",
-            help="What runs here: oltp, batch, backup, fss-udp …, a pattern of `advisor bench`, or read=70%,block=8k, "
-            "access=random, transport=tcp, rtt=1.16ms, replication=sync.",
+            help="Declare what runs here: oltp, batch, backup, fss-udp …, a pattern of `advisor bench`, or "
+            "read=70%,block=8k, access=random, transport=tcp, rtt=1.16ms, replication=sync.",
         ),
     ] = None,
     as_json: Json = False,
     root: Root = None,
     snapshot: Snapshot = None,
 ) -> int:
-    """Which profiles fit this host and workload, why, and why the others do not. Changes nothing and needs no root."""
+    """List which profiles fit this host and workload, and why. Gives the reason of each that does not fit. Changes
+    nothing and needs no root."""
     from advisor.facts.host_facts import scan
     from advisor.recommend import declared, outlooks
     from advisor.recommend import recommend as judged

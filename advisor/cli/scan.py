@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from advisor.rules.workload import DeclaredWorkload
 
 Root = Annotated[
-    Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree instead of this host.")
+    Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree, not this host.")
 ]
 Snapshot = Annotated[
-    Path | None, Option("--snapshot", metavar="FILE", help="Read an archive made by advisor snapshot.")
+    Path | None, Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, not this host.")
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 
@@ -34,30 +34,28 @@ def scan(
     snapshot: Snapshot = None,
     workload: Annotated[
         str | None,
-        Option("--workload", metavar="NAME|K=V,…", help="Declare what runs here, so that rules of intent can judge."),
+        Option("--workload", metavar="NAME|K=V,…", help="Declare what runs here, for the rules of intent."),
     ] = None,
     volumes: Annotated[
         Path | None,
-        Option("--volumes", metavar="FILE", help="What was bought of the volumes, as for advisor limits."),
+        Option("--volumes", metavar="FILE", help="Read what the volumes were bought with, as in advisor limits."),
     ] = None,
     fail_on: Annotated[
         str | None,
         Option(
             "--fail-on",
             metavar="SEVERITY",
-            help="Exit 1 on a finding of info, advice, warning or critical, or above.",
+            help="Exit with 1 on a finding of this severity or above: info, advice, warning or critical.",
         ),
     ] = None,
     svg: Annotated[
-        Path | None, Option("--svg", metavar="FILE", help="Draw the host into an SVG file, too; - is stdout.")
+        Path | None, Option("--svg", metavar="FILE", help="Write a drawing of the host as SVG, too; - is stdout.")
     ] = None,
     html: Annotated[
         Path | None,
         Option("--html", metavar="FILE", help="Write the picture and the findings as a page, too; - is stdout."),
     ] = None,
-    picture: Annotated[
-        bool, Option("--picture", help="Draw the nodes in the terminal, in place of the page of the scan.")
-    ] = False,
+    picture: Annotated[bool, Option("--picture", help="Draw the nodes in the terminal instead of the page.")] = False,
     interval: Annotated[
         float | None,
         Option(
@@ -65,8 +63,8 @@ def scan(
             metavar="SECONDS",
             min=0.1,
             max=3600,
-            help="Read the load of each multipath path over this long, under a load that runs. Without it: since each "
-            "path was added.",
+            help="Read the load of each multipath path over this time, while a load runs. Default: since each path was "
+            "added.",
         ),
     ] = None,
     whole: Annotated[
@@ -93,7 +91,7 @@ def scan(
 
     declared = declared_workload(workload)
     bought = _declared_volumes(volumes)
-    floor = severity(fail_on)
+    floor = parse_severity(fail_on)
     forms = {"--picture": picture, "--json": as_json, "--all": whole, "--brief": brief, "--muted": muted}
     forms["--since"] = since is not None
     asked = [option for option, is_asked in forms.items() if is_asked]
@@ -126,7 +124,7 @@ def scan(
     summary = ScanSummary(
         facts, found.active, provenance, len(found.findings) - len(found.active), expired_notes(found.expired)
     )
-    if (svg or html or picture) and _draw(host, summary, found, bought, svg=svg, html=html, picture=picture):
+    if (svg or html or picture) and _draw_pictures(host, summary, found, bought, svg=svg, html=html, picture=picture):
         pass
     elif earlier is not None:
         _print_since(summary, compare_findings(earlier, found.findings))
@@ -137,7 +135,7 @@ def scan(
 
         print_json(scan_document(facts, found.findings, provenance))
     else:
-        _print(summary, "all" if whole else "brief" if brief else "page")
+        _print_scan(summary, "all" if whole else "brief" if brief else "page")
     return 1 if floor and any(at_or_above(finding.severity, floor) for finding in found.active) else 0
 
 
@@ -149,7 +147,7 @@ def _declared_volumes(path: Path | None) -> Declared | None:
     return read_declared(path)
 
 
-def _draw(
+def _draw_pictures(
     host: Host,
     summary: ScanSummary,
     found: MutedFindings,
@@ -181,7 +179,7 @@ def _draw(
     return is_told or picture
 
 
-def _print(found: ScanSummary, form: Literal["all", "brief", "page"]) -> None:
+def _print_scan(found: ScanSummary, form: Literal["all", "brief", "page"]) -> None:
     from advisor.report import scan_summary
 
     width, color = terminal_width(), wants_color()
@@ -218,7 +216,7 @@ def _is_utf8() -> bool:
     return (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
 
 
-def severity(text: str | None) -> str | None:
+def parse_severity(text: str | None) -> str | None:
     from advisor.errors import UsageError
     from advisor.rules.finding import SEVERITIES
 
@@ -232,17 +230,16 @@ def severity(text: str | None) -> str | None:
 
 def snapshot(
     output: Annotated[
-        Path | None, Option("-o", "--output", metavar="FILE", help="Where to write it; - is stdout.")
+        Path | None, Option("-o", "--output", metavar="FILE", help="Write the archive here; - is stdout.")
     ] = None,
     root: Root = None,
     script: Annotated[
         bool,
-        Option(
-            "--script", help="Write a shell script instead, whose output on any other host --snapshot opens as well."
-        ),
+        Option("--script", help="Write a shell script instead; --snapshot reads what it prints on another host."),
     ] = False,
 ) -> int:
-    """Capture what a scan reads into an archive that scan --snapshot replays elsewhere with the same result."""
+    """Capture what a scan reads into an archive. `advisor scan --snapshot` replays it elsewhere with the same
+    result."""
     from advisor.errors import UsageError
 
     if script:
@@ -250,17 +247,17 @@ def snapshot(
     if output is None:
         raise UsageError("an archive needs a place", hint="-o FILE names it")
     from advisor.planner import read_for_scan_and_plans
-    from advisor.snapshot.archive import capture, save
+    from advisor.snapshot.archive import capture_host, save_snapshot
 
-    data = capture(the_host(root, None), read_for_scan_and_plans)
-    save(data, output)
+    data = capture_host(the_host(root, None), read_for_scan_and_plans)
+    save_snapshot(data, output)
     say(f"{output}: {len(data) // 1024} KiB; it names this host's devices, addresses and serial numbers")
     return 0
 
 
 def _write_capture_script(output: Path | None, root: Path | None) -> int:
     from advisor.errors import UsageError
-    from advisor.operations.apply import write_script
+    from advisor.operations.transactions import write_script
     from advisor.snapshot.remote.capture import capture_script
 
     if root is not None:

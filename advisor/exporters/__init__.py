@@ -10,23 +10,23 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.exporters import ansible, cloud_init, files, network_manager, nmstate, shell, tuned
-from advisor.exporters.settings import Bundle, Exported, LeftOut, collect
+from advisor.exporters.settings import Bundle, Exported, SkippedSetting, collect_settings
 from advisor.i18n import msg
 
-__all__ = ["FORMATS", "Bundle", "Exported", "LeftOut", "collect", "export"]
+__all__ = ["FORMATS", "Bundle", "Exported", "SkippedSetting", "collect_settings", "export_form"]
 
 FORMATS: Final[Mapping[str, Callable[[Exported], Bundle]]] = {
-    "ansible": ansible.role,
+    "ansible": ansible.make_role,
     "cloud-init": cloud_init.user_data,
-    "files": files.tree,
-    "networkmanager": network_manager.script,
-    "nmstate": nmstate.state,
-    "shell": shell.script,
-    "tuned": tuned.profile,
+    "files": files.make_tree,
+    "networkmanager": network_manager.make_nmcli_script,
+    "nmstate": nmstate.make_state,
+    "shell": shell.make_shell_script,
+    "tuned": tuned.make_tuned_profile,
 }
 
 
-def export(wanted: Exported, form: str) -> Bundle:
+def export_form(wanted: Exported, form: str) -> Bundle:
     """The files of a form. Raises UsageError for one that is not known."""
     if form not in FORMATS:
         raise UsageError(msg("--format {form}: not one of {formats}", form=form, formats=", ".join(FORMATS)))

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import re
 
-from advisor.exporters.files import own_file, reloads
-from advisor.exporters.settings import Bundle, Exported, LeftOut
-from advisor.exporters.terms import elsewhere_words, head, identity_words, left_out_words, not_kept, not_kept_words
-from advisor.exporters.yaml_text import dumped
+from advisor.exporters.files import own_file, reload_commands
+from advisor.exporters.settings import Bundle, Exported, SkippedSetting
+from advisor.exporters.terms import elsewhere_words, file_head, identity_words, left_out_words, not_kept, not_kept_words
+from advisor.exporters.yaml_text import dump_yaml
 from advisor.shell.rollback_script import settings_script
 
 _NOBODY = "host-unknown"
 """The pattern where the host's name is not known: Ansible says that it matches nothing."""
 
 
-def role(wanted: Exported) -> Bundle:
+def make_role(wanted: Exported) -> Bundle:
     """A role ``NAME`` and a playbook that uses it; check mode reports what would change and changes nothing."""
     unkept = [(one, why) for one in wanted.settings if (why := not_kept(one))]
-    left = (*(LeftOut(one.tunable, one.value, why) for one, why in unkept if not one.steps), *wanted.left_out)
-    for_now = tuple(LeftOut(one.tunable, one.value, why) for one, why in unkept if one.steps)
+    left = (*(SkippedSetting(one.tunable, one.value, why) for one, why in unkept if not one.steps), *wanted.left_out)
+    for_now = tuple(SkippedSetting(one.tunable, one.value, why) for one, why in unkept if one.steps)
     kept = (one for one in wanted.settings if own_file(one))
-    top = head(wanted, *identity_words(wanted)) + elsewhere_words(
+    top = file_head(wanted, *identity_words(wanted)) + elsewhere_words(
         wanted, kept, where="in the files (live values are compared first)"
     )
     top += not_kept_words(for_now) + left_out_words(left)
     name = wanted.name.replace("-", "_")
-    found = {"site.yml": f"---\n{top}\n{dumped(_play(wanted, name))}".encode(), **_role_files(wanted, name)}
-    playbook = "ansible-playbook -i INVENTORY" + ("" if _host(wanted) else " -e target=HOST")
+    found = {"site.yml": f"---\n{top}\n{dump_yaml(_make_play(wanted, name))}".encode(), **_role_files(wanted, name)}
+    playbook = "ansible-playbook -i INVENTORY" + ("" if _host_pattern(wanted) else " -e target=HOST")
     use = (f"{playbook} --check --diff DIRECTORY/site.yml", f"{playbook} DIRECTORY/site.yml")
     return Bundle(found, left, use, not_kept=for_now)
 
@@ -35,12 +35,12 @@ def _role_files(wanted: Exported, name: str) -> dict[str, bytes]:
     place = f"roles/{name}"
     live = [one for one in wanted.settings if one.steps]
     found = {
-        f"{place}/tasks/main.yml": f"---\n{dumped(_tasks(wanted, name, has_live=bool(live)))}".encode(),
-        f"{place}/meta/main.yml": f"---\n{dumped(_meta(wanted))}".encode(),
+        f"{place}/tasks/main.yml": f"---\n{dump_yaml(_make_tasks(wanted, name, has_live=bool(live)))}".encode(),
+        f"{place}/meta/main.yml": f"---\n{dump_yaml(_role_meta(wanted))}".encode(),
     }
-    commands = reloads(wanted)
+    commands = reload_commands(wanted)
     if commands:
-        found[f"{place}/handlers/main.yml"] = f"---\n{dumped(_handlers(commands))}".encode()
+        found[f"{place}/handlers/main.yml"] = f"---\n{dump_yaml(_make_handlers(commands))}".encode()
     for kept in wanted.files:
         found[f"{place}/files{kept.path}"] = kept.content
     if live:
@@ -49,14 +49,14 @@ def _role_files(wanted: Exported, name: str) -> dict[str, bytes]:
     return found
 
 
-def _host(wanted: Exported) -> str | None:
+def _host_pattern(wanted: Exported) -> str | None:
     host = wanted.hostname or ""
     return host if re.fullmatch(r"[A-Za-z0-9][\w.-]*", host, re.ASCII) else None
 
 
-def _play(wanted: Exported, role_name: str) -> object:
+def _make_play(wanted: Exported, role_name: str) -> object:
     # Its files know the disks and links of one host. Where the inventory has another name for it: -e target=NAME.
-    default = _host(wanted) or _NOBODY
+    default = _host_pattern(wanted) or _NOBODY
     return [
         {
             "name": "Bring the exported values about",
@@ -68,7 +68,7 @@ def _play(wanted: Exported, role_name: str) -> object:
     ]
 
 
-def _meta(wanted: Exported) -> object:
+def _role_meta(wanted: Exported) -> object:
     return {
         "galaxy_info": {
             "author": "advisor",
@@ -81,7 +81,7 @@ def _meta(wanted: Exported) -> object:
     }
 
 
-def _tasks(wanted: Exported, role_name: str, *, has_live: bool) -> list[object]:
+def _make_tasks(wanted: Exported, role_name: str, *, has_live: bool) -> list[object]:
     tasks: list[object] = []
     parents = sorted({kept.path.rpartition("/")[0] for kept in wanted.files})
     tasks += [
@@ -105,7 +105,7 @@ def _tasks(wanted: Exported, role_name: str, *, has_live: bool) -> list[object]:
         }
         for kept in wanted.files
     ]
-    if reloads(wanted):
+    if reload_commands(wanted):
         tasks.append(
             {"name": "Take the files up before the live values are looked at", "ansible.builtin.meta": "flush_handlers"}
         )
@@ -138,7 +138,7 @@ def _live_tasks(found: str) -> list[object]:
     ]
 
 
-def _handlers(commands: tuple[str, ...]) -> list[object]:
+def _make_handlers(commands: tuple[str, ...]) -> list[object]:
     return [
         {
             "name": f"Run {command}",

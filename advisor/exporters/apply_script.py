@@ -54,7 +54,7 @@ def transaction_script(plan: Plan, *, machine_id: str | None, hostname: str | No
         raise RefusedError(
             "neither machine-id nor name of the host is known, so that the script could not refuse others"
         )
-    return _rendered("transaction.sh.j2", _context(plan, machine_id or "", hostname or ""))
+    return _render_template("transaction.sh.j2", _script_context(plan, machine_id or "", hostname or ""))
 
 
 def script_for_profiles(
@@ -67,7 +67,7 @@ def script_for_profiles(
     return transaction_script(plan, machine_id=plan.machine_id, hostname=None if isinstance(name, Missing) else name)
 
 
-def _context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
+def _script_context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
     shared = script_context(plan, {})
     token = plan.fingerprint[:16]
     values, moved, files = shared["values"], shared["moved"], shared["files"]
@@ -75,7 +75,7 @@ def _context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
     assert isinstance(moved, list)
     assert isinstance(files, list)
     for number, (value, change) in enumerate(zip(values, reversed(plan.changes), strict=True), 1):
-        value.update(number=number, **_named(change.tunable), **_entries(change))
+        value.update(number=number, **_json_name(change.tunable), **_change_entries(change))
     together = coupled_among([one.tunable for one in plan.changes])
     in_order = list(reversed(values))
     for place, value in enumerate(in_order):
@@ -84,18 +84,18 @@ def _context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
             one["number"] for one in in_order[place + 1 :] if _can_move(str(value["name"]), str(one["name"]))
         ]
     for number, one in enumerate(moved, len(values) + 1):
-        one.update(number=number, **_named(one["name"]))
+        one.update(number=number, **_json_name(one["name"]))
     for number, (file, made) in enumerate(zip(files, reversed(plan.files), strict=True), 1):
-        file.update(number=number, **_named(made.path), **_file_entries(made))
+        file.update(number=number, **_json_name(made.path), **_file_entries(made))
     return {
         **shared,
         "machine_id": machine_id,
         "hostname": hostname,
         "mark": f"END_{token}",
-        "commands": _commands(plan),
+        "commands": _needed_programs(plan),
         "persists": plan.persists,
-        "names": _names(plan),
-        "begun": _begun(plan),
+        "names": _item_names(plan),
+        "begun": _begun_entry(plan),
         "reserve_bytes": _reserve_bytes(plan, shared, moved),
         "rollback_pieces": tuple(_rollback_pieces(shared, moved, token)),
         "watch_pieces": tuple(_watch_pieces(token, persists=plan.persists)),
@@ -108,32 +108,32 @@ def _can_move(name: str, other: str) -> bool:
 
 
 def _reserve_bytes(plan: Plan, shared: Mapping[str, object], moved: list[dict[str, object]]) -> int:
-    script = _rendered("rollback.sh.j2", {**shared, "moved": moved})
+    script = _render_template("rollback.sh.j2", {**shared, "moved": moved})
     items = len(plan.changes) + len(plan.bystanders) + len(plan.files)
     return needed_bytes(len(msgspec.json.encode(plan)), len(script), items)
 
 
-def _named(name: str) -> dict[str, object]:
+def _json_name(name: str) -> dict[str, object]:
     return {"name": name, "json": json.dumps(name)}
 
 
-def _line(entry: Doing | Done) -> str:
+def _journal_line(entry: Doing | Done) -> str:
     return encode_entry(entry).decode().rstrip("\n")
 
 
-def _entries(change: Change) -> dict[str, object]:
+def _change_entries(change: Change) -> dict[str, object]:
     """Lines of the journal around a change; ``managed`` begins the one for an interrupt that the kernel keeps."""
     managed = ""
     if change.tunable.startswith("irq:"):
-        managed = f'{{"type":"left","what":{json.dumps(change.tunable)},"why":"{_escaped(change.tunable)}'
+        managed = f'{{"type":"left","what":{json.dumps(change.tunable)},"why":"{_escape_json(change.tunable)}'
     return {
-        "doing": _line(Doing(change.tunable)),
-        "done": _line(Done(change.tunable, change.after)),
+        "doing": _journal_line(Doing(change.tunable)),
+        "done": _journal_line(Done(change.tunable, change.after)),
         "managed": managed,
     }
 
 
-def _escaped(text: str) -> str:
+def _escape_json(text: str) -> str:
     return json.dumps(text)[1:-1]
 
 
@@ -141,21 +141,21 @@ def _file_entries(file: FileChange) -> dict[str, object]:
     earlier = set((file.before or b"").splitlines())
     written = [line for line in file.after.splitlines() if line.strip() and line not in earlier]
     return {
-        "doing": _line(Doing(file.path)),
-        "done": _line(Done(file.path, None)),
+        "doing": _journal_line(Doing(file.path)),
+        "done": _journal_line(Done(file.path, None)),
         "written": [text for line in written for text in printf_lines(line + b"\n")],
-        "keys_written": sorted({key for edit in file.edits for key in _keys(edit)}),
+        "keys_written": sorted({key for edit in file.edits for key in _edit_keys(edit)}),
     }
 
 
-def _keys(edit: FileEdit) -> list[str]:
+def _edit_keys(edit: FileEdit) -> list[str]:
     """The words by which a line of the file that sets the same again can be known."""
     if edit.form == "section":
         return [setting.partition("=")[0] for setting in edit.value.split()]
     return [edit.key.rpartition("/")[2]]
 
 
-def _begun(plan: Plan) -> dict[str, object]:
+def _begun_entry(plan: Plan) -> dict[str, object]:
     """The journal's first entry: ``head`` until what only the host knows, ``tail`` after it, and the state of the
     CRC-32 in between."""
     body = msgspec.json.encode(Begun(plan, None, 0.0, __version__)).decode()
@@ -165,23 +165,23 @@ def _begun(plan: Plan) -> dict[str, object]:
     return {"head": head, "tail": f".0,{tail}", "state": zlib.crc32(head.encode())}
 
 
-def _names(plan: Plan) -> list[dict[str, object]]:
+def _item_names(plan: Plan) -> list[dict[str, object]]:
     """Every item by name, the longest first, since one may begin with another."""
     ours = [change.tunable for change in plan.changes] + [file.path for file in plan.files]
     names = dict.fromkeys([*ours, *(one.tunable for one in plan.bystanders)])
-    return [{**_named(name), "is_ours": name in ours} for name in sorted(names, key=len, reverse=True)]
+    return [{**_json_name(name), "is_ours": name in ours} for name in sorted(names, key=len, reverse=True)]
 
 
-def _commands(plan: Plan) -> tuple[str, ...]:
+def _needed_programs(plan: Plan) -> tuple[str, ...]:
     """What must be installed on the host."""
     probes: list[Probe] = [*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)]
     steps: list[Step] = [step for one in plan.changes for step in (*one.steps, *one.undo)]
     steps += [step for file in plan.files for step in file.reload]
-    found = {_program(one) for one in (*probes, *steps)}
+    found = {_program_of(one) for one in (*probes, *steps)}
     return tuple(sorted({*_BASE, *(one for one in found if one)}))
 
 
-def _program(one: Probe | Step) -> str | None:
+def _program_of(one: Probe | Step) -> str | None:
     match one:
         case ReadCommand(argv) | RunCommand(argv):
             return argv[0]
@@ -194,14 +194,14 @@ def _program(one: Probe | Step) -> str | None:
 
 def _rollback_pieces(shared: Mapping[str, object], moved: list[dict[str, object]], token: str) -> Iterator[object]:
     known = [{**one, "after": f"@{token}-{one['number']}@"} for one in moved]
-    text = _rendered("rollback.sh.j2", {**shared, "moved": known})
+    text = _render_template("rollback.sh.j2", {**shared, "moved": known})
     commands = {
         f"after_{one['number']}=@{token}-{one['number']}@": (
             f'quote "$after_{one["number"]}"; printf \'after_{one["number"]}=%s\\n\' "$quoted"'
         )
         for one in moved
     }
-    yield from _pieces(text, commands)
+    yield from _split_commands(text, commands)
 
 
 def _watch_pieces(token: str, *, persists: bool) -> Iterator[object]:
@@ -214,7 +214,7 @@ def _watch_pieces(token: str, *, persists: bool) -> Iterator[object]:
         "boot_directories": [f"@{token}-wants@"] if persists else [],
         "rollback_options": options,
     }
-    text = _rendered("watch.sh.j2", words)
+    text = _render_template("watch.sh.j2", words)
     path = next(line for line in text.splitlines() if line.startswith("PATH="))
     call = next(line for line in text.splitlines() if options in line)
     before, _, behind = call.partition(options)
@@ -229,18 +229,18 @@ def _watch_pieces(token: str, *, persists: bool) -> Iterator[object]:
         ),
         f"    rmdir @{token}-wants@ 2>/dev/null": '[ "$made_wants" = no ] || echo "    rmdir $wants 2>/dev/null"',
         path: f'if [ -n "$root" ]; then echo "PATH=$search"; else echo {path!r}; fi',
-        call: f"printf '%s%s%s\\n' {_quoted(before)} \"$options\" {_quoted(behind)}",
+        call: f"printf '%s%s%s\\n' {_quote_text(before)} \"$options\" {_quote_text(behind)}",
     }
-    yield from _pieces(text, commands)
+    yield from _split_commands(text, commands)
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     from advisor.shell.quote import shell_quote
 
     return shell_quote(text)
 
 
-def _pieces(text: str, commands: Mapping[str, str]) -> Iterator[dict[str, str | None]]:
+def _split_commands(text: str, commands: Mapping[str, str]) -> Iterator[dict[str, str | None]]:
     """``text`` as parts that are printed as they are and commands that print a line in between."""
     plain: list[str] = []
     for line in text.removesuffix("\n").split("\n"):
@@ -255,7 +255,7 @@ def _pieces(text: str, commands: Mapping[str, str]) -> Iterator[dict[str, str | 
         yield {"text": "\n".join(plain), "command": None}
 
 
-def _rendered(template: str, context: Mapping[str, object]) -> str:
+def _render_template(template: str, context: Mapping[str, object]) -> str:
     from advisor.shell.templates import environment
 
     return environment(escape_html=False).get_template(template).render(context)

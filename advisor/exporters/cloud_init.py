@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from advisor.exporters.files import reloads, taken_up
-from advisor.exporters.settings import Bundle, Exported, LeftOut
-from advisor.exporters.terms import elsewhere_words, head, identity_words, left_out_words, not_kept, not_kept_words
-from advisor.exporters.yaml_text import dumped
+from advisor.exporters.files import reload_commands, taken_up
+from advisor.exporters.settings import Bundle, Exported, SkippedSetting
+from advisor.exporters.terms import elsewhere_words, file_head, identity_words, left_out_words, not_kept, not_kept_words
+from advisor.exporters.yaml_text import dump_yaml
 from advisor.tunables import FileEdit
 
 
 def user_data(wanted: Exported) -> Bundle:
     """``user-data.yaml``, for the instance's user data or a file of /etc/cloud/cloud.cfg.d."""
-    left = [LeftOut(one.tunable, one.value, why) for one in wanted.settings if not one.steps and (why := not_kept(one))]
+    left = [
+        SkippedSetting(one.tunable, one.value, why)
+        for one in wanted.settings
+        if not one.steps and (why := not_kept(one))
+    ]
     for_now = tuple(
-        LeftOut(one.tunable, one.value, f"set at the first start alone: {why}")
+        SkippedSetting(one.tunable, one.value, f"set at the first start alone: {why}")
         for one in wanted.settings
         if one.steps and (why := not_kept(one))
     )
-    commands = [["sh", "-c", command] for command in (*reloads(wanted), *taken_up(wanted), *_live(wanted))]
+    commands = [
+        ["sh", "-c", command] for command in (*reload_commands(wanted), *taken_up(wanted), *_live_commands(wanted))
+    ]
     document: dict[str, object] = {}
     if wanted.files:
         document["write_files"] = [
@@ -27,9 +33,9 @@ def user_data(wanted: Exported) -> Bundle:
     if commands:
         document["runcmd"] = commands
     every = (*left, *wanted.left_out)
-    text = "#cloud-config\n" + head(wanted, "User data of cloud-init.", *identity_words(wanted))
+    text = "#cloud-config\n" + file_head(wanted, "User data of cloud-init.", *identity_words(wanted))
     text += elsewhere_words(wanted, wanted.settings) + not_kept_words(for_now) + left_out_words(every)
-    text += dumped(document)
+    text += dump_yaml(document)
     use = (
         "cloud-init schema --config-file DIRECTORY/user-data.yaml",
         "give DIRECTORY/user-data.yaml to the instance as its user data",
@@ -37,7 +43,7 @@ def user_data(wanted: Exported) -> Bundle:
     return Bundle({"user-data.yaml": text.encode()}, every, use, not_kept=for_now)
 
 
-def _live(wanted: Exported) -> list[str]:
+def _live_commands(wanted: Exported) -> list[str]:
     """Commands for values that no file of ``taken_up`` brings about by itself."""
     by_file = {kept.path for kept in wanted.files if kept.path.startswith(("/etc/sysctl.d/", "/etc/tmpfiles.d/"))}
     return [

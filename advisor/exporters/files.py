@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, LeftOut, PersistedFile, is_own
-from advisor.exporters.terms import elsewhere_words, head, not_kept
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting, PersistedFile, SkippedSetting, is_own
+from advisor.exporters.terms import elsewhere_words, file_head, not_kept
 from advisor.host import RunCommand
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit
@@ -15,20 +15,20 @@ _SYSCTL: Final = "/etc/sysctl.d/"
 _TMPFILES: Final = "/etc/tmpfiles.d/"
 
 
-def tree(wanted: Exported) -> Bundle:
+def make_tree(wanted: Exported) -> Bundle:
     """The files that keep each value, below the directory that they are copied from."""
     left = tuple(
-        LeftOut(one.tunable, one.value, not_kept(one) or "no file keeps it: the command that sets it does")
+        SkippedSetting(one.tunable, one.value, not_kept(one) or "no file keeps it: the command that sets it does")
         for one in wanted.settings
         if own_file(one) is None
     )
-    found = {kept.path.lstrip("/"): _head(wanted, kept).encode() + kept.content for kept in wanted.files}
-    use = ("cp -a DIRECTORY/. /", *reloads(wanted), *taken_up(wanted), *_at_once(wanted))
+    found = {kept.path.lstrip("/"): _file_head(wanted, kept).encode() + kept.content for kept in wanted.files}
+    use = ("cp -a DIRECTORY/. /", *reload_commands(wanted), *taken_up(wanted), *_at_once(wanted))
     return Bundle(found, (*left, *wanted.left_out), use)
 
 
-def _head(wanted: Exported, kept: PersistedFile) -> str:
-    return head(wanted) + elsewhere_words(wanted, (one for one in wanted.settings if own_file(one) == kept.path))
+def _file_head(wanted: Exported, kept: PersistedFile) -> str:
+    return file_head(wanted) + elsewhere_words(wanted, (one for one in wanted.settings if own_file(one) == kept.path))
 
 
 def own_file(setting: ExportedSetting) -> str | None:
@@ -36,7 +36,7 @@ def own_file(setting: ExportedSetting) -> str | None:
     return setting.edit.path if isinstance(setting.edit, FileEdit) and is_own(setting.edit) else None
 
 
-def reloads(wanted: Exported) -> tuple[str, ...]:
+def reload_commands(wanted: Exported) -> tuple[str, ...]:
     """Commands that make the files' owners read them. They change no value: udevadm(8) applies what it has re-read
     to new events alone."""
     steps = (step for kept in wanted.files for step in kept.reload if isinstance(step, RunCommand))
@@ -56,10 +56,10 @@ def _at_once(wanted: Exported) -> tuple[str, ...]:
     No event is made for it: an *add* activates volume groups and assembles arrays, on disks that are another host's as
     well, and versions of mdadm run their assembly for a *change* of a member, too (64-md-raid-assembly.rules).
     """
-    return tuple(dict.fromkeys(line for one in wanted.settings for line in _now(one)))
+    return tuple(dict.fromkeys(line for one in wanted.settings for line in _live_lines(one)))
 
 
-def _now(setting: ExportedSetting) -> Iterator[str]:
+def _live_lines(setting: ExportedSetting) -> Iterator[str]:
     path = own_file(setting)
     if path is None or path.startswith((_SYSCTL, _TMPFILES)):
         return

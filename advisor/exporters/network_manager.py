@@ -4,29 +4,29 @@ NetworkManager, and makes it apply them: without a break for an MTU, by activati
 from __future__ import annotations
 
 from advisor.exporters.ethtool_words import GROUPS, RENAMED, SWITCHES, why_unsaid
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, LeftOut
-from advisor.exporters.terms import elsewhere_words, head, left_out_words, reason
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting
+from advisor.exporters.terms import elsewhere_words, file_head, left_out_words, reason_lines
 from advisor.shell.quote import shell_quote
 
 
-def script(wanted: Exported) -> Bundle:
+def make_nmcli_script(wanted: Exported) -> Bundle:
     """``networkmanager.sh``: one ``nmcli connection modify`` for each link, then ``nmcli device reapply``."""
     links: dict[str, list[ExportedSetting]] = {}
-    left: list[LeftOut] = []
+    left: list[SkippedSetting] = []
     for setting in wanted.settings:
         why = why_unsaid(setting, wanted, "NetworkManager")
-        if why is None and _words(setting) is None:
+        if why is None and _nmcli_property(setting) is None:
             why = "NetworkManager has no word for it"
         if why:
-            left.append(LeftOut(setting.tunable, setting.value, why))
+            left.append(SkippedSetting(setting.tunable, setting.value, why))
             continue
         links.setdefault(setting.device, []).append(setting)
     every = (*left, *wanted.left_out)
     if not links:
         return Bundle({}, every, ())
     said = elsewhere_words(wanted, (one for some in links.values() for one in some))
-    parts = ["#!/bin/sh\n" + head(wanted, "Commands of nmcli.") + said + left_out_words(every) + _MODIFY]
-    parts += [_commands(link, some) for link, some in links.items()]
+    parts = ["#!/bin/sh\n" + file_head(wanted, "Commands of nmcli.") + said + left_out_words(every) + _MODIFY]
+    parts += [_link_commands(link, some) for link, some in links.items()]
     name = "networkmanager.sh"
     return Bundle({name: ("\n".join(parts) + "\n").encode()}, every, (f"sh DIRECTORY/{name}",), (name,))
 
@@ -53,13 +53,13 @@ take_up() {
 """
 
 
-def _commands(link: str, settings: list[ExportedSetting]) -> str:
-    pairs = [words for setting in settings if (words := _words(setting))]
+def _link_commands(link: str, settings: list[ExportedSetting]) -> str:
+    pairs = [words for setting in settings if (words := _nmcli_property(setting))]
     said = "".join(f" \\\n    {shell_quote(name)} {shell_quote(value)}" for name, value in pairs)
-    return "".join(map(reason, settings)) + f"modify {shell_quote(link)}{said}\ntake_up {shell_quote(link)}"
+    return "".join(map(reason_lines, settings)) + f"modify {shell_quote(link)}{said}\ntake_up {shell_quote(link)}"
 
 
-def _words(setting: ExportedSetting) -> tuple[str, str] | None:
+def _nmcli_property(setting: ExportedSetting) -> tuple[str, str] | None:
     """The property and its value, as nmcli takes them; None where it has none."""
     key = setting.tunable.rpartition(":")[2]
     if key == "mtu":

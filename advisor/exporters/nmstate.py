@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.exporters.ethtool_words import GROUPS, why_unsaid
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, LeftOut
-from advisor.exporters.terms import elsewhere_words, head, left_out_words
-from advisor.exporters.yaml_text import dumped
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting
+from advisor.exporters.terms import elsewhere_words, file_head, left_out_words
+from advisor.exporters.yaml_text import dump_yaml
 from advisor.host.numbers import is_count
 
 # Handed on as NetworkManager's tso and sg, each of which switches several of the kernel's features.
 _WIDENED = ("feature.tx-tcp-segmentation", "feature.tx-scatter-gather")
 
 
-def state(wanted: Exported) -> Bundle:
+def make_state(wanted: Exported) -> Bundle:
     """``state.yaml`` with each link that something is wanted of; all else of the links stays as it is."""
     links: dict[str, dict[str, Any]] = {}
-    left: list[LeftOut] = []
+    left: list[SkippedSetting] = []
     for setting in wanted.settings:
         why = _why_unsaid(setting, wanted)
         if why:
-            left.append(LeftOut(setting.tunable, setting.value, why))
+            left.append(SkippedSetting(setting.tunable, setting.value, why))
             continue
         _, link, key = setting.tunable.split(":")
         found = links.setdefault(link, {"name": link})
@@ -29,11 +29,11 @@ def state(wanted: Exported) -> Bundle:
             found["mtu"] = int(setting.value)
             continue
         group, _, name = key.partition(".")
-        found.setdefault("ethtool", {}).setdefault(group, {})[name] = _value(setting.value)
+        found.setdefault("ethtool", {}).setdefault(group, {})[name] = _yaml_value(setting.value)
     every = (*left, *wanted.left_out)
     said = (one for one in wanted.settings if _why_unsaid(one, wanted) is None)
-    text = head(wanted, "A desired state of nmstate.") + elsewhere_words(wanted, said) + left_out_words(every)
-    text += dumped({"interfaces": list(links.values())})
+    text = file_head(wanted, "A desired state of nmstate.") + elsewhere_words(wanted, said) + left_out_words(every)
+    text += dump_yaml({"interfaces": list(links.values())})
     use = ("nmstatectl apply --no-commit --timeout 60 DIRECTORY/state.yaml", "nmstatectl commit")
     return Bundle({"state.yaml": text.encode()} if links else {}, every, use if links else ())
 
@@ -46,7 +46,7 @@ def _why_unsaid(setting: ExportedSetting, wanted: Exported) -> str | None:
     return why or (None if key == "mtu" or key.partition(".")[0] in GROUPS else "nmstate has no word for it")
 
 
-def _value(text: str) -> bool | int | str:
+def _yaml_value(text: str) -> bool | int | str:
     if text in ("on", "off"):
         return text == "on"
     return int(text) if is_count(text) else text

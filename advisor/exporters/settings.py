@@ -14,7 +14,7 @@ from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Sense
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class SkippedSetting(msgspec.Struct, frozen=True):
     """A value that the form does not carry, and why."""
 
     tunable: str
@@ -69,7 +69,7 @@ class Exported(msgspec.Struct, frozen=True):
     name: str
     plan: Plan
     settings: tuple[ExportedSetting, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedSetting, ...]
     files: tuple[PersistedFile, ...]
     hostname: str | None
     virtual_links: frozenset[str] = frozenset()
@@ -84,20 +84,20 @@ class Bundle(msgspec.Struct, frozen=True):
     """
 
     files: dict[str, bytes]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedSetting, ...]
     use: tuple[str, ...]
     executable: tuple[str, ...] = ()
-    not_kept: tuple[LeftOut, ...] = ()
+    not_kept: tuple[SkippedSetting, ...] = ()
 
 
-def collect(
+def collect_settings(
     host: Host, plan: Plan, *, hostname: str | None, senses: Mapping[str, Sense | tuple[Sense, ...]]
 ) -> Exported:
     """The values of ``plan``: those that it changes, and those that are in place already. ``senses`` are those of the
     values that are not wanted exactly so, by tunable."""
     name = "-".join(plan.profiles)
     settings = [
-        _setting(host, one.tunable, one.after, name, (one.why, one.hurts_when, one.sources), one.probe, one.steps)
+        _make_setting(host, one.tunable, one.after, name, (one.why, one.hurts_when, one.sources), one.probe, one.steps)
         for one in plan.changes
     ]
     changed = {one.tunable for one in plan.changes}
@@ -106,7 +106,7 @@ def collect(
         if skipped.state in ("in-place", "kept") and skipped.wanted is not None and skipped.tunable not in changed:
             settings.append(_in_place(host, skipped.tunable, skipped.wanted, name))
         elif skipped.state not in ("in-place", "kept"):
-            left_out.append(LeftOut(skipped.tunable, skipped.wanted or "", skipped.reason))
+            left_out.append(SkippedSetting(skipped.tunable, skipped.wanted or "", skipped.reason))
     settings = [msgspec.structs.replace(one, sense=senses.get(one.tunable, "exactly")) for one in settings]
     virtual = frozenset(link for one in settings if one.kind == "link" if _is_virtual(host, link := one.device))
     return Exported(name, plan, tuple(settings), tuple(left_out), kept_files(settings), hostname, virtual)
@@ -115,10 +115,10 @@ def collect(
 def _in_place(host: Host, identity: str, value: str, profile: str) -> ExportedSetting:
     one = tunable(identity)
     said = ("In place on the host that this was made on.", "", ())
-    return _setting(host, identity, value, profile, said, one.probe, one.steps(value))
+    return _make_setting(host, identity, value, profile, said, one.probe, one.steps(value))
 
 
-def _setting(
+def _make_setting(
     host: Host,
     identity: str,
     value: str,
@@ -127,7 +127,7 @@ def _setting(
     probe: Probe,
     steps: tuple[Step, ...],
 ) -> ExportedSetting:
-    return ExportedSetting(identity, value, *said, probe, steps, _edit(host, identity, value, profile))
+    return ExportedSetting(identity, value, *said, probe, steps, _file_edit(host, identity, value, profile))
 
 
 def _is_virtual(host: Host, link: str) -> bool:
@@ -135,7 +135,7 @@ def _is_virtual(host: Host, link: str) -> bool:
     return isinstance(place, str) and "/virtual/" in place
 
 
-def _edit(host: Host, identity: str, value: str, profile: str) -> FileEdit | Persisted | Missing:
+def _file_edit(host: Host, identity: str, value: str, profile: str) -> FileEdit | Persisted | Missing:
     return tunable(identity).edit(host, value, profile=profile)
 
 

@@ -6,7 +6,7 @@ from advisor.exporters.apply_script import transaction_script
 from advisor.exporters.settings import Bundle, Exported
 
 
-def script(wanted: Exported) -> Bundle:
+def make_shell_script(wanted: Exported) -> Bundle:
     """One script for this host alone: it changes what the plan saw. Raises RefusedError where that is nothing."""
     name = f"{wanted.name}.sh"
     text = transaction_script(wanted.plan, machine_id=wanted.plan.machine_id, hostname=wanted.hostname).encode(

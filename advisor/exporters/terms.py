@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Final
 
-from advisor.exporters.settings import Exported, ExportedSetting, LeftOut, is_own
+from advisor.exporters.settings import Exported, ExportedSetting, SkippedSetting, is_own
 from advisor.host import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.tunables import FileEdit
@@ -16,25 +16,25 @@ _WIDTH = 100
 _IDENTITY: Final = lazy_regex(rb"(?m)^(?:MACAddress|Path)=|(?:ENV\{(?!DEVTYPE)\w+\}|ATTR\{[\w/]+\})==")
 
 
-def head(wanted: Exported, *lines: str) -> str:
+def file_head(wanted: Exported, *lines: str) -> str:
     """A comment with ``#`` at each line: what this is, for which host it was made, and what is not in it."""
-    origin = f", made for {_plain(wanted.hostname)}" if wanted.hostname else ""
-    text = [f"{_plain(wanted.name)}, exported by advisor{origin}.", *lines]
-    return "".join(f"# {line}\n" for one in text for line in textwrap.wrap(_plain(one), _WIDTH))
+    origin = f", made for {_plain_text(wanted.hostname)}" if wanted.hostname else ""
+    text = [f"{_plain_text(wanted.name)}, exported by advisor{origin}.", *lines]
+    return "".join(f"# {line}\n" for one in text for line in textwrap.wrap(_plain_text(one), _WIDTH))
 
 
-def reason(setting: ExportedSetting) -> str:
+def reason_lines(setting: ExportedSetting) -> str:
     """Why the value is wanted, and when it would hurt, as comment lines."""
     said = [setting.why, f"Hurts when: {setting.hurts_when}" if setting.hurts_when else ""]
     said.append(f"Source: {'; '.join(setting.sources)}" if setting.sources else "")
-    return "".join(f"# {line}\n" for one in said if one for line in textwrap.wrap(_plain(one), _WIDTH))
+    return "".join(f"# {line}\n" for one in said if one for line in textwrap.wrap(_plain_text(one), _WIDTH))
 
 
-def left_out_words(left_out: tuple[LeftOut, ...]) -> str:
+def left_out_words(left_out: tuple[SkippedSetting, ...]) -> str:
     """The values that are not carried, as comment lines."""
     if not left_out:
         return ""
-    return _commented(["Not in here:", *map(_line, left_out)])
+    return _comment_lines(["Not in here:", *map(_one_line, left_out)])
 
 
 def identity_words(wanted: Exported) -> tuple[str, ...]:
@@ -53,28 +53,28 @@ def elsewhere_words(wanted: Exported, exact: Iterable[ExportedSetting], *, where
     bounded = [one for one in exact if one.sense != "exactly"]
     if not bounded:
         return ""
-    host = _plain(wanted.hostname) if wanted.hostname else "the host that this was made on"
+    host = _plain_text(wanted.hostname) if wanted.hostname else "the host that this was made on"
     lines = [
         f"The profile wants these as the least or the most; {where} they stand as they came out on {host}, and on "
         "another host would lower what is larger there, or raise what is smaller."
     ]
-    lines += [f"- {_plain(one.tunable)} = {_plain(one.value)}" for one in bounded]
-    return _commented(lines)
+    lines += [f"- {_plain_text(one.tunable)} = {_plain_text(one.value)}" for one in bounded]
+    return _comment_lines(lines)
 
 
-def _commented(lines: Iterable[str]) -> str:
+def _comment_lines(lines: Iterable[str]) -> str:
     return "".join(f"# {line}\n" for one in lines for line in textwrap.wrap(one, _WIDTH, subsequent_indent="  "))
 
 
-def not_kept_words(not_kept: tuple[LeftOut, ...]) -> str:
+def not_kept_words(not_kept: tuple[SkippedSetting, ...]) -> str:
     """The values that are set, and not kept, as comment lines."""
     if not not_kept:
         return ""
-    return _commented(["Set, but not kept over a restart:", *map(_line, not_kept)])
+    return _comment_lines(["Set, but not kept over a restart:", *map(_one_line, not_kept)])
 
 
-def _line(one: LeftOut) -> str:
-    return f"- {_plain(one.tunable)} = {_plain(one.value)}: {_plain(one.why)}"
+def _one_line(one: SkippedSetting) -> str:
+    return f"- {_plain_text(one.tunable)} = {_plain_text(one.value)}: {_plain_text(one.why)}"
 
 
 def not_kept(setting: ExportedSetting) -> str | None:
@@ -86,6 +86,6 @@ def not_kept(setting: ExportedSetting) -> str | None:
     return None
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     # A name may hold what would end a comment.
     return "".join(char if char.isprintable() else "?" for char in text)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, LeftOut
-from advisor.exporters.terms import elsewhere_words, head, left_out_words, reason
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting
+from advisor.exporters.terms import elsewhere_words, file_head, left_out_words, reason_lines
 from advisor.exporters.tuned_links import option_of
 from advisor.host import WriteFile
 
@@ -25,38 +25,39 @@ Placed = tuple[str, list[str], str]
 """The section, the lines that begin it, and the setting's line."""
 
 
-def profile(wanted: Exported) -> Bundle:
+def make_tuned_profile(wanted: Exported) -> Bundle:
     """``NAME/tuned.conf``, for /etc/tuned (or /etc/tuned/profiles of newer versions)."""
     sections: dict[str, list[str]] = {}
     heads: dict[str, list[str]] = {}
-    left: list[LeftOut] = []
+    left: list[SkippedSetting] = []
     exact: list[ExportedSetting] = []
     for setting in wanted.settings:
-        placed = _placed(setting, wanted)
+        placed = _place_setting(setting, wanted)
         if isinstance(placed, str):
-            left.append(LeftOut(setting.tunable, setting.value, placed))
+            left.append(SkippedSetting(setting.tunable, setting.value, placed))
             continue
         section, first, line = placed
         if not line.partition("=")[2].startswith(tuple(_OPERATORS.values())):
             exact.append(setting)
         heads.setdefault(section, first)
-        sections.setdefault(section, []).append(reason(setting) + line)
+        sections.setdefault(section, []).append(reason_lines(setting) + line)
     every = (*left, *wanted.left_out)
     about = ["A profile of TuneD; tuned-adm profile NAME activates it."]
-    about += [_BY_NAME] if any("/sys/block/" in line or "type=disk" in line for line in _lines(heads, sections)) else []
-    text = head(wanted, *about) + elsewhere_words(wanted, exact) + left_out_words(every)
+    if any("/sys/block/" in line or "type=disk" in line for line in _profile_lines(heads, sections)):
+        about.append(_BY_NAME)
+    text = file_head(wanted, *about) + elsewhere_words(wanted, exact) + left_out_words(every)
     text += f"\n[main]\nsummary=Exported by advisor: {wanted.name}\n"
     for section, lines in sections.items():
-        text += "\n" + "\n".join([f"[{section}]", *heads[section], *_joined(lines)]) + "\n"
+        text += "\n" + "\n".join([f"[{section}]", *heads[section], *_join_options(lines)]) + "\n"
     use = (f"cp -r DIRECTORY/{wanted.name} /etc/tuned/", f"tuned-adm profile {wanted.name}", "tuned-adm verify")
     return Bundle({f"{wanted.name}/tuned.conf": text.encode()}, every, use)
 
 
-def _lines(heads: dict[str, list[str]], sections: dict[str, list[str]]) -> list[str]:
+def _profile_lines(heads: dict[str, list[str]], sections: dict[str, list[str]]) -> list[str]:
     return [line for some in (*heads.values(), *sections.values()) for line in some]
 
 
-def _placed(setting: ExportedSetting, wanted: Exported) -> Placed | str:
+def _place_setting(setting: ExportedSetting, wanted: Exported) -> Placed | str:
     """The section, the lines that begin it, and the setting's line; or why TuneD has no word for it."""
     kind, _, rest = setting.tunable.partition(":")
     value = setting.value
@@ -67,18 +68,18 @@ def _placed(setting: ExportedSetting, wanted: Exported) -> Placed | str:
             # The separator of TuneD's sysctl plugin is the dot alone; a name with a dot in it cannot be said.
             if "/" in rest:
                 return "its key holds a name with a dot"
-            return "sysctl", [], f"{rest}={_compared(setting)}"
+            return "sysctl", [], f"{rest}={_with_operator(setting)}"
         case "link":
-            return _link(setting, wanted)
+            return _place_link(setting, wanted)
         case "block":
-            return _block(setting, rest)
+            return _place_block(setting, rest)
         case "thp" if rest in _VM_OPTIONS:
             return "vm", [], f"{_VM_OPTIONS[rest]}={value}"
         case _:
-            return _attribute(setting)
+            return _place_attribute(setting)
 
 
-def _compared(setting: ExportedSetting) -> str:
+def _with_operator(setting: ExportedSetting) -> str:
     """The value with the operator of its sense. TuneD compares single whole numbers; of others it would write the
     operator, too."""
     is_number = re.fullmatch(r"-?[0-9]{1,20}", setting.value)
@@ -86,7 +87,7 @@ def _compared(setting: ExportedSetting) -> str:
     return operator + setting.value
 
 
-def _attribute(setting: ExportedSetting) -> Placed | str:
+def _place_attribute(setting: ExportedSetting) -> Placed | str:
     """A value that is one attribute below /sys, which TuneD's sysfs plugin takes whatever it means."""
     match setting.steps:
         case (WriteFile(path=path, value=value),) if path.startswith("/sys/"):
@@ -95,7 +96,7 @@ def _attribute(setting: ExportedSetting) -> Placed | str:
             return "this form has no line for it"
 
 
-def _link(setting: ExportedSetting, wanted: Exported) -> Placed | str:
+def _place_link(setting: ExportedSetting, wanted: Exported) -> Placed | str:
     option = option_of(setting, wanted)
     if isinstance(option, str):
         return option
@@ -103,19 +104,19 @@ def _link(setting: ExportedSetting, wanted: Exported) -> Placed | str:
     return (
         f"net_{setting.device}",
         ["type=net", f"devices={setting.device}"],
-        f"{key}={_compared(setting) if text == setting.value else text}",
+        f"{key}={_with_operator(setting) if text == setting.value else text}",
     )
 
 
-def _block(setting: ExportedSetting, rest: str) -> Placed | str:
+def _place_block(setting: ExportedSetting, rest: str) -> Placed | str:
     device, _, attribute = rest.rpartition(":")
     option = _DISK_OPTIONS.get(attribute)
     if option is None:
-        return _attribute(setting)
-    return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={_compared(setting)}"
+        return _place_attribute(setting)
+    return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={_with_operator(setting)}"
 
 
-def _joined(lines: list[str]) -> list[str]:
+def _join_options(lines: list[str]) -> list[str]:
     """Options that TuneD takes once for all: ``ring=rx 4096`` and ``ring=tx 4096`` become ``ring=rx 4096 tx 4096``."""
     merged: dict[str, tuple[str, str]] = {}
     for one in lines:

@@ -10,7 +10,7 @@ from advisor.exporters.settings import Bundle
 from advisor.i18n import msg
 
 
-def write(bundle: Bundle, directory: Path) -> None:
+def write_bundle(bundle: Bundle, directory: Path) -> None:
     """Write the files below ``directory``, which must not be there yet or be empty. Raises RefusedError, UsageError."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise RefusedError(

@@ -12,7 +12,7 @@ class _Dumper(yaml.SafeDumper):
         return super().increase_indent(flow, False)
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     # Other line ends of Unicode would be folded unless they are escaped; blanks at a line's end cannot be said in a
     # literal block, and PyYAML then quotes the text by itself.
     plain = text.replace("\n", "")
@@ -20,9 +20,9 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _represent_text)
 
 
-def dumped(document: object) -> str:
+def dump_yaml(document: object) -> str:
     """The document's text, keys in their own order."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)

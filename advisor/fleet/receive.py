@@ -15,7 +15,7 @@ from advisor.errors import InvalidInputError
 from advisor.fleet.engine import estimate_skew
 from advisor.fleet.store import CaptureHeader, FleetStore
 from advisor.i18n import msg
-from advisor.snapshot.remote.capture import decode
+from advisor.snapshot.remote.capture import decode_capture
 
 
 class CaptureTimes(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ def parse_facts(text: str) -> CaptureTimes:
 
 def receive_capture(stream: IO[bytes], host: str, facts: CaptureTimes, store: FleetStore) -> Path:
     """Keep the capture of ``host``. Raises InvalidInputError for a stream that is none, RefusedError, OSError."""
-    captured = decode(stream, host)
+    captured = decode_capture(stream, host)
     ahead = estimate_skew(facts.started, facts.ended, facts.host_started, facts.host_ended)
     header = CaptureHeader(
         host,

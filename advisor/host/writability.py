@@ -26,7 +26,7 @@ _FIXED: Final = {0x10: "immutable (chattr -i makes it writable)", 0x20: "append-
 
 
 def step_obstacle(host: Host, step: Step) -> str | None:
-    """Why this process could not carry the step out; None where it could, where that cannot be told without trying, and
+    """Why this process could not carry the step out; None where it could, where only a try shows it, and
     for a host that is not the running one."""
     if not host.is_live:
         return None

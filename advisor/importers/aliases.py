@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor.importers.made import overruled
+from advisor.importers.made import leave_out
 from advisor.importers.records import ImportedSetting
 from advisor.tunables.sysctl import Sysctl
 
@@ -14,18 +14,18 @@ def without_rivals(settings: Sequence[ImportedSetting]) -> tuple[ImportedSetting
     order = {one.tunable: place for place, one in enumerate(settings) if one.outcome == "tunable"}
     found: list[ImportedSetting] = []
     for place, one in enumerate(settings):
-        twin = _twin(one)
+        twin = _find_alias(one)
         later = order.get(twin, -1) if twin is not None else -1
         if later > place:
             rival = settings[later]
             why = f"{rival.key} (line {rival.line}) is set after it, and the kernel then zeroes this one"
-            found.append(overruled(one, why, "overridden"))
+            found.append(leave_out(one, why, "overridden"))
         else:
             found.append(one)
     return tuple(found)
 
 
-def _twin(one: ImportedSetting) -> str | None:
+def _find_alias(one: ImportedSetting) -> str | None:
     if one.outcome != "tunable" or one.tunable is None or not one.tunable.startswith("sysctl:"):
         return None
     key = Sysctl(one.tunable.removeprefix("sysctl:")).twin

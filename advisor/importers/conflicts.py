@@ -56,7 +56,7 @@ def writers_beside_plan(host: Host, facts: Facts, plan: Plan) -> tuple[OtherWrit
     files = {file.path: file.before or b"" for file in plan.files}
     # What the plan is about to write to /etc/sysctl.d is not there yet for TuneD's import to see.
     coming = {one.tunable for one in plan.changes if _is_kept_by_sysctl(one)} if reads_sysctl_files(host) else set()
-    return tuple(_writers(host, facts.owners, plan.changes, files, lambda: facts, coming))
+    return tuple(_find_writers(host, facts.owners, plan.changes, files, lambda: facts, coming))
 
 
 def writers_beside(host: Host, changes: Sequence[Change], paths: Iterable[str]) -> tuple[OtherWriter, ...]:
@@ -66,10 +66,10 @@ def writers_beside(host: Host, changes: Sequence[Change], paths: Iterable[str]) 
         content = host.read_bytes(path)
         found[path] = b"" if isinstance(content, Missing) else content
     # One scan, however many profiles and notes there are, and none where nobody is at work.
-    return tuple(_writers(host, read_owners(host), changes, found, cache(lambda: _scanned(host))))
+    return tuple(_find_writers(host, read_owners(host), changes, found, cache(lambda: _scan_host(host))))
 
 
-def _scanned(host: Host) -> Facts:
+def _scan_host(host: Host) -> Facts:
     from advisor.facts.host_facts import scan
 
     return scan(host)
@@ -81,7 +81,7 @@ def managed_by(content: bytes) -> str | None:
     return next((name for name, mark in _MARKS if mark.search(head)), None)
 
 
-def _writers(
+def _find_writers(
     host: Host,
     owners: Owners,
     changes: Sequence[Change],
@@ -90,15 +90,15 @@ def _writers(
     coming: Collection[str] = (),
 ) -> Iterator[OtherWriter]:
     if owners.tuned_profile and _written_by("tuned", changes):
-        yield _tuned(host, owners.tuned_profile, changes, facts, coming)
+        yield _tuned_writer(host, owners.tuned_profile, changes, facts, coming)
     if owners.saptune_notes and _written_by("saptune", changes):
-        yield _saptune(host, owners.saptune_notes, changes, facts)
-    yield from _balancers(owners, changes)
-    yield from _network(owners, changes)
-    yield from _managers(owners, files)
+        yield _saptune_writer(host, owners.saptune_notes, changes, facts)
+    yield from _find_balancers(owners, changes)
+    yield from _network_writers(owners, changes)
+    yield from _find_managers(owners, files)
 
 
-def _tuned(
+def _tuned_writer(
     host: Host, names: str, changes: Sequence[Change], facts: Callable[[], Facts], coming: Collection[str]
 ) -> OtherWriter:
     """TuneD's own profile, read as our import reads it, says what it makes of our values."""
@@ -134,8 +134,8 @@ def _tuned(
             " whenever it starts. To leave them to TuneD: {export}; to be rid of it: tuned-adm off,"
             " and then apply this again",
             names=names,
-            listed=_listed(otherwise),
-            export=_export(changes),
+            listed=_list_values(otherwise),
+            export=_export_command(changes),
         )
     elif hidden:
         note = msg(
@@ -148,7 +148,9 @@ def _tuned(
     return OtherWriter(who, note, dict(sorted(otherwise.items())))
 
 
-def _saptune(host: Host, notes: Sequence[str], changes: Sequence[Change], facts: Callable[[], Facts]) -> OtherWriter:
+def _saptune_writer(
+    host: Host, notes: Sequence[str], changes: Sequence[Change], facts: Callable[[], Facts]
+) -> OtherWriter:
     from advisor.importers.saptune import made_by_saptune
 
     named = ", ".join(notes)
@@ -174,7 +176,7 @@ def _saptune(host: Host, notes: Sequence[str], changes: Sequence[Change], facts:
         " Change such a value in /etc/saptune/override, or revert the note first (saptune note"
         " revert)",
         named=named,
-        listed=_listed(otherwise),
+        listed=_list_values(otherwise),
     )
     return OtherWriter(who, text, dict(sorted(otherwise.items())))
 
@@ -185,11 +187,11 @@ def _written_by(writer: Writer, changes: Iterable[Change]) -> list[Change]:
     return [one for one, kind in kinds if kind is not None and writer in kind.written_by]
 
 
-def _listed(values: Mapping[str, str]) -> str:
-    return _some([f"{name} = {value}" for name, value in values.items()])
+def _list_values(values: Mapping[str, str]) -> str:
+    return _first_parts([f"{name} = {value}" for name, value in values.items()])
 
 
-def _some(parts: Sequence[str], between: str = ", ") -> str:
+def _first_parts(parts: Sequence[str], between: str = ", ") -> str:
     """The first few, and a sign that there are more."""
     return between.join((*parts[:_NAMED], "…") if len(parts) > _NAMED else parts)
 
@@ -198,12 +200,12 @@ def _is_kept_by_sysctl(change: Change) -> bool:
     return change.tunable.startswith("sysctl:") and (change.persist or "").startswith(_SYSCTL_DIRECTORIES)
 
 
-def _export(changes: Iterable[Change]) -> str:
+def _export_command(changes: Iterable[Change]) -> str:
     names = list(dict.fromkeys(change.profile for change in changes))
     return f"advisor profiles export {names[0] if len(names) == 1 else 'PROFILE'} --format tuned"
 
 
-def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]:
+def _find_balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]:
     if owners.power_profiles_daemon and _written_by("power-profiles-daemon", changes):
         yield OtherWriter(
             "power-profiles-daemon",
@@ -215,7 +217,7 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
         )
     interrupts = [one.tunable.split(":")[1] for one in _written_by("irqbalance", changes)]
     if owners.irqbalance and interrupts:
-        options = _some([f"--banirq={number}" for number in interrupts], " ")
+        options = _first_parts([f"--banirq={number}" for number in interrupts], " ")
         yield OtherWriter(
             "irqbalance",
             msg(
@@ -227,7 +229,7 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
         )
 
 
-def _network(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]:
+def _network_writers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]:
     """A link's manager sets what stands in its own files; all else is its to undo when it activates the link."""
     links = _written_by("network-manager", changes)
     if not owners.network_managers or not links:
@@ -251,13 +253,13 @@ def _network(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]
             "{who} configures links here, and no file keeps {some}: such a value may be gone when"
             " the link is activated again. Set it in the link's own configuration to keep it",
             who=who,
-            some=_some(lost),
+            some=_first_parts(lost),
         ),
         None,
     )
 
 
-def _managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[OtherWriter]:
+def _find_managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[OtherWriter]:
     marked = {path: manager for path, content in files.items() if (manager := managed_by(content))}
     for path, manager in marked.items():
         yield OtherWriter(
@@ -279,6 +281,6 @@ def _managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[OtherWrite
                 "{named} {verb} here: add {some} to it, if it manages files there",
                 named=named,
                 verb=verb,
-                some=_some(sorted(files)),
+                some=_first_parts(sorted(files)),
             ),
         )

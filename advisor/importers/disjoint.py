@@ -10,7 +10,7 @@ import msgspec
 
 from advisor.facts.disks import kind_of
 from advisor.host import Host, Missing
-from advisor.importers.made import overruled
+from advisor.importers.made import leave_out
 from advisor.importers.records import ImportedSetting
 from advisor.profiles.profile import Only
 from advisor.tunables import tunable
@@ -24,11 +24,11 @@ def last_wins(settings: Sequence[ImportedSetting]) -> list[ImportedSetting]:
     for one in settings:
         winner = last.get((one.tunable, one.only), one) if one.outcome == "tunable" else one
         place = f"{winner.file} line {winner.line} ([{winner.section}])"
-        found.append(one if winner is one else overruled(one, f"{place} sets it again"))
+        found.append(one if winner is one else leave_out(one, f"{place} sets it again"))
     return found
 
 
-def disjoint(settings: Sequence[ImportedSetting], host: Host) -> list[ImportedSetting]:
+def make_disjoint(settings: Sequence[ImportedSetting], host: Host) -> list[ImportedSetting]:
     """Each device and each file of the host in one line for each of its settings, as a profile needs it."""
     return _files_once(_devices_once(settings, host), host)
 
@@ -37,13 +37,13 @@ def _devices_once(settings: Sequence[ImportedSetting], host: Host) -> list[Impor
     covered: dict[str, list[str]] = {}
     found: list[ImportedSetting] = []
     for one in reversed(settings):
-        subject = _subject(one)
+        subject = _subject_of(one)
         if subject is None:
             found.append(one)
             continue
         kind, patterns = subject
         later = covered.setdefault(kind, [])
-        found.append(_without(one, later, host) if later else one)
+        found.append(_without_later(one, later, host) if later else one)
         later.extend(patterns)
     return found[::-1]
 
@@ -59,7 +59,7 @@ def _files_once(settings: Iterable[ImportedSetting], host: Host) -> list[Importe
         if not again:
             found.append(one)
         elif again == names:
-            found.append(_left(one))
+            found.append(_leave_out_line(one))
         else:
             rest = sorted(names - again, reverse=True)
             found.extend(msgspec.structs.replace(one, tunable=name) for name in rest)
@@ -71,16 +71,16 @@ def _stands_for(one: ImportedSetting, host: Host) -> set[str]:
         return set()
     known = tunable(one.tunable)
     names = known.expanded(host) if isinstance(known, Expanding) else (one.tunable,)
-    return {one.tunable} if isinstance(names, Missing) else {_real(name, host) for name in names}
+    return {one.tunable} if isinstance(names, Missing) else {_real_id(name, host) for name in names}
 
 
-def _real(identity: str, host: Host) -> str:
+def _real_id(identity: str, host: Host) -> str:
     """An id by the file's own place, of which links below /sys/bus and /sys/class are other names."""
     place = host.real(identity.removeprefix("sysfs:")) if identity.startswith("sysfs:") else identity
     return identity if isinstance(place, Missing) or place == identity else f"sysfs:{place}"
 
 
-def _subject(one: ImportedSetting) -> tuple[str, tuple[str, ...]] | None:
+def _subject_of(one: ImportedSetting) -> tuple[str, tuple[str, ...]] | None:
     """What is set of devices (``block::scheduler``), and of which."""
     if one.outcome != "tunable" or one.tunable is None:
         return None
@@ -100,26 +100,26 @@ def _subject(one: ImportedSetting) -> tuple[str, tuple[str, ...]] | None:
     return f"{each}:{named[3]}", (one.only.names if one.only is not None and one.only.names else ("*",))
 
 
-def _without(one: ImportedSetting, later: Sequence[str], host: Host) -> ImportedSetting:
+def _without_later(one: ImportedSetting, later: Sequence[str], host: Host) -> ImportedSetting:
     if one.for_each is None:
         name = (one.tunable or "").split(":")[1]
-        return _left(one) if _fits(name, later) else one
+        return _leave_out_line(one) if _fits_patterns(name, later) else one
     patterns = one.only.names if one.only is not None and one.only.names else ("*",)
-    here = [name for name in _devices(host, one.for_each) if _fits(name, patterns)]
-    if not any(_overlap(pattern, other) for pattern in patterns for other in later):
+    here = [name for name in _devices_of(host, one.for_each) if _fits_patterns(name, patterns)]
+    if not any(_may_overlap(pattern, other) for pattern in patterns for other in later):
         return one
-    names = tuple(name for name in here if not _fits(name, later))
+    names = tuple(name for name in here if not _fits_patterns(name, later))
     if not names:
-        return _left(one)
+        return _leave_out_line(one)
     only = msgspec.structs.replace(one.only or Only(), names=names)
     return msgspec.structs.replace(one, only=only)
 
 
-def _left(one: ImportedSetting) -> ImportedSetting:
-    return overruled(one, "a later line says otherwise of all that it could be for here")
+def _leave_out_line(one: ImportedSetting) -> ImportedSetting:
+    return leave_out(one, "a later line says otherwise of all that it could be for here")
 
 
-def _devices(host: Host, each: str) -> Iterable[str]:
+def _devices_of(host: Host, each: str) -> Iterable[str]:
     if each == "links":
         return host.names("/sys/class/net")
     names = host.names("/sys/block")
@@ -128,11 +128,11 @@ def _devices(host: Host, each: str) -> Iterable[str]:
     return [name for name in names if kind_of(name) is not None]
 
 
-def _fits(name: str, patterns: Iterable[str]) -> bool:
+def _fits_patterns(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _overlap(one: str, other: str) -> bool:
+def _may_overlap(one: str, other: str) -> bool:
     """Whether two patterns may fit one name; where that is unknown, they may."""
     if one == other or "*" in (one, other):
         return True

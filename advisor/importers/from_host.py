@@ -59,8 +59,8 @@ def import_host(other: Host, here: Host, mode: Mode, *, where: str) -> Imported:
         about=f"The settings of {name} ({theirs.host.os or 'system unknown'}, Linux {theirs.host.kernel or 'unknown'})",
         sources=(f"{where}: {name}",),
         settings=without_rivals(settings),
-        differences=tuple(judge.lowering()),
-        links=_links(settings, here),
+        differences=tuple(judge.find_lowering()),
+        links=_link_names(settings, here),
         notes=("Only what differed from the host of the import is in it.",),
     )
 
@@ -77,21 +77,21 @@ class _Comparison:
 
     def settings(self) -> Iterator[ImportedSetting]:
         for key, value in sorted(self._theirs.sysctl.items()):
-            yield self._sysctl(key, value)
+            yield self._sysctl_setting(key, value)
         for name in ("enabled", "defrag"):
-            found = self._read(f"thp:{name}")
+            found = self._read_setting(f"thp:{name}")
             if found is not None:
                 yield found
         for name in ("governor", "energy_performance_preference"):
-            yield from self._clock(name)
-        yield from self._disks()
-        yield from self._links()
+            yield from self._clock_settings(name)
+        yield from self._disk_settings()
+        yield from self._link_settings()
 
-    def _line(self, section: str, key: str, raw: str) -> SourceLine:
+    def _source_line(self, section: str, key: str, raw: str) -> SourceLine:
         return SourceLine(section, key, raw, self._where, 0, f"{self._name} has it so.")
 
-    def _sysctl(self, key: str, value: str) -> ImportedSetting:
-        line = self._line("sysctl", key, value)
+    def _sysctl_setting(self, key: str, value: str) -> ImportedSetting:
+        line = self._source_line("sysctl", key, value)
         own = self._ours.sysctl.get(key)
         if key in _COUNTERS:
             return line.ignored("it counts, and is nobody's setting")
@@ -102,10 +102,10 @@ class _Comparison:
         if _BY_MEMORY.fullmatch(key) and not self._is_as_large():
             return line.manual("the kernel works it out from the memory, of which the two hosts have not the same")
         if self._is_meant and is_growing(key):
-            return _raised(line, own)
+            return _raise_only(line, own)
         return line.wanted(f"sysctl:{key}", value)
 
-    def lowering(self) -> Iterator[ImportDifference]:
+    def find_lowering(self) -> Iterator[ImportDifference]:
         """Limits and buffers of which this host has more than the other."""
         for key, value in sorted(self._theirs.sysctl.items()):
             own = self._ours.sysctl.get(key)
@@ -126,21 +126,21 @@ class _Comparison:
         one, other = self._theirs.memory.total_bytes, self._ours.memory.total_bytes
         return one is not None and other is not None and abs(one - other) <= _NEAR * max(one, other)
 
-    def _read(self, identity: str) -> ImportedSetting | None:
+    def _read_setting(self, identity: str) -> ImportedSetting | None:
         one = tunable(identity)
         theirs, ours = observe(self._other, one.probe), observe(self._here, one.probe)
         if isinstance(theirs, Missing):
             return None
-        line = self._line(identity.partition(":")[0], identity.partition(":")[2], theirs)
+        line = self._source_line(identity.partition(":")[0], identity.partition(":")[2], theirs)
         if isinstance(ours, Missing):
             return line.ignored(f"this host does not have it: {ours.why}")
         return line.ignored("it is the same here") if theirs == ours else line.wanted(identity, theirs)
 
-    def _clock(self, name: str) -> Iterator[ImportedSetting]:
-        theirs, ours = _clocks(self._theirs, name), _clocks(self._ours, name)
+    def _clock_settings(self, name: str) -> Iterator[ImportedSetting]:
+        theirs, ours = _clock_values(self._theirs, name), _clock_values(self._ours, name)
         if not theirs:
             return
-        line = self._line("cpufreq", name, ", ".join(sorted(theirs)))
+        line = self._source_line("cpufreq", name, ", ".join(sorted(theirs)))
         if not ours:
             yield line.ignored("this host shows no such setting of its CPUs")
         elif theirs == ours:
@@ -150,20 +150,20 @@ class _Comparison:
         else:
             yield line.wanted(f"cpufreq:*:{name}", next(iter(theirs)))
 
-    def _disks(self) -> Iterator[ImportedSetting]:
-        ours = _grouped(self._ours.disks, _disk_kind)
-        for kind, disks in _grouped(self._theirs.disks, _disk_kind).items():
+    def _disk_settings(self) -> Iterator[ImportedSetting]:
+        ours = _group_by(self._ours.disks, _disk_kind)
+        for kind, disks in _group_by(self._theirs.disks, _disk_kind).items():
             for attribute in _QUEUE:
                 values = {_queue_value(disk, attribute) for disk in disks} - {None}
                 if values:
-                    yield self._queue(kind, attribute, {value for value in values if value}, ours.get(kind, []))
+                    yield self._queue_setting(kind, attribute, {value for value in values if value}, ours.get(kind, []))
 
-    def _queue(
+    def _queue_setting(
         self, kind: tuple[str, bool | None], attribute: str, values: set[str], ours: Iterable[Disk]
     ) -> ImportedSetting:
         word, rotational = kind
         words = f"{word} {'disks' if rotational is None else 'hard disks' if rotational else 'drives'}"
-        line = self._line("block", f"{words}: {attribute}", ", ".join(sorted(values)))
+        line = self._source_line("block", f"{words}: {attribute}", ", ".join(sorted(values)))
         own = {_queue_value(disk, attribute) for disk in ours}
         if not own:
             return line.ignored("this host has no such disks")
@@ -175,18 +175,18 @@ class _Comparison:
         only = Only(kinds=(word,), rotational=rotational)
         return line.wanted(f"block:{{disk}}:{attribute}", value, for_each="disks", only=only)
 
-    def _links(self) -> Iterator[ImportedSetting]:
-        ours = _grouped(self._ours.links, _driver)
-        for driver, links in _grouped(self._theirs.links, _driver).items():
+    def _link_settings(self) -> Iterator[ImportedSetting]:
+        ours = _group_by(self._ours.links, _driver_name)
+        for driver, links in _group_by(self._theirs.links, _driver_name).items():
             if driver is None:
                 continue
             for key in _RINGS:
                 values = {str(getattr(link.rings, key)) for link in links if link.rings is not None}
                 if values:
-                    yield self._ring(driver, key, values, ours.get(driver, []))
+                    yield self._ring_setting(driver, key, values, ours.get(driver, []))
             mtus = sorted({str(link.mtu) for link in links if link.mtu is not None})
             own = sorted({str(link.mtu) for link in ours.get(driver, []) if link.mtu is not None})
-            line = self._line("link", f"{driver}: mtu", ", ".join(mtus))
+            line = self._source_line("link", f"{driver}: mtu", ", ".join(mtus))
             if not own:
                 yield line.ignored(f"this host has no link with the driver {driver}")
             elif mtus == own:
@@ -194,8 +194,8 @@ class _Comparison:
             else:
                 yield line.manual(_mtu_words(mtus, own))
 
-    def _ring(self, driver: str, key: str, values: set[str], ours: Iterable[Link]) -> ImportedSetting:
-        line = self._line("link", f"{driver}: ring.{key}", ", ".join(sorted(values)))
+    def _ring_setting(self, driver: str, key: str, values: set[str], ours: Iterable[Link]) -> ImportedSetting:
+        line = self._source_line("link", f"{driver}: ring.{key}", ", ".join(sorted(values)))
         own = {str(getattr(link.rings, key)) for link in ours if link.rings is not None}
         if not own:
             return line.ignored(f"this host has no link with the driver {driver} that has rings")
@@ -205,23 +205,23 @@ class _Comparison:
         if own == {value}:
             return line.ignored("it is the same here")
         if self._is_meant and all(lowered_fields(one, value) for one in own):
-            return line.ignored(_more(", ".join(sorted(own))))
+            return line.ignored(_more_than(", ".join(sorted(own))))
         identity, only = f"link:{{link}}:ring.{key}", Only(drivers=(driver,))
         sense: FieldSense = "at-least" if self._is_meant else "exactly"
         return line.wanted(identity, value, sense=sense, for_each="links", only=only)
 
 
-def _raised(line: SourceLine, own: str) -> ImportedSetting:
+def _raise_only(line: SourceLine, own: str) -> ImportedSetting:
     """A limit or a buffer as it comes over in intent: never less than this host has."""
     lower = lowered_fields(own, line.raw)
     if lower and not lowered_fields(line.raw, own):
-        return line.ignored(_more(" ".join(own.split())))
+        return line.ignored(_more_than(" ".join(own.split())))
     kept = ", ".join(str(was) for was, _ in lower)
     note = f"this host has more of a part, {kept}, which stays" if lower else ""
     return line.wanted(f"sysctl:{line.key}", " ".join(line.raw.split()), sense="at-least", note=note)
 
 
-def _more(own: str) -> str:
+def _more_than(own: str) -> str:
     return f"this host has more of it, {own}, and in intent it is only raised"
 
 
@@ -231,17 +231,17 @@ def _mtu_words(theirs: Sequence[str], own: Sequence[str]) -> str:
     return f"{why}: advisor plan jumbo-frames" if is_more else f"{why}; here it is {', '.join(own)}"
 
 
-def _clocks(facts: Facts, name: str) -> set[str]:
+def _clock_values(facts: Facts, name: str) -> set[str]:
     groups = facts.cpu.frequency.groups if facts.cpu.frequency is not None else ()
     return {value for group in groups if (value := getattr(group, name)) is not None}
 
 
-def _links(settings: Iterable[ImportedSetting], here: Host) -> tuple[str, ...]:
+def _link_names(settings: Iterable[ImportedSetting], here: Host) -> tuple[str, ...]:
     has_links = any(one.for_each == "links" for one in settings)
     return (devices_of(here, "net") or ()) if has_links else ()
 
 
-def _grouped(things: Iterable[T], kind: Callable[[T], K]) -> Mapping[K, list[T]]:
+def _group_by(things: Iterable[T], kind: Callable[[T], K]) -> Mapping[K, list[T]]:
     found: dict[K, list[T]] = {}
     for thing in things:
         found.setdefault(kind(thing), []).append(thing)
@@ -252,7 +252,7 @@ def _disk_kind(disk: Disk) -> tuple[str, bool | None]:
     return disk.kind, disk.rotational
 
 
-def _driver(link: Link) -> str | None:
+def _driver_name(link: Link) -> str | None:
     return link.driver
 
 

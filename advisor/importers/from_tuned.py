@@ -10,11 +10,11 @@ from advisor.host import Host
 from advisor.importers.planned import made_of, planned_values
 from advisor.importers.records import Imported, ImportedSetting, Mode
 from advisor.importers.to_profile import profile_name
-from advisor.importers.tuned.convert import convert
+from advisor.importers.tuned.convert import convert_profile
 from advisor.importers.tuned.devices import devices_of
-from advisor.importers.tuned.differences import differences
+from advisor.importers.tuned.differences import find_differences
 from advisor.importers.tuned.places import is_on, main_settings, package_version, profile_directories
-from advisor.importers.tuned.plugin_sysctl import reapplied
+from advisor.importers.tuned.plugin_sysctl import read_reapplied
 from advisor.importers.tuned.profile import TunedProfile, load_tuned
 
 
@@ -30,48 +30,48 @@ def import_tuned(name: str, host: Host, mode: Mode, *, files: Host | None = None
     if path is not None:
         directories = (*directories, os.path.dirname(os.path.dirname(path)) or "/")
     profile = load_tuned(name, source, host, directories=directories, path=path)
-    return _imported(profile, host, mode, source)
+    return _import_profile(profile, host, mode, source)
 
 
-def _imported(profile: TunedProfile, host: Host, mode: Mode, files: Host) -> Imported:
+def _import_profile(profile: TunedProfile, host: Host, mode: Mode, files: Host) -> Imported:
     main = main_settings(files)
     each: Mapping[Mode, tuple[ImportedSetting, ...]] = {
-        one: convert(profile, host, one, files=files, main=main) for one in ("faithful", "intent")
+        one: convert_profile(profile, host, one, files=files, main=main) for one in ("faithful", "intent")
     }
     settings = each[mode]
-    found = differences(profile, host, main, each["faithful"], each["intent"])
+    found = find_differences(profile, host, main, each["faithful"], each["intent"])
     return Imported(
         name=profile_name(f"tuned-{profile.name}"),
         origin=f"tuned:{profile.name}",
         mode=mode,
         title=f"TuneD's profile {profile.name}",
-        about=_said(profile, "summary"),
-        sources=_sources(profile, files),
+        about=_main_option(profile, "summary"),
+        sources=_list_sources(profile, files),
         settings=settings,
         differences=found,
-        links=_links(settings, host),
-        notes=_notes(profile, mode),
+        links=_physical_links(settings, host),
+        notes=_import_notes(profile, mode),
     )
 
 
-def _said(profile: TunedProfile, key: str) -> str:
+def _main_option(profile: TunedProfile, key: str) -> str:
     option = profile.main.get(key)
     return (option.value or "") if option else ""
 
 
-def _sources(profile: TunedProfile, files: Host) -> tuple[str, ...]:
+def _list_sources(profile: TunedProfile, files: Host) -> tuple[str, ...]:
     version = package_version(files, "tuned")
     return tuple(f"{path} (tuned {version})" if version else path for path in profile.files)
 
 
-def _links(settings: tuple[ImportedSetting, ...], host: Host) -> tuple[str, ...]:
+def _physical_links(settings: tuple[ImportedSetting, ...], host: Host) -> tuple[str, ...]:
     """The physical links of this host, where a line is for links: TuneD knows no others."""
     if not any(one.for_each == "links" for one in settings):
         return ()
     return devices_of(host, "net") or ()
 
 
-def _notes(profile: TunedProfile, mode: Mode) -> tuple[str, ...]:
+def _import_notes(profile: TunedProfile, mode: Mode) -> tuple[str, ...]:
     notes = [
         "Which sections are for this host, and which idle states and CPUs it has, was judged when it was imported."
     ]
@@ -83,7 +83,7 @@ def _notes(profile: TunedProfile, mode: Mode) -> tuple[str, ...]:
 def read_again(files: Host) -> Mapping[str, str]:
     """``sysctl:`` tunable → value that TuneD sets after its own: that of the system's files
     (``reapply_sysctl``)."""
-    return {f"sysctl:{key}": value for key, (value, _) in reapplied(files, main_settings(files)).items()}
+    return {f"sysctl:{key}": value for key, (value, _) in read_reapplied(files, main_settings(files)).items()}
 
 
 def reads_sysctl_files(files: Host) -> bool:

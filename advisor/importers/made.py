@@ -31,25 +31,27 @@ class SourceLine(msgspec.Struct, frozen=True):
     comment: str = ""
     written: str = ""
 
-    def _setting(self, why: str, departs: Departure | None, *, is_manual: bool, sets_nothing: bool) -> ImportedSetting:
+    def _make_setting(
+        self, why: str, departs: Departure | None, *, is_manual: bool, sets_nothing: bool
+    ) -> ImportedSetting:
         return ImportedSetting(
             section=self.section,
             key=self.key,
-            raw=shortened(self.raw),
+            raw=shorten_text(self.raw),
             file=self.file,
             line=self.line,
             outcome="manual" if is_manual else "ignored",
             why=why,
             departs=departs,
             sets_nothing=sets_nothing,
-            written=shortened(self.written),
+            written=shorten_text(self.written),
         )
 
     def ignored(self, why: str, departs: Departure | None = None, *, sets_nothing: bool = False) -> ImportedSetting:
-        return self._setting(why, departs, is_manual=False, sets_nothing=sets_nothing)
+        return self._make_setting(why, departs, is_manual=False, sets_nothing=sets_nothing)
 
     def manual(self, why: str, departs: Departure | None = None) -> ImportedSetting:
-        return self._setting(why, departs, is_manual=True, sets_nothing=False)
+        return self._make_setting(why, departs, is_manual=True, sets_nothing=False)
 
     def wanted(
         self,
@@ -69,7 +71,7 @@ class SourceLine(msgspec.Struct, frozen=True):
         if known.startswith("sysctl:"):
             value, read = as_the_kernel_reads(known.removeprefix("sysctl:"), value)
             note = "; ".join(filter(None, (note, read)))
-        wrong = _unfit(known, value, has_value=multiply is None)
+        wrong = _unfit_reason(known, value, has_value=multiply is None)
         if wrong is not None:
             return self.manual(wrong, departs)
         return msgspec.structs.replace(
@@ -91,11 +93,13 @@ def as_the_kernel_reads(key: str, value: str, *, numbers: int | None = None) -> 
     for `canonical`."""
     read = canonical(key, value, numbers=numbers)
     return (
-        (value, "") if read.split() == value.split() else (read, f"the kernel reads {shortened(value, 80)} as {read}")
+        (value, "")
+        if read.split() == value.split()
+        else (read, f"the kernel reads {shorten_text(value, 80)} as {read}")
     )
 
 
-def overruled(one: ImportedSetting, why: str, departs: Departure | None = None) -> ImportedSetting:
+def leave_out(one: ImportedSetting, why: str, departs: Departure | None = None) -> ImportedSetting:
     """The setting as one that is left out."""
     return msgspec.structs.replace(
         one,
@@ -111,7 +115,7 @@ def overruled(one: ImportedSetting, why: str, departs: Departure | None = None) 
     )
 
 
-def shortened(text: str, most: int = MAX_RAW) -> str:
+def shorten_text(text: str, most: int = MAX_RAW) -> str:
     """On one line, and no longer than a reader wants."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
@@ -119,10 +123,10 @@ def shortened(text: str, most: int = MAX_RAW) -> str:
 
 def is_known(identity: str) -> bool:
     """Whether a kind of tunable takes this id."""
-    return not isinstance(_found(identity), UsageError)
+    return not isinstance(_find_tunable(identity), UsageError)
 
 
-def _found(identity: str) -> Tunable | UsageError:
+def _find_tunable(identity: str) -> Tunable | UsageError:
     for place, example in _EXAMPLES.items():
         identity = identity.replace(place, example)
     try:
@@ -131,8 +135,8 @@ def _found(identity: str) -> Tunable | UsageError:
         return error
 
 
-def _unfit(identity: str, value: str, *, has_value: bool) -> str | None:
-    found = _found(identity)
+def _unfit_reason(identity: str, value: str, *, has_value: bool) -> str | None:
+    found = _find_tunable(identity)
     if isinstance(found, UsageError):
         return f"{found.message}{f': {found.hint}' if found.hint else ''}"
     bare = identity
@@ -145,4 +149,4 @@ def _unfit(identity: str, value: str, *, has_value: bool) -> str | None:
     # Of several with | between, a plan takes the first that the host offers.
     words = value.split("|") if identity.startswith("cpufreq:") else (value,)
     wrong = next(filter(None, map(found.check, words)), None)
-    return f"{shortened(value, 80)!r} {wrong}" if wrong else None
+    return f"{shorten_text(value, 80)!r} {wrong}" if wrong else None

@@ -88,7 +88,7 @@ class Imported(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def counts(settings: Iterable[ImportedSetting]) -> dict[Outcome, int]:
+def count_outcomes(settings: Iterable[ImportedSetting]) -> dict[Outcome, int]:
     """How many lines of each outcome, those that set nothing left out; one that became several tunables counts once."""
     lines: dict[tuple[str, int, str, str], Outcome] = {}
     for one in settings:

@@ -14,16 +14,16 @@ from advisor.host import Host, Missing
 from advisor.host.kernel_text import SET
 from advisor.i18n import msg
 from advisor.importers.aliases import without_rivals
-from advisor.importers.disjoint import disjoint, last_wins
+from advisor.importers.disjoint import last_wins, make_disjoint
 from advisor.importers.growing import is_growing
 from advisor.importers.made import SourceLine
 from advisor.importers.planned import made_of
 from advisor.importers.records import Imported, ImportedSense, ImportedSetting, Mode
 from advisor.importers.saptune_text import REMINDER, SECTIONS, NoteEntry, SaptuneNote, parse_saptune_note
 from advisor.importers.to_profile import profile_name
-from advisor.importers.tuned.ini import decode
+from advisor.importers.tuned.ini import decode_text
 from advisor.importers.tuned.plugin_boot import state_of
-from advisor.importers.tuned.regex import UnsafePatternError, search
+from advisor.importers.tuned.regex import UnsafePatternError, search_text
 from advisor.profiles.profile import Only
 
 WORKING: Final = "/var/lib/saptune/working/notes"
@@ -79,11 +79,11 @@ def import_saptune(
             msg("there is no saptune note {note!r}", note=note[:80]),
             hint=msg("looked in {extra}, {working} and {packaged}", extra=EXTRA, working=WORKING, packaged=PACKAGED),
         )
-    read = _read(source, place)
+    read = _read_note(source, place)
     override = f"{OVERRIDE}/{note}"
-    own = _read(source, override) if path is None and source.exists(override) else None
+    own = _read_note(source, override) if path is None and source.exists(override) else None
     judge = _Judge(host, mode)
-    lines = _entries(read, place, own, override)
+    lines = _merge_override(read, place, own, override)
     settings = [one for entry, file, why_not in lines for one in judge.converted(entry, file, why_not)]
     version = f" (version {read.version}, {read.date})" if read.version else ""
     return Imported(
@@ -93,7 +93,7 @@ def import_saptune(
         title=f"saptune's note {note}",
         about=read.name,
         sources=(f"{place}{version}", *((override,) if own is not None else ()), *read.references),
-        settings=without_rivals(disjoint(last_wins(settings), host)),
+        settings=without_rivals(make_disjoint(last_wins(settings), host)),
         notes=("Which sections are for this host was judged when it was imported.",),
     )
 
@@ -104,17 +104,17 @@ def made_by_saptune(note: str, values: Mapping[str, str], host: Host, facts: Fac
     return made_of(values, import_saptune(note, host, "faithful"), host, facts)
 
 
-def _read(files: Host, place: str) -> SaptuneNote:
+def _read_note(files: Host, place: str) -> SaptuneNote:
     data = files.read_bytes(place)
     if isinstance(data, Missing):
         raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
-    note = parse_saptune_note(decode(data, place, "note of saptune"))
+    note = parse_saptune_note(decode_text(data, place, "note of saptune"))
     if not note.entries:
         raise InvalidInputError(msg("{place}: no section with a setting: is this a note of saptune?", place=place))
     return note
 
 
-def _entries(
+def _merge_override(
     note: SaptuneNote, place: str, own: SaptuneNote | None, override: str
 ) -> Iterable[tuple[NoteEntry, str, str | None]]:
     """The note's lines, and those of the customer's override that stand in their place; each with its file, and why it
@@ -191,14 +191,14 @@ class _Judge:
         for name, value in entry.tags:
             if entry.section == "block" and name in _DEVICE_TAGS:
                 continue
-            fits = self._fits(name, value)
+            fits = self._fits_host(name, value)
             if fits is None:
                 return True, f"whether {name}={value[:40]} fits this host is unknown"
             if not fits:
                 return False, f"{name}={value[:40]} does not fit this host"
         return None
 
-    def _fits(self, name: str, value: str) -> bool | None:
+    def _fits_host(self, name: str, value: str) -> bool | None:
         if name == "os":
             return self._fits_os(value)
         if name == "arch":
@@ -211,7 +211,7 @@ class _Judge:
         if name == "pmu_name":
             return self._is_file("/sys/devices/cpu/caps/pmu_name", re.escape(value), whole=True)
         if name in _DEVICE_TAGS:
-            return bool(self._devices(((name, value),)))
+            return bool(self._block_devices(((name, value),)))
         file = {"vendor": "board_vendor", "model": "product_name"}.get(name, name)
         if not re.fullmatch(r"[a-z_]{1,40}", file):
             return None
@@ -221,7 +221,7 @@ class _Judge:
         text = self._host.read(path)
         if isinstance(text, Missing):
             return False if text.is_absent else None
-        return _found(f"^{pattern}$" if whole else pattern, text)
+        return _finds_pattern(f"^{pattern}$" if whole else pattern, text)
 
     def _fits_os(self, value: str) -> bool | None:
         text = self._host.read("/etc/os-release")
@@ -239,7 +239,7 @@ class _Judge:
             return kind != "none" and (kind in _CONTAINERS) == (value == "container")
         return kind == value
 
-    def _devices(self, tags: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    def _block_devices(self, tags: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         """The block devices that fit the tags of a section: disks and multipath maps."""
         wanted = [(name, value) for name, value in tags if name in _DEVICE_TAGS]
         return tuple(name for name in self._host.names("/sys/block") if self._is_device(name, wanted))
@@ -250,11 +250,11 @@ class _Judge:
         for tag, value in wanted:
             if tag == "blkpat":
                 # An expression that fits the beginning of the name.
-                if not _found(f"^(?:{value})", name):
+                if not _finds_pattern(f"^(?:{value})", name):
                     return False
                 continue
             text = self._host.read(f"/sys/block/{name}/device/{tag.removeprefix('blk')}")
-            if isinstance(text, Missing) or not _found(value, text):
+            if isinstance(text, Missing) or not _finds_pattern(value, text):
                 return False
         return True
 
@@ -305,14 +305,14 @@ class _Judge:
         if attribute is None:
             return [line.manual(f"saptune knows {', '.join(_BLOCK)} alone here")]
         is_bound = any(name in _DEVICE_TAGS for name, _ in entry.tags)
-        names = self._devices(entry.tags)
+        names = self._block_devices(entry.tags)
         if is_bound and not names:
             return [line.ignored("no block device of this host fits its tags")]
         if attribute == "scheduler":
-            return self._schedulers(entry, line, names)
-        return self._on(line, attribute, entry.value, names, is_bound=is_bound)
+            return self._choose_schedulers(entry, line, names)
+        return self._for_devices(line, attribute, entry.value, names, is_bound=is_bound)
 
-    def _schedulers(self, entry: NoteEntry, line: SourceLine, names: tuple[str, ...]) -> list[ImportedSetting]:
+    def _choose_schedulers(self, entry: NoteEntry, line: SourceLine, names: tuple[str, ...]) -> list[ImportedSetting]:
         """For each device the first of the schedulers that it offers."""
         wanted = [word.strip() for word in entry.value.split(",")]
         chosen: dict[str, list[str]] = {}
@@ -327,11 +327,11 @@ class _Judge:
         return [
             one
             for scheduler, devices in chosen.items()
-            for one in self._on(line, "scheduler", scheduler, tuple(devices), is_bound=True)
+            for one in self._for_devices(line, "scheduler", scheduler, tuple(devices), is_bound=True)
         ]
 
     @staticmethod
-    def _on(
+    def _for_devices(
         line: SourceLine, attribute: str, value: str, names: tuple[str, ...], *, is_bound: bool
     ) -> list[ImportedSetting]:
         disks = tuple(name for name in names if not name.startswith("dm-"))
@@ -357,8 +357,8 @@ _CONVERTERS: Final[Mapping[str, Callable[[_Judge, NoteEntry, SourceLine], list[I
 }
 
 
-def _found(pattern: str, text: str) -> bool:
+def _finds_pattern(pattern: str, text: str) -> bool:
     try:
-        return search(pattern, text)
+        return search_text(pattern, text)
     except UnsafePatternError:
         return False

@@ -56,21 +56,21 @@ def parse_saptune_note(text: str) -> SaptuneNote:
     comment: list[str] = []
     for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         line = raw.strip()
-        if section == REMINDER and (words := _reminder(line)):
+        if section == REMINDER and (words := _parse_reminder(line)):
             reminder.append(words)
             continue
         if reminder:
             entries.append(NoteEntry(REMINDER, tags, REMINDER, "", " ".join(reminder), number - len(reminder)))
             reminder = []
         if line.startswith("#") or not line:
-            if section == "version" and (header := _header(line)):
+            if section == "version" and (header := _parse_header(line)):
                 said = header
             comment = [*comment, line.lstrip("# \t")] if line and section != "version" else []
             continue
         if line.startswith("["):
-            section, tags = _section(line)
+            section, tags = _parse_section(line)
         elif section:
-            entry = _entry(section, tags, _without_comment(line), number, " ".join(filter(None, comment)))
+            entry = _parse_entry(section, tags, _without_comment(line), number, " ".join(filter(None, comment)))
             if section == "version":
                 said[entry.key] = entry.value
             else:
@@ -84,7 +84,7 @@ def parse_saptune_note(text: str) -> SaptuneNote:
     )
 
 
-def _header(line: str) -> dict[str, str]:
+def _parse_header(line: str) -> dict[str, str]:
     """``# SAP-NOTE=1 CATEGORY=HANA VERSION=2 DATE=01.01.2020 NAME="…"``, the older syntax; empty for another line."""
     note, category, version, rest, *_ = (*line.lstrip("#").split(maxsplit=3), "", "", "", "")
     dated, mark, named = rest.partition('NAME="')
@@ -96,12 +96,12 @@ def _header(line: str) -> dict[str, str]:
     return {"VERSION": version.removeprefix("VERSION="), "DATE": date, "DESCRIPTION": name}
 
 
-def _reminder(line: str) -> str:
+def _parse_reminder(line: str) -> str:
     """What a line of the section reminder says; nothing for the end of a paragraph, and for a line that is none."""
     return line.lstrip("# \t") if line.startswith("#") else ""
 
 
-def _section(line: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _parse_section(line: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """``[block:blkpat=sd[ab]]``: the last bracket ends it."""
     name, *tags = line.removeprefix("[").rpartition("]")[0].split(":")
     pairs = (tag.partition("=") for tag in tags)
@@ -114,7 +114,7 @@ def _without_comment(line: str) -> str:
     return (line[: found.start()] if found else line).replace(" ##", " #").rstrip()
 
 
-def _entry(section: str, tags: tuple[tuple[str, str], ...], line: str, number: int, comment: str) -> NoteEntry:
+def _parse_entry(section: str, tags: tuple[tuple[str, str], ...], line: str, number: int, comment: str) -> NoteEntry:
     found = None if section in ("rpm", "reminder") else _SETTING.fullmatch(line)
     if found is None:
         return NoteEntry(section, tags, line, "", "", number, comment)

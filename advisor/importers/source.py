@@ -52,12 +52,12 @@ def find_source(text: str) -> ImportSource:
             if os.path.isfile(inside)
             else ImportSource("sysctl", path, path)
         )
-    found = kind_of_text(_head(place))
+    found = kind_of_text(_read_head(place))
     name = os.path.basename(os.path.dirname(path)) if os.path.basename(path) == "tuned.conf" else Path(path).stem
     return ImportSource(found, path if found == "sysctl" else name, path)
 
 
-def _head(path: Path) -> str:
+def _read_head(path: Path) -> str:
     if path.suffix == ".toml":
         raise UsageError(
             msg("{path}: already a profile of advisor", path=path), hint=msg("advisor profiles lint {path}", path=path)
@@ -83,7 +83,7 @@ def import_source(source: ImportSource, host: Host, files: Host, mode: Mode) -> 
     Raises UsageError for what is not there, InvalidInputError naming file and line for what is broken.
     """
     if source.kind != "sysctl" and "/" in source.name:
-        source = _at(source, files)
+        source = _source_at(source, files)
     if source.kind == "tuned":
         from advisor.importers.from_tuned import import_tuned
 
@@ -97,7 +97,7 @@ def import_source(source: ImportSource, host: Host, files: Host, mode: Mode) -> 
     return import_sysctl(source.path or source.name, host, mode, files=files)
 
 
-def _at(source: ImportSource, files: Host) -> ImportSource:
+def _source_at(source: ImportSource, files: Host) -> ImportSource:
     """A profile or a note that is named by its path on the machine whose files are read."""
     path = source.name.rstrip("/") or "/"
     if source.kind == "saptune":
@@ -106,7 +106,7 @@ def _at(source: ImportSource, files: Host) -> ImportSource:
     return ImportSource("tuned", os.path.basename(os.path.dirname(path)), path)
 
 
-def installed(files: Host) -> Mapping[str, str]:
+def list_installed(files: Host) -> Mapping[str, str]:
     """Source → file of everything that can be imported by name, sorted."""
     from advisor.importers.saptune import installed_notes
     from advisor.importers.tuned.places import installed_profiles

@@ -20,9 +20,9 @@ from advisor.importers.growing import is_growing
 from advisor.importers.made import SourceLine, as_the_kernel_reads
 from advisor.importers.records import ImportDifference, Imported, ImportedSense, ImportedSetting, Mode
 from advisor.importers.to_profile import profile_name
-from advisor.importers.tuned.differences import lowering
-from advisor.importers.tuned.ini import MAX_BYTES, decode
-from advisor.importers.tuned.plugin_files import matches
+from advisor.importers.tuned.differences import find_lowering
+from advisor.importers.tuned.ini import MAX_BYTES, decode_text
+from advisor.importers.tuned.plugin_files import match_files
 from advisor.tunables.sysctl_value import out_of_bounds
 
 _MAX_FILES: Final = 500
@@ -35,16 +35,16 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
     Raises InvalidInputError for what cannot be read, naming file and line.
     """
     source = host if files is None else files
-    paths = _paths(source, place)
-    lines, strays = _read(source, paths, is_alone=not source.is_dir(place))
+    paths = _list_paths(source, place)
+    lines, strays = _read_lines(source, paths, is_alone=not source.is_dir(place))
     if strays and not lines:
         first = next((one for one in strays if one.line), strays[0])
         reason = f"line {first.line}: no KEY = VALUE" if first.line else first.why
         raise InvalidInputError(
             msg("{file}: {reason}", file=first.file, reason=reason), hint="is this a file of sysctl(8)?"
         )
-    settings = _converted(lines, host, mode)
-    faithful = settings if mode == "faithful" else _converted(lines, host, "faithful")
+    settings = _convert_lines(lines, host, mode)
+    faithful = settings if mode == "faithful" else _convert_lines(lines, host, "faithful")
     return Imported(
         name=profile_name(f"sysctl-{place.rstrip('/').rpartition('/')[2].removesuffix('.conf')}"),
         origin=f"sysctl:{place}",
@@ -53,40 +53,42 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
         about="",
         sources=tuple(paths),
         settings=_in_order((*settings, *strays), paths),
-        differences=(*_refused(faithful), *lowering(host, faithful)),
+        differences=(*_refused_lines(faithful), *find_lowering(host, faithful)),
     )
 
 
-def _read(
+def _read_lines(
     files: Host, paths: Sequence[str], *, is_alone: bool
 ) -> tuple[list[tuple[SysctlSource, SourceLine]], list[ImportedSetting]]:
     """The lines that set something, and those that are nothing of sysctl's."""
     lines: list[tuple[SysctlSource, SourceLine]] = []
     strays: list[ImportedSetting] = []
     for path in paths:
-        data = _content(files, path)
+        data = _read_content(files, path)
         if isinstance(data, Missing):
             if is_alone or data.why != _NO_FILE:
                 raise InvalidInputError(msg("{path}: {why}", path=path, why=data.why))
             strays.append(SourceLine("", "", "", printable(path), 0, written=printable(path)).ignored(data.why))
             continue
-        text = decode(data, path, "file of sysctl(8)")
+        text = decode_text(data, path, "file of sysctl(8)")
         found = parse_sysctl_file(text, path)
-        lines.extend((one, _line(one, text)) for one in found)
-        strays.extend(_strays(text, printable(path), {one.line for one in found}))
+        lines.extend((one, _source_line(one, text)) for one in found)
+        strays.extend(_stray_lines(text, printable(path), {one.line for one in found}))
     return lines, strays
 
 
-def _line(one: SysctlSource, text: str) -> SourceLine:
+def _source_line(one: SysctlSource, text: str) -> SourceLine:
     raw = text.split("\n")[one.line - 1].strip(" \t")
     is_plain = re.sub(r"\s*=\s*", " = ", raw, count=1) == f"{one.key} = {one.value}"
-    return SourceLine("", one.key, one.value, one.path, one.line, _comment(text, one.line), "" if is_plain else raw)
+    return SourceLine(
+        "", one.key, one.value, one.path, one.line, _comment_above(text, one.line), "" if is_plain else raw
+    )
 
 
 _NO_FILE: Final = "not a regular file"
 
 
-def _content(files: Host, path: str) -> bytes | Missing:
+def _read_content(files: Host, path: str) -> bytes | Missing:
     """A file's bytes. On this machine a FIFO or a device may be at the place, which holds no lines."""
     if not files.is_live:
         return files.read_bytes(path)
@@ -102,7 +104,7 @@ def _content(files: Host, path: str) -> bytes | Missing:
         return from_os_error(error)
 
 
-def _strays(text: str, path: str, known: set[int]) -> Iterator[ImportedSetting]:
+def _stray_lines(text: str, path: str, known: set[int]) -> Iterator[ImportedSetting]:
     """The lines that are neither a comment nor a setting."""
     for number, raw in enumerate(text.replace("\0", "").split("\n"), 1):
         line = raw.strip(" \t")
@@ -118,7 +120,7 @@ def _in_order(settings: Iterable[ImportedSetting], paths: Sequence[str]) -> tupl
     return tuple(sorted(settings, key=lambda one: (places.get(one.file, 0), one.line)))
 
 
-def _paths(files: Host, place: str) -> Sequence[str]:
+def _list_paths(files: Host, place: str) -> Sequence[str]:
     if not files.is_dir(place):
         return (place,)
     names = [name for name in files.names(place) if name.endswith(".conf") and not name.startswith(".")]
@@ -129,7 +131,7 @@ def _paths(files: Host, place: str) -> Sequence[str]:
     return [f"{place.rstrip('/')}/{name}" for name in sorted(names)]
 
 
-def _comment(text: str, number: int) -> str:
+def _comment_above(text: str, number: int) -> str:
     """The comment above a line."""
     found: list[str] = []
     for line in reversed(text.split("\n")[max(0, number - 12) : number - 1]):
@@ -139,7 +141,9 @@ def _comment(text: str, number: int) -> str:
     return " ".join(filter(None, found[::-1]))
 
 
-def _converted(lines: Sequence[tuple[SysctlSource, SourceLine]], host: Host, mode: Mode) -> tuple[ImportedSetting, ...]:
+def _convert_lines(
+    lines: Sequence[tuple[SysctlSource, SourceLine]], host: Host, mode: Mode
+) -> tuple[ImportedSetting, ...]:
     last = {one.key: one for one, _ in lines if not one.excludes}
     excluded = {one.key for one, _ in lines if one.excludes}
     found: list[ImportedSetting] = []
@@ -150,38 +154,38 @@ def _converted(lines: Sequence[tuple[SysctlSource, SourceLine]], host: Host, mod
             again = last[one.key]
             found.append(line.ignored(f"{again.path} line {again.line} sets it again"))
         elif is_pattern(one.key):
-            found.extend(_expanded(one, line, host, mode, {*last, *excluded}))
+            found.extend(_expand_pattern(one, line, host, mode, {*last, *excluded}))
         else:
-            found.append(_setting(one.key, one.value, line, host, mode))
+            found.append(_make_setting(one.key, one.value, line, host, mode))
     return without_rivals(found)
 
 
-def _expanded(
+def _expand_pattern(
     one: SysctlSource, line: SourceLine, host: Host, mode: Mode, named: set[str]
 ) -> Iterator[ImportedSetting]:
     """A pattern, for the keys of this host that no line names by itself."""
     found = 0
-    for path in matches(host, key_path(one.key)):
+    for path in match_files(host, key_path(one.key)):
         key = path.removeprefix("/proc/sys/").translate({ord("."): "/", ord("/"): "."})
         if key in named:
             continue
         found += 1
         if found > _MAX_KEYS:
             break
-        yield _setting(key, one.value, line, host, mode)
+        yield _make_setting(key, one.value, line, host, mode)
     if not found:
         yield line.ignored("no key of this host fits the pattern")
 
 
-def _setting(key: str, value: str, line: SourceLine, host: Host, mode: Mode) -> ImportedSetting:
-    numbers = _numbers(host, key)
+def _make_setting(key: str, value: str, line: SourceLine, host: Host, mode: Mode) -> ImportedSetting:
+    numbers = _count_numbers(host, key)
     plain, note = as_the_kernel_reads(key, " ".join(value.split()), numbers=numbers)
-    why = _refusal(key, plain)
+    why = _refusal_reason(key, plain)
     if why is not None and mode == "faithful":
         return line.ignored(f"the kernel refuses the value: {why}", "refused")
     if why is not None:
         plain, note = as_the_kernel_reads(key, re.sub(r"[\"']", "", plain), numbers=numbers)
-        why = _refusal(key, plain)
+        why = _refusal_reason(key, plain)
     if why is not None:
         return line.manual(f"the kernel refuses the value: {why}", "refused")
     words = plain.split()
@@ -191,18 +195,18 @@ def _setting(key: str, value: str, line: SourceLine, host: Host, mode: Mode) -> 
     return line.wanted(f"sysctl:{key}", plain, sense=sense, note=note)
 
 
-def _refusal(key: str, value: str) -> str | None:
+def _refusal_reason(key: str, value: str) -> str | None:
     return refusal(key, value) or out_of_bounds(key, value)
 
 
-def _numbers(host: Host, key: str) -> int | None:
+def _count_numbers(host: Host, key: str) -> int | None:
     """How many numbers the key holds on this host, where it holds nothing else."""
     live = host.read(key_path(key))
     words = [] if isinstance(live, Missing) else live.split()
     return len(words) if words and all(re.fullmatch(r"-?[0-9]{1,20}", word) for word in words) else None
 
 
-def _refused(faithful: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
+def _refused_lines(faithful: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
     for one in faithful:
         if one.departs == "refused":
             yield ImportDifference("refused", one.section, one.key, one.file, one.line, "nothing", one.raw, one.why)

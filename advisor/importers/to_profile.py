@@ -13,7 +13,7 @@ from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.importers.harm import hurts_when
-from advisor.importers.made import shortened
+from advisor.importers.made import shorten_text
 from advisor.importers.records import Imported, ImportedSetting
 from advisor.profiles.profile import Only, Profile, parse_profile
 
@@ -42,14 +42,14 @@ def to_toml(imported: Imported, *, said: bool = True) -> str:
 
     The same import gives the same bytes.
     """
-    lines = [*_head(imported), ""]
+    lines = [*_head_lines(imported), ""]
     for one in imported.settings:
         if one.outcome == "tunable":
-            lines += ["[[tunables]]", *_pairs(_tunable(imported, one)), ""]
+            lines += ["[[tunables]]", *_toml_pairs(_tunable_table(imported, one)), ""]
     if imported.links:
         about = "Links that the lines on links are for; those of the host on which the profile was imported."
         body = {"type": "names", "default": list(imported.links), "about": about}
-        lines += ["[parameters.links]", *_pairs(body), ""]
+        lines += ["[parameters.links]", *_toml_pairs(body), ""]
     if said:
         lines += _left_out(imported.settings)
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -60,21 +60,21 @@ def to_profile(imported: Imported) -> Profile:
     return parse_profile(to_toml(imported, said=False).encode(), imported.origin)
 
 
-def _head(imported: Imported) -> list[str]:
-    about = shortened(imported.about or imported.title, MAX_WHY)
+def _head_lines(imported: Imported) -> list[str]:
+    about = shorten_text(imported.about or imported.title, MAX_WHY)
     origin = f"Imported from {imported.origin}, {_MODES[imported.mode]}"
     body = {
         "name": imported.name,
-        "title": shortened(imported.title, 100) or imported.origin,
+        "title": shorten_text(imported.title, 100) or imported.origin,
         "summary": f"{origin}: {about}" if about else f"{origin}.",
-        "helps-when": f"Its author's own words: {shortened(imported.about, MAX_WHY)}"
+        "helps-when": f"Its author's own words: {shorten_text(imported.about, MAX_WHY)}"
         if imported.about
         else "Its author does not say.",
         "hurts-when": "On a host or for a load that its author did not have in mind; no value was measured here.",
         "sources": list(imported.sources),
         "notes": " ".join(imported.notes),
     }
-    return [f"# {origin}.", *_pairs({key: value for key, value in body.items() if value})]
+    return [f"# {origin}.", *_toml_pairs({key: value for key, value in body.items() if value})]
 
 
 _MODES: Final = {
@@ -83,40 +83,40 @@ _MODES: Final = {
 }
 
 
-def _tunable(imported: Imported, one: ImportedSetting) -> dict[str, Any]:
+def _tunable_table(imported: Imported, one: ImportedSetting) -> dict[str, Any]:
     assert one.tunable is not None
     place = f"{one.file} line {one.line}"
     why = first_words(one.why) or f"Set by {imported.origin}, which gives no reason."
     body: dict[str, Any] = {
         "tunable": one.tunable,
         "value": one.value if one.multiply is None else {"multiply": one.multiply, "of": "value-before-us"},
-        "why": f"{why} ({shortened(one.note, MAX_WHY)})" if one.note else why,
+        "why": f"{why} ({shorten_text(one.note, MAX_WHY)})" if one.note else why,
         "hurts-when": hurts_when(one.tunable),
-        "sources": [f"{place}{_version(imported, one.file)}"],
+        "sources": [f"{place}{_package_version(imported, one.file)}"],
     }
     if one.sense != "exactly":
         body["sense"] = list(one.sense) if isinstance(one.sense, tuple) else one.sense
     if one.for_each is not None:
         body["for-each"] = one.for_each
     if one.only is not None:
-        body["only"] = _only(one.only)
+        body["only"] = _only_table(one.only)
     return body
 
 
 def first_words(text: str) -> str:
     """The first sentence of an author's comment, and no more than a line or two of it."""
-    flat = shortened(text, 10_000)
+    flat = shorten_text(text, 10_000)
     end = re.search(r"[.!?](?=\s|$)", flat)
-    return shortened(flat[: end.end()] if end else flat, MAX_WHY)
+    return shorten_text(flat[: end.end()] if end else flat, MAX_WHY)
 
 
-def _version(imported: Imported, file: str) -> str:
+def _package_version(imported: Imported, file: str) -> str:
     """The package that the file is of, as the list of sources names it."""
     found = next((one for one in imported.sources if one.startswith(f"{file} ")), "")
     return found.removeprefix(file)
 
 
-def _only(only: Only) -> dict[str, Any]:
+def _only_table(only: Only) -> dict[str, Any]:
     default = Only()
     fields = msgspec.structs.fields(Only)
     return {
@@ -130,28 +130,28 @@ def _left_out(settings: Iterable[ImportedSetting]) -> list[str]:
     lines: list[str] = []
     for one in settings:
         if one.outcome != "tunable" and not one.sets_nothing:
-            text = shortened(
+            text = shorten_text(
                 f"{f'[{one.section}] ' if one.section else ''}{one.quoted}: {one.outcome}, {one.why}"
                 f" ({one.file} line {one.line})"
             )
-            lines.append(f"# {_printable(text)}")
+            lines.append(f"# {_printable_text(text)}")
     return ["# What became no tunable:", *lines] if lines else []
 
 
-def _printable(text: str) -> str:
+def _printable_text(text: str) -> str:
     """A comment of TOML may hold no control characters."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
-def _pairs(body: Mapping[str, Any]) -> list[str]:
-    return [f"{key} = {_value(value)}" for key, value in body.items()]
+def _toml_pairs(body: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {_toml_value(value)}" for key, value in body.items()]
 
 
-def _value(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_toml_value(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_value(one) for one in value) + "]"
+        return "[" + ", ".join(_toml_value(one) for one in value) + "]"
     if isinstance(value, bool | int):
         return str(value).lower()
     # A basic string of TOML is one of JSON, but that DEL is escaped and lone surrogates are none.

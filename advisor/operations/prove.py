@@ -8,7 +8,7 @@ import msgspec
 
 from advisor.host import Host
 from advisor.i18n import msg
-from advisor.operations.apply import apply_profiles
+from advisor.operations.transactions import apply_profiles
 from advisor.profiles.requested import RequestedProfile
 from advisor.proof.records import Proof
 from advisor.transaction.journal import Store

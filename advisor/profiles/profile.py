@@ -57,7 +57,7 @@ class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A value that is computed from the host: ``multiply`` × the value ``of``, a placement on the node found, or the
     ``huge_pages`` that hold the shared memory of every InterSystems IRIS instance. ``given`` names the parameter by
-    which a person says what LLT's default is, where the host does not tell it. ``llt``: the reserved ports with LLT's
+    which a person gives LLT's default, where the host does not have it. ``llt``: the reserved ports with LLT's
     own, or the MTU field of a link line that fits the link below."""
 
     multiply: int | str | None = None
@@ -120,7 +120,7 @@ class ProofDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     ``toggle`` is the class of docs/proof.md; ``network`` refuses a target that is not reached over a network;
     ``place-fio`` runs fio on the node of the target's device in arm B. ``reconnect`` says what a change of class T1
-    needs to act: new connections, or the file system mounted anew.
+    needs to act: new connections, or the file system remounted.
     """
 
     toggle: Literal["T0", "T1", "T2", "T3"]
@@ -206,7 +206,7 @@ def load(name: str, paths: Mapping[str, Path] | None = None, *, only_trusted: bo
     Raises UsageError where there is none, InvalidInputError where its file is broken, RefusedError.
     """
     read = _read_trusted if only_trusted else read_profile
-    return _resolved(name, profile_paths() if paths is None else paths, (), {}, read)
+    return _resolve_parents(name, profile_paths() if paths is None else paths, (), {}, read)
 
 
 def _read_trusted(path: Path) -> Profile:
@@ -214,7 +214,7 @@ def _read_trusted(path: Path) -> Profile:
     return read_profile(path, only_trusted=path.parent not in (shipped_directory(), LOCAL_PROFILES))
 
 
-def _resolved(
+def _resolve_parents(
     name: str,
     paths: Mapping[str, Path],
     heirs: tuple[str, ...],
@@ -228,7 +228,7 @@ def _resolved(
         message = msg("there is no profile {name!r}", name=name)
         if heirs:
             message = msg("there is no profile {name!r} (inherited by {heir})", name=name, heir=heirs[-1])
-        raise UsageError(message, hint=_suggestion(name, paths))
+        raise UsageError(message, hint=_similar_names(name, paths))
     if name in heirs:
         raise InvalidInputError(
             msg("{paths}: inherits from itself: {names}", paths=paths[name], names=" → ".join((*heirs, name)))
@@ -244,17 +244,17 @@ def _resolved(
     profile = read(paths[name])
     _check_file_name(profile, name, paths[name])
     for parent in dict.fromkeys(reversed(profile.inherits)):
-        profile = _inherit(profile, _resolved(parent, paths, (*heirs, name), known, read))
+        profile = _merge_parent(profile, _resolve_parents(parent, paths, (*heirs, name), known, read))
     if profile.inherits:
         try:
-            _check(profile, is_whole=True)
+            _check_profile(profile, is_whole=True)
         except _FieldError as error:
-            raise error.located(f"{paths[name]} with what it inherits") from error
+            raise error.with_place(f"{paths[name]} with what it inherits") from error
     known[name] = profile
     return profile
 
 
-def _suggestion(name: str, paths: Mapping[str, Path]) -> str:
+def _similar_names(name: str, paths: Mapping[str, Path]) -> str:
     import difflib
 
     # What a user has planned and root is to apply.
@@ -268,7 +268,7 @@ def _suggestion(name: str, paths: Mapping[str, Path]) -> str:
     return msg("profiles: {names}", names=", ".join(paths) or "-")
 
 
-def _inherit(child: Profile, parent: Profile) -> Profile:
+def _merge_parent(child: Profile, parent: Profile) -> Profile:
     """The child with what only its parent says; what the child says of the same tunable or parameter stands."""
     own = {wanted.tunable for wanted in child.tunables}
     tunables = (*(wanted for wanted in parent.tunables if wanted.tunable not in own), *child.tunables)
@@ -310,7 +310,7 @@ class _FieldError(Exception):
         self.message = message
         self.hint = hint
 
-    def located(self, where: str, text: str | None = None) -> InvalidInputError:
+    def with_place(self, where: str, text: str | None = None) -> InvalidInputError:
         """The error for the user; ``text`` is that of the file, where the fault lies in one."""
         line = line_of(text, self.path) if text is not None and self.path else None
         place = f"{where}: line {line}" if line else where
@@ -328,8 +328,8 @@ def parse_profile(data: bytes, where: str) -> Profile:
     try:
         text = data.decode("utf-8")
         document = tomllib.loads(text)
-        profile = _converted(document)
-        _check(profile, is_whole=not profile.inherits)
+        profile = _convert_document(document)
+        _check_profile(profile, is_whole=not profile.inherits)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInputError(
@@ -341,7 +341,7 @@ def parse_profile(data: bytes, where: str) -> Profile:
             hint="the file is not valid TOML",
         ) from error
     except _FieldError as error:
-        raise error.located(where, text) from error
+        raise error.with_place(where, text) from error
     except RecursionError as error:
         raise InvalidInputError(
             msg("{where}: line {deepest_line}: nested too deeply", where=where, deepest_line=_deepest_line(data))
@@ -383,12 +383,12 @@ def _line_of_digits(data: bytes) -> int:
     return next((number for number, line in enumerate(lines, 1) if re.search(rb"[0-9_]{4300}", line)), 1)
 
 
-def _converted(document: dict[str, object]) -> Profile:
+def _convert_document(document: dict[str, object]) -> Profile:
     try:
         return msgspec.convert(document, Profile)
     except msgspec.ValidationError as error:
         words, _, place = str(error).partition(" - at `")
-        path = _path(place, document)
+        path = _parse_place(place, document)
         unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words, re.DOTALL)
         field = (*path, unknown[1]) if unknown else path
         leaf = next((part for part in reversed(field) if isinstance(part, str)), "")
@@ -404,7 +404,7 @@ def _fields_at(path: Place) -> tuple[str, ...]:
     return () if record is None else tuple(field.encode_name for field in msgspec.structs.fields(record))
 
 
-def _path(place: str, document: Mapping[str, object]) -> Place:
+def _parse_place(place: str, document: Mapping[str, object]) -> Place:
     """The keys and indices of a place as msgspec writes it: ``$.parameters[...].type`` and such like."""
     found: list[str | int] = []
     for key, index in re.findall(r"\.([\w-]+)|\[([0-9]+|\.\.\.)\]", place.partition("$")[2]):
@@ -430,7 +430,7 @@ def _field_words(path: Place) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-def _check(profile: Profile, *, is_whole: bool) -> None:
+def _check_profile(profile: Profile, *, is_whole: bool) -> None:
     """What the types cannot say; places only once the profile is whole. Raises _FieldError."""
     for name, parameter in profile.parameters.items():
         _check_parameter(name, parameter)
@@ -484,7 +484,7 @@ def _check_tunable(wanted: Wanted, field: Place) -> None:
     if wanted.condition is not None:
         _check_condition(wanted.condition, (*field, "condition", "value"))
     try:
-        tunable(_example(wanted.tunable))
+        tunable(_example_id(wanted.tunable))
     except UsageError as error:
         raise _FieldError((*field, "tunable"), error.message, error.hint) from error
 
@@ -497,7 +497,7 @@ _EXAMPLES: Final = {
 }
 
 
-def _example(identity: str) -> str:
+def _example_id(identity: str) -> str:
     """An id of the same form, in which every place is filled."""
     for place, example in _EXAMPLES.items():
         identity = identity.replace(place, example)
@@ -572,7 +572,7 @@ def _check_literal(wanted: Wanted, field: Place) -> None:
     from advisor.tunables import tunable
 
     if isinstance(wanted.value, str) and "{" not in wanted.value:
-        wrong = tunable(_example(wanted.tunable)).check(wanted.value)
+        wrong = tunable(_example_id(wanted.tunable)).check(wanted.value)
         if wrong:
             raise _FieldError(field, f"{wanted.value!r} {wrong}")
 
@@ -643,9 +643,9 @@ def _checked(parameter: Parameter, value: Value, where: str) -> Value:
     if value is None:
         return None
     if parameter.type == "integer":
-        return _integer(parameter, value, where)
+        return _parse_integer(parameter, value, where)
     if parameter.type == "names":
-        return _names(value, where)
+        return _parse_names(value, where)
     if not isinstance(value, str):
         raise UsageError(msg("{where}: {value!r} is not a word", where=where, value=value))
     if parameter.choices and value not in parameter.choices:
@@ -660,7 +660,7 @@ def _checked(parameter: Parameter, value: Value, where: str) -> Value:
     return value
 
 
-def _names(value: Value, where: str) -> tuple[str, ...]:
+def _parse_names(value: Value, where: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = tuple(value.split(","))
     if not isinstance(value, tuple):
@@ -668,7 +668,7 @@ def _names(value: Value, where: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in value if name.strip())
 
 
-def _integer(parameter: Parameter, value: object, where: str) -> int:
+def _parse_integer(parameter: Parameter, value: object, where: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,40}", str(value).strip()):
         raise UsageError(msg("{where}: {value!r} is not a whole number", where=where, value=str(value)[:40]))
     number = int(str(value))
@@ -682,7 +682,8 @@ def _integer(parameter: Parameter, value: object, where: str) -> int:
 
 
 def lint_profile(path: Path) -> Profile:
-    """A profile file checked whole, its parents looked up beside it and in the library. Raises InvalidInputError."""
+    """A profile file checked whole, its parents looked up in its directory and in the library. Raises
+    InvalidInputError."""
     return load_file(path)
 
 
@@ -694,7 +695,7 @@ def load_file(path: Path, *, only_trusted: bool = False) -> Profile:
     """
     around = {one.stem: one for one in sorted(path.parent.glob("*.toml"))}
     read = _read_trusted if only_trusted else read_profile
-    return _resolved(path.stem, {**profile_paths(), **around, path.stem: path}, (), {}, read)
+    return _resolve_parents(path.stem, {**profile_paths(), **around, path.stem: path}, (), {}, read)
 
 
 def _check_file_name(profile: Profile, name: str, path: Path) -> None:

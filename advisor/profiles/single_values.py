@@ -145,7 +145,7 @@ def _ids(values: Iterable[WantedValue]) -> tuple[str, ...]:
 
 
 def profile_name(tunables: Sequence[str]) -> str:
-    """``set-vm-swappiness``; of several, their number and what tells them from others."""
+    """``set-vm-swappiness``; of several, their number and what distinguishes them."""
     digest = hashlib.sha256("\n".join(sorted(tunables)).encode()).hexdigest()[:8]
     if len(tunables) > 1:
         return f"set-{len(tunables)}-values-{digest}"

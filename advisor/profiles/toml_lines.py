@@ -50,82 +50,82 @@ class _Scanner:
         self._skip_blank()
         while self._at < len(text):
             if text.startswith("[", self._at):
-                table = self._header()
+                table = self._read_header()
             else:
-                self._pair(table)
+                self._read_pair(table)
             self._skip_blank()
 
     def _skip_blank(self) -> None:
-        self._match(_BLANK)
+        self._match_pattern(_BLANK)
 
-    def _match(self, pattern: re.Pattern[str]) -> str:
+    def _match_pattern(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)
         if found is None:
             raise ValueError(f"not TOML at character {self._at}")
         self._at = found.end()
         return found[0]
 
-    def _note(self, path: Place) -> None:
+    def _note_line(self, path: Place) -> None:
         self._line += self._text.count("\n", self._counted_to, self._at)
         self._counted_to = self._at
         self.lines.setdefault(path, self._line)
 
-    def _keys(self) -> list[str]:
-        keys = [_unquoted(self._match(_KEY))]
+    def _read_keys(self) -> list[str]:
+        keys = [_unquote_key(self._match_pattern(_KEY))]
         while _DOT.match(self._text, self._at):
-            self._match(_DOT)
-            keys.append(_unquoted(self._match(_KEY)))
+            self._match_pattern(_DOT)
+            keys.append(_unquote_key(self._match_pattern(_KEY)))
         return keys
 
-    def _header(self) -> Place:
+    def _read_header(self) -> Place:
         """``[a.b]`` or ``[[a.b]]``: the table that the lines below it belong to."""
         is_array = self._text.startswith("[[", self._at)
         self._at += 1 + is_array
         self._skip_blank()
         path: Place = ()
-        keys = self._keys()
+        keys = self._read_keys()
         for number, key in enumerate(keys):
             path = (*path, key)
-            self._note(path)
+            self._note_line(path)
             if is_array and number == len(keys) - 1:
                 self._lengths[path] = self._lengths.get(path, 0) + 1
             if path in self._lengths:
                 path = (*path, self._lengths[path] - 1)
-                self._note(path)
+                self._note_line(path)
         self._skip_blank()
         self._at += 1 + is_array
         return path
 
-    def _pair(self, table: Place) -> None:
+    def _read_pair(self, table: Place) -> None:
         path = table
-        for key in self._keys():
+        for key in self._read_keys():
             path = (*path, key)
-            self._note(path)
+            self._note_line(path)
         self._skip_blank()
         self._at += 1
         self._skip_blank()
-        self._value(path)
+        self._read_value(path)
 
-    def _value(self, path: Place) -> None:
+    def _read_value(self, path: Place) -> None:
         first = self._text[self._at : self._at + 1]
         if first in ("[", "{"):
             self._at += 1
-            self._items(path, "]" if first == "[" else "}")
+            self._read_items(path, "]" if first == "[" else "}")
         elif first in ('"', "'"):
-            self._match(_STRING)
+            self._match_pattern(_STRING)
         else:
-            self._match(_BARE)
+            self._match_pattern(_BARE)
 
-    def _items(self, path: Place, end: str) -> None:
+    def _read_items(self, path: Place, end: str) -> None:
         """The elements of an array, or the pairs of an inline table."""
         index = 0
         self._skip_blank()
         while not self._text.startswith(end, self._at):
             if end == "]":
-                self._note((*path, index))
-                self._value((*path, index))
+                self._note_line((*path, index))
+                self._read_value((*path, index))
             else:
-                self._pair(path)
+                self._read_pair(path)
             index += 1
             self._skip_blank()
             if self._text.startswith(",", self._at):
@@ -134,7 +134,7 @@ class _Scanner:
         self._at += 1
 
 
-def _unquoted(key: str) -> str:
+def _unquote_key(key: str) -> str:
     if key[0] not in "\"'":
         return key
     value = tomllib.loads(f"key = {key}")["key"]

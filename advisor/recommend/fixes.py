@@ -12,7 +12,7 @@ from advisor.profiles.requested import RequestedProfile
 from advisor.profiles.single_values import OPERATORS, WantedValue, is_line_about, values_profile
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import find_numbered, number_findings
-from advisor.rules.remedy import Decide, PlanProfile, RunCommand, SetTunable
+from advisor.rules.remedy import Decide, PlanProfile, RunShell, SetTunable
 from advisor.tunables import tunable
 
 _SIGNS: Final = {sense: sign for sign, sense in OPERATORS.items()}
@@ -75,7 +75,7 @@ def _unsafe_reason(finding: Finding) -> str | None:
         match step:
             case PlanProfile(profile):
                 return f"it is fixed by the profile {profile}"
-            case RunCommand() | Decide():
+            case RunShell() | Decide():
                 return "a part of it is done by hand"
             case SetTunable(identity):
                 one = tunable(identity)
@@ -118,7 +118,7 @@ def _joined(findings: Sequence[Finding], left_out: Iterable[LeftOut]) -> Fix:
                         continue
                     profiles[profile] = RequestedProfile(load(profile, only_trusted=True), (profile,))
                     settings.update(given)
-                case RunCommand(command, purpose, interrupts):
+                case RunShell(command, purpose, interrupts):
                     manual.append(ManualStep(finding.id, command, purpose, interrupts))
                 case Decide(text):
                     manual.append(ManualStep(finding.id, None, text))

@@ -109,12 +109,12 @@ def finding_lines(numbered: Sequence[NumberedFindings], width: int) -> Iterator[
     rows = [(one, clean(finding_text(one)), clean(command_of(one))) for one in numbered]
     sizes = [columns(text) for _one, text, command in rows if command and columns(command) <= most]
     commands = [columns(command) for *_rest, command in rows if columns(command) <= most]
-    # Commands begin in one column, as far to the left as the texts beside them allow.
+    # Commands begin in one column, as far to the left as the texts next to them allow.
     column = min(max(sizes, default=0), room - max(commands, default=0) - _GAP)
     for one, text, command in rows:
-        beside = room - columns(command) - _GAP
+        rest = room - columns(command) - _GAP
         # A sentence that is whole says more than a command: `advisor explain` has both.
-        is_whole = columns(finding_text(one, beside)) <= beside or columns(finding_text(one, room)) > room
+        is_whole = columns(finding_text(one, rest)) <= rest or columns(finding_text(one, room)) > room
         has_room = bool(command) and columns(command) <= most and column >= _LEAST_TEXT and is_whole
         line = [
             Span(f"  {one.number:>{digits}} "),

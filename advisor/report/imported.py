@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from advisor.i18n import english_page
-from advisor.importers.made import shortened
-from advisor.importers.records import ImportDifference, Imported, ImportedSetting, counts
+from advisor.importers.made import shorten_text
+from advisor.importers.records import ImportDifference, Imported, ImportedSetting, count_outcomes
 from advisor.report.layout import Page, Span, Style, counted
 
 MAX_QUOTED: Final = 240
@@ -21,7 +21,7 @@ def imported_text(imported: Imported, *, width: int, color: bool) -> str:
     """The page: what comes over, what does not and why, and where doing and meaning differ."""
     page = Page(width, color=color)
     page.add(Span(imported.origin, "bold"), f" as {imported.name}, {imported.mode}", hang=2)
-    number = counts(imported.settings)
+    number = count_outcomes(imported.settings)
     lines = counted(sum(number.values()), "setting")
     page.add(f"{lines}: {number['tunable']} tunable, {number['ignored']} ignored, {number['manual']} by hand.")
     for title, outcome in (("Comes over", "tunable"), ("By hand", "manual"), ("Ignored", "ignored")):
@@ -39,7 +39,7 @@ def imported_text(imported: Imported, *, width: int, color: bool) -> str:
 
 def _add_import(page: Page, one: ImportedSetting) -> None:
     section = f"[{one.section}] " if one.section else ""
-    page.add(f"{section}{shortened(one.quoted, MAX_QUOTED)}", indent=2, hang=4)
+    page.add(f"{section}{shorten_text(one.quoted, MAX_QUOTED)}", indent=2, hang=4)
     if one.outcome == "tunable":
         page.add(Span(tunable_words(one), "green"), indent=6, hang=2)
         if one.note:
@@ -66,4 +66,4 @@ def _add_difference(page: Page, one: ImportDifference) -> None:
 def import_document(imported: Imported, toml: str) -> dict[str, object]:
     """``advisor.import/1``."""
     body: dict[str, object] = msgspec.to_builtins(imported)
-    return {"schema": "advisor.import/1", "counts": counts(imported.settings), **body, "toml": toml}
+    return {"schema": "advisor.import/1", "counts": count_outcomes(imported.settings), **body, "toml": toml}

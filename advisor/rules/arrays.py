@@ -11,7 +11,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import has_several_nodes
-from advisor.rules.remedy import Decide, Remedy, RunCommand
+from advisor.rules.remedy import Decide, Remedy, RunShell
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -34,7 +34,7 @@ def _degraded_finding(array: Array) -> Finding:
     is_multipath = array.manager == "dm-multipath"
     is_healing = array.state == "recovering" or "rebuilding" in array.detail
     return degraded.found(
-        # What a rebuild gives back is on its way; what it does not, or another path, is lost until somebody acts.
+        # What a rebuild restores is on its way; what it does not, or another path, is lost until somebody acts.
         severity="warning" if is_healing and not _lacks_more(array) else "critical",
         title=_degraded_title(array, is_healing=is_healing),
         why="Paths to the device are down: the rest carry all of its load."
@@ -74,12 +74,12 @@ def _await_rebuild(array: Array) -> tuple[Remedy, ...]:
     wait = Decide("wait until the rebuild is done")
     match array.manager:
         case "md":
-            watch = RunCommand("cat /proc/mdstat", "see how far it is")
+            watch = RunShell("cat /proc/mdstat", "see how far it is")
             return (wait, watch, *(_inspect_array(array) if _lacks_more(array) else ()))
         case "lvm":
-            return (wait, RunCommand(f"lvs -a -o name,sync_percent,lv_health_status {name}", "see how far it is"))
+            return (wait, RunShell(f"lvs -a -o name,sync_percent,lv_health_status {name}", "see how far it is"))
         case "vxvm":
-            return (Decide("wait until the plex is attached"), RunCommand("vxtask list", "see how far it is"))
+            return (Decide("wait until the plex is attached"), RunShell("vxtask list", "see how far it is"))
         case _:
             return (Decide("wait until the rebuild is done; the controller's own tool shows how far it is"),)
 
@@ -88,18 +88,18 @@ def _inspect_array(array: Array) -> tuple[Remedy, ...]:
     name = shlex.quote(array.name)
     match array.manager:
         case "md":
-            show = RunCommand(f"mdadm --detail /dev/{name}", "see which member is missing")
+            show = RunShell(f"mdadm --detail /dev/{name}", "see which member is missing")
             return (show, Decide(f"replace the member, then add it: mdadm --manage /dev/{name} --add DEVICE"))
         case "lvm":
-            show = RunCommand(f"lvs -a -o +devices,lv_health_status {name}", "see which device is missing")
-            return (show, RunCommand(f"lvconvert --repair {name}", "fill its place from the group's free devices"))
+            show = RunShell(f"lvs -a -o +devices,lv_health_status {name}", "see which device is missing")
+            return (show, RunShell(f"lvconvert --repair {name}", "fill its place from the group's free devices"))
         case "dm-multipath":
-            return (RunCommand(f"multipath -ll {name}", "see which path is down"),)
+            return (RunShell(f"multipath -ll {name}", "see which path is down"),)
         case "vxvm":
             group, _, volume = array.name.partition("/")
             place = f"-g {shlex.quote(group)}"
-            show = RunCommand(f"vxprint {place} -ht {shlex.quote(volume)}", "see which plex is detached")
-            return (show, RunCommand(f"vxrecover {place} -s", "attach it again; vxreattach where its disk was away"))
+            show = RunShell(f"vxprint {place} -ht {shlex.quote(volume)}", "see which plex is detached")
+            return (show, RunShell(f"vxrecover {place} -s", "attach it again; vxreattach where its disk was away"))
         case _:
             return (Decide("ask the controller's own tool for the state of its drives and battery"),)
 
@@ -142,7 +142,7 @@ def degraded(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, 
                 title=f"{array.name} is whole, but still lists failed members",
                 why="The array has all the members it needs; those marked as failed only take a place.",
                 evidence={"arrays": (array.name,), "state": array.state, "failed": array.failed},
-                remedy=RunCommand(
+                remedy=RunShell(
                     f"mdadm --manage /dev/{shlex.quote(array.name)} --remove failed",
                     "remove the failed members from the list",
                 )
@@ -177,9 +177,9 @@ def inactive(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findin
                 why="The kernel knows members of the array and has not started it: nothing can be read or written.",
                 evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
                 remedy=(
-                    RunCommand(f"mdadm --examine {members or '--scan'}", "see what the members say of the array"),
+                    RunShell(f"mdadm --examine {members or '--scan'}", "see what the members say of the array"),
                     "go on only once all members are there",
-                    RunCommand(f"mdadm --stop /dev/{name} && mdadm --assemble --scan", "assemble and start it"),
+                    RunShell(f"mdadm --stop /dev/{name} && mdadm --assemble --scan", "assemble and start it"),
                 ),
             )
 
@@ -206,9 +206,9 @@ def suspended(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findi
                 "scan only, this finding is gone with the next scan.",
                 evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
                 remedy=(
-                    RunCommand(f"dmsetup info {name}", "see whether it stays suspended"),
+                    RunShell(f"dmsetup info {name}", "see whether it stays suspended"),
                     "resume it only where nothing works on it",
-                    RunCommand(f"dmsetup resume {name}", "let the I/O that waits go on"),
+                    RunShell(f"dmsetup resume {name}", "let the I/O that waits go on"),
                 ),
             )
 
@@ -238,7 +238,7 @@ def rebuilding(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
                 for array in busy
             ),
         },
-        remedy=(RunCommand("cat /proc/mdstat", "see the progress"), "wait until it shows no progress line"),
+        remedy=(RunShell("cat /proc/mdstat", "see the progress"), "wait until it shows no progress line"),
     )
 
 

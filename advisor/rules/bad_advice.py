@@ -16,7 +16,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.sysctl import SysctlSource
 from advisor.rules.finding import Finding, Severity
-from advisor.rules.remedy import Decide, Operator, Remedy, RunCommand, comment_out, edit_file, set_sysctl
+from advisor.rules.remedy import Decide, Operator, Remedy, RunShell, comment_out, edit_file, set_sysctl
 from advisor.rules.rule import Rule, register
 from advisor.rules.workload import DeclaredWorkload
 
@@ -101,7 +101,7 @@ class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _open_line(line: Line) -> RunCommand | None:
+def _open_line(line: Line) -> RunShell | None:
     """Lines of sysctl files stand for themselves; others may go on, or share a line with what is right."""
     if isinstance(line, SysctlSource):
         return comment_out(line.path, line.line)

@@ -10,7 +10,7 @@ from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.bad_advice import BadAdvice, Line, Lines, kernel_version
 from advisor.rules.multipath import is_request_based
-from advisor.rules.remedy import RunCommand, SetTunable
+from advisor.rules.remedy import RunShell, SetTunable
 
 ORDER = 270
 
@@ -83,7 +83,7 @@ ROWS = (
         what="Start-up scripts that stop irqbalance, and its unit masked, on a host with several CPUs.",
         why="Interrupts that nobody places then meet on the first CPUs.",
         instead="let it run, and exclude the interrupts or CPUs that are placed by hand (IRQBALANCE_BANNED_CPULIST)",
-        better=lambda *_: RunCommand(
+        better=lambda *_: RunShell(
             "systemctl unmask irqbalance.service && systemctl enable --now irqbalance.service", "let irqbalance run"
         ),
         helps_when="Links and disks without queues for every CPU.",

@@ -19,7 +19,7 @@ from advisor.rules.beegfs_sizes import MIB, connection_bytes, number, size
 from advisor.rules.beegfs_transport import has_rdma, is_beegfs, is_rdma_off
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.queries import is_physical, is_up
-from advisor.rules.remedy import RunCommand, set_beegfs
+from advisor.rules.remedy import RunShell, set_beegfs
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -40,7 +40,7 @@ def clients(facts: Facts) -> tuple[BeegfsService, ...]:
     return found if is_mounted or not servers(facts) else ()
 
 
-_REMOUNT: Final = RunCommand(
+_REMOUNT: Final = RunShell(
     "systemctl restart beegfs-client", "mount again with the new settings", "what uses BeeGFS on this host"
 )
 
@@ -139,9 +139,7 @@ def client_interfaces(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "links": tuple(f"{one.name}: {one.speed_mbps or '?'} Mbit/s" for one in links.values()),
         },
         remedy=(
-            RunCommand(
-                f"echo {shlex.quote(best)} > /etc/beegfs/client-interfaces.conf", "name the data link in a file"
-            ),
+            RunShell(f"echo {shlex.quote(best)} > /etc/beegfs/client-interfaces.conf", "name the data link in a file"),
             "name that file by connInterfacesFile in the client's configuration",
             _REMOUNT,
         ),

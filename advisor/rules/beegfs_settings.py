@@ -27,7 +27,7 @@ from advisor.rules.beegfs_sizes import (
 from advisor.rules.beegfs_transport import is_beegfs
 from advisor.rules.finding import Finding
 from advisor.rules.queries import BEEGFS_NVME, sysctl_numbers
-from advisor.rules.remedy import Remedy, RunCommand, plan_profile, set_beegfs, set_sysctl
+from advisor.rules.remedy import Remedy, RunShell, plan_profile, set_beegfs, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -126,7 +126,7 @@ def many_workers(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
                 set_beegfs(one.path, "tuneNumWorkers", str(WORKERS_PER_CPU * threads // len(known)), "at-most")
                 for one in servers(facts)
             ),
-            RunCommand(
+            RunShell(
                 "beegfs-ctl --serverstats --nodetype=storage",
                 "see first whether the queue of requests grows; then leave it",
             ),
@@ -228,7 +228,7 @@ def _larger_buffers(service: BeegfsService, largest: tuple[StripePattern, int] |
         yield set_beegfs(service.path, "connRDMABufNum", str(-(-largest[1] // whole) + 4), "at-least")
 
 
-_RESTART: Final = RunCommand(
+_RESTART: Final = RunShell(
     "systemctl restart 'beegfs-storage*'", "let the services read their files", "the storage targets of this host"
 )
 

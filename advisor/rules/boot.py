@@ -8,7 +8,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlSource
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import Remedy, RunCommand, comment_out, set_sysctl
+from advisor.rules.remedy import Remedy, RunShell, comment_out, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -170,7 +170,7 @@ def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
             ),
         },
         remedy=(
-            RunCommand(
+            RunShell(
                 "sysctl --system",
                 "load the files, where they are right",
                 "values that were set by hand or by another tool",

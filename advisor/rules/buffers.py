@@ -20,7 +20,7 @@ from advisor.rules.queries import (
     links_below,
     sysctl_numbers,
 )
-from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunCommand, plan_profile, set_sysctl
+from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunShell, plan_profile, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -383,7 +383,7 @@ def _smaller_defaults(sockets: int, available: int) -> tuple[Remedy, ...]:
         if sockets * (receive + _USUAL_DEFAULT) <= _MEMORY_SHARE * available:
             sizes = {"net.core.rmem_default": receive, "net.core.wmem_default": _USUAL_DEFAULT}
             return tuple(set_sysctl(key, size, "at-most") for key, size in sizes.items())
-    return (RunCommand("ss -uanp", "see which programs have so many sockets"), Decide("give the host more memory"))
+    return (RunShell("ss -uanp", "see which programs have so many sockets"), Decide("give the host more memory"))
 
 
 @rule(
@@ -468,7 +468,7 @@ def listen_overflows(facts: Facts, workload: DeclaredWorkload | None) -> Finding
         evidence={"listen_overflows": overflows, "net.core.somaxconn": backlog},
         remedy=(
             *([set_sysctl("net.core.somaxconn", _BACKLOG, "at-least")] if is_short else []),
-            RunCommand("ss -ltn", "see whose queue it is: Recv-Q is near Send-Q"),
+            RunShell("ss -ltn", "see whose queue it is: Recv-Q is near Send-Q"),
         ),
     )
 

@@ -11,7 +11,7 @@ from advisor.facts.controllers import array_name
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import RunCommand
+from advisor.rules.remedy import RunShell
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -91,7 +91,7 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         },
         remedy=(
             *(
-                RunCommand(_set_policy(*one, "wt"), f"let {array_name(*one)} write through, which slows small writes")
+                RunShell(_set_policy(*one, "wt"), f"let {array_name(*one)} write through, which slows small writes")
                 for one in found
             ),
             "replace the battery or CacheVault, and switch back when it is well",
@@ -129,7 +129,7 @@ def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "detail": tuple(_describe_volume(*one) for one in found),
             "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
         },
-        remedy=tuple(RunCommand(_set_policy(*one, "wb"), f"let {array_name(*one)} write back") for one in found),
+        remedy=tuple(RunShell(_set_policy(*one, "wb"), f"let {array_name(*one)} write back") for one in found),
     )
 
 
@@ -248,7 +248,7 @@ def wide_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "detail": tuple(f"{one.name}: {one.level}, {one.data_disks} data disks" for one in found),
         },
         remedy=(
-            RunCommand("advisor limits", "see on the initiator whether the links bind"),
+            RunShell("advisor limits", "see on the initiator whether the links bind"),
             "where they do, make two arrays of half the drives and export each by itself",
         ),
         intent=True,

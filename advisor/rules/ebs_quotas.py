@@ -15,7 +15,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import RunCommand
+from advisor.rules.remedy import RunShell
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -87,7 +87,7 @@ def account_quota(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             **{f"{kind}_iops_default": one.value for kind, one in IOPS.items()},
         },
         remedy=(
-            RunCommand(LIST_COMMAND, "see what the account may have"),
+            RunShell(LIST_COMMAND, "see what the account may have"),
             "advisor limits --volumes FILE adds up what was bought",
         ),
         intent=True,

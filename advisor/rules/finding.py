@@ -8,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.rules.contradictions import Contradiction
-from advisor.rules.remedy import Remedy, RunCommand
+from advisor.rules.remedy import Remedy, RunShell
 
 Severity = Literal["info", "advice", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "advice", "warning", "critical")
@@ -55,7 +55,7 @@ class Finding(msgspec.Struct, frozen=True):
     def interrupts(self) -> tuple[str, ...]:
         """What the commands of the remedy disturb, each once."""
         return tuple(
-            dict.fromkeys(one.interrupts for one in self.remedy if isinstance(one, RunCommand) if one.interrupts)
+            dict.fromkeys(one.interrupts for one in self.remedy if isinstance(one, RunShell) if one.interrupts)
         )
 
 

@@ -13,7 +13,7 @@ from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
 from advisor.rules.queries import leading_count
-from advisor.rules.remedy import Decide, Remedy, RunCommand
+from advisor.rules.remedy import Decide, Remedy, RunShell
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -67,7 +67,7 @@ def _align(filesystem: FileSystem, chunk: int, disks: int) -> Iterator[Remedy]:
     if filesystem.kind == "xfs" and where:
         sizes = f"sunit={chunk // _SECTOR_BYTES},swidth={chunk // _SECTOR_BYTES * disks}"
         place = shlex.quote(where)
-        yield RunCommand(
+        yield RunShell(
             f"umount {place} && mount -o {sizes} {device} {place}",
             f"mount it once with the array's stripe, which XFS keeps; make the next one with -d su={chunk >> 10}k,"
             f"sw={disks}",
@@ -76,7 +76,7 @@ def _align(filesystem: FileSystem, chunk: int, disks: int) -> Iterator[Remedy]:
     elif filesystem.kind.startswith("ext"):
         block = filesystem.block_bytes or 4096
         sizes = f"stride={chunk // block},stripe_width={chunk // block * disks}"
-        yield RunCommand(f"tune2fs -E {sizes} {device}", "tell the file system the array's stripe")
+        yield RunShell(f"tune2fs -E {sizes} {device}", "set the array's stripe in the file system")
     else:
         yield Decide(f"make the file system with a stripe unit of {chunk >> 10} KiB and {disks} data disks")
 
@@ -216,7 +216,7 @@ def fewer_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             ),
         },
         remedy=(
-            RunCommand("lvs -o +seg_size,stripes,devices", "see the segments"),
+            RunShell("lvs -o +seg_size,stripes,devices", "see the segments"),
             "when the volume is next made, give lvcreate -i as many stripes as devices, and -I 4m",
         ),
         intent=True,
@@ -253,13 +253,13 @@ def reads_that_write(facts: Facts, workload: DeclaredWorkload | None) -> Finding
         },
         remedy=(
             *(
-                RunCommand(
+                RunShell(
                     f"mount -o remount,relatime {shlex.quote(one.mountpoints[0])}",
                     f"mount {one.mountpoints[0]} with relatime",
                 )
                 for one in found
                 if one.mountpoints
             ),
-            RunCommand("grep -n strictatime /etc/fstab", "find the lines from which to remove strictatime"),
+            RunShell("grep -n strictatime /etc/fstab", "find the lines from which to remove strictatime"),
         ),
     )

@@ -22,7 +22,7 @@ from advisor.facts.infoscale_configuration import (
 )
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import RunCommand
+from advisor.rules.remedy import RunShell
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload, RecognisedWorkload, Replication, Transport
 
@@ -152,8 +152,8 @@ def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             or ("nothing but that InfoScale is installed",),
         },
         remedy=(
-            RunCommand("advisor recommend", "see what fits"),
-            RunCommand(f"advisor explain {profile_of(name)}", "read about its profile"),
+            RunShell("advisor recommend", "see what fits"),
+            RunShell(f"advisor explain {profile_of(name)}", "read about its profile"),
         )
         if name
         else f"to know more: {'; '.join(found.untold)}",

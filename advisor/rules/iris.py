@@ -13,7 +13,7 @@ from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iris_memory import PROFILE, label
 from advisor.rules.queries import sysctl_numbers
-from advisor.rules.remedy import Decide, RunCommand, plan_profile
+from advisor.rules.remedy import Decide, RunShell, plan_profile
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -175,7 +175,7 @@ def parts_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
                 "measure each part where it lies, longer than AWS takes to throttle; advisor limits --volumes FILE "
                 "names what each volume carries",
                 *(
-                    RunCommand(
+                    RunShell(
                         f"advisor bench --seconds 60 --target {shlex.quote(place)}",
                         f"measure {place}",
                         f"what uses {place}: the measurement competes with it",

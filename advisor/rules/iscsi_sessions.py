@@ -16,7 +16,7 @@ from advisor.rules import multipath, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iscsi import sessions_of
 from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH
-from advisor.rules.remedy import Decide, RunCommand, SetTunable, plan_profile
+from advisor.rules.remedy import Decide, RunShell, SetTunable, plan_profile
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -53,10 +53,10 @@ def not_logged_in(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             "detail": tuple(f"{one.name} to {one.target or '?'}: {one.state}" for one in lost),
         },
         remedy=(
-            RunCommand("iscsiadm -m session -P 1", "see the sessions"),
-            RunCommand("journalctl -u iscsid", "read what open-iscsi says of them"),
+            RunShell("iscsiadm -m session -P 1", "see the sessions"),
+            RunShell("journalctl -u iscsid", "read what open-iscsi says of them"),
             *(
-                RunCommand(f"advisor probe {shlex.quote(portal)}", f"see whether {portal} answers")
+                RunShell(f"advisor probe {shlex.quote(portal)}", f"see whether {portal} answers")
                 for portal in _portals(lost)
             ),
         ),
@@ -407,13 +407,13 @@ def unequal_paths(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
                 remedy=plan_profile(ISCSI_MULTIPATH)
                 if is_late
                 else (
-                    RunCommand(
+                    RunShell(
                         "advisor scan --interval 10",
                         "look again while a sequential load runs (advisor bench --workload iometer.maxtp-r100)",
                     ),
-                    RunCommand(
+                    RunShell(
                         "multipath -ll", "see one group with all paths (path_grouping_policy multibus), and none failed"
                     ),
-                    RunCommand("iscsiadm -m session -P 1", "see the sessions"),
+                    RunShell("iscsiadm -m session -P 1", "see the sessions"),
                 ),
             )

@@ -16,7 +16,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import stays_local
 from advisor.rules.queries import LLT_FLOW_CONTROL, by_name, sysctl_numbers
-from advisor.rules.remedy import Decide, Remedy, RunCommand, SetTunable, plan_profile, set_sysctl
+from advisor.rules.remedy import Decide, Remedy, RunShell, SetTunable, plan_profile, set_sysctl
 from advisor.rules.rule import Rule, rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -137,7 +137,7 @@ def flow_control_order(facts: Facts, workload: DeclaredWorkload | None) -> Findi
         remedy=(
             "decide which of the values is wrong, set it with advisor apply llt:NAME=VALUE, and write the same "
             "set-flow line in /etc/llttab",
-            RunCommand("lltconfig -F query", "see the live values"),
+            RunShell("lltconfig -F query", "see the live values"),
         ),
     )
 

@@ -16,7 +16,7 @@ from advisor.rules.llt import drift
 from advisor.rules.llt_path import DATAGRAMS, private_carriers
 from advisor.rules.mtu import LLT_UDP_MTU
 from advisor.rules.queries import by_name, is_physical, links_below
-from advisor.rules.remedy import Decide, Remedy, RunCommand, SetTunable
+from advisor.rules.remedy import Decide, Remedy, RunShell, SetTunable
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -64,7 +64,7 @@ def timer_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         remedy=(
             "decide which of the timers is wrong, set it with advisor apply llt:timer.NAME=VALUE, and write the "
             "same set-timer line in /etc/llttab, on every node",
-            RunCommand("lltconfig -T query", "see the live timers"),
+            RunShell("lltconfig -T query", "see the live timers"),
         ),
     )
 
@@ -278,7 +278,7 @@ def window_below_path(facts: Facts, workload: DeclaredWorkload | None) -> Findin
         remedy=(
             "measure before you change it, on the mirrored volume; then set llt:window on every node, with a "
             "receive buffer that holds as many packets",
-            RunCommand("advisor explain llt:window", "read what sets it"),
+            RunShell("advisor explain llt:window", "read what sets it"),
         ),
     )
 

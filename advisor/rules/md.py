@@ -10,7 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import leading_count
-from advisor.rules.remedy import RunCommand, SetTunable
+from advisor.rules.remedy import RunShell, SetTunable
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -172,7 +172,7 @@ def no_bitmap(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
         why="After a crash, all of the array is compared or computed again, for hours, at the service's expense.",
         evidence={"arrays": tuple(array.name for array in found), "consistency_policy": "resync"},
         remedy=tuple(
-            RunCommand(
+            RunShell(
                 f"mdadm --grow --bitmap=internal {shlex.quote(f'/dev/{array.name}')}", f"give {array.name} a bitmap"
             )
             for array in found
@@ -206,11 +206,11 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                 evidence={"arrays": (array.name,), "level": array.level, "mismatch_cnt": sectors},
                 remedy=(
                     *(
-                        RunCommand(f"smartctl -a {shlex.quote(f'/dev/{disk}')}", f"look for errors of {disk}")
+                        RunShell(f"smartctl -a {shlex.quote(f'/dev/{disk}')}", f"look for errors of {disk}")
                         for disk in array.disks
                     ),
                     "read the kernel's log, and compare the data with a backup",
-                    RunCommand(
+                    RunShell(
                         f"echo check > /sys/block/{shlex.quote(array.device)}/md/sync_action",
                         "count again",
                         f"the service on {array.name}: a check takes bandwidth for hours",
@@ -248,7 +248,7 @@ def parity_random(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         },
         remedy=(
             "use RAID 10 for this data when the array is next made",
-            RunCommand("advisor limits", "see both figures"),
+            RunShell("advisor limits", "see both figures"),
         ),
     )
 

@@ -11,7 +11,7 @@ from advisor.facts.links import Link
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.queries import by_name, is_physical, is_up, links_above, links_below, sysctl_number
-from advisor.rules.remedy import RunCommand, SetTunable, set_sysctl
+from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -65,7 +65,7 @@ def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                 remedy=SetTunable(f"link:{link.name}:ring.rx", str(wanted), "at-least")
                 if may_grow
                 else (
-                    RunCommand(f"ethtool -S {shlex.quote(link.name)}", "see which queue loses packets"),
+                    RunShell(f"ethtool -S {shlex.quote(link.name)}", "see which queue loses packets"),
                     "spread the interrupts of that queue; the ring cannot grow",
                 ),
             )
@@ -308,7 +308,7 @@ def neighbours(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             for n, part in ((1, 8), (2, 2), (3, 1))
         )
         if may_grow
-        else (RunCommand("ip -4 neigh show", "see who is in the table"), "find who scans the network"),
+        else (RunShell("ip -4 neigh show", "see who is in the table"), "find who scans the network"),
     )
 
 

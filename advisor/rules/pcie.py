@@ -11,7 +11,7 @@ from advisor.facts.pci import PcieLink
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import is_physical, is_up, is_virtual_machine
-from advisor.rules.remedy import RunCommand
+from advisor.rules.remedy import RunShell
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -69,7 +69,7 @@ def _low_finding(shape: str, limiting: str | None, members: tuple[tuple[str, str
             "bandwidth_mbps": members[0][2].bandwidth_mbps,
         },
         remedy=(
-            RunCommand("lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'", "read the links again under load, as root"),
+            RunShell("lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'", "read the links again under load, as root"),
             "if they stay, reseat the device or move it to a faster slot",
         ),
     )
@@ -257,7 +257,7 @@ def shared_uplink(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
                     "devices_mbps": total,
                 },
                 remedy=(
-                    RunCommand("lspci -tv", "see the bridges"),
+                    RunShell("lspci -tv", "see the bridges"),
                     "put what must be fast at once below different bridges; more drives below this one add space "
                     "and no speed",
                 ),

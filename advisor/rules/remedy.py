@@ -46,7 +46,7 @@ class PlanProfile(msgspec.Struct, frozen=True, tag="plan-profile", tag_field="ki
         return " ".join(["advisor plan", shlex.quote(self.profile), *given])
 
 
-class RunCommand(msgspec.Struct, frozen=True, tag="run-command", tag_field="kind"):
+class RunShell(msgspec.Struct, frozen=True, tag="run-command", tag_field="kind"):
     """One line of shell for the user to run. ``purpose``: what it does or shows; ``interrupts``: what it disturbs."""
 
     command: str
@@ -60,7 +60,7 @@ class Decide(msgspec.Struct, frozen=True, tag="decide", tag_field="kind"):
     text: str
 
 
-Remedy = SetTunable | PlanProfile | RunCommand | Decide
+Remedy = SetTunable | PlanProfile | RunShell | Decide
 RemedyPart = Remedy | str
 """A text is a decision."""
 
@@ -81,17 +81,17 @@ def plan_profile(profile: str, **settings: Iterable[str]) -> PlanProfile:
     return PlanProfile(profile, tuple((name, ",".join(words)) for name, words in settings.items()))
 
 
-def edit_file(path: str, line: int, purpose: str) -> RunCommand:
+def edit_file(path: str, line: int, purpose: str) -> RunShell:
     """Opens a file in the user's editor, at a line."""
-    return RunCommand(f"${{EDITOR:-vi}} +{line} {shlex.quote(path)}", purpose)
+    return RunShell(f"${{EDITOR:-vi}} +{line} {shlex.quote(path)}", purpose)
 
 
-def comment_out(path: str, line: int) -> RunCommand:
-    """Makes a line of a file without continued lines a comment, and keeps the file as it was beside it."""
-    return RunCommand(f"sed -i.before '{line}s/^/# /' {shlex.quote(path)}", f"make line {line} of {path} a comment")
+def comment_out(path: str, line: int) -> RunShell:
+    """Makes a line of a file without continued lines a comment, and keeps a copy of the file in the same directory."""
+    return RunShell(f"sed -i.before '{line}s/^/# /' {shlex.quote(path)}", f"make line {line} of {path} a comment")
 
 
-def set_beegfs(path: str, key: str, value: object, operator: Operator = "exactly") -> SetTunable | RunCommand:
+def set_beegfs(path: str, key: str, value: object, operator: Operator = "exactly") -> SetTunable | RunShell:
     """A key of a BeeGFS file; by hand where the file has a name of its own."""
     if _BEEGFS_FILE.fullmatch(path):
         return SetTunable(f"file:{path}:{key}", str(value), operator)
@@ -109,7 +109,7 @@ def list_commands(remedy: Iterable[Remedy]) -> tuple[str, ...]:
     """The commands of a remedy, advisor's own first, each one line that can be pasted into a shell."""
     values = [shlex.quote(one.argument) for one in remedy if isinstance(one, SetTunable)]
     profiles = [one.command for one in remedy if isinstance(one, PlanProfile)]
-    others = [one.command for one in remedy if isinstance(one, RunCommand)]
+    others = [one.command for one in remedy if isinstance(one, RunShell)]
     return (*([f"advisor apply {' '.join(values)}"] if values else ()), *profiles, *others)
 
 
@@ -130,7 +130,7 @@ def describe_remedy(remedy: Iterable[Remedy]) -> str:
 def list_notes(remedy: Iterable[Remedy]) -> tuple[str, ...]:
     """What the commands of others are for, and what is to be decided, in the order of the remedy."""
     said = (
-        one.text if isinstance(one, Decide) else one.purpose for one in remedy if isinstance(one, Decide | RunCommand)
+        one.text if isinstance(one, Decide) else one.purpose for one in remedy if isinstance(one, Decide | RunShell)
     )
     return tuple(filter(None, said))
 

@@ -11,7 +11,7 @@ from advisor.rules.bad_advice import kernel_version
 from advisor.rules.finding import Finding
 from advisor.rules.mtu import ETHERNET_MTU
 from advisor.rules.queries import by_name, carries_default_route, is_physical, is_up, sysctl_number, sysctl_numbers
-from advisor.rules.remedy import RunCommand, SetTunable, set_sysctl
+from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -99,7 +99,7 @@ def bond_by_address(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         evidence={"links": found, "xmit_hash_policy": "layer2"},
         remedy=(
             *(
-                RunCommand(
+                RunShell(
                     f"ip link set dev {shlex.quote(name)} type bond xmit_hash_policy layer3+4",
                     f"spread connections over the ports of {name}",
                 )
@@ -212,12 +212,12 @@ def busy_polling(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     )
 
 
-def _pace_links(facts: Facts) -> Iterator[RunCommand]:
+def _pace_links(facts: Facts) -> Iterator[RunShell]:
     """Links that are up keep their qdisc when the default changes. A plan that changes both could not undo theirs."""
     for link in facts.links:
         if is_physical(link) and is_up(link):
             replace = f"tc qdisc replace dev {shlex.quote(link.name)} root fq"
-            yield RunCommand(replace, f"give {link.name} fq now", f"packets that wait to leave by {link.name} are lost")
+            yield RunShell(replace, f"give {link.name} fq now", f"packets that wait to leave by {link.name} are lost")
 
 
 @rule(
@@ -241,7 +241,7 @@ def unpaced(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         remedy=(
             set_sysctl("net.core.default_qdisc", "fq"),
             *_pace_links(facts),
-            RunCommand("tc qdisc show", "check the links"),
+            RunShell("tc qdisc show", "check the links"),
             "or use cubic, the default, where the network loses nothing",
         ),
         intent=True,

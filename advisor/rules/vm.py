@@ -7,7 +7,7 @@ from advisor.facts.memory import HugePagePool
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.queries import sysctl_number
-from advisor.rules.remedy import RunCommand, SetTunable, set_sysctl
+from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -48,7 +48,7 @@ def dirty_at_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         "writers back to the speed of the disks at this moment.",
         evidence={"dirty_bytes": dirty * page, "dirty_limit_bytes": limit * page},
         remedy=(
-            RunCommand("iostat -x 5 3", "see which disk is behind"),
+            RunShell("iostat -x 5 3", "see which disk is behind"),
             "if the disks idle between the bursts, a lower vm.dirty_background_bytes starts writing earlier",
         ),
     )
@@ -132,7 +132,7 @@ def reclaim_stalls(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         remedy=set_sysctl("vm.min_free_kbytes", most, "at-least")
         if may_grow
         else (
-            RunCommand("grep -E 'pgsteal|allocstall' /proc/vmstat", "read the counters again under load"),
+            RunShell("grep -E 'pgsteal|allocstall' /proc/vmstat", "read the counters again under load"),
             "give the host's services less memory",
         ),
     )
@@ -191,7 +191,7 @@ def swapping(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         evidence={"swapped_out_pages": pages, "vm.swappiness": swappiness},
         remedy=(
             set_sysctl("vm.swappiness", _LOW_SWAPPINESS, "at-most"),
-            RunCommand("vmstat 5 3", "see whether the host still swaps (column so)"),
+            RunShell("vmstat 5 3", "see whether the host still swaps (column so)"),
         ),
     )
 
@@ -234,7 +234,7 @@ def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Findin
         remedy=(
             "start the database that is to use them; if there is none, free them",
             *(_empty_pool(facts, pool) for pool in pools),
-            RunCommand("grep -rs hugepages /etc/sysctl.d /etc/sysctl.conf /proc/cmdline", "find what sets them aside"),
+            RunShell("grep -rs hugepages /etc/sysctl.d /etc/sysctl.conf /proc/cmdline", "find what sets them aside"),
         ),
     )
 

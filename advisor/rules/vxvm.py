@@ -12,7 +12,7 @@ from advisor.facts.disks import Disk, FileSystem
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide, RunCommand
+from advisor.rules.remedy import Decide, RunShell
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -57,7 +57,7 @@ def without_log(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "detail": tuple(f"{array.name}: {array.detail.get('plexes', '')}" for array in found),
         },
         remedy=tuple(
-            RunCommand(
+            RunShell(
                 "vxsnap -g {} prepare {} ndcomirs=2 drl=on".format(*_group_and_name(one)), f"give {one.name} a log"
             )
             for one in found
@@ -160,11 +160,11 @@ def one_controller(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     )
 
 
-def _tune_streams(filesystem: FileSystem, array: Array, settings: str) -> tuple[RunCommand, Decide]:
+def _tune_streams(filesystem: FileSystem, array: Array, settings: str) -> tuple[RunShell, Decide]:
     where = filesystem.mountpoints[0]
     device = f"/dev/{filesystem.device if '/' in filesystem.device else f'vx/dsk/{array.name}'}"
     return (
-        RunCommand(f"vxtunefs -s -o {settings} {shlex.quote(where)}", f"set it on {where}"),
+        RunShell(f"vxtunefs -s -o {settings} {shlex.quote(where)}", f"set it on {where}"),
         Decide(f"to keep it, add the line {device} {settings} to /etc/vx/tunefstab"),
     )
 

@@ -92,7 +92,7 @@ class _RecordingFiles:
             # Its listing is another matter.
             self.real(path)
             return answer
-        real = self._behind(path, answer)
+        real = self._resolve_links(path, answer)
         if real is not None and isinstance(answer, bytes):
             # By both names: what /etc/iscsi leads to may lie anywhere.
             self.contents[real] = without_secrets(real, without_secrets(path, answer))
@@ -100,7 +100,7 @@ class _RecordingFiles:
 
     def listdir(self, path: str) -> tuple[str, ...] | Missing:
         answer = self._source.listdir(path)
-        real = self._behind(path, answer)
+        real = self._resolve_links(path, answer)
         if real is not None and isinstance(answer, tuple):
             self._keep_listing(real, answer)
         return answer
@@ -115,7 +115,7 @@ class _RecordingFiles:
 
     def real(self, path: str) -> str | Missing:
         answer = self._source.real(path)
-        self._walk(path)
+        self._record_links(path)
         if not isinstance(answer, Missing) and self._source.is_dir(answer):
             self.directories.add(answer)
         elif not isinstance(answer, Missing):
@@ -125,11 +125,11 @@ class _RecordingFiles:
     def is_dir(self, path: str) -> bool:
         return not isinstance(self.real(path), Missing) and self._source.is_dir(path)
 
-    def _behind(self, path: str, answer: object) -> str | None:
+    def _resolve_links(self, path: str, answer: object) -> str | None:
         """The path behind all links that an answer belongs to; a failed read is noted there, an absent one nowhere."""
         if isinstance(answer, Missing) and answer.is_absent:
             return None
-        self._walk(path)
+        self._record_links(path)
         real = self._source.real(path)
         if isinstance(real, Missing):
             return None
@@ -149,7 +149,7 @@ class _RecordingFiles:
             else:
                 self.seen.add(child)
 
-    def _walk(self, path: str) -> None:
+    def _record_links(self, path: str) -> None:
         """Keep every symbolic link on the way to ``path``."""
         pending = [path]
         while pending:
@@ -199,7 +199,7 @@ class _RecordingHost(Host):
         return answer
 
 
-def capture(host: Host, read_all: Callable[[Host], object]) -> bytes:
+def capture_host(host: Host, read_all: Callable[[Host], object]) -> bytes:
     """A snapshot archive of everything that ``read_all`` (the scan) reads from ``host``."""
     recording = _RecordingHost(host)
     read_all(recording)
@@ -216,7 +216,7 @@ def capture(host: Host, read_all: Callable[[Host], object]) -> bytes:
         tuple(_ethtool_answer(*key, answer) for key, answer in sorted(recording.ethtool_asked.items())),
         int(time.time()) if host.is_live else host.captured_at,
     )
-    return _pack(index, files.contents)
+    return _pack_archive(index, files.contents)
 
 
 def _command_answer(argv: tuple[str, ...], answer: Completed | Missing) -> CommandAnswer:
@@ -229,26 +229,26 @@ def _ethtool_answer(link: str, what: str, answer: Answer | Missing) -> EthtoolAn
     return EthtoolAnswer(link, what, answer, None)
 
 
-def _pack(index: Index, contents: Mapping[str, bytes]) -> bytes:
+def _pack_archive(index: Index, contents: Mapping[str, bytes]) -> bytes:
     import tarfile
 
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=6) as archive:
         # json, unlike msgspec, can write and read a file name that is not UTF-8 (a lone surrogate).
-        _add(archive, INDEX, json.dumps(msgspec.to_builtins(index), indent=1).encode())
+        _add_member(archive, INDEX, json.dumps(msgspec.to_builtins(index), indent=1).encode())
         for path, content in sorted(contents.items()):
-            _add(archive, f"root{path}", content)
+            _add_member(archive, f"root{path}", content)
     return buffer.getvalue()
 
 
-def _add(archive: TarFile, name: str, content: bytes) -> None:
+def _add_member(archive: TarFile, name: str, content: bytes) -> None:
     member = archive.tarinfo(name)
     member.size = len(content)
     member.mode = 0o644
     archive.addfile(member, io.BytesIO(content))
 
 
-def save(data: bytes, path: Path) -> None:
+def save_snapshot(data: bytes, path: Path) -> None:
     """Write an archive; the file is readable by its owner alone, for it names the host's devices and addresses."""
     from advisor.host.putfile import save_output
 
@@ -259,7 +259,7 @@ def open_snapshot(path: Path) -> Host:
     """The host that an archive holds. Raises InvalidInputError naming the member that is wrong."""
     try:
         with open_given(path) as file:
-            return _opened(file, str(path))
+            return _open_file(file, str(path))
     except FileNotFoundError as error:
         raise InvalidInputError(
             msg("{path}: no such file", path=path), hint="advisor snapshot -o FILE makes one"
@@ -270,32 +270,32 @@ def open_snapshot(path: Path) -> Host:
 
 def open_archive(data: bytes, where: str) -> Host:
     """As `open_snapshot`, of an archive in memory that ``where`` names."""
-    return _opened(io.BytesIO(data), where)
+    return _open_file(io.BytesIO(data), where)
 
 
-def _opened(file: IO[bytes], where: str) -> Host:
+def _open_file(file: IO[bytes], where: str) -> Host:
     try:
-        with _decompressed(file) as stream:
+        with _decompress_file(file) as stream:
             measured = tarball.BoundedStream(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
-            return _open(_members(tarball.TarReader(measured), where), where)
+            return _open_members(_read_members(tarball.TarReader(measured), where), where)
     except RecursionError as error:
         raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
     except OSError as error:
         raise InvalidInputError(msg("{where}: {error}", where=where, error=error.strerror or error)) from error
     except (EOFError, ValueError) as error:
         raise InvalidInputError(msg("{where}: not a snapshot archive: {error}", where=where, error=error)) from error
-    except _damage() as error:
+    except _damage_errors() as error:
         raise InvalidInputError(msg("{where}: damaged archive: {error}", where=where, error=error)) from error
 
 
-def _damage() -> tuple[type[Exception], ...]:
+def _damage_errors() -> tuple[type[Exception], ...]:
     import lzma
     import zlib
 
     return (tarball.DamagedError, zlib.error, lzma.LZMAError)
 
 
-def _decompressed(file: IO[bytes]) -> IO[bytes]:
+def _decompress_file(file: IO[bytes]) -> IO[bytes]:
     import bz2
     import gzip
     import lzma
@@ -314,12 +314,12 @@ _READ_AHEAD_BYTES: Final = 64 * 1024
 _HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
 
 
-def _open(found: _Members, where: str) -> Host:
+def _open_members(found: _Members, where: str) -> Host:
     contents, links, directories = found
     index_bytes = contents.pop(f"/{INDEX}", None)
     if index_bytes is None:
         return _bare_tree(contents, links, directories, where)
-    index = _decoded(index_bytes, f"{where}: {INDEX}")
+    index = _decode_index(index_bytes, f"{where}: {INDEX}")
     files = {name.removeprefix("/root"): data for name, data in contents.items() if name.startswith("/root/")}
     _count_directories((*index.links, *index.directories, *index.unreadable), f"{where}: {INDEX}")
     budget = ReadBudget(where, MAX_READ_STEPS)
@@ -331,7 +331,7 @@ def _open(found: _Members, where: str) -> Host:
     return Host(source, commands, is_root=index.is_root, ethtool_answers=answers, captured_at=index.captured_at)
 
 
-def _decoded(data: bytes, where: str) -> Index:
+def _decode_index(data: bytes, where: str) -> Index:
     try:
         document = json.loads(data)
         schema = document.get("schema") if isinstance(document, dict) else None
@@ -371,7 +371,7 @@ _NOTHING = Missing("absent", "not recorded")
 _Members = tuple[dict[str, bytes], dict[str, str], set[str]]
 
 
-def _members(archive: tarball.TarReader, where: str) -> _Members:
+def _read_members(archive: tarball.TarReader, where: str) -> _Members:
     contents: dict[str, bytes] = {}
     links: dict[str, str] = {}
     directories: set[str] = set()
@@ -477,19 +477,19 @@ def _keep_link(path: str, target: str, where: str) -> bool:
     return True
 
 
-def _tops(*names: Iterable[str]) -> set[str]:
+def _top_directories(*names: Iterable[str]) -> set[str]:
     return {name.split("/")[1] for some in names for name in some if name not in ("", "/")}
 
 
 def _bare_tree(contents: dict[str, bytes], links: dict[str, str], directories: set[str], where: str) -> Host:
     """A tree of /proc and /sys, at the top of the archive or in its only folder."""
-    tops = _tops(contents, links, directories)
+    tops = _top_directories(contents, links, directories)
     if not tops & {"proc", "sys"} and len(tops) == 1:
         top = f"/{tops.pop()}"
         contents = {name.removeprefix(top): data for name, data in contents.items()}
         links = {name.removeprefix(top): target for name, target in links.items()}
         directories = {name.removeprefix(top) or "/" for name in directories}
-        tops = _tops(contents, links, directories)
+        tops = _top_directories(contents, links, directories)
     if not tops & {"proc", "sys"}:
         raise InvalidInputError(
             msg("{where}: holds neither {index} nor a /proc or /sys tree", where=where, index=INDEX)

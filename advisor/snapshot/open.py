@@ -18,7 +18,7 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
     if root is not None and snapshot is not None:
         raise UsageError("--root and --snapshot exclude each other")
     if snapshot is not None:
-        return _captured(Path(snapshot))
+        return _open_capture(Path(snapshot))
     if root is None:
         return live_host()
     root = Path(root)
@@ -33,7 +33,7 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
     return tree_host(str(root))
 
 
-def _captured(path: Path) -> Host:
+def _open_capture(path: Path) -> Host:
     from advisor.snapshot.remote.stream import is_capture
 
     if is_capture(path):

@@ -78,70 +78,70 @@ class TarReader:
         """Raises ValueError for what is no tar archive at all, DamagedError for what is wrong further on."""
         name = target = None
         size: int | None = None
-        while (header := self._header()) is not None:
+        while (header := self._next_header()) is not None:
             if header.kind in (b"x", b"X"):
-                records = _records(self._long(header))
+                records = _parse_records(self._read_long(header))
                 name, target = records.get(b"path", name), records.get(b"linkpath", target)
                 size = _pax_size(records[b"size"]) if b"size" in records else size
             elif header.kind == b"g":
-                if _records(self._long(header)).keys() & {b"path", b"linkpath", b"size"}:
-                    raise self._damage("one name or size for all members")
+                if _parse_records(self._read_long(header)).keys() & {b"path", b"linkpath", b"size"}:
+                    raise self._make_damage("one name or size for all members")
             elif header.kind == b"L":
-                name = _until_nul(self._long(header))
+                name = _until_nul(self._read_long(header))
             elif header.kind == b"K":
-                target = _until_nul(self._long(header))
+                target = _until_nul(self._read_long(header))
             else:
-                yield self._member(header, name, target, size)
+                yield self._make_member(header, name, target, size)
                 name = target = size = None
-        self._end()
+        self._read_end()
 
     def content(self) -> bytes:
         """Of the member that was given last; empty for one that is no file."""
         size, self._left = self._left, 0
-        return self._whole(size)
+        return self._read_whole(size)
 
-    def _member(self, header: _Header, name: bytes | None, target: bytes | None, size: int | None) -> Member:
+    def _make_member(self, header: _Header, name: bytes | None, target: bytes | None, size: int | None) -> Member:
         path = header.name if name is None else name
         kind = _KINDS.get(header.kind, "other")
         if header.kind == b"\0" and path.endswith(b"/"):
             # As archives older than ustar have it.
             kind = "directory"
         self._left = (header.size if size is None else size) if kind == "file" else 0
-        self._last = _text(path)
-        return Member(self._last, kind, self._left, _text(header.target if target is None else target))
+        self._last = _decode_name(path)
+        return Member(self._last, kind, self._left, _decode_name(header.target if target is None else target))
 
-    def _header(self) -> _Header | None:
+    def _next_header(self) -> _Header | None:
         """The next header; None at the mark of the end."""
         while self._left:
-            self._left -= len(self._whole(min(self._left, 1 << 20)))
+            self._left -= len(self._read_whole(min(self._left, 1 << 20)))
         is_first = not self._stream.position
         block = self._stream.read(BLOCK_BYTES)
         if block == bytes(BLOCK_BYTES):
             return None
-        header = _parsed(block)
+        header = _parse_header(block)
         if header is not None:
             return header
         if not is_first:
-            raise self._damage("damaged or cut off")
+            raise self._make_damage("damaged or cut off")
         raise ValueError("no tar archive" if block else "empty file")
 
-    def _long(self, header: _Header) -> bytes:
+    def _read_long(self, header: _Header) -> bytes:
         if header.size > MAX_HEADER_BYTES:
-            raise self._damage(f"a header of {header.size} bytes, {TOO_LARGE},")
-        return self._whole(header.size)
+            raise self._make_damage(f"a header of {header.size} bytes, {TOO_LARGE},")
+        return self._read_whole(header.size)
 
-    def _whole(self, size: int) -> bytes:
+    def _read_whole(self, size: int) -> bytes:
         """So many bytes, and those that fill up their last block."""
         data = self._stream.read(size)
         rest = self._stream.read(-size % BLOCK_BYTES)
         if len(data) < size or len(rest) < -size % BLOCK_BYTES:
-            raise self._damage("damaged or cut off")
+            raise self._make_damage("damaged or cut off")
         return data
 
-    def _damage(self, what: str) -> DamagedError:
+    def _make_damage(self, what: str) -> DamagedError:
         return DamagedError(f"{what} after {self._last[:80]!r}" if self._last else f"{what} in its first member")
 
-    def _end(self) -> None:
+    def _read_end(self) -> None:
         """Read what fills the archive up: the checksums of compressed data come with its last byte."""
         limit = self._stream.position + MAX_HEADER_BYTES
         while self._stream.read(1 << 16):
@@ -158,10 +158,10 @@ class _Header(NamedTuple):
 
 # Archives of like hosts hold like headers: the same names and sizes, and advisor's writer sets no times.
 @lru_cache(maxsize=4096)
-def _parsed(block: bytes) -> _Header | None:
+def _parse_header(block: bytes) -> _Header | None:
     if len(block) < BLOCK_BYTES:
         return None
-    size = _number(block[124:136])
+    size = _parse_number(block[124:136])
     if size is None or not _is_sound(block):
         return None
     name, prefix = _until_nul(block[:100]), _until_nul(block[345:500])
@@ -173,12 +173,12 @@ def _parsed(block: bytes) -> _Header | None:
 def _is_sound(block: bytes) -> bool:
     """Whether the sum of the bytes is right, its own field counted as blanks."""
     blanked = block[:148] + b" " * 8 + block[156:]
-    claimed, total = _number(block[148:156]), sum(blanked)
+    claimed, total = _parse_number(block[148:156]), sum(blanked)
     # Some old programs summed signed bytes.
     return claimed == total or claimed == total - 256 * sum(byte > 127 for byte in blanked)
 
 
-def _number(field: bytes) -> int | None:
+def _parse_number(field: bytes) -> int | None:
     """Octal digits, or with the highest bit set a binary number; none that is negative."""
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
@@ -186,7 +186,7 @@ def _number(field: bytes) -> int | None:
     return int(found[1] or b"0", 8) if found else None
 
 
-def _records(data: bytes) -> dict[bytes, bytes]:
+def _parse_records(data: bytes) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     at = 0
     while at < len(data):
@@ -211,5 +211,5 @@ def _until_nul(field: bytes) -> bytes:
     return field.partition(b"\0")[0]
 
 
-def _text(name: bytes) -> str:
+def _decode_name(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")

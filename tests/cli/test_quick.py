@@ -38,7 +38,7 @@ def by_typer(path: str) -> Callable[[list[str]], dict[str, Any] | None]:
 
     record.__signature__ = inspect.signature(function_of(path), eval_str=True)  # type: ignore[attr-defined]
     app = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]}, add_completion=False)
-    app.command()(parser.typed(record))
+    app.command()(parser.with_typer(record))
 
     def called(words: list[str]) -> dict[str, Any] | None:
         calls.clear()
@@ -127,7 +127,7 @@ def test_a_word_is_completed_as_typer_does(
     known = 0
     for line in LINES:
         for action in ("get-args", "is-args") if shell == "fish" else ("",):
-            code = completion.answered(asked(shell, line, action))
+            code = completion.answer_shell(asked(shell, line, action))
             found = capsys.readouterr().out
             if code is None:
                 assert not found
@@ -137,7 +137,7 @@ def test_a_word_is_completed_as_typer_does(
                 for name, value in asked(shell, line, action).items():
                     patch.setenv(name, value)
                 with pytest.raises(SystemExit) as ended:
-                    parser.run([], as_json=False)
+                    parser.run_typer([], as_json=False)
             assert (ended.value.code or 0) == code, line
             assert candidates(capsys.readouterr().out) == candidates(found), line
     assert known > len(LINES) * 0.7
@@ -157,11 +157,11 @@ def test_a_word_is_completed_as_typer_does(
     ],
 )
 def test_a_page_of_another_form_is_left_to_typer(words: list[str], environment: dict[str, str]) -> None:
-    assert quick.page(words, environment) is None
+    assert quick.help_page(words, environment) is None
 
 
 def test_a_page_of_help_is_for_eighty_columns_and_more() -> None:
-    assert quick.page(["scan", "--help"], {"COLUMNS": "80"}) == quick.page(["scan", "-h"], {"COLUMNS": "200"})
+    assert quick.help_page(["scan", "--help"], {"COLUMNS": "80"}) == quick.help_page(["scan", "-h"], {"COLUMNS": "200"})
     assert os.environ.get("_ADVISOR_COMPLETE") is None
 
 

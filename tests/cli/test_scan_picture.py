@@ -19,7 +19,7 @@ from advisor.facts.storage_services import LIST_RUNNING, parse_running, read_sto
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.planner import read_for_scan_and_plans
-from advisor.snapshot.archive import capture, save
+from advisor.snapshot.archive import capture_host, save_snapshot
 from tests import beegfs_server
 from tests.test_imports import HEAVY, loaded_by
 
@@ -150,7 +150,7 @@ def test_a_snapshot_carries_what_the_picture_needs(tmp_path: Path) -> None:
     tree.answer(LIST_RUNNING, "pinned.service loaded active running x\n")
     tree.answer(show_command(("pinned.service",)), "Id=pinned.service\nLoadState=loaded\nMainPID=99\n")
     tree.files["/proc/99/status"] = STATUS.format("24-47")
-    save(capture(tree.host(), read_for_scan_and_plans), tmp_path / "s.tar.gz")
+    save_snapshot(capture_host(tree.host(), read_for_scan_and_plans), tmp_path / "s.tar.gz")
     done = advisor("--snapshot", tmp_path / "s.tar.gz", "--picture", PYTHONIOENCODING="utf-8")
     (line,) = (line for line in done.stdout.split("\n") if "pinned" in line)
     assert "CPUs 24-47" in done.stdout

@@ -20,7 +20,7 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import show_command
 from advisor.facts.subnets import RULES, SharedSubnet, SubnetLink, parse_source_rules
 from advisor.host import Host
-from advisor.snapshot.archive import capture, open_snapshot, save
+from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests import beegfs_server
 from tests.beegfs_server import CPUS, SOURCE_RULES, server, tree
 from tests.facts.storage import Tree
@@ -244,15 +244,15 @@ def test_routing_rules_that_cannot_be_asked_for_are_unknown() -> None:
 
 def test_a_snapshot_replays_all_of_it(tmp_path: Path) -> None:
     made = tree(pattern=("2M", 3)).host()
-    save(capture(made, scan), tmp_path / "host.tar.gz")
+    save_snapshot(capture_host(made, scan), tmp_path / "host.tar.gz")
     assert scan(open_snapshot(tmp_path / "host.tar.gz")) == scan(made)
 
 
 def test_a_snapshot_holds_no_password(tmp_path: Path) -> None:
     made = tree()
     made.files["/etc/beegfs/beegfs-mon.conf"] = "dbPassword = hunter2\ntuneNumWorkers = 4\n"
-    data = capture(made.host(), scan)
-    save(data, tmp_path / "host.tar.gz")
+    data = capture_host(made.host(), scan)
+    save_snapshot(data, tmp_path / "host.tar.gz")
     again = open_snapshot(tmp_path / "host.tar.gz")
     assert "hunter2" not in str(again.read("/etc/beegfs/beegfs-mon.conf"))
     assert beegfs(scan(again)).services[-1] is not None

@@ -21,7 +21,7 @@ from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.limits.paths import limits_of
 from advisor.planning.devices import none_chosen, select_arrays
 from advisor.profiles.profile import Wanted
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.rules.build import disk, facts
 from tests.trees import host_of, make_command, make_tree
 
@@ -354,7 +354,7 @@ def test_a_scan_asks_the_tool_itself_and_a_snapshot_replays_it(tmp_path: Path) -
     script = f'echo "$*" >> {log}\ncase $1 in /call) cat {tmp_path}/call.json ;; *) cat {tmp_path}/vall.json ;; esac'
     make_command(tmp_path / "bin", "storcli64", script)
     host = host_of(make_tree(tmp_path / "root", {"/proc/self/mountinfo": ""}), tmp_path / "bin")
-    data = capture(host, scan)
+    data = capture_host(host, scan)
     assert log.read_text().splitlines() == ["/call show all J nolog", "/call/vall show all J nolog"]
     (tmp_path / "snapshot").write_bytes(data)
     once, again = scan(host), scan(open_snapshot(tmp_path / "snapshot"))

@@ -27,7 +27,7 @@ from advisor.facts.llt import LLTTAB, read_llt
 from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.rules.build import link
 from tests.trees import host_of, make_command, make_tree
 
@@ -316,7 +316,7 @@ def test_a_snapshot_says_the_same_and_holds_no_password(tmp_path: Path) -> None:
     files = {LLTTAB: UDP, MAIN_CF: MOVING, LLTHOSTS: HOSTS, "/etc/vx/volboot": "x"}
     make_command(tmp_path / "bin", "vxdisk", f"cat <<'EOF'\n{SHARED}EOF")
     here = host_of(make_tree(tmp_path / "root", files), tmp_path / "bin")
-    archive = capture(here, scan)
+    archive = capture_host(here, scan)
     (tmp_path / "x").write_bytes(archive)
     there = open_snapshot(tmp_path / "x")
     assert "hIJcIDjGIfHLgK" not in str(there.read(MAIN_CF))

@@ -19,7 +19,7 @@ from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pa
 from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.rules.build import array, disk, filesystem
 
 CPF = """\
@@ -273,7 +273,7 @@ def test_a_cpf_that_cannot_be_read_is_unknown() -> None:
 
 def test_a_snapshot_tells_the_same_and_holds_no_secret(tmp_path: Path) -> None:
     here = machine(qlist=Completed(0, LINE, ""))
-    (tmp_path / "x").write_bytes(capture(here, scan))
+    (tmp_path / "x").write_bytes(capture_host(here, scan))
     there = open_snapshot(tmp_path / "x")
     assert scan(there).iris == scan(here).iris != ()
     assert "PasswordHash" not in str(there.read("/usr/irissys/iris.cpf"))

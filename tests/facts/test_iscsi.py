@@ -19,7 +19,7 @@ from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, RecordedCommands
 from advisor.limits.pci_and_network import read_surroundings
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.facts.iscsi import CONF, RECORD, SECRET, TARGET, IscsiTree
 from tests.rules.build import array, link
 
@@ -177,7 +177,7 @@ def test_a_snapshot_replays_it_and_holds_no_secret(tmp_path: Path) -> None:
     tree.files["/srv/iscsi/nodes/x/10.0.2.20,3260,1/default"] = RECORD
     tree.links["/var/lib/iscsi/nodes/linked"] = "/srv/iscsi/nodes/x"
     host = tree.host()
-    data = capture(host, scan)
+    data = capture_host(host, scan)
     (tmp_path / "snapshot").write_bytes(data)
     there = open_snapshot(tmp_path / "snapshot")
     once, again = scan(host), scan(there)

@@ -15,7 +15,7 @@ from advisor.facts.link_owner import LinkOwner, read_link_owner
 from advisor.facts.networkd import NetworkMtu, read_network_mtu
 from advisor.facts.sysconfig import parse_assignments
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.managers import NETWORK, PROFILE, UUID, configured, links, managed, profile, running
 from tests.trees import host_of, make_tree
 
@@ -365,6 +365,6 @@ def test_hostile_names_of_links(name: str) -> None:
 def test_a_snapshot_tells_the_same(files: dict[str, str], tmp_path: Path) -> None:
     marks = running("NetworkManager", "systemd-networkd", "network")
     here = host_of(make_tree(tmp_path / "root", links() | files, marks))
-    data = capture(here, lambda recording: read_link_owner(recording, "eth1"))
+    data = capture_host(here, lambda recording: read_link_owner(recording, "eth1"))
     (tmp_path / "x.tar.gz").write_bytes(data)
     assert read_link_owner(open_snapshot(tmp_path / "x.tar.gz"), "eth1") == read_link_owner(here, "eth1")

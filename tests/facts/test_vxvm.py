@@ -19,7 +19,7 @@ from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.paths import limits_of
 from advisor.limits.records import StoragePath
 from advisor.rules.registry import judge
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from tests import vxvm
 from tests.facts.storage import Tree
 from tests.trees import host_of, make_command, make_tree
@@ -510,7 +510,7 @@ def test_a_snapshot_holds_what_a_scan_asked(tmp_path: FilePath) -> None:
     for number in range(2):
         files[f"/sys/block/nvme{number}n1/size"] = "2048\n"
     host = host_of(make_tree(tmp_path / "root", files), programs)
-    (tmp_path / "snapshot").write_bytes(capture(host, scan))
+    (tmp_path / "snapshot").write_bytes(capture_host(host, scan))
     once, again = scan(host), scan(open_snapshot(tmp_path / "snapshot"))
     assert (only(once).level, only(once).members) == ("raid0", ("nvme0n1", "nvme1n1"))
     assert again.arrays == once.arrays

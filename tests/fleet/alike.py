@@ -20,7 +20,7 @@ from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.comparison import FleetFinding, HostComparison
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.summary import HostContext, summarise_host
-from advisor.snapshot.archive import capture, save
+from advisor.snapshot.archive import capture_host, save_snapshot
 from tests.planning.system import LOOPBACK, Link, system
 from tests.rules import build
 
@@ -128,5 +128,5 @@ def snapshot(where: Path, name: str, *, mtu: int = 9000, files: Mapping[str, str
     own = {"/etc/machine-id": f"{number:032x}\n", "/proc/sys/kernel/hostname": f"{name}\n"}
     kernel = {"/proc/sys/kernel/osrelease": "6.1.0-25-amd64\n", "/proc/sys/vm/swappiness": "10\n"}
     path = where / f"{name}.tar.gz"
-    save(capture(system(where / "trees" / name, links, {**own, **kernel, **(files or {})}), scan), path)
+    save_snapshot(capture_host(system(where / "trees" / name, links, {**own, **kernel, **(files or {})}), scan), path)
     return path

@@ -19,7 +19,7 @@ from advisor.host import Host, live_host
 from advisor.planner import plan_profiles
 from advisor.profiles.profile import load, profile_paths
 from advisor.snapshot.archive import open_archive
-from advisor.snapshot.remote.capture import capture_script, decode
+from advisor.snapshot.remote.capture import capture_script, decode_capture
 
 
 @cache
@@ -84,7 +84,7 @@ def plans_of(host: Host, facts: Facts) -> dict[str, Any]:
 
 
 def replayed(data: bytes) -> Host:
-    return open_archive(decode(data, "here").archive, "here")
+    return open_archive(decode_capture(data, "here").archive, "here")
 
 
 def differences(there: Host) -> dict[str, Any]:

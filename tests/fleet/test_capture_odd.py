@@ -18,7 +18,7 @@ from advisor.host import DirectoryFiles, Host, LiveCommands, Missing
 from advisor.host.commands import SAFE_PATH
 from advisor.host.files import UNRECORDED
 from advisor.planning.records import FileChange, Plan
-from advisor.snapshot.remote.capture import capture_host, decode
+from advisor.snapshot.remote.capture import capture_host, decode_capture
 from advisor.transaction.journal import Applied, Begun, encode_entry
 from tests.fleet.captures import run_script, script
 from tests.trees import make_command, make_tree
@@ -219,7 +219,7 @@ def test_no_secret_leaves_the_decoding(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {**SECRETS, "/proc/version": "x", f"{place}/0001/journal": journal}
     root = make_tree(tmp_path / "root", {**files, f"{place}/0002/journal": journal[:40] + b"\n" + journal})
     done = run_script(root=root)
-    archive = gzip.decompress(decode(done.stdout, "tree").archive)
+    archive = gzip.decompress(decode_capture(done.stdout, "tree").archive)
     assert b"replacement_timeout" in archive
     assert b"transactions/0001/journal" in archive
     assert b"s3cr3t-word" not in archive

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
 from advisor.host import Missing
-from advisor.snapshot.remote.capture import capture_host, decode, open_capture
+from advisor.snapshot.remote.capture import capture_host, decode_capture, open_capture
 from advisor.snapshot.remote.stream import MAX_BANNER_BYTES, Checksum, is_capture, read_stream
 
 FILES = {
@@ -56,13 +56,13 @@ STREAM = framed(packed(FILES))
 
 def refusal(data: bytes) -> str:
     with pytest.raises(InvalidInputError) as refused:
-        decode(data, "node7")
+        decode_capture(data, "node7")
     assert refused.value.message.startswith("node7: ")
     return refused.value.message
 
 
 def test_a_stream_is_taken_apart() -> None:
-    found = decode(STREAM, "node7")
+    found = decode_capture(STREAM, "node7")
     assert (found.hostname, found.machine_id, found.boot_id, found.time, found.uid) == ("one", "m", "b", 1700000000, 0)
     host = capture_host(STREAM, "node7")
     assert host.is_root
@@ -154,7 +154,7 @@ def test_nothing_behind_the_end_is_read() -> None:
 def test_a_file_with_a_stream_is_told_from_an_archive(tmp_path: Path) -> None:
     stream, archive = tmp_path / "a.capture", tmp_path / "a.tar.gz"
     stream.write_bytes(b"Welcome\r\n" + STREAM)
-    archive.write_bytes(decode(STREAM, "node7").archive)
+    archive.write_bytes(decode_capture(STREAM, "node7").archive)
     assert (is_capture(stream), is_capture(archive), is_capture(tmp_path / "none")) == (True, False, False)
     assert open_capture(stream).read("/proc/sys/kernel/hostname") == "one"
     done = subprocess.run(["cksum"], input=STREAM, capture_output=True, check=True)

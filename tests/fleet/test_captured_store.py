@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host import DirectoryFiles, Host, LiveCommands, MemoryFiles, NoCommands
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from advisor.snapshot.remote.store import CapturedStore, Sought, captured_status
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Awaiting, Store
@@ -31,7 +31,7 @@ def applied(where: Path) -> tuple[Host, Store]:
 
 def captured(host: Host, where: Path) -> Host:
     path = where / "capture.tar.gz"
-    path.write_bytes(capture(host, captured_status))
+    path.write_bytes(capture_host(host, captured_status))
     return open_snapshot(path)
 
 

@@ -18,7 +18,7 @@ from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.host_records import HostCeiling
 from advisor.limits.storage_use import Front, RemoteFilesystem
 from advisor.planner import read_for_scan_and_plans
-from advisor.snapshot.archive import capture, save
+from advisor.snapshot.archive import capture_host, save_snapshot
 from tests import beegfs_server
 from tests.limits.hosts import EBS, disk, facts, link, mounted
 from tests.limits.test_host_ceiling import article, drives, near, of, stage
@@ -133,7 +133,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     roles: dict[str, beegfs_server.Role] = {"stor1": "storage", "meta1": "meta"}
     for name, role in roles.items():
         host = beegfs_server.behind_switches(beegfs_server.tree(role)).host()
-        save(capture(host, read_for_scan_and_plans), place / f"{name}.tar.gz")
+        save_snapshot(capture_host(host, read_for_scan_and_plans), place / f"{name}.tar.gz")
     return place
 
 
@@ -210,7 +210,7 @@ def test_provisioned_iops_of_all_hosts_count_against_one_account(tmp_path: Path)
     sources = []
     for name in ("one", "two"):
         path = tmp_path / f"{name}.snap"
-        save(capture(beegfs_server.tree().host(), read_for_scan_and_plans), path)
+        save_snapshot(capture_host(beegfs_server.tree().host(), read_for_scan_and_plans), path)
         sources.append(CaptureSource(name, str(path), is_capture=False))
     found, failed, quotas = gather_ceilings(sources, declared, {})
     assert (len(found), failed) == (2, {})

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from advisor.errors import AdvisorError, NotRestoredError
 from advisor.facts.host_facts import scan
 from advisor.host import Host, MemoryFiles, RecordedCommands
-from advisor.operations.apply import apply_profiles, script_for
+from advisor.operations.transactions import apply_profiles, script_for
 from advisor.planner import plan_profiles
 from advisor.planning.records import plan_document
 from advisor.profiles.profile import parse_profile

@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import RefusedError, UsageError
-from advisor.exporters import FORMATS, Bundle, Exported, export
+from advisor.exporters import FORMATS, Bundle, Exported, export_form
 from advisor.exporters.settings import ExportedSetting
-from advisor.exporters.write import write
+from advisor.exporters.write import write_bundle
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
@@ -150,7 +150,7 @@ def setting(identity: str, value: str) -> ExportedSetting:
 def bundles(settings: tuple[ExportedSetting, ...]) -> dict[str, Bundle]:
     plan = Plan(("p",), None, (), (), (), (), ())
     wanted = Exported("p", plan, settings, (), (), "h")
-    return {form: export(wanted, form) for form in FORMATS if form != "shell"}
+    return {form: export_form(wanted, form) for form in FORMATS if form != "shell"}
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=40))
@@ -188,9 +188,9 @@ def test_tuned_takes_whatever_is_one_attribute_below_sys(path: str, is_carried: 
 @pytest.mark.parametrize("mask", [0o022, 0o077])
 def test_files_have_the_modes_that_the_caller_wants(tmp_path: Path, mask: int) -> None:
     write_it = (
-        "from pathlib import Path; from advisor.exporters.write import write; "
+        "from pathlib import Path; from advisor.exporters.write import write_bundle; "
         "from advisor.exporters import Bundle; import sys; "
-        "write(Bundle({'a/b': b'1', 'run.sh': b''}, (), (), ('run.sh',)), Path(sys.argv[1]))"
+        "write_bundle(Bundle({'a/b': b'1', 'run.sh': b''}, (), (), ('run.sh',)), Path(sys.argv[1]))"
     )
     subprocess.run([sys.executable, "-c", write_it, str(tmp_path / "out")], umask=mask, check=True)
     modes = {name: (tmp_path / "out" / name).stat().st_mode & 0o777 for name in ("", "a", "a/b", "run.sh")}
@@ -212,11 +212,11 @@ def test_each_kind_is_carried_or_left_out_by_every_form(identity: str) -> None:
 
 def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     bundle = Bundle({"a/b": b"1", "run.sh": b"#!/bin/sh\n"}, (), (), ("run.sh",))
-    write(bundle, tmp_path / "out")
+    write_bundle(bundle, tmp_path / "out")
     assert (tmp_path / "out/a/b").read_bytes() == b"1"
     assert os.access(tmp_path / "out/run.sh", os.X_OK)
     with pytest.raises(RefusedError):
-        write(bundle, tmp_path / "out")
+        write_bundle(bundle, tmp_path / "out")
     with pytest.raises(UsageError):
-        write(bundle, tmp_path / "no/such/out")
+        write_bundle(bundle, tmp_path / "no/such/out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 import yaml
 
-from advisor.exporters import FORMATS, Bundle, Exported, export
-from advisor.exporters.settings import ExportedSetting, LeftOut, kept_files
+from advisor.exporters import FORMATS, Bundle, Exported, export_form
+from advisor.exporters.settings import ExportedSetting, SkippedSetting, kept_files
 from advisor.host import Missing, RunCommand, SetMtu, WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
@@ -71,9 +71,9 @@ def live_alone() -> ExportedSetting:
 
 
 def bundle(form: str, *settings: ExportedSetting, hostname: str | None = "node1") -> Bundle:
-    left = (LeftOut("sysctl:a.b", "1", "not of this kernel"),)
+    left = (SkippedSetting("sysctl:a.b", "1", "not of this kernel"),)
     plan = Plan(("p",), None, (), (), (), (), ())
-    return export(Exported("p", plan, settings, left, kept_files(settings), hostname), form)
+    return export_form(Exported("p", plan, settings, left, kept_files(settings), hostname), form)
 
 
 def said(found: Bundle) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.exporters import Exported, export
+from advisor.exporters import Exported, export_form
 from advisor.exporters.settings import ExportedSetting
-from advisor.exporters.write import write
+from advisor.exporters.write import write_bundle
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
@@ -30,7 +30,7 @@ def setting(path: Path, value: str, sense: Sense | tuple[Sense, ...] = "exactly"
 def role(place: Path, *settings: ExportedSetting) -> Path:
     """The exported files, in a new directory."""
     plan = Plan(("p",), None, (), (), (), (), ())
-    write(export(Exported("p", plan, settings, (), (), "node1"), "ansible"), place / "out")
+    write_bundle(export_form(Exported("p", plan, settings, (), (), "node1"), "ansible"), place / "out")
     return place / "out"
 
 

@@ -11,7 +11,7 @@ import shlex
 import pytest
 import yaml
 
-from advisor.exporters import Bundle, Exported, export
+from advisor.exporters import Bundle, Exported, export_form
 from advisor.exporters.settings import ExportedSetting
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
@@ -28,7 +28,7 @@ def bundle(form: str, values: dict[str, str]) -> Bundle:
         for key, value in values.items()
     )
     plan = Plan(("p",), None, (), (), (), (), ())
-    return export(Exported("p", plan, settings, (), (), None), form)
+    return export_form(Exported("p", plan, settings, (), (), None), form)
 
 
 def modified(found: Bundle) -> dict[str, dict[str, str]]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from advisor.exporters import Bundle, Exported, collect, export
+from advisor.exporters import Bundle, Exported, collect_settings, export_form
 from advisor.exporters.settings import ExportedSetting
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
-from advisor.importers.tuned.operators import assigned
+from advisor.importers.tuned.operators import assign_value
 from advisor.planning.records import Plan, Skipped
 from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Sense
@@ -136,7 +136,7 @@ def bundle(
 ) -> Bundle:
     skipped = tuple(Skipped(one, at, at, "", "in-place", "p") for one, at in (before or {}).items())
     plan = Plan(("p",), None, (), (), (), skipped, ())
-    return export(Exported("p", plan, settings, (), (), "h", virtual), "tuned")
+    return export_form(Exported("p", plan, settings, (), (), "h", virtual), "tuned")
 
 
 def options(found: Bundle) -> dict[str, dict[str, str]]:
@@ -253,7 +253,7 @@ def test_links_below_the_virtual_ones_are_told_from_ports(tmp_path: Path) -> Non
     make_tree(tmp_path, files, {f"sys/class/net/{name}": f"../../{place}" for name, place in links.items()})
     skipped = tuple(Skipped(f"link:{name}:mtu", "9000", "9000", "", "in-place", "p") for name in links)
     plan = Plan(("p",), None, (), (), (), skipped, ())
-    found = collect(host_of(tmp_path), plan, hostname=None, senses={"link:eth0:mtu": "at-least"})
+    found = collect_settings(host_of(tmp_path), plan, hostname=None, senses={"link:eth0:mtu": "at-least"})
     assert found.virtual_links == {"bond0"}
     assert {one.tunable: one.sense for one in found.settings} == {
         "link:bond0:mtu": "exactly",
@@ -287,7 +287,7 @@ def test_at_least_is_said_where_tuned_can_compare() -> None:
     assert "rmem_max" not in head
     pairs = [(">8388608", "212992"), (">8388608", "16777216"), ("<10", "60"), ("<10", "1")]
     answer = ask({"directories": [], "operators": pairs})
-    assert answer["operators"] == ["8388608", None, "10", None] == [assigned(*pair) for pair in pairs]
+    assert answer["operators"] == ["8388608", None, "10", None] == [assign_value(*pair) for pair in pairs]
 
 
 def test_disks_are_said_to_be_known_by_name() -> None:

@@ -11,9 +11,9 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.host import DirectoryFiles, Host, NoCommands
 from advisor.importers.from_tuned import faithful_values, import_tuned
 from advisor.importers.planned import plan_imported
-from advisor.importers.records import Imported, Mode, counts
+from advisor.importers.records import Imported, Mode, count_outcomes
 from advisor.importers.to_profile import to_toml
-from advisor.importers.tuned.ini import decode, parse_tuned_ini
+from advisor.importers.tuned.ini import decode_text, parse_tuned_ini
 from advisor.profiles.profile import lint_profile
 from tests.importers.hosts import LINKS, MACHINE, NETWORK, machine
 from tests.importers.tuned_package import NAMES, tuned_files
@@ -58,7 +58,7 @@ def test_every_line_is_accounted_for(name: str, tree: Host) -> None:
             path = source.partition(" ")[0]
             data = files.read_bytes(path)
             assert isinstance(data, bytes)
-            sections = parse_tuned_ini(decode(data, path), path)
+            sections = parse_tuned_ini(decode_text(data, path), path)
             lines = {(path, one.line, part, key) for part, all_ in sections.items() for key, one in all_.items()}
             assert lines <= told
         for one in found.settings:
@@ -101,4 +101,6 @@ def test_scripts_are_left_to_a_person() -> None:
 
 def test_counts_leave_lines_out_that_set_nothing() -> None:
     found = by_hand("balanced")
-    assert sum(counts(found.settings).values()) == len({one.line for one in found.settings if not one.sets_nothing})
+    assert sum(count_outcomes(found.settings).values()) == len(
+        {one.line for one in found.settings if not one.sets_nothing}
+    )

@@ -15,7 +15,7 @@ from advisor.host import Host, live_host
 from advisor.importers.tuned.devices import parse_device_rules
 from advisor.importers.tuned.functions import AssertionFailedError
 from advisor.importers.tuned.ini import parse_tuned_ini
-from advisor.importers.tuned.operators import assigned
+from advisor.importers.tuned.operators import assign_value
 from advisor.importers.tuned.places import installed_profiles
 from advisor.importers.tuned.profile import TunedProfile, load_tuned
 from advisor.importers.tuned.variables import Variables
@@ -108,7 +108,7 @@ def test_operators_agree() -> None:
         for current in (*OPERANDS, None)
     ]
     answer = ask({"operators": pairs})["operators"]
-    assert [assigned(new, current) for new, current in pairs] == answer
+    assert [assign_value(new, current) for new, current in pairs] == answer
 
 
 WORDS = ("sd*", "sda", "!sda", "nvme?n1", "!nvme*", "[sn]*", "*", "!*", "!", "", "dm-*,", ",", "md[0-9]", "!  ", "\t")

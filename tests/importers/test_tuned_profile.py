@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import live_host
-from advisor.importers.tuned.ini import MAX_BYTES, decode, parse_tuned_ini
+from advisor.importers.tuned.ini import MAX_BYTES, decode_text, parse_tuned_ini
 from advisor.importers.tuned.places import installed_profiles, profile_directories
 from advisor.importers.tuned.profile import TunedProfile, load_tuned
-from advisor.importers.tuned.regex import UnsafePatternError, search
+from advisor.importers.tuned.regex import UnsafePatternError, search_text
 from tests.importers.hosts import machine, tuned
 
 TEXT = st.text(alphabet="ab=[]#; \t\n\rDEFAULT>%é\x0b\x85", max_size=60)
@@ -63,7 +63,7 @@ def test_lines_comments_and_what_is_said_twice() -> None:
 )
 def test_what_tuned_does_not_load_is_told_by_file_and_line(data: bytes, words: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^/x/tuned\.conf: ") as caught:
-        parse_tuned_ini(decode(data, "/x/tuned.conf"), "/x/tuned.conf")
+        parse_tuned_ini(decode_text(data, "/x/tuned.conf"), "/x/tuned.conf")
     assert words in caught.value.message
 
 
@@ -172,14 +172,14 @@ def test_an_assertion_that_fails_is_told() -> None:
 @pytest.mark.parametrize("pattern", ["(a+)+$", "((a*)*)*b", "(?:a{1,9999}){1,9999}", "(", "a" * 3000, "(.*.*.*)+x"])
 def test_patterns_that_could_take_for_ever_are_refused(pattern: str) -> None:
     with pytest.raises(UnsafePatternError):
-        search(pattern, "a" * 5000)
+        search_text(pattern, "a" * 5000)
 
 
 def test_a_search_ends_in_time() -> None:
     with pytest.raises(UnsafePatternError, match="too long"):
-        search(".*a.*a.*a.*a.*a.*a.*b", "a" * 4000)
-    assert search("b$", "ab\nc", lines=True)
-    assert not search("b$", "ab\nc")
+        search_text(".*a.*a.*a.*a.*a.*a.*b", "a" * 4000)
+    assert search_text("b$", "ab\nc", lines=True)
+    assert not search_text("b$", "ab\nc")
 
 
 def test_devices_that_a_profile_names_are_not_opened(tmp_path: Path) -> None:

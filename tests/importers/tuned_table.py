@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from advisor.importers.from_tuned import import_tuned
-from advisor.importers.records import counts
+from advisor.importers.records import count_outcomes
 from advisor.importers.tuned.places import installed_profiles
 from tests.importers.hosts import machine
 from tests.importers.tuned_package import tuned_files
@@ -20,7 +20,7 @@ def rows() -> list[str]:
     for name in installed_profiles(files):
         faithful = import_tuned(name, host, "faithful", files=files)
         intent = import_tuned(name, host, "intent", files=files)
-        done, meant = counts(faithful.settings), counts(intent.settings)
+        done, meant = count_outcomes(faithful.settings), count_outcomes(intent.settings)
         kinds = Counter(one.kind for one in faithful.differences)
         told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "none"
         three = f"{done['tunable']} / {done['ignored']} / {done['manual']}"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from advisor.host import DirectoryFiles, Host, LiveCommands
-from advisor.operations.apply import apply_profiles
+from advisor.operations.transactions import apply_profiles
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, Plan, Skipped
 from advisor.transaction.journal import Store

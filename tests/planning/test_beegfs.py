@@ -14,12 +14,12 @@ from advisor.facts.link_sources import IP_JSON
 from advisor.facts.services import show_command
 from advisor.facts.subnets import RULES
 from advisor.host import Completed, DirectoryFiles, Host, LiveCommands
-from advisor.operations.apply import apply_profiles
+from advisor.operations.transactions import apply_profiles
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.profiles.profile import parse_profile
 from advisor.report.plan import plan_text
-from advisor.snapshot.archive import capture, open_snapshot, save
+from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
 from tests.beegfs_server import CPUS, layout, tree
@@ -212,7 +212,7 @@ def test_where_it_does_not_apply(change: dict[str, str | None], words: str) -> N
 
 def test_a_snapshot_of_a_scan_answers_the_plan_s_question_for_the_units(tmp_path: Path) -> None:
     made = unbound()
-    save(capture(made.host(), scan), tmp_path / "a.tar.gz")
+    save_snapshot(capture_host(made.host(), scan), tmp_path / "a.tar.gz")
     plan = plan_profiles(open_snapshot(tmp_path / "a.tar.gz"), (PROFILE,), {})
     units = [one for one in plan.skipped if one.tunable.startswith("unit:")]
     assert units

@@ -8,7 +8,7 @@ from advisor.errors import UsageError
 from advisor.recommend.fixes import Fix, make_fix, make_safe_fix, select_findings
 from advisor.report.fix import fix_text
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunCommand, SetTunable, set_sysctl
+from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunShell, SetTunable, set_sysctl
 
 SWAP = set_sysctl("vm.swappiness", 10, "at-most")
 
@@ -63,7 +63,7 @@ def test_what_a_planned_profile_sets_it_sets_alone() -> None:
 
 
 def test_what_a_person_does_keeps_its_order_and_what_it_interrupts() -> None:
-    one = finding("a.one", RunCommand("mdadm --stop /dev/md1", "stop it", "everything on md1"), SWAP, Decide("Ask"))
+    one = finding("a.one", RunShell("mdadm --stop /dev/md1", "stop it", "everything on md1"), SWAP, Decide("Ask"))
     fix = make_fix([one, finding("b.two")])
     assert [(step.command, step.text) for step in fix.manual] == [
         ("mdadm --stop /dev/md1", "stop it"),
@@ -88,7 +88,7 @@ def test_of_two_that_contradict_each_other_the_second_is_left_out() -> None:
     [
         (finding("z", SetTunable("link:eth1:mtu", "9000")), "link:eth1:mtu interrupts"),
         (finding("z", SetTunable("cmdline:intel_idle.max_cstate", "1")), "takes effect later"),
-        (finding("z", SWAP, RunCommand("reboot")), "by hand"),
+        (finding("z", SWAP, RunShell("reboot")), "by hand"),
         (finding("z", SWAP, Decide("Ask")), "by hand"),
         (finding("z", PlanProfile("jumbo-frames")), "the profile jumbo-frames"),
         (finding("z", profile="jumbo-frames"), "the profile jumbo-frames"),

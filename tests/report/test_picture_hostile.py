@@ -11,7 +11,7 @@ import pytest
 from advisor.facts.unknown import Unknown
 from advisor.report.picture.page import picture_page, picture_svg
 from advisor.report.picture.text import picture_text
-from advisor.rules.remedy import Decide, RunCommand
+from advisor.rules.remedy import Decide, RunShell
 from advisor.rules.rule import Rule
 from tests.hostile.test_outputs import TEXTS
 from tests.report.pictures import beegfs, over, service
@@ -51,7 +51,7 @@ def odd_host(text: str) -> Judged:
         RULE.found(
             why=text,
             evidence={"links": (text,), "detail": (text,), text: text},
-            remedy=(Decide(text), RunCommand(text)),
+            remedy=(Decide(text), RunShell(text)),
         ),
         title=text,
         why=text,

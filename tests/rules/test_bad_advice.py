@@ -14,7 +14,7 @@ from advisor.report.explain import explain_id
 from advisor.rules.bad_advice import OURS
 from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES, judge
-from advisor.snapshot.archive import capture, open_snapshot, save
+from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests.rules.build import facts, identity, origin, replaced
 from tests.rules.cases_advice import ALL, BASE, FILES, RC_LOCAL, SITE, SYSCTLS, UDEV
 from tests.trees import make_tree
@@ -208,7 +208,7 @@ def everything(root: Path) -> Host:
 
 def test_a_snapshot_answers_the_same_and_carries_no_secret(tmp_path: Path) -> None:
     host = everything(tmp_path / "host")
-    save(capture(host, scan), tmp_path / "snapshot.tar.gz")
+    save_snapshot(capture_host(host, scan), tmp_path / "snapshot.tar.gz")
     again = scan(open_snapshot(tmp_path / "snapshot.tar.gz"))
     assert [finding.id for finding in bad_advice(again)] == [finding.id for finding in bad_advice(scan(host))]
     assert "Tr0ub4dor" not in str(again)

@@ -15,7 +15,7 @@ from advisor.errors import UsageError
 from advisor.profiles.profile import load
 from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES
-from advisor.rules.remedy import PlanProfile, RunCommand, SetTunable, set_sysctl
+from advisor.rules.remedy import PlanProfile, RunShell, SetTunable, set_sysctl
 from advisor.rules.rule import Rule
 from advisor.tunables import tunable
 from tests.rules.build import link, llt, llt_link
@@ -94,7 +94,7 @@ def test_profiles_that_are_planned_exist_and_have_these_parameters(rule: Rule) -
 def test_the_text_says_what_commands_are_for(rule: Rule) -> None:
     for one in findings(rule.id):
         for part in one.remedy:
-            assert not isinstance(part, RunCommand) or part.purpose, part
+            assert not isinstance(part, RunShell) or part.purpose, part
 
 
 @pytest.mark.parametrize(("reserved", "value"), [("", "50000"), ("8080,50001-50009", "8080,50000-50009")])

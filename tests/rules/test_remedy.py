@@ -11,7 +11,7 @@ from advisor.rules.remedy import (
     Decide,
     PlanProfile,
     Remedy,
-    RunCommand,
+    RunShell,
     SetTunable,
     describe_remedy,
     list_commands,
@@ -20,7 +20,7 @@ from advisor.rules.remedy import (
 )
 
 MIXED: tuple[Remedy, ...] = (
-    RunCommand("vmstat 5 3", "see whether it goes on"),
+    RunShell("vmstat 5 3", "see whether it goes on"),
     set_sysctl("vm.swappiness", 10, "at-most"),
     set_sysctl("net.ipv4.tcp_rmem", (4096, 131072, 33554432)),
     Decide("ask the owner"),

@@ -29,7 +29,7 @@ from advisor.report.text import scan_text
 from advisor.rules.registry import judge
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball
-from advisor.snapshot.archive import INDEX, SCHEMA, capture, open_snapshot
+from advisor.snapshot.archive import INDEX, SCHEMA, capture_host, open_snapshot
 from tests.fuzz.hosts import ARTICLES, parts_of
 
 GOOD: Mapping[str, Any] = {
@@ -312,7 +312,7 @@ def read_all(host: Host) -> list[object]:
     return [host.read(f"/sys/{name}") for name in host.names("/sys")]
 
 
-SMALL = capture(Host(SOURCE, NoCommands()), read_all)
+SMALL = capture_host(Host(SOURCE, NoCommands()), read_all)
 PLAIN = gzip.decompress(SMALL)
 WHOLE = read_all(Host(SOURCE, NoCommands()))
 
@@ -482,6 +482,6 @@ def test_too_many_directories_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("article", list(ARTICLES)[::7])
 def test_a_captured_host_needs_a_small_part_of_the_budget(article: str) -> None:
     host = parts_of(ARTICLES[article]()).host()
-    copy = snapshot.open_archive(capture(host, scan), "copy")
+    copy = snapshot.open_archive(capture_host(host, scan), "copy")
     scan(copy)
     assert 0 < steps_of(copy) < snapshot.MAX_READ_STEPS / 50

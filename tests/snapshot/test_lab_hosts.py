@@ -14,7 +14,7 @@ from advisor.profiles.profile import profile_paths
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
 from advisor.rules.registry import judge
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.report.pasted import lines_without_commands
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -42,7 +42,7 @@ def test_a_scan_is_the_same_each_time_and_after_being_captured_again(path: Path,
     first = scan_document(facts, judge(facts))
     assert first == scan_document(facts_of(path), judge(facts_of(path)))
     again = tmp_path / "again.tar.gz"
-    again.write_bytes(capture(open_snapshot(path), scan))
+    again.write_bytes(capture_host(open_snapshot(path), scan))
     assert first == scan_document(facts_of(again), judge(facts_of(again)))
     assert msgspec.json.decode(msgspec.json.encode(facts), type=Facts) == facts
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.link_owner import read_link_owner
 from advisor.facts.redaction import without_secrets
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.managers import PROFILE, links, managed, profile
 from tests.trees import host_of, make_tree
 
@@ -53,7 +53,7 @@ def test_a_snapshot_holds_none_and_tells_the_same(tmp_path: Path) -> None:
     other = PROFILE.replace("storage", "wlan")
     secret = profile("[wifi-security]\npsk=topsecret\n", uuid="2f", kind="wifi", link="wlan0")
     here = host_of(make_tree(tmp_path / "root", links() | managed() | {PROFILE: profile(), other: secret}))
-    (tmp_path / "x").write_bytes(capture(here, lambda recording: read_link_owner(recording, "eth1")))
+    (tmp_path / "x").write_bytes(capture_host(here, lambda recording: read_link_owner(recording, "eth1")))
     there = open_snapshot(tmp_path / "x")
     assert "psk=redacted" in str(there.read(other))
     assert read_link_owner(there, "eth1") == read_link_owner(here, "eth1")

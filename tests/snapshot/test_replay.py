@@ -14,7 +14,7 @@ from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Completed, DirectoryFiles, Host, MemoryFiles, Missing, NoCommands, RecordedCommands, live_host
 from advisor.host.ethtool import Answer
-from advisor.snapshot.archive import capture, open_snapshot, save
+from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests import captured
 from tests.planning.system import PORTS, Link, llt, system
 
@@ -24,28 +24,28 @@ def encoded(facts: Facts) -> bytes:
 
 
 def replayed(data: bytes, where: Path) -> Host:
-    save(data, where / "snapshot")
+    save_snapshot(data, where / "snapshot")
     return open_snapshot(where / "snapshot")
 
 
 def test_the_scan_of_a_tree(tmp_path: Path) -> None:
     links = (*PORTS, Link("eth3", node=1, irqs={40: "0-7"}), Link("bond0", "bond", on=("eth3",)))
     host = system(tmp_path, links, {"/etc/llttab": "set-node a\n", "/proc/bytes": "x"}, llt(tmp_path))
-    data = capture(host, scan)
+    data = capture_host(host, scan)
     once = replayed(data, tmp_path)
     assert encoded(scan(once)) == encoded(scan(host))
-    again = replayed(capture(once, scan), tmp_path)
+    again = replayed(capture_host(once, scan), tmp_path)
     assert encoded(scan(again)) == encoded(scan(host))
     assert stat.S_IMODE((tmp_path / "snapshot").stat().st_mode) == 0o600
 
 
 def test_the_scan_of_this_machine(tmp_path: Path) -> None:
     seen: list[Facts] = []
-    data = capture(live_host(), lambda host: seen.append(scan(host)))
+    data = capture_host(live_host(), lambda host: seen.append(scan(host)))
     host = replayed(data, tmp_path)
     assert encoded(scan(host)) == encoded(seen[0])
     assert len(seen[0].links) > 0
-    again = replayed(capture(host, scan), tmp_path)
+    again = replayed(capture_host(host, scan), tmp_path)
     assert encoded(scan(again)) == encoded(seen[0])
 
 
@@ -92,7 +92,7 @@ def test_whatever_was_asked_is_answered_alike(
     host = Host(SOURCE, NoCommands())
     # What is listed but not read afterwards must not hide what was read before.
     asked = [*asked, ("listdir", "/sys/a")] if first else [("listdir", "/"), *asked]
-    data = capture(host, lambda recording: answers(recording, asked))
+    data = capture_host(host, lambda recording: answers(recording, asked))
     there = replayed(data, tmp_path_factory.getbasetemp())
     assert answers(there, asked) == answers(host, asked)
 
@@ -115,7 +115,7 @@ def test_every_kind_of_answer_survives(tmp_path: Path) -> None:
         some = [host.read_bytes("/sys/b/g"), host.read("/sys/a/closed"), host.read("/nowhere"), host.listdir("/locked")]
         return [*some, host.run(("ip", "-j")), host.run(("lvs",)), host.run(("vgs",)), many, host.is_root]
 
-    there = replayed(capture(host, ask), tmp_path)
+    there = replayed(capture_host(host, ask), tmp_path)
     assert ask(there) == ask(host)
     assert not there.is_live
 
@@ -131,14 +131,14 @@ def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
     def ask(host: Host) -> list[object]:
         return [host.listdir("/"), host.readlink("/l"), host.read("/l"), host.read("/zażółć"), host.run((name, "x"))]
 
-    there = replayed(capture(host, ask), tmp_path)
+    there = replayed(capture_host(host, ask), tmp_path)
     assert ask(there) == ask(host)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(UsageError, match="folder: is there and is no regular file"):
-        save(b"", tmp_path / "folder")
+        save_snapshot(b"", tmp_path / "folder")
 
 
 @pytest.mark.captured
@@ -149,4 +149,4 @@ def test_a_bare_tree_opens(name: str, tmp_path: Path) -> None:
     host = open_snapshot(captured.captured_file(f"{name}.tar.xz"))
     found = encoded(scan(host))
     assert found == encoded(scan(captured.on_disk(name)))
-    assert encoded(scan(replayed(capture(host, scan), tmp_path))) == found
+    assert encoded(scan(replayed(capture_host(host, scan), tmp_path))) == found

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host
-from advisor.operations.apply import script_for
+from advisor.operations.transactions import script_for
 from advisor.transaction.journal import Confirmed, Store, encode_entry
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, LLTTAB, apply, build, live

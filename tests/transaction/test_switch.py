@@ -10,7 +10,7 @@ import pytest
 
 from advisor.errors import CommandError, RefusedError, RestoredError, UsageError
 from advisor.host import Host, PutFile, Step, WriteFile
-from advisor.operations.apply import apply_profiles
+from advisor.operations.transactions import apply_profiles
 from advisor.report.layers import layers_document
 from advisor.report.steps import steps_text
 from advisor.report.transaction import status_text
@@ -199,9 +199,9 @@ def test_the_next_apply_says_who_had_put_it_back(tmp_path: Path, is_over: bool) 
         (place / "pending").write_text("")
     said: list[str] = []
     apply_profiles(host, ["socket-buffers-8m"], {}, store=store, progress=said.append)
-    first = "had been taken back by its watchdog (nobody confirmed it in time)" if is_over else "was not finished ("
+    first = "was rolled back by its watchdog (nobody confirmed it in time)" if is_over else "was not finished ("
     assert said[0].startswith(f"0001 {first}")
-    assert said[0].endswith("): put back")
+    assert said[0].endswith("): rolled back")
 
 
 def test_a_shipped_profile_takes_the_place_of_another(tmp_path: Path) -> None:

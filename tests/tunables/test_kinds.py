@@ -84,7 +84,7 @@ TEST = "tests/tunables/test_kinds.py"
 
 def is_captured(path: str) -> bool:
     directory, _, name = path.rpartition("/")
-    listed = (*wanted.ATTRIBUTES, *wanted.CONFIGURATION, *wanted.sysctls())
+    listed = (*wanted.ATTRIBUTES, *wanted.CONFIGURATION, *wanted.wanted_sysctls())
     names = (one for place, names in listed if fnmatchcase(directory, place) for one in names)
     return any(fnmatchcase(name, part) for one in names for part in one.split("|"))
 

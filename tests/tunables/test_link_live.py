@@ -202,7 +202,7 @@ SNAPSHOT = """
 import sys
 from pathlib import Path
 from advisor.host import live_host, observe
-from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.archive import capture_host, open_snapshot
 from advisor.tunables import tunable
 live = live_host()
 ones = [tunable(name) for name in sys.argv[2:]]
@@ -210,7 +210,7 @@ def read(host):
     for one in ones:
         before = observe(host, one.probe)
         one.circumstances(host, before, "2", profile="p") if "channels" in one.id or "feature" in one.id else None
-Path(sys.argv[1]).write_bytes(capture(live, read))
+Path(sys.argv[1]).write_bytes(capture_host(live, read))
 replayed = open_snapshot(Path(sys.argv[1]))
 for one in ones:
     print(one.id, observe(replayed, one.probe) == observe(live, one.probe), observe(replayed, one.probe), sep="|")

@@ -26,7 +26,7 @@ from advisor.fleet.runs.run_store import find_run, lock_store, next_id
 from advisor.fleet.runs.waves import Canary, WaveShape
 from advisor.fleet.store import FleetStore
 from advisor.i18n import msg
-from advisor.planner import requests
+from advisor.planner import profile_requests
 from advisor.version import __version__
 
 WINDOW_SECONDS = 300
@@ -68,7 +68,7 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
 
 def make_fleet_plan(wish: Wish, store: FleetStore, say: Say) -> FleetPlan:
     """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is active."""
-    requests(wish.profiles, wish.settings)
+    profile_requests(wish.profiles, wish.settings)
     with _scratch_hands(wish, store) as hands:
         return _plan_hosts(wish, hands, frozenset(), say)
 
@@ -107,7 +107,7 @@ def _plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> Fl
 
 def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> RunResult:
     """Plan, ask, and carry it out wave by wave. Raises RefusedError where it is not agreed to: nothing was changed."""
-    requests(wish.profiles, wish.settings)
+    profile_requests(wish.profiles, wish.settings)
     with lock_store(store):
         run_id = next_id(store)
         hosts = named_hosts(wish.inventory)
@@ -119,7 +119,7 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
             if wish.options.prove_directory is not None:
                 check_provers(scratch, choose_provers(plan, wish.profiles))
         if not agree(plan):
-            raise RefusedError("not agreed to; nothing was changed")
+            raise RefusedError("cancelled; nothing was changed")
         with RunJournal(store.run(run_id)) as journal:
             journal.write(_asked_entry(wish))
             if wish.options.prove_directory is not None:
@@ -173,7 +173,7 @@ def resume_fleet(
             if not agree(plan):
                 raise RefusedError(
                     msg(
-                        "not agreed to; what run {id} has done stays: {counted_hosts}",
+                        "cancelled; what run {id} has done stays: {counted_hosts}",
                         id=run.id,
                         counted_hosts=counted_hosts(len(done)),
                     )

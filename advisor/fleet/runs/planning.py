@@ -15,7 +15,7 @@ from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.order import OrderSubject, find_segments, known_groups, mtu_order, mtu_warnings, subject_of
 from advisor.fleet.runs.waves import Candidate, FailoverGroup, Waves, WaveShape, make_waves
 from advisor.i18n import msg
-from advisor.planner import plan_profiles, requests
+from advisor.planner import plan_profiles, profile_requests
 from advisor.planning.records import Plan
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import CapturedStore
@@ -70,7 +70,7 @@ def plan_fleet(
 
     Raises UsageError for an unknown profile or a bad setting; what is wrong with one host is that host's.
     """
-    requests(names, settings)
+    profile_requests(names, settings)
     done = frozenset(leave)
     planned: list[PlannedHost] = []
     subjects: dict[str, OrderSubject] = {}

@@ -6,52 +6,54 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.host import Host
 from advisor.importers.aliases import without_rivals
-from advisor.importers.disjoint import disjoint, last_wins
+from advisor.importers.disjoint import last_wins, make_disjoint
 from advisor.importers.made import SourceLine
 from advisor.importers.records import ImportedSetting, Mode
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.functions import AssertionFailedError
 from advisor.importers.tuned.ini import Option
-from advisor.importers.tuned.instances import PluginInstance, instances
+from advisor.importers.tuned.instances import PluginInstance, make_instances
 from advisor.importers.tuned.places import lacks_perf
-from advisor.importers.tuned.plugin_sysctl import reapplied
+from advisor.importers.tuned.plugin_sysctl import read_reapplied
 from advisor.importers.tuned.plugins import PLUGINS, STEERED
 from advisor.importers.tuned.profile import SCOPE, TunedProfile
 
 
-def convert(
+def convert_profile(
     profile: TunedProfile, host: Host, mode: Mode, *, files: Host, main: Mapping[str, str]
 ) -> tuple[ImportedSetting, ...]:
     """Every line of the profile and of what it includes, in the order in which TuneD applies them.
 
     ``faithful``: what TuneD does with it on this host; ``intent``: what its author meant by it.
     """
-    context = Context(host, mode, main, profile.variables, reapplied(files, main), lacks_perf(files))
-    found = [*_heads(profile), *_lost(profile)]
-    for instance in instances(profile, host, mode, main):
-        found.extend(_scope(instance))
+    context = Context(host, mode, main, profile.variables, read_reapplied(files, main), lacks_perf(files))
+    found = [*_head_settings(profile), *_lost_lines(profile)]
+    for instance in make_instances(profile, host, mode, main):
+        found.extend(_scope_lines(instance))
         for key, option in instance.unit.options.items():
-            line = _line(instance.unit.name, key, option)
-            found.extend(_repeated(instance.unit.name, key, option))
-            found.extend(_converted(context, profile, instance, key, option, line))
+            line = _source_line(instance.unit.name, key, option)
+            found.extend(_repeated_lines(instance.unit.name, key, option))
+            found.extend(_convert_option(context, profile, instance, key, option, line))
     ordered = _by_specificity(found) if mode == "intent" else found
-    return without_rivals(disjoint(last_wins(ordered), host))
+    return without_rivals(make_disjoint(last_wins(ordered), host))
 
 
-def _line(section: str, key: str, option: Option) -> SourceLine:
+def _source_line(section: str, key: str, option: Option) -> SourceLine:
     return SourceLine(section, key, option.value or "", option.path, option.line, option.comment)
 
 
-def _heads(profile: TunedProfile) -> Iterator[ImportedSetting]:
+def _head_settings(profile: TunedProfile) -> Iterator[ImportedSetting]:
     for key, option in profile.main_lines:
-        yield from _repeated("main", key, option)
-        yield _line("main", key, option).ignored("it says what the profile is, or builds on", sets_nothing=True)
+        yield from _repeated_lines("main", key, option)
+        yield _source_line("main", key, option).ignored("it says what the profile is, or builds on", sets_nothing=True)
     for key, option in profile.variable_lines.items():
-        yield from _repeated("variables", key, option)
-        yield _line("variables", key, option).ignored("a variable, filled in where it is named", sets_nothing=True)
+        yield from _repeated_lines("variables", key, option)
+        yield _source_line("variables", key, option).ignored(
+            "a variable, filled in where it is named", sets_nothing=True
+        )
 
 
-def _repeated(section: str, key: str, option: Option) -> Iterator[ImportedSetting]:
+def _repeated_lines(section: str, key: str, option: Option) -> Iterator[ImportedSetting]:
     """What the same file says of it before."""
     for number, value in option.earlier:
         line = SourceLine(section, key, value, option.path, number)
@@ -61,25 +63,25 @@ def _repeated(section: str, key: str, option: Option) -> Iterator[ImportedSettin
 _NAMES = ("main", "variables")
 
 
-def _lost(profile: TunedProfile) -> Iterator[ImportedSetting]:
+def _lost_lines(profile: TunedProfile) -> Iterator[ImportedSetting]:
     for one in profile.lost:
-        yield from _repeated(one.unit, one.key, one.option)
+        yield from _repeated_lines(one.unit, one.key, one.option)
         sets_nothing = one.unit == "variables" or one.key in (*SCOPE, "priority")
-        yield _line(one.unit, one.key, one.option).ignored(one.why, sets_nothing=sets_nothing)
+        yield _source_line(one.unit, one.key, one.option).ignored(one.why, sets_nothing=sets_nothing)
 
 
-def _scope(instance: PluginInstance) -> Iterator[ImportedSetting]:
+def _scope_lines(instance: PluginInstance) -> Iterator[ImportedSetting]:
     """The lines that say what a section is for; scripts among them are never run."""
     for key, option in instance.unit.settings.items():
-        line = _line(instance.unit.name, key, option)
-        yield from _repeated(instance.unit.name, key, option)
+        line = _source_line(instance.unit.name, key, option)
+        yield from _repeated_lines(instance.unit.name, key, option)
         if key.startswith("script_"):
             yield line.manual("a script that TuneD runs as root for each device, which is never executed here")
         else:
             yield line.ignored("it says for whom or how the section is read", sets_nothing=True)
 
 
-def _converted(
+def _convert_option(
     context: Context, profile: TunedProfile, instance: PluginInstance, key: str, option: Option, line: SourceLine
 ) -> Iterable[ImportedSetting]:
     if key == "priority":
@@ -105,13 +107,13 @@ def _converted(
         what = f"the plugin {kind[:40]}" if plugin is None else f"the option {key[:40]} of {kind}"
         why = f"TuneD does not know {what}, says so in its log, and goes on"
         return [line.ignored(why, "unknown") if context.is_faithful else line.manual(why, "unknown")]
-    text, problem = _expanded(context, option, line)
+    text, problem = _expand_option(context, option, line)
     if problem is not None:
         return [problem]
     return plugin.convert(context, Given(line, key, text, instance))
 
 
-def _expanded(context: Context, option: Option, line: SourceLine) -> tuple[str, ImportedSetting | None]:
+def _expand_option(context: Context, option: Option, line: SourceLine) -> tuple[str, ImportedSetting | None]:
     value = option.value or ""
     try:
         expanded = context.variables.expand(value)

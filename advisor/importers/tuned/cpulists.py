@@ -14,7 +14,7 @@ from advisor.host.patterns import lazy_regex
 _MASK: Final = lazy_regex(r"(?:0[xX])?[0-9a-fA-F]+")
 
 
-def unpack(text: str) -> list[int]:
+def unpack_cpus(text: str) -> list[int]:
     """The CPUs, sorted; none at all where a part of the list is no number, as TuneD has it."""
     words: list[str] = []
     excepted: list[int] = []
@@ -28,7 +28,7 @@ def unpack(text: str) -> list[int]:
         elif word[:2].lower() == "0x":
             mask = word
         elif word[:1] in ("^", "!"):
-            span = _span(word[1:])
+            span = _parse_span(word[1:])
             if span is None:
                 return []
             excepted.extend(span)
@@ -38,14 +38,14 @@ def unpack(text: str) -> list[int]:
         words.append(mask)
     found: set[int] = set()
     for word in words:
-        span = unpack_mask(word) if word[:2].lower() == "0x" else _span(word)
+        span = unpack_mask(word) if word[:2].lower() == "0x" else _parse_span(word)
         if span is None:
             return []
         found.update(span)
     return sorted(found - set(excepted))
 
 
-def _span(word: str) -> Sequence[int] | None:
+def _parse_span(word: str) -> Sequence[int] | None:
     """The numbers of ``3`` or ``3-5``; None for what is no such thing, or beyond what a kernel can number."""
     first, dash, rest = word.partition("-")
     low = whole_number(first.strip())
@@ -64,18 +64,18 @@ def unpack_mask(mask: str) -> list[int]:
     return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1] if bits > 0 else []
 
 
-def pack(cpus: Sequence[int]) -> list[str]:
+def pack_cpus(cpus: Sequence[int]) -> list[str]:
     """``0-2``, ``5``: the spans of a sorted list."""
     text = format_list(cpus)
     return text.split(",") if text else []
 
 
-def invert(cpus: Iterable[int], online: Iterable[int]) -> list[int]:
+def invert_cpus(cpus: Iterable[int], online: Iterable[int]) -> list[int]:
     """The online CPUs that are not among these."""
     return sorted(set(online) - set(cpus))
 
 
-def hexadecimal(cpus: Iterable[int]) -> str:
+def format_mask(cpus: Iterable[int]) -> str:
     """A mask in groups of 32 bits, all of them eight digits wide."""
     digits = f"{sum(1 << cpu for cpu in set(cpus)):x}"
     digits = digits.zfill(-(-len(digits) // 8) * 8)

@@ -34,9 +34,9 @@ class Rules:
 
     def match(self, names: Iterable[str]) -> tuple[str, ...]:
         """The names that fit, in their order."""
-        return tuple(name for name in names if self._fits(name))
+        return tuple(name for name in names if self._fits_name(name))
 
-    def _fits(self, name: str) -> bool:
+    def _fits_name(self, name: str) -> bool:
         wanted = any(fnmatch(name, rule) for rule in self.wanted or ("*",))
         return wanted and not any(fnmatch(name, rule) for rule in self.unwanted)
 
@@ -87,7 +87,7 @@ def is_no_disk(host: Host, name: str) -> bool:
     return (kind_of(name) is None or is_unused) and not is_array(name)
 
 
-def assign(instances: Sequence[tuple[str, Rules]], devices: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+def assign_devices(instances: Sequence[tuple[str, Rules]], devices: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Which devices each instance gets: the first whose rules fit takes one, and keeps it."""
     free = list(devices)
     found: dict[str, tuple[str, ...]] = {}

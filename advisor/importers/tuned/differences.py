@@ -9,14 +9,14 @@ from advisor.host import Host, Missing
 from advisor.importers.growing import is_growing, lowered_fields
 from advisor.importers.records import ImportDifference, ImportedSetting
 from advisor.importers.tuned.devices import is_no_disk
-from advisor.importers.tuned.instances import instances
+from advisor.importers.tuned.instances import make_instances
 from advisor.importers.tuned.places import is_on
 from advisor.importers.tuned.profile import TunedProfile, Unit
 
 Place = tuple[str, int, str, str]
 
 
-def differences(
+def find_differences(
     profile: TunedProfile,
     host: Host,
     main: Mapping[str, str],
@@ -26,18 +26,18 @@ def differences(
     """Line by line, then what else TuneD does."""
     found = [
         *_by_line(faithful, intent),
-        *lowering(host, faithful),
-        *_dynamic(profile, main),
+        *find_lowering(host, faithful),
+        *_dynamic_tuning(profile, main),
         *_other_devices(profile, host, main),
     ]
     return tuple(sorted(found, key=lambda one: (one.file, one.line, one.section, one.key, one.kind)))
 
 
 def _by_line(faithful: Sequence[ImportedSetting], intent: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
-    meant = _grouped(intent)
-    for place, done in _grouped(faithful).items():
+    meant = _group_by_place(intent)
+    for place, done in _group_by_place(faithful).items():
         wanted = meant.get(place, [])
-        if _summary(done) == _summary(wanted):
+        if _summarize_settings(done) == _summarize_settings(wanted):
             continue
         departing = next((one for one in (*done, *wanted) if one.departs is not None), None)
         if departing is None:
@@ -50,13 +50,13 @@ def _by_line(faithful: Sequence[ImportedSetting], intent: Sequence[ImportedSetti
             key=first.key,
             file=first.file,
             line=first.line,
-            faithful=_words(done),
-            intent=_words(wanted),
+            faithful=_outcome_words(done),
+            intent=_outcome_words(wanted),
             why=departing.why if departing.outcome != "tunable" else departing.note,
         )
 
 
-def _grouped(settings: Sequence[ImportedSetting]) -> dict[Place, list[ImportedSetting]]:
+def _group_by_place(settings: Sequence[ImportedSetting]) -> dict[Place, list[ImportedSetting]]:
     found: dict[Place, list[ImportedSetting]] = {}
     for one in settings:
         if not one.sets_nothing:
@@ -64,11 +64,11 @@ def _grouped(settings: Sequence[ImportedSetting]) -> dict[Place, list[ImportedSe
     return found
 
 
-def _summary(settings: Sequence[ImportedSetting]) -> object:
+def _summarize_settings(settings: Sequence[ImportedSetting]) -> object:
     return [(one.outcome, one.tunable, one.value, one.only) for one in settings]
 
 
-def _words(settings: Sequence[ImportedSetting]) -> str:
+def _outcome_words(settings: Sequence[ImportedSetting]) -> str:
     """What becomes of one line, in one."""
     done = []
     for one in settings:
@@ -81,7 +81,7 @@ def _words(settings: Sequence[ImportedSetting]) -> str:
     return "; ".join(dict.fromkeys(done)) or "nothing"
 
 
-def lowering(host: Host, settings: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
+def find_lowering(host: Host, settings: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
     """Limits and buffers that this host has more of than the profile writes into them."""
     for one in settings:
         if one.outcome != "tunable" or one.tunable is None or one.sense != "exactly" or one.value is None:
@@ -107,7 +107,7 @@ def lowering(host: Host, settings: Sequence[ImportedSetting]) -> Iterator[Import
 
 def _other_devices(profile: TunedProfile, host: Host, main: Mapping[str, str]) -> Iterator[ImportDifference]:
     """Settings of disks that TuneD makes on unused loop devices and the like, which no imported line is for."""
-    for instance in instances(profile, host, "faithful", main):
+    for instance in make_instances(profile, host, "faithful", main):
         is_idle = instance.left_out is not None or instance.unclear is not None or instance.inert is not None
         if instance.unit.type != "disk" or is_idle or profile.failed is not None:
             continue
@@ -137,7 +137,7 @@ _DYNAMIC: Mapping[str, tuple[str, str]] = {
 }
 
 
-def _dynamic(profile: TunedProfile, main: Mapping[str, str]) -> Iterator[ImportDifference]:
+def _dynamic_tuning(profile: TunedProfile, main: Mapping[str, str]) -> Iterator[ImportDifference]:
     if not is_on(main, "dynamic_tuning"):
         return
     seen_types: set[str] = set()

@@ -14,8 +14,8 @@ from advisor.facts.identity import read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count, whole_number
-from advisor.importers.tuned.cpulists import hexadecimal, invert, pack, unpack, unpack_mask
-from advisor.importers.tuned.regex import UnsafePatternError, search
+from advisor.importers.tuned.cpulists import format_mask, invert_cpus, pack_cpus, unpack_cpus, unpack_mask
+from advisor.importers.tuned.regex import UnsafePatternError, search_text
 
 _CPUS: Final = "/sys/devices/system/cpu"
 MAX_CPUINFO: Final = 256 * 1024
@@ -32,7 +32,7 @@ class AssertionFailedError(Exception):
 Function = Callable[[Host, Sequence[str]], "str | None"]
 
 
-def call(host: Host, name: str, arguments: Sequence[str]) -> str | None:
+def call_function(host: Host, name: str, arguments: Sequence[str]) -> str | None:
     """What a function gives; None where TuneD leaves the call standing as it is.
 
     Raises UnknownError for one that is unknown or must not run, AssertionFailedError for an assertion that fails.
@@ -50,18 +50,18 @@ def call(host: Host, name: str, arguments: Sequence[str]) -> str | None:
         raise UnknownError(f"{name}: {error}") from error
 
 
-def _text(host: Host, path: str) -> str:
+def _read_text(host: Host, path: str) -> str:
     text = host.read(path)
     if isinstance(text, Missing):
         raise UnknownError(f"{path}: {text.why}")
     return text
 
 
-def _online(host: Host) -> list[int]:
-    return unpack(_text(host, f"{_CPUS}/online"))
+def _online_cpus(host: Host) -> list[int]:
+    return unpack_cpus(_read_text(host, f"{_CPUS}/online"))
 
 
-def _joined(cpus: Sequence[int]) -> str:
+def _join_cpus(cpus: Sequence[int]) -> str:
     return ",".join(map(str, cpus))
 
 
@@ -88,16 +88,16 @@ def _isolated_cores(host: Host, arguments: Sequence[str]) -> str | None:
         package = host.read(f"{_CPUS}/{name}/topology/physical_package_id")
         if name.startswith("cpu") and is_count(number) and isinstance(package, str) and is_count(package):
             packages.setdefault(package, []).append(int(number[:9]))
-    return _joined(sorted(cpu for cpus in packages.values() for cpu in sorted(cpus)[reserve:]))
+    return _join_cpus(sorted(cpu for cpus in packages.values() for cpu in sorted(cpus)[reserve:]))
 
 
 def _queue_count(host: Host, arguments: Sequence[str]) -> str:
     # nproc prints a line.
-    return arguments[0] if is_count(arguments[0]) else f"{len(_online(host))}\n"
+    return arguments[0] if is_count(arguments[0]) else f"{len(_online_cpus(host))}\n"
 
 
 def _cpuinfo_check(host: Host, arguments: Sequence[str]) -> str:
-    cpuinfo = _text(host, "/proc/cpuinfo")[:MAX_CPUINFO]
+    cpuinfo = _read_text(host, "/proc/cpuinfo")[:MAX_CPUINFO]
     return _first_match(cpuinfo, arguments)
 
 
@@ -107,26 +107,26 @@ def _lscpu_check(_: Host, arguments: Sequence[str]) -> str:
 
 def _first_match(text: str, arguments: Sequence[str]) -> str:
     for pattern, result in zip(arguments[::2], arguments[1::2], strict=False):
-        if search(pattern, text, lines=True):
+        if search_text(pattern, text, lines=True):
             return result
     return arguments[-1] if len(arguments) % 2 else ""
 
 
 def _ternary(_: Host, arguments: Sequence[str]) -> str:
-    return arguments[2] if search(arguments[1], arguments[0]) else arguments[3]
+    return arguments[2] if search_text(arguments[1], arguments[0]) else arguments[3]
 
 
 def _kb2s(_: Host, arguments: Sequence[str]) -> str | None:
-    number = _integer(arguments[0])
+    number = _parse_integer(arguments[0])
     return None if number is None else str(number * 2)
 
 
 def _s2kb(_: Host, arguments: Sequence[str]) -> str | None:
-    number = _integer(arguments[0])
+    number = _parse_integer(arguments[0])
     return None if number is None else str(round(number / 2))
 
 
-def _integer(text: str) -> int | None:
+def _parse_integer(text: str) -> int | None:
     return whole_number(text.strip().removeprefix("+"))
 
 
@@ -139,14 +139,14 @@ def _virt_check(host: Host, arguments: Sequence[str]) -> str:
 
 def _pstate(host: Host, _: Sequence[str]) -> str:
     """Newer TuneD: active on processors with hardware-controlled performance states."""
-    if not parse_flags(_text(host, "/proc/cpuinfo")[:MAX_CPUINFO]):
+    if not parse_flags(_read_text(host, "/proc/cpuinfo")[:MAX_CPUINFO]):
         raise UnknownError("the processor's flags are unknown")
     raise UnknownError("which driver Intel recommends for this processor is not known here")
 
 
-def _among(host: Host, arguments: Sequence[str], file: str) -> list[int]:
-    there = set(unpack(_text(host, f"{_CPUS}/{file}")))
-    return [cpu for cpu in unpack(",,".join(arguments)) if cpu in there]
+def _cpus_of_file(host: Host, arguments: Sequence[str], file: str) -> list[int]:
+    there = set(unpack_cpus(_read_text(host, f"{_CPUS}/{file}")))
+    return [cpu for cpu in unpack_cpus(",,".join(arguments)) if cpu in there]
 
 
 FUNCTIONS: Final[Mapping[str, tuple[Function, int, int]]] = {
@@ -157,15 +157,23 @@ FUNCTIONS: Final[Mapping[str, tuple[Function, int, int]]] = {
     "check_net_queue_count": (_queue_count, 1, 1),
     "cpuinfo_check": (_cpuinfo_check, 0, 2),
     "lscpu_check": (_lscpu_check, 0, 2),
-    "cpulist2devs": (lambda _, given: ",".join(f"cpu{cpu}" for cpu in unpack(",".join(given))), 0, 0),
-    "cpulist2hex": (lambda _, given: hexadecimal(unpack(",,".join(given))), 0, 0),
-    "cpulist2hex_invert": (lambda host, given: hexadecimal(invert(unpack(",,".join(given)), _online(host))), 0, 0),
-    "cpulist_invert": (lambda host, given: _joined(invert(unpack(",,".join(given)), _online(host))), 0, 0),
-    "cpulist_online": (lambda host, given: _joined(_only_online(host, given)), 0, 0),
-    "cpulist_pack": (lambda _, given: ",".join(pack(unpack(",,".join(given)))), 0, 0),
-    "cpulist_present": (lambda host, given: _joined(_among(host, given, "present")), 0, 0),
-    "cpulist_unpack": (lambda _, given: _joined(unpack(",,".join(given))), 0, 0),
-    "hex2cpulist": (lambda _, given: _joined(unpack_mask(given[0])), 1, 1),
+    "cpulist2devs": (lambda _, given: ",".join(f"cpu{cpu}" for cpu in unpack_cpus(",".join(given))), 0, 0),
+    "cpulist2hex": (lambda _, given: format_mask(unpack_cpus(",,".join(given))), 0, 0),
+    "cpulist2hex_invert": (
+        lambda host, given: format_mask(invert_cpus(unpack_cpus(",,".join(given)), _online_cpus(host))),
+        0,
+        0,
+    ),
+    "cpulist_invert": (
+        lambda host, given: _join_cpus(invert_cpus(unpack_cpus(",,".join(given)), _online_cpus(host))),
+        0,
+        0,
+    ),
+    "cpulist_online": (lambda host, given: _join_cpus(_only_online(host, given)), 0, 0),
+    "cpulist_pack": (lambda _, given: ",".join(pack_cpus(unpack_cpus(",,".join(given)))), 0, 0),
+    "cpulist_present": (lambda host, given: _join_cpus(_cpus_of_file(host, given, "present")), 0, 0),
+    "cpulist_unpack": (lambda _, given: _join_cpus(unpack_cpus(",,".join(given))), 0, 0),
+    "hex2cpulist": (lambda _, given: _join_cpus(unpack_mask(given[0])), 1, 1),
     "intel_recommended_pstate": (_pstate, 0, 0),
     "kb2s": (_kb2s, 1, 1),
     "s2kb": (_s2kb, 1, 1),
@@ -176,8 +184,8 @@ FUNCTIONS: Final[Mapping[str, tuple[Function, int, int]]] = {
 
 
 def _only_online(host: Host, arguments: Sequence[str]) -> list[int]:
-    online = set(_online(host))
-    return [cpu for cpu in unpack(",".join(arguments)) if cpu in online]
+    online = set(_online_cpus(host))
+    return [cpu for cpu in unpack_cpus(",".join(arguments)) if cpu in online]
 
 
 MAX_LENGTH: Final = 64 * 1024
@@ -212,14 +220,14 @@ class _Expansion:
                     return self._text
                 was_escaped, start = opened.pop()
                 if not was_escaped:
-                    self._call(start)
+                    self._expand_call(start)
             elif self._text.startswith("${", self._at):
                 opened.append((is_escaped, self._at))
             is_escaped = self._text[self._at : self._at + 1] == "\\"
             self._at += 1
         return self._text
 
-    def _call(self, start: int) -> None:
+    def _expand_call(self, start: int) -> None:
         words = re.split(r"(?<!\\):", self._text[start : self._at])
         if words[0] != "${f":
             return
@@ -228,7 +236,7 @@ class _Expansion:
             self._unresolved.append("a call of a function without a name")
             return
         try:
-            found = call(self._host, words[1], words[2:])
+            found = call_function(self._host, words[1], words[2:])
         except UnknownError as error:
             self._unresolved.append(str(error))
             return

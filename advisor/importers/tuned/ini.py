@@ -40,7 +40,7 @@ class Option(msgspec.Struct, frozen=True):
 Sections = Mapping[str, Mapping[str, Option]]
 
 
-def decode(data: bytes, path: str, what: str = "TuneD profile") -> str:
+def decode_text(data: bytes, path: str, what: str = "TuneD profile") -> str:
     """The text of a file, with line ends as Python's text mode gives them. ``what`` it should be.
 
     Raises InvalidInputError naming the line.
@@ -90,25 +90,25 @@ class _Reader:
     def take(self, line: str, number: int) -> None:
         bare, is_comment = _without_comment(line)
         if not bare:
-            self._blank(line, is_comment=is_comment)
+            self._take_blank(line, is_comment=is_comment)
             return
         found = _NOT_BLANK.search(line)
         indent = found.start() if found else 0
         values = self._current.get(self._option) if self._current is not None and self._option else None
         if self._current is not None and self._option and indent > self._indent:
             if values is None:
-                raise self._error(number, "a line that continues an option without a value")
+                raise self._make_error(number, "a line that continues an option without a value")
             values.append(bare)
             return
         self._indent = indent
         header = _SECTION.match(bare)
         if header:
-            self._begin(header["header"])
+            self._begin_section(header["header"])
         else:
-            self._assign(bare, number)
+            self._assign_option(bare, number)
         self._comment = []
 
-    def _blank(self, line: str, *, is_comment: bool) -> None:
+    def _take_blank(self, line: str, *, is_comment: bool) -> None:
         if is_comment:
             self._comment.append(line.strip().lstrip("#; \t"))
             return
@@ -117,20 +117,20 @@ class _Reader:
         if values is not None:
             values.append("")
 
-    def _begin(self, name: str) -> None:
+    def _begin_section(self, name: str) -> None:
         self._name = name
         self._option = None
         self._current = self._defaults if name == DEFAULT else self._sections.setdefault(name, {})
 
-    def _assign(self, bare: str, number: int) -> None:
+    def _assign_option(self, bare: str, number: int) -> None:
         if self._current is None:
-            raise self._error(number, "a setting before the first section")
+            raise self._make_error(number, "a setting before the first section")
         name, equals, given = bare.partition("=")
         option = name.rstrip()
         if not equals and not self._is_variables:
-            raise self._error(number, f"neither a section nor NAME=VALUE: {bare[:40]!r}")
+            raise self._make_error(number, f"neither a section nor NAME=VALUE: {bare[:40]!r}")
         if not option:
-            raise self._error(number, "a value without a name")
+            raise self._make_error(number, "a value without a name")
         if option in self._current:
             before = "\n".join(self._current[option] or ()).rstrip()
             self._earlier.setdefault((self._name, option), []).append((self._places[self._name, option][0], before))
@@ -138,7 +138,7 @@ class _Reader:
         self._option = option
         self._places[self._name, option] = number, " ".join(filter(None, self._comment))
 
-    def _error(self, number: int, message: str) -> InvalidInputError:
+    def _make_error(self, number: int, message: str) -> InvalidInputError:
         return InvalidInputError(
             msg("{path}: line {number}: {message}", path=self._path, number=number, message=message),
             hint="TuneD does not load such a file",
@@ -147,12 +147,12 @@ class _Reader:
     def sections(self) -> Sections:
         found: dict[str, dict[str, Option]] = {}
         for name, options in self._sections.items():
-            found[name] = {key: self._made(name, key, values) for key, values in options.items()}
+            found[name] = {key: self._make_option(name, key, values) for key, values in options.items()}
             for key, values in self._defaults.items():
-                found[name].setdefault(key, self._made(DEFAULT, key, values))
+                found[name].setdefault(key, self._make_option(DEFAULT, key, values))
         return found
 
-    def _made(self, section: str, key: str, values: list[str] | None) -> Option:
+    def _make_option(self, section: str, key: str, values: list[str] | None) -> Option:
         line, comment = self._places[section, key]
         earlier = tuple(self._earlier.get((section, key), ()))
         return Option(None if values is None else "\n".join(values).rstrip(), self._path, line, comment, earlier)

@@ -12,10 +12,10 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import whole_number
 from advisor.importers.records import Mode
-from advisor.importers.tuned.devices import assign, devices_of, parse_device_rules
+from advisor.importers.tuned.devices import assign_devices, devices_of, parse_device_rules
 from advisor.importers.tuned.functions import MAX_CPUINFO
 from advisor.importers.tuned.profile import TunedProfile, Unit
-from advisor.importers.tuned.regex import UnsafePatternError, search
+from advisor.importers.tuned.regex import UnsafePatternError, search_text
 
 DEVICE_PLUGINS: Final = ("disk", "net", "cpu")
 
@@ -37,12 +37,14 @@ class PluginInstance(msgspec.Struct, frozen=True):
     """Another section gets some of the devices that its rules fit."""
 
 
-def instances(profile: TunedProfile, host: Host, mode: Mode, main: Mapping[str, str]) -> tuple[PluginInstance, ...]:
+def make_instances(
+    profile: TunedProfile, host: Host, mode: Mode, main: Mapping[str, str]
+) -> tuple[PluginInstance, ...]:
     """Every section, in the order in which TuneD applies them; those left out come last."""
-    judged = [_judged(unit, profile, host) for unit in profile.units.values()]
+    judged = [_judge_unit(unit, profile, host) for unit in profile.units.values()]
     active = [one for one in judged if one.left_out is None and one.unclear is None]
     rest = [one for one in judged if one.left_out is not None or one.unclear is not None]
-    active.sort(key=lambda one: _priority(one.unit, main))
+    active.sort(key=lambda one: _read_priority(one.unit, main))
     firsts: set[str] = set()
     found: list[PluginInstance] = []
     for one in _with_devices(active, host, mode):
@@ -51,13 +53,13 @@ def instances(profile: TunedProfile, host: Host, mode: Mode, main: Mapping[str, 
     return (*found, *rest)
 
 
-def _priority(unit: Unit, main: Mapping[str, str]) -> int:
+def _read_priority(unit: Unit, main: Mapping[str, str]) -> int:
     option = unit.options.get("priority")
     text = main.get("default_instance_priority", "0") if option is None else option.value or ""
     return whole_number(text.strip().removeprefix("+")) or 0
 
 
-def _judged(unit: Unit, profile: TunedProfile, host: Host) -> PluginInstance:
+def _judge_unit(unit: Unit, profile: TunedProfile, host: Host) -> PluginInstance:
     if not unit.enabled:
         return PluginInstance(unit, left_out="the section is not enabled")
     if unit.name in profile.unresolved:
@@ -65,8 +67,8 @@ def _judged(unit: Unit, profile: TunedProfile, host: Host) -> PluginInstance:
     if unit.devices_udev_regex is not None:
         return PluginInstance(unit, unclear="its devices are chosen by udev's properties, which are not read here")
     for what, pattern, read in (
-        ("cpuinfo_regex", unit.cpuinfo_regex, _cpuinfo),
-        ("uname_regex", unit.uname_regex, _uname),
+        ("cpuinfo_regex", unit.cpuinfo_regex, _read_cpuinfo),
+        ("uname_regex", unit.uname_regex, _make_uname),
     ):
         if pattern is None:
             continue
@@ -74,19 +76,19 @@ def _judged(unit: Unit, profile: TunedProfile, host: Host) -> PluginInstance:
         if text is None:
             return PluginInstance(unit, unclear=f"whether its {what} fits this host is unknown")
         try:
-            if not search(pattern, text, lines=True):
+            if not search_text(pattern, text, lines=True):
                 return PluginInstance(unit, left_out=f"it is not for this host: {what} does not fit")
         except UnsafePatternError as error:
             return PluginInstance(unit, unclear=f"its {what}: {error}")
     return PluginInstance(unit)
 
 
-def _cpuinfo(host: Host) -> str | None:
+def _read_cpuinfo(host: Host) -> str | None:
     text = host.read("/proc/cpuinfo")
     return None if isinstance(text, Missing) else text[:MAX_CPUINFO]
 
 
-def _uname(host: Host) -> str | None:
+def _make_uname(host: Host) -> str | None:
     """``Linux HOST RELEASE VERSION MACHINE``, as uname(2) has it."""
     identity = read_identity(host, Unknowns())
     version = host.read("/proc/sys/kernel/version")
@@ -103,7 +105,7 @@ def _with_devices(active: Sequence[PluginInstance], host: Host, mode: Mode) -> I
         own = [(one.unit.name, parse_device_rules(one.unit.devices)) for one in active if one.unit.type == plugin]
         if own:
             known[plugin] = devices_of(host, plugin) or ()
-            given[plugin] = assign(own, known[plugin])
+            given[plugin] = assign_devices(own, known[plugin])
     greedy: dict[str, str] = {}
     for one in active:
         plugin = one.unit.type

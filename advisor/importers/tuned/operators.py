@@ -24,7 +24,7 @@ def parse_assignment(text: str) -> Written:
     return Written(text, "exactly")
 
 
-def assigned(new: str, current: str | None) -> str | None:
+def assign_value(new: str, current: str | None) -> str | None:
     """What TuneD writes for ``new`` where ``current`` is there; None where it leaves the value alone.
 
     It compares whole numbers alone: where one of the two is none, it writes the text with its operator.
@@ -34,7 +34,7 @@ def assigned(new: str, current: str | None) -> str | None:
     value = new[1:]
     if current is None:
         return value
-    wanted, there = _integer(value), _integer(current)
+    wanted, there = _parse_integer(value), _parse_integer(current)
     if wanted is None or there is None:
         return new
     is_better = wanted > there if new[0] == ">" else wanted < there
@@ -46,10 +46,10 @@ def can_compare(text: str, current: str | None) -> bool:
     written = parse_assignment(text)
     if written.sense == "exactly" or current is None:
         return True
-    return _integer(text[1:]) is not None and _integer(current) is not None
+    return _parse_integer(text[1:]) is not None and _parse_integer(current) is not None
 
 
-def _integer(text: str) -> int | None:
+def _parse_integer(text: str) -> int | None:
     try:
         # Python refuses to convert thousands of digits, and so TuneD cannot compare them.
         return int(text)
@@ -57,6 +57,6 @@ def _integer(text: str) -> int | None:
         return None
 
 
-def unquoted(text: str) -> str:
+def strip_quotes(text: str) -> str:
     """Without the double quotes around the whole, as TuneD's sysctl plugin takes them off."""
     return re.sub(r'^"(.*)"$', r"\1", text)

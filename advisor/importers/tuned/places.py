@@ -9,7 +9,7 @@ from typing import Final
 from advisor.errors import AdvisorError
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.importers.tuned.ini import decode, parse_tuned_ini
+from advisor.importers.tuned.ini import decode_text, parse_tuned_ini
 
 MAIN_CONF: Final = "/etc/tuned/tuned-main.conf"
 _OLD: Final = ("/usr/lib/tuned", "/etc/tuned")
@@ -22,7 +22,7 @@ def main_settings(files: Host) -> Mapping[str, str]:
     if isinstance(data, Missing):
         return {}
     try:
-        sections = parse_tuned_ini(decode(data, MAIN_CONF), MAIN_CONF, is_variables=True)
+        sections = parse_tuned_ini(decode_text(data, MAIN_CONF), MAIN_CONF, is_variables=True)
     except AdvisorError:
         # TuneD then does not start at all; its defaults are the best that can be said.
         return {}

@@ -51,11 +51,11 @@ def convert_cpu(context: Context, given: Given) -> list[ImportedSetting]:
     return [given.line.manual("it belongs to one governor, and which of them runs is known only while it does")]
 
 
-def _alternatives(text: str) -> list[str]:
+def _split_alternatives(text: str) -> list[str]:
     return [word.strip() for word in text.split("|")]
 
 
-def _offered(host: Host, file: str) -> list[str] | None:
+def _read_offered(host: Host, file: str) -> list[str] | None:
     """What CPU 0 offers; None where nothing says so."""
     text = host.read(f"{_CPUS}/cpu0/cpufreq/{file}")
     if isinstance(text, Missing):
@@ -64,7 +64,7 @@ def _offered(host: Host, file: str) -> list[str] | None:
 
 
 def _governor(context: Context, given: Given) -> ImportedSetting:
-    if "" in _alternatives(given.text):
+    if "" in _split_alternatives(given.text):
         return given.swallowed(context, "one of its alternatives is empty, and TuneD then sets none")
     return _first_offered(context, given, "scaling_available_governors", "governor")
 
@@ -75,8 +75,8 @@ def _preference(context: Context, given: Given) -> ImportedSetting:
 
 def _first_offered(context: Context, given: Given, file: str, attribute: str) -> ImportedSetting:
     """With all of its alternatives, of which a plan takes the first that the CPUs of its host offer."""
-    wanted = _alternatives(given.text)
-    offered = _offered(context.host, file)
+    wanted = _split_alternatives(given.text)
+    offered = _read_offered(context.host, file)
     if offered and not set(wanted) & set(offered):
         return given.swallowed(context, f"these CPUs offer {', '.join(offered)}, and none of what is wanted")
     note = "this host shows no such setting of its CPUs: TuneD and a plan pass over it" if offered is None else ""
@@ -86,7 +86,7 @@ def _first_offered(context: Context, given: Given, file: str, attribute: str) ->
 def _bias(context: Context, given: Given) -> ImportedSetting:
     known = _BIAS if _has_flag(context.host, "hwp_epp") else {**_OLD_BIAS, **_BIAS}
     chosen = next(
-        (word for word in _alternatives(given.text) if word in known or re.fullmatch(r"[0-9]{1,2}", word)), None
+        (word for word in _split_alternatives(given.text) if word in known or re.fullmatch(r"[0-9]{1,2}", word)), None
     )
     if chosen is None:
         return given.swallowed(context, "none of its words is one of the kernel's for it")

@@ -72,13 +72,13 @@ def _multiplied(context: Context, given: Given) -> list[ImportedSetting]:
 def _scheduler(context: Context, given: Given) -> list[ImportedSetting]:
     wanted = given.text.strip()
     devices = given.instance.devices or ()
-    lacking = tuple(name for name in devices if not _takes(context.host, name, wanted))
+    lacking = tuple(name for name in devices if not _takes_scheduler(context.host, name, wanted))
     if devices and lacking == devices:
         return [given.swallowed(context, f"no device here takes the scheduler {wanted[:40]}")]
     return _on_devices(context, given, "scheduler", wanted, without=lacking)
 
 
-def _takes(host: Host, name: str, scheduler: str) -> bool:
+def _takes_scheduler(host: Host, name: str, scheduler: str) -> bool:
     """Whether a device may take a scheduler: it offers it, or it offers others, and a module may bring this one."""
     text = host.read(f"/sys/block/{name}/queue/scheduler")
     if not isinstance(text, str):
@@ -105,7 +105,9 @@ def _on_devices(
     )
     is_exact = patterns is None or given.instance.is_shared or bool(without) or _has_others(context)
     if is_exact and not names:
-        why = "no device of this host is left for it" if rules.match(_all(context.host)) else "no device here fits"
+        why = (
+            "no device of this host is left for it" if rules.match(_all_disks(context.host)) else "no device here fits"
+        )
         return [given.line.ignored(why, "inert" if context.is_faithful else None)]
     kinds: tuple[tuple[ForEach, str, re.Pattern[str]], ...] = (
         ("disks", "{disk}", _ARRAYS),
@@ -114,11 +116,11 @@ def _on_devices(
     return [
         given.line.wanted(f"block:{place}:{attribute}", value, sense=sense, multiply=multiply, for_each=each, only=only)
         for each, place, other in kinds
-        if (only := _only(each, names, is_exact=is_exact, patterns=patterns or (), other=other)) is not None
+        if (only := _only_devices(each, names, is_exact=is_exact, patterns=patterns or (), other=other)) is not None
     ]
 
 
-def _only(
+def _only_devices(
     each: str, names: tuple[str, ...], *, is_exact: bool, patterns: tuple[str, ...], other: re.Pattern[str]
 ) -> Only | None:
     """What bounds one of the two kinds; None where nothing of it is meant."""
@@ -131,13 +133,13 @@ def _only(
     return Only(names=own) if own else None
 
 
-def _all(host: Host) -> tuple[str, ...]:
+def _all_disks(host: Host) -> tuple[str, ...]:
     return host.names("/sys/block")
 
 
 def _has_others(context: Context) -> bool:
     """Whether a disk of this host is none that TuneD takes up: removable, or an NVMe disk of several paths."""
-    names = _all(context.host)
+    names = _all_disks(context.host)
     return context.is_faithful and any(
         kind_of(name) in ("scsi", "nvme", "virtio", "xen", "mmc") and not is_tuned_disk(context.host, name)
         for name in names

@@ -23,7 +23,7 @@ def convert_sysfs(context: Context, given: Given) -> list[ImportedSetting]:
     path = os.path.normpath(given.key)
     if not path.startswith("/sys/"):
         return [given.swallowed(context, "it is not below /sys, and TuneD writes nowhere else with this plugin")]
-    if is_glob(path) and not next(matches(context.host, path), None):
+    if is_glob(path) and not next(match_files(context.host, path), None):
         note = "nothing on this host fits the pattern"
     else:
         note = ""
@@ -45,7 +45,7 @@ def is_glob(path: str) -> bool:
     return any(sign in path for sign in "*?[")
 
 
-def matches(host: Host, pattern: str) -> Iterator[str]:
+def match_files(host: Host, pattern: str) -> Iterator[str]:
     """The files of a host that a pattern fits, part by part, as glob(7) has it."""
     found = [""]
     for part in pattern.split("/")[1:]:
@@ -81,7 +81,7 @@ def convert_scsi_host(context: Context, given: Given) -> list[ImportedSetting]:
     path = "/sys/class/scsi_host/host*/link_power_management_policy"
     if given.instance.unit.devices != "*":
         return [given.line.manual("it is for some SCSI hosts only, whose numbers are assigned at each boot")]
-    if not next(matches(context.host, path), None):
+    if not next(match_files(context.host, path), None):
         return [given.line.ignored("no SCSI host here has a power management of its link (ALPM)")]
     return [given.line.wanted(f"sysfs:{path}", given.text)]
 
@@ -98,7 +98,7 @@ def convert_audio(context: Context, given: Given) -> list[ImportedSetting]:
 
 
 def convert_video(context: Context, given: Given) -> list[ImportedSetting]:
-    if not next(matches(context.host, "/sys/class/drm/card*/device/power_method"), None):
+    if not next(match_files(context.host, "/sys/class/drm/card*/device/power_method"), None):
         return [given.line.ignored("no graphics card here has radeon's power methods")]
     return [given.line.manual("which of radeon's power methods a card has differs from card to card")]
 
@@ -127,7 +127,7 @@ def convert_acpi(context: Context, given: Given) -> list[ImportedSetting]:
 
 def convert_uncore(context: Context, given: Given) -> list[ImportedSetting]:
     path = f"/sys/devices/system/cpu/intel_uncore_frequency/*/{given.key}"
-    if not next(matches(context.host, path), None):
+    if not next(match_files(context.host, path), None):
         return [given.line.ignored("this host shows no uncore frequencies")]
     if not re.fullmatch(r"[0-9]{1,9}", given.text.strip()):
         return [given.line.manual("a share of the range has to be worked out for each uncore part")]

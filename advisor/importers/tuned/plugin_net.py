@@ -57,12 +57,12 @@ def convert_net(context: Context, given: Given) -> list[ImportedSetting]:
     if key == "wake_on_lan":
         return [given.line.manual("waking a host over the network: ethtool -s LINK wol, per link")]
     if key in ("txqueuelen", "mtu"):
-        return [_number(context, given, key)]
+        return [_number_setting(context, given, key)]
     pairs = parse_link_parameters(given.text)
     if pairs is None:
         return [given.swallowed(context, "its names and values do not come in pairs, and TuneD sets none of them")]
     if key == "features":
-        return [one for name, value in pairs.items() for one in _feature(context, given, name, value)]
+        return [one for name, value in pairs.items() for one in _feature_settings(context, given, name, value)]
     known, word = _GROUPS[key]
     unknown = sorted(pairs.keys() - known)
     if unknown:
@@ -83,7 +83,9 @@ def _in_one_command(
     """All pairs of a line, which TuneD gives to a link in one command: what a link takes otherwise is its own."""
     taken = {link: _as_taken(context, link, key, pairs) for link in given.instance.devices or ()}
     others = {link: made for link, made in taken.items() if made != pairs}
-    found = [one for name, value in pairs.items() for one in _on_rest(given, f"{word}.{name}", _switch(value), others)]
+    found = [
+        one for name, value in pairs.items() for one in _on_rest(given, f"{word}.{name}", _switch_value(value), others)
+    ]
     for link, made in others.items():
         if isinstance(made, str):
             found.append(given.swallowed(context, f"{link}: {made}"))
@@ -132,11 +134,11 @@ def _other_channels(pairs: Mapping[str, str]) -> Mapping[str, str] | str:
     return {"combined": str(max(int(values[0]), int(values[1])))}
 
 
-def _switch(value: str) -> str:
+def _switch_value(value: str) -> str:
     return value.lower() if value.lower() in ("on", "off") else value
 
 
-def _feature(context: Context, given: Given, name: str, value: str) -> list[ImportedSetting]:
+def _feature_settings(context: Context, given: Given, name: str, value: str) -> list[ImportedSetting]:
     if value.lower() not in ("on", "off"):
         return [given.swallowed(context, f"{name[:40]} is to be {value[:40]!r}, which is neither on nor off")]
     if name == "tx":
@@ -145,7 +147,7 @@ def _feature(context: Context, given: Given, name: str, value: str) -> list[Impo
     return [_on_links(given, f"feature.{one}", value.lower()) for one in names]
 
 
-def _number(context: Context, given: Given, key: str) -> ImportedSetting:
+def _number_setting(context: Context, given: Given, key: str) -> ImportedSetting:
     text = given.text.strip()
     written = parse_assignment(text)
     if context.is_faithful and not can_compare(text, "1"):

@@ -12,7 +12,7 @@ from advisor.host import Host, Missing
 from advisor.importers.growing import is_growing
 from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
-from advisor.importers.tuned.operators import can_compare, parse_assignment, unquoted
+from advisor.importers.tuned.operators import can_compare, parse_assignment, strip_quotes
 from advisor.importers.tuned.places import is_on
 
 _DEPRECATED: Final = ("base_reachable_time", "retrans_time")
@@ -21,20 +21,20 @@ _REAPPLIED: Final = ("/run/sysctl.d", "/etc/sysctl.d")
 _MAX_LINES: Final = 20_000
 
 
-def dotted(key: str) -> str:
+def dotted_key(key: str) -> str:
     """TuneD's key, in which every dot and every slash parts two names, as ours."""
     return ".".join(re.split(r"[./]", key))
 
 
 def convert_sysctl(context: Context, given: Given) -> list[ImportedSetting]:
-    key = dotted(given.key)
-    text = unquoted(given.text)
+    key = dotted_key(given.key)
+    text = strip_quotes(given.text)
     if key.rpartition(".")[2] in _DEPRECATED:
         return [given.swallowed(context, "TuneD refuses this key as deprecated", "unknown")]
     current = context.host.read(key_path(key))
     live = None if isinstance(current, Missing) else current
     if context.is_faithful:
-        found = _faithful(context, given, key, text, live)
+        found = _faithful_setting(context, given, key, text, live)
         if found is not None:
             return [found]
     written = parse_assignment(text)
@@ -49,7 +49,7 @@ def convert_sysctl(context: Context, given: Given) -> list[ImportedSetting]:
     return [given.line.wanted(f"sysctl:{key}", value, sense=sense, note=note)]
 
 
-def _faithful(context: Context, given: Given, key: str, text: str, live: str | None) -> ImportedSetting | None:
+def _faithful_setting(context: Context, given: Given, key: str, text: str, live: str | None) -> ImportedSetting | None:
     """What stands between the value and the kernel; None where nothing does."""
     if live is not None and "\n" in live:
         return given.line.ignored("the key has several lines, and TuneD leaves such keys alone", "refused")
@@ -68,7 +68,7 @@ def _faithful(context: Context, given: Given, key: str, text: str, live: str | N
     return None
 
 
-def reapplied(files: Host, main: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
+def read_reapplied(files: Host, main: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
     """Dotted key → value and place of what TuneD takes from the system's sysctl files after its own values."""
     if not is_on(main, "reapply_sysctl"):
         return {}
@@ -85,5 +85,5 @@ def reapplied(files: Host, main: Mapping[str, str]) -> Mapping[str, tuple[str, s
         for number, line in enumerate(text.split("\n")[:_MAX_LINES], 1):
             key, equals, value = line.strip().partition("=")
             if equals and key.strip() and line.strip()[0] not in "#;":
-                found[dotted(key.strip())] = " ".join(value.split()), f"{path} line {number}"
+                found[dotted_key(key.strip())] = " ".join(value.split()), f"{path} line {number}"
     return found

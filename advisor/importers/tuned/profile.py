@@ -13,7 +13,7 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
 from advisor.importers.tuned.functions import AssertionFailedError
-from advisor.importers.tuned.ini import Option, Sections, decode, parse_tuned_ini
+from advisor.importers.tuned.ini import Option, Sections, decode_text, parse_tuned_ini
 from advisor.importers.tuned.places import is_plain_file, profile_directories
 from advisor.importers.tuned.variables import Expanded, Variables
 
@@ -99,24 +99,28 @@ class _Loader:
             raise UsageError(msg("{names!r} is no name of a TuneD profile", names=names[:80]))
         main: dict[str, Option] = {}
         units: dict[str, Unit] = {}
-        loaded = self._file(path, wanted[0]) if path else self._named(wanted, None)
+        loaded = self._read_file(path, wanted[0]) if path else self._read_named(wanted, None)
         for _, options, own in loaded:
             main.update(options)
             for unit in own:
-                self._merge(units, unit)
+                self._merge_units(units, unit)
         if not self._done:
             raise UsageError(
-                msg("there is no TuneD profile {names!r} in {searched}", names=names[:80], searched=self._searched())
+                msg(
+                    "there is no TuneD profile {names!r} in {searched}",
+                    names=names[:80],
+                    searched=self._searched_places(),
+                )
             )
-        return self._finished(" ".join(wanted), main, units)
+        return self._finish_profile(" ".join(wanted), main, units)
 
-    def _named(self, names: list[str], heir: str | None) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
+    def _read_named(self, names: list[str], heir: str | None) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
         for name in names:
-            place = self._find(name, heir)
+            place = self._find_file(name, heir)
             if place:
-                yield from self._file(place, name)
+                yield from self._read_file(place, name)
 
-    def _find(self, name: str, heir: str | None) -> str | None:
+    def _find_file(self, name: str, heir: str | None) -> str | None:
         """The file of a profile; None for one that was read already, and for an optional one (``-NAME``)."""
         is_optional = name.startswith("-")
         base = os.path.basename(name[1:] if is_optional else name)
@@ -135,38 +139,38 @@ class _Loader:
                     "{heir}: includes {name!r}, which is in none of {searched}",
                     heir=heir,
                     name=name[:80],
-                    searched=self._searched(),
+                    searched=self._searched_places(),
                 )
             )
         raise UsageError(
-            msg("there is no TuneD profile {name!r} in {searched}", name=name[:80], searched=self._searched()),
+            msg("there is no TuneD profile {name!r} in {searched}", name=name[:80], searched=self._searched_places()),
             hint="advisor profiles import --list shows what is installed; a snapshot holds none: name the file instead",
         )
 
-    def _searched(self) -> str:
+    def _searched_places(self) -> str:
         return ", ".join(reversed(self._directories))
 
     def _is_file(self, place: str) -> bool:
         return is_plain_file(self._files, place)
 
-    def _file(self, place: str, name: str) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
+    def _read_file(self, place: str, name: str) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
         """What a file includes, and then the file."""
         if len(self._done) >= MAX_FILES:
             raise InvalidInputError(
                 msg("{place}: the {max_files}th profile that one includes: too many", place=place, max_files=MAX_FILES)
             )
         self._done.append(place)
-        sections = self._read(place)
+        sections = self._read_sections(place)
         main = dict(sections.get("main", {}))
         self._heads.extend(main.items())
         include = main.pop("include", None)
         if include is not None and include.value is not None:
-            expanded = self._include(include, place)
-            yield from self._named(re.split(r"\s*[,;]\s*", expanded), f"{place}: line {include.line}")
-        units = [_unit(section, options) for section, options in sections.items() if section != "main"]
+            expanded = self._find_include(include, place)
+            yield from self._read_named(re.split(r"\s*[,;]\s*", expanded), f"{place}: line {include.line}")
+        units = [_make_unit(section, options) for section, options in sections.items() if section != "main"]
         yield name, main, units
 
-    def _include(self, include: Option, place: str) -> str:
+    def _find_include(self, include: Option, place: str) -> str:
         try:
             expanded = self._variables.expand(include.value or "")
         except AssertionFailedError as error:
@@ -184,30 +188,30 @@ class _Loader:
             )
         return expanded.text
 
-    def _read(self, place: str, *, is_variables: bool = False) -> Sections:
+    def _read_sections(self, place: str, *, is_variables: bool = False) -> Sections:
         data = self._files.read_bytes(place)
         if isinstance(data, Missing):
             raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
-        sections = parse_tuned_ini(decode(data, place), place, is_variables=is_variables)
+        sections = parse_tuned_ini(decode_text(data, place), place, is_variables=is_variables)
         if is_variables:
             return sections
         directory = os.path.dirname(place)
         return {
-            name: {key: _located(key, option, directory) for key, option in options.items()}
+            name: {key: _with_directory(key, option, directory) for key, option in options.items()}
             for name, options in sections.items()
         }
 
-    def _merge(self, units: dict[str, Unit], newer: Unit) -> None:
+    def _merge_units(self, units: dict[str, Unit], newer: Unit) -> None:
         """As TuneD's merger: a unit of the same name is brought up to date, or replaced."""
         older = units.get(newer.name)
         if older is None or newer.replace:
             if older is not None:
-                where = _where(newer)
-                self._lose(older, {**older.settings, **older.options}, f"{where} replaces the whole section")
+                where = _unit_place(newer)
+                self._lose_unit(older, {**older.settings, **older.options}, f"{where} replaces the whole section")
             units[newer.name] = newer
             return
         dropped = {key: option for key, option in older.options.items() if key in newer.drop}
-        self._lose(older, dropped, f"{_where(newer)} drops it")
+        self._lose_unit(older, dropped, f"{_unit_place(newer)} drops it")
         kept = {key: option for key, option in older.options.items() if key not in dropped}
         added = dict(newer.options)
         said_again = {**newer.settings, **added}
@@ -224,28 +228,28 @@ class _Loader:
             drop=(),
             options={**kept, **added},
             settings={**older.settings, **newer.settings},
-            devices_udev_regex=_or(newer.devices_udev_regex, older.devices_udev_regex),
-            cpuinfo_regex=_or(newer.cpuinfo_regex, older.cpuinfo_regex),
-            uname_regex=_or(newer.uname_regex, older.uname_regex),
-            script_pre=_or(newer.script_pre, older.script_pre),
-            script_post=_or(newer.script_post, older.script_post),
+            devices_udev_regex=_newer_or(newer.devices_udev_regex, older.devices_udev_regex),
+            cpuinfo_regex=_newer_or(newer.cpuinfo_regex, older.cpuinfo_regex),
+            uname_regex=_newer_or(newer.uname_regex, older.uname_regex),
+            script_pre=_newer_or(newer.script_pre, older.script_pre),
+            script_post=_newer_or(newer.script_post, older.script_post),
         )
 
-    def _lose(self, unit: Unit, options: Mapping[str, Option], why: str) -> None:
+    def _lose_unit(self, unit: Unit, options: Mapping[str, Option], why: str) -> None:
         self._lost.extend(Lost(unit.name, key, option, why) for key, option in options.items())
 
-    def _finished(self, name: str, main: dict[str, Option], units: dict[str, Unit]) -> TunedProfile:
+    def _finish_profile(self, name: str, main: dict[str, Option], units: dict[str, Unit]) -> TunedProfile:
         failed: str | None = None
         variables = units.pop("variables", None)
         lines = dict(variables.options) if variables else {}
         for key, option in lines.items():
             try:
-                self._variable(key, option)
+                self._add_variable(key, option)
             except AssertionFailedError as error:
                 # TuneD stops here; the variables after it still show what the author meant.
                 failed = failed or f"its assertion does not hold: {error}"
         unresolved: dict[str, tuple[str, ...]] = {}
-        expanded = {key: self._expanded(unit, unresolved) for key, unit in units.items()}
+        expanded = {key: self._expand_unit(unit, unresolved) for key, unit in units.items()}
         return TunedProfile(
             name=name,
             files=tuple(self._done),
@@ -259,7 +263,7 @@ class _Loader:
             main_lines=tuple(self._heads),
         )
 
-    def _variable(self, key: str, option: Option) -> None:
+    def _add_variable(self, key: str, option: Option) -> None:
         if option.value is None:
             return
         if key != "include":
@@ -270,12 +274,12 @@ class _Loader:
         if not self._is_file(place):
             # TuneD logs that and goes on.
             return
-        for section in self._read(place, is_variables=True).values():
+        for section in self._read_sections(place, is_variables=True).values():
             for name, value in section.items():
                 if value.value is not None:
                     self._variables.add(name, value.value)
 
-    def _expanded(self, unit: Unit, unresolved: dict[str, tuple[str, ...]]) -> Unit:
+    def _expand_unit(self, unit: Unit, unresolved: dict[str, tuple[str, ...]]) -> Unit:
         reasons: list[str] = []
 
         def made(text: str | None) -> str | None:
@@ -299,16 +303,16 @@ class _Loader:
         return changed
 
 
-def _where(unit: Unit) -> str:
+def _unit_place(unit: Unit) -> str:
     option = next(iter((*unit.settings.values(), *unit.options.values())), None)
     return f"{option.path} section {unit.name}" if option else f"a later section {unit.name}"
 
 
-def _or(newer: str | None, older: str | None) -> str | None:
+def _newer_or(newer: str | None, older: str | None) -> str | None:
     return older if newer is None else newer
 
 
-def _located(key: str, option: Option, directory: str) -> Option:
+def _with_directory(key: str, option: Option, directory: str) -> Option:
     """With the profile's own directory filled in; a script is named by its path."""
     value = option.value or ""
     value = re.sub(r"(?<!\\)\$\{i:PROFILE_DIR\}", lambda _: directory, value)
@@ -317,7 +321,7 @@ def _located(key: str, option: Option, directory: str) -> Option:
     return msgspec.structs.replace(option, value=value)
 
 
-def _unit(name: str, options: Mapping[str, Option]) -> Unit:
+def _make_unit(name: str, options: Mapping[str, Option]) -> Unit:
     own = {key: option for key, option in options.items() if key in SCOPE}
     said = {key: option.value or "" for key, option in own.items()}
     return Unit(

@@ -20,7 +20,7 @@ class UnsafePatternError(Exception):
     """Not a regular expression, or one that is not searched for; the text says why."""
 
 
-def search(pattern: str, text: str, *, lines: bool = False) -> bool:
+def search_text(pattern: str, text: str, *, lines: bool = False) -> bool:
     """Whether the pattern is found, as ``re.search`` says. ``lines``: ``^`` and ``$`` fit at every line.
 
     Raises UnsafePatternError for a pattern that is none, repeats what repeats itself, or takes more than a second.
@@ -36,7 +36,7 @@ def search(pattern: str, text: str, *, lines: bool = False) -> bool:
             compiled = re.compile(pattern, flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise UnsafePatternError(f"not a regular expression: {error}") from error
-    with _bounded():
+    with _time_limit():
         return compiled.search(text) is not None
 
 
@@ -45,22 +45,22 @@ def _nests_repeats(parsed: Any, *, inside: bool = False) -> bool:
         repeats = operation in (_constants.MAX_REPEAT, _constants.MIN_REPEAT) and argument[1] > 1
         if repeats and inside:
             return True
-        if any(_nests_repeats(part, inside=inside or repeats) for part in _parts(argument)):
+        if any(_nests_repeats(part, inside=inside or repeats) for part in _nested_patterns(argument)):
             return True
     return False
 
 
-def _parts(argument: Any) -> Iterator[Any]:
+def _nested_patterns(argument: Any) -> Iterator[Any]:
     """The patterns within an operation, however deep its arguments hold them."""
     if isinstance(argument, _parser.SubPattern):
         yield argument
     elif isinstance(argument, tuple | list):
         for one in argument:
-            yield from _parts(one)
+            yield from _nested_patterns(one)
 
 
 @contextmanager
-def _bounded() -> Iterator[None]:
+def _time_limit() -> Iterator[None]:
     """Ends a search that takes too long. Python looks for signals while it matches; only the main thread gets them."""
     if threading.current_thread() is not threading.main_thread():
         yield

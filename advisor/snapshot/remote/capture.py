@@ -1,9 +1,9 @@
 """Capture a host without advisor: one shell script, and what it prints as an ordinary snapshot.
 
-`capture_script` gives the script, the same for every host; `decode` reads its stream, as it comes over a connection,
-into a `RemoteCapture` whose archive `advisor.snapshot.archive.open_snapshot` opens. What the script takes is listed in
-`advisor.snapshot.remote.wanted`. Nothing of a stream is kept but what a scan and the plans of all profiles read of it,
-with its secrets removed (`advisor.facts.redaction`).
+`capture_script` gives the script, the same for every host; `decode_capture` reads its stream, as it comes over a
+connection, into a `RemoteCapture` whose archive `advisor.snapshot.archive.open_snapshot` opens. What the script takes
+is listed in `advisor.snapshot.remote.wanted`. Nothing of a stream is kept but what a scan and the plans of all profiles
+read of it, with its secrets removed (`advisor.facts.redaction`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def capture_script() -> str:
     plain = {
         "path": SAFE_PATH,
         "places": SAFE_PATH.split(":"),
-        "programs": wanted.programs(),
+        "programs": wanted.wanted_programs(),
         "seconds": wanted.SECONDS,
         "controller_seconds": wanted.CONTROLLER_SECONDS,
         "phase_seconds": PHASE_SECONDS,
@@ -87,20 +87,20 @@ def capture_script() -> str:
         "max_file_blocks": wanted.MAX_FILE_BYTES // 512,
         "transactions": wanted.TRANSACTIONS,
         "transaction_files": " ".join(wanted.TRANSACTION_FILES),
-        "cpuset_files": _patterns(_files_of("/sys/fs/cgroup")),
-        "pci_files": _patterns(_files_of("/sys/bus/pci/devices/*")),
+        "cpuset_files": _shell_patterns(_files_of("/sys/fs/cgroup")),
+        "pci_files": _shell_patterns(_files_of("/sys/bus/pci/devices/*")),
         "vxtunefs": " ".join(VXTUNEFS),
         "fstyp": " ".join(FSTYP),
         "unit_properties": ",".join(wanted.UNIT_PROPERTIES),
     }
     paths = {
-        "attributes": _directories((*wanted.ATTRIBUTES, *wanted.sysctls())),
-        "configuration": _directories(wanted.CONFIGURATION),
-        "listed": [_directory(place) for place in wanted.LISTED],
+        "attributes": _make_directories((*wanted.ATTRIBUTES, *wanted.wanted_sysctls())),
+        "configuration": _make_directories(wanted.CONFIGURATION),
+        "listed": [_make_directory(place) for place in wanted.LISTED],
         "marked": " ".join(f'"$root"{place}' for place in wanted.MARKED),
     }
     commands = {
-        name: [_command(argv) for argv in listed]
+        name: [_shell_command(argv) for argv in listed]
         for name, listed in {
             "network_commands": wanted.NETWORK_COMMANDS,
             "link_commands": wanted.LINK_COMMANDS,
@@ -118,66 +118,66 @@ def _files_of(place: str) -> Iterator[str]:
     return (name for directory, names in wanted.ATTRIBUTES if directory == place for name in names)
 
 
-def _directory(place: str) -> _Directory:
+def _make_directory(place: str) -> _Directory:
     return _Directory(place, bool(_GLOB.search(place)))
 
 
-def _directories(listed: Iterable[tuple[str, tuple[str, ...]]]) -> list[tuple[_Directory, str]]:
-    return [(_directory(place), _patterns(names)) for place, names in listed]
+def _make_directories(listed: Iterable[tuple[str, tuple[str, ...]]]) -> list[tuple[_Directory, str]]:
+    return [(_make_directory(place), _shell_patterns(names)) for place, names in listed]
 
 
-def _patterns(names: Iterable[str]) -> str:
+def _shell_patterns(names: Iterable[str]) -> str:
     return " ".join(f"'{name}'" if _GLOB.search(name) or "|" in name else name for name in names)
 
 
-def _command(argv: Iterable[str]) -> str:
+def _shell_command(argv: Iterable[str]) -> str:
     return " ".join('"$link"' if word == "{link}" else shell_quote(word) for word in argv)
 
 
-def decode(stream: IO[bytes] | bytes, where: str) -> RemoteCapture:
+def decode_capture(stream: IO[bytes] | bytes, where: str) -> RemoteCapture:
     """What a run of the script printed; ``where`` names the host in errors.
 
     Raises InvalidInputError for a stream that is none, truncated, damaged or of another version.
     """
-    return _archived(_whole(stream, where), where)
+    return _archive_capture(_read_whole(stream, where), where)
 
 
 def open_capture(path: Path) -> Host:
     """The host of a file that holds what a run of the script printed. Raises InvalidInputError."""
     try:
         with open_given(path) as file:
-            return snapshot.open_archive(decode(file, str(path)).archive, str(path))
+            return snapshot.open_archive(decode_capture(file, str(path)).archive, str(path))
     except OSError as error:
         raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
 
 
 def capture_host(stream: IO[bytes] | bytes, where: str) -> Host:
-    """The host that a stream describes, as `decode` reads it, secrets included: for use in memory alone."""
-    return _host(_whole(stream, where), where, with_secrets=True)
+    """The host that a stream describes, as `decode_capture` reads it, secrets included: for use in memory alone."""
+    return _captured_host(_read_whole(stream, where), where, with_secrets=True)
 
 
-def _whole(stream: IO[bytes] | bytes, where: str) -> Stream:
+def _read_whole(stream: IO[bytes] | bytes, where: str) -> Stream:
     return read_stream(io.BytesIO(stream) if isinstance(stream, bytes) else stream, where)
 
 
-def _archived(found: Stream, where: str) -> RemoteCapture:
-    archive = snapshot.capture(_host(found, where, with_secrets=False), _read)
+def _archive_capture(found: Stream, where: str) -> RemoteCapture:
+    archive = snapshot.capture_host(_captured_host(found, where, with_secrets=False), _read_all)
     header = found.header
     return RemoteCapture(
         header.get("hostname", ""),
         header.get("machine-id", ""),
         header.get("boot-id", ""),
-        _number(header.get("time", "")),
-        _number(header.get("uid", "")),
+        _parse_number(header.get("time", "")),
+        _parse_number(header.get("uid", "")),
         archive,
     )
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII) else None
 
 
-def _read(host: Host) -> None:
+def _read_all(host: Host) -> None:
     """Read all that is asked of a captured host afterwards: a scan, plans, and what status and verify say of it."""
     read_for_scan_and_plans(host)
     for name in host.names(wanted.TRANSACTIONS):
@@ -188,21 +188,21 @@ def _read(host: Host) -> None:
         captured_status(host)
 
 
-def _host(found: Stream, where: str, *, with_secrets: bool) -> Host:
-    members = dict(_members(found, where))
-    answers = _answers(members)
-    limit = _number(found.header.get("file-limit", "")) or wanted.MAX_FILE_BYTES
+def _captured_host(found: Stream, where: str, *, with_secrets: bool) -> Host:
+    members = dict(_named_members(found, where))
+    answers = _parse_answers(members)
+    limit = _parse_number(found.header.get("file-limit", "")) or wanted.MAX_FILE_BYTES
     budget = ReadBudget(where, snapshot.MAX_READ_STEPS)
     return Host(
-        _files(members, limit, budget, with_secrets=with_secrets),
+        _memory_files(members, limit, budget, with_secrets=with_secrets),
         MeteredCommands(CapturedCommands(answers), budget),
         is_root=found.header.get("uid") == "0",
         ethtool_answers=ethtool_answers(answers),
-        captured_at=_number(found.header.get("time", "")),
+        captured_at=_parse_number(found.header.get("time", "")),
     )
 
 
-def _members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str]]:
+def _named_members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str]]:
     """Content by path below the archive's top, target for a symbolic link."""
     packed = io.BytesIO(found.data)
     file: IO[bytes] = packed
@@ -228,15 +228,17 @@ def _members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str]]:
         raise InvalidInputError(msg("{where}: damaged capture: {error}", where=where, error=error)) from error
 
 
-def _files(members: Mapping[str, bytes | str], limit: int, budget: ReadBudget, *, with_secrets: bool) -> MemoryFiles:
+def _memory_files(
+    members: Mapping[str, bytes | str], limit: int, budget: ReadBudget, *, with_secrets: bool
+) -> MemoryFiles:
     below = {path.removeprefix("/files"): data for path, data in members.items() if path.startswith("/files/")}
     contents = {path: data for path, data in below.items() if isinstance(data, bytes)}
     links = {path: data for path, data in below.items() if isinstance(data, str)}
-    noted = list(_noted(members))
+    noted = list(_noted_paths(members))
     unreadable = {path: _CLOSED for kind, path in noted if kind == "p"}
     unreadable |= {path: "not a regular file" for kind, path in noted if kind == "s"}
     unreadable |= {path: f"larger than {limit >> 20} MiB" for path, data in contents.items() if len(data) >= limit}
-    unreadable |= {_path(text[1:]): "the capture was full" for text in _records(members, "/notes/left")}
+    unreadable |= {_absolute_path(text[1:]): "the capture was full" for text in _record_lines(members, "/notes/left")}
     if not with_secrets:
         _redact_journals(contents, unreadable)
     _mark_failed(members, contents, unreadable)
@@ -246,7 +248,7 @@ def _files(members: Mapping[str, bytes | str], limit: int, budget: ReadBudget, *
     for kind, path in noted:
         if kind == "f" and path not in contents and path not in links:
             unreadable.setdefault(path, UNRECORDED)
-    return MemoryFiles(contents | _shared(noted, contents), links, frozenset(directories), unreadable, budget)
+    return MemoryFiles(contents | _shared_sockets(noted, contents), links, frozenset(directories), unreadable, budget)
 
 
 def _redact_journals(contents: dict[str, bytes], unreadable: dict[str, str]) -> None:
@@ -258,24 +260,24 @@ def _redact_journals(contents: dict[str, bytes], unreadable: dict[str, str]) -> 
             contents[path] = journal
 
 
-def _records(members: Mapping[str, bytes | str], name: str) -> list[str]:
+def _record_lines(members: Mapping[str, bytes | str], name: str) -> list[str]:
     data = members.get(name, b"")
     return data.decode("utf-8", "surrogateescape").split("\0")[:-1] if isinstance(data, bytes) else []
 
 
-def _noted(members: Mapping[str, bytes | str]) -> Iterator[tuple[str, str]]:
-    for record in _records(members, "/notes/names"):
-        path = _path(record[1:])
+def _noted_paths(members: Mapping[str, bytes | str]) -> Iterator[tuple[str, str]]:
+    for record in _record_lines(members, "/notes/names"):
+        path = _absolute_path(record[1:])
         # What no file system could hold was not found on one.
         if path == "/" or snapshot.is_host_path(path):
             yield record[:1], path
 
 
-def _path(text: str) -> str:
+def _absolute_path(text: str) -> str:
     return "/" + "/".join(part for part in text.split("/") if part)
 
 
-def _shared(noted: Iterable[tuple[str, str]], contents: Mapping[str, bytes]) -> dict[str, bytes]:
+def _shared_sockets(noted: Iterable[tuple[str, str]], contents: Mapping[str, bytes]) -> dict[str, bytes]:
     """Sockets of processes in the network namespace of the capture: one table for all of them."""
     tables = {name: contents[f"/proc/net/{name}"] for name in ("tcp", "udp") if f"/proc/net/{name}" in contents}
     return {f"{place}/net/{name}": data for kind, place in noted if kind == "n" for name, data in tables.items()}
@@ -286,7 +288,7 @@ def _mark_failed(members: Mapping[str, bytes | str], contents: dict[str, bytes],
     data = members.get("/notes/errors", b"")
     errors = parse_copy_errors(data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else "")
     for text, why in errors.reasons.items():
-        path = _path(text[1:])
+        path = _absolute_path(text[1:])
         contents.pop(path, None)
         if why not in _ABSENT:
             unreadable.setdefault(path, why)
@@ -298,21 +300,21 @@ def _mark_failed(members: Mapping[str, bytes | str], contents: dict[str, bytes],
             unreadable[path] = f"it is empty, or cannot be read: {errors.pathless}"
 
 
-def _answers(members: Mapping[str, bytes | str]) -> dict[tuple[str, ...], Completed | Missing]:
+def _parse_answers(members: Mapping[str, bytes | str]) -> dict[tuple[str, ...], Completed | Missing]:
     parts: dict[str, dict[str, bytes]] = {}
     for path, data in members.items():
         found = _ANSWER.fullmatch(path)
         if found and isinstance(data, bytes):
             parts.setdefault(found[1], {})[found[2]] = data
-    return dict(_answer(part) for part in parts.values() if part.get("argv", b"").count(b"\0") > 1)
+    return dict(_parse_answer(part) for part in parts.values() if part.get("argv", b"").count(b"\0") > 1)
 
 
-def _answer(part: Mapping[str, bytes]) -> tuple[tuple[str, ...], Completed | Missing]:
+def _parse_answer(part: Mapping[str, bytes]) -> tuple[tuple[str, ...], Completed | Missing]:
     seconds, *argv = part["argv"].decode("utf-8", "surrogateescape").split("\0")[:-1]
     if "astray" in part:
         place = part["astray"].decode("utf-8", "replace").strip()
         return tuple(argv), Missing("unreadable", f"{argv[0]} is not run: others than root can change {place}")
-    code = _number(part.get("rc", b"").decode("ascii", "replace").strip())
+    code = _parse_number(part.get("rc", b"").decode("ascii", "replace").strip())
     if code is None or code in (124, 137):
         return tuple(argv), Missing("unreadable", f"{argv[0]} did not answer within {seconds} s")
     out, err = (part.get(name, b"") for name in ("out", "err"))

@@ -29,31 +29,31 @@ def parse_copy_errors(text: str) -> CopyErrors:
     """The errors in what cp printed; lines of another shape are passed over."""
     reasons: dict[str, str] = {}
     for line in text[:MAX_BYTES].split("\n"):
-        found = _error(line)
+        found = _parse_error(line)
         if found:
             reasons[found[0]] = found[1]
     pathless = _PATHLESS.search(text[:MAX_BYTES])
     return CopyErrors(reasons, pathless[1] if pathless else None)
 
 
-def _error(line: str) -> tuple[str, str] | None:
+def _parse_error(line: str) -> tuple[str, str] | None:
     if not line.startswith("cp: "):
         return None
     at = next((place for sign in ("'./", '"./') if (place := line.find(sign)) >= 0), -1)
     if at >= 0:
-        word, end = _word(line, at)
+        word, end = _read_word(line, at)
         if found := _REASON.fullmatch(line, end):
             return word, found[1]
     plain = _PLAIN.search(line)
     return (plain[1], plain[2]) if plain else None
 
 
-def _word(text: str, at: int) -> tuple[str, int]:
+def _read_word(text: str, at: int) -> tuple[str, int]:
     """A word in the quotes of a shell, and where it ends."""
     parts: list[str] = []
     while at < len(text):
         if text.startswith("$'", at) and (end := text.find("'", at + 2)) > 0:
-            parts.append(_unescaped(text[at + 2 : end]))
+            parts.append(_unescape_word(text[at + 2 : end]))
         elif text[at] in "'\"" and (end := text.find(text[at], at + 1)) > 0:
             parts.append(text[at + 1 : end])
         elif text[at] == "\\" and at + 1 < len(text):
@@ -65,7 +65,7 @@ def _word(text: str, at: int) -> tuple[str, int]:
     return "".join(parts), at
 
 
-def _unescaped(text: str) -> str:
+def _unescape_word(text: str) -> str:
     def one(found: re.Match[str]) -> str:
         octal = found[1]
         if octal[0] in "01234567":

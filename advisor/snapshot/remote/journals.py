@@ -23,22 +23,22 @@ def redacted_journal(data: bytes) -> bytes | Missing:
     except InvalidInputError as error:
         return Missing("unreadable", error.message)
     return b"".join(
-        encode_entry(replace(one, plan=_plan(one.plan)) if isinstance(one, Begun) else one) for one in entries
+        encode_entry(replace(one, plan=_redact_plan(one.plan)) if isinstance(one, Begun) else one) for one in entries
     )
 
 
-def _plan(plan: Plan) -> Plan:
-    return replace(plan, files=tuple(_file(one) for one in plan.files))
+def _redact_plan(plan: Plan) -> Plan:
+    return replace(plan, files=tuple(_redact_file(one) for one in plan.files))
 
 
-def _file(one: FileChange) -> FileChange:
+def _redact_file(one: FileChange) -> FileChange:
     return replace(
         one,
         before=None if one.before is None else without_secrets(one.path, one.before),
         after=without_secrets(one.path, one.after),
-        edits=tuple(_edit(edit) for edit in one.edits),
+        edits=tuple(_redact_edit(edit) for edit in one.edits),
     )
 
 
-def _edit(one: FileEdit) -> FileEdit:
-    return replace(one, fresh=without_secrets(one.path, one.fresh), also=tuple(_edit(also) for also in one.also))
+def _redact_edit(one: FileEdit) -> FileEdit:
+    return replace(one, fresh=without_secrets(one.path, one.fresh), also=tuple(_redact_edit(also) for also in one.also))

@@ -31,7 +31,7 @@ class CapturedCommands:
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
-        self._units = _units(answers)
+        self._units = _parse_units(answers)
 
     def run(
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
@@ -41,21 +41,21 @@ class CapturedCommands:
         if answer is not None:
             return answer
         if words[:2] == _SHOW and "--" in words:
-            return self._show(words)
+            return self._show_units(words)
         if words[: len(_STAT)] == _STAT:
             return self._block_sizes(words[len(_STAT) :])
         return Missing("absent", f"{words[0]} is not installed")
 
-    def _show(self, words: tuple[str, ...]) -> Completed | Missing:
+    def _show_units(self, words: tuple[str, ...]) -> Completed | Missing:
         """``systemctl show`` of some units, from that of all."""
         if isinstance(self._units, Missing):
             return self._units
         at = words.index("--")
         wanted = [name for word in words[2:at] for name in word.removeprefix("--property=").split(",")]
-        blocks = (self._shown(unit, wanted) for unit in words[at + 1 :])
+        blocks = (self._show_unit(unit, wanted) for unit in words[at + 1 :])
         return Completed(0, "\n".join(blocks), "")
 
-    def _shown(self, unit: str, wanted: Sequence[str]) -> str:
+    def _show_unit(self, unit: str, wanted: Sequence[str]) -> str:
         assert not isinstance(self._units, Missing)
         known = self._units.get(unit, {"Id": unit, "LoadState": "not-found"})
         return "".join(f"{name}={known[name]}\n" for name in known if name in wanted)
@@ -70,7 +70,7 @@ class CapturedCommands:
         return Completed(asked.rc, "".join(f"{sizes[one]} {one}\n" for one in targets if one in sizes), asked.stderr)
 
 
-def _units(answers: Answers) -> Mapping[str, Mapping[str, str]] | Missing:
+def _parse_units(answers: Answers) -> Mapping[str, Mapping[str, str]] | Missing:
     """Properties by unit; those that ``systemctl show`` printed for every service that is loaded."""
     asked = next((one for words, one in answers.items() if words[:3] == _UNITS), None)
     if asked is None:
@@ -79,11 +79,11 @@ def _units(answers: Answers) -> Mapping[str, Mapping[str, str]] | Missing:
         return asked
     if asked.rc:
         return Missing("unreadable", f"systemctl returned {asked.rc}: {asked.stderr.strip()[:200]}")
-    blocks = (dict(_properties(block)) for block in re.split(r"\n\n+", asked.stdout))
+    blocks = (dict(_parse_properties(block)) for block in re.split(r"\n\n+", asked.stdout))
     return {block["Id"]: block for block in blocks if "Id" in block}
 
 
-def _properties(block: str) -> Iterator[tuple[str, str]]:
+def _parse_properties(block: str) -> Iterator[tuple[str, str]]:
     for line in block.splitlines():
         name, equals, value = line.partition("=")
         if equals:
@@ -99,31 +99,31 @@ def ethtool_answers(answers: Answers) -> dict[tuple[str, str], Answer | Missing]
             continue
         option, link = words[1:]
         if option == "-k":
-            found |= {(link, what): answer for what, answer in _features(one).items()}
+            found |= {(link, what): answer for what, answer in _parse_features(one).items()}
         elif option in queries:
-            found[link, queries[option]] = _parsed(one, queries[option])
+            found[link, queries[option]] = _parse_ethtool(one, queries[option])
     return found
 
 
-def _text(one: Completed) -> str:
+def _answer_text(one: Completed) -> str:
     # Complaints are on standard error.
     return f"{one.stderr}\n{one.stdout}"
 
 
-def _parsed(one: Completed | Missing, what: str) -> Answer | Missing:
+def _parse_ethtool(one: Completed | Missing, what: str) -> Answer | Missing:
     if isinstance(one, Missing):
         return one
-    answer = PARSERS[what][1](_text(one))
+    answer = PARSERS[what][1](_answer_text(one))
     if isinstance(answer, Missing):
         return UNSUPPORTED if answer.is_absent else answer
     return {key: value for key, value in answer.items() if key in _DRIVER} if what == "driver" else answer
 
 
-def _features(one: Completed | Missing) -> dict[str, Answer | Missing]:
+def _parse_features(one: Completed | Missing) -> dict[str, Answer | Missing]:
     """Features that are on, that can be changed, and that were asked for."""
     if isinstance(one, Missing):
         return dict.fromkeys(("features", "changeable", "requested"), one)
-    printed = parse_ethtool_features(_text(one))
+    printed = parse_ethtool_features(_answer_text(one))
     if isinstance(printed, Missing):
         return dict.fromkeys(("features", "changeable", "requested"), printed)
     changeable: dict[str, bool] = {}

@@ -53,10 +53,10 @@ class CapturedStore(Store):
                 msg("{place}: {why}", place=place, why=names.why), hint="only root on that host can read it"
             )
         known = sorted(filter(sequence, names), key=lambda name: (sequence(name), name))
-        found = (self._captured(f"{place}/{name}", name) for name in known)
+        found = (self._read_captured(f"{place}/{name}", name) for name in known)
         return tuple(record for record in found if record is not None)
 
-    def _captured(self, place: str, name: str) -> Record | None:
+    def _read_captured(self, place: str, name: str) -> Record | None:
         data = self._host.read_bytes(f"{place}/journal")
         if isinstance(data, Missing):
             if data.is_absent:

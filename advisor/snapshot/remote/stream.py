@@ -75,7 +75,7 @@ def read_stream(file: IO[bytes], where: str) -> Stream:
     Memory: at most `MAX_STREAM_BYTES`, and three quarters of that for what it decodes to.
     """
     checksum = Checksum()
-    lines = _lines(file, where)
+    lines = _read_lines(file, where)
     _skip_banner(lines, checksum, where)
     header = _read_header(lines, checksum, where)
     parts: list[bytes] = []
@@ -87,14 +87,14 @@ def read_stream(file: IO[bytes], where: str) -> Stream:
         checksum.add(line)
         if checksum.length > MAX_STREAM_BYTES:
             raise InvalidInputError(msg("{where}: larger than any capture", where=where))
-        parts.append(_decoded(line, where))
+        parts.append(_decode_line(line, where))
     raise InvalidInputError(
         msg("{where}: truncated capture: its last line is missing", where=where),
         hint="the host was lost, or the script was ended",
     )
 
 
-def _lines(file: IO[bytes], where: str) -> Iterator[bytes]:
+def _read_lines(file: IO[bytes], where: str) -> Iterator[bytes]:
     while line := file.readline(MAX_LINE_BYTES):
         yield line[:-2] + b"\n" if line.endswith(b"\r\n") else line
 
@@ -142,7 +142,7 @@ def _read_header(lines: Iterator[bytes], checksum: Checksum, where: str) -> dict
     raise InvalidInputError(msg("{where}: truncated capture: it ends in its header", where=where))
 
 
-def _decoded(line: bytes, where: str) -> bytes:
+def _decode_line(line: bytes, where: str) -> bytes:
     if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
         raise InvalidInputError(msg("{where}: truncated capture: its last line is missing", where=where))
     try:

@@ -45,7 +45,7 @@ _NETWORKD: Final = _words(
 )
 
 
-def _distinct(listed: Iterable[tuple[str, Names]]) -> Iterator[tuple[str, Names]]:
+def _merge_directories(listed: Iterable[tuple[str, Names]]) -> Iterator[tuple[str, Names]]:
     """Each name of a directory once, where it stands first."""
     seen: set[tuple[str, str]] = set()
     for directory, names in listed:
@@ -81,14 +81,23 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/proc/sys/kernel", _words("arch hostname osrelease")),
     ("/proc/sys/kernel/random", _words("boot_id")),
     ("/sys/bus/pci/devices/*", _words("class numa_node local_cpulist|local_cpus irq")),
-    ("/sys/bus/pci/devices/*", _words("current_link_speed current_link_width max_link_speed max_link_width driver")),
+    (
+        "/sys/bus/pci/devices/*",
+        _words("current_link_speed current_link_width max_link_speed max_link_width driver"),
+    ),
     ("/sys/kernel/irq/*", _words("actions")),
     ("/sys/kernel/debug/irq/irqs", _words("*")),
-    ("/sys/class/net/*", _words("addr_assign_type address carrier dev_port ifindex iflink master mtu operstate speed")),
+    (
+        "/sys/class/net/*",
+        _words("addr_assign_type address carrier dev_port ifindex iflink master mtu operstate speed"),
+    ),
     ("/sys/class/net/*", _words("tun_flags tx_queue_len type uevent device")),
     ("/sys/class/net/*/device", _words("driver")),
     ("/sys/class/net/*/statistics", _words("rx_packets rx_missed_errors rx_fifo_errors rx_over_errors")),
-    ("/sys/class/net/*/bonding", _words("mode xmit_hash_policy miimon arp_interval active_slave primary min_links")),
+    (
+        "/sys/class/net/*/bonding",
+        _words("mode xmit_hash_policy miimon arp_interval active_slave primary min_links"),
+    ),
     ("/sys/class/net/*/bonding", _words("lacp_rate ad_select tlb_dynamic_lb updelay downdelay")),
     ("/sys/class/net/*/bonding_slave", _words("state mii_status perm_hwaddr")),
     ("/sys/class/net/*/bridge", _words("stp_state forward_delay vlan_filtering bridge_id root_id")),
@@ -96,7 +105,10 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/class/infiniband/*/ports/*", _words("state phys_state link_layer rate")),
     ("/sys/block/*", _words("dev diskseq serial size stat wwid ana_state device")),
     ("/sys/block/*/queue", QUEUE_ATTRIBUTES),
-    ("/sys/block/*/device", _words("devtype iopolicy model name numa_node queue_depth serial state transport uid")),
+    (
+        "/sys/block/*/device",
+        _words("devtype iopolicy model name numa_node queue_depth serial state transport uid"),
+    ),
     ("/sys/block/*/device", _words("address vendor vpd_pg80 wwid")),
     ("/sys/block/*/loop", _words("backing_file")),
     ("/sys/block/*/dm", _words("name uuid suspended")),
@@ -110,7 +122,10 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/class/block/*", _words("dev start")),
     ("/sys/class/nvme/*", _words("transport")),
     ("/sys/class/scsi_host/*", _words("can_queue proc_name")),
-    ("/sys/class/iscsi_session/*", _words("targetname initiatorname ifacename state recovery_tmo first_burst_len")),
+    (
+        "/sys/class/iscsi_session/*",
+        _words("targetname initiatorname ifacename state recovery_tmo first_burst_len"),
+    ),
     ("/sys/class/iscsi_session/*", _words("max_burst_len immediate_data initial_r2t")),
     ("/sys/class/iscsi_connection/*", _words("address port persistent_address persistent_port state")),
     ("/sys/class/iscsi_connection/*", _words("max_recv_dlength header_digest data_digest")),
@@ -127,7 +142,10 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/devices/system/clocksource/clocksource0", _words("available_clocksource")),
     ("/sys/devices/system/cpu", _words("online offline present sched_mc_power_savings sched_smt_power_savings")),
     ("/sys/devices/system/cpu/cpu[0-9]*", _words("online")),
-    ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("core_cpus_list|thread_siblings_list|thread_siblings")),
+    (
+        "/sys/devices/system/cpu/cpu[0-9]*/topology",
+        _words("core_cpus_list|thread_siblings_list|thread_siblings"),
+    ),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("package_cpus_list|core_siblings_list|core_siblings")),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("die_cpus_list physical_package_id")),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("core_id die_id cluster_id book_id drawer_id")),
@@ -158,7 +176,7 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/opt/iris", _words("iris.cpf")),
 )
 ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = tuple(
-    _distinct((*_BY_FACTS, *(one for each in _CAPTURES for one in each.files)))
+    _merge_directories((*_BY_FACTS, *(one for each in _CAPTURES for one in each.files)))
 )
 """Directories, and the files in them whose content is taken."""
 
@@ -230,7 +248,7 @@ TRANSACTIONS: Final = "/var/lib/advisor/transactions"
 TRANSACTION_FILES: Final = _words("journal pending taken reverting deadline outcome boot put-back")
 
 
-def sysctls() -> tuple[tuple[str, Names], ...]:
+def wanted_sysctls() -> tuple[tuple[str, Names], ...]:
     """Directories below /proc/sys, and the names in them."""
     found: dict[str, list[str]] = {}
     for key in KEYS:
@@ -282,7 +300,7 @@ UNIT_PROPERTIES: Final = (
 IRIS_COMMAND: Final = QLIST
 
 
-def programs() -> Names:
+def wanted_programs() -> Names:
     """Every program that a capture may run for its answer."""
     others = ("systemctl", "iris", "tw_cli", "xfs_info", "dumpe2fs", "beegfs-ctl", "stat", *VXTUNEFS, *FSTYP)
     listed = (*NETWORK_COMMANDS, *LINK_COMMANDS, *PORT_COMMANDS, *STORAGE_COMMANDS, *ROOT_COMMANDS)

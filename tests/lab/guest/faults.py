@@ -100,7 +100,7 @@ def sweep(states: str, every: int, words: Sequence[str]) -> int:
     import pyroute2  # noqa: F401  # once, for all children
 
     import advisor.cli.change
-    import advisor.operations.apply  # noqa: F401
+    import advisor.operations.transactions  # noqa: F401
 
     before = {name: state(states, name) for name in ("near", "whole")}
     wrong = 0

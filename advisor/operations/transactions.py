@@ -1,5 +1,5 @@
-"""The road from a profile's name to a host that is changed, verified or put back: what the command line and other
-programs call."""
+"""From a profile's name to a host that is changed, verified or rolled back: what the command line and other programs
+call."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from advisor.host import Host
 from advisor.host.numbers import is_count
 from advisor.host.signals import interruptible
 from advisor.i18n import N_, msg
-from advisor.planner import Asked, plan_profiles, requests
-from advisor.planning.records import Plan
+from advisor.planner import Asked, plan_profiles, profile_requests
+from advisor.planning.records import Plan, plan_document
 from advisor.profiles.profile import load, profile_paths
 from advisor.profiles.requested import is_file_word
 from advisor.profiles.single_values import is_value_word
@@ -33,12 +33,34 @@ CONFIRM_SECONDS: Final = 60
 """How long a change that could cut the host off waits for somebody to say that it did not."""
 
 
-def _quiet(_: str) -> None:
+def _ignore_progress(_: str) -> None:
     return None
 
 
+def preview_profiles(
+    host: Host,
+    names: Asked,
+    settings: Mapping[str, str],
+    *,
+    runtime_only: bool = False,
+    instead_of: Sequence[str] = (),
+) -> Plan:
+    """Return what the profiles would change on ``host``. Changes nothing.
+
+    ``instead_of`` are active transactions of this host, by id or by profile, that they would replace. Raises
+    UsageError, and RefusedError where a budget does not hold.
+    """
+    replaced = in_force_by_name(Store(), instead_of)
+    return plan_profiles(host, names, settings, runtime_only=runtime_only, instead_of=replaced)
+
+
+def document_plan(made: Plan) -> object:
+    """Return the plan as the record that ``--json`` prints."""
+    return plan_document(made)
+
+
 def taken_out_by(host: Host, made: Plan, store: Store | None = None) -> tuple[tuple[Record, Plan], ...]:
-    """What applying a plan will put back of the transactions whose place it takes. Changes nothing."""
+    """What applying a plan will roll back of the transactions that it replaces. Changes nothing."""
     return foreseen(host, made, (store or Store()).records()) if made.instead_of else ()
 
 
@@ -48,7 +70,7 @@ class ApplyResult(msgspec.Struct, frozen=True):
     plan: Plan
     record: Record | None
     taken_out: tuple[tuple[Record, tuple[ItemOutcome, ...]], ...] = ()
-    """The transactions whose place it took, and what became of each item of theirs."""
+    """The transactions that it replaced, with the outcome of each of their items."""
 
 
 def apply_profiles(
@@ -58,24 +80,24 @@ def apply_profiles(
     *,
     runtime_only: bool = False,
     agree: Callable[[Plan], bool] = lambda _: True,
-    progress: Progress = _quiet,
+    progress: Progress = _ignore_progress,
     store: Store | None = None,
     peers: Sequence[str] = (),
     confirm_within: float = CONFIRM_SECONDS,
     instead_of: Sequence[str] = (),
 ) -> ApplyResult:
-    """Plan and apply under the lock; a transaction that was left unfinished is put back first.
+    """Plan and apply under the lock; an unfinished transaction is rolled back first.
 
     Where a link is at risk, ``peers`` and whoever else answers over it must answer again after the change, and the
-    transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once. ``instead_of`` are transactions in
-    force, by id or by profile, that are taken out from under the new one as soon as that one is kept.
+    transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once. ``instead_of`` are active
+    transactions, by id or by profile, that are removed below the new one as soon as that one is confirmed.
     """
-    requests(names, settings, only_trusted=True)  # a call that is wrong is told before anything is made for it
+    profile_requests(names, settings, only_trusted=True)  # a wrong call is refused before anything is prepared for it
     kept = store or Store()
     with kept.lock():
         refuse_while_one_waits(kept)
         for record, outcomes in recover(host, kept, progress):
-            progress(_recovered(record, outcomes))
+            progress(_describe_recovery(record, outcomes))
         replaced = in_force_by_name(kept, instead_of)
         made = plan_profiles(
             host, names, settings, runtime_only=runtime_only, store=kept, instead_of=replaced, only_trusted=True
@@ -83,10 +105,10 @@ def apply_profiles(
         if made.is_empty and not made.cannot_apply and not replaced:
             return ApplyResult(made, None)
         if not made.is_empty and not made.blocking and not agree(made):
-            raise RefusedError("not agreed to; nothing was changed")
+            raise RefusedError("cancelled; nothing was changed")
         if made.is_empty and not made.cannot_apply:
             return ApplyResult(
-                made, None, tuple((one, roll_back(host, one, kept)) for one in _each_anew(kept, replaced))
+                made, None, tuple((one, roll_back(host, one, kept)) for one in _reread_records(kept, replaced))
             )
         with interruptible():
             gate = None if made.is_empty or made.blocking else gate_for(host, made, peers, progress)
@@ -95,38 +117,39 @@ def apply_profiles(
             return ApplyResult(made, record, finish_switches(host, kept))
 
 
-def _each_anew(store: Store, identities: Sequence[str]) -> Iterator[Record]:
-    """Each as its journal is then: taking one out may change what the next comes to."""
+def _reread_records(store: Store, identities: Sequence[str]) -> Iterator[Record]:
+    """Each as its journal is then: removing one may change the plan of the next."""
     return (store.record(identity) for identity in identities)
 
 
-def _recovered(record: Record, outcomes: Iterable[ItemOutcome]) -> str:
+def _describe_recovery(record: Record, outcomes: Iterable[ItemOutcome]) -> str:
     """What became of a transaction that was not at its end; its watchdog may have seen to that long ago."""
-    why, result = record.why_undone or "interrupted", _summary(outcomes)
+    why, result = record.why_undone or "interrupted", _summarize_outcomes(outcomes)
     if record.by_watchdog:
-        return msg("{id} had been taken back by its watchdog ({why}): {result}", id=record.id, why=why, result=result)
+        return msg("{id} was rolled back by its watchdog ({why}): {result}", id=record.id, why=why, result=result)
     return msg("{id} was not finished ({why}): {result}", id=record.id, why=why, result=result)
 
 
-def _summary(outcomes: Iterable[ItemOutcome]) -> str:
+def _summarize_outcomes(outcomes: Iterable[ItemOutcome]) -> str:
     listed = tuple(outcomes)
     lost = [one for one in listed if not one.is_back]
-    return msg("{count} item(s) could not be put back", count=len(lost)) if lost else N_("put back")
+    return msg("{count} item(s) could not be restored", count=len(lost)) if lost else N_("rolled back")
 
 
 def script_for(host: Host, name: str | None, settings: Mapping[str, str], store: Store | None = None) -> str:
-    """The rollback script of a transaction (by id, or the last in force), or of a profile applied to this host now."""
+    """The rollback script of a transaction (by id, or the last active one), or of a profile applied to this host
+    now."""
     kept = store or Store()
     if name is not None and (name in profile_paths() or is_value_word(name) or is_file_word(name)):
         made = plan_profiles(host, (name,), settings, store=kept)
         if made.is_empty:
-            raise RefusedError(msg("{name} would change nothing here, so there is nothing to put back", name=name))
+            raise RefusedError(msg("{name} would change nothing here: there is nothing to roll back", name=name))
         return rollback_script(made)
     if name is None:
-        in_force = [record for record in kept.records() if record.is_in_force]
-        if not in_force:
-            raise RefusedError("no transaction is in force", hint="name a profile to get the script beforehand")
-        record = in_force[-1]
+        active = [record for record in kept.records() if record.is_in_force]
+        if not active:
+            raise RefusedError("no active transaction", hint="name a profile to get the script beforehand")
+        record = active[-1]
     else:
         record = _record_or_profile(kept, name)
     directory = str(kept.script_path(record.id).parent.absolute())

@@ -1,0 +1,42 @@
+"""The profiles of this host: those that are shipped and those of /etc/advisor/profiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from advisor.errors import AdvisorError
+from advisor.profiles.profile import Profile, lint_profile, load, profile_paths
+from advisor.profiles.requested import load_one
+from advisor.proof.relevance import laxer_than_needed
+
+
+class LintResult(msgspec.Struct, frozen=True):
+    """A profile file without a fault; ``lax`` is a tunable whose measurement needs a stricter toggle than the file
+    names, and that toggle."""
+
+    profile: Profile
+    lax: tuple[str, str] | None
+
+
+def list_profiles() -> tuple[tuple[Profile, ...], tuple[AdvisorError, ...]]:
+    """Return every profile of the library, and the errors of those that cannot be read."""
+    found, faults = [], []
+    for name in profile_paths():
+        try:
+            found.append(load(name))
+        except AdvisorError as error:
+            faults.append(error)
+    return tuple(found), tuple(faults)
+
+
+def read_profile(name: str) -> Profile:
+    """Return the profile of this name or file, with what it inherits. Raises UsageError, InvalidInputError."""
+    return load_one([name]).profile
+
+
+def lint_file(path: Path) -> LintResult:
+    """Check a profile file. Raises InvalidInputError, which names file, line and field."""
+    profile = lint_profile(path)
+    return LintResult(profile, laxer_than_needed(profile) if profile.proof is not None else None)
