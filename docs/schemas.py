@@ -158,6 +158,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("awaiting_confirmation", tuple[_WAITING, ...]),  # type: ignore[valid-type]
         ("drift", tuple[Drift, ...]),
         ("damaged", tuple[Damaged, ...]),
+        ("stopped_process", int | None),
     ],
     "advisor.verify/1": [
         ("ok", bool),
@@ -169,6 +170,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("drift", tuple[Drift, ...]),
         ("others", tuple[OtherWriter, ...]),
         ("damaged", tuple[Damaged, ...]),
+        ("stopped_process", int | None),
     ],
     "advisor.rollback/1": [("ok", bool), ("transactions", tuple[_UNDONE, ...])],  # type: ignore[valid-type]
     "advisor.probe/1": [

@@ -130,7 +130,7 @@ def test_whose_a_directory_is(tmp_path: Path, shell: list[str], mode: int, owner
     done = run(script, tmp_path, shell)
     assert done.returncode == code, done.stdout
     assert (tmp_path / "root/srv/app/app.conf").read_bytes() == (NEW if code else OLD)
-    assert ("others than root can change" in done.stdout) == bool(code)
+    assert ("users other than root can change" in done.stdout) == bool(code)
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -193,7 +193,7 @@ def test_where_no_tool_can_do_it_the_file_is_named(tmp_path: Path, missing: tupl
     without(tmp_path, *missing)
     done = run(script, tmp_path, SHELLS[0])
     assert (done.returncode, file_of(tmp_path).read_bytes()) == (5, NEW)
-    assert "others than root can change" in done.stdout
+    assert "users other than root can change" in done.stdout
     assert "by hand: advisor rollback" in done.stdout
 
 
