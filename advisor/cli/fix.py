@@ -49,7 +49,7 @@ def fix(
     found = tuple(one for one in scan(host, workload=workload).findings if one.muted is None)
     made = make_safe_fix(found) if all_safe else make_fix(select_findings(found, names or ()))
     if not as_json:
-        print_text(fix_text(made, width=terminal_width(), color=wants_color()))
+        print_text(fix_text(made, width=terminal_width(), color=wants_color()) + "\n")
     planned = plan_profiles(host, made.asked, dict(made.settings), runtime_only=runtime_only) if made.asked else None
     if planned is None or dry_run or not host.is_live or (planned.is_empty and not planned.cannot_apply):
         _show(made, planned, as_json=as_json)
@@ -63,7 +63,7 @@ def fix(
             print_json(fix_document(made, done.plan, done.record))
         else:
             show_applied(done)
-            print_text(next_text(done.plan, done.record, width=terminal_width(), color=wants_color()))
+            print_text("\n" + next_text(done.plan, done.record, width=terminal_width(), color=wants_color()))
 
     print_result(show, remaining_state(done.record))
     return 0

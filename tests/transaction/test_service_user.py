@@ -328,7 +328,7 @@ def test_the_apply_script_writes_nothing_there(
     was = stage.listing()
     done = stage.call("apply", "--confirm-within", "0", under=shell)
     assert (done.code, done.state) == (4, "rolled-back"), done
-    assert "/srv/app/app.conf: others than root can change" in done.errors
+    assert "/srv/app/app.conf: users other than root can change" in done.errors
     assert "only advisor apply writes there" in done.errors
     assert stage.listing() == was
     assert stage.is_closed()
