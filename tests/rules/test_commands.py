@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from advisor.cli.quick import parsed
+from advisor.cli.quick import parse_call
 from advisor.errors import UsageError
 from advisor.profiles.profile import load
 from advisor.rules.finding import Finding
@@ -53,7 +53,7 @@ def test_commands_of_advisor_are_calls_that_it_takes_and_others_are_shell(rule: 
         assert "\n" not in command
         words = shlex.split(command)
         if words[0] == "advisor":
-            assert parsed(words[1:]) is not None, command
+            assert parse_call(words[1:]) is not None, command
         checked = subprocess.run(["sh", "-n"], input=command, text=True, capture_output=True, check=False)
         assert (checked.returncode, checked.stderr) == (0, ""), command
 
