@@ -11,6 +11,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
 _MM = "/sys/kernel/mm"
+_EDAC = "/sys/devices/system/edac/mc"
 _AT_PAGESZ = 6  # getauxval(3)
 _BYTE_ORDERS: tuple[Literal["little"], Literal["big"]] = ("little", "big")
 _X86_PAGE_BYTES = 4096
@@ -33,6 +34,8 @@ class Memory(msgspec.Struct, frozen=True):
     """``page_bytes`` is 4096, and noted as unknown, where the host does not show its page size.
 
     ``default_hugepage_bytes`` is the size that vm.nr_hugepages counts; None where the kernel has no huge pages.
+    ``uncorrected_errors`` counts what the memory controllers could not correct since the drivers were loaded; None
+    where no EDAC driver counts.
     """
 
     total_bytes: int | None
@@ -43,6 +46,7 @@ class Memory(msgspec.Struct, frozen=True):
     hugepages: tuple[HugePagePool, ...]
     sockets: Sockets
     default_hugepage_bytes: int | None = None
+    uncorrected_errors: int | None = None
 
 
 def read_memory(host: Host, unknown: Unknowns) -> Memory:
@@ -60,6 +64,7 @@ def read_memory(host: Host, unknown: Unknowns) -> Memory:
         hugepages=_read_pools(host, unknown) or _default_pool(sizes),
         sockets=_read_sockets(host, unknown),
         default_hugepage_bytes=sizes.get("Hugepagesize") or None,
+        uncorrected_errors=_read_uncorrected_errors(host, unknown),
     )
 
 
@@ -128,6 +133,15 @@ def _default_pool(sizes: dict[str, int]) -> tuple[HugePagePool, ...]:
     # Kernels before 2.6.27 know one size of huge page, in /proc/meminfo only.
     size, total = sizes.get("Hugepagesize"), sizes.get("HugePages_Total")
     return () if not size or total is None else (HugePagePool(size, total, sizes.get("HugePages_Free")),)
+
+
+def _read_uncorrected_errors(host: Host, unknown: Unknowns) -> int | None:
+    """The sum over all memory controllers (kernel: ABI/testing/sysfs-devices-edac, ue_count)."""
+    controllers = [name for name in host.names(_EDAC) if re.fullmatch(r"mc\d{1,4}", name, re.ASCII)]
+    fact = "memory.uncorrected_errors"
+    counts = [unknown.value(fact, host.read_int(f"{_EDAC}/{name}/ue_count")) for name in controllers]
+    known = [count for count in counts if count is not None and count >= 0]
+    return sum(known) if known else None
 
 
 def _read_sockets(host: Host, unknown: Unknowns) -> Sockets:

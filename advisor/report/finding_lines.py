@@ -20,8 +20,8 @@ _GAP: Final = 2
 _LEAST_TEXT: Final = 30
 _MOST_COMMAND: Final = 30
 # A verb after several names in place of one: the findings of a rule are sentences about one device each.
-_PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were", "does": "do", "spans": "span"}
-_VERB = lazy_regex(r"(?<= )(has|is|was|does|spans)(?= )")
+_PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were", "does": "do", "lists": "list"}
+_VERB = lazy_regex(r"(?<= )(has|is|was|does|lists)(?= )")
 
 
 def counts_text(numbered: Iterable[NumberedFindings], muted: int = 0) -> str:

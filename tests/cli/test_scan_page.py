@@ -294,3 +294,12 @@ def test_a_counter_that_cannot_be_is_unknown(machine: Machine) -> None:
     assert "16 packets" in why
     machine.write("proc/net/softnet_stat", "00000010 00000000 00000001 00000000\n")
     assert machine.document()["counters"]["softnet_squeezed"] == 1
+
+
+def test_memory_that_loses_data_is_critical(machine: Machine) -> None:
+    for name, count in (("mc0", "0"), ("mc1", "2")):
+        machine.write(f"sys/devices/system/edac/mc/{name}/ue_count", f"{count}\n")
+    assert machine.document()["memory"]["uncorrected_errors"] == 2
+    assert "Memory returned data that could not be corrected 2 times" in machine.scan()
+    machine.write("sys/devices/system/edac/mc/mc1/ue_count", "0\n")
+    assert "Memory returned" not in machine.scan()

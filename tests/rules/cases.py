@@ -298,6 +298,15 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
     ),
     ("arrays.degraded", None, {"arrays": (array(level="raid5", state="degraded", missing=1),)}, "critical", "md0"),
     ("arrays.degraded", None, {"arrays": (array(level="raid5", state="recovering", missing=1),)}, "warning", "md0"),
+    ("disks.offline", None, {"disks": (disk("sdb", detail={"state": "offline"}),)}, "critical", "sdb"),
+    ("disks.offline", None, {"disks": (disk("nvme0n1", detail={"state": "dead"}),)}, "critical", "nvme0n1"),
+    (
+        "memory.uncorrected-errors",
+        None,
+        {"memory": replaced(facts().memory, {"uncorrected_errors": 3})},
+        "critical",
+        "3",
+    ),
     ("arrays.inactive", None, {"arrays": (array("md5", "sdb", level="raid5", state="inactive"),)}, "critical", "sdb"),
     (
         "multipath.suspended",
@@ -517,6 +526,9 @@ SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
     ("irqs.on-one-cpu", None, one_cpu(2)),
     ("irqs.on-one-cpu", None, one_cpu(effective="0-3")),
     ("arrays.degraded", None, {"arrays": (array(), array("md1", state=None, missing=None))}),
+    ("disks.offline", None, {"disks": (disk("sdb", detail={"state": "running"}), disk("nvme0n1"))}),
+    ("memory.uncorrected-errors", None, {"memory": replaced(facts().memory, {"uncorrected_errors": 0})}),
+    ("memory.uncorrected-errors", None, {}),
     ("arrays.inactive", None, {"arrays": (array(), array("md127", level="container", state="inactive"))}),
     ("arrays.inactive", None, {"arrays": (array("datadg/vol01", manager="vxvm", state="inactive"),)}),
     (

@@ -150,6 +150,7 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("die_cpus_list physical_package_id")),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("core_id die_id cluster_id book_id drawer_id")),
     ("/sys/kernel/security", _words("lockdown")),
+    ("/sys/devices/system/edac/mc/mc[0-9]*", _words("ue_count")),
     ("/sys/devices/system/node", _words("online")),
     ("/sys/devices/system/node/node[0-9]*", _words("cpulist|cpumap distance meminfo")),
     ("/sys/hypervisor", _words("type uuid")),
