@@ -64,7 +64,7 @@ def uncorrected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         evidence={"uncorrected_errors": count},
         remedy=(
             RunCommand("grep . /sys/devices/system/edac/mc/mc*/*/dimm_label /sys/devices/system/edac/mc/mc*/ue_count"),
-            RunCommand("journalctl -k --grep EDAC", "see which module it is"),
+            RunCommand("journalctl -k --grep edac", "see which module it is"),
             "replace that module, then check the file systems and the data that was written since",
         ),
     )
