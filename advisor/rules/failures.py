@@ -63,7 +63,7 @@ def uncorrected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="Each such error is a word of memory whose content was lost. What used it may have written wrong data.",
         evidence={"uncorrected_errors": count},
         remedy=(
-            RunCommand("grep . /sys/devices/system/edac/mc/mc*/*/dimm_label /sys/devices/system/edac/mc/mc*/ue_count"),
+            RunCommand("grep . /sys/devices/system/edac/mc/mc*/ue_count", "see which memory controller counts"),
             RunCommand("journalctl -k --grep edac", "see which module it is"),
             "replace that module, then check the file systems and the data that was written since",
         ),
