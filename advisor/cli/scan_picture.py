@@ -74,8 +74,8 @@ def write_files(
     ceiling: HostCeiling | None,
     svg: Path | None,
     html: Path | None,
-    provenance: Provenance,
-    muted: Sequence[Finding],
+    provenance: Provenance | None = None,
+    muted: Sequence[Finding] = (),
 ) -> bool:
     """Write them, each whole or not at all; whether standard output is one of them. Raises UsageError."""
     from advisor.host.putfile import save_output

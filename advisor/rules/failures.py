@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.remedy import RunCommand
+from advisor.rules.remedy import RunShell
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -36,8 +36,8 @@ def offline(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding
                 why="The kernel has given the device up after commands and resets that were not answered.",
                 evidence={"disks": (disk.name,), "state": state, "model": disk.model, "serial": disk.serial},
                 remedy=(
-                    RunCommand(f"journalctl -k --grep {shlex.quote(disk.name)}", "see why it was given up"),
-                    RunCommand(f"smartctl -a /dev/{shlex.quote(disk.name)}", "ask the drive, if it answers again"),
+                    RunShell(f"journalctl -k --grep {shlex.quote(disk.name)}", "see why it was given up"),
+                    RunShell(f"smartctl -a /dev/{shlex.quote(disk.name)}", "ask the drive, if it answers again"),
                     "replace the drive, or its cable, where it is the one that failed",
                 ),
             )
@@ -63,8 +63,8 @@ def uncorrected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="Each such error is a word of memory whose content was lost. What used it may have written wrong data.",
         evidence={"uncorrected_errors": count},
         remedy=(
-            RunCommand("grep . /sys/devices/system/edac/mc/mc*/ue_count", "see which memory controller counts"),
-            RunCommand("journalctl -k --grep edac", "see which module it is"),
+            RunShell("grep . /sys/devices/system/edac/mc/mc*/ue_count", "see which memory controller counts"),
+            RunShell("journalctl -k --grep edac", "see which module it is"),
             "replace that module, then check the file systems and the data that was written since",
         ),
     )
