@@ -78,8 +78,8 @@ class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
                 evidence={"detail": tuple(found)},
                 remedy=(
                     Decide(self.instead),
-                    *(one for line in found.values() if not gone and (one := self.better(facts, line))),
                     *dict.fromkeys(one for line in found.values() if (one := _open_line(line))),
+                    *(new for line in found.values() if not gone and (new := self.better(facts, line))),
                 ),
                 intent=self.intent,
             )

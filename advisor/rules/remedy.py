@@ -47,11 +47,13 @@ class PlanProfile(msgspec.Struct, frozen=True, tag="plan-profile", tag_field="ki
 
 
 class RunShell(msgspec.Struct, frozen=True, tag="run-command", tag_field="kind"):
-    """One line of shell for the user to run. ``purpose``: what it does or shows; ``interrupts``: what it disturbs."""
+    """One line of shell for the user to run. ``purpose``: what it does or shows; ``interrupts``: what it disturbs;
+    ``is_prerequisite``: advisor's own command is refused until it has been run."""
 
     command: str
     purpose: str = ""
     interrupts: str = ""
+    is_prerequisite: bool = False
 
 
 class Decide(msgspec.Struct, frozen=True, tag="decide", tag_field="kind"):
@@ -87,8 +89,10 @@ def edit_file(path: str, line: int, purpose: str) -> RunShell:
 
 
 def comment_out(path: str, line: int) -> RunShell:
-    """Makes a line of a file without continued lines a comment, and keeps a copy of the file in the same directory."""
-    return RunShell(f"sed -i.before '{line}s/^/# /' {shlex.quote(path)}", f"make line {line} of {path} a comment")
+    """Makes a line of a sysctl file a comment, and keeps a copy of the file in the same directory. A line that is read after
+    advisor's own file goes first: nothing that advisor writes would hold against it."""
+    command, purpose = f"sed -i.before '{line}s/^/# /' {shlex.quote(path)}", f"make line {line} of {path} a comment"
+    return RunShell(command, purpose, is_prerequisite=path.rpartition("/")[2] > "90-advisor")
 
 
 def set_beegfs(path: str, key: str, value: object, operator: Operator = "exactly") -> SetTunable | RunShell:
@@ -106,11 +110,15 @@ def set_queues(
 
 
 def list_commands(remedy: Iterable[Remedy]) -> tuple[str, ...]:
-    """The commands of a remedy, advisor's own first, each one line that can be pasted into a shell."""
+    """The commands of a remedy, after what has to be done before them advisor's own, each one line that can be pasted
+    into a shell."""
     values = [shlex.quote(one.argument) for one in remedy if isinstance(one, SetTunable)]
     profiles = [one.command for one in remedy if isinstance(one, PlanProfile)]
-    others = [one.command for one in remedy if isinstance(one, RunShell)]
-    return (*([f"advisor apply {' '.join(values)}"] if values else ()), *profiles, *others)
+    first, others = (
+        [one.command for one in remedy if isinstance(one, RunShell) and one.is_prerequisite is wanted]
+        for wanted in (True, False)
+    )
+    return (*first, *([f"advisor apply {' '.join(values)}"] if values else ()), *profiles, *others)
 
 
 def describe_remedy(remedy: Iterable[Remedy]) -> str:

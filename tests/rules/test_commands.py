@@ -15,7 +15,7 @@ from advisor.errors import UsageError
 from advisor.profiles.profile import load
 from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES
-from advisor.rules.remedy import PlanProfile, RunShell, SetTunable, set_sysctl
+from advisor.rules.remedy import PlanProfile, RunShell, SetTunable, comment_out, list_commands, set_sysctl
 from advisor.rules.rule import Rule
 from advisor.tunables import tunable
 from tests.rules.build import link, llt, llt_link
@@ -76,10 +76,19 @@ def test_tunables_exist_and_take_the_value(rule: Rule) -> None:
 
 
 @every_rule
-def test_advisor_s_own_command_is_the_first(rule: Rule) -> None:
+def test_advisor_s_own_command_is_the_first_but_for_prerequisites(rule: Rule) -> None:
     for one in findings(rule.id):
+        before = [part.command for part in one.remedy if isinstance(part, RunShell) and part.is_prerequisite]
         has_own = any(isinstance(part, SetTunable | PlanProfile) for part in one.remedy)
-        assert not has_own or one.commands[0].startswith("advisor "), one.commands
+        assert not has_own or one.commands[len(before)].startswith("advisor "), one.commands
+        assert one.commands[: len(before)] == tuple(before)
+
+
+@pytest.mark.parametrize(("path", "is_first"), [("10-site", False), ("90-advisor-x", True), ("99-site", True)])
+def test_a_line_that_is_read_after_advisor_s_file_goes_first(path: str, is_first: bool) -> None:
+    line = comment_out(f"/etc/sysctl.d/{path}.conf", 3)
+    commands = list_commands((set_sysctl("vm.swappiness", 10), line))
+    assert commands.index(line.command) == (0 if is_first else 1)
 
 
 @every_rule
