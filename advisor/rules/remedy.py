@@ -89,8 +89,8 @@ def edit_file(path: str, line: int, purpose: str) -> RunShell:
 
 
 def comment_out(path: str, line: int) -> RunShell:
-    """Makes a line of a sysctl file a comment, and keeps a copy of the file in the same directory. A line that is read after
-    advisor's own file goes first: nothing that advisor writes would hold against it."""
+    """Makes a line of a sysctl file a comment, and keeps a copy of the file in the same directory. A line that is read
+    after advisor's own file goes first: nothing that advisor writes would hold against it."""
     command, purpose = f"sed -i.before '{line}s/^/# /' {shlex.quote(path)}", f"make line {line} of {path} a comment"
     return RunShell(command, purpose, is_prerequisite=path.rpartition("/")[2] > "90-advisor")
 
