@@ -60,7 +60,8 @@ BY_HAND = {
     ),
     "something is broken or at work: repair it, or wait": (
         *("arrays.degraded", "arrays.inactive", "arrays.rebuilding", "multipath.suspended", "md.mismatches"),
-        *("controllers.battery", "iscsi.session-lost", "iscsi.unequal-paths"),
+        *("controllers.battery", "iscsi.session-lost", "iscsi.unequal-paths", "disks.offline"),
+        "memory.uncorrected-errors",
     ),
     "the controller's own tool sets it": ("controllers.unprotected-cache", "controllers.write-through"),
     "the kernel prints it with its number, so that what is read back is not what was written": (
