@@ -35,7 +35,7 @@ if [ -e "$steer/at" ] && ! [ -e "$steer/reached" ]; then
     echo >> "$steer/count"
     if [ "$(($(wc -l < "$steer/count")))" = "$(cat "$steer/at")" ]; then
         touch "$steer/reached"
-        until [ -e "$steer/go" ]; do sleep 0.01; done
+        until [ -e "$steer/go" ] || ! [ -d "$steer" ]; do sleep 0.01; done
     fi
 fi
 """
