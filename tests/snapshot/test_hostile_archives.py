@@ -402,8 +402,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 def steps_of(host: Host) -> int:
     """Counted steps that were taken of a host's budget."""
-    (source,) = [one for one in vars(host).values() if isinstance(one, MemoryFiles)]
-    budget = source._spend.__self__  # type: ignore[attr-defined]
+    budget = host.files._spend.__self__  # type: ignore[attr-defined]
     return int(budget._steps - budget._left)
 
 
