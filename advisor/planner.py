@@ -22,12 +22,12 @@ from advisor.planning.observations import observe_targets
 from advisor.planning.placement import memory_notes, unit_names
 from advisor.planning.records import Plan
 from advisor.planning.storage_units import found_note, storage_units
-from advisor.planning.targets import Request, holds, resolve_targets
+from advisor.planning.targets import Request, meets_condition, resolve_targets
 from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import RequestedProfile, load_requested
 from advisor.profiles.single_values import known_ids, nearest_ids
 from advisor.transaction.journal import Record, Store, first_seen
-from advisor.transaction.layers import held_by, replacement_notes
+from advisor.transaction.layers import ownership_of, replacement_notes
 from advisor.tunables.live_value import NUMBERS
 from advisor.tunables.sysctl import sysctl_path
 from advisor.tunables.sysctl_value import is_text_key
@@ -51,7 +51,7 @@ def profile_requests(names: Asked, settings: Mapping[str, str], *, only_trusted:
                 ),
                 hint=msg("parameters: {listed}", listed=listed),
             )
-    return tuple(Request.of(one.profile, _own_settings(one.profile, settings), one.words) for one in asked)
+    return tuple(Request.from_settings(one.profile, _own_settings(one.profile, settings), one.words) for one in asked)
 
 
 def _own_settings(profile: Profile, settings: Mapping[str, str]) -> dict[str, str]:
@@ -84,7 +84,7 @@ def plan_profiles(
     targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
     skipped = (*(one for _, some in outcomes for one in some), *nowhere)
     records = _read_journals(store or Store()) if host.is_live or store else ()
-    held = held_by(records or (), instead_of)
+    held = ownership_of(records or (), instead_of)
     seen = observe_targets(host, targets, None if records is None else first_seen(records), held)
     guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
     made = make_plan(
@@ -159,7 +159,7 @@ def _ids_like(host: Host, identity: str, facts: Facts) -> Iterable[str]:
 def _read_journals(store: Store) -> tuple[Record, ...] | None:
     """Every transaction; None where only root may read them."""
     try:
-        return store.records()
+        return store.read_records()
     except PermissionDeniedError:
         return None
 
@@ -184,7 +184,9 @@ def read_for_scan_and_plans(host: Host) -> None:
 
 def _with_found_units(host: Host, asked: Sequence[Request], facts: Facts) -> tuple[Request, ...]:
     """The requests, of which those that bind services and name none get the storage services of this host."""
-    looking = any(one.looks_for_units and all(holds(each, facts) for each in one.profile.conditions) for one in asked)
+    looking = any(
+        one.looks_for_units and all(meets_condition(each, facts) for each in one.profile.conditions) for one in asked
+    )
     if not looking:
         return tuple(asked)
     from advisor.facts.kernel_services import read_kernel_services

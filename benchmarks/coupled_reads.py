@@ -74,7 +74,7 @@ def work(kind: str) -> None:
     from advisor.transaction.apply import apply_plan
     from advisor.transaction.journal import Store
     from advisor.transaction.rollback import roll_back
-    from advisor.transaction.verify import verify
+    from advisor.transaction.verify import find_drift
     from tests.transaction.system import bare_facts
 
     bare = bare_facts()
@@ -89,12 +89,12 @@ def work(kind: str) -> None:
             for place, (key, value) in enumerate(wanted.items())
         )
         plan = make_plan(("test",), targets, (), observe_targets(host, targets, {}), facts, runtime_only=True)
-        with store.lock():
+        with store.hold_lock():
             record = apply_plan(host, plan, store)
         times.append(time.process_time())
-        drift = verify(host, store.records())
+        drift = find_drift(host, store.read_records())
         times.append(time.process_time())
-        with store.lock():
+        with store.hold_lock():
             roll_back(host, record, store)
         times.append(time.process_time())
     assert (len(plan.changes), drift) == (_COUNT, ()), (len(plan.changes), drift)

@@ -31,7 +31,7 @@ from advisor.report.terms import EFFECTS  # noqa: E402
 from advisor.report.tunable_docs import Handling, describe_handling, form_words, kind_words, list_examples, more_words  # noqa: E402
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.rules.registry import RULES  # noqa: E402
-from advisor.tunables import tunable  # noqa: E402
+from advisor.tunables import parse_tunable  # noqa: E402
 from docs.api_page import api_page  # noqa: E402
 from docs.command_tables import tables as command_tables  # noqa: E402
 from docs.schemas import files as schema_files  # noqa: E402
@@ -244,7 +244,7 @@ KEPT = (
 
 
 def _kind_row(identity: str, value: str) -> tuple[str, ...]:
-    form = form_words(tunable(identity))
+    form = form_words(parse_tunable(identity))
     one = describe_handling(form if _is_tunable(form) else identity, value=value)
     kept = f"`{one.persists_in}`" if one.persists_in else f"not: {one.persist_note}"
     return f"`{form}`", one.what, effect_words(identity), kept
@@ -253,7 +253,7 @@ def _kind_row(identity: str, value: str) -> tuple[str, ...]:
 def _is_tunable(form: str) -> bool:
     """Whether the form's capital words could be names themselves, so that paths can be told with them."""
     try:
-        tunable(form)
+        parse_tunable(form)
     except UsageError:
         return False
     return True
@@ -271,14 +271,14 @@ def _kind_section(identity: str, value: str) -> list[str]:
     line = f"with the line `{one.line}`" if one.line else "by what sets it"
     kept = f"in `{one.persists_in}`, {line}" if one.persists_in else f"nowhere: {one.persist_note}"
     lines = [
-        f"{kind_words(tunable(identity))} For example `{identity}` = `{value}`:\n",
+        f"{kind_words(parse_tunable(identity))} For example `{identity}` = `{value}`:\n",
         f"- read by `{one.read_by}`",
         f"- set by {one.setting('`')}",
         f"- takes effect {effect_words(identity)}" + (f"; {one.risk}" if one.risk else ""),
         f"- persists {kept}",
     ]
-    more = more_words(tunable(identity))
-    return section(f"`{form_words(tunable(identity))}`", [*lines, *([f"\n{more}"] if more else [])])
+    more = more_words(parse_tunable(identity))
+    return section(f"`{form_words(parse_tunable(identity))}`", [*lines, *([f"\n{more}"] if more else [])])
 
 
 def rules_page() -> str:

@@ -286,7 +286,7 @@ def verify(
         found = verify_values(identity, with_others=not nagios and prometheus != "-")
         if is_monitored and found.unreadable:
             # Numbers of the others would read as if they were of all.
-            raise found.unreadable[0].error
+            raise found.unreadable[0].as_error
         return found
 
     if nagios:

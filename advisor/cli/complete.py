@@ -44,7 +44,7 @@ def transaction_ids(start: str) -> list[str]:
     from advisor.transaction.journal import Store
 
     with contextlib.suppress(AdvisorError, OSError):
-        return _names_matching((record.id for record in Store().records()), start)
+        return _names_matching((record.id for record in Store().read_records()), start)
     return []
 
 

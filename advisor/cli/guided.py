@@ -46,7 +46,7 @@ def _fix(words: list[str], *, is_safe: bool, dry_run: bool = False) -> int:
 def _transactions() -> list[str]:
     from advisor.transaction.journal import Store
 
-    return [record.id for record in Store().records()]
+    return [record.id for record in Store().read_records()]
 
 
 def _verify_and_decide(identity: str) -> int:
@@ -60,7 +60,7 @@ def _verify_and_decide(identity: str) -> int:
     if _answer(_("Keep it? [Y/n]")).lower() in answers:
         _show_step(f"advisor rollback {identity}")
         return rollback(identity)
-    if Store().record(identity).seconds_left is not None:
+    if Store().find_record(identity).seconds_left is not None:
         _show_step(f"advisor confirm {identity}")
         return confirm(identity)
     print_text(_("Kept. To roll back later: advisor rollback {id}").format(id=identity))

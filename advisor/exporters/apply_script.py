@@ -109,7 +109,7 @@ def _can_move(name: str, other: str) -> bool:
 
 def _reserve_bytes(plan: Plan, shared: Mapping[str, object], moved: list[dict[str, object]]) -> int:
     script = _render_template("rollback.sh.j2", {**shared, "moved": moved})
-    items = len(plan.changes) + len(plan.bystanders) + len(plan.files)
+    items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
     return needed_bytes(len(msgspec.json.encode(plan)), len(script), items)
 
 
@@ -168,13 +168,13 @@ def _begun_entry(plan: Plan) -> dict[str, object]:
 def _item_names(plan: Plan) -> list[dict[str, object]]:
     """Every item by name, the longest first, since one may begin with another."""
     ours = [change.tunable for change in plan.changes] + [file.path for file in plan.files]
-    names = dict.fromkeys([*ours, *(one.tunable for one in plan.bystanders)])
+    names = dict.fromkeys([*ours, *(one.tunable for one in plan.side_effects)])
     return [{**_json_name(name), "is_ours": name in ours} for name in sorted(names, key=len, reverse=True)]
 
 
 def _needed_programs(plan: Plan) -> tuple[str, ...]:
     """What must be installed on the host."""
-    probes: list[Probe] = [*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)]
+    probes: list[Probe] = [*(one.probe for one in plan.changes), *(one.probe for one in plan.side_effects)]
     steps: list[Step] = [step for one in plan.changes for step in (*one.steps, *one.undo)]
     steps += [step for file in plan.files for step in file.reload]
     found = {_program_of(one) for one in (*probes, *steps)}
@@ -256,6 +256,6 @@ def _split_commands(text: str, commands: Mapping[str, str]) -> Iterator[dict[str
 
 
 def _render_template(template: str, context: Mapping[str, object]) -> str:
-    from advisor.shell.templates import environment
+    from advisor.shell.templates import make_environment
 
-    return environment(escape_html=False).get_template(template).render(context)
+    return make_environment(escape_html=False).get_template(template).render(context)

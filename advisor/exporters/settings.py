@@ -9,7 +9,7 @@ import msgspec
 from advisor.host import Host, Missing, Probe, RunCommand, Step
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import hand_command
-from advisor.tunables import FileEdit, edited, tunable
+from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Sense
 
@@ -113,9 +113,9 @@ def collect_settings(
 
 
 def _in_place(host: Host, identity: str, value: str, profile: str) -> ExportedSetting:
-    one = tunable(identity)
+    one = parse_tunable(identity)
     said = ("In place on the host that this was made on.", "", ())
-    return _make_setting(host, identity, value, profile, said, one.probe, one.steps(value))
+    return _make_setting(host, identity, value, profile, said, one.probe, one.make_steps(value))
 
 
 def _make_setting(
@@ -136,7 +136,7 @@ def _is_virtual(host: Host, link: str) -> bool:
 
 
 def _file_edit(host: Host, identity: str, value: str, profile: str) -> FileEdit | Persisted | Missing:
-    return tunable(identity).edit(host, value, profile=profile)
+    return parse_tunable(identity).make_edit(host, value, profile=profile)
 
 
 def is_own(edit: FileEdit) -> bool:
@@ -152,7 +152,7 @@ def kept_files(settings: Iterable[ExportedSetting]) -> tuple[PersistedFile, ...]
     for setting in settings:
         if isinstance(setting.edit, FileEdit) and is_own(setting.edit):
             path = setting.edit.path
-            contents[path] = edited(contents.get(path), setting.edit)
+            contents[path] = apply_edit(contents.get(path), setting.edit)
             edits.setdefault(path, []).append(setting.edit)
     return tuple(
         PersistedFile(

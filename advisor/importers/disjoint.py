@@ -13,8 +13,8 @@ from advisor.host import Host, Missing
 from advisor.importers.made import leave_out
 from advisor.importers.records import ImportedSetting
 from advisor.profiles.profile import Only
-from advisor.tunables import tunable
-from advisor.tunables.preflight import Expanding
+from advisor.tunables import parse_tunable
+from advisor.tunables.preflight import ExpandsIds
 
 
 def last_wins(settings: Sequence[ImportedSetting]) -> list[ImportedSetting]:
@@ -69,8 +69,8 @@ def _files_once(settings: Iterable[ImportedSetting], host: Host) -> list[Importe
 def _stands_for(one: ImportedSetting, host: Host) -> set[str]:
     if one.outcome != "tunable" or one.tunable is None or one.for_each is not None:
         return set()
-    known = tunable(one.tunable)
-    names = known.expanded(host) if isinstance(known, Expanding) else (one.tunable,)
+    known = parse_tunable(one.tunable)
+    names = known.expand_ids(host) if isinstance(known, ExpandsIds) else (one.tunable,)
     return {one.tunable} if isinstance(names, Missing) else {_real_id(name, host) for name in names}
 
 

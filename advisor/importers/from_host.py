@@ -21,7 +21,7 @@ from advisor.importers.records import ImportDifference, Imported, ImportedSettin
 from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.devices import devices_of
 from advisor.profiles.profile import FieldSense, Only
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -127,7 +127,7 @@ class _Comparison:
         return one is not None and other is not None and abs(one - other) <= _NEAR * max(one, other)
 
     def _read_setting(self, identity: str) -> ImportedSetting | None:
-        one = tunable(identity)
+        one = parse_tunable(identity)
         theirs, ours = observe(self._other, one.probe), observe(self._here, one.probe)
         if isinstance(theirs, Missing):
             return None

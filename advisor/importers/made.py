@@ -11,8 +11,8 @@ from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
 from advisor.importers.records import Departure, ImportedSense, ImportedSetting
 from advisor.profiles.profile import ForEach, Only
-from advisor.tunables import Tunable, tunable
-from advisor.tunables.sysctl_value import canonical
+from advisor.tunables import Tunable, parse_tunable
+from advisor.tunables.sysctl_value import to_canonical
 
 _PLACE: Final = lazy_regex(r"\{\w*\}")
 _EXAMPLES: Final = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}
@@ -90,8 +90,8 @@ class SourceLine(msgspec.Struct, frozen=True):
 
 def as_the_kernel_reads(key: str, value: str, *, numbers: int | None = None) -> tuple[str, str]:
     """What a sysctl is once the value is written into it, and a note where that is not what is written; ``numbers`` as
-    for `canonical`."""
-    read = canonical(key, value, numbers=numbers)
+    for `to_canonical`."""
+    read = to_canonical(key, value, numbers=numbers)
     return (
         (value, "")
         if read.split() == value.split()
@@ -130,7 +130,7 @@ def _find_tunable(identity: str) -> Tunable | UsageError:
     for place, example in _EXAMPLES.items():
         identity = identity.replace(place, example)
     try:
-        return tunable(identity)
+        return parse_tunable(identity)
     except UsageError as error:
         return error
 

@@ -8,14 +8,14 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host
 from advisor.importers.records import Imported
 from advisor.importers.to_profile import to_profile
-from advisor.planning.comparison import combine
+from advisor.planning.comparison import combine_values
 from advisor.planning.compute import make_plan
 from advisor.planning.expansion import expand_targets
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import SATISFIED, Plan, PlanTarget, Skipped
 from advisor.planning.targets import Request, resolve_targets
-from advisor.tunables import tunable
-from advisor.tunables.preflight import Choosing
+from advisor.tunables import parse_tunable
+from advisor.tunables.preflight import ChoosesValue
 
 
 def plan_imported(imported: Imported, host: Host, facts: Facts | None = None) -> Plan:
@@ -32,7 +32,7 @@ def imported_targets(
     imported: Imported, host: Host, facts: Facts
 ) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:
     """What it wants of each tunable of this host, and what it has nothing here for."""
-    targets, skipped = resolve_targets(Request.of(to_profile(imported), {}), facts)
+    targets, skipped = resolve_targets(Request.from_settings(to_profile(imported), {}), facts)
     expanded, nowhere = expand_targets(host, targets)
     return tuple(expanded), (*skipped, *nowhere)
 
@@ -57,9 +57,9 @@ def made_of(values: Mapping[str, str], imported: Imported, host: Host, facts: Fa
         if target.multiply is not None:
             found[target.tunable] = f"{target.multiply} times what it finds"
             continue
-        one = tunable(target.tunable)
-        wanted = one.chosen(host, ours, target.value) if isinstance(one, Choosing) else target.value
-        theirs = combine(ours, wanted, target.sense)
+        one = parse_tunable(target.tunable)
+        wanted = one.choose_value(host, ours, target.value) if isinstance(one, ChoosesValue) else target.value
+        theirs = combine_values(ours, wanted, target.sense)
         if theirs != ours:
             found[target.tunable] = theirs
     return found

@@ -47,4 +47,4 @@ def roll_back_transactions(
 
 def list_transaction_ids() -> Sequence[str]:
     """Return the ids of all transactions, the oldest first. Raises PermissionDeniedError without root."""
-    return [record.id for record in Store().records()]
+    return [record.id for record in Store().read_records()]

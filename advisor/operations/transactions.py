@@ -22,11 +22,11 @@ from advisor.profiles.single_values import is_value_word
 from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
-from advisor.transaction.layers import foreseen, script_of
+from advisor.transaction.layers import preview_replaced, script_of
 from advisor.transaction.reachability import gate_for
-from advisor.transaction.requests import in_force_by_name, refuse_while_one_waits
+from advisor.transaction.requests import active_by_name, refuse_while_one_waits
 from advisor.transaction.restore import Progress
-from advisor.transaction.rollback import finish_switches, recover, roll_back
+from advisor.transaction.rollback import finish_switches, recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
 
 CONFIRM_SECONDS: Final = 60
@@ -50,7 +50,7 @@ def preview_profiles(
     ``instead_of`` are active transactions of this host, by id or by profile, that they would replace. Raises
     UsageError, and RefusedError where a budget does not hold.
     """
-    replaced = in_force_by_name(Store(), instead_of)
+    replaced = active_by_name(Store(), instead_of)
     return plan_profiles(host, names, settings, runtime_only=runtime_only, instead_of=replaced)
 
 
@@ -61,7 +61,7 @@ def document_plan(made: Plan) -> object:
 
 def taken_out_by(host: Host, made: Plan, store: Store | None = None) -> tuple[tuple[Record, Plan], ...]:
     """What applying a plan will roll back of the transactions that it replaces. Changes nothing."""
-    return foreseen(host, made, (store or Store()).records()) if made.instead_of else ()
+    return preview_replaced(host, made, (store or Store()).read_records()) if made.instead_of else ()
 
 
 class ApplyResult(msgspec.Struct, frozen=True):
@@ -94,11 +94,11 @@ def apply_profiles(
     """
     profile_requests(names, settings, only_trusted=True)  # a wrong call is refused before anything is prepared for it
     kept = store or Store()
-    with kept.lock():
+    with kept.hold_lock():
         refuse_while_one_waits(kept)
-        for record, outcomes in recover(host, kept, progress):
+        for record, outcomes in recover_unfinished(host, kept, progress):
             progress(_describe_recovery(record, outcomes))
-        replaced = in_force_by_name(kept, instead_of)
+        replaced = active_by_name(kept, instead_of)
         made = plan_profiles(
             host, names, settings, runtime_only=runtime_only, store=kept, instead_of=replaced, only_trusted=True
         )
@@ -119,7 +119,7 @@ def apply_profiles(
 
 def _reread_records(store: Store, identities: Sequence[str]) -> Iterator[Record]:
     """Each as its journal is then: removing one may change the plan of the next."""
-    return (store.record(identity) for identity in identities)
+    return (store.find_record(identity) for identity in identities)
 
 
 def _describe_recovery(record: Record, outcomes: Iterable[ItemOutcome]) -> str:
@@ -146,20 +146,20 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
             raise RefusedError(msg("{name} would change nothing here: there is nothing to roll back", name=name))
         return rollback_script(made)
     if name is None:
-        active = [record for record in kept.records() if record.is_in_force]
+        active = [record for record in kept.read_records() if record.is_active]
         if not active:
             raise RefusedError("no active transaction", hint="name a profile to get the script beforehand")
         record = active[-1]
     else:
         record = _record_or_profile(kept, name)
     directory = str(kept.script_path(record.id).parent.absolute())
-    return script_of(record, kept.records(), directory=directory)
+    return script_of(record, kept.read_records(), directory=directory)
 
 
 def _record_or_profile(store: Store, name: str) -> Record:
     """A transaction by its id; what is neither that nor a profile is refused as a profile is. Raises UsageError."""
     if is_count(name):
-        return store.record(name)
+        return store.find_record(name)
     load(name)
     raise AssertionError("a profile of that name was looked for first")
 

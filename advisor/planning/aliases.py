@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping
 from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlOrigin
 from advisor.planning.records import Change, PlanTarget
-from advisor.tunables import FileEdit, tunable
+from advisor.tunables import FileEdit, parse_tunable
 from advisor.tunables.sysctl import Sysctl
 
 
-def rivals(targets: Iterable[PlanTarget]) -> Mapping[str, str]:
+def find_rivals(targets: Iterable[PlanTarget]) -> Mapping[str, str]:
     """Targets that cannot all be met, each with the other."""
     names = {target.tunable for target in targets}
-    found = {name: other for name in names if (other := _rival(name)) in names}
+    found = {name: other for name in names if (other := _find_rival(name)) in names}
     return found | {other: name for name, other in found.items()}
 
 
-def _rival(identity: str) -> str | None:
+def _find_rival(identity: str) -> str | None:
     if identity.startswith("unit:") and identity.endswith(":CPUAffinity"):
         return identity.removesuffix(":CPUAffinity") + ":numa"
-    one = tunable(identity) if identity.startswith("sysctl:vm.") else None
+    one = parse_tunable(identity) if identity.startswith("sysctl:vm.") else None
     return f"sysctl:{one.twin}" if isinstance(one, Sysctl) and one.twin else None
 
 
@@ -43,7 +43,7 @@ def reads_later(path: str, ours: str) -> bool:
 
 
 def twin_obstacle(one: Sysctl, edit: FileEdit, origins: Mapping[str, SysctlOrigin]) -> str | None:
-    """Why a line for the other key, read at boot after ours, undoes it; None where there is none."""
+    """Why a line for the other key, read at boot after advisor's, overrides it; None where there is none."""
     other, own = origins.get(one.twin or ""), origins.get(one.key)
     if other is None or other.winner.rejected or other.winner.value == "0":
         return None
@@ -51,17 +51,17 @@ def twin_obstacle(one: Sysctl, edit: FileEdit, origins: Mapping[str, SysctlOrigi
     is_below = line.path == edit.path and own is not None and own.winner.path == line.path
     if not (is_below and own and own.winner.line < line.line) and not reads_later(line.path, edit.path):
         return None
-    what = f"sets {one.twin} to {line.value} at boot, after our line, and the kernel then zeroes {one.key}"
+    what = f"sets {one.twin} to {line.value} at boot, after advisor's line, and the kernel then zeroes {one.key}"
     return f"{line.path} line {line.line} {what}: remove that line, or use --runtime-only"
 
 
 def twin_notes(changes: Iterable[Change], origins: Mapping[str, SysctlOrigin]) -> tuple[str, ...]:
-    """What is to be said of lines for the other key that ours undo."""
+    """Notes on lines for the other key that advisor's line overrides."""
     said: list[str] = []
     for change in changes:
-        one = tunable(change.tunable)
+        one = parse_tunable(change.tunable)
         other = origins.get(one.twin or "") if isinstance(one, Sysctl) and change.persist else None
         if isinstance(one, Sysctl) and other is not None and other.winner.value != "0":
             where = f"{other.winner.path} line {other.winner.line}"
-            said.append(f"{where} sets {one.twin}; our file comes later, and {one.key} then takes its place")
+            said.append(f"{where} sets {one.twin}; advisor's file is read later, and {one.key} then replaces it")
     return tuple(said)

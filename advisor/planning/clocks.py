@@ -17,16 +17,16 @@ _TURBO_ON: Final = {"intel_pstate:no_turbo": "0", "cpufreq:boost": "1"}
 
 
 def clock_clashes(seen: Observations) -> Mapping[str, str]:
-    """Values that the kernel would refuse beside what it then has: id → the reason."""
-    found = ((name, _clash(name, one, seen)) for name, one in seen.values.items() if name.startswith(_KINDS))
+    """Values that the kernel would refuse with the other values of the plan: id → the reason."""
+    found = ((name, _explain_clash(name, one, seen)) for name, one in seen.values.items() if name.startswith(_KINDS))
     return {name: why for name, why in found if why is not None}
 
 
-def _clash(name: str, one: ObservedTarget, seen: Observations) -> str | None:
-    for other, after in _others(one, seen):
+def _explain_clash(name: str, one: ObservedTarget, seen: Observations) -> str | None:
+    for other, after in _read_others(one, seen):
         if name.endswith(_PREFERENCE) and after == "performance" and one.combined not in (None, "performance"):
             return f"{other} is then performance, and its driver takes no preference but performance with it"
-        if name.endswith(_LOWEST) and _number(one.combined) > _number(after) > 0:
+        if name.endswith(_LOWEST) and _parse_number(one.combined) > _parse_number(after) > 0:
             return f"{one.combined} would be above {other}, which is then {after}"
     return None
 
@@ -41,15 +41,15 @@ def clock_rank(target: PlanTarget, seen: Observations) -> int:
         return -1 if one.combined == _TURBO_ON[target.tunable] else 2
     if target.tunable.endswith(_PREFERENCE):
         return 1
-    return 1 if target.tunable.endswith(_HIGHEST) and _number(one.combined) < _number(one.live) else 0
+    return 1 if target.tunable.endswith(_HIGHEST) and _parse_number(one.combined) < _parse_number(one.live) else 0
 
 
-def _others(one: ObservedTarget, seen: Observations) -> Iterator[tuple[str, str]]:
+def _read_others(one: ObservedTarget, seen: Observations) -> Iterator[tuple[str, str]]:
     """What other values are once the plan is carried out."""
-    for name, live in one.circumstances.beside:
+    for name, live in one.preflight.related:
         other = seen.values.get(name)
         yield name, live if other is None or other.combined is None else other.combined
 
 
-def _number(text: str | None) -> int:
+def _parse_number(text: str | None) -> int:
     return int(text) if text is not None and is_count(text) else 0

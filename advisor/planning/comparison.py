@@ -8,7 +8,7 @@ from advisor.facts.cpulist import parse_list
 from advisor.tunables.tunable import Sense
 
 
-def combine(live: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> str:
+def combine_values(live: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> str:
     """The value to set: per field where ``sense`` is a tuple (a triple such as tcp_rmem), else for the whole.
 
     A field that is not a number is replaced whatever the sense: there is no order to compare it by.
@@ -24,7 +24,7 @@ def combine(live: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> str:
         sense = (sense,) * len(wanted_fields)
     if len(live_fields) != len(wanted_fields) or len(sense) != len(wanted_fields):
         return wanted
-    return " ".join(_field(*three) for three in zip(live_fields, wanted_fields, sense, strict=True))
+    return " ".join(_combine_field(*three) for three in zip(live_fields, wanted_fields, sense, strict=True))
 
 
 def is_comparable(live: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> bool:
@@ -40,7 +40,7 @@ def would_lower(live: str, wanted: str, combined: str) -> bool:
     )
 
 
-def _field(live: str, wanted: str, sense: Sense) -> str:
+def _combine_field(live: str, wanted: str, sense: Sense) -> str:
     if sense == "keep":
         return live
     if sense == "exactly" or not (_is_number(live) and _is_number(wanted)):

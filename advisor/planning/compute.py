@@ -9,25 +9,25 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.host import Missing
 from advisor.i18n import msg
-from advisor.planning.aliases import reads_later, renumbered_irqs, rivals, twin_notes, twin_obstacle
+from advisor.planning.aliases import find_rivals, reads_later, renumbered_irqs, twin_notes, twin_obstacle
 from advisor.planning.clocks import clock_clashes, clock_rank
-from advisor.planning.comparison import combine, is_comparable, would_lower
+from advisor.planning.comparison import combine_values, is_comparable, would_lower
 from advisor.planning.guards import check_guards
 from advisor.planning.iscsi import record_notes
-from advisor.planning.links import bystander_links
+from advisor.planning.links import related_links
 from advisor.planning.mtu import idle_notes
 from advisor.planning.multipath import new_file
 from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, ObservedTarget
-from advisor.planning.ownership import NOTHING_HELD, Held, claim_notes
-from advisor.planning.records import SATISFIED, Bystander, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
-from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
+from advisor.planning.ownership import NOTHING_OWNED, Ownership, claim_notes
+from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
+from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.link_mtu import LinkMtu
-from advisor.tunables.preflight import bound_probe, bound_steps
+from advisor.tunables.preflight import SideEffect, bind_probe, bind_steps
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_group import disables_ipv6
-from advisor.tunables.sysctl_value import canonical
+from advisor.tunables.sysctl_value import to_canonical
 from advisor.tunables.tunable import Sense
 
 
@@ -42,24 +42,26 @@ def make_plan(
     runtime_only: bool = False,
     settings: Mapping[str, str] | None = None,
     neighbours: Neighbours | None = None,
-    held: Held = NOTHING_HELD,
+    held: Ownership = NOTHING_OWNED,
 ) -> Plan:
     """The plan for these targets. Raises RefusedError where a guard (the memory budget) does not hold."""
     changes: list[Change] = []
     claims: list[Change] = []
     not_done = list(skipped)
-    opposed, reset, clashes = rivals(targets), _reset_by_others(seen), clock_clashes(seen)
-    for target in sorted(_unique(targets), key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
+    opposed, reset, clashes = find_rivals(targets), _reset_by_others(seen), clock_clashes(seen)
+    for target in sorted(_unique_targets(targets), key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
         if target.tunable in clashes:
-            not_done.append(_skip(target, seen.values[target.tunable], "blocked", clashes[target.tunable]))
+            not_done.append(_skip_target(target, seen.values[target.tunable], "blocked", clashes[target.tunable]))
             continue
         if target.tunable in opposed:
             other = opposed[target.tunable]
-            not_done.append(_skip(target, seen.values[target.tunable], "blocked", f"{_OPPOSED} {other}: ask for one"))
+            not_done.append(
+                _skip_target(target, seen.values[target.tunable], "blocked", f"{_OPPOSED} {other}: ask for one")
+            )
             continue
-        outcome = _judge(target, seen, facts, runtime_only=runtime_only, is_reset=target.tunable in reset)
+        outcome = _judge_target(target, seen, facts, runtime_only=runtime_only, is_reset=target.tunable in reset)
         if target.tunable not in reset and _is_claim(target, outcome, seen.values[target.tunable], held):
-            claims.append(_change(target, seen.values[target.tunable], runtime_only=runtime_only))
+            claims.append(_make_change(target, seen.values[target.tunable], runtime_only=runtime_only))
         elif isinstance(outcome, Change):
             changes.append(outcome)
         else:
@@ -71,20 +73,22 @@ def make_plan(
         if one.tunable in renumbered
     ]
     changes = [one for one in changes if one.tunable not in renumbered]
-    found = [] if runtime_only else list(_files((*changes, *claims), seen))
+    found = [] if runtime_only else list(_make_files((*changes, *claims), seen))
     files = tuple(file for file in found if file.before != file.after)
     guard_notes = check_guards(guards, changes, facts)
-    bystanders = _once(
-        *_bystanders(changes, facts), *_siblings(changes, seen), *_kept(changes, facts, neighbours or {})
+    side_effects = _drop_repeated(
+        *_mtu_side_effects(changes, facts),
+        *_kernel_side_effects(changes, seen),
+        *_neighbour_side_effects(changes, facts, neighbours or {}),
     )
-    tunables = [one.tunable for one in (*changes, *claims)] + [one.tunable for one in bystanders]
+    tunables = [one.tunable for one in (*changes, *claims)] + [one.tunable for one in side_effects]
     used = set(map(link_of, tunables))
     return Plan(
         profiles=profiles,
         machine_id=facts.host.machine_id,
         changes=tuple(changes),
         files=files,
-        bystanders=bystanders,
+        side_effects=side_effects,
         links=tuple(mark for mark in seen.links if mark.name in used),
         skipped=tuple(sorted(not_done, key=lambda one: (one.tunable, one.reason))),
         notes=tuple(
@@ -94,7 +98,7 @@ def make_plan(
                     *_link_notes(changes, facts),
                     *idle_notes(changes, facts),
                     *record_notes(changes, facts),
-                    *_notes(changes, seen, facts),
+                    *_make_notes(changes, seen, facts),
                     *claim_notes(claims, held),
                 )
             )
@@ -106,24 +110,24 @@ def make_plan(
     )
 
 
-def _once(*bystanders: Bystander) -> tuple[Bystander, ...]:
+def _drop_repeated(*side_effects: SideEffect) -> tuple[SideEffect, ...]:
     """Each tunable once: links and sysctls can name the same one."""
-    return tuple({one.tunable: one for one in reversed(bystanders)}.values())[::-1]
+    return tuple({one.tunable: one for one in reversed(side_effects)}.values())[::-1]
 
 
-def _is_claim(target: PlanTarget, outcome: Change | Skipped, observed: ObservedTarget, held: Held) -> bool:
-    """Whether the value is there, and is so because another transaction in force holds it."""
+def _is_claim(target: PlanTarget, outcome: Change | Skipped, observed: ObservedTarget, held: Ownership) -> bool:
+    """Whether the value is as wanted because another active transaction holds it."""
     is_there = outcome.before == outcome.after if isinstance(outcome, Change) else outcome.state in SATISFIED
     live = observed.live if isinstance(observed.live, str) and observed.live == observed.combined else None
     return is_there and held.is_claim(target.tunable, live, target.profile)
 
 
-def _unique(targets: Iterable[PlanTarget]) -> list[PlanTarget]:
+def _unique_targets(targets: Iterable[PlanTarget]) -> list[PlanTarget]:
     """One target per tunable. Raises UsageError where two profiles want different things of it."""
     kept: dict[str, PlanTarget] = {}
     for target in targets:
         other = kept.setdefault(target.tunable, target)
-        if _asked(other) != _asked(target):
+        if _wanted_of(other) != _wanted_of(target):
             raise UsageError(
                 msg(
                     "{tunable}: {profile} wants {value}, {target_profile} wants {target_value}",
@@ -138,54 +142,58 @@ def _unique(targets: Iterable[PlanTarget]) -> list[PlanTarget]:
     return list(kept.values())
 
 
-def _asked(target: PlanTarget) -> tuple[object, ...]:
+def _wanted_of(target: PlanTarget) -> tuple[object, ...]:
     return target.value, target.sense, target.multiply, target.default
 
 
-def _judge(
+def _judge_target(
     target: PlanTarget, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool
 ) -> Change | Skipped:
     observed = seen.values[target.tunable]
     if isinstance(observed.live, Missing):
         by_hand = new_file(target.tunable, target.value, observed.live)
         if by_hand:
-            return _skip(target, observed, "by-hand", by_hand)
+            return _skip_target(target, observed, "by-hand", by_hand)
         state: SkipState = "not-applicable" if observed.live.is_absent else "unknown"
-        return _skip(target, observed, state, f"cannot be read: {observed.live.why}")
+        return _skip_target(target, observed, state, f"cannot be read: {observed.live.why}")
     assert observed.combined is not None
     if observed.undecided is not None:
-        return _skip(target, observed, "blocked", observed.undecided)
+        return _skip_target(target, observed, "blocked", observed.undecided)
     if not is_comparable(observed.live, observed.wanted, target.sense):
-        return _skip(target, observed, "blocked", _misfit(observed.live, observed.wanted))
-    wrong = tunable(target.tunable).check(observed.combined)
+        return _skip_target(target, observed, "blocked", _describe_misfit(observed.live, observed.wanted))
+    wrong = parse_tunable(target.tunable).check_value(observed.combined)
     if wrong:
-        return _skip(target, observed, "blocked", f"{observed.combined!r} {wrong}")
+        return _skip_target(target, observed, "blocked", f"{observed.combined!r} {wrong}")
     unreadable = None if runtime_only else _unreadable_file(observed, seen)
     if unreadable:
-        return _skip(target, observed, "blocked", unreadable)
+        return _skip_target(target, observed, "blocked", unreadable)
     persisted = runtime_only or _is_persisted(target, observed, seen, facts.sysctl_origin)
     if observed.live == observed.combined and persisted and not is_reset:
-        return _already(target, observed)
-    if observed.circumstances.refusal:
-        return _skip(target, observed, _refusal_state(target, observed), observed.circumstances.refusal)
+        return _skip_satisfied(target, observed)
+    if observed.preflight.refusal:
+        return _skip_target(target, observed, _refusal_state(target, observed), observed.preflight.refusal)
     if runtime_only and isinstance(observed.edit, Persisted):
-        return _skip(target, observed, "not-applicable", "its steps change the next boot too, unlike --runtime-only")
-    if runtime_only and not tunable(target.tunable).steps(observed.combined):
-        return _skip(target, observed, "not-applicable", "only its file brings it about, which --runtime-only leaves")
-    obstacle = None if runtime_only else _overridden(target, observed, facts.sysctl_origin)
+        return _skip_target(
+            target, observed, "not-applicable", "its steps change the next boot too, unlike --runtime-only"
+        )
+    if runtime_only and not parse_tunable(target.tunable).make_steps(observed.combined):
+        return _skip_target(
+            target, observed, "not-applicable", "only its file brings it about, which --runtime-only leaves"
+        )
+    obstacle = None if runtime_only else _find_override(target, observed, facts.sysctl_origin)
     if obstacle:
-        return _skip(target, observed, "overridden", obstacle)
+        return _skip_target(target, observed, "overridden", obstacle)
     unwritable = _write_obstacle(observed, seen, runtime_only=runtime_only)
     if unwritable:
-        return _skip(target, observed, "blocked", unwritable)
-    return _change(target, observed, runtime_only=runtime_only)
+        return _skip_target(target, observed, "blocked", unwritable)
+    return _make_change(target, observed, runtime_only=runtime_only)
 
 
 def _write_obstacle(observed: ObservedTarget, seen: Observations, *, runtime_only: bool) -> str | None:
     """Why this process could not set the value, or not write the file that persists it."""
     if observed.obstacle:
         return f"cannot be set: {observed.obstacle}"
-    for edit in () if runtime_only else observed.edits:
+    for edit in () if runtime_only else observed.file_edits:
         state = seen.files[edit.path]
         if isinstance(state, FileState) and state.obstacle and not _is_as_edited(edit, seen):
             return f"{edit.path} cannot be written: {state.obstacle}; --runtime-only changes live values alone"
@@ -193,33 +201,33 @@ def _write_obstacle(observed: ObservedTarget, seen: Observations, *, runtime_onl
 
 
 def _refusal_state(target: PlanTarget, observed: ObservedTarget) -> SkipState:
-    state = observed.circumstances.state
+    state = observed.preflight.state
     if state != "incapable":
         return state
     return "not-applicable" if target.may_be_left_out else "blocked"
 
 
-def _misfit(live: str, wanted: str) -> str:
+def _describe_misfit(live: str, wanted: str) -> str:
     has, gets = len(live.split()), len(wanted.split())
     return f"has {has} field{'' if has == 1 else 's'} now, and {gets} {'is' if gets == 1 else 'are'} wanted"
 
 
-def _skip(target: PlanTarget, observed: ObservedTarget, state: SkipState, reason: str) -> Skipped:
+def _skip_target(target: PlanTarget, observed: ObservedTarget, state: SkipState, reason: str) -> Skipped:
     before = None if isinstance(observed.live, Missing) else observed.live
     return Skipped(target.tunable, before, observed.wanted, reason, state, target.profile)
 
 
-def _already(target: PlanTarget, observed: ObservedTarget) -> Skipped:
+def _skip_satisfied(target: PlanTarget, observed: ObservedTarget) -> Skipped:
     assert isinstance(observed.live, str)
     assert observed.combined is not None
-    if _keeps(target) and observed.live != observed.wanted:
-        return _skip(target, observed, "kept", "this profile does not change it, whatever it is")
+    if _is_kept(target) and observed.live != observed.wanted:
+        return _skip_target(target, observed, "kept", "this profile does not change it, whatever it is")
     if would_lower(observed.live, observed.wanted, observed.combined):
-        return _skip(target, observed, "would-lower", "is higher already; lowering it would take something away")
-    return _skip(target, observed, "in-place", "is there already")
+        return _skip_target(target, observed, "would-lower", "already sufficient: higher than wanted")
+    return _skip_target(target, observed, "in-place", "already set")
 
 
-def _keeps(target: PlanTarget) -> bool:
+def _is_kept(target: PlanTarget) -> bool:
     """Whether the profile names the value and leaves it alone."""
     return target.sense == "keep" or (isinstance(target.sense, tuple) and set(target.sense) == {"keep"})
 
@@ -227,44 +235,46 @@ def _keeps(target: PlanTarget) -> bool:
 def _is_persisted(
     target: PlanTarget, observed: ObservedTarget, seen: Observations, origins: Mapping[str, SysctlOrigin]
 ) -> bool:
-    """Whether a reboot would bring the value back as it is. A value that the kernel has by itself needs no file."""
-    for edit in observed.edits:
+    """Whether the value survives a reboot. A value that is the kernel's default needs no file."""
+    for edit in observed.file_edits:
         state = seen.files[edit.path]
         content = None if isinstance(state, Missing) else state.content
-        if content is not None and mentions(content, edit):
-            return all(_is_as_edited(each, seen) for each in observed.edits)
-    return not observed.edits or (not observed.ours and not _is_undone_at_boot(target, observed, origins))
+        if content is not None and mentions_key(content, edit):
+            return all(_is_as_edited(each, seen) for each in observed.file_edits)
+    return not observed.file_edits or (not observed.ours and not _is_undone_at_boot(target, observed, origins))
 
 
 def _is_as_edited(edit: FileEdit, seen: Observations) -> bool:
     state = seen.files[edit.path]
-    return isinstance(state, FileState) and state.content is not None and edited(state.content, edit) == state.content
+    return (
+        isinstance(state, FileState) and state.content is not None and apply_edit(state.content, edit) == state.content
+    )
 
 
 def _is_undone_at_boot(target: PlanTarget, observed: ObservedTarget, origins: Mapping[str, SysctlOrigin]) -> bool:
-    """Whether somebody set by hand what a file sets to less at the next boot."""
-    one = tunable(target.tunable)
+    """Whether the value was set by hand and a file sets it to less at the next boot."""
+    one = parse_tunable(target.tunable)
     if observed.at_start is not None:
         return observed.at_start != observed.combined
     if not isinstance(one, Sysctl) or one.key not in origins:
         return False
     line = origins[one.key].winner
-    return not line.rejected and not _satisfies(canonical(one.key, line.value), observed.wanted, target.sense)
+    return not line.rejected and not _is_satisfied(to_canonical(one.key, line.value), observed.wanted, target.sense)
 
 
 def _unreadable_file(observed: ObservedTarget, seen: Observations) -> str | None:
     """Why the file that would persist the value cannot be edited: it exists and cannot be read."""
-    for edit in observed.edits:
+    for edit in observed.file_edits:
         state = seen.files[edit.path]
         if isinstance(state, Missing):
             return f"{edit.path} cannot be read ({state.why}), so it cannot be changed: use --runtime-only"
     return None
 
 
-def _overridden(target: PlanTarget, observed: ObservedTarget, origins: Mapping[str, SysctlOrigin]) -> str | None:
-    one = tunable(target.tunable)
-    if observed.circumstances.overridden:
-        return observed.circumstances.overridden
+def _find_override(target: PlanTarget, observed: ObservedTarget, origins: Mapping[str, SysctlOrigin]) -> str | None:
+    one = parse_tunable(target.tunable)
+    if observed.preflight.overridden:
+        return observed.preflight.overridden
     if not isinstance(one, Sysctl) or not isinstance(observed.edit, FileEdit):
         return None
     by_twin = twin_obstacle(one, observed.edit, origins)
@@ -273,33 +283,35 @@ def _overridden(target: PlanTarget, observed: ObservedTarget, origins: Mapping[s
     origin = origins[one.key]
     for line in (origin.winner, origin.voided_by):
         if line is not None and line.path != observed.edit.path and reads_later(line.path, observed.edit.path):
-            obstacle = _obstacle(line, target, observed)
+            obstacle = _explain_override(line, target, observed)
             if obstacle:
                 return obstacle
     return None
 
 
-def _obstacle(line: SysctlSource, target: PlanTarget, observed: ObservedTarget) -> str | None:
-    """Why a line that is read after our file undoes what we would write, or None if it does not."""
-    value = canonical(line.key, line.value)
+def _explain_override(line: SysctlSource, target: PlanTarget, observed: ObservedTarget) -> str | None:
+    """Why a line that is read after advisor's file overrides it; None where it does not."""
+    value = to_canonical(line.key, line.value)
     if line.rejected:
-        what = f"gives it a value that is refused at boot ({line.rejected}), and ours is then not set either"
-    elif observed.combined is not None and _satisfies(value, observed.combined, target.sense):
+        what = (
+            f"gives it a value that is refused at boot ({line.rejected}), and advisor's line is then not applied either"
+        )
+    elif observed.combined is not None and _is_satisfied(value, observed.combined, target.sense):
         return None
     else:
-        what = f"sets it to {value} at boot, after our file"
+        what = f"sets it to {value} at boot, after advisor's file"
     return f"{line.path} line {line.line} {what}: remove that line, or use --runtime-only"
 
 
-def _satisfies(value: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> bool:
-    return combine(value, wanted, sense) == value
+def _is_satisfied(value: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> bool:
+    return combine_values(value, wanted, sense) == value
 
 
-def _change(target: PlanTarget, observed: ObservedTarget, *, runtime_only: bool) -> Change:
-    one = tunable(target.tunable)
+def _make_change(target: PlanTarget, observed: ObservedTarget, *, runtime_only: bool) -> Change:
+    one = parse_tunable(target.tunable)
     assert isinstance(observed.live, str)
     assert observed.combined is not None
-    around = observed.circumstances
+    around = observed.preflight
     note = observed.edit.why if isinstance(observed.edit, Missing) else None
     if runtime_only:
         note = "--runtime-only"
@@ -315,17 +327,17 @@ def _change(target: PlanTarget, observed: ObservedTarget, *, runtime_only: bool)
         hurts_when=target.hurts_when,
         sources=target.sources,
         profile=target.profile,
-        probe=bound_probe(one.probe, around.identity),
-        steps=bound_steps(one.steps(observed.combined), around.identity),
-        undo=bound_steps(one.steps(observed.live) if around.undo is None else around.undo, around.identity),
+        probe=bind_probe(one.probe, around.identity),
+        steps=bind_steps(one.make_steps(observed.combined), around.identity),
+        undo=bind_steps(one.make_steps(observed.live) if around.undo is None else around.undo, around.identity),
     )
 
 
-def _files(changes: Iterable[Change], seen: Observations) -> Iterator[FileChange]:
+def _make_files(changes: Iterable[Change], seen: Observations) -> Iterator[FileChange]:
     """Each file that the changes are written into, also where it says all of it already."""
     by_path: dict[str, list[tuple[str, FileEdit]]] = {}
     for change in changes:
-        for edit in seen.values[change.tunable].edits:
+        for edit in seen.values[change.tunable].file_edits:
             by_path.setdefault(edit.path, []).append((change.tunable, edit))
     for path, edits in sorted(by_path.items()):
         file = _file_change(path, edits, seen.files[path])
@@ -338,7 +350,7 @@ def _file_change(path: str, edits: list[tuple[str, FileEdit]], state: FileState 
         return None
     content = state.content
     for _, edit in edits:
-        content = edited(content, edit)
+        content = apply_edit(content, edit)
     if content is None:
         return None
     return FileChange(
@@ -366,7 +378,7 @@ def _link_notes(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
     return (
         *warnings,
         "what peers and switches carry cannot be seen from here: apply asks those who answer before and after, and "
-        "puts all back where one no longer does; advisor probe asks them now",
+        "rolls back where one no longer does; advisor probe asks them now",
     )
 
 
@@ -383,48 +395,48 @@ _OPPOSED = "cannot be set along with"
 
 
 def _reset_by_others(seen: Observations) -> set[str]:
-    """What the kernel sets anew when another target changes: it is written again even where it is as wanted now."""
-    return {one.tunable for observed in seen.values.values() for one in observed.circumstances.siblings}
+    """What the kernel resets when another target changes: it is written again even where it is as wanted now."""
+    return {one.tunable for observed in seen.values.values() for one in observed.preflight.side_effects}
 
 
-def _siblings(changes: Sequence[Change], seen: Observations) -> Iterator[Bystander]:
+def _kernel_side_effects(changes: Sequence[Change], seen: Observations) -> Iterator[SideEffect]:
     own = {change.tunable for change in changes}
-    told: set[str] = set()
+    seen_names: set[str] = set()
     for change in changes:
-        around = seen.values[change.tunable].circumstances
-        for one in around.siblings:
-            # A change of its own goes back before this one does, which then sets it anew.
-            if one.tunable not in told and (one.resets or one.tunable not in own):
-                told.add(one.tunable)
-                probe, undo = bound_probe(one.probe, around.identity), bound_steps(one.undo, around.identity)
-                yield Bystander(one.tunable, one.before, probe, undo, resets=one.resets, coupled=one.coupled)
+        around = seen.values[change.tunable].preflight
+        for one in around.side_effects:
+            # A change of its own is rolled back before this one, whose rollback then resets it.
+            if one.tunable not in seen_names and (one.resets or one.tunable not in own):
+                seen_names.add(one.tunable)
+                probe, undo = bind_probe(one.probe, around.identity), bind_steps(one.undo, around.identity)
+                yield SideEffect(one.tunable, one.before, probe, undo, resets=one.resets, coupled=one.coupled)
 
 
-def _notes(changes: Sequence[Change], seen: Observations, facts: Facts) -> Iterator[str]:
+def _make_notes(changes: Sequence[Change], seen: Observations, facts: Facts) -> Iterator[str]:
     reset = _reset_by_others(seen)
     for change in changes:
-        yield from seen.values[change.tunable].circumstances.notes
+        yield from seen.values[change.tunable].preflight.notes
         if change.before == change.after and change.tunable in reset:
             yield f"{change.tunable} is as wanted, but the kernel resets it with another change: it is set once more"
     yield from twin_notes(changes, facts.sysctl_origin)
     yield from ipv6_notes(changes)
 
 
-def _bystanders(changes: Iterable[Change], facts: Facts) -> tuple[Bystander, ...]:
+def _mtu_side_effects(changes: Iterable[Change], facts: Facts) -> tuple[SideEffect, ...]:
     changed = _mtu_links(changes)
-    found: list[Bystander] = []
-    for link in bystander_links(changed, facts.links):
+    found: list[SideEffect] = []
+    for link in related_links(changed, facts.links):
         if link.mtu is not None:
             one = LinkMtu(link.name)
-            found.append(Bystander(one.id, str(link.mtu), one.probe, one.steps(str(link.mtu))))
+            found.append(SideEffect(one.id, str(link.mtu), one.probe, one.make_steps(str(link.mtu))))
     return tuple(found)
 
 
-def _kept(changes: Iterable[Change], facts: Facts, neighbours: Neighbours) -> Iterator[Bystander]:
+def _neighbour_side_effects(changes: Iterable[Change], facts: Facts, neighbours: Neighbours) -> Iterator[SideEffect]:
     """Addresses and routes of the links that could lose them."""
     made = list(changes)
     changed = {change.tunable.split(":")[1] for change in made if change.risk == "link"}
-    changed |= {link.name for link in bystander_links(changed, facts.links)}
+    changed |= {link.name for link in related_links(changed, facts.links)}
     changed |= {link.name for link in facts.links if any(disables_ipv6(change.tunable, link.name) for change in made)}
     for name in sorted(changed):
         yield from neighbours.get(name, ())

@@ -18,7 +18,7 @@ Nodes = Mapping[int | None, tuple[str, ...]]
 
 def nodes_of(device: str, facts: Facts) -> Nodes:
     """The nodes of a link, disk, array or mount point. Raises UsageError for a name that is none of these."""
-    array = _array(device, facts)
+    array = _find_array(device, facts)
     if array is not None:
         return _of_array(array, facts)
     for disk in facts.disks:
@@ -26,7 +26,7 @@ def nodes_of(device: str, facts: Facts) -> Nodes:
             return {disk.numa_node: (disk.name,)}
     for link in facts.links:
         if link.name == device:
-            ports = _ports(device, {one.name: one for one in facts.links}, frozenset())
+            ports = _find_ports(device, {one.name: one for one in facts.links}, frozenset())
             return _by_node((port.name, port.numa_node) for port in ports) or {None: (device,)}
     raise UsageError(msg("there is no link, disk, array or mount point {device!r} on this host", device=device))
 
@@ -60,7 +60,7 @@ def nodes_text(nodes: Nodes) -> str:
     return f"nodes {', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _array(device: str, facts: Facts) -> Array | None:
+def _find_array(device: str, facts: Facts) -> Array | None:
     names = (device, device.removeprefix("/dev/"), device.removeprefix("/dev/mapper/"))
     for array in facts.arrays:
         if array.manager == "controller":
@@ -90,10 +90,12 @@ def _by_node(places: Iterable[tuple[str, int | None]]) -> Nodes:
     return {node: tuple(found[node]) for node in ordered}
 
 
-def _ports(name: str, links: Mapping[str, Link], above: frozenset[str]) -> tuple[Link, ...]:
+def _find_ports(name: str, links: Mapping[str, Link], above: frozenset[str]) -> tuple[Link, ...]:
     """The ports that carry a link; none where they are not among the links."""
     link = links[name]
     if not link.lower:
         return (link,)
     below = [lower for lower in link.lower if lower in links and lower not in above]
-    return tuple({port.name: port for lower in below for port in _ports(lower, links, above | {name, lower})}.values())
+    return tuple(
+        {port.name: port for lower in below for port in _find_ports(lower, links, above | {name, lower})}.values()
+    )

@@ -6,7 +6,7 @@ from advisor.facts.arrays import Array
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
 from advisor.planning.selection import Selected
-from advisor.planning.selectors import Fit, fits, name_fit, named, verdict, word_fit
+from advisor.planning.selectors import Fit, combine_fits, matches_any, name_fit, select_named, word_fit
 from advisor.profiles.profile import Only, Values, Wanted
 from advisor.tunables.block_identity import is_device_name
 
@@ -15,9 +15,9 @@ def select_disks(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected
     """The disks of ``--set disks=``, else all, as far as ``only`` lets them pass. Raises UsageError for a name that is
     no disk of this host."""
     only = wanted.only or Only()
-    chosen = named(facts.disks, lambda disk: (disk.name,), values.get("disks"), "disk")
+    chosen = select_named(facts.disks, lambda disk: (disk.name,), values.get("disks"), "disk")
     found = ((disk, _judge_disk(disk, only)) for disk in chosen)
-    return tuple(_selected("disk", disk.name, unclear) for disk, unclear in found if unclear is not None)
+    return tuple(_make_selected("disk", disk.name, unclear) for disk, unclear in found if unclear is not None)
 
 
 def select_arrays(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:
@@ -26,12 +26,12 @@ def select_arrays(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selecte
     Raises UsageError for a name that is no array of this host.
     """
     only = wanted.only or Only()
-    chosen = named(_with_queues(facts), lambda array: (array.name, array.device), values.get("arrays"), "array")
+    chosen = select_named(_with_queues(facts), lambda array: (array.name, array.device), values.get("arrays"), "array")
     if wanted.tunable.startswith("md:"):
         chosen = tuple(array for array in chosen if array.manager == "md")
     found = ((array, _judge_array(array, only, facts)) for array in chosen)
     return tuple(
-        _selected("array", array.device, unclear, "" if array.name == array.device else f"It is {array.name}.")
+        _make_selected("array", array.device, unclear, "" if array.name == array.device else f"It is {array.name}.")
         for array, unclear in found
         if unclear is not None
     )
@@ -43,7 +43,7 @@ def _with_queues(facts: Facts) -> tuple[Array, ...]:
     return tuple(array for array in facts.arrays if array.manager not in ("controller", "vxvm"))
 
 
-def none_chosen(wanted: Wanted, values: Values, facts: Facts) -> str:
+def explain_none_chosen(wanted: Wanted, values: Values, facts: Facts) -> str:
     """Why no disk or array is selected."""
     what = "disk" if wanted.for_each == "disks" else "array"
     here = [disk.name for disk in facts.disks] if what == "disk" else [array.name for array in _with_queues(facts)]
@@ -68,7 +68,7 @@ def only_words(only: Only | None) -> str:
     return ", ".join((*lists, *([turning] if turning else []), *sizes))
 
 
-def _selected(place: str, name: str, unclear: str, why: str = "") -> Selected:
+def _make_selected(place: str, name: str, unclear: str, why: str = "") -> Selected:
     if not is_device_name(name):
         return Selected({place: "DEVICE"}, refusal=f"{name[:80]!r} is no name that a setting could be given by")
     if unclear:
@@ -77,43 +77,43 @@ def _selected(place: str, name: str, unclear: str, why: str = "") -> Selected:
 
 
 def _judge_disk(disk: Disk, only: Only) -> str | None:
-    """None for a disk that is not meant, the reason where that cannot be told, else empty."""
-    return verdict(
+    """None for a disk that is not meant, the reason where that is unknown, else empty."""
+    return combine_fits(
         name_fit((disk.name,), only),
         word_fit("kind", disk.kind, only.kinds),
         word_fit("transport", disk.detail.get("transport") or ("pcie" if disk.pci else None), only.transports),
-        _model(disk.model, only),
-        _size(disk.size_bytes, only),
-        _turning(disk.rotational, only),
+        _fit_model(disk.model, only),
+        _fit_size(disk.size_bytes, only),
+        _fit_rotation(disk.rotational, only),
     )
 
 
 def _judge_array(array: Array, only: Only, facts: Facts) -> str | None:
     by_name = {disk.name: disk.rotational for disk in facts.disks}
     below = {by_name.get(name) for name in array.disks} or {None}
-    return verdict(
+    return combine_fits(
         name_fit((array.name, array.device), only),
         word_fit("kind", array.manager, only.kinds),
         word_fit("level", array.level, only.levels),
-        _size(array.size_bytes, only),
-        _turning(True if True in below else None if None in below else False, only),
+        _fit_size(array.size_bytes, only),
+        _fit_rotation(True if True in below else None if None in below else False, only),
     )
 
 
-def _model(model: str | None, only: Only) -> Fit:
+def _fit_model(model: str | None, only: Only) -> Fit:
     if not only.models:
         return "its model", True
-    return "its model", None if model is None else fits((model.strip(),), only.models)
+    return "its model", None if model is None else matches_any((model.strip(),), only.models)
 
 
-def _size(size: int | None, only: Only) -> Fit:
+def _fit_size(size: int | None, only: Only) -> Fit:
     low, high = only.min_bytes, only.max_bytes
     if low is None and high is None:
         return "its size", True
     return "its size", None if size is None else (low or 0) <= size and (high is None or size <= high)
 
 
-def _turning(is_rotational: bool | None, only: Only) -> Fit:
+def _fit_rotation(is_rotational: bool | None, only: Only) -> Fit:
     what = "whether it is rotational"
     return (
         what,

@@ -11,8 +11,8 @@ from advisor.host import Host, Missing
 from advisor.i18n import msg
 from advisor.planning.order import rank_of
 from advisor.planning.records import PlanTarget, Skipped, SkipState
-from advisor.tunables import tunable
-from advisor.tunables.preflight import Expanding
+from advisor.tunables import parse_tunable
+from advisor.tunables.preflight import ExpandsIds
 
 
 def expand_targets(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:
@@ -20,19 +20,19 @@ def expand_targets(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[Pla
     found: list[PlanTarget] = []
     skipped: list[Skipped] = []
     for target in targets:
-        one = tunable(target.tunable)
-        names = one.expanded(host) if isinstance(one, Expanding) else (target.tunable,)
+        one = parse_tunable(target.tunable)
+        names = one.expand_ids(host) if isinstance(one, ExpandsIds) else (target.tunable,)
         if isinstance(names, Missing):
             state: SkipState = "not-applicable" if names.is_absent else "unknown"
             skipped.append(Skipped(target.tunable, None, target.value, names.why, state, target.profile))
             continue
-        found += [_renamed(target, name) for name in names]
-    once, again = _once(host, found)
+        found += [_rename_target(target, name) for name in names]
+    once, again = _drop_same_files(host, found)
     return once, (*skipped, *again)
 
 
-def _once(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:
-    """Each file below /sys once, whichever of its names it is given by: set twice it would be put back twice.
+def _drop_same_files(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:
+    """Each file below /sys once, whichever of its names it is given by: set twice it would be restored twice.
 
     Raises UsageError where two names of one file want different things of it.
     """
@@ -64,7 +64,7 @@ def _once(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, 
     return tuple(kept), tuple(skipped)
 
 
-def _renamed(target: PlanTarget, name: str) -> PlanTarget:
+def _rename_target(target: PlanTarget, name: str) -> PlanTarget:
     if name == target.tunable:
         return target
     return msgspec.structs.replace(target, tunable=name, rank=target.rank or rank_of(name))

@@ -39,14 +39,14 @@ def check_guards(guards: Iterable[str], changes: Iterable[Change], facts: Facts)
 
 def socket_memory_bytes(sysctl: Mapping[str, str], *, tcp: int, udp: int, page_bytes: int) -> int:
     """Worst case of memory in socket buffers, in bytes."""
-    udp_need = udp * (_number(sysctl, "net.core.rmem_default") + _number(sysctl, "net.core.wmem_default"))
-    udp_cap = _number(sysctl, "net.ipv4.udp_mem", 2) * page_bytes
-    tcp_need = tcp * (_number(sysctl, "net.ipv4.tcp_rmem", 2) + _number(sysctl, "net.ipv4.tcp_wmem", 2))
-    tcp_cap = _number(sysctl, "net.ipv4.tcp_mem", 2) * page_bytes
+    udp_need = udp * (_parse_field(sysctl, "net.core.rmem_default") + _parse_field(sysctl, "net.core.wmem_default"))
+    udp_cap = _parse_field(sysctl, "net.ipv4.udp_mem", 2) * page_bytes
+    tcp_need = tcp * (_parse_field(sysctl, "net.ipv4.tcp_rmem", 2) + _parse_field(sysctl, "net.ipv4.tcp_wmem", 2))
+    tcp_cap = _parse_field(sysctl, "net.ipv4.tcp_mem", 2) * page_bytes
     return min(udp_need, udp_cap or udp_need) + min(tcp_need, tcp_cap or tcp_need)
 
 
-def _number(sysctl: Mapping[str, str], key: str, field: int = 0) -> int:
+def _parse_field(sysctl: Mapping[str, str], key: str, field: int = 0) -> int:
     fields = sysctl.get(key, "").split()
     return int(fields[field]) if len(fields) > field and re.fullmatch(r"[0-9]{1,20}", fields[field]) else 0
 
@@ -119,13 +119,13 @@ def _member_count(array: Array) -> int:
 
 
 def _huge_page_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
-    wanted = _number({"pages": after.get("sysctl:vm.nr_hugepages", "")}, "pages")
+    wanted = _parse_field({"pages": after.get("sysctl:vm.nr_hugepages", "")}, "pages")
     size, total, available = facts.memory.default_hugepage_bytes, facts.memory.total_bytes, facts.memory.available_bytes
     if not wanted:
         return ()
     if size is None or total is None or available is None:
         return ("memory budget unknown: the size of a huge page or the memory of the host could not be read",)
-    pool, more = wanted * size, (wanted - _number(facts.sysctl, "vm.nr_hugepages")) * size
+    pool, more = wanted * size, (wanted - _parse_field(facts.sysctl, "vm.nr_hugepages")) * size
     if more <= 0:
         return ()
     figures = (
@@ -143,8 +143,8 @@ def _huge_page_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]
         )
     return (
         f"memory budget: {figures}",
-        "the kernel grants huge pages as far as it finds memory in one piece: where it finds less, all is put back; "
-        "hugepages= on its command line reserves them at boot",
+        "the kernel grants huge pages as far as it finds memory in one piece: where it finds less, the plan is rolled "
+        "back; hugepages= on its command line reserves them at boot",
     )
 
 

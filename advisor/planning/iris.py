@@ -31,10 +31,10 @@ def select_cpfs(values: Values, facts: Facts) -> tuple[Selected, ...]:
                 hint=msg("cpfs: {listed}", listed=listed),
             )
     chosen = (one for one in facts.iris if not wanted or one.name in wanted or one.cpf in wanted)
-    return tuple(_selected(one) for one in chosen)
+    return tuple(_select_cpf(one) for one in chosen)
 
 
-def _selected(one: Iris) -> Selected:
+def _select_cpf(one: Iris) -> Selected:
     if one.settings is None:
         return Selected({"cpf": "CPF"}, refusal=f"{one.cpf} could not be read", state="unknown")
     try:
@@ -55,7 +55,7 @@ def huge_pages(facts: Facts) -> Selected:
         return Selected({}, refusal="the cpf of an instance could not be read", state="unknown")
     asking = [one.settings for one in facts.iris if one.settings is not None and not refuses_large_pages(one.settings)]
     if not asking:
-        return Selected({}, refusal="memlock tells every instance not to use huge pages")
+        return Selected({}, refusal="memlock makes every instance use no huge pages")
     pages = [wanted_pages(settings, page) for settings in asking]
     known = [count for count in pages if count is not None]
     if len(known) < len(pages):

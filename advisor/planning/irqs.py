@@ -25,7 +25,7 @@ def select_irqs(values: Values, facts: Facts) -> tuple[Selected, ...]:
         node_cpus = cpus.get(node) if node is not None else None
         if node is None or not node_cpus:
             continue
-        chosen.append(_selected(irq, node, node_cpus, is_balanced=facts.owners.irqbalance))
+        chosen.append(_select_irq(irq, node, node_cpus, is_balanced=facts.owners.irqbalance))
     return tuple(chosen)
 
 
@@ -35,7 +35,7 @@ def _device_nodes(facts: Facts) -> dict[int, int]:
     return {irq: node for node, irqs in places if node is not None for irq in irqs}
 
 
-def _selected(irq: Irq, node: int, node_cpus: str, *, is_balanced: bool) -> Selected:
+def _select_irq(irq: Irq, node: int, node_cpus: str, *, is_balanced: bool) -> Selected:
     common = {"irq": str(irq.number)}
     what = f"{', '.join(irq.actions) or 'a device'} on node {node}"
     if irq.managed:
@@ -46,6 +46,6 @@ def _selected(irq: Irq, node: int, node_cpus: str, *, is_balanced: bool) -> Sele
             before=irq.affinity,
         )
     if is_balanced:
-        reason = f"{what}: irqbalance runs and would move it back; tell it to leave it with --banirq={irq.number}"
+        reason = f"{what}: irqbalance runs and would move it back; exclude it with --banirq={irq.number}"
         return Selected(common, node_cpus, refusal=reason, before=irq.affinity)
     return Selected(common, format_list(parse_list(node_cpus)), why=f"It serves {what}.", rank=IRQ_RANK)

@@ -1,7 +1,7 @@
 """Node records of open-iscsi: which of them ``for-each = "records"`` selects, and which keep an old value. Pure.
 
-A record is the file that ``iscsiadm -m node -o update`` edits (open-iscsi README, 5.1); editing it gives back every
-byte at a rollback, with nothing installed. It is read at each login.
+A record is the file that ``iscsiadm -m node -o update`` edits (open-iscsi README, 5.1); a rollback restores every byte
+of it, with nothing installed. It is read at each login.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ def select_records(wanted: Wanted, facts: Facts) -> tuple[Selected, ...]:
     nodes = facts.iscsi.nodes if facts.iscsi else ()
     unread = facts.iscsi.unread_nodes if facts.iscsi else {}
     return (
-        *(_selected(node, key, facts) for node in nodes),
+        *(_select_record(node, key, facts) for node in nodes),
         *(
-            _left(path, f"it cannot be read ({why}) and keeps what it has", unknown=True)
+            _skip_record(path, f"it cannot be read ({why}) and keeps what it has", unknown=True)
             for path, why in unread.items()
         ),
     )
 
 
-def _selected(node: IscsiNode, key: str, facts: Facts) -> Selected:
+def _select_record(node: IscsiNode, key: str, facts: Facts) -> Selected:
     try:
         FileKey.parse(f"{node.path}:{key}")
     except UsageError:
-        return _left(node.path, "its name has signs that cannot be named here: " + update(node, key, "VALUE"))
+        return _skip_record(
+            node.path, "its name has signs that cannot be named here: " + update_command(node, key, "VALUE")
+        )
     if key == _TIMEOUT and not _is_multipathed(node, facts):
-        return _left(node.path, "no session to its target has disks below multipath, for which it is right")
+        return _skip_record(node.path, "no session to its target has disks below multipath, for which it is right")
     return Selected({"record": node.path}, why=f"{node.target} by {node.portal}.")
 
 
-def _left(path: str, reason: str, *, unknown: bool = False) -> Selected:
+def _skip_record(path: str, reason: str, *, unknown: bool = False) -> Selected:
     return Selected({"record": path}, refusal=reason, state="unknown" if unknown else "not-applicable")
 
 
@@ -59,12 +61,12 @@ def _is_multipathed(node: IscsiNode, facts: Facts) -> bool:
     return any(one.target == node.target and paths.intersection(one.disks) for one in sessions)
 
 
-def update(node: IscsiNode, key: str, value: str) -> str:
+def update_command(node: IscsiNode, key: str, value: str) -> str:
     """The command that changes one key of one record."""
-    return f"{_node(node)} -o update -n {shlex.quote(key)} -v {shlex.quote(value)}"
+    return f"{_node_command(node)} -o update -n {shlex.quote(key)} -v {shlex.quote(value)}"
 
 
-def _node(node: IscsiNode) -> str:
+def _node_command(node: IscsiNode) -> str:
     which = f"iscsiadm -m node -T {shlex.quote(node.target)} -p {shlex.quote(portal_of(node.portal))}"
     return which if node.interface == "default" else f"{which} -I {shlex.quote(node.interface)}"
 
@@ -72,20 +74,21 @@ def _node(node: IscsiNode) -> str:
 def record_notes(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
     """The logins that changed records wait for, and the records that keep another value than iscsid.conf gets."""
     listed = tuple(changes)
-    return (*_logins(listed, facts), *_kept(listed, facts))
+    return (*_login_notes(listed, facts), *_unchanged_records(listed, facts))
 
 
-def _logins(changes: tuple[Change, ...], facts: Facts) -> Iterator[str]:
+def _login_notes(changes: tuple[Change, ...], facts: Facts) -> Iterator[str]:
     """Manual steps: a session keeps what it negotiated until its next login."""
     changed = {path for change in changes if (path := _record_path(change.tunable)) is not None}
     nodes = [node for node in (facts.iscsi.nodes if facts.iscsi else ()) if node.path in changed]
     for node in nodes[:_NAMED]:
-        yield f"then, one path after the other: {_node(node)} --logout && {_node(node)} --login{_care(node, facts)}"
+        command = _node_command(node)
+        yield f"then, one path after the other: {command} --logout && {command} --login{_describe_care(node, facts)}"
     if len(nodes) > _NAMED:
         yield f"and log out and in for {len(nodes) - _NAMED} more records in the same way"
 
 
-def _care(node: IscsiNode, facts: Facts) -> str:
+def _describe_care(node: IscsiNode, facts: Facts) -> str:
     sessions = [one for one in (facts.iscsi.sessions if facts.iscsi else ()) if one.target == node.target]
     if not sessions:
         return " (no session of it is there now)"
@@ -99,7 +102,7 @@ def _record_path(tunable: str) -> str | None:
     return path if tunable.startswith("file:") and path.startswith(NODE_RECORDS) else None
 
 
-def _kept(changes: tuple[Change, ...], facts: Facts) -> Iterator[str]:
+def _unchanged_records(changes: tuple[Change, ...], facts: Facts) -> Iterator[str]:
     """iscsid.conf reaches records that are made from now on: those that exist are named where they have another
     value, or where what they have is not known."""
     if facts.iscsi is None:
@@ -113,7 +116,7 @@ def _kept(changes: tuple[Change, ...], facts: Facts) -> Iterator[str]:
                 has = node.settings.get(key)
                 if has != change.after and f"file:{node.path}:{key}" not in own:
                     kept = f"{node.path} keeps {key} = {has}" if has else f"{node.path} keeps its own {key}"
-                    yield f"{kept}, as iscsid.conf reaches new records alone: {update(node, key, change.after)}"
+                    yield f"{kept}, as iscsid.conf reaches new records alone: {update_command(node, key, change.after)}"
     if any(change.tunable.startswith(f"file:{ISCSID_CONF}:") for change in changes):
         for path, why in facts.iscsi.unread_nodes.items():
             yield f"{path} keeps what it has: it cannot be read ({why})"

@@ -12,9 +12,9 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.planning.links import default_route_refusal, unclear_link
 from advisor.planning.selection import Selected
-from advisor.planning.selectors import judge_link, named
+from advisor.planning.selectors import judge_link, select_named
 from advisor.profiles.profile import Only, Values, Wanted
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 
 
 def select_link_settings(
@@ -28,9 +28,11 @@ def select_link_settings(
     """
     links = {link.name: link for link in facts.links}
     asked = values.get("links")
-    chosen = named(facts.links, lambda link: (link.name,), asked, "link") if asked else _ports(by_role, links)
+    chosen = (
+        select_named(facts.links, lambda link: (link.name,), asked, "link") if asked else _find_ports(by_role, links)
+    )
     attribute = wanted.tunable.rpartition(":")[2]
-    found = (_selected(link, attribute, wanted.only or Only(), facts, is_named=bool(asked)) for link in chosen)
+    found = (_select_link(link, attribute, wanted.only or Only(), facts, is_named=bool(asked)) for link in chosen)
     asked_for = asked if is_given and isinstance(asked, tuple) else ()
     return tuple(_unless_named(one, asked_for) for one in found if one is not None)
 
@@ -39,7 +41,7 @@ def _unless_named(one: Selected, asked_for: Iterable[str]) -> Selected:
     return msgspec.structs.replace(one, may_be_left_out=one.names["link"] not in asked_for)
 
 
-def _ports(names: Iterable[str], links: Mapping[str, Link]) -> tuple[Link, ...]:
+def _find_ports(names: Iterable[str], links: Mapping[str, Link]) -> tuple[Link, ...]:
     """What carries some links at the end: a bond has no ring, and no queue discipline that would count."""
     found: set[str] = set()
     seen: set[str] = set()
@@ -56,13 +58,13 @@ def _ports(names: Iterable[str], links: Mapping[str, Link]) -> tuple[Link, ...]:
     return tuple(links[name] for name in sorted(found))
 
 
-def _selected(link: Link, attribute: str, only: Only, facts: Facts, *, is_named: bool) -> Selected | None:
+def _select_link(link: Link, attribute: str, only: Only, facts: Facts, *, is_named: bool) -> Selected | None:
     unclear = judge_link(link, only)
-    has = _has(link, attribute, facts)
+    has = _has_setting(link, attribute, facts)
     if unclear is None or has is False:
         return None
     try:
-        one = tunable(f"link:{link.name}:{attribute}")
+        one = parse_tunable(f"link:{link.name}:{attribute}")
     except UsageError:
         return Selected({"link": "LINK"}, refusal=f"{link.name[:80]!r} is no name that a setting could be given by")
     names = {"link": link.name}
@@ -88,17 +90,17 @@ def _with_upper(link: Link, facts: Facts) -> Iterator[Link]:
             yield links[name]
 
 
-def _has(link: Link, attribute: str, facts: Facts) -> bool | None:
-    """Whether a link has the setting, as far as a scan tells; what it does not tell, the plan finds out by reading."""
+def _has_setting(link: Link, attribute: str, facts: Facts) -> bool | None:
+    """Whether a link has the setting, as far as a scan shows; the plan reads what a scan does not show."""
     word, _, key = attribute.partition(".")
     if word == "feature":
-        return _known(link, "features", facts, None if link.features is None else key in link.features)
+        return _answered_setting(link, "features", facts, None if link.features is None else key in link.features)
     if word == "channels":
         most = None if link.channels is None else getattr(link.channels, f"{key}_max")
-        return _known(link, "channels", facts, None if most is None else most > 0)
+        return _answered_setting(link, "channels", facts, None if most is None else most > 0)
     if word == "ring" and key in ("rx", "tx"):
         most = None if link.rings is None else getattr(link.rings, f"{key}_max")
-        return _known(link, "rings", facts, None if most is None else most > 0)
+        return _answered_setting(link, "rings", facts, None if most is None else most > 0)
     queue = re.fullmatch(r"(rx|tx)-(\d{1,5})", key, re.ASCII)
     if queue is None or link.channels is None:
         return True
@@ -107,7 +109,7 @@ def _has(link: Link, attribute: str, facts: Facts) -> bool | None:
     return int(queue[2]) < count and (word != "xps" or count > 1)
 
 
-def _known(link: Link, what: str, facts: Facts, has: bool | None) -> bool | None:
+def _answered_setting(link: Link, what: str, facts: Facts, has: bool | None) -> bool | None:
     """A driver that was asked and answered nothing has none; one that could not be asked may."""
     if has is not None:
         return has

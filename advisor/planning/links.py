@@ -1,4 +1,4 @@
-"""The order of stacked links, and which of them move along when another changes."""
+"""The order of stacked links, and which of them the kernel changes with another."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from advisor.facts.links import Link
 from advisor.planning.selection import Selected
 
 
-def depth(name: str, links: dict[str, Link]) -> int:
+def depth_of(name: str, links: dict[str, Link]) -> int:
     """How many links lie below: 0 for a port. Raising goes from 0 upwards, lowering the other way."""
-    return _depth(name, links, frozenset())
+    return _count_below(name, links, frozenset())
 
 
-def _depth(name: str, links: dict[str, Link], above: frozenset[str]) -> int:
+def _count_below(name: str, links: dict[str, Link], above: frozenset[str]) -> int:
     link = links.get(name)
     if link is None or name in above:
         return 0
-    return max((1 + _depth(lower, links, above | {name}) for lower in link.lower), default=0)
+    return max((1 + _count_below(lower, links, above | {name}) for lower in link.lower), default=0)
 
 
 def unclear_link(name: str, why: str) -> Selected:
@@ -34,11 +34,11 @@ def default_route_refusal(link: Link, *, is_named: bool) -> str | None:
     return None
 
 
-def bystander_links(changed: Iterable[str], links: Iterable[Link]) -> tuple[Link, ...]:
+def related_links(changed: Iterable[str], links: Iterable[Link]) -> tuple[Link, ...]:
     """Links above or below a changed one that are not changed themselves, in order of depth then name.
 
-    The kernel moves them on its own: a bridge takes the least MTU of its ports, macvlan and VLAN follow their parent
-    down but not up again, a bond hands its MTU to its members.
+    The kernel changes them as a side effect: a bridge takes the least MTU of its ports, macvlan and VLAN follow their
+    parent down but not up again, a bond hands its MTU to its members.
     """
     by_name = {link.name: link for link in links}
     own = set(changed)
@@ -51,5 +51,5 @@ def bystander_links(changed: Iterable[str], links: Iterable[Link]) -> tuple[Link
                 related.add(other)
                 pending.append(other)
     return tuple(
-        by_name[name] for name in sorted(related, key=lambda name: (depth(name, by_name), name)) if name in by_name
+        by_name[name] for name in sorted(related, key=lambda name: (depth_of(name, by_name), name)) if name in by_name
     )

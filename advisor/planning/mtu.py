@@ -8,10 +8,10 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.links import Link
 from advisor.planning.heartbeats import unable_links
-from advisor.planning.links import default_route_refusal, depth, unclear_link
+from advisor.planning.links import default_route_refusal, depth_of, unclear_link
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
-from advisor.planning.selectors import judge_link, named
+from advisor.planning.selectors import judge_link, select_named
 from advisor.profiles.profile import Only, Values
 from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.llt_path import private_carriers, stays_local
@@ -38,13 +38,19 @@ def select_links(
     links = {link.name: link for link in facts.links}
     mtu = int(str(values["mtu"]))
     asked = values.get("links")
-    given = tuple(link.name for link in named(facts.links, lambda link: (link.name,), asked, "link")) if asked else ()
+    given = (
+        tuple(link.name for link in select_named(facts.links, lambda link: (link.name,), asked, "link"))
+        if asked
+        else ()
+    )
     judged = {name: judge_link(links[name], only or Only()) for name in given or links_by_role(values, facts)}
     wanted = _with_lower(tuple(name for name, unclear in judged.items() if unclear == ""), links, mtu)
     chosen = [name for name in sorted(wanted) if name in given or _team_of(links[name], links) is None]
     unable = unable_links(values, facts) if has_field and not given else {}
     meant = (
-        _unable(name, unable[name]) if name in unable else _selected(links[name], wanted[name], name in given, links)
+        _skip_unable(name, unable[name])
+        if name in unable
+        else _select_link(links[name], wanted[name], name in given, links)
         for name in chosen
     )
     unclear = (unclear_link(name, why) for name, why in sorted(judged.items()) if why and name not in wanted)
@@ -95,7 +101,7 @@ def idle_notes(changes: Iterable[Change], facts: Facts) -> Iterator[str]:
         yield f"no write crosses LLT here, as this host is {TITLES[name]}{on}; the white paper gains nothing here"
 
 
-def _unable(name: str, limit: int) -> Selected:
+def _skip_unable(name: str, limit: int) -> Selected:
     return Selected(
         {"link": name},
         refusal=f"a driver allows at most {limit:,}: the MTU field of its link line in /etc/llttab is set instead",
@@ -130,14 +136,14 @@ def _is_port_or_bond(link: Link) -> bool:
 def _with_lower(names: tuple[str, ...], links: dict[str, Link], mtu: int) -> dict[str, int]:
     """MTU per link: those named, and on all that lies below enough for them, never less than it has."""
     wanted = dict.fromkeys(names, mtu)
-    for name, need in _needs(names, links, mtu).items():
+    for name, need in _needed_mtus(names, links, mtu).items():
         # Only a link that was named itself is brought to just what is needed.
         has = 0 if name in names else links[name].mtu or 0
         wanted[name] = max(need, has, wanted.get(name, 0))
     return wanted
 
 
-def _needs(names: tuple[str, ...], links: dict[str, Link], mtu: int) -> dict[str, int]:
+def _needed_mtus(names: tuple[str, ...], links: dict[str, Link], mtu: int) -> dict[str, int]:
     """The least MTU that each link below some links must have for them to have ``mtu``."""
     needs: dict[str, int] = {}
     pending = [(name, mtu, frozenset((name,))) for name in names]
@@ -159,10 +165,10 @@ def _overhead_bytes(link: Link) -> int:
     return VXLAN6_OVERHEAD_BYTES if is_ipv6 else VXLAN_OVERHEAD_BYTES
 
 
-def _selected(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -> Selected:
-    refusal = _refusal(link, mtu, links, is_named=is_named)
+def _select_link(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -> Selected:
+    refusal = _explain_refusal(link, mtu, links, is_named=is_named)
     is_lowered = link.mtu is not None and mtu < link.mtu
-    above = depth(link.name, links)
+    above = depth_of(link.name, links)
     return Selected(
         names={"link": link.name},
         value=str(mtu),
@@ -176,7 +182,7 @@ def _selected(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -> S
     )
 
 
-def _refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: bool) -> str | None:
+def _explain_refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: bool) -> str | None:
     if link.kind == "loopback":
         return "the loopback link carries no frames on a wire"
     team = _team_of(link, links)

@@ -37,16 +37,16 @@ def select_maps(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected,
     """One line for each place of multipath.conf that holds for an iSCSI map; the reasons where nothing is to be
     written."""
     key = wanted.tunable.rpartition("/")[2]
-    judge = _selector if key == "path_selector" else _turns
+    judge = _judge_selector if key == "path_selector" else _judge_turns
     found = [(array, judge(array, values, facts)) for array in multipath.iscsi_maps(facts)]
     if key == OTHER_KEY and multipath.turn_key(facts) != key:
         why = f"Linux {facts.host.kernel} goes by {multipath.turn_key(facts)}"
-        return tuple(_once([(array, _left(None, why)) for array, _ in found]))
+        return tuple(_drop_repeated([(array, _leave_place(None, why)) for array, _ in found]))
     names = {TURNS: multipath.turn_key(facts)}
-    return tuple(msgspec.structs.replace(one, names={**one.names, **names}) for one in _once(found))
+    return tuple(msgspec.structs.replace(one, names={**one.names, **names}) for one in _drop_repeated(found))
 
 
-def _once(found: list[tuple[Array, Selected]]) -> Iterator[Selected]:
+def _drop_repeated(found: list[tuple[Array, Selected]]) -> Iterator[Selected]:
     """Each place once; what is to be written goes before what is left."""
     seen: dict[str, Selected] = {}
     for _, one in sorted(found, key=lambda pair: pair[1].refusal is not None):
@@ -54,61 +54,65 @@ def _once(found: list[tuple[Array, Selected]]) -> Iterator[Selected]:
     yield from seen.values()
 
 
-def _turns(array: Array, values: Values, facts: Facts) -> Selected:
+def _judge_turns(array: Array, values: Values, facts: Facts) -> Selected:
     """rr_min_io_rq (rr_min_io for old kernels): one request a turn, unless the kernel sees to it by itself."""
     key = multipath.turn_key(facts)
     won, turn = multipath.winning(facts, array, key), multipath.requests_per_turn(array)
     if multipath.sets_one_itself(facts):
-        what = f" ({_line(won)} has no effect)" if won is not None and won.value != "1" else ""
-        return _left(
+        what = f" ({_describe_line(won)} has no effect)" if won is not None and won.value != "1" else ""
+        return _leave_place(
             won,
             f"Linux {facts.host.kernel} sends one request a turn by itself since 4.6, whatever is configured{what}",
             "in-place",
         )
     doubt = multipath.unclear(facts, array, key)
     if doubt:
-        return _left(won, doubt, "unknown")
+        return _leave_place(won, doubt, "unknown")
     if won is not None:
-        return _written(won.path, won.scope, f"It holds for {array.name} at {_line(won)}.")
+        return _set_place(won.path, won.scope, f"It holds for {array.name} at {_describe_line(won)}.")
     if turn is None or turn <= 1:
-        return _left(None, "no file sets it, and the default of 1 holds", "in-place")
+        return _leave_place(None, "no file sets it, and the default of 1 holds", "in-place")
     path, place = _new_place(array, facts)
     why = f"{array.name} has {turn:,} in its table, which no file sets: by multipath's default or its built-in entry."
     if place == "defaults":
         why += " Such an entry wins over defaults: see dmsetup table after multipathd reconfigure."
-    return _written(path, place, why)
+    return _set_place(path, place, why)
 
 
-def _selector(array: Array, values: Values, facts: Facts) -> Selected:
+def _judge_selector(array: Array, values: Values, facts: Facts) -> Selected:
     """path_selector: what the owner chose is left where the links are equal."""
     asked = str(values.get("selector", BY_LINKS))
     if asked in _REQUEST_BASED and multipath.is_request_based(facts) is False:
-        return _left(None, f"Linux {facts.host.kernel} has no {asked}: it came with 2.6.31", "blocked")
+        return _leave_place(None, f"Linux {facts.host.kernel} has no {asked}: it came with 2.6.31", "blocked")
     won, active = multipath.winning(facts, array, "path_selector"), multipath.selector(array)
     doubt = multipath.unclear(facts, array, "path_selector")
     if doubt:
-        return _left(won, doubt, "unknown")
+        return _leave_place(won, doubt, "unknown")
     path, place = (won.path, won.scope) if won is not None else _new_place(array, facts)
     if asked != BY_LINKS:
-        return _written(path, place, f"It was asked for with --set selector={asked}.", f"{asked} 0")
+        return _set_place(path, place, f"It was asked for with --set selector={asked}.", f"{asked} 0")
     current = won.value.partition(" ")[0] if won is not None else active
-    at = f" at {_line(won)}" if won is not None else f" in the table of {array.name}, set by no file,"
+    at = f" at {_describe_line(won)}" if won is not None else f" in the table of {array.name}, set by no file,"
     if current is None:
-        return _left(
+        return _leave_place(
             None, "no file sets it, and what is active could not be read (dmsetup table needs root)", "unknown"
         )
     if current != "round-robin":
-        return _left(won, f"{current}{at} serves paths of any speed", "in-place")
+        return _leave_place(won, f"{current}{at} serves paths of any speed", "in-place")
     if multipath.is_request_based(facts) is False:
-        return _left(won, f"{current}{at} is left: Linux {facts.host.kernel} has no other (service-time: 2.6.31)")
+        return _leave_place(
+            won, f"{current}{at} is left: Linux {facts.host.kernel} has no other (service-time: 2.6.31)"
+        )
     speeds = multipath.link_speeds(facts, array)
     others = "--set selector=service-time changes it"
     if not speeds:
-        return _left(won, f"{current}{at} is left: the speeds of its links are not known; {others}", "by-hand")
+        return _leave_place(won, f"{current}{at} is left: the speeds of its links are not known; {others}", "by-hand")
     shown = ", ".join(f"{name} {speed:,} Mbit/s" for name, speed in speeds.items())
     if len(set(speeds.values())) == 1:
-        return _left(won, f"{current}{at} is left: its links are equal ({shown}), and it loads each alike; {others}")
-    return _written(path, place, f"The links of {array.name} are unequal: {shown}.")
+        return _leave_place(
+            won, f"{current}{at} is left: its links are equal ({shown}), and it loads each alike; {others}"
+        )
+    return _set_place(path, place, f"The links of {array.name} are unequal: {shown}.")
 
 
 def new_file(identity: str, value: str, live: Missing) -> str | None:
@@ -116,7 +120,7 @@ def new_file(identity: str, value: str, live: Missing) -> str | None:
     place, _, key = identity.removeprefix(f"file:{multipath.CONF}:").partition("/")
     if not live.is_absent or not identity.startswith(f"file:{multipath.CONF}:") or place not in _NEW_SECTIONS:
         return None
-    lines = f"'{place} {{', '{key} {_quoted(value)}' and '}}'"
+    lines = f"'{place} {{', '{key} {_quote_value(value)}' and '}}'"
     after = "; a built-in entry for the storage wins over defaults: see dmsetup table" if place == "defaults" else ""
     return (
         f"{multipath.CONF} does not exist, and advisor creates none (with it, multipathd may take other disks): put "
@@ -124,7 +128,7 @@ def new_file(identity: str, value: str, live: Missing) -> str | None:
     )
 
 
-def _quoted(value: str) -> str:
+def _quote_value(value: str) -> str:
     return f'"{value}"' if " " in value else value
 
 
@@ -136,7 +140,7 @@ def _new_place(array: Array, facts: Facts) -> tuple[str, str]:
     return multipath.CONF, "overrides" if multipath.has_overrides(facts) else "defaults"
 
 
-def _written(path: str, place: str, why: str, value: str | None = None) -> Selected:
+def _set_place(path: str, place: str, why: str, value: str | None = None) -> Selected:
     # A section whose name has other signs is the only one, or the edit says that there are several.
     for each in (place, place.partition("[")[0]):
         try:
@@ -144,13 +148,13 @@ def _written(path: str, place: str, why: str, value: str | None = None) -> Selec
         except UsageError:
             continue
         return Selected({"map": f"{path}:{each}"}, value=value, why=why)
-    return _left(None, f"{path}, section {place}: change it by hand", "by-hand")
+    return _leave_place(None, f"{path}, section {place}: change it by hand", "by-hand")
 
 
-def _left(won: SiteSetting | None, reason: str, state: SkipState = "not-applicable") -> Selected:
+def _leave_place(won: SiteSetting | None, reason: str, state: SkipState = "not-applicable") -> Selected:
     path, place = (won.path, won.scope) if won is not None else (multipath.CONF, "defaults")
     return Selected({"map": f"{path}:{place}"}, refusal=reason, state=state, before=won.value if won else None)
 
 
-def _line(won: SiteSetting | None) -> str:
+def _describe_line(won: SiteSetting | None) -> str:
     return f"{won.path}:{won.line} ({won.scope})" if won is not None else ""

@@ -1,5 +1,5 @@
-"""Addresses and routes of the links that a plan changes, and of those stacked on them: recorded, so that they come
-back.
+"""Addresses and routes of the links that a plan changes, and of those stacked on them: recorded, so that they can be
+restored.
 
 An MTU below 1280 takes all IPv6 addresses of a link away for good (RFC 8200 section 5), as does ``disable_ipv6``
 (addrconf_disable_ipv6 of the kernel). A driver that takes its link down to set an MTU or a ring takes those with it
@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.links import Link
 from advisor.host import Host, Probe, ReadCommand, RunCommand, observe
-from advisor.planning.links import bystander_links
-from advisor.planning.records import Bystander, Change
+from advisor.planning.links import related_links
+from advisor.planning.records import Change
 from advisor.tunables.link_mtu import IPV6_MTU_BYTES
-from advisor.tunables.sysctl import coupled_siblings
+from advisor.tunables.preflight import SideEffect
+from advisor.tunables.sysctl import coupled_side_effects
 from advisor.tunables.sysctl_group import disables_ipv6
 
-Neighbours = Mapping[str, tuple[Bystander, ...]]
+Neighbours = Mapping[str, tuple[SideEffect, ...]]
 """By the name of the link."""
 
 
@@ -28,37 +29,37 @@ def read_neighbours(host: Host, tunables: Iterable[str], links: Iterable[Link]) 
     known = tuple(links)
     names = tuple(tunables)
     named = {one.split(":")[1] for one in names if one.startswith("link:")} & {link.name for link in known}
-    related = {link.name for link in bystander_links(named, known)} | named if named else set()
+    related = {link.name for link in related_links(named, known)} | named if named else set()
     without = {link.name for link in known if any(disables_ipv6(one, link.name) for one in names)}
-    return {name: tuple(_recorded(host, name, is_changed=name in related)) for name in sorted(related | without)}
+    return {name: tuple(_record_link(host, name, is_changed=name in related)) for name in sorted(related | without)}
 
 
-def _recorded(host: Host, link: str, *, is_changed: bool) -> Iterator[Bystander]:
+def _record_link(host: Host, link: str, *, is_changed: bool) -> Iterator[SideEffect]:
     """``is_changed``: the link itself is, and not only whether it has IPv6."""
     # A name that begins with a dash would be an option to ip(8).
     if link.startswith("-"):
         return
     for what, probe, undo in (
-        ("addresses", _addresses(link), _address_steps),
-        ("routes4", _routes(link, 4), _route_steps),
-        ("routes6", _routes(link, 6), _route_steps),
+        ("addresses", _addresses_probe(link), _address_steps),
+        ("routes4", _routes_probe(link, 4), _route_steps),
+        ("routes6", _routes_probe(link, 6), _route_steps),
     ):
         if what == "routes4" and not is_changed:
             continue
         before = observe(host, probe)
         if isinstance(before, str) and before:
-            yield Bystander(f"link:{link}:{what}", before, probe, tuple(undo(link, before)), keeps=True)
+            yield SideEffect(f"link:{link}:{what}", before, probe, tuple(undo(link, before)), keeps=True)
     # The kernel sets it to the link's MTU with each new one.
-    for one in coupled_siblings(host, (f"net.ipv6.conf.{link.replace('.', '/')}.mtu",)):
-        yield Bystander(one.tunable, one.before, one.probe, one.undo, coupled=True)
+    for one in coupled_side_effects(host, (f"net.ipv6.conf.{link.replace('.', '/')}.mtu",)):
+        yield SideEffect(one.tunable, one.before, one.probe, one.undo, coupled=True)
 
 
-def _addresses(link: str) -> Probe:
+def _addresses_probe(link: str) -> Probe:
     # Those with a lifetime come and go by themselves.
     return ReadCommand(("ip", "-o", "address", "show", "dev", link, "permanent"), "addresses")
 
 
-def _routes(link: str, version: int) -> Probe:
+def _routes_probe(link: str, version: int) -> Probe:
     return ReadCommand(("ip", "-o", f"-{version}", "route", "show", "table", "all", "dev", link), f"routes:{version}")
 
 
@@ -75,7 +76,7 @@ def _route_steps(link: str, routes: str) -> Iterator[RunCommand]:
         yield RunCommand(("ip", f"-{words[0]}", "route", "replace", *words[1:], "dev", link))
 
 
-def with_lost(found: Bystander, earlier: Bystander, left: str | None) -> Bystander:
+def with_lost(found: SideEffect, earlier: SideEffect, left: str | None) -> SideEffect:
     """What a later change found of a link's addresses or routes, and what an earlier one had taken of them by then.
 
     ``left`` is what that one had left; None where it is unknown.
@@ -86,7 +87,7 @@ def with_lost(found: Bystander, earlier: Bystander, left: str | None) -> Bystand
     if everything == found.before:
         return found
     undo = tuple(steps(found.tunable.split(":")[1], everything))
-    return Bystander(found.tunable, everything, found.probe, undo, keeps=True)
+    return SideEffect(found.tunable, everything, found.probe, undo, keeps=True)
 
 
 def ipv6_notes(changes: Iterable[Change]) -> Iterator[str]:

@@ -12,13 +12,13 @@ from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.host.numbers import is_count
 from advisor.host.writability import file_obstacle, step_obstacle
-from advisor.planning.comparison import combine
-from advisor.planning.ownership import NOTHING_HELD, Held
+from advisor.planning.comparison import combine_values
+from advisor.planning.ownership import NOTHING_OWNED, Ownership
 from advisor.planning.records import PlanTarget
-from advisor.tunables import FileEdit, Persisted, Tunable, tunable
+from advisor.tunables import FileEdit, Persisted, Tunable, parse_tunable
 from advisor.tunables.link_mark import LinkMark, link_of, marks_of
-from advisor.tunables.live_value import misread
-from advisor.tunables.preflight import Absent, Choosing, Circumstances, Circumstantial, bound_steps
+from advisor.tunables.live_value import explain_misread
+from advisor.tunables.preflight import ChoosesValue, ExplainsAbsence, HasPreflight, Preflight, bind_steps
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class ObservedTarget(msgspec.Struct, frozen=True):
     combined: str | None
     edit: FileEdit | Persisted | Missing
     ours: bool = False
-    circumstances: Circumstances = Circumstances()
+    preflight: Preflight = Preflight()
     undecided: str | None = None
     """Why it cannot be said what the value should be."""
     at_start: str | None = None
@@ -54,8 +54,8 @@ class ObservedTarget(msgspec.Struct, frozen=True):
     """Why this process could not set the value now, on a host that it runs on."""
 
     @property
-    def edits(self) -> tuple[FileEdit, ...]:
-        """The edits that would persist it; none where no file of ours does."""
+    def file_edits(self) -> tuple[FileEdit, ...]:
+        """The edits that would persist it; none where no file of advisor's does."""
         return self.edit.whole if isinstance(self.edit, FileEdit) else ()
 
 
@@ -66,32 +66,34 @@ class Observations(msgspec.Struct, frozen=True):
 
 
 def observe_targets(
-    host: Host, targets: Iterable[PlanTarget], first_seen: Mapping[str, str] | None, held: Held = NOTHING_HELD
+    host: Host, targets: Iterable[PlanTarget], first_seen: Mapping[str, str] | None, held: Ownership = NOTHING_OWNED
 ) -> Observations:
     """Read the host for a plan.
 
     ``first_seen`` is each tunable's value before this tool first changed it; None where only root can know, so that
-    a value that is a multiple of it cannot be told.
+    a value that is a multiple of it is then unknown.
     """
     # What identifies a disk is compared with that of all others, for each value.
     host = host.remembering()
     values = {target.tunable: _observe_one(host, target, first_seen, held) for target in targets}
-    paths = {edit.path for seen in values.values() for edit in seen.edits}
-    names = [*values, *(one.tunable for seen in values.values() for one in seen.circumstances.siblings)]
+    paths = {edit.path for seen in values.values() for edit in seen.file_edits}
+    names = [*values, *(one.tunable for seen in values.values() for one in seen.preflight.side_effects)]
     # A link takes those above and below it along.
     marks = marks_of(host) if any(map(link_of, names)) else ()
     return Observations(values, {path: _file_state(host, path) for path in sorted(paths)}, marks)
 
 
-def _observe_one(host: Host, target: PlanTarget, first_seen: Mapping[str, str] | None, held: Held) -> ObservedTarget:
-    one = tunable(target.tunable)
+def _observe_one(
+    host: Host, target: PlanTarget, first_seen: Mapping[str, str] | None, held: Ownership
+) -> ObservedTarget:
+    one = parse_tunable(target.tunable)
     live = _live(host, one)
     if isinstance(live, Missing):
         return ObservedTarget(live, target.value, None, live)
-    if wrong := misread(one, live, target.value):
+    if wrong := explain_misread(one, live, target.value):
         unclear = Missing("unreadable", wrong)
         return ObservedTarget(unclear, target.value, None, unclear)
-    wanted = one.chosen(host, live, target.value) if isinstance(one, Choosing) else target.value
+    wanted = one.choose_value(host, live, target.value) if isinstance(one, ChoosesValue) else target.value
     if target.is_of_default and (first_seen is not None or target.default is not None):
         return _observe_mark(host, target, live, first_seen or {}, held)
     if first_seen is None:
@@ -102,29 +104,29 @@ def _observe_one(host: Host, target: PlanTarget, first_seen: Mapping[str, str] |
     if target.multiply is not None:
         base = first_seen.get(target.tunable, live)
         wanted = str(target.multiply * int(base)) if base.isascii() and is_count(base) else base
-    combined = combine(held.underneath(target.tunable, live), wanted, target.sense)
+    combined = combine_values(held.value_underneath(target.tunable, live), wanted, target.sense)
     ours = first_seen.get(target.tunable, live) != live
-    around = Circumstances()
-    if isinstance(one, Circumstantial) and one.check(combined) is None:
-        around = one.circumstances(host, live, combined, profile=target.profile)
-    edit = one.edit(host, combined, profile=target.profile)
+    around = Preflight()
+    if isinstance(one, HasPreflight) and one.check_value(combined) is None:
+        around = one.run_preflight(host, live, combined, profile=target.profile)
+    edit = one.make_edit(host, combined, profile=target.profile)
     return ObservedTarget(
         live, wanted, combined, edit, ours, around, obstacle=_step_obstacle(host, one, combined, around)
     )
 
 
-def _step_obstacle(host: Host, one: Tunable, value: str, around: Circumstances) -> str | None:
-    if not host.is_live or one.check(value) is not None:
+def _step_obstacle(host: Host, one: Tunable, value: str, around: Preflight) -> str | None:
+    if not host.is_live or one.check_value(value) is not None:
         return None
-    steps = bound_steps(one.steps(value), around.identity)
+    steps = bind_steps(one.make_steps(value), around.identity)
     return next((why for step in steps if (why := step_obstacle(host, step)) is not None), None)
 
 
 def _observe_mark(
-    host: Host, target: PlanTarget, live: str, first_seen: Mapping[str, str], held: Held
+    host: Host, target: PlanTarget, live: str, first_seen: Mapping[str, str], held: Ownership
 ) -> ObservedTarget:
     """A multiple of LLT's default, never less than what is live or in /etc/llttab."""
-    one = tunable(target.tunable)
+    one = parse_tunable(target.tunable)
     name, first = target.tunable.removeprefix("llt:"), first_seen.get(target.tunable, live)
     text = host.read(LLTTAB)
     if isinstance(text, Missing) and not text.is_absent:
@@ -133,7 +135,7 @@ def _observe_mark(
     in_file = llttab.flow.get(name) if llttab else None
     known = MarkDefault(target.default)
     if target.default is None:
-        marks = {each: _live(host, tunable(f"llt:{each}")) for each in HIGH_WATER_MARKS} | {name: live}
+        marks = {each: _live(host, parse_tunable(f"llt:{each}")) for each in HIGH_WATER_MARKS} | {name: live}
         numbers = {each: int(value) for each, value in marks.items() if isinstance(value, str)}
         firsts = {each: first_seen.get(f"llt:{each}", "") for each in marks}
         known = mark_defaults(numbers, llttab, {each: int(value) for each, value in firsts.items() if is_count(value)})[
@@ -143,18 +145,16 @@ def _observe_mark(
         why = f"{known.why}: say it with --set default=PACKETS, as an untouched node prints it"
         return ObservedTarget(live, target.value, live, Missing("absent", known.why), undecided=why)
     wanted = str(max(target.multiply * known.packets, in_file or 0))
-    combined = combine(held.underneath(target.tunable, live), wanted, target.sense)
-    edit = one.edit(host, combined, profile=target.profile)
-    around = (
-        one.circumstances(host, live, combined, profile=target.profile) if isinstance(one, Circumstantial) else None
-    )
+    combined = combine_values(held.value_underneath(target.tunable, live), wanted, target.sense)
+    edit = one.make_edit(host, combined, profile=target.profile)
+    around = one.run_preflight(host, live, combined, profile=target.profile) if isinstance(one, HasPreflight) else None
     ours, at_start = first != live, None if in_file is not None else str(known.packets)
-    return ObservedTarget(live, wanted, combined, edit, ours, around or Circumstances(), at_start=at_start)
+    return ObservedTarget(live, wanted, combined, edit, ours, around or Preflight(), at_start=at_start)
 
 
 def _live(host: Host, one: Tunable) -> str | Missing:
     live = observe(host, one.probe)
-    return one.absence(host, live) if isinstance(live, Missing) and isinstance(one, Absent) else live
+    return one.explain_absence(host, live) if isinstance(live, Missing) and isinstance(one, ExplainsAbsence) else live
 
 
 def _file_state(host: Host, path: str) -> FileState | Missing:
@@ -167,7 +167,7 @@ def _file_state(host: Host, path: str) -> FileState | Missing:
         return Missing("unreadable", "larger than any configuration file")
     owner = host.owner(path)
     if isinstance(owner, Missing) and not owner.is_absent:
-        # A symbolic link: it would be replaced, and putting back would leave a file in its place.
+        # A symbolic link: it would be replaced, and the rollback would leave a file instead.
         return owner
     mode, uid, gid = (0o644, 0, 0) if isinstance(owner, Missing) else owner
     return FileState(content, mode, uid, gid, obstacle=file_obstacle(host, path))

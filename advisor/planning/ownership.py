@@ -1,4 +1,4 @@
-"""What the transactions in force hold of this host, as far as a plan has to know it."""
+"""What the active transactions hold of this host, as far as a plan needs it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from advisor.planning.records import Change
 
 
-class Holding(msgspec.Struct, frozen=True):
-    """A value that transactions in force hold.
+class OwnedValue(msgspec.Struct, frozen=True):
+    """A value that active transactions hold.
 
-    ``value`` is what the last of them set, ``underneath`` what would be there without those that the plan takes the
-    place of. ``by`` names the last, ``profiles`` are those by which the staying ones hold it.
+    ``value`` is what the uppermost of them set, ``underneath`` what would be there without those that the plan
+    replaces. ``by`` names the uppermost, ``profiles`` are those of the layers that stay.
     """
 
     value: str
@@ -22,33 +22,33 @@ class Holding(msgspec.Struct, frozen=True):
     profiles: Collection[str]
 
 
-class Held(msgspec.Struct, frozen=True):
-    """Values by tunable, and the files that transactions in force wrote."""
+class Ownership(msgspec.Struct, frozen=True):
+    """Values by tunable, and the files that active transactions wrote."""
 
-    values: Mapping[str, Holding] = {}
+    values: Mapping[str, OwnedValue] = {}
     files: Collection[str] = frozenset()
 
     def is_claim(self, tunable: str, live: str | None, profile: str) -> bool:
-        """Whether a value that is as wanted is so because of another profile's transaction, which could go."""
+        """Whether a value is as wanted because of another profile's transaction, which could be rolled back."""
         holding = self.values.get(tunable)
         return holding is not None and holding.value == live and profile not in holding.profiles
 
-    def underneath(self, tunable: str, live: str) -> str:
+    def value_underneath(self, tunable: str, live: str) -> str:
         """The value that a plan builds on: the live one, or what will be there without those that it replaces."""
         holding = self.values.get(tunable)
         return holding.underneath if holding is not None and holding.value == live else live
 
 
-NOTHING_HELD = Held()
+NOTHING_OWNED = Ownership()
 
 
-def claim_notes(claims: Iterable[Change], held: Held) -> tuple[str, ...]:
-    """A line for each transaction that holds already what the plan wants."""
+def claim_notes(claims: Iterable[Change], held: Ownership) -> tuple[str, ...]:
+    """A line for each transaction that already holds what the plan wants."""
     by: dict[str, list[str]] = {}
     for claim in claims:
         by.setdefault(held.values[claim.tunable].by, []).append(claim.tunable)
     return tuple(
-        f"{len(names)} value{' is' if len(names) == 1 else 's are'} held already by {one}: kept as a layer, and there "
-        f"to stay when that one is taken out ({', '.join(names)})"
+        f"{len(names)} value{' is' if len(names) == 1 else 's are'} held already by {one}: added as a layer that stays "
+        f"when {one} is rolled back ({', '.join(names)})"
         for one, names in by.items()
     )

@@ -16,7 +16,7 @@ from advisor.planning.device_nodes import Nodes, node_of, nodes_of, nodes_seen, 
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values
-from advisor.tunables.unit_numa import bound, bound_cpus
+from advisor.tunables.unit_numa import binding_value, bound_cpus
 
 __all__ = ["node_of", "select_units", "unit_names"]
 
@@ -26,10 +26,10 @@ UNIT_RANK = 200
 def unit_names(values: Values, facts: Facts) -> tuple[str, ...]:
     """The units of ``--set units=NAME[=DEVICE+DEVICE…],…`` without their devices; ``.service`` may be left out. A shell
     pattern stands for the BeeGFS services of this host that it fits."""
-    return (*(unit for unit, _ in _named(values)), *_fitting(values, facts))
+    return (*(unit for unit, _ in _named_units(values)), *_fitting_units(values, facts))
 
 
-def _named(values: Values) -> Iterable[tuple[str, tuple[str, ...]]]:
+def _named_units(values: Values) -> Iterable[tuple[str, tuple[str, ...]]]:
     units = values.get("units") or ()
     assert isinstance(units, tuple)
     for text in units:
@@ -45,11 +45,11 @@ def _is_pattern(text: str) -> bool:
     return any(sign in text for sign in "*?[") and "=" not in text
 
 
-def _fitting(values: Values, facts: Facts) -> dict[str, tuple[str, ...]]:
+def _fitting_units(values: Values, facts: Facts) -> dict[str, tuple[str, ...]]:
     """Units that patterns select and nobody names, with the mount points of their targets."""
     units = values.get("units") or ()
     assert isinstance(units, tuple)
-    named = {unit for unit, _ in _named(values)}
+    named = {unit for unit, _ in _named_units(values)}
     found = units_of(tuple(filter(_is_pattern, units)), facts)
     return {unit: mounts for unit, mounts in found if unit not in named}
 
@@ -59,7 +59,7 @@ def _selected_by_pattern(
 ) -> Selected:
     """What a pattern has found is left out with the reason where it has no one node: nobody asked for it by name."""
     known = msgspec.structs.replace(service, devices=mounts) if service else None
-    one = _selected(unit, (), known, facts, policy=policy)
+    one = _select_unit(unit, (), known, facts, policy=policy)
     return msgspec.structs.replace(one, state="not-applicable") if one.refusal else one
 
 
@@ -67,15 +67,19 @@ def select_units(values: Values, facts: Facts, services: Sequence[Service]) -> t
     """Each named unit with its placement. Raises UsageError for a device that this host does not have."""
     known = {service.unit: service for service in services}
     policy = str(values.get("policy") or "bind")
-    by_name = (_selected(unit, devices, known.get(unit), facts, policy=policy) for unit, devices in _named(values))
+    by_name = (
+        _select_unit(unit, devices, known.get(unit), facts, policy=policy) for unit, devices in _named_units(values)
+    )
     by_pattern = (
         _selected_by_pattern(unit, mounts, known.get(unit), facts, policy=policy)
-        for unit, mounts in _fitting(values, facts).items()
+        for unit, mounts in _fitting_units(values, facts).items()
     )
     return (*by_name, *by_pattern)
 
 
-def _selected(unit: str, devices: tuple[str, ...], service: Service | None, facts: Facts, *, policy: str) -> Selected:
+def _select_unit(
+    unit: str, devices: tuple[str, ...], service: Service | None, facts: Facts, *, policy: str
+) -> Selected:
     names = {"unit": unit}
     if service is None:
         return Selected(
@@ -110,11 +114,11 @@ LEAVE_UNBOUND: Final = (
 
 def placed_on(unit: str, node: int, used: str, service: Service, facts: Facts, *, policy: str) -> Selected:
     """The service on one node, with the directives that this systemd has."""
-    value, how = placement(node, service, facts, policy=policy)
+    value, how = choose_placement(node, service, facts, policy=policy)
     return Selected({"unit": unit}, value, why=f"It uses {used}.{how}", rank=UNIT_RANK)
 
 
-def placement(node: int, service: Service, facts: Facts, *, policy: str) -> tuple[str, str]:
+def choose_placement(node: int, service: Service, facts: Facts, *, policy: str) -> tuple[str, str]:
     """The value that binds a service to a node, and what has to be said of it.
 
     systemd 243 brought NUMAPolicy=, 244 CPUAffinity=numa; a distribution may have them earlier (RHEL 8's 239). What
@@ -126,8 +130,8 @@ def placement(node: int, service: Service, facts: Facts, *, policy: str) -> tupl
         return bound_cpus(cpus), f" Its CPUs are bound by number; its memory cannot be bound: {_no_policy(version)}."
     if "CPUAffinityFromNUMA" in service.lacks and version is not None and version < CPUS_OF_NODE:
         how = f" systemd {version} does not take CPUAffinity=numa, so the CPUs are given by number."
-        return bound(node, policy=policy, cpus=cpus), how
-    return bound(node, policy=policy), ""
+        return binding_value(node, policy=policy, cpus=cpus), how
+    return binding_value(node, policy=policy), ""
 
 
 def _no_policy(version: int | None) -> str:

@@ -10,18 +10,19 @@ from advisor.facts.redaction import for_display
 from advisor.host import Probe, PutFile, RunCommand, Step
 from advisor.tunables import Effect, FileEdit, Risk
 from advisor.tunables.link_mark import LinkMark
+from advisor.tunables.preflight import SideEffect
 from advisor.tunables.tunable import Sense
 
 SkipState = Literal["in-place", "would-lower", "kept", "not-applicable", "by-hand", "blocked", "overridden", "unknown"]
 
-# States in which a person asked for something that cannot be had: nothing at all is then applied.
+# States in which something that was asked for cannot be done: nothing at all is then applied.
 BLOCKING: frozenset[SkipState] = frozenset({"blocked", "overridden"})
 
 SATISFIED: frozenset[SkipState] = frozenset({"in-place", "would-lower", "kept"})
 
 
 class PlanTarget(msgspec.Struct, frozen=True):
-    """A wanted value on this host: ``value``, or ``multiply`` times the value before us.
+    """A wanted value on this host: ``value``, or ``multiply`` times the value before the oldest transaction.
 
     ``is_of_default``: ``multiply`` times the default of LLT instead, which is ``default`` where a person said it.
     """
@@ -54,7 +55,7 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One tunable, its value before and after. ``steps`` bring ``after`` about, ``undo`` brings ``before`` back.
+    """One tunable, its value before and after. ``steps`` set ``after``, ``undo`` restores ``before``.
 
     ``persist`` is the file that carries it over a reboot; where it is None, ``persist_note`` says why.
     """
@@ -99,26 +100,9 @@ class FileChange(msgspec.Struct, frozen=True):
 
     @property
     def undo(self) -> PutFile:
-        """Puts the earlier content back; the reload steps follow once for all files."""
+        """Restores the earlier content; the reload steps follow once for all files."""
         mode = self.mode if self.mode_before is None else self.mode_before
         return PutFile(self.path, self.before, mode, self.uid, self.gid, self.new_directories)
-
-
-class Bystander(msgspec.Struct, frozen=True):
-    """A value that the kernel may move along with a change (a bridge follows its ports); rolled back if it did."""
-
-    tunable: str
-    before: str
-    probe: Probe
-    undo: tuple[Step, ...]
-    keeps: bool = False
-    """Also while the plan is in force: what a link lost on the way is given back to it at once, where that can be."""
-    resets: bool = False
-    """Going back sets it anew, too: what it then reads is nobody's wish, and it is given back and read back. Without
-    ``undo`` there is no command that could."""
-    coupled: bool = False
-    """A sysctl that the kernel changes together with another one, by the change and by its rollback: it is restored to
-    what it was before, or to what it was set to since."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -128,21 +112,21 @@ class Plan(msgspec.Struct, frozen=True):
     machine_id: str | None
     changes: tuple[Change, ...]
     files: tuple[FileChange, ...]
-    bystanders: tuple[Bystander, ...]
+    side_effects: tuple[SideEffect, ...] = msgspec.field(name="bystanders")
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...]
     settings: tuple[tuple[str, str], ...] = ()
-    """What was given by --set, so that the same plan can be asked for again."""
+    """The values of --set, so that the same plan can be made again."""
     runtime_only: bool = False
     claims: tuple[Change, ...] = ()
-    """Values that are there because a transaction in force set them, and that this one holds as well: they are not
-    written, and stay when that one is taken out. ``before`` is ``after``."""
+    """Values that an active transaction has set already, and that this one holds as well: they are not written, and
+    stay when that one is rolled back. ``before`` is ``after``."""
     claimed_files: tuple[FileChange, ...] = ()
-    """Files of transactions in force that say already what this one wants said; ``before`` is ``after``."""
+    """Files of active transactions that hold the settings of this one already; ``before`` is ``after``."""
     instead_of: tuple[str, ...] = ()
-    """Transactions that this one takes the place of."""
+    """Ids of the transactions that this one replaces."""
     links: tuple[LinkMark, ...] = ()
-    """What tells the links of this plan from others that may get their names."""
+    """What distinguishes the links of this plan from others that may get their names."""
     words: tuple[str, ...] = ()
     """What asks for this plan on a command line, where that is not the names of its profiles alone: files, values."""
 
@@ -162,7 +146,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def cannot_apply(self) -> bool:
-        """Whether something stands in the way, or nothing of it fits this host (other than: is all there already)."""
+        """Whether an item is blocked, or nothing of the plan applies to this host (other than: already set)."""
         satisfied = any(one.state in SATISFIED for one in self.skipped)
         return bool(self.blocking) or (self.is_empty and not satisfied)
 
@@ -186,12 +170,12 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_document(plan: Plan) -> dict[str, object]:
     """``advisor.plan/1``. Files are in it as they are shown, without passwords and keys; the fingerprint is of the plan
     as it is."""
-    files, claimed = (tuple(map(_shown, files)) for files in (plan.files, plan.claimed_files))
+    files, claimed = (tuple(map(_redact_file, files)) for files in (plan.files, plan.claimed_files))
     body: dict[str, object] = msgspec.to_builtins(msgspec.structs.replace(plan, files=files, claimed_files=claimed))
     return {"schema": "advisor.plan/1", "fingerprint": plan.fingerprint, **body}
 
 
-def _shown(file: FileChange) -> FileChange:
+def _redact_file(file: FileChange) -> FileChange:
     return msgspec.structs.replace(
         file,
         before=None if file.before is None else for_display(file.path, file.before),

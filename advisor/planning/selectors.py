@@ -17,7 +17,7 @@ Thing = TypeVar("Thing")
 Fit = tuple[str, bool | None]
 
 
-def named(
+def select_named(
     things: Sequence[Thing], names_of: Callable[[Thing], Iterable[str]], asked: object, what: str
 ) -> tuple[Thing, ...]:
     """Those that a pattern of ``asked`` fits; all where nothing is asked for. Raises UsageError for a name that is not
@@ -26,24 +26,24 @@ def named(
     if not patterns:
         return tuple(things)
     for pattern in patterns:
-        is_there = any(fits(names_of(thing), (pattern,)) for thing in things)
+        is_there = any(matches_any(names_of(thing), (pattern,)) for thing in things)
         if not is_there and not any(sign in pattern for sign in "*?["):
             listed = ", ".join(next(iter(names_of(thing))) for thing in things) or "none"
             raise UsageError(
                 msg("there is no {what} {pattern!r} on this host", what=what, pattern=pattern),
                 hint=msg("{what}s: {listed}", what=what, listed=listed),
             )
-    return tuple(thing for thing in things if fits(names_of(thing), patterns))
+    return tuple(thing for thing in things if matches_any(names_of(thing), patterns))
 
 
-def fits(names: Iterable[str], patterns: Iterable[str]) -> bool:
+def matches_any(names: Iterable[str], patterns: Iterable[str]) -> bool:
     """Whether one of the names fits one of the shell patterns."""
     wanted = tuple(patterns)
     return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
 
 
 def name_fit(names: Iterable[str], only: Only) -> Fit:
-    return "its name", fits(names, only.names) if only.names else True
+    return "its name", matches_any(names, only.names) if only.names else True
 
 
 def word_fit(what: str, word: str | None, wanted: tuple[str, ...]) -> Fit:
@@ -51,10 +51,10 @@ def word_fit(what: str, word: str | None, wanted: tuple[str, ...]) -> Fit:
 
 
 def judge_link(link: Link, only: Only) -> str | None:
-    """As `verdict` says."""
+    """As `combine_fits`."""
     speed = link.speed_mbps
     is_fast = True if only.min_mbps is None else None if speed is None else speed >= only.min_mbps
-    return verdict(
+    return combine_fits(
         name_fit((link.name,), only),
         word_fit("kind", None if link.kind == "unknown" else link.kind, only.kinds),
         word_fit("driver", link.driver, only.drivers),
@@ -62,8 +62,8 @@ def judge_link(link: Link, only: Only) -> str | None:
     )
 
 
-def verdict(*judged: Fit) -> str | None:
-    """None for what is not meant, the reason where that cannot be told, else empty."""
+def combine_fits(*judged: Fit) -> str | None:
+    """None for what is not meant, the reason where that is unknown, else empty."""
     if any(fit is False for _, fit in judged):
         return None
     unknown = [what for what, fit in judged if fit is None]

@@ -15,7 +15,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.subnets import SubnetLink
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values, Wanted
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 
 NO_SHARED_NETWORK: Final = "no two links of this host share a network"
 
@@ -24,22 +24,22 @@ def select_shared_links(wanted: Wanted, values: Values, facts: Facts) -> tuple[S
     """The links of the networks that several links share, each once, by name; none where there is no such network."""
     subnets = facts.beegfs.shared_subnets if facts.beegfs else ()
     links = {one.link: one for subnet in subnets for one in subnet.links}
-    return tuple(_selected(links[name], wanted, values, facts) for name in sorted(links))
+    return tuple(_select_link(links[name], wanted, values, facts) for name in sorted(links))
 
 
-def _selected(link: SubnetLink, wanted: Wanted, values: Values, facts: Facts) -> Selected:
+def _select_link(link: SubnetLink, wanted: Wanted, values: Values, facts: Facts) -> Selected:
     attribute = wanted.tunable.rpartition(".")[2]
     # A dot in a name is a slash in a key.
     name = link.link.replace(".", "/")
     try:
-        tunable(f"sysctl:net.ipv4.conf.{name}.{attribute}")
+        parse_tunable(f"sysctl:net.ipv4.conf.{name}.{attribute}")
     except UsageError:
         return Selected(
             {"shared_link": "LINK"}, refusal=f"{link.link[:80]!r} is no name that a setting could be given by"
         )
     names = {"shared_link": name}
-    value = _value(wanted, values)
-    everywhere = _number(facts.sysctl.get(f"net.ipv4.conf.all.{attribute}"))
+    value = _wanted_number(wanted, values)
+    everywhere = _parse_number(facts.sysctl.get(f"net.ipv4.conf.all.{attribute}"))
     if value is None or everywhere is None:
         return Selected(names)
     if everywhere == value or (everywhere > value and wanted.sense == "at-least"):
@@ -53,11 +53,11 @@ def _selected(link: SubnetLink, wanted: Wanted, values: Values, facts: Facts) ->
     return Selected(names)
 
 
-def _value(wanted: Wanted, values: Values) -> int | None:
+def _wanted_number(wanted: Wanted, values: Values) -> int | None:
     text = wanted.value if isinstance(wanted.value, str) else ""
     place = re.fullmatch(r"\{(\w+)\}", text)
-    return _number(str(values.get(place[1])) if place else text)
+    return _parse_number(str(values.get(place[1])) if place else text)
 
 
-def _number(text: str | None) -> int | None:
+def _parse_number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text, re.ASCII) else None

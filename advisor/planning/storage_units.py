@@ -21,7 +21,7 @@ from advisor.facts.services import Service
 from advisor.facts.systemd import NUMA_POLICY
 from advisor.host.patterns import lazy_regex
 from advisor.planning.device_nodes import Nodes, nodes_seen, nodes_text
-from advisor.planning.placement import LEAVE_UNBOUND, node_cpus, placed_on, placement
+from advisor.planning.placement import LEAVE_UNBOUND, choose_placement, node_cpus, placed_on
 from advisor.planning.records import SkipState
 from advisor.planning.selection import Selected
 
@@ -59,13 +59,13 @@ class StorageUnit(msgspec.Struct, frozen=True):
 
 def storage_units(facts: Facts, services: Iterable[Service], kernel: KernelServices) -> tuple[StorageUnit, ...]:
     """The storage services of this host by unit: BeeGFS' by their targets, others by what they were seen to use."""
-    found = {one.unit: one for one in _beegfs(facts)}
+    found = {one.unit: one for one in _beegfs_units(facts)}
     iris = _iris_places(facts)
     for service in services:
         if iris and _IRIS.match(service.unit):
             found[service.unit] = StorageUnit(service.unit, service, iris)
         elif service.unit not in found and not _OTHERS.match(service.unit) and not _KERNEL_SIDE.match(service.unit):
-            found[service.unit] = _unit(service, facts)
+            found[service.unit] = _make_unit(service, facts)
     if iris and not any(_IRIS.match(unit) for unit in found):
         found["iris.service"] = StorageUnit("iris.service", None, iris, why_not=_NO_IRIS_UNIT)
     for one in _kernel_side(facts, kernel):
@@ -73,7 +73,7 @@ def storage_units(facts: Facts, services: Iterable[Service], kernel: KernelServi
     return tuple(sorted(found.values(), key=lambda one: (natural(one.unit), one.unit)))
 
 
-def _beegfs(facts: Facts) -> Iterator[StorageUnit]:
+def _beegfs_units(facts: Facts) -> Iterator[StorageUnit]:
     drives = {disk.name: disk.numa_node for disk in facts.disks}
     for one in facts.beegfs.servers if facts.beegfs else ():
         places: dict[str, Nodes] = {}
@@ -100,7 +100,7 @@ _NO_IRIS_UNIT: Final = (
 )
 
 
-def _unit(service: Service, facts: Facts) -> StorageUnit:
+def _make_unit(service: Service, facts: Facts) -> StorageUnit:
     names = {link.name for link in facts.links}
     seen = {device: nodes_seen(device, facts) for device in service.devices}
     if _COORDINATORS.match(service.unit):
@@ -147,12 +147,12 @@ def _nodes_below(path: str, facts: Facts) -> Nodes:
     return nodes_seen("/", facts)
 
 
-def placeable(found: Iterable[StorageUnit], facts: Facts) -> tuple[str, ...]:
+def placeable_units(found: Iterable[StorageUnit], facts: Facts) -> tuple[str, ...]:
     """The units that belong on one node, whether they are bound to it already or not."""
-    return tuple(one.unit for one in found if _node(one, facts) is not None)
+    return tuple(one.unit for one in found if _node_to_bind(one, facts) is not None)
 
 
-def _node(one: StorageUnit, facts: Facts) -> int | None:
+def _node_to_bind(one: StorageUnit, facts: Facts) -> int | None:
     """The one node on which a unit can be bound."""
     if one.why_not or len(one.nodes) != 1 or not node_cpus(one.nodes[0], facts):
         return None
@@ -161,13 +161,13 @@ def _node(one: StorageUnit, facts: Facts) -> int | None:
 
 def select_found(found: Sequence[StorageUnit], facts: Facts, *, policy: str) -> tuple[Selected, ...]:
     """Each with its placement, or with the reason why it has none: nobody named it, so none of them blocks a plan."""
-    return tuple(_selected(one, facts, policy) for one in found)
+    return tuple(_select_unit(one, facts, policy) for one in found)
 
 
-def _selected(one: StorageUnit, facts: Facts, policy: str) -> Selected:
-    names, node, used = {"unit": one.unit}, _node(one, facts), _listed(one)
+def _select_unit(one: StorageUnit, facts: Facts, policy: str) -> Selected:
+    names, node, used = {"unit": one.unit}, _node_to_bind(one, facts), _list_places(one)
     if one.why_not:
-        where = f" ({_listed(one)})" if one.used else ""
+        where = f" ({_list_places(one)})" if one.used else ""
         return Selected(names, refusal=f"{one.why_not}{where}")
     if node is None:
         return _without_node(one, facts)
@@ -175,7 +175,7 @@ def _selected(one: StorageUnit, facts: Facts, policy: str) -> Selected:
         refusal = f"it uses {used}; systemd could not be asked about it here"
         return Selected(names, refusal=refusal, state="unknown")
     if _is_bound(one.service, node, facts):
-        value, _ = placement(node, one.service, facts, policy=policy)
+        value, _ = choose_placement(node, one.service, facts, policy=policy)
         refusal = f"is bound to node {node} already; it uses {used}"
         return Selected(names, value, refusal=refusal, state="in-place", before=_bound_as(one.service))
     return placed_on(one.unit, node, used, one.service, facts, policy=policy)
@@ -186,7 +186,7 @@ def _bound_as(service: Service) -> str:
 
 
 def _without_node(one: StorageUnit, facts: Facts) -> Selected:
-    names, listed = {"unit": one.unit}, _listed(one)
+    names, listed = {"unit": one.unit}, _list_places(one)
     state: SkipState = "not-applicable"
     if len(one.nodes) > 1:
         is_array = any(len(each) > 1 for each in one.used.values())
@@ -198,7 +198,7 @@ def _without_node(one: StorageUnit, facts: Facts) -> Selected:
     return Selected(names, refusal=f"{reason}: name it, --set units={one.unit}=DEVICE", state="unknown")
 
 
-def _listed(one: StorageUnit) -> str:
+def _list_places(one: StorageUnit) -> str:
     parts = [f"{device} on {nodes_text(nodes)}" for device, nodes in one.used.items()]
     elsewhere = (
         f"{device} on {nodes_text(nodes)}" for device, nodes in one.links.items() if set(nodes) - {*one.nodes, None}
@@ -228,7 +228,7 @@ def found_note(found: Iterable[StorageUnit], facts: Facts) -> tuple[str, ...]:
     """One line that lists the storage services by node, as a plan shows what it found."""
     by_node: dict[int, list[str]] = {}
     for one in found:
-        node = _node(one, facts)
+        node = _node_to_bind(one, facts)
         if node is not None:
             by_node.setdefault(node, []).append(one.unit.removesuffix(".service"))
     if not by_node:

@@ -13,8 +13,8 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.i18n import msg
 from advisor.planning.beegfs import NO_INSTANCES, select_instances
-from advisor.planning.comparison import combine
-from advisor.planning.devices import none_chosen, select_arrays, select_disks
+from advisor.planning.comparison import combine_values
+from advisor.planning.devices import explain_none_chosen, select_arrays, select_disks
 from advisor.planning.heartbeats import reserved_ports, select_heartbeats
 from advisor.planning.iris import NO_IRIS, huge_pages, select_cpfs
 from advisor.planning.irqs import select_irqs
@@ -27,7 +27,7 @@ from advisor.planning.placement import select_units
 from advisor.planning.records import PlanTarget, Skipped
 from advisor.planning.selection import Selected
 from advisor.planning.shared_links import NO_SHARED_NETWORK, select_shared_links
-from advisor.planning.storage_units import StorageUnit, placeable, select_found
+from advisor.planning.storage_units import StorageUnit, placeable_units, select_found
 from advisor.profiles.profile import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
 from advisor.profiles.single_values import is_value_word
 
@@ -45,7 +45,7 @@ class Request(msgspec.Struct, frozen=True):
     """What asks for the profile on a command line: its name, its file, or the values that it was made of."""
 
     @classmethod
-    def of(cls, profile: Profile, settings: Mapping[str, str], words: tuple[str, ...] = ()) -> Request:
+    def from_settings(cls, profile: Profile, settings: Mapping[str, str], words: tuple[str, ...] = ()) -> Request:
         """Raises UsageError for a setting that the profile does not take."""
         return cls(profile, parameter_values(profile, settings), frozenset(settings), words=words)
 
@@ -62,7 +62,7 @@ class Request(msgspec.Struct, frozen=True):
 
     def with_units(self, found: Sequence[StorageUnit], facts: Facts) -> Request:
         """The request for the storage services that were found here."""
-        values = {**self.values, "units": placeable(found, facts)}
+        values = {**self.values, "units": placeable_units(found, facts)}
         return msgspec.structs.replace(self, values=values, found=tuple(found))
 
 
@@ -74,7 +74,7 @@ KEEP: Final = "keep"
 
 def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] = ()) -> Outcome:
     """What the profile wants on this host, and what of it cannot apply here with the reason."""
-    failed = next((one for one in request.profile.conditions if not holds(one, facts)), None)
+    failed = next((one for one in request.profile.conditions if not meets_condition(one, facts)), None)
     targets: list[PlanTarget] = []
     skipped: list[Skipped] = []
     if not request.profile.tunables:
@@ -86,14 +86,14 @@ def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] 
         if why_not:
             skipped.append(_not_applicable(request, wanted, why_not))
             continue
-        for outcome in _expand(request, wanted, facts, services):
+        for outcome in _expand_wanted(request, wanted, facts, services):
             (targets if isinstance(outcome, PlanTarget) else skipped).append(outcome)  # type: ignore[arg-type]
     return tuple(targets), tuple(skipped)
 
 
 def _why_not(request: Request, wanted: Wanted, facts: Facts) -> str | None:
     """Why this line alone is left out: its own condition, or a parameter that says ``keep``."""
-    if wanted.condition is not None and not holds(wanted.condition, facts):
+    if wanted.condition is not None and not meets_condition(wanted.condition, facts):
         return wanted.condition.reason
     if wanted.needs is not None and not request.values.get(wanted.needs):
         return f"has no sense without {wanted.needs}: name some with --set {wanted.needs}="
@@ -108,25 +108,25 @@ def _kept_by(request: Request, wanted: Wanted) -> str | None:
 
 def _not_applicable(request: Request, wanted: Wanted, reason: str) -> Skipped:
     value = None if not isinstance(wanted.value, str) or _kept_by(request, wanted) else wanted.value
-    value = _filled(value, request.values, {}) if value and not wanted.for_each else None
+    value = _fill_places(value, request.values, {}) if value and not wanted.for_each else None
     return Skipped(wanted.tunable, None, value, reason, "not-applicable", request.profile.name)
 
 
-def _expand(
+def _expand_wanted(
     request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]
 ) -> Iterator[PlanTarget | Skipped]:
     if wanted.for_each is None and not _is_huge_pages(wanted) and not _is_ports(wanted):
-        yield _target(request, wanted, Selected({}))
+        yield _make_target(request, wanted, Selected({}))
         return
-    chosen = _select(request, wanted, facts, services)
+    chosen = _select_places(request, wanted, facts, services)
     if not chosen and wanted.for_each:
         reason = _none_chosen(request, wanted, wanted.for_each, facts)
         yield Skipped(wanted.tunable, None, None, reason, "not-applicable", request.profile.name)
     for one in chosen:
         if one.refusal is None or _is_met(one, wanted):
-            yield _target(request, wanted, one)
+            yield _make_target(request, wanted, one)
         else:
-            identity = _filled(wanted.tunable, request.values, one.names)
+            identity = _fill_places(wanted.tunable, request.values, one.names)
             yield Skipped(identity, one.before, one.value, one.refusal, one.state, request.profile.name)
 
 
@@ -146,7 +146,7 @@ _NONE_CHOSEN: Mapping[ForEach, str] = {
 
 def _none_chosen(request: Request, wanted: Wanted, each: ForEach, facts: Facts) -> str:
     if each in ("disks", "arrays"):
-        return none_chosen(wanted, request.values, facts)
+        return explain_none_chosen(wanted, request.values, facts)
     if each == "units" and request.values.get("units"):
         return NO_INSTANCES
     if each == "links" and not wanted.tunable.endswith(":mtu"):
@@ -156,13 +156,13 @@ def _none_chosen(request: Request, wanted: Wanted, each: ForEach, facts: Facts) 
 
 
 def _is_met(one: Selected, wanted: Wanted) -> bool:
-    """Whether what stands in the way of a change is in nobody's way, as none is needed."""
+    """Whether a blocked change is not needed, as the value is already sufficient."""
     if one.state != "blocked" or one.before is None or one.value is None:
         return False
-    return combine(one.before, one.value, wanted.sense) == one.before
+    return combine_values(one.before, one.value, wanted.sense) == one.before
 
 
-def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> tuple[Selected, ...]:
+def _select_places(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> tuple[Selected, ...]:
     if _is_huge_pages(wanted):
         return (huge_pages(facts),)
     if _is_ports(wanted):
@@ -192,7 +192,7 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
     if not wanted.tunable.endswith(":mtu"):
         by_role = links_by_role(request.values, facts)
         return select_link_settings(wanted, request.values, facts, by_role, is_given="links" in request.given)
-    mtu = _filled(str(wanted.value), request.values, {})
+    mtu = _fill_places(str(wanted.value), request.values, {})
     has_field = any(one.for_each == "heartbeats" for one in request.profile.tunables)
     return select_links({**request.values, "mtu": mtu}, facts, wanted.only, has_field=has_field)
 
@@ -205,18 +205,18 @@ def _is_huge_pages(wanted: Wanted) -> bool:
     return isinstance(wanted.value, Computed) and wanted.value.huge_pages is not None
 
 
-def _target(request: Request, wanted: Wanted, one: Selected) -> PlanTarget:
+def _make_target(request: Request, wanted: Wanted, one: Selected) -> PlanTarget:
     multiply, is_of_default, default = None, False, None
     if one.value is not None:
         value = one.value
     elif isinstance(wanted.value, str):
-        value = _filled(wanted.value, request.values, one.names)
+        value = _fill_places(wanted.value, request.values, one.names)
     else:
-        multiply = _factor(wanted.value, request.values)
+        multiply = _parse_factor(wanted.value, request.values)
         is_of_default = wanted.value.of == "llt-default"
         default = request.values.get(wanted.value.given) if wanted.value.given else None
         value = f"{multiply} × {'the default' if is_of_default else 'the value before'}"
-    identity = _filled(wanted.tunable, request.values, one.names)
+    identity = _fill_places(wanted.tunable, request.values, one.names)
     return PlanTarget(
         tunable=identity,
         value=value,
@@ -233,12 +233,12 @@ def _target(request: Request, wanted: Wanted, one: Selected) -> PlanTarget:
     )
 
 
-def _factor(computed: Computed, values: Values) -> int | None:
+def _parse_factor(computed: Computed, values: Values) -> int | None:
     factor = computed.multiply
-    return int(_filled(factor, values, {})) if isinstance(factor, str) else factor
+    return int(_fill_places(factor, values, {})) if isinstance(factor, str) else factor
 
 
-def _filled(template: str, values: Values, names: Mapping[str, str]) -> str:
+def _fill_places(template: str, values: Values, names: Mapping[str, str]) -> str:
     """``{name}`` places filled in one pass, so that a value that itself holds braces stays as it is."""
 
     def value_of(place: re.Match[str]) -> str:
@@ -253,9 +253,9 @@ def _filled(template: str, values: Values, names: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", value_of, template)
 
 
-def holds(condition: Condition, facts: Facts) -> bool:
+def meets_condition(condition: Condition, facts: Facts) -> bool:
     """Whether the facts meet a condition; a fact that is unknown meets none but ``is-not``."""
-    value = _fact(facts, condition.fact)
+    value = _look_up_fact(facts, condition.fact)
     wanted = condition.value
     match condition.op:
         case "exists":
@@ -271,7 +271,7 @@ def holds(condition: Condition, facts: Facts) -> bool:
     return value >= wanted if condition.op == "at-least" else value <= wanted
 
 
-def _fact(facts: Facts, path: str) -> object:
+def _look_up_fact(facts: Facts, path: str) -> object:
     value: object = facts
     while path:
         if isinstance(value, Mapping) and path in value:

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from advisor.host import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.planning.records import FileChange
-from advisor.tunables import FileEdit, edited, mentions
+from advisor.tunables import FileEdit, apply_edit, mentions_key
 
 Lines = list[bytes]
 
@@ -31,47 +31,49 @@ def settings_of(edit: FileEdit) -> frozenset[tuple[str, ...]]:
     return frozenset({(edit.form, edit.key)})
 
 
-def holds(content: bytes | None, edit: FileEdit) -> bool:
+def holds_edit(content: bytes | None, edit: FileEdit) -> bool:
     """Whether the file says what the edit says."""
-    return content is not None and edited(content, edit) == content
+    return content is not None and apply_edit(content, edit) == content
 
 
-def withdrawn(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> bytes | Missing | None:
+def remove_edits(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> bytes | Missing | None:
     """``content`` without what ``file`` wrote, with what the edits ``keep`` say; None where no file is left.
 
     Missing says why it cannot be done exactly.
     """
-    if content == file.after and (not keep or all(holds(file.before, edit) for edit in keep)):
+    if content == file.after and (not keep or all(holds_edit(file.before, edit) for edit in keep)):
         return file.before
     if _is_out(content, file, keep):
         return content
     if any(edit.form == "netplan" for edit in file.edits) and not _is_replacement(file):
-        return Missing("unreadable", "its nested sections are shared with a later transaction")
-    new = _undone(content, file)
+        return Missing("unreadable", "its nested sections are shared with an upper layer")
+    new = _undo_lines(content, file)
     for edit in keep:
-        new = edited(new, edit)
+        new = apply_edit(new, edit)
     wrong = _wrong_key(new, file, keep)
     if wrong is not None:
-        return Missing("unreadable", f"somebody else changed {wrong} in it since")
+        return Missing("unreadable", f"{wrong} was modified externally since")
     return new
 
 
 def _is_out(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> bool:
-    """Whether nothing of the file's edits is left but what others say as well."""
+    """Whether nothing of the file's edits is left but what others set as well."""
     kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
     own = [edit for edit in file.edits if not settings_of(edit) <= kept]
-    return all(holds(content, edit) for edit in keep) and all(_is_as_before(content, file, edit) for edit in own)
+    return all(holds_edit(content, edit) for edit in keep) and all(_is_as_before(content, file, edit) for edit in own)
 
 
 def _is_as_before(content: bytes, file: FileChange, edit: FileEdit) -> bool:
     before = file.before if file.before is not None else edit.fresh
-    is_said = mentions(content, edit) == mentions(before, edit) and holds(content, edit) == holds(before, edit)
+    is_said = mentions_key(content, edit) == mentions_key(before, edit) and holds_edit(content, edit) == holds_edit(
+        before, edit
+    )
     return is_said and _own_lines(content, edit) == _own_lines(before, edit)
 
 
 def _own_lines(content: bytes, edit: FileEdit) -> Counter[bytes]:
     """The lines that the edit would change."""
-    return Counter(_lines(content)) - Counter(_lines(edited(content, edit)))
+    return Counter(_split_lines(content)) - Counter(_split_lines(apply_edit(content, edit)))
 
 
 def _is_replacement(file: FileChange) -> bool:
@@ -79,16 +81,16 @@ def _is_replacement(file: FileChange) -> bool:
 
 
 def _wrong_key(new: bytes, file: FileChange, keep: Iterable[FileEdit]) -> str | None:
-    """A key of the file's edits that does not read as it did before them, and that nobody later sets."""
+    """A key of the file's edits that does not read as it did before them, and that no upper layer sets."""
     kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
     own = (edit for edit in file.edits if not settings_of(edit) & kept)
     return next((edit.key for edit in own if not _is_as_before(new, file, edit)), None)
 
 
-def _undone(content: bytes, file: FileChange) -> bytes:
+def _undo_lines(content: bytes, file: FileChange) -> bytes:
     before = file.before if file.before is not None else file.edits[0].fresh if file.edits else b""
-    old, new, now = _lines(before), _lines(file.after), _lines(content)
-    places = _places(new, now)
+    old, new, now = _split_lines(before), _split_lines(file.after), _split_lines(content)
+    places = _match_lines(new, now)
     replaced: dict[int, Lines] = {}
     inserted: dict[int, Lines] = {}
     for word, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -108,20 +110,20 @@ def _undone(content: bytes, file: FileChange) -> bytes:
     return joined[:-1] if has_open_end else joined
 
 
-def _lines(content: bytes) -> Lines:
+def _split_lines(content: bytes) -> Lines:
     """The lines, each with its end."""
     found = _LINE.findall(content)
     return [line if line.endswith(b"\n") else line + b"\n" for line in found]
 
 
-def _places(new: Lines, now: Lines) -> Mapping[int, int]:
+def _match_lines(new: Lines, now: Lines) -> Mapping[int, int]:
     """Which line now is which line of then."""
     blocks = SequenceMatcher(None, new, now, autojunk=False).get_matching_blocks()
     return {block.a + n: block.b + n for block in blocks for n in range(block.size)}
 
 
 def _take_away(new: Lines, numbers: Iterable[int], places: Mapping[int, int], replaced: dict[int, Lines]) -> None:
-    """Headers of sections stay: a later transaction's settings may stand below them."""
+    """Headers of sections stay: settings of an upper layer may follow them."""
     for number in numbers:
         is_header = new[number].lstrip().startswith(b"[") or new[number].rstrip().endswith((b"{", b"}"))
         if number in places and not is_header:

@@ -474,7 +474,7 @@ def _check_proof(proof: ProofDeclaration) -> None:
 
 
 def _check_tunable(wanted: Wanted, field: Place) -> None:
-    from advisor.tunables import tunable
+    from advisor.tunables import parse_tunable
 
     if wanted.for_each and not re.fullmatch(_EACH[wanted.for_each], wanted.tunable):
         shape = _SHAPES.get(wanted.for_each) or _EACH[wanted.for_each].replace("\\", "")
@@ -484,7 +484,7 @@ def _check_tunable(wanted: Wanted, field: Place) -> None:
     if wanted.condition is not None:
         _check_condition(wanted.condition, (*field, "condition", "value"))
     try:
-        tunable(_example_id(wanted.tunable))
+        parse_tunable(_example_id(wanted.tunable))
     except UsageError as error:
         raise _FieldError((*field, "tunable"), error.message, error.hint) from error
 
@@ -569,10 +569,10 @@ def _is_link_setting(wanted: Wanted) -> bool:
 
 def _check_literal(wanted: Wanted, field: Place) -> None:
     """A value without places must be one of its kind on any host."""
-    from advisor.tunables import tunable
+    from advisor.tunables import parse_tunable
 
     if isinstance(wanted.value, str) and "{" not in wanted.value:
-        wrong = tunable(_example_id(wanted.tunable)).check(wanted.value)
+        wrong = parse_tunable(_example_id(wanted.tunable)).check_value(wanted.value)
         if wrong:
             raise _FieldError(field, f"{wanted.value!r} {wrong}")
 

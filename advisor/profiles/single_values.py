@@ -19,7 +19,7 @@ from advisor.facts.sysctl_keys import KEYS
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
-from advisor.tunables import Effect, Risk, all_kinds, find_kind, tunable
+from advisor.tunables import Effect, Risk, all_kinds, find_kind, parse_tunable
 from advisor.tunables.tunable import Sense
 
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
@@ -64,7 +64,7 @@ def parse_value(word: str) -> WantedValue:
     """The value that a word of a command line asks for. Raises UsageError."""
     found = _SPLIT.fullmatch(word)
     if found is None:
-        tunable(word)
+        parse_tunable(word)
         raise UsageError(
             msg("{word}: expected a value", word=word),
             hint=msg("{word}=VALUE sets it; '{word}>=VALUE' and '{word}<=VALUE' only raise or lower it", word=word),
@@ -78,13 +78,13 @@ def parse_value(word: str) -> WantedValue:
     if not _KIND.match(identity):
         raise UsageError(msg("{identity!r} is not a tunable", identity=identity), hint=_hint(identity, operator, value))
     try:
-        one = tunable(identity)
+        one = parse_tunable(identity)
     except UsageError as error:
         close = nearest_ids(identity, known_ids(f"{identity}:".split(":")[1]))
         raise UsageError(error.message, hint=_did_you_mean(close) if close else error.hint) from error
     if _PLACE.search(word):
         raise UsageError(msg("{word}: a place in braces belongs into a profile file", word=word))
-    wrong = one.check(" ".join(value.split()))
+    wrong = one.check_value(" ".join(value.split()))
     if wrong:
         raise UsageError(msg("{identity}: {value!r} {reason}", identity=identity, value=value, reason=wrong))
     return WantedValue(identity, operator, " ".join(value.split()))
@@ -204,7 +204,7 @@ def _proof(values: Sequence[WantedValue], library: Sequence[Profile]) -> ProofDe
     declared = [profile.proof for profile in _setting(values, library) if profile.proof is not None]
     claims = tuple(dict.fromkeys(claim for one in declared for claim in one.claims))[:MAX_CLAIMS]
     is_network = all(one.tunable.startswith(_NETWORK) for one in values)
-    ones = [tunable(one.tunable) for one in values]
+    ones = [parse_tunable(one.tunable) for one in values]
     toggle = max(toggle_needed(one.takes_effect, one.risk) for one in ones)
     return ProofDeclaration(
         toggle=toggle,

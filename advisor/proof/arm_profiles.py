@@ -56,8 +56,8 @@ from advisor.proof.target import MeasuredTarget
 from advisor.proof.workloads import get_workload
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
-from advisor.transaction.rollback import recover
-from advisor.transaction.trial import Trial, trial
+from advisor.transaction.rollback import recover_unfinished
+from advisor.transaction.trial import Trial, run_trial
 
 MAX_ARMS = 8
 BLOCKS = {"quick": 12, "default": 16, "deep": 32}
@@ -87,9 +87,9 @@ class ProfileSwitch:
 
     def place(self, arm: str) -> None:
         """Restore what another arm has set, then set this one's values. Raises CommandError."""
-        self._running.take_out()
+        self._running.restore_values()
         if arm != NONE:
-            self._running.put_in(self._arms[arm].tunables)
+            self._running.set_values(self._arms[arm].tunables)
         for name, path in self._paths.items():
             path.check("B" if name == arm else "A")
 
@@ -154,9 +154,9 @@ def prove_arms(
     """
     names = measurable_claims(workloads, has_target=bool(settings.target or settings.raw), has_peer=second is not None)
     kept = store or Store()
-    with kept.lock():
+    with kept.hold_lock():
         refuse_while_one_waits(kept)
-        for record, _ in recover(host, kept):
+        for record, _ in recover_unfinished(host, kept):
             say(f"{record.id} had been interrupted and has been rolled back")
         facts = scan(host)
         planned = [_plan_arm(host, name, values, settings, facts, kept) for name in arms[1:]]
@@ -272,7 +272,7 @@ def _measure_arms(
         )
         seconds = schedule.predicted_seconds
         means.progress(ProgressEvent("plan", 0, schedule.pairs, seconds, schedule=schedule, workloads=len(workloads)))
-        with mounted_again(hook), trial(host, union, store) as running:
+        with mounted_again(hook), run_trial(host, union, store) as running:
             switch = ProfileSwitch(running, arms, paths)
             return ArmsRunner(host, target, switch, settings, session, ground.runner, stop, means.progress, hook).run()
 

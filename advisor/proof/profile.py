@@ -33,8 +33,8 @@ from advisor.proof.target import MeasuredTarget
 from advisor.proof.workloads import get_workload
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
-from advisor.transaction.rollback import recover
-from advisor.transaction.trial import Trial, trial
+from advisor.transaction.rollback import recover_unfinished
+from advisor.transaction.trial import Trial, run_trial
 
 RECONNECT_SECONDS = 60.0
 
@@ -63,9 +63,9 @@ class ProfileToggle:
     def place(self, arm: Arm) -> None:
         """Activate the arm and read every value back. Raises CommandError."""
         if arm == "B":
-            self._running.put_in()
+            self._running.set_values()
         else:
-            self._running.take_out()
+            self._running.restore_values()
 
     def check(self, arm: Arm) -> None:
         """Where links were interrupted: wait for carrier, and ask the other end at the arm's MTU."""
@@ -176,7 +176,7 @@ def prove_profile(
     ``options`` are recorded, as the words that repeat the call. ``second`` is the peer of network workloads; where only
     such are measured, ``settings.target`` may be empty.
     ``reconnect`` is a command that reconnects or remounts after each toggle, ``allow_remount`` lets the
-    target be unmounted and mounted again for that. Raises what planning, `trial` and `prove` raise.
+    target be unmounted and mounted again for that. Raises what planning, `run_trial` and `prove` raise.
     """
     if isinstance(asked, str):
         asked = load_one([asked], only_trusted=True)
@@ -192,9 +192,9 @@ def prove_profile(
         are_chosen=bool(workloads),
     )
     kept = store or Store()
-    with kept.lock():
+    with kept.hold_lock():
         refuse_while_one_waits(kept)
-        for record, _ in recover(host, kept):
+        for record, _ in recover_unfinished(host, kept):
             say(f"{record.id} had been interrupted and was rolled back")
         facts = scan(host)
         plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts))
@@ -225,7 +225,7 @@ def _measure_profile(
     hook = reconnect_hook(host, profile, subject, ground.target, means)
     # without that permission the session is refused anyway
     path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None
-    with mounted_again(hook), trial(host, plan, store) as running:
+    with mounted_again(hook), run_trial(host, plan, store) as running:
         return prove(
             host,
             subject,

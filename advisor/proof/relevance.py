@@ -20,7 +20,7 @@ from advisor.profiles.single_values import toggle_needed
 from advisor.proof.records import ToggleClass
 from advisor.proof.target import MeasuredTarget, lower_devices
 from advisor.proof.workloads import Pattern
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 
 TOGGLE_CLASSES: Final[tuple[ToggleClass, ...]] = ("T0", "T1", "T2", "T3")
 _PAGE_CACHE: Final = lazy_regex(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
@@ -49,7 +49,7 @@ def laxer_than_needed(profile: Profile) -> tuple[str, ToggleClass] | None:
     needed: list[tuple[str, ToggleClass]] = []
     for wanted in profile.tunables:
         try:
-            one = tunable(_PLACE.sub("x", wanted.tunable))
+            one = parse_tunable(_PLACE.sub("x", wanted.tunable))
         except UsageError:
             continue
         # What has no live value of its own is never toggled.

@@ -13,7 +13,7 @@ from advisor.profiles.single_values import OPERATORS, WantedValue, is_line_about
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import find_numbered, number_findings
 from advisor.rules.remedy import Decide, PlanProfile, RunShell, SetTunable
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 
 _SIGNS: Final = {sense: sign for sign, sense in OPERATORS.items()}
 _SAFE_EFFECTS: Final = ("now", "new-sockets")
@@ -78,7 +78,7 @@ def _unsafe_reason(finding: Finding) -> str | None:
             case RunShell() | Decide():
                 return "a part of it is done by hand"
             case SetTunable(identity):
-                one = tunable(identity)
+                one = parse_tunable(identity)
                 if one.risk != "none" or one.takes_effect not in _SAFE_EFFECTS:
                     return f"{identity} interrupts what uses it, or takes effect later"
     return None

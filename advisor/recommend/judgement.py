@@ -10,7 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import MIRRORED, TITLES
 from advisor.planning.records import SATISFIED, Plan
 from advisor.planning.storage_units import FOUND_HERE
-from advisor.planning.targets import holds
+from advisor.planning.targets import meets_condition
 from advisor.profiles.profile import Profile
 from advisor.recommend import infoscale, iscsi
 from advisor.recommend.cases import cases, contrary
@@ -193,7 +193,7 @@ def _is_case(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> b
 
 def _waits_for_names(profile: Profile | None, facts: Facts) -> bool:
     """Whether what the profile is for has to be named with --set, and nothing else keeps it from applying."""
-    if profile is None or not all(holds(one, facts) for one in profile.conditions):
+    if profile is None or not all(meets_condition(one, facts) for one in profile.conditions):
         return False
     return any(one.needs and not profile.parameters[one.needs].default for one in profile.tunables)
 

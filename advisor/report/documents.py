@@ -12,7 +12,7 @@ from advisor.report.format import format_timestamp
 from advisor.report.layers import layers_document
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.status import RolledBack, Status, as_set
+from advisor.transaction.status import RolledBack, Status, count_values
 from advisor.transaction.verify import Drift
 
 Document = dict[str, object]
@@ -50,7 +50,7 @@ def status_document(status: Status) -> Document:
     return {
         "schema": "advisor.status/1",
         "transactions": [_transaction_dict(record) for record in status.records],
-        "in_force": [record.id for record in status.records if record.is_in_force],
+        "in_force": [record.id for record in status.records if record.is_active],
         "layers": layers_document(status.records),
         "awaiting_confirmation": _list_awaiting(status.records),
         "drift": _list_drift(status.drift),
@@ -80,7 +80,7 @@ def _transaction_dict(record: Record) -> Document:
     return {
         "id": record.id,
         "state": record.state,
-        "in_force": record.is_in_force,
+        "in_force": record.is_active,
         "unfinished": record.is_unfinished,
         "process": record.process,
         "profiles": list(record.plan.profiles),
@@ -109,12 +109,12 @@ def verify_document(status: Status) -> Document:
     """``advisor.verify/1``: ``ok`` where nothing has drifted and nothing is half-done. ``values`` and ``files`` are
     how many were read, ``others`` who else writes such values, and which managed values they set otherwise (null
     where that is unknown)."""
-    values, files = as_set(status.records)
+    values, files = count_values(status.records)
     return {
         "schema": "advisor.verify/1",
         "ok": status.is_as_set,
         "unfinished": [record.id for record in status.unfinished],
-        "transactions": [record.id for record in status.records if record.is_in_force],
+        "transactions": [record.id for record in status.records if record.is_active],
         "values": values,
         "files": files,
         "awaiting_confirmation": _list_awaiting(status.records),

@@ -23,9 +23,9 @@ class Raw(str):
 @cache
 def html_environment() -> Environment:
     """Escapes everything, and spells out what is not printable; filters ``place`` (percent) and ``pixels``."""
-    from advisor.shell.templates import environment
+    from advisor.shell.templates import make_environment
 
-    made = environment(escape_html=True).overlay(finalize=_mark_said)
+    made = make_environment(escape_html=True).overlay(finalize=_mark_said)
     made.filters["place"] = _format_percent
     made.filters["pixels"] = _format_pixels
     return made

@@ -9,14 +9,14 @@ from advisor.planning.records import Change
 from advisor.report.folding import fold_alike
 from advisor.report.layout import Page, Span
 from advisor.transaction.journal import Record
-from advisor.transaction.layers import stacks
+from advisor.transaction.layers import layers_by_tunable
 
 Stack = tuple[tuple[str, Change], ...]
 
 
 def layer_stacks(records: Iterable[Record]) -> dict[str, Stack]:
     """Tunables that more than one transaction holds, by name."""
-    return {name: layers for name, layers in sorted(stacks(records).items()) if len(layers) > 1}
+    return {name: layers for name, layers in sorted(layers_by_tunable(records).items()) if len(layers) > 1}
 
 
 def add_layers(page: Page, records: Iterable[Record]) -> None:
@@ -34,7 +34,7 @@ def add_layers(page: Page, records: Iterable[Record]) -> None:
 
 def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
     """A switch that is not at its end: it waits, or was interrupted before the old transaction was rolled back."""
-    in_force = {record.id: record for record in records if record.is_in_force}
+    in_force = {record.id: record for record in records if record.is_active}
     for record in in_force.values():
         for identity in record.plan.instead_of:
             if identity in in_force and record.state == "applied":

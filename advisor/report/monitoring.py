@@ -16,7 +16,7 @@ import msgspec
 
 from advisor.report.format import clean
 from advisor.report.layout import counted
-from advisor.transaction.status import Status, as_set
+from advisor.transaction.status import Status, count_values
 from advisor.transaction.verify import Drift
 from advisor.version import __version__
 
@@ -144,8 +144,8 @@ def prometheus_text(hosts: Mapping[str | None, VerifyState]) -> str:
 
 
 def _state_series(state: VerifyState, status: Status) -> Iterator[tuple[_Metric, list[Series]]]:
-    in_force = [record for record in status.records if record.is_in_force]
-    values, files = as_set(in_force)
+    in_force = [record for record in status.records if record.is_active]
+    values, files = count_values(in_force)
     yield _IN_FORCE, [((), len(in_force))]
     yield _UNFINISHED, [((), len(status.unfinished))]
     yield _WAITING, [((), len(state.waiting))]
@@ -259,9 +259,9 @@ def _state_words(state: VerifyState) -> Iterator[str]:
         yield f"{', '.join(state.waiting)} awaiting confirmation"
     if state.unknown:
         yield f"{counted(len(state.unknown), 'item')} could not be read"
-    in_force = [record for record in state.status.records if record.is_in_force]
+    in_force = [record for record in state.status.records if record.is_active]
     if nagios_state(state) == "OK":
-        values, files = as_set(in_force)
+        values, files = count_values(in_force)
         matching = f"{counted(values, 'value')} and {counted(files, 'file')} match"
         yield matching if in_force else "no transaction is active: nothing to verify"
 
@@ -285,7 +285,7 @@ def _detail_lines(name: str | None, state: VerifyState) -> Iterator[str]:
 def _performance_data(hosts: Mapping[str | None, VerifyState]) -> str:
     states = hosts.values()
     failed = sum(state.status is None for state in states)
-    in_force = [record for state in states if state.status for record in state.status.records if record.is_in_force]
+    in_force = [record for state in states if state.status for record in state.status.records if record.is_active]
     counts: dict[str, int | str] = {
         "drift": sum(len(state.drifted) for state in states),
         "unknown": sum(len(state.unknown) for state in states),

@@ -278,13 +278,13 @@ def _diff_style(line: str) -> Style:
 
 def _add_side_effects(page: Page, plan: Plan) -> None:
     # A note reports what hangs on the queues of a link: it can be hundreds of values.
-    moving = [one for one in plan.bystanders if not one.keeps and not one.resets]
+    moving = [one for one in plan.side_effects if not one.keeps and not one.resets]
     if moving:
         page.heading(_("Possible side effects"))
         page.add(_("The kernel may change these values with the ones above; a rollback restores them too."), indent=2)
         links = fold_alike(moving, lambda one: one.tunable, same=lambda one: one.before)
         page.table([(one.title, _("{value} now").format(value=one.items[0].before)) for one in links])
-    kept = sorted({one.tunable.split(":")[1] for one in plan.bystanders if one.keeps})
+    kept = sorted({one.tunable.split(":")[1] for one in plan.side_effects if one.keeps})
     if kept:
         page.blank()
         text = _("Addresses and routes of {links} are recorded, and restored if a link loses them.")

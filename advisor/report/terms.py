@@ -11,8 +11,8 @@ from advisor.planning.records import Change
 from advisor.report.layout import counted
 from advisor.report.units import format_binary
 from advisor.shell.rollback_script import hand_command
-from advisor.tunables import Effect, Risk, find_kind, tunable
-from advisor.tunables.preflight import Restarting
+from advisor.tunables import Effect, Risk, find_kind, parse_tunable
+from advisor.tunables.preflight import NeedsRestart
 
 EFFECTS: Final[Mapping[Effect, str]] = {
     "now": N_("at once"),
@@ -74,6 +74,6 @@ def _is_in_bytes(identity: str) -> bool:
 
 def restart_commands(changes: Iterable[Change]) -> tuple[str, ...]:
     """What an administrator types so that services take their values up."""
-    waiting = (tunable(change.tunable) for change in changes if change.takes_effect == "service-restart")
-    found = (one.restart if isinstance(one, Restarting) else None for one in waiting)
+    waiting = (parse_tunable(change.tunable) for change in changes if change.takes_effect == "service-restart")
+    found = (one.restart_command if isinstance(one, NeedsRestart) else None for one in waiting)
     return tuple(hand_command(step) for step in dict.fromkeys(found) if step is not None)

@@ -17,7 +17,7 @@ from advisor.shell.quote import shell_quote
 from advisor.shell.state_table import State
 from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, Store
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.status import RolledBack, Status, as_set
+from advisor.transaction.status import RolledBack, Status, count_values
 from advisor.transaction.verify import Drift
 
 # What advisor.script says where no command does it.
@@ -95,8 +95,8 @@ def _file_words(file: FileChange) -> str:
 
 
 def _add_side_effects(page: Page, record: Record) -> None:
-    before = {one.tunable: one.before for one in record.plan.bystanders if not one.resets}
-    for name, live in sorted(record.bystanders_after.items()):
+    before = {one.tunable: one.before for one in record.plan.side_effects if not one.resets}
+    for name, live in sorted(record.side_effects_after.items()):
         if before.get(name, live) != live:
             text = _("side effect: {before} → {after}").format(before=before[name], after=live)
             page.add(Span(name, "bold"), f" {text}", indent=2, hang=2)
@@ -181,9 +181,9 @@ def _add_damaged(page: Page, damaged: Iterable[Damaged]) -> None:
             page.add(_("its rollback script rolls it back:"), indent=2)
             page.command(f"sh {shell_quote(one.script)}", indent=4)
         page.add(_("what is left of it:"), indent=2)
-        page.command(one.look, indent=4)
+        page.command(one.look_command, indent=4)
         page.add(_("to keep its values, and set its records aside:"), indent=2)
-        page.command(one.settle[-1], indent=4)
+        page.command(one.settle_commands[-1], indent=4)
 
 
 def _add_record(page: Page, record: Record) -> None:
@@ -223,7 +223,7 @@ def _last_event(record: Record) -> str:
     """What happened to it last, and when; of one that never ended, when it began."""
     if record.ended is None:
         return _("started {time}").format(time=format_time(record.began))
-    if record.confirmed is not None and record.is_in_force:
+    if record.confirmed is not None and record.is_active:
         times = {"applied": format_time(record.ended), "confirmed": format_time(record.confirmed)}
         return _("applied {applied}, confirmed {confirmed}").format(**times)
     text = _("rolled back {time}") if record.state.endswith("rolled-back") else _("applied {time}")
@@ -283,11 +283,11 @@ def _add_verdict(page: Page, status: Status) -> None:
         text = _("{transactions}: neither applied nor rolled back. To roll back:")
         page.add(Span(_("Interrupted:"), "red"), " ", text.format(transactions=names))
         page.command("advisor rollback")
-    in_force = [record for record in status.records if record.is_in_force]
+    in_force = [record for record in status.records if record.is_active]
     if not in_force:
         page.add(_("No transaction is active: nothing to verify."))
         return
-    values, files = as_set(in_force)
+    values, files = count_values(in_force)
     paths = {file.path for record in in_force for file in record.plan.files}
     drifted_files = len({drift.what for drift in status.drift} & paths)
     drifted_values = len(status.drift) - drifted_files

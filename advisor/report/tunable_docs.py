@@ -15,7 +15,7 @@ from advisor.host.commands import NoCommands
 from advisor.report.terms import EFFECTS, RISKS
 from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import hand_command
-from advisor.tunables import FileEdit, Persisted, Tunable, all_kinds, find_kind, tunable
+from advisor.tunables import FileEdit, Persisted, Tunable, all_kinds, find_kind, parse_tunable
 from advisor.tunables.edit_forms import line_setting
 from advisor.tunables.llt_flow import LLTTAB
 from advisor.tunables.network_forms import network_line
@@ -54,15 +54,15 @@ class Handling(msgspec.Struct, frozen=True):
 
 def describe_handling(identity: str, *, profile: str = "PROFILE", value: str | None = None) -> Handling:
     """How this tunable is handled, shown with ``value`` or an example. Raises UsageError for what is no tunable."""
-    one, kind = tunable(identity), find_kind(identity)
+    one, kind = parse_tunable(identity), find_kind(identity)
     by_hand = kind.by_hand if kind else None
     shown = _example_value(one, value)
-    edit = one.edit(_example_host(one), shown, profile=profile) if shown else Missing("absent", "unknown")
+    edit = one.make_edit(_example_host(one), shown, profile=profile) if shown else Missing("absent", "unknown")
     return Handling(
         what=kind_words(one),
         read_by=_read_by(one.probe),
         set_by=_set_by(one, shown, edit),
-        by_file=bool(shown) and not one.steps(shown) and by_hand is None,
+        by_file=bool(shown) and not one.make_steps(shown) and by_hand is None,
         persists_in=None if isinstance(edit, Missing) else edit.path,
         persist_note=edit.why if isinstance(edit, Missing) else None,
         line=_edit_line(edit) if isinstance(edit, FileEdit) else None,
@@ -79,9 +79,9 @@ def list_examples() -> tuple[tuple[str, str], ...]:
 
 def _example_value(one: Tunable, value: str | None) -> str:
     """The first that the tunable takes at all; empty where none is known."""
-    alike = (shown for identity, shown in list_examples() if type(tunable(identity)) is type(one))
+    alike = (shown for identity, shown in list_examples() if type(parse_tunable(identity)) is type(one))
     candidates = (value, "VALUE", *alike, *_ANY)
-    return next((each for each in candidates if each is not None and one.check(each) is None), "")
+    return next((each for each in candidates if each is not None and one.check_value(each) is None), "")
 
 
 def kind_words(one: Tunable) -> str:
@@ -135,7 +135,7 @@ def _set_by(one: Tunable, value: str, edit: FileEdit | Persisted | Missing) -> s
         # A host of which nothing is known: what the plan says depends on its boot loader.
         return kind.by_hand(_example_host(one), one.id.partition(":")[2], value)
     reload = edit.reload if isinstance(edit, FileEdit) else ()
-    steps = one.steps(value) or reload if value else ()
+    steps = one.make_steps(value) or reload if value else ()
     return "; ".join(hand_command(step) for step in steps)
 
 

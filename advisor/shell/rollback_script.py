@@ -32,10 +32,11 @@ from advisor.host.device_identity import ATTRIBUTES, PLACES, located
 from advisor.host.link_text import printed
 from advisor.host.patterns import lazy_regex
 from advisor.host.steps import QDISC_HANDLES
-from advisor.planning.records import Bystander, Change, FileChange, Plan
+from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.quote import LINK, shell_quote
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
+from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank, twin_of
 
 _ARGUMENT = "@argument@"
@@ -51,7 +52,7 @@ def hand_command(step: Step) -> str:
         case SetMtu(link, mtu):
             return f"ip link set dev {shell_quote(link)} mtu {mtu}"
         case SetTxqueuelen() | SetEthtool() | SetQdisc():
-            return _words(step.argv)
+            return _quote_words(step.argv)
         case SetIrqs(link):
             return f"set the affinity of the interrupts of {shell_quote(link)} again (the rollback script holds them)"
         case RunCommand(argv):
@@ -75,7 +76,7 @@ def commands_by_hand(host: Host, steps: Iterable[Step]) -> str | None:
     return "; ".join(found)
 
 
-def _words(argv: Iterable[str]) -> str:
+def _quote_words(argv: Iterable[str]) -> str:
     return " ".join(shell_quote(word) for word in argv)
 
 
@@ -85,18 +86,18 @@ def printf_lines(content: bytes) -> tuple[str, ...]:
     A list of commands is a tree as deep as the list is long, and bash walks it by calling itself: 25,000 lines without
     groups overflow its stack.
     """
-    commands = [_printf(line) for line in content.splitlines(keepends=True)] or ["printf ''"]
+    commands = [_printf_line(line) for line in content.splitlines(keepends=True)] or ["printf ''"]
     while len(commands) > _MOST_COMMANDS:
-        commands = ["\n".join(("{", *group, "}")) for group in _batches(commands)]
+        commands = ["\n".join(("{", *group, "}")) for group in _split_batches(commands)]
     return tuple(commands)
 
 
-def _batches(commands: Sequence[str]) -> Iterator[Sequence[str]]:
+def _split_batches(commands: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(commands), _MOST_COMMANDS):
         yield commands[start : start + _MOST_COMMANDS]
 
 
-def _printf(line: bytes) -> str:
+def _printf_line(line: bytes) -> str:
     body = line[:-1]
     if line.endswith(b"\n") and _PRINTABLE.fullmatch(body):
         return f"printf '%s\\n' {shell_quote(body.decode('ascii')) if body else chr(39) * 2}"
@@ -105,27 +106,27 @@ def _printf(line: bytes) -> str:
     return f"printf '{escaped}'"
 
 
-def _step(step: Step) -> str:
+def _step_command(step: Step) -> str:
     match step:
         case WriteFile(path, value, identity):
             if identity is None:
                 return f'write {shell_quote(value)} "$root"{shell_quote(path)}'
-            return f'attribute=$(located {_words((path, *identity))}) && write {shell_quote(value)} "$attribute"'
+            return f'attribute=$(located {_quote_words((path, *identity))}) && write {shell_quote(value)} "$attribute"'
         case SetMtu(link, mtu):
             return f"set_mtu {shell_quote(link)} {mtu}"
         case SetTxqueuelen(link, packets):
             return f'write {packets} "$root"{shell_quote(f"/sys/class/net/{link}/tx_queue_len")}'
         case SetEthtool() | SetQdisc():
-            return f"on_link {_words(step.argv)}"
+            return f"on_link {_quote_words(step.argv)}"
         case SetIrqs(link, affinities):
-            return f"set_irqs {_words((link, *affinities))}"
+            return f"set_irqs {_quote_words((link, *affinities))}"
         case RunCommand(argv):
             return " ".join(shell_quote(word) for word in argv)
         case PutFile():
             raise AssertionError("files are restored by their number")
 
 
-def _probe(probe: Probe) -> str:
+def _probe_command(probe: Probe) -> str:
     form = probe.form
     reduction, _, name = form.partition(":")
     reduce = f"{reduction.replace('-', '_')} {shell_quote(name)}".rstrip()
@@ -133,13 +134,13 @@ def _probe(probe: Probe) -> str:
         case ReadFile(path, _, identity):
             if identity is None:
                 return f'{reduce} < "$root"{shell_quote(path)}'
-            return f'attribute=$(located {_words((path, *identity))}) && {reduce} < "$attribute"'
+            return f'attribute=$(located {_quote_words((path, *identity))}) && {reduce} < "$attribute"'
         case ReadCommand(argv):
             command = " ".join(shell_quote(word) for word in argv)
             return f"output=$({command}) || return 1; printf '%s\\n' \"$output\" | {reduce}"
         case ReadEthtool(_, group, key):
-            place = _words(str(one) for one in printed(group, key))
-            output = f"output=$(on_link {_words(probe.argv)}) || return 1"
+            place = _quote_words(str(one) for one in printed(group, key))
+            output = f"output=$(on_link {_quote_words(probe.argv)}) || return 1"
             return f"{output}; printf '%s\\n' \"$output\" | ethtool_value {place}"
         case ReadIrqs(link):
             return f"found=$(irqs {shell_quote(link)}) || return 1; printf '%s\\n' \"$found\" | irqs_line"
@@ -154,47 +155,53 @@ def _hand_words(commands: Iterable[str]) -> str:
     return '"$shown"'.join(map(shell_quote, "; ".join(commands).split(LINK)))
 
 
-class Above(msgspec.Struct, frozen=True):
-    """Later active transactions that share items with the one whose script is written.
+class UpperLayersData(msgspec.Struct, frozen=True):
+    """Upper layers that share items with the transaction whose script is written.
 
     ``held`` are the items of that one that they hold, with their ids, the oldest first; ``values`` what each of them
-    has set of those otherwise. For as long as one of them holds its part, the script keeps all of ``held``, and
-    the script restores ``bystanders`` with their values since, ``after``, with the rest.
+    has set to another value. As long as one of them is active, the script skips all of ``held``, and restores
+    ``side_effects``, with their values since, ``after``, with the rest.
     """
 
     ids: tuple[str, ...]
     held: Mapping[str, tuple[str, ...]]
     values: Mapping[str, Mapping[str, str]]
-    bystanders: tuple[Bystander, ...]
+    side_effects: tuple[SideEffect, ...]
     after: Mapping[str, str]
 
 
 def rollback_script(
     plan: Plan,
-    bystanders_after: Mapping[str, str] | None = None,
+    side_effects_after: Mapping[str, str] | None = None,
     *,
-    above: Above | None = None,
+    above: UpperLayersData | None = None,
     fingerprint: str | None = None,
     directory: str | None = None,
 ) -> str:
     """The script that rolls ``plan`` back, with the exit codes of the command-line contract.
 
-    ``bystanders_after`` are the values of side effects, once they are known. ``fingerprint`` is that of the plan that
+    ``side_effects_after`` are the values of side effects, once they are known. ``fingerprint`` is that of the plan that
     was applied, by which the script is found, where ``plan`` is no longer that. ``directory`` is that of the
     transaction, for a script that is to lie elsewhere.
     """
-    after = bystanders_after or {}
+    after = side_effects_after or {}
     context = script_context(plan, after)
     if above is not None:
-        plan_of_both = msgspec.structs.replace(plan, bystanders=(*plan.bystanders, *above.bystanders))
+        plan_of_both = msgspec.structs.replace(plan, side_effects=(*plan.side_effects, *above.side_effects))
         known = {mark.name for mark in plan.links}
-        free = [{**_moved(one, after.get(one.tunable, ""), known), "only": "free"} for one in plan.bystanders]
-        held = [{**_moved(one, above.after.get(one.tunable, ""), known), "only": "held"} for one in above.bystanders]
-        context = {**script_context(plan_of_both, after), "moved": free + held, "above": _above(plan, above)}
-    return _render(**{**context, "fingerprint": fingerprint or plan.fingerprint, "directory": directory})
+        free = [
+            {**_side_effect_context(one, after.get(one.tunable, ""), known), "only": "free"}
+            for one in plan.side_effects
+        ]
+        held = [
+            {**_side_effect_context(one, above.after.get(one.tunable, ""), known), "only": "held"}
+            for one in above.side_effects
+        ]
+        context = {**script_context(plan_of_both, after), "moved": free + held, "above": _upper_context(plan, above)}
+    return _render_script(**{**context, "fingerprint": fingerprint or plan.fingerprint, "directory": directory})
 
 
-def _above(plan: Plan, above: Above) -> dict[str, object]:
+def _upper_context(plan: Plan, above: UpperLayersData) -> dict[str, object]:
     numbers = {one.tunable: number for number, one in enumerate(reversed(plan.changes), 1)}
     known = {
         identity: [{"number": numbers[name], "after": value} for name, value in values.items()]
@@ -203,27 +210,29 @@ def _above(plan: Plan, above: Above) -> dict[str, object]:
     return {"ids": above.ids, "named": above.held, "known": known}
 
 
-def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str, object]:
+def script_context(plan: Plan, side_effects_after: Mapping[str, str]) -> dict[str, object]:
     """What ``rollback.sh.j2`` is rendered from, and the parts of it that ``transaction.sh.j2`` shares: values and files
     in the order in which they are restored, each a mapping with its words for a shell."""
-    probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)]
+    probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.side_effects)]
     steps = [step for one in plan.changes for step in (*one.steps, *one.undo)]
-    steps += [step for one in plan.bystanders for step in one.undo]
+    steps += [step for one in plan.side_effects for step in one.undo]
     known = {mark.name for mark in plan.links}
     return {
         "profiles": ", ".join(plan.profiles),
         "fingerprint": plan.fingerprint,
         "directory": None,
         "machine_id": plan.machine_id or "",
-        "values": [_value(one, known) for one in reversed(plan.changes)],
-        "moved": [_moved(one, bystanders_after.get(one.tunable, ""), known) for one in plan.bystanders],
+        "values": [_value_context(one, known) for one in reversed(plan.changes)],
+        "moved": [
+            _side_effect_context(one, side_effects_after.get(one.tunable, ""), known) for one in plan.side_effects
+        ],
         "coupled": [one.tunable for one in coupled_changes(plan)],
         "can_move": can_move,
         "links": plan.links,
         "link_of": link_of,
-        "files": [_file(file) for file in reversed(plan.files)],
-        "reload": [_step(step) for step in dict.fromkeys(step for file in plan.files for step in file.reload)],
-        "forms": _forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
+        "files": [_file_context(file) for file in reversed(plan.files)],
+        "reload": [_step_command(step) for step in dict.fromkeys(step for file in plan.files for step in file.reload)],
+        "forms": _list_forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
         "qdisc_handles": QDISC_HANDLES,
         "device_attributes": ATTRIBUTES,
         "device_places": PLACES,
@@ -233,7 +242,7 @@ def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str,
 
 def coupled_changes(plan: Plan) -> tuple[Change, ...]:
     """Changes that setting another one of the plan, or a side effect of it, can change."""
-    names = [one.tunable for one in plan.changes] + [one.tunable for one in plan.bystanders if one.coupled]
+    names = [one.tunable for one in plan.changes] + [one.tunable for one in plan.side_effects if one.coupled]
     among = coupled_among(names)
     return tuple(one for one in plan.changes if one.tunable in among)
 
@@ -244,12 +253,12 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
 
     It keeps no journal and rolls nothing back: it is part of exports to tools that work this way.
     """
-    from advisor.shell.templates import environment
+    from advisor.shell.templates import make_environment
 
     listed = list(values)
     steps = [step for one in listed for step in one[3]]
     return (
-        environment(escape_html=False)
+        make_environment(escape_html=False)
         .get_template("settings.sh.j2")
         .render(
             values=[
@@ -257,8 +266,8 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
                     "name": name,
                     "after": after,
                     "on_link": False,
-                    "probe": _probe(probe),
-                    "steps": [_step(step) for step in steps],
+                    "probe": _probe_command(probe),
+                    "steps": [_step_command(step) for step in steps],
                 }
                 | {"senses": "" if sense == "exactly" else sense if isinstance(sense, str) else " ".join(sense)}
                 for name, after, probe, steps, sense in listed
@@ -266,7 +275,7 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
             moved=[],
             coupled=[],
             links=[],
-            forms=_forms([one[2] for one in listed])
+            forms=_list_forms([one[2] for one in listed])
             + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
             qdisc_handles=QDISC_HANDLES,
             device_attributes=ATTRIBUTES,
@@ -276,7 +285,7 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
     )
 
 
-def _value(one: Change, known: Collection[str]) -> dict[str, object]:
+def _value_context(one: Change, known: Collection[str]) -> dict[str, object]:
     old = link_of(one.tunable)
     steps, undo, probe = one.steps, one.undo, one.probe
     if old is not None and old in known:
@@ -288,33 +297,33 @@ def _value(one: Change, known: Collection[str]) -> dict[str, object]:
         "before": one.before,
         "after": one.after,
         "on_link": old in known,
-        "probe": _with_link(_probe(probe)),
-        "steps": [_with_link(_step(step)) for step in steps],
-        "undo": [_with_link(_step(step)) for step in undo],
+        "probe": _with_link(_probe_command(probe)),
+        "steps": [_with_link(_step_command(step)) for step in steps],
+        "undo": [_with_link(_step_command(step)) for step in undo],
         "by_hand": _hand_words(map(hand_command, undo)),
         "queue": None if queue is None else _with_link(shell_quote(queue)),
-        "located": _located(one.probe),
-        "rank": _rank(one.tunable),
-        "write": _written(probe),
+        "located": _locate_command(one.probe),
+        "rank": _rank_of(one.tunable),
+        "write": _write_command(probe),
     }
 
 
-def _located(probe: Probe) -> str | None:
+def _locate_command(probe: Probe) -> str | None:
     """The command that prints the file of a value of a block device; None for all others."""
     if not isinstance(probe, ReadFile) or probe.identity is None:
         return None
-    return f"located {_words((probe.path, *probe.identity))}"
+    return f"located {_quote_words((probe.path, *probe.identity))}"
 
 
-def _rank(identity: str) -> int:
+def _rank_of(identity: str) -> int:
     return restore_rank(identity.removeprefix("sysctl:"))
 
 
-def _written(probe: Probe) -> str | None:
+def _write_command(probe: Probe) -> str | None:
     """The command that writes ``$2`` into what the probe reads; None where that is no file."""
     if not isinstance(probe, ReadFile):
         return None
-    written = _step(WriteFile(probe.path, _ARGUMENT, probe.identity)).replace(shell_quote(_ARGUMENT), '"$2"', 1)
+    written = _step_command(WriteFile(probe.path, _ARGUMENT, probe.identity)).replace(shell_quote(_ARGUMENT), '"$2"', 1)
     return _with_link(written)
 
 
@@ -323,7 +332,7 @@ def queue_file(probe: Probe) -> str | None:
     return probe.path if isinstance(probe, ReadFile) and "/queues/" in probe.path else None
 
 
-def _moved(one: Bystander, after: str, known: Collection[str]) -> dict[str, object]:
+def _side_effect_context(one: SideEffect, after: str, known: Collection[str]) -> dict[str, object]:
     old = link_of(one.tunable)
     undo, probe = one.undo, one.probe
     if old is not None and old in known:
@@ -336,18 +345,18 @@ def _moved(one: Bystander, after: str, known: Collection[str]) -> dict[str, obje
         "on_link": old in known,
         "keeps": one.keeps,
         "coupled": one.coupled,
-        "rank": _rank(one.tunable),
-        "write": _written(probe),
+        "rank": _rank_of(one.tunable),
+        "write": _write_command(probe),
         "resets": one.resets,
         "twin": twin and f"sysctl:{twin}",
         "goes": isinstance(probe, ReadFile),
         "by_hand": _hand_words(map(hand_command, undo)),
-        "probe": _with_link(_probe(probe)),
-        "undo": [_with_link(_step(step)) for step in undo],
+        "probe": _with_link(_probe_command(probe)),
+        "undo": [_with_link(_step_command(step)) for step in undo],
     }
 
 
-def _file(file: FileChange) -> dict[str, object]:
+def _file_context(file: FileChange) -> dict[str, object]:
     return {
         "path": file.path,
         "before": None if file.before is None else printf_lines(file.before),
@@ -362,7 +371,7 @@ def _file(file: FileChange) -> dict[str, object]:
     }
 
 
-def _forms(probes: Collection[Probe]) -> list[str]:
+def _list_forms(probes: Collection[Probe]) -> list[str]:
     """The functions that the probes need, by what follows ``forms`` in the template."""
     found = {probe.form.partition(":")[0] for probe in probes}
     if any(isinstance(probe, ReadFile) and probe.identity for probe in probes):
@@ -370,7 +379,7 @@ def _forms(probes: Collection[Probe]) -> list[str]:
     return sorted(found)
 
 
-def _render(**context: object) -> str:
-    from advisor.shell.templates import environment
+def _render_script(**context: object) -> str:
+    from advisor.shell.templates import make_environment
 
-    return environment(escape_html=False).get_template("rollback.sh.j2").render(context)
+    return make_environment(escape_html=False).get_template("rollback.sh.j2").render(context)

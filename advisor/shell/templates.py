@@ -18,7 +18,7 @@ def template_directory() -> Path:
 
 
 @cache
-def environment(*, escape_html: bool) -> Environment:
+def make_environment(*, escape_html: bool) -> Environment:
     """The environment for HTML, or for shell, where every name goes through the ``sh`` filter instead."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

@@ -17,15 +17,15 @@ from advisor.errors import AdvisorError, CommandError, RefusedError, RestoredErr
 from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
 from advisor.host.device_identity import located
 from advisor.i18n import N_, msg
-from advisor.planning.records import Bystander, Change, FileChange, Plan
+from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.confirm import settle_claims
 from advisor.transaction.coupled import settle_changes
 from advisor.transaction.journal import Applied, Awaiting, Doing, Done, Journal, Left, Record, Store, Undoing, Undone
 from advisor.transaction.layer_ownership import values_of
-from advisor.transaction.layers import touched
+from advisor.transaction.layers import touched_items
 from advisor.transaction.own_links import on_own_links
-from advisor.transaction.reserved_space import release
+from advisor.transaction.reserved_space import release_space
 from advisor.transaction.restore import (
     MOVING_KINDS,
     Progress,
@@ -36,8 +36,9 @@ from advisor.transaction.restore import (
     restore_plan,
 )
 from advisor.transaction.rollback import STEP_SECONDS, boot_id_of, close_rolled_back, taken_over_error, write_scripts
-from advisor.transaction.watchdog import TakenOverError, Watchdog, not_started, session
+from advisor.transaction.watchdog import TakenOverError, Watchdog, current_session, not_started
 from advisor.tunables.link_mark import LostLink, foreign_links, link_of, place_of
+from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import can_move, coupled_among
 from advisor.version import __version__
 
@@ -59,7 +60,7 @@ def apply_plan(
 
     On the running host a watchdog rolls it back if this process ends half-way. With ``confirm_within`` seconds it
     also does so unless `confirm` is called in that time, counted from the gate. Raises RefusedError with nothing
-    changed, RestoredError when a change failed and all is back, NotRestoredError when something could not be put back.
+    changed, RestoredError when a change failed and everything is restored, NotRestoredError when something is not.
     """
     check_preconditions(host, plan)
     _refuse_other_devices(host, plan, store)
@@ -71,16 +72,16 @@ def apply_plan(
             moved = _carry_out(host, plan, journal, watchdog, at, progress, gate)
             store.write_script(journal.id, encode_script(rollback_script(plan, moved)))
             if waits:
-                watchdog.check()
+                watchdog.check_ownership()
                 watchdog.await_confirmation(confirm_within)
-                journal.write(Awaiting(time.time(), confirm_within, session()))
+                journal.write_entry(Awaiting(time.time(), confirm_within, current_session()))
         except BaseException as error:
-            _put_back_after(error, host, plan, journal, watchdog, at)
+            _roll_back_after(error, host, plan, journal, watchdog, at)
             raise
-        if not waits and not watchdog.keep():
+        if not waits and not watchdog.keep_change():
             raise taken_over_error(host, plan, watchdog)
-    record = store.record(journal.id)
-    if not record.is_in_force:
+    record = store.find_record(journal.id)
+    if not record.is_active:
         raise taken_over_error(host, plan, watchdog)
     if record.state == "applied":
         record = settle_claims(store, record)
@@ -110,16 +111,16 @@ def begin_transaction(
     A watchdog of a tree is there as files alone: no process of its own acts on what is no running host.
     """
     script = encode_script(rollback_script(plan))
-    with store.begin(plan, boot_id=boot_id_of(host), version=__version__, script=script) as journal:
-        watchdog = store.watchdog(journal.id)
+    with store.begin_journal(plan, boot_id=boot_id_of(host), version=__version__, script=script) as journal:
+        watchdog = store.watchdog_of(journal.id)
         if host.is_live:
             try:
-                watchdog.start(persists=plan.persists, state="pending", step_seconds=step_seconds)
+                watchdog.start_watching(persists=plan.persists, state="pending", step_seconds=step_seconds)
             except BaseException as error:
                 note_entry(journal, Undoing(time.time(), N_("the watchdog could not be started")))
                 note_entry(journal, Undone(time.time(), ()))
-                watchdog.close()
-                release(journal.directory)
+                watchdog.close_files()
+                release_space(journal.directory)
                 if isinstance(error, OSError):
                     raise not_started(watchdog, error) from error
                 raise
@@ -127,15 +128,17 @@ def begin_transaction(
 
 
 class _Place:
-    """Which item was being worked on: its live value may be neither before nor after, and is ours all the same. What
-    was not ``announced`` is not ours, unless it reads as we meant to set it."""
+    """Which item is being worked on: its live value may be neither before nor after, and is the transaction's still.
+
+    What was not ``announced`` is not the transaction's, unless it has the value that the plan sets.
+    """
 
     def __init__(self) -> None:
         self.what: str | None = None
         self.external: str | None = None
         self.announced: set[str] = set()
 
-    def announce(self, what: str) -> None:
+    def announce_step(self, what: str) -> None:
         self.what = what
         self.announced.add(what)
 
@@ -149,7 +152,7 @@ def check_preconditions(host: Host, plan: Plan) -> None:
         first = plan.blocking[0]
         raise RefusedError(
             msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
-            hint="advisor plan shows all that stands in the way",
+            hint="advisor plan shows everything that is blocked",
         )
     if plan.is_empty:
         reason = plan.skipped[0].reason if plan.skipped else N_("it sets nothing")
@@ -160,7 +163,7 @@ def check_preconditions(host: Host, plan: Plan) -> None:
     if plan.machine_id is not None and machine != plan.machine_id:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
     for why in foreign_links(host, plan.links).values():
-        raise RefusedError(msg("changed since the plan was made: {why}", why=why), hint="make the plan again")
+        raise RefusedError(msg("changed since the plan was made: {why}", why=why), hint="plan again")
     for change in (*plan.changes, *plan.claims):
         live = observe(host, change.probe)
         if isinstance(live, Missing):
@@ -169,16 +172,14 @@ def check_preconditions(host: Host, plan: Plan) -> None:
             )
         if live != change.before:
             raise RefusedError(
-                msg("{tunable}: changed since the plan was made", tunable=change.tunable), hint="make the plan again"
+                msg("{tunable}: changed since the plan was made", tunable=change.tunable), hint="plan again"
             )
     for file in plan.files:
         content = file_content(host, file.path)
         if isinstance(content, Missing):
             raise RefusedError(msg("{path}: cannot be read: {why}", path=file.path, why=content.why), hint=_READ_AGAIN)
         if content != file.before:
-            raise RefusedError(
-                msg("{path}: changed since the plan was made", path=file.path), hint="make the plan again"
-            )
+            raise RefusedError(msg("{path}: changed since the plan was made", path=file.path), hint="plan again")
         if not _is_writable(host, file):
             raise RefusedError(
                 msg("{path}: its directory cannot be written to", path=file.path), hint="or use --runtime-only"
@@ -188,12 +189,12 @@ def check_preconditions(host: Host, plan: Plan) -> None:
 def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
     """An id can be no layer on one of the same name that is set on another device, or is not found. Raises
     RefusedError."""
-    places = {one.tunable: _place(host, one.probe) for one in (*plan.changes, *plan.claims)}
+    places = {one.tunable: _find_device(host, one.probe) for one in (*plan.changes, *plan.claims)}
     if not any(places.values()):
         return
-    for record in store.readable():
-        for name, change in values_of(record).items() if record.is_in_force else ():
-            if places.get(name) and places[name] != (_place(host, change.probe) or places[name]):
+    for record in store.readable_records():
+        for name, change in values_of(record).items() if record.is_active else ():
+            if places.get(name) and places[name] != (_find_device(host, change.probe) or places[name]):
                 raise RefusedError(
                     msg(
                         "{name}: transaction {id} holds it on another device, which had this name then",
@@ -207,13 +208,13 @@ def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
 def _refuse_other_links(host: Host, plan: Plan, store: Store) -> None:
     """An id can be no layer on one of the same name that an active transaction holds on another link, or on one that
     is not found. Raises RefusedError."""
-    own = {one.tunable for one in (*plan.changes, *plan.claims)} | {one.tunable for one in plan.bystanders}
+    own = {one.tunable for one in (*plan.changes, *plan.claims)} | {one.tunable for one in plan.side_effects}
     named = {mark.name for mark in plan.links}
-    for record in store.readable():
-        if not record.is_in_force:
+    for record in store.readable_records():
+        if not record.is_active:
             continue
         places = {mark.name: place_of(host, mark) for mark in record.plan.links if mark.name in named}
-        for name in sorted(own & touched(record)):
+        for name in sorted(own & touched_items(record)):
             link = link_of(name)
             place = places.get(link, link) if link else None
             if link is None or place is None or place == link:
@@ -242,7 +243,7 @@ def _refuse_other_links(host: Host, plan: Plan, store: Store) -> None:
             )
 
 
-def _place(host: Host, probe: Probe) -> str | Missing | None:
+def _find_device(host: Host, probe: Probe) -> str | Missing | None:
     """Where the value of a block device is now; None for all others."""
     if not isinstance(probe, ReadFile) or probe.identity is None:
         return None
@@ -250,7 +251,7 @@ def _place(host: Host, probe: Probe) -> str | Missing | None:
 
 
 def _is_writable(host: Host, file: FileChange) -> bool:
-    # Asked for before the first live value is touched; a disk that fills up later is handled by putting back.
+    # Asked for before the first live value is touched; a disk that fills up later makes the transaction roll back.
     parent = (file.new_directories or (file.path,))[-1].rpartition("/")[0] or "/"
     return os.access(host.locate(f"{parent.rstrip('/')}/x").rpartition("/")[0] or "/", os.W_OK)
 
@@ -264,57 +265,57 @@ def _carry_out(
     progress: Progress,
     gate: Gate | None,
 ) -> Mapping[str, str]:
-    """Gives what moved along, and its values."""
+    """Carry the plan out. Returns the values of its side effects, by tunable."""
     expected = _Expected(host, plan.changes)
     left: set[str] = set()
     for change in plan.changes:
-        watchdog.check()
+        watchdog.check_ownership()
         check_link(host, plan, change)
-        expected.check(change, at)
-        at.announce(change.tunable)
-        journal.write(Doing(change.tunable))
+        expected.check_before_step(change, at)
+        at.announce_step(change.tunable)
+        journal.write_entry(Doing(change.tunable))
         progress(f"{change.tunable}: {change.before} → {change.after}")
-        watchdog.check()
+        watchdog.check_ownership()
         why = set_value(host, change)
-        watchdog.check()
+        watchdog.check_ownership()
         if why is not None:
             left.add(change.tunable)
-            journal.write(Left(change.tunable, why))
-            progress(msg("{tunable}: left, the kernel manages it ({why})", tunable=change.tunable, why=why))
+            journal.write_entry(Left(change.tunable, why))
+            progress(msg("{tunable}: skipped, the kernel manages it ({why})", tunable=change.tunable, why=why))
         elif change.steps:
-            journal.write(Done(change.tunable, read_back(host, change)))
-        expected.note(change)
+            journal.write_entry(Done(change.tunable, read_back(host, change)))
+        expected.note_moves(change)
     at.what = None
     settle_changes(host, [one for one in plan.changes if one.tunable not in left])
-    _give_back(host, on_own_links(host, plan).plan.bystanders)
+    _restore_lost(host, on_own_links(host, plan).plan.side_effects)
     if gate is not None:
-        watchdog.extend(_GATE_SECONDS)
+        watchdog.extend_limit(_GATE_SECONDS)
         gate()
     for file in plan.files:
-        watchdog.check()
+        watchdog.check_ownership()
         if file_content(host, file.path) != file.before:
             raise CommandError(msg("{path}: changed since the plan was made", path=file.path))
-        at.announce(file.path)
-        journal.write(Doing(file.path))
+        at.announce_step(file.path)
+        journal.write_entry(Doing(file.path))
         progress(f"{file.path}: {'written' if file.before is None else 'changed'}")
-        watchdog.check()
+        watchdog.check_ownership()
         host.do(PutFile(file.path, file.after, file.mode, file.uid, file.gid))
-        watchdog.check()
-        journal.write(Done(file.path, None))
-    _reload(host, plan.files)
-    watchdog.check()
+        watchdog.check_ownership()
+        journal.write_entry(Done(file.path, None))
+    _reload_services(host, plan.files)
+    watchdog.check_ownership()
     for change in plan.changes:
         if not change.steps:
             at.what = change.tunable
-            journal.write(Done(change.tunable, read_back(host, change)))
+            journal.write_entry(Done(change.tunable, read_back(host, change)))
     for change in plan.changes:
         # A later step may have changed it.
         if change.steps and change.tunable not in left:
             read_back(host, change)
-    beside = on_own_links(host, plan).plan.bystanders
-    moved = {one.tunable: live for one in beside if isinstance(live := observe(host, one.probe), str)}
-    watchdog.check()
-    journal.write(Applied(time.time(), moved))
+    possible = on_own_links(host, plan).plan.side_effects
+    moved = {one.tunable: live for one in possible if isinstance(live := observe(host, one.probe), str)}
+    watchdog.check_ownership()
+    journal.write_entry(Applied(time.time(), moved))
     return moved
 
 
@@ -322,7 +323,7 @@ def check_link(host: Host, plan: Plan, change: Change) -> None:
     """The link is the one that the plan was made for. Raises CommandError."""
     own = [mark for mark in plan.links if mark.name == link_of(change.tunable)]
     for why in foreign_links(host, own).values():
-        raise CommandError(msg("{tunable}: {why}", tunable=change.tunable, why=why), hint="make the plan again")
+        raise CommandError(msg("{tunable}: {why}", tunable=change.tunable, why=why), hint="plan again")
 
 
 class _Expected:
@@ -334,7 +335,7 @@ class _Expected:
         self._moving = [one for one in changes if one.tunable.startswith(MOVING_KINDS) or one.tunable in among]
         self._moved: dict[str, str | Missing] = {}
 
-    def check(self, change: Change, at: _Place) -> None:
+    def check_before_step(self, change: Change, at: _Place) -> None:
         """What another process has set since the plan was made is not overwritten. Raises CommandError."""
         live = observe(self._host, change.probe)
         is_own = change in self._moving and live == change.after
@@ -348,20 +349,20 @@ class _Expected:
         at.external = change.tunable
         raise CommandError(
             msg("{tunable}: changed since the plan was made: {found}", tunable=change.tunable, found=found),
-            hint="make the plan again",
+            hint="plan again",
         )
 
-    def note(self, change: Change) -> None:
+    def note_moves(self, change: Change) -> None:
         """After a step: what it may have moved is looked at."""
         if change in self._moving or any(can_move(change.tunable, one.tunable) for one in self._moving):
             for one in self._moving:
                 self._moved[one.tunable] = observe(self._host, one.probe)
 
 
-def _give_back(host: Host, bystanders: Iterable[Bystander]) -> None:
-    """Addresses and routes that a link lost while it was changed. What cannot be had now (IPv6 below 1280 bytes of MTU)
-    comes back with the rollback."""
-    for one in bystanders:
+def _restore_lost(host: Host, side_effects: Iterable[SideEffect]) -> None:
+    """Restore addresses and routes that a link lost while it was changed. What cannot be restored yet (IPv6 below 1280
+    bytes of MTU) is restored with the rollback."""
+    for one in side_effects:
         if one.keeps and observe(host, one.probe) != one.before:
             for step in one.undo:
                 with contextlib.suppress(CommandError):
@@ -395,18 +396,18 @@ def read_back(host: Host, change: Change) -> str:
     return change.after
 
 
-def _reload(host: Host, files: Iterable[FileChange]) -> None:
+def _reload_services(host: Host, files: Iterable[FileChange]) -> None:
     for step in dict.fromkeys(step for file in files for step in file.reload):
         host.do(step)
 
 
-def _put_back_after(
+def _roll_back_after(
     error: BaseException, host: Host, plan: Plan, journal: Journal, watchdog: Watchdog, at: _Place
 ) -> None:
-    """Undo a transaction that failed, whatever the reason. Raises RestoredError for what a host or a tool refused,
-    NotRestoredError; returns for an interrupt and for a fault of our own, which go on to the caller."""
+    """Roll back a transaction that failed, whatever the reason. Raises RestoredError for what a host or a tool refused,
+    NotRestoredError; returns for an interrupt and for a bug, which go on to the caller."""
     reason = str(error) or type(error).__name__
-    if not watchdog.claim():
+    if not watchdog.claim_rollback():
         raise taken_over_error(host, plan, watchdog, at.what) from error
     try:
         outcomes = restore_plan(
@@ -417,7 +418,7 @@ def _put_back_after(
             force_one=at.what,
             announced=at.announced,
             external=at.external,
-            check=watchdog.check,
+            check=watchdog.check_ownership,
         )
     except TakenOverError:
         raise taken_over_error(host, plan, watchdog, at.what) from error
@@ -427,4 +428,4 @@ def _put_back_after(
         raise not_restored_error(reason, lost) from error
     if isinstance(error, AdvisorError | OSError):
         hint = error.hint if isinstance(error, AdvisorError) else None
-        raise RestoredError(msg("{reason}; everything has been put back", reason=reason), hint=hint) from error
+        raise RestoredError(msg("{reason}; everything is rolled back", reason=reason), hint=hint) from error

@@ -13,10 +13,11 @@ import msgspec
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.i18n import msg
-from advisor.planning.records import Bystander, Change, Plan
+from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import coupled_changes, hand_command
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.tunables.sysctl_group import can_move, coupled_among, is_moved, restore_rank
+from advisor.tunables.preflight import SideEffect
+from advisor.tunables.sysctl_group import can_be_moved, can_move, coupled_among, restore_rank
 
 ROUNDS: Final = 4
 """How often a group is written before it counts as one that does not settle."""
@@ -37,9 +38,9 @@ class Coupled:
     def __init__(self, host: Host, plan: Plan) -> None:
         self._host = host
         self._changes = {one.tunable: one for one in coupled_changes(plan)}
-        self._bystanders = [one for one in plan.bystanders if one.coupled]
+        self._side_effects = [one for one in plan.side_effects if one.coupled]
         probes = [(one.tunable, one.probe) for one in self._changes.values()]
-        probes += [(one.tunable, one.probe) for one in self._bystanders]
+        probes += [(one.tunable, one.probe) for one in self._side_effects]
         self._standing = {name: observe(host, probe) for name, probe in probes}
 
     def is_own(self, change: Change, done: Iterable[str], announced: Iterable[str] | None) -> bool:
@@ -48,12 +49,14 @@ class Coupled:
         off; nobody has set again by then what that one had changed."""
         if change.tunable not in self._changes:
             return False
-        if announced is not None and is_moved(change.tunable, announced):
+        if announced is not None and can_be_moved(change.tunable, announced):
             return True
         was_own = self._standing[change.tunable] == change.after
         return was_own and any(can_move(name, change.tunable) for name in done)
 
-    def restore(self, outcomes: Collection[ItemOutcome], after: Mapping[str, str], *, force: bool) -> list[ItemOutcome]:
+    def restore_group(
+        self, outcomes: Collection[ItemOutcome], after: Mapping[str, str], *, force: bool
+    ) -> list[ItemOutcome]:
         """Restore the group once the changes are rolled back, and whatever of them that has changed again.
 
         ``outcomes`` are those of the changes, ``after`` the values of the others once the plan was applied, as far as
@@ -62,20 +65,20 @@ class Coupled:
         """
         states = {one.what: one.state for one in outcomes}
         wanted = [
-            _Wanted(one.tunable, one.probe, value, _steps(one, one.undo, value))
+            _Wanted(one.tunable, one.probe, value, _make_steps(one, one.undo, value))
             for one in self._changes.values()
             if (value := self._value_of(one, states.get(one.tunable))) is not None
         ]
         found: list[ItemOutcome] = []
-        for one in self._bystanders:
-            value = self._target(one, after.get(one.tunable), force=force)
-            wanted.append(_Wanted(one.tunable, one.probe, value, _steps(one, one.undo, value)))
+        for one in self._side_effects:
+            value = self._choose_target(one, after.get(one.tunable), force=force)
+            wanted.append(_Wanted(one.tunable, one.probe, value, _make_steps(one, one.undo, value)))
             if value != one.before:
                 by_hand = "; ".join(hand_command(step) for step in one.undo)
                 found.append(
                     ItemOutcome(one.tunable, "kept", msg("modified externally ({value})", value=value), by_hand)
                 )
-        written = settle(self._host, wanted)
+        written = settle_group(self._host, wanted)
         for each in wanted:
             live = observe(self._host, each.probe)
             if isinstance(live, Missing):
@@ -96,21 +99,21 @@ class Coupled:
         live = self._standing[change.tunable]
         return live if state == "kept" and isinstance(live, str) else None
 
-    def _target(self, one: Bystander, after: str | None, *, force: bool) -> str:
+    def _choose_target(self, one: SideEffect, after: str | None, *, force: bool) -> str:
         standing = self._standing[one.tunable]
         is_external = isinstance(standing, str) and after is not None and standing != after
         return standing if is_external and isinstance(standing, str) and not force else one.before
 
 
 def settle_changes(host: Host, changes: Iterable[Change]) -> None:
-    """Set again what a later step of the same plan has changed. Whether all of it holds, `read_back` tells."""
+    """Set again what a later step of the same plan has changed. `read_back` checks the result."""
     among = coupled_among([one.tunable for one in changes])
     wanted = [_Wanted(one.tunable, one.probe, one.after, one.steps) for one in changes if one.tunable in among]
-    settle(host, wanted)
+    settle_group(host, wanted)
 
 
-def settle(host: Host, wanted: Collection[_Wanted]) -> Mapping[str, str]:
-    """Write what differs, the wider first, until nothing does. Gives what was written, with the kernel's refusal."""
+def settle_group(host: Host, wanted: Collection[_Wanted]) -> Mapping[str, str]:
+    """Write what differs, the wider first, until nothing does. Returns what was written, with the kernel's refusal."""
     written: dict[str, str] = {}
     ordered = sorted(wanted, key=lambda one: restore_rank(one.name.removeprefix("sysctl:")))
     for _ in range(ROUNDS):
@@ -131,7 +134,7 @@ def settle(host: Host, wanted: Collection[_Wanted]) -> Mapping[str, str]:
     return written
 
 
-def _steps(one: Change | Bystander, undo: tuple[Step, ...], value: str) -> tuple[Step, ...]:
+def _make_steps(one: Change | SideEffect, undo: tuple[Step, ...], value: str) -> tuple[Step, ...]:
     if value == one.before or not isinstance(one.probe, ReadFile):
         return undo
     return (WriteFile(one.probe.path, value, one.probe.identity),)

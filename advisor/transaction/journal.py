@@ -29,16 +29,23 @@ from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.shell.state_table import ACTIVE, LENGTH, LOCK_DIRECTORY, NOTE, PARTIAL, STATE_AFTER, UNFINISHED, State
 from advisor.transaction.lock_holder import end_stopped_holders, lock_holders, stopped_hint, stopped_process
-from advisor.transaction.reserved_space import ignore_errors, is_read_only, needed_bytes, release, reserve, with_reserve
-from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, lives
+from advisor.transaction.reserved_space import (
+    ignore_errors,
+    is_read_only,
+    needed_bytes,
+    release_space,
+    reserve_space,
+    with_reserve,
+)
+from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, is_alive
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
 
 STATE_DIRECTORY: Final = "/var/lib/advisor"
 MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 
 _MAX_NOTE_BYTES: Final = 1 << 10
-BY_SCRIPT: Final = N_("put back by its rollback script")
-"""Why a transaction is undone that nobody but that script has put back."""
+BY_SCRIPT: Final = N_("rolled back by its rollback script")
+"""Why a transaction is rolled back that its script alone has rolled back."""
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
@@ -71,21 +78,21 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
 
 
 class Applied(msgspec.Struct, frozen=True, tag="applied"):
-    """Every change is in force and read back. ``bystanders`` are the values that moved along.
+    """Every change is active and read back. ``side_effects`` are the values of the side effects.
 
-    Written once more where an earlier transaction is taken out from under this one: ``plan`` is then what this one
-    comes to as if that one, the last of ``without``, had never been.
+    Written once more where a lower layer is rolled back: ``plan`` is then that of this transaction without the lower
+    one, the last of ``without``.
     """
 
     time: float
-    bystanders: Mapping[str, str]
+    side_effects: Mapping[str, str] = msgspec.field(name="bystanders")
     plan: Plan | None = None
     without: tuple[str, ...] = ()
 
 
 class Awaiting(msgspec.Struct, frozen=True, tag="awaiting"):
-    """In force until ``seconds`` are over, and longer only if somebody confirms it. ``session`` is the ssh connection
-    that it was applied over."""
+    """Active until ``seconds`` are over, and longer only if it is confirmed. ``session`` is the ssh connection that it
+    was applied over."""
 
     time: float
     seconds: float
@@ -103,7 +110,7 @@ class Undoing(msgspec.Struct, frozen=True, tag="undoing"):
 
 class Undone(msgspec.Struct, frozen=True, tag="undone"):
     """The end of a rollback. ``kept`` are the items that are not as they were before, with the reason; ``passed`` those
-    that a later transaction in force holds, with its id: they go back with that one."""
+    that an upper layer holds, with its id: the rollback of that one restores them."""
 
     time: float
     kept: tuple[tuple[str, str], ...]
@@ -115,8 +122,8 @@ _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A transaction as its journal tells it. ``plan`` is what putting it back goes by: the plan that was applied, or
-    what that comes to without the earlier transactions that have been taken out since."""
+    """A transaction by its journal. ``plan`` is what a rollback goes by: the plan that was applied, without the lower
+    layers that have been rolled back since."""
 
     id: str
     plan: Plan
@@ -125,26 +132,26 @@ class Record(msgspec.Struct, frozen=True):
     ended: float | None
     boot_id: str | None
     done: tuple[str, ...]
-    bystanders_after: Mapping[str, str]
+    side_effects_after: Mapping[str, str]
     kept: tuple[tuple[str, str], ...]
     why_undone: str | None
     pending: str | None = None
-    """What a step had been announced for and not read back yet when the journal ends."""
+    """The item whose step was announced and not read back when the journal ends."""
     left: tuple[tuple[str, str], ...] = ()
-    """Changes that were not made because the kernel keeps them to itself, with its words."""
+    """Changes that were not made because the kernel manages the value, with its words."""
     seconds_left: float | None = None
-    """To confirm it; None where it does not wait for that."""
+    """Time left to confirm it; None where it does not await confirmation."""
     session: str | None = None
-    """The ssh connection over which a transaction that waits was applied."""
+    """The ssh connection over which a transaction that awaits confirmation was applied."""
     confirmed: float | None = None
     by_watchdog: bool = False
-    """Put back by the watchdog, and not in the journal yet."""
+    """Rolled back by the watchdog, and not in the journal yet."""
     by_script: bool = False
-    """Put back by its rollback script, and not in the journal yet."""
+    """Rolled back by its rollback script, and not in the journal yet."""
     passed: tuple[tuple[str, str], ...] = ()
-    """What was left to a later transaction when this one was taken out, with that one's id."""
+    """What was passed to an upper layer when this transaction was rolled back, with the id of that layer."""
     without: tuple[str, ...] = ()
-    """Earlier transactions that were taken out from under this one."""
+    """Lower layers that were rolled back below this one."""
     applied_plan: Plan | None = None
     """The plan as it was applied, where ``plan`` is no longer that."""
     announced: tuple[str, ...] = ()
@@ -161,15 +168,15 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def is_unfinished(self) -> bool:
-        """Interrupted between its first and its last entry, unless its process is still at it."""
+        """Interrupted between its first and its last entry, unless its process still runs."""
         return self.state in UNFINISHED
 
     @property
-    def is_in_force(self) -> bool:
+    def is_active(self) -> bool:
         return self.state in ACTIVE
 
 
-def sequence(identity: str) -> int:
+def sequence_of(identity: str) -> int:
     """The running number that a transaction's id is; 0 for a name that is no id."""
     return int(identity) if re.fullmatch(r"[0-9]{1,255}", identity) else 0
 
@@ -192,11 +199,11 @@ def decode_journal(data: bytes, where: str) -> tuple[Entry, ...]:
         if entry is None:
             raise InvalidInputError(msg("{where}: line {number}: damaged", where=where, number=number))
         is_repeated = number > 1 and line == lines[number - 2] and not isinstance(entry, Undoing | Confirmed)
-        if is_repeated or not order.takes(entry):
+        if is_repeated or not order.accepts_entry(entry):
             raise InvalidInputError(msg("{where}: line {number}: damaged (out of order)", where=where, number=number))
         entries.append(entry)
     torn = _decode_line(last)
-    if torn is not None and order.takes(torn):
+    if torn is not None and order.accepts_entry(torn):
         entries.append(torn)
     return tuple(entries)
 
@@ -209,7 +216,7 @@ class _Order:
         self._announced: set[str] = set()
         self._settled: set[str] = set()
 
-    def takes(self, entry: Entry) -> bool:
+    def accepts_entry(self, entry: Entry) -> bool:
         phase = self._phase
         match entry:
             case Begun():
@@ -247,14 +254,14 @@ def _decode_line(line: bytes) -> Entry | None:
         return None
 
 
-def replay(identity: str, entries: tuple[Entry, ...]) -> Record | None:
+def replay_entries(identity: str, entries: tuple[Entry, ...]) -> Record | None:
     """What the entries amount to; None where not even the first one is whole, so that nothing can have been done."""
     if not entries or not isinstance(entries[0], Begun):
         return None
     begun = entries[0]
     record = Record(identity, begun.plan, STATE_AFTER["begun"], begun.time, None, begun.boot_id, (), {}, (), None)
     for entry in entries[1:]:
-        record = _advance(record, entry)
+        record = _apply_entry(record, entry)
     last = entries[-1]
     state = STATE_AFTER[str(last.__struct_config__.tag)]
     if isinstance(last, Undone) and last.kept:
@@ -262,7 +269,7 @@ def replay(identity: str, entries: tuple[Entry, ...]) -> Record | None:
     return msgspec.structs.replace(record, state=state)
 
 
-def _advance(record: Record, entry: Entry) -> Record:
+def _apply_entry(record: Record, entry: Entry) -> Record:
     change = msgspec.structs.replace
     match entry:
         case Doing(what):
@@ -271,11 +278,11 @@ def _advance(record: Record, entry: Entry) -> Record:
             return change(record, done=(*record.done, what), pending=None)
         case Left(what, why):
             return change(record, left=(*record.left, (what, why)), pending=None)
-        case Applied(when, bystanders, None):
-            return change(record, was_applied=True, ended=when, bystanders_after=bystanders)
-        case Applied(when, bystanders, plan, without):
+        case Applied(when, side_effects, None):
+            return change(record, was_applied=True, ended=when, side_effects_after=side_effects)
+        case Applied(when, side_effects, plan, without):
             first = record.applied_plan or record.plan
-            return change(record, plan=plan, without=without, applied_plan=first, bystanders_after=bystanders)
+            return change(record, plan=plan, without=without, applied_plan=first, side_effects_after=side_effects)
         case Awaiting(_, _, session):
             return change(record, session=session)
         case Confirmed(when):
@@ -288,10 +295,10 @@ def _advance(record: Record, entry: Entry) -> Record:
 
 
 def first_seen(records: Iterable[Record]) -> dict[str, str]:
-    """Each tunable's value before the oldest transaction that is still in force."""
+    """Each tunable's value before the oldest active transaction."""
     seen: dict[str, str] = {}
     for record in records:
-        if record.is_in_force:
+        if record.is_active:
             for change in record.plan.changes:
                 seen.setdefault(change.tunable, change.before)
     return seen
@@ -307,26 +314,26 @@ class Bottom(msgspec.Struct, frozen=True):
 def bottom_of(records: Sequence[Record]) -> Bottom:
     files: dict[str, bytes | None] = {}
     for record in records:
-        if record.is_in_force:
+        if record.is_active:
             for file in record.plan.files:
                 files.setdefault(file.path, file.before)
     return Bottom(first_seen(records), files)
 
 
-def one_of(records: Iterable[Record], identity: str, damaged: Iterable[Damaged] = ()) -> Record:
-    """A transaction by its id, where leading zeros may be left out, or by a profile that one alone has in force. Raises
+def find_record(records: Iterable[Record], identity: str, damaged: Iterable[Damaged] = ()) -> Record:
+    """A transaction by its id, where leading zeros may be left out, or by a profile that is active once. Raises
     UsageError, InvalidInputError where it is a damaged one."""
     for broken in damaged:
-        if sequence(broken.id) == sequence(identity):
-            raise broken.error
+        if sequence_of(broken.id) == sequence_of(identity):
+            raise broken.as_error
     listed = tuple(records)
-    matching = [one for one in listed if sequence(identity) == sequence(one.id)]
-    named = [one for one in listed if one.is_in_force and identity in one.plan.profiles]
+    matching = [one for one in listed if sequence_of(identity) == sequence_of(one.id)]
+    named = [one for one in listed if one.is_active and identity in one.plan.profiles]
     if not matching and len(named) > 1:
         ids = ", ".join(one.id for one in named)
         raise UsageError(
-            msg("{identity} is in force more than once: {ids}", identity=identity, ids=ids),
-            hint="give one of these ids",
+            msg("{identity} is active more than once: {ids}", identity=identity, ids=ids),
+            hint="name one of these ids",
         )
     if not matching and not named:
         raise UsageError(
@@ -335,13 +342,13 @@ def one_of(records: Iterable[Record], identity: str, damaged: Iterable[Damaged] 
     return (*matching, *named)[0]
 
 
-def waiting_of(records: Iterable[Record]) -> Record | None:
-    """The transaction that waits for confirmation."""
+def find_waiting(records: Iterable[Record]) -> Record | None:
+    """The transaction that awaits confirmation."""
     return next((one for one in records if one.state == "awaiting-confirmation"), None)
 
 
-def with_standing(record: Record, standing: TransactionFiles) -> Record:
-    """The record as the files of its watchdog have it, which are later than the journal."""
+def with_watchdog_files(record: Record, standing: TransactionFiles) -> Record:
+    """The record with the files of its watchdog, which are newer than the journal."""
     change = msgspec.structs.replace
     if standing.outcome is not None:
         kept = kept_items(record.plan, standing.outcome)
@@ -358,7 +365,7 @@ def with_standing(record: Record, standing: TransactionFiles) -> Record:
     return change(record, state="rolling-back" if is_undoing else "applying", process=standing.process)
 
 
-def contradiction(record: Record, standing: TransactionFiles) -> str | None:
+def find_contradiction(record: Record, standing: TransactionFiles) -> str | None:
     """Why the journal cannot be right; None where it can. The files of a running transaction are there before it does
     anything, and until its journal says how it ended."""
     if record.is_unfinished and standing.open is None and standing.outcome is None:
@@ -370,15 +377,15 @@ def contradiction(record: Record, standing: TransactionFiles) -> str | None:
 
 
 def noted_time(note: str, journal_bytes: int) -> float | None:
-    """When everything was put back, by the file in which the rollback script notes that; None where it does not say so
-    of a journal of that size."""
+    """When everything was rolled back, by the note of the rollback script; None where the note is of a journal of
+    another size."""
     found = re.fullmatch(r"([0-9]{1,12}) ([0-9]{1,12})\n", note)
     return None if found is None or int(found[1]) != journal_bytes else float(found[2])
 
 
 def with_note(record: Record, note: str, journal_bytes: int) -> Record:
-    """The record as the file has it in which its rollback script notes that all is put back: the size of the journal
-    then, in bytes, and the time, in seconds since the epoch. What the journal says since is later than that."""
+    """The record with the note of its rollback script that everything is restored: the size of the journal then, in
+    bytes, and the time, in seconds since the epoch. Entries that the journal has since are newer than the note."""
     ended = noted_time(note, journal_bytes)
     # What was cut off is for the next run to look at, item by item.
     if ended is None or record.state in ("applying", "rolling-back", "rolled-back"):
@@ -396,8 +403,8 @@ def with_note(record: Record, note: str, journal_bytes: int) -> Record:
 
 
 def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
-    """What the watchdog did not put back, with its reason, from the lines that the rollback script printed."""
-    values = [one.tunable for one in plan.changes] + [one.tunable for one in plan.bystanders]
+    """What the watchdog did not restore, with the reason, from the lines that the rollback script printed."""
+    values = [one.tunable for one in plan.changes] + [one.tunable for one in plan.side_effects]
     names = sorted(values + [file.path for file in plan.files], key=len, reverse=True)
     kept: list[tuple[str, str]] = []
     for line in outcome.lines:
@@ -445,36 +452,36 @@ class Damaged(msgspec.Struct, frozen=True):
     directory: str = ""
 
     @property
-    def look(self) -> str:
+    def look_command(self) -> str:
         """The command that shows what is left of it."""
         return f"ls -l {quote(self.directory)}; cat {quote(self.directory)}/journal"
 
     @property
-    def settle(self) -> tuple[str, ...]:
+    def settle_commands(self) -> tuple[str, ...]:
         """Commands that settle it: roll it back, or keep its values and set its records aside."""
         place = Path(self.directory)
         aside = f"mv {quote(self.directory)} {quote(str(place.parent.parent / f'set-aside-{self.id}'))}"
         return (aside,) if self.script is None else (f"sh {quote(self.script)}", aside)
 
     @property
-    def error(self) -> InvalidInputError:
+    def as_error(self) -> InvalidInputError:
         return InvalidInputError(self.message, hint=self.hint)
 
     @property
     def hint(self) -> str:
-        *script, aside = self.settle
+        *script, aside = self.settle_commands
         roll = msg("to roll it back: {script}", script=script[0]) if script else N_("no rollback script is left")
         return msg(
             "to look: {look}\n{roll}\nto keep its values, and set its records aside: {aside}",
-            look=self.look,
+            look=self.look_command,
             roll=roll,
             aside=aside,
         )
 
 
 def damaged_above(record: Record, damaged: Iterable[Damaged]) -> tuple[Damaged, ...]:
-    """Damaged transactions that came later than this one and may hold the same things."""
-    return tuple(one for one in damaged if not one.by_script and sequence(one.id) > sequence(record.id))
+    """Damaged transactions that began after this one and may hold the same items."""
+    return tuple(one for one in damaged if not one.by_script and sequence_of(one.id) > sequence_of(record.id))
 
 
 class Journal:
@@ -498,15 +505,15 @@ class Journal:
                 raise
             self._unwritable = error
 
-    def write(self, entry: Entry) -> None:
+    def write_entry(self, entry: Entry) -> None:
         """Append and fsync; returns when the entry is on disk. Raises OSError, and leaves no part of it then."""
         if self._unwritable is not None:
             raise self._unwritable
         line = encode_entry(entry)
-        with_reserve(self.directory, lambda: self._append(line))
+        with_reserve(self.directory, lambda: self._append_line(line))
         self.is_begun, self.is_ended = True, isinstance(entry, Undone)
 
-    def _append(self, line: bytes) -> None:
+    def _append_line(self, line: bytes) -> None:
         start = os.lseek(self._fd, 0, os.SEEK_END)
         try:
             data = memoryview(line)
@@ -518,7 +525,7 @@ class Journal:
                 os.ftruncate(self._fd, start)
             raise
 
-    def move(self, directory: Path) -> None:
+    def move_to(self, directory: Path) -> None:
         """Give the transaction's directory another name. Raises OSError."""
         os.rename(self.directory, directory)
         self.id, self.directory = directory.name, directory
@@ -563,7 +570,7 @@ class Store:
         return self.directory / "transactions"
 
     @contextlib.contextmanager
-    def lock(self, *, may_be_read_only: bool = False, stopped_for: float | None = None) -> Iterator[None]:
+    def hold_lock(self, *, may_be_read_only: bool = False, stopped_for: float | None = None) -> Iterator[None]:
         """Hold the store. Raises BusyError naming the holder, PermissionDeniedError or RefusedError if it cannot be.
 
         ``may_be_read_only`` is for what only restores: it holds a store that it cannot write to as well. A holder that
@@ -575,7 +582,7 @@ class Store:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
         except OSError as error:
             if not may_be_read_only or not is_read_only(error):
-                raise self._unwritable(error) from error
+                raise self._unwritable_error(error) from error
             fd = os.open(path if os.path.lexists(path) else self.directory, os.O_RDONLY | flags)
         try:
             if not _take_lock(fd) and (
@@ -587,7 +594,7 @@ class Store:
                     hint=stopped_hint(lock_holders(path)) or "wait for it to end",
                 )
             self._refuse_under_directory_lock()
-            self._sign(fd)
+            self._sign_lock(fd)
             yield
         finally:
             os.close(fd)
@@ -602,19 +609,19 @@ class Store:
         except OSError:
             text = ""
         found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", text)
-        if found is None or lives(int(found[1]), found[2]):
+        if found is None or is_alive(int(found[1]), found[2]):
             holder = f"process {found[1]}" if found else N_("another process")
             hint = msg("wait for it to end; where no such process is left: rm -r {quote}", quote=quote(str(place)))
             raise BusyError(msg("another transaction is under way ({holder})", holder=holder), hint=hint)
         rmtree(place, ignore_errors=True)
 
-    def _sign(self, fd: int) -> None:
+    def _sign_lock(self, fd: int) -> None:
         """Leave the holder's name in the lock file, for the one who finds it taken. A full disk stops nothing."""
         with contextlib.suppress(OSError):
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"process {os.getpid()}, since {time.strftime('%F %T')}\n".encode(), 0)
 
-    def _unwritable(self, error: OSError) -> RefusedError:
+    def _unwritable_error(self, error: OSError) -> RefusedError:
         return RefusedError(
             msg("{directory}: the journal cannot be written: {error}", directory=self.directory, error=error.strerror),
             hint="make room there, or name another directory in ADVISOR_STATE_DIR",
@@ -629,52 +636,52 @@ class Store:
                 msg("{directory}: {error}", directory=self.directory, error=error.strerror), hint="run it as root"
             ) from error
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._unwritable_error(error) from error
 
-    def begin(self, plan: Plan, *, boot_id: str | None, version: str, script: bytes | None) -> Journal:
+    def begin_journal(self, plan: Plan, *, boot_id: str | None, version: str, script: bytes | None) -> Journal:
         """A new journal, its first entry and the rollback script on disk. Raises RefusedError, nothing left then."""
         try:
             name = self._next_id()
         except OSError as error:
-            raise self._unwritable(error) from error
-        # It has its name once all is in it: a script beside a journal that tells nothing is then a damaged one.
+            raise self._unwritable_error(error) from error
+        # It is renamed once it is complete: a script next to an empty journal is then a damaged transaction.
         making = self._transactions / f".{name}.new"
-        self._discard(making)
+        self._discard_directory(making)
         try:
             making.mkdir(mode=0o700)
             if script is not None:
                 put_file(str(making / "rollback.sh"), script, mode=0o700, uid=0, gid=0)
             first = Begun(plan, boot_id, time.time(), version)
-            items = len(plan.changes) + len(plan.bystanders) + len(plan.files)
-            reserve(making, needed_bytes(len(encode_entry(first)), len(script or b""), items))
+            items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
+            reserve_space(making, needed_bytes(len(encode_entry(first)), len(script or b""), items))
             # Before the journal: one that says that it is being applied, and has no such file, is damaged.
-            Watchdog(making, "").open("pending", is_durable=False)
+            Watchdog(making, "").open_files("pending", is_durable=False)
             journal = Journal(making)
-            journal.write(first)
-            journal.move(self._transactions / name)
+            journal.write_entry(first)
+            journal.move_to(self._transactions / name)
         except OSError as error:
             for directory in (making, self._transactions / name):
-                self._discard(directory)
-            raise self._unwritable(error) from error
+                self._discard_directory(directory)
+            raise self._unwritable_error(error) from error
         return journal
 
     def _next_id(self) -> str:
         # A running number, not the time: a clock that is set back must not reorder transactions.
-        last = max((sequence(name) for name in os.listdir(self._transactions)), default=0)
+        last = max((sequence_of(name) for name in os.listdir(self._transactions)), default=0)
         return f"{last + 1:04d}"
 
     @staticmethod
-    def _discard(directory: Path) -> None:
+    def _discard_directory(directory: Path) -> None:
         with contextlib.suppress(OSError):
             for path in directory.iterdir():
                 path.unlink()
             directory.rmdir()
 
-    def watchdog(self, identity: str) -> Watchdog:
+    def watchdog_of(self, identity: str) -> Watchdog:
         """The watchdog of a transaction, armed or not."""
-        return Watchdog(self._transactions.absolute() / identity, self._unit(identity))
+        return Watchdog(self._transactions.absolute() / identity, self._unit_name(identity))
 
-    def _unit(self, identity: str) -> str:
+    def _unit_name(self, identity: str) -> str:
         # Another store counts from 0001 as well, and all units have one set of names.
         own = str(self.directory)
         store = "" if own == STATE_DIRECTORY else f"-{zlib.crc32(os.fsencode(own)):08x}"
@@ -683,23 +690,23 @@ class Store:
     def remove_leftovers(self, *, is_live: bool) -> None:
         """Remove what a kill has left of closed transactions; the caller holds the lock."""
         open_ones: set[str] = set()
-        for record in self.readable():
-            watchdog = self.watchdog(record.id)
-            standing = watchdog.standing()
+        for record in self.readable_records():
+            watchdog = self.watchdog_of(record.id)
+            standing = watchdog.read_state()
             if standing.open is not None or standing.outcome is not None:
                 open_ones.add(record.id)
                 continue
-            keeps_script = record.is_in_force
+            keeps_script = record.is_active
             if watchdog.has_files(with_script=not keeps_script):
-                ignore_errors(lambda one=watchdog, keeps=keeps_script: one.close(keeps_script=keeps))  # type: ignore[misc]
+                ignore_errors(lambda one=watchdog, keeps=keeps_script: one.close_files(keeps_script=keeps))  # type: ignore[misc]
             if record.state == "rolled-back":
-                release(watchdog.directory)
+                release_space(watchdog.directory)
         if is_live:
-            for identity in boot_units(self._unit("")):
+            for identity in boot_units(self._unit_name("")):
                 if identity not in open_ones:
-                    ignore_errors(self.watchdog(identity).remove_boot_unit)
+                    ignore_errors(self.watchdog_of(identity).remove_boot_unit)
 
-    def reopen(self, identity: str, *, may_fail: bool = False) -> Journal:
+    def reopen_journal(self, identity: str, *, may_fail: bool = False) -> Journal:
         """The journal to go on with. A last line that a power cut tore goes first: an entry behind it would join it.
 
         Raises OSError where it cannot be written; with ``may_fail``, writing an entry does so instead.
@@ -719,19 +726,19 @@ class Store:
     def script_path(self, identity: str) -> Path:
         return self._transactions / identity / "rollback.sh"
 
-    def records(self) -> tuple[Record, ...]:
+    def read_records(self) -> tuple[Record, ...]:
         """Every transaction, oldest first. Raises InvalidInputError where one is damaged, and as `survey`."""
-        records, damaged = self.survey()
+        records, damaged = self.survey_records()
         for one in damaged:
             if not one.by_script:
-                raise one.error
+                raise one.as_error
         return records
 
-    def readable(self) -> tuple[Record, ...]:
+    def readable_records(self) -> tuple[Record, ...]:
         """Every transaction that is not damaged, oldest first. Raises as `survey`."""
-        return self.survey()[0]
+        return self.survey_records()[0]
 
-    def survey(self) -> tuple[tuple[Record, ...], tuple[Damaged, ...]]:
+    def survey_records(self) -> tuple[tuple[Record, ...], tuple[Damaged, ...]]:
         """Every transaction, oldest first, and those whose journals are damaged.
 
         Raises PermissionDeniedError where only root can read them, RefusedError where others could have written them.
@@ -739,23 +746,25 @@ class Store:
         try:
             for directory in (self.directory, self._transactions):
                 check_own_directory(str(directory))
-            names = sorted(filter(sequence, os.listdir(self._transactions)), key=lambda name: (sequence(name), name))
+            names = sorted(
+                filter(sequence_of, os.listdir(self._transactions)), key=lambda name: (sequence_of(name), name)
+            )
         except FileNotFoundError:
             return (), ()
         except PermissionError as error:
             raise PermissionDeniedError(
                 msg("{directory}: only root can read it", directory=self.directory), hint="run it as root"
             ) from error
-        found = [self._record(name) for name in names]
+        found = [self._load_record(name) for name in names]
         records = tuple(one for one in found if isinstance(one, Record))
         return records, tuple(one for one in found if isinstance(one, Damaged))
 
-    def _record(self, name: str) -> Record | Damaged | None:
+    def _load_record(self, name: str) -> Record | Damaged | None:
         path = self._transactions / name / "journal"
         data = b""
         try:
             data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
-            record = replay(name, decode_journal(data, str(path)))
+            record = replay_entries(name, decode_journal(data, str(path)))
         except FileNotFoundError:
             return self._without_beginning(name, msg("{path}: is not there", path=path), 0)
         except PermissionError as error:
@@ -763,17 +772,17 @@ class Store:
                 msg("{path}: only root can read it", path=path), hint="run it as root"
             ) from error
         except InvalidInputError as error:
-            return self._damaged(name, error.message, len(data))
+            return self._make_damaged(name, error.message, len(data))
         if record is None:
             message = msg("{path}: line 1: damaged", path=path) if data else msg("{path}: is empty", path=path)
             return self._without_beginning(name, message, len(data))
-        standing = self.watchdog(name).standing()
-        why = contradiction(record, standing)
+        standing = self.watchdog_of(name).read_state()
+        why = find_contradiction(record, standing)
         if why is None and not self._is_as_noted(name, data):
             why = N_("entries are missing, or are not those that were written")
         if why is not None:
-            return self._damaged(name, f"{path}: damaged: {why}", len(data))
-        return with_note(with_standing(record, standing), self._note(name), len(data))
+            return self._make_damaged(name, f"{path}: damaged: {why}", len(data))
+        return with_note(with_watchdog_files(record, standing), self._read_note(name), len(data))
 
     def _is_as_noted(self, name: str, data: bytes) -> bool:
         """Whether a journal begins with what it held when it was closed last; True where nothing says."""
@@ -790,15 +799,15 @@ class Store:
 
     def _without_beginning(self, name: str, message: str, journal_bytes: int) -> Damaged | None:
         """None where a power cut can have left it so, before anything was changed: no script was there by then."""
-        return self._damaged(name, message, journal_bytes) if self.script_path(name).is_file() else None
+        return self._make_damaged(name, message, journal_bytes) if self.script_path(name).is_file() else None
 
-    def _damaged(self, name: str, message: str, journal_bytes: int) -> Damaged:
+    def _make_damaged(self, name: str, message: str, journal_bytes: int) -> Damaged:
         script = self.script_path(name)
-        is_back = noted_time(self._note(name), journal_bytes) is not None
+        is_back = noted_time(self._read_note(name), journal_bytes) is not None
         there = str(script) if script.is_file() else None
         return Damaged(name, message, there, is_back, str(script.parent.absolute()))
 
-    def _note(self, name: str) -> str:
+    def _read_note(self, name: str) -> str:
         """What the rollback script has left of its own; empty where that is nothing, or not to be trusted."""
         try:
             data = read_own_file(str(self._transactions / name / NOTE), limit=_MAX_NOTE_BYTES)
@@ -806,15 +815,15 @@ class Store:
             return ""
         return data.decode("ascii", "replace")
 
-    def record(self, identity: str) -> Record:
-        """One transaction, as `one_of` finds it. Raises UsageError, InvalidInputError where it is damaged."""
-        records, damaged = self.survey()
-        return one_of(records, identity, damaged)
+    def find_record(self, identity: str) -> Record:
+        """One transaction, as `find_record` finds it. Raises UsageError, InvalidInputError where it is damaged."""
+        records, damaged = self.survey_records()
+        return find_record(records, identity, damaged)
 
     def stopped_holder(self) -> int | None:
         """The number of a process that holds the store and is stopped; None where none does."""
         return stopped_process(self.directory / "lock")
 
-    def waiting(self) -> Record | None:
-        """The transaction that waits for confirmation."""
-        return waiting_of(self.readable())
+    def find_waiting(self) -> Record | None:
+        """The transaction that awaits confirmation."""
+        return find_waiting(self.readable_records())

@@ -1,4 +1,4 @@
-"""What a transaction holds, and later transactions as they become when an earlier one is taken out from under them."""
+"""What a transaction holds, and upper layers as they become when a lower one is rolled back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.planning.records import Bystander, Change, FileChange, Plan
+from advisor.planning.records import Change, FileChange, Plan
 from advisor.transaction.journal import Record
+from advisor.tunables.preflight import SideEffect
 
 _replace = msgspec.structs.replace
 
@@ -23,23 +24,23 @@ def files_of(record: Record) -> Mapping[str, FileChange]:
     return {file.path: file for file in (*record.plan.claimed_files, *record.plan.files)}
 
 
-def beside(record: Record) -> Mapping[str, Bystander]:
-    """Each tunable that may have moved along with a transaction."""
-    return {one.tunable: one for one in record.plan.bystanders}
+def side_effects_of(record: Record) -> Mapping[str, SideEffect]:
+    """Each possible side effect of a transaction, by tunable."""
+    return {one.tunable: one for one in record.plan.side_effects}
 
 
-def moves(record: Record, name: str) -> bool:
-    """Whether a tunable moved along with a transaction: what it reads since is that one's doing, and nobody's wish."""
-    one = beside(record).get(name)
+def is_side_effect(record: Record, name: str) -> bool:
+    """Whether a transaction changed a tunable as a side effect: nobody asked for the value that it has since."""
+    one = side_effects_of(record).get(name)
     if one is None or one.keeps:
         return False
-    # A queue that is not there any more went with the channels.
-    after = record.bystanders_after.get(name, None if one.resets else one.before)
+    # A queue that does not exist any more was removed with the channels.
+    after = record.side_effects_after.get(name, None if one.resets else one.before)
     return after != one.before
 
 
-class Later:
-    """Transactions in force, the oldest first, as each would be had an earlier one never been."""
+class UpperLayers:
+    """Upper layers, the oldest first, each as it would be without a lower one that is rolled back."""
 
     def __init__(self, records: tuple[Record, ...]) -> None:
         self._before = records
@@ -50,8 +51,8 @@ class Later:
         return tuple(self._now.values())
 
     @property
-    def changed(self) -> tuple[Record, ...]:
-        """Those that are no longer as they were."""
+    def changed_records(self) -> tuple[Record, ...]:
+        """Those that differ from the journal."""
         return tuple(self._now[record.id] for record in self._before if self._now[record.id] != record)
 
     def set_value(self, identity: str, change: Change) -> None:
@@ -60,23 +61,23 @@ class Later:
             changes = tuple(change if one.tunable == change.tunable else one for one in plan.changes)
             self._set_plan(identity, _replace(plan, changes=changes))
         elif change.before != change.after:
-            # What it only claimed is its own from now on.
+            # A value that it only claimed becomes a change of its own.
             claims = tuple(one for one in plan.claims if one.tunable != change.tunable)
             self._set_plan(identity, _replace(plan, changes=(*plan.changes, change), claims=claims))
 
-    def set_beside(self, identity: str, one: Bystander, after: str | None) -> None:
-        """Replace or add what may have moved along; ``after`` is its value since, None where that is to be unknown."""
+    def set_side_effect(self, identity: str, one: SideEffect, after: str | None) -> None:
+        """Replace or add a side effect; ``after`` is its value since, None for unknown."""
         plan = self._now[identity].plan
-        others = tuple(one if other.tunable == one.tunable else other for other in plan.bystanders)
+        others = tuple(one if other.tunable == one.tunable else other for other in plan.side_effects)
         if one not in others:
             # Addresses come before the routes that go by them.
             kept = sorted((*(other for other in others if other.keeps), one), key=lambda other: other.tunable)
             others = (*(other for other in others if not other.keeps), *kept) if one.keeps else (*others, one)
-        known = {name: value for name, value in self._now[identity].bystanders_after.items() if name != one.tunable}
+        known = {name: value for name, value in self._now[identity].side_effects_after.items() if name != one.tunable}
         if after is not None:
             known[one.tunable] = after
-        self._set_plan(identity, _replace(plan, bystanders=others))
-        self._now[identity] = _replace(self._now[identity], bystanders_after=known)
+        self._set_plan(identity, _replace(plan, side_effects=others))
+        self._now[identity] = _replace(self._now[identity], side_effects_after=known)
 
     def set_file(self, identity: str, new: FileChange) -> None:
         plan = self._now[identity].plan

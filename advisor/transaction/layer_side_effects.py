@@ -1,5 +1,5 @@
-"""What moved along with a transaction (queues, rings, the MTU of stacked links, addresses, routes) while later ones are
-in force: which of it goes back with this one, which with a later one, and what of a later one is to stay.
+"""Side effects of a transaction (queues, rings, the MTU of stacked links, addresses, routes) below upper layers: which
+are restored with this transaction, which with an upper layer, and which values of an upper layer stay.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from advisor.planning.neighbours import with_lost
-from advisor.planning.records import Bystander, Change
+from advisor.planning.records import Change
 from advisor.transaction.journal import Record
-from advisor.transaction.layer_ownership import Later, beside, moves, values_of
-from advisor.tunables.sysctl_group import can_move, disables_ipv6, is_moved, twin_of
+from advisor.transaction.layer_ownership import UpperLayers, is_side_effect, side_effects_of, values_of
+from advisor.tunables.preflight import SideEffect
+from advisor.tunables.sysctl_group import can_be_moved, can_move, disables_ipv6, twin_of
 
 _replace = msgspec.structs.replace
 _WHOLE = (":irqs", ":rss")
@@ -20,140 +21,144 @@ _WHOLE = (":irqs", ":rss")
 
 
 class LayerSideEffects(msgspec.Struct, frozen=True):
-    """What there is to be done beside the changes of a transaction that is put back.
+    """What a rollback restores in addition to the changes of the transaction.
 
-    ``bystanders`` go back with them, ``after`` are their values while they were in force, as far as those count.
-    ``given`` are to be had back at once if they can be, as what took them is a later one's now; each with the value
-    that it was left at.
+    ``side_effects`` are restored with them, ``after`` are their values while the transaction was active, as far as they
+    count. ``released`` are restored at once where that is possible, as an upper layer holds their cause now; each with
+    the value that it was left at.
     """
 
-    bystanders: tuple[Bystander, ...]
+    side_effects: tuple[SideEffect, ...]
     after: Mapping[str, str]
-    given: tuple[tuple[Bystander, str | None], ...] = ()
+    released: tuple[tuple[SideEffect, str | None], ...] = ()
 
 
-def put_beside(
-    record: Record, later: Later, changes: Collection[Change], receivers: Mapping[str, str], *, again: bool
+def split_side_effects(
+    record: Record, later: UpperLayers, changes: Collection[Change], receivers: Mapping[str, str], *, again: bool
 ) -> LayerSideEffects:
-    """Hand over to the later transactions what is theirs to put back from now on; the rest is the answer.
+    """Hand over to the upper layers what they restore from now on; the result is what is left.
 
-    ``changes`` are those that this transaction puts back itself, ``receivers`` the ids of the later ones that hold the
-    others, by tunable. ``again``: an earlier attempt may have ended half-way, so that what is live tells nothing.
+    ``changes`` are those that this transaction restores itself, ``receivers`` the ids of the upper layers that hold the
+    others, by tunable. ``again``: an earlier attempt may have ended half-way, so that the live values prove nothing.
     """
-    bystanders: list[Bystander] = []
-    given: list[tuple[Bystander, str | None]] = []
-    after = dict(record.bystanders_after)
-    for one in record.plan.bystanders:
-        was = record.bystanders_after.get(one.tunable)
-        is_own = hangs_on(one, changes)
+    remaining: list[SideEffect] = []
+    released: list[tuple[SideEffect, str | None]] = []
+    after = dict(record.side_effects_after)
+    for one in record.plan.side_effects:
+        was = record.side_effects_after.get(one.tunable)
+        is_own = depends_on(one, changes)
         is_passed = _hand_over(one, was, later, receivers, is_own=is_own)
-        top, is_moved = _top(one.tunable, later)
+        top, is_moved = _find_top(one.tunable, later)
         if is_own and top is not None:
-            bystanders.append(_standing(one, top, again=again))
+            remaining.append(_keep_upper_value(one, top, again=again))
             if not one.resets:
                 after[one.tunable] = top.after
                 if again:
                     del after[one.tunable]
         elif is_own and not is_moved:
-            bystanders.append(one)
+            remaining.append(one)
         elif not (is_own or is_passed or one.resets or one.coupled) and _is_moved(one, was):
-            given.append((one, was))
-    return LayerSideEffects(tuple(bystanders), after, tuple(given))
+            released.append((one, was))
+    return LayerSideEffects(tuple(remaining), after, tuple(released))
 
 
-def _is_moved(one: Bystander, was: str | None) -> bool:
+def _is_moved(one: SideEffect, was: str | None) -> bool:
     return was != one.before and (one.keeps or was is not None)
 
 
-def _standing(one: Bystander, top: Change, *, again: bool) -> Bystander:
-    """A value that a later transaction has set, to be set again should it move when the change goes back."""
+def _keep_upper_value(one: SideEffect, top: Change, *, again: bool) -> SideEffect:
+    """A value that an upper layer set, to be set again if the rollback of the change changes it."""
     keeps = not (one.resets or one.coupled or again)
     return _replace(one, before=top.after, undo=top.steps, keeps=keeps)
 
 
-def _top(name: str, later: Later) -> tuple[Change | None, bool]:
-    """The later transaction's change that is in force; and whether the last word is what something else made of it."""
+def _find_top(name: str, later: UpperLayers) -> tuple[Change | None, bool]:
+    """The active change of an upper layer; and whether the value is a side effect of an upper layer instead."""
     for upper in reversed(later.records):
         if name in values_of(upper):
             return values_of(upper)[name], False
-        if moves(upper, name):
+        if is_side_effect(upper, name):
             return None, True
     return None, False
 
 
-def _hand_over(one: Bystander, was: str | None, later: Later, receivers: Mapping[str, str], *, is_own: bool) -> bool:
-    """Tell the later transactions what there was before this one; whether one of them has set or moved it since."""
-    receiver = None if is_own else _receiver(one, receivers)
-    # To restore it at once would zero what the later one has set.
+def _hand_over(
+    one: SideEffect, was: str | None, later: UpperLayers, receivers: Mapping[str, str], *, is_own: bool
+) -> bool:
+    """Pass the value before this transaction to the upper layers; whether one of them has set or changed it since."""
+    receiver = None if is_own else _find_receiver(one, receivers)
+    # To restore it at once would zero what the upper layer has set.
     is_twin = twin_of(one.tunable.removeprefix("sysctl:")) is not None
     for upper in later.records:
-        name, theirs = one.tunable, beside(upper).get(one.tunable)
+        name, theirs = one.tunable, side_effects_of(upper).get(one.tunable)
         above = values_of(upper).get(name)
         if above is not None and (above.before == was or _is_unseen(one, was)) and one.undo:
             later.set_value(upper.id, _replace(above, before=one.before, undo=one.undo))
         if theirs is None and above is None and (upper.id == receiver or _is_lost_to(one, was, upper)):
-            later.set_beside(upper.id, one, one.before if is_own else None)
+            later.set_side_effect(upper.id, one, one.before if is_own else None)
         elif theirs is not None and one.keeps:
-            _merge(one, was, later, upper, is_own=is_own)
+            _merge_lost(one, was, later, upper, is_own=is_own)
         elif theirs is not None:
             _replace_before(one, was, later, upper, is_own=is_own)
         is_theirs = (one.resets or is_twin) and upper.id == receiver
-        if above is not None or is_theirs or (theirs is not None and moves(upper, name)):
+        if above is not None or is_theirs or (theirs is not None and is_side_effect(upper, name)):
             return True
     return False
 
 
-def _is_unseen(one: Bystander, was: str | None) -> bool:
-    """Whether nobody read what its channels had left of a queue: it had been handed over from a layer below, before
-    which it was there. Whatever the next one found of it is then the driver's."""
+def _is_unseen(one: SideEffect, was: str | None) -> bool:
+    """Whether the value of a queue after the change of its channels was never read: a lower layer handed it over.
+
+    What the next layer found of it is then the driver's.
+    """
     return one.resets and was is None
 
 
-def _replace_before(one: Bystander, was: str | None, later: Later, upper: Record, *, is_own: bool) -> None:
-    theirs = beside(upper)[one.tunable]
+def _replace_before(one: SideEffect, was: str | None, later: UpperLayers, upper: Record, *, is_own: bool) -> None:
+    theirs = side_effects_of(upper)[one.tunable]
     if theirs.before != was and not _is_unseen(one, was) and not one.tunable.endswith(_WHOLE):
         return
-    after = upper.bystanders_after.get(one.tunable)
-    if not moves(upper, one.tunable):
+    after = upper.side_effects_after.get(one.tunable)
+    if not is_side_effect(upper, one.tunable):
         after = one.before if is_own else None
-    later.set_beside(upper.id, _replace(theirs, before=one.before, undo=one.undo), after)
+    later.set_side_effect(upper.id, _replace(theirs, before=one.before, undo=one.undo), after)
 
 
-def _merge(one: Bystander, was: str | None, later: Later, upper: Record, *, is_own: bool) -> None:
-    """Addresses and routes that this one took stand beside those that the later one found."""
-    theirs = beside(upper)[one.tunable]
+def _merge_lost(one: SideEffect, was: str | None, later: UpperLayers, upper: Record, *, is_own: bool) -> None:
+    """Add the addresses and routes that this transaction removed to those that the upper layer found."""
+    theirs = side_effects_of(upper)[one.tunable]
     merged = with_lost(theirs, one, was)
     if merged != theirs:
-        after = upper.bystanders_after.get(one.tunable)
-        later.set_beside(upper.id, merged, merged.before if is_own and after == theirs.before else None)
+        after = upper.side_effects_after.get(one.tunable)
+        later.set_side_effect(upper.id, merged, merged.before if is_own and after == theirs.before else None)
 
 
-def _is_lost_to(one: Bystander, was: str | None, upper: Record) -> bool:
-    """Whether a later transaction keeps what a link has, and could not see this, as it was gone by then."""
+def _is_lost_to(one: SideEffect, was: str | None, upper: Record) -> bool:
+    """Whether an upper layer keeps what a link has, and could not see this, as it was removed by then."""
     link = f"{one.tunable.rpartition(':')[0]}:"
     return (
         one.keeps
         and was != one.before
-        and any(other.keeps and name.startswith(link) for name, other in beside(upper).items())
+        and any(other.keeps and name.startswith(link) for name, other in side_effects_of(upper).items())
     )
 
 
-def _receiver(one: Bystander, receivers: Mapping[str, str]) -> str | None:
-    """The later transaction that holds what took it along."""
-    causes = [identity for name, identity in sorted(receivers.items()) if _takes_along(name, one)]
+def _find_receiver(one: SideEffect, receivers: Mapping[str, str]) -> str | None:
+    """The upper layer that holds the cause of a side effect."""
+    causes = [identity for name, identity in sorted(receivers.items()) if _can_change(name, one)]
     return causes[0] if causes else None
 
 
-def hangs_on(one: Bystander, changes: Iterable[Change]) -> bool:
-    """Whether one of the changes is what takes it along."""
+def depends_on(one: SideEffect, changes: Iterable[Change]) -> bool:
+    """Whether one of the changes is the cause of a side effect."""
     if one.coupled:
-        return is_moved(one.tunable, [change.tunable for change in changes])
+        return can_be_moved(one.tunable, [change.tunable for change in changes])
     if one.keeps:
-        return any(change.risk == "link" or _takes_along(change.tunable, one) for change in changes)
-    return any(_takes_along(change.tunable, one) for change in changes)
+        return any(change.risk == "link" or _can_change(change.tunable, one) for change in changes)
+    return any(_can_change(change.tunable, one) for change in changes)
 
 
-def _takes_along(name: str, one: Bystander) -> bool:
+def _can_change(name: str, one: SideEffect) -> bool:
     device, _, attribute = name.rpartition(":")
     if one.coupled:
         return can_move(name, one.tunable)

@@ -1,8 +1,8 @@
-"""Transactions in force as layers: of those that set one tunable, or a line of one file, the last counts.
+"""Active transactions as layers: of those that set one tunable, or a line of one file, the uppermost counts.
 
-Taking one out from under others writes nothing that a later one holds: the later one goes back, when its turn comes, to
-what was there before the one that was taken out. Its plan is journalled anew for that, and its rollback script written
-anew, before the first step.
+The rollback of a lower layer writes nothing that an upper layer holds. The upper layer is then rolled back to the value
+before the lower one: its plan is journalled again for that, and its rollback script is written again, before the first
+step.
 """
 
 from __future__ import annotations
@@ -16,70 +16,71 @@ from advisor.errors import RefusedError
 from advisor.host import Host, Missing
 from advisor.host.missing import ABSENT
 from advisor.i18n import N_, msg
-from advisor.planning.ownership import Held, Holding
-from advisor.planning.records import Bystander, Change, FileChange, Plan
-from advisor.planning.unmerge import settings_of, withdrawn
-from advisor.shell.rollback_script import Above, rollback_script
-from advisor.transaction.journal import Record, sequence
-from advisor.transaction.layer_ownership import Later, beside, files_of, moves, values_of
-from advisor.transaction.layer_side_effects import LayerSideEffects, hangs_on, put_beside
+from advisor.planning.ownership import OwnedValue, Ownership
+from advisor.planning.records import Change, FileChange, Plan
+from advisor.planning.unmerge import remove_edits, settings_of
+from advisor.shell.rollback_script import UpperLayersData, rollback_script
+from advisor.transaction.journal import Record, sequence_of
+from advisor.transaction.layer_ownership import UpperLayers, files_of, is_side_effect, side_effects_of, values_of
+from advisor.transaction.layer_side_effects import LayerSideEffects, depends_on, split_side_effects
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.tunables import FileEdit, tunable
+from advisor.tunables import FileEdit, parse_tunable
+from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl import Sysctl
 
 _replace = msgspec.structs.replace
 
 
-class TakenOut(msgspec.Struct, frozen=True):
-    """What taking out one transaction comes to.
+class LayerRollback(msgspec.Struct, frozen=True):
+    """What the rollback of one layer does.
 
-    ``remaining`` is what it has to put back itself, and ``beside`` what goes along with that; ``later`` are those later
-    transactions that come to something else without it. ``outcomes`` tell of what is not its to put back, ``passed`` of
-    what it leaves to whom. ``cut_off`` is what whoever ends it has to put back, should it be cut off.
+    ``remaining`` is what it restores itself, ``side_effects`` are those of that; ``upper`` are the upper layers whose
+    plans change with it. ``outcomes`` are the items that it does not restore, ``passed`` the layer that restores them.
+    ``cut_off`` are the side effects to restore if the rollback is interrupted.
     """
 
     remaining: Plan
-    beside: LayerSideEffects
+    side_effects: LayerSideEffects
     cut_off: LayerSideEffects
-    later: tuple[Record, ...] = ()
+    upper: tuple[Record, ...] = ()
     outcomes: tuple[ItemOutcome, ...] = ()
     passed: tuple[tuple[str, str], ...] = ()
 
 
-def stacks(records: Iterable[Record]) -> Mapping[str, tuple[tuple[str, Change], ...]]:
-    """Each tunable that a transaction in force holds: those transactions, the oldest first, with their changes."""
+def layers_by_tunable(records: Iterable[Record]) -> Mapping[str, tuple[tuple[str, Change], ...]]:
+    """Each tunable that an active transaction holds: those transactions, the oldest first, with their changes."""
     found: dict[str, list[tuple[str, Change]]] = {}
     for record in records:
-        if record.is_in_force:
+        if record.is_active:
             for name, change in values_of(record).items():
                 found.setdefault(name, []).append((record.id, change))
     return {name: tuple(layers) for name, layers in found.items()}
 
 
-def held_by(records: Sequence[Record], instead_of: Collection[str] = ()) -> Held:
-    """What the transactions in force hold, for a plan that takes the place of ``instead_of``."""
+def ownership_of(records: Sequence[Record], instead_of: Collection[str] = ()) -> Ownership:
+    """What the active transactions hold, for a plan that replaces ``instead_of``."""
     profiles = {record.id: ", ".join(record.plan.profiles) for record in records}
-    values: dict[str, Holding] = {}
-    for name, layers in stacks(records).items():
+    values: dict[str, OwnedValue] = {}
+    for name, layers in layers_by_tunable(records).items():
         identity, top = layers[-1]
-        staying = [change.profile for one, change in _alike(layers) if one not in instead_of]
+        staying = [change.profile for one, change in _equal_layers(layers) if one not in instead_of]
         underneath = top.after
         for one, change in reversed(layers):
             if one not in instead_of:
                 break
             underneath = change.before
         by = f"{identity} ({profiles[identity]})"
-        values[name] = Holding(top.after, underneath, by, frozenset(staying))
-    files = {path for record in records if record.is_in_force for path in files_of(record)}
-    return Held(values, frozenset(files))
+        values[name] = OwnedValue(top.after, underneath, by, frozenset(staying))
+    files = {path for record in records if record.is_active for path in files_of(record)}
+    return Ownership(values, frozenset(files))
 
 
 def replacement_notes(records: Sequence[Record], made: Plan) -> Iterator[str]:
-    """A line for each transaction that a plan takes the place of, with what then goes back, and to what."""
+    """A line for each transaction that a plan replaces, with the values that its rollback restores."""
     taken = {one.tunable for one in (*made.changes, *made.claims)}
     taken |= {file.path for file in (*made.files, *made.claimed_files)}
-    staying = {path for one in records if one.is_in_force and one.id not in made.instead_of for path in files_of(one)}
-    layered, held = stacks(records), held_by(records, made.instead_of).values
+    staying = {path for one in records if one.is_active and one.id not in made.instead_of for path in files_of(one)}
+    layered, held = layers_by_tunable(records), ownership_of(records, made.instead_of).values
     for record in records:
         if record.id in made.instead_of:
             tops = (name for name in values_of(record) if layered[name][-1][0] == record.id and name not in taken)
@@ -87,13 +88,11 @@ def replacement_notes(records: Sequence[Record], made: Plan) -> Iterator[str]:
             back += [_file_back(file) for file in record.plan.files if file.path not in taken | staying]
             listed = ", ".join(back)
             what = (
-                msg("what it alone holds goes back ({listed})", listed=listed)
-                if back
-                else N_("nothing goes back with it")
+                msg("what it alone holds is restored ({listed})", listed=listed) if back else N_("nothing is restored")
             )
             profiles = ", ".join(record.plan.profiles)
             yield msg(
-                "takes the place of {id} ({profiles}), which is taken out once this is kept; {what}",
+                "replaces {id} ({profiles}), which is rolled back once this one is confirmed; {what}",
                 id=record.id,
                 profiles=profiles,
                 what=what,
@@ -101,11 +100,11 @@ def replacement_notes(records: Sequence[Record], made: Plan) -> Iterator[str]:
 
 
 def _file_back(file: FileChange) -> str:
-    return f"{file.path} {'is removed' if file.before is None else 'as it was'}"
+    return f"{file.path} {'is removed' if file.before is None else 'is restored'}"
 
 
-class _Foreseen(Host):
-    """A host whose files are as they will be; for looking only."""
+class _PreviewHost(Host):
+    """A host with the files that a plan will write; read-only."""
 
     def __init__(self, host: Host, files: Mapping[str, bytes | None]) -> None:
         super().__init__(host.files, host.commands, is_root=host.is_root)
@@ -118,91 +117,95 @@ class _Foreseen(Host):
         return ABSENT if content is None else content
 
 
-def foreseen(host: Host, made: Plan, records: Sequence[Record]) -> tuple[tuple[Record, Plan], ...]:
-    """What taking out each transaction that a plan takes the place of will put back, once the plan is in force, in the
-    order in which that is done. Reads, and changes nothing."""
-    last = max((sequence(record.id) for record in records), default=0)
+def preview_replaced(host: Host, made: Plan, records: Sequence[Record]) -> tuple[tuple[Record, Plan], ...]:
+    """What the rollback of each transaction that a plan replaces will restore, in the order in which it happens.
+
+    Reads the host, changes nothing.
+    """
+    last = max((sequence_of(record.id) for record in records), default=0)
     new = Record(f"{last + 1:04d}", made, "applied", 0.0, None, None, (), {}, (), None)
     standing = {record.id: record for record in (*records, new)}
     files: dict[str, bytes | None] = {file.path: file.after for file in made.files}
     found: list[tuple[Record, Plan]] = []
     for identity in made.instead_of:
         record = standing.pop(identity)
-        taken = take_out(_Foreseen(host, files), record, (*standing.values(),))
+        taken = plan_layer_rollback(_PreviewHost(host, files), record, (*standing.values(),))
         files |= {file.path: file.before for file in taken.remaining.files}
-        standing |= {later.id: later for later in taken.later}
+        standing |= {later.id: later for later in taken.upper}
         found.append((record, taken.remaining))
     return tuple(found)
 
 
-def _alike(layers: Sequence[tuple[str, Change]]) -> Iterator[tuple[str, Change]]:
-    """The last layer, and those right below it that hold the same value."""
+def _equal_layers(layers: Sequence[tuple[str, Change]]) -> Iterator[tuple[str, Change]]:
+    """The uppermost layer, and those right below it that hold the same value."""
     return takewhile(lambda layer: layer[1].after == layers[-1][1].after, reversed(layers))
 
 
-def later_in_force(record: Record, records: Iterable[Record]) -> tuple[Record, ...]:
-    """The transactions in force that came after this one, the oldest first."""
-    return tuple(one for one in records if one.is_in_force and sequence(one.id) > sequence(record.id))
+def active_above(record: Record, records: Iterable[Record]) -> tuple[Record, ...]:
+    """The upper layers of a transaction: active ones that began after it, the oldest first."""
+    return tuple(one for one in records if one.is_active and sequence_of(one.id) > sequence_of(record.id))
 
 
-def held_above(record: Record, records: Iterable[Record]) -> Mapping[str, str]:
-    """What of a transaction a later one in force holds, or has moved along: values by tunable, files by path, with that
-    one's id."""
+def owned_above(record: Record, records: Iterable[Record]) -> Mapping[str, str]:
+    """What of a transaction an upper layer holds, or changed as a side effect: tunable or path → id of that layer."""
     found: dict[str, str] = {}
     values, files = values_of(record), files_of(record)
-    for upper in later_in_force(record, records):
-        names = {*values_of(upper), *filter(None, map(_twin, values_of(upper)))}
-        names |= {name for name in beside(upper) if moves(upper, name)}
+    for upper in active_above(record, records):
+        names = {*values_of(upper), *filter(None, map(_twin_id, values_of(upper)))}
+        names |= {name for name in side_effects_of(upper) if is_side_effect(upper, name)}
         for name in (*(names & values.keys()), *(files_of(upper).keys() & files.keys())):
             found[name] = upper.id
     return found
 
 
 def script_of(record: Record, records: Iterable[Record], *, directory: str | None = None) -> str:
-    """The rollback script of a transaction: for as long as a later one holds something, it keeps that, and says so.
+    """The rollback script of a transaction. It skips what an upper layer holds, and reports that.
 
-    ``directory`` is the transaction's, where the script is to lie elsewhere.
+    ``directory`` is that of the transaction, for a script that is stored elsewhere.
     """
-    above = _above(record, later_in_force(record, records))
-    after, fingerprint = record.bystanders_after, record.fingerprint
+    above = _script_layers(record, active_above(record, records))
+    after, fingerprint = record.side_effects_after, record.fingerprint
     return rollback_script(record.plan, after, above=above, fingerprint=fingerprint, directory=directory)
 
 
-def _above(record: Record, later: tuple[Record, ...]) -> Above | None:
-    """What later transactions share with this one; None where there is nothing."""
-    sharing = _sharing(record, later)
+def _script_layers(record: Record, later: tuple[Record, ...]) -> UpperLayersData | None:
+    """What upper layers share with this transaction; None where they share nothing."""
+    sharing = _sharing_ids(record, later)
     if not sharing:
         return None
-    plan, top = record.plan, held_above(record, later)
+    plan, top = record.plan, owned_above(record, later)
     own = [one.tunable for one in plan.changes] + [one.path for one in plan.files]
-    above = {upper.id: held_above(record, (upper,)) for upper in later}
+    above = {upper.id: owned_above(record, (upper,)) for upper in later}
     held = {name: tuple(one for one in above if name in above[one]) for name in own if name in top}
     values = {upper.id: _set_otherwise(plan, upper) for upper in later if upper.id in sharing}
     changes = tuple(one for one in plan.changes if one.tunable not in top)
-    along = put_beside(record, Later(later), changes, top, again=False)
+    along = split_side_effects(record, UpperLayers(later), changes, top, again=False)
     ids = tuple(upper.id for upper in later if upper.id in sharing)
-    return Above(ids, held, values, along.bystanders, along.after)
+    return UpperLayersData(ids, held, values, along.side_effects, along.after)
 
 
 def _set_otherwise(plan: Plan, upper: Record) -> dict[str, str]:
-    """Values of a plan that a later transaction has set to something else."""
+    """Values of a plan that an upper layer has set to something else."""
     own, theirs = {one.tunable: one.after for one in plan.changes}, values_of(upper)
     return {name: theirs[name].after for name in own if name in theirs and theirs[name].after != own[name]}
 
 
-def _sharing(record: Record, later: Iterable[Record]) -> set[str]:
-    """Ids of the later transactions that have something to do with what this one holds, or moved along."""
-    sharing = {upper.id for upper in later if touched(record) & touched(upper)}
-    return sharing | set(held_above(record, later).values())
+def _sharing_ids(record: Record, later: Iterable[Record]) -> set[str]:
+    """Ids of the upper layers that share a value, a file or a side effect with this transaction."""
+    sharing = {upper.id for upper in later if touched_items(record) & touched_items(upper)}
+    return sharing | set(owned_above(record, later).values())
 
 
-def set_again(record: Record, records: Iterable[Record]) -> Plan | None:
-    """What a transaction comes to that has set again what its own profile holds already: it holds that as well, and
-    goes back to it, not to what somebody else had made of it in between. None where it has set nothing again."""
-    lower = _lower(record, records)
+def claim_owned(record: Record, records: Iterable[Record]) -> Plan | None:
+    """The plan of a transaction that restored drifted values of its own profile's earlier layer.
+
+    Such values become claims: the rollback leaves them to the lower layer, and does not restore what another process
+    had set in between. None where there are none.
+    """
+    lower = _active_below(record, records)
     plan, below = record.plan, {name: one for other in lower for name, one in values_of(other).items()}
-    # What another one has moved along is nobody's wish: it goes from layer to layer.
-    moved = {name for other in lower for name in beside(other)}
+    # A side effect of another layer was wanted by nobody: it is passed from layer to layer.
+    moved = {name for other in lower for name in side_effects_of(other)}
     own = [one for one in plan.changes if one.tunable not in moved and _is_same(one, below.get(one.tunable))]
     found = {one.tunable: below[one.tunable] for one in own}
     alike = [other for other in lower if set(plan.profiles) & set(other.plan.profiles)]
@@ -223,206 +226,208 @@ def set_again(record: Record, records: Iterable[Record]) -> Plan | None:
             *plan.claimed_files,
             *(_replace(file, before=file.after, mode_before=file.mode) for file in plan.files if file.path in files),
         ),
-        bystanders=tuple(one for one in plan.bystanders if hangs_on(one, changes)),
+        side_effects=tuple(one for one in plan.side_effects if depends_on(one, changes)),
     )
 
 
-def _lower(record: Record, records: Iterable[Record]) -> tuple[Record, ...]:
-    """The transactions in force that came before this one, the oldest first."""
-    return tuple(one for one in records if one.is_in_force and sequence(one.id) < sequence(record.id))
+def _active_below(record: Record, records: Iterable[Record]) -> tuple[Record, ...]:
+    """The lower layers of a transaction: active ones that began before it, the oldest first."""
+    return tuple(one for one in records if one.is_active and sequence_of(one.id) < sequence_of(record.id))
 
 
 def _is_same(one: Change, below: Change | None) -> bool:
     return below is not None and (one.profile, one.after) == (below.profile, below.after)
 
 
-def left_in_force(record: Record, records: Iterable[Record]) -> tuple[ItemOutcome, ...]:
-    """What a transaction has set again, and holds along with an earlier one: it stays once this one is put back."""
+def still_active(record: Record, records: Iterable[Record]) -> tuple[ItemOutcome, ...]:
+    """What a transaction set again and a lower layer holds as well: it stays set after the rollback."""
     applied = {one.tunable for one in (record.applied_plan or record.plan).changes}
-    below = {name: (other.id, one) for other in _lower(record, records) for name, one in values_of(other).items()}
+    below = {
+        name: (other.id, one) for other in _active_below(record, records) for name, one in values_of(other).items()
+    }
     both = ((one, below[one.tunable]) for one in record.plan.claims if one.tunable in applied & below.keys())
     return tuple(
         ItemOutcome(
             one.tunable,
             "already",
-            msg("{identity}, which came earlier, holds it at {after}", identity=identity, after=other.after),
+            msg("lower layer {identity} holds it at {after}", identity=identity, after=other.after),
         )
         for one, (identity, other) in both
         if other.after == one.after
     )
 
 
-def touched(record: Record) -> set[str]:
-    """All that a transaction holds, or that may have moved along with it."""
-    return {*values_of(record), *files_of(record), *beside(record)}
+def touched_items(record: Record) -> set[str]:
+    """Everything that a transaction holds, and its possible side effects."""
+    return {*values_of(record), *files_of(record), *side_effects_of(record)}
 
 
-def take_out(host: Host, record: Record, records: Iterable[Record], *, force: bool = False) -> TakenOut:
-    """What putting ``record`` back comes to while later ones are in force. Reads, and changes nothing.
+def plan_layer_rollback(host: Host, record: Record, records: Iterable[Record], *, force: bool = False) -> LayerRollback:
+    """What the rollback of ``record`` does below its upper layers. Reads the host, changes nothing.
 
-    Raises RefusedError where one of those still waits for confirmation.
+    Raises RefusedError where one of these still awaits confirmation.
     """
-    later = later_in_force(record, records)
-    sharing = _sharing(record, later)
+    later = active_above(record, records)
+    sharing = _sharing_ids(record, later)
     if not sharing:
-        along = LayerSideEffects(record.plan.bystanders, record.bystanders_after)
-        return TakenOut(record.plan, along, along)
+        along = LayerSideEffects(record.plan.side_effects, record.side_effects_after)
+        return LayerRollback(record.plan, along, along)
     for upper in later:
         if upper.state == "awaiting-confirmation" and upper.id in sharing:
             raise RefusedError(
-                msg(
-                    "transaction {id} came later, holds some of the same things and waits for confirmation", id=upper.id
-                ),
+                msg("upper layer {id} holds some of the same items and awaits confirmation", id=upper.id),
                 hint=msg("advisor confirm {id}, or advisor rollback {id}", id=upper.id),
             )
-    return _Taking(host, record, later, force=force).taken()
+    return _LayerPlanner(host, record, later, force=force).make_plan()
 
 
-def _twin(identity: str) -> str | None:
-    one = tunable(identity) if identity.startswith("sysctl:vm.") else None
+def _twin_id(identity: str) -> str | None:
+    one = parse_tunable(identity) if identity.startswith("sysctl:vm.") else None
     return f"sysctl:{one.twin}" if isinstance(one, Sysctl) and one.twin else None
 
 
-class _Taking:
-    """The work on one `take_out`."""
+class _LayerPlanner:
+    """Collects the parts of one `plan_layer_rollback`."""
 
     def __init__(self, host: Host, record: Record, later: tuple[Record, ...], *, force: bool) -> None:
         self._host = host
         self._record = record
-        self._later = Later(later)
+        self._later = UpperLayers(later)
         self._force = force
         self._outcomes: list[ItemOutcome] = []
         self._passed: list[tuple[str, str]] = []
 
-    def taken(self) -> TakenOut:
+    def make_plan(self) -> LayerRollback:
         plan = self._record.plan
-        changes = tuple(change for change in plan.changes if self._remains(change))
+        changes = tuple(change for change in plan.changes if self._restores_value(change))
         files = tuple(one for file in plan.files if (one := self._remaining_file(file)) is not None)
         along, cut_off = (
-            put_beside(self._record, self._later, changes, dict(self._passed), again=again)
+            split_side_effects(self._record, self._later, changes, dict(self._passed), again=again)
             for again in (self._record.is_unfinished, True)
         )
-        remaining = _replace(plan, changes=changes, files=files, bystanders=along.bystanders)
+        remaining = _replace(plan, changes=changes, files=files, side_effects=along.side_effects)
         outcomes, passed = tuple(self._outcomes), tuple(self._passed)
-        return TakenOut(remaining, along, cut_off, self._later.changed, outcomes, passed)
+        return LayerRollback(remaining, along, cut_off, self._later.changed_records, outcomes, passed)
 
     # -- values ---------------------------------------------------------------------------------------------------
 
-    def _remains(self, change: Change) -> bool:
-        """Whether the transaction has to put this value back itself; if not, who does is settled."""
+    def _restores_value(self, change: Change) -> bool:
+        """Whether the transaction restores this value itself; otherwise an upper layer is noted that does."""
         name = change.tunable
         for upper in self._later.records:
-            above, along = values_of(upper).get(name), beside(upper).get(name)
-            twin = _twin(name)
+            above, along = values_of(upper).get(name), side_effects_of(upper).get(name)
+            twin = _twin_id(name)
             if above is not None:
                 self._pass_value(upper, change, above)
                 return False
             if twin is not None and twin in values_of(upper):
                 self._pass_pair(upper, change, twin)
                 return False
-            if along is not None and moves(upper, name):
+            if along is not None and is_side_effect(upper, name):
                 self._pass_moved(upper, change, along)
                 return False
             if along is not None and along.before == change.after:
-                # It did not move then: that one finds what is there from now on.
+                # It did not change then: the upper layer now starts from the value before this one.
                 unmoved = _replace(along, before=change.before, undo=change.undo)
-                self._later.set_beside(upper.id, unmoved, change.before)
+                self._later.set_side_effect(upper.id, unmoved, change.before)
         return True
 
     def _pass_value(self, upper: Record, change: Change, above: Change) -> None:
         name = change.tunable
-        if self._is_given_up(name) or name in dict(self._record.left):
+        if self._is_restored_already(name) or name in dict(self._record.left):
             self._outcomes.append(ItemOutcome(name, "already", msg("{id} holds it", id=upper.id)))
         elif self._is_passable(upper, change, above.before):
             self._later.set_value(upper.id, _replace(above, before=change.before, undo=change.undo))
-            along = beside(upper).get(name)
+            along = side_effects_of(upper).get(name)
             if along is not None and along.before == change.after:
-                self._pass_beside(upper, change, along)
-            self._say_passed(name, upper, msg("{id} holds it at {after}", id=upper.id, after=above.after))
+                self._pass_side_effect(upper, change, along)
+            self._pass_item(name, upper, msg("{id} holds it at {after}", id=upper.id, after=above.after))
         else:
-            self._keep(
-                name, msg("somebody else had set it to {before} before {id} came", before=above.before, id=upper.id)
+            self._skip_item(
+                name, msg("modified externally ({before}) before {id} was applied", before=above.before, id=upper.id)
             )
 
-    def _pass_moved(self, upper: Record, change: Change, along: Bystander) -> None:
-        """The later one has moved it along with something else, and puts it back with that."""
+    def _pass_moved(self, upper: Record, change: Change, along: SideEffect) -> None:
+        """The upper layer changed it as a side effect, and restores it with the cause."""
         name = change.tunable
-        if self._is_given_up(name) or name in dict(self._record.left):
-            self._outcomes.append(ItemOutcome(name, "already", msg("{id} puts it back", id=upper.id)))
+        if self._is_restored_already(name) or name in dict(self._record.left):
+            self._outcomes.append(ItemOutcome(name, "already", msg("{id} restores it", id=upper.id)))
         elif self._is_passable(upper, change, along.before):
-            self._pass_beside(upper, change, along)
-            self._say_passed(name, upper, msg("{id} moved it along, and puts it back", id=upper.id))
+            self._pass_side_effect(upper, change, along)
+            self._pass_item(name, upper, msg("side effect of {id}, which restores it", id=upper.id))
         else:
-            self._keep(
-                name, msg("somebody else had set it to {before} before {id} came", before=along.before, id=upper.id)
+            self._skip_item(
+                name, msg("modified externally ({before}) before {id} was applied", before=along.before, id=upper.id)
             )
 
     def _is_passable(self, upper: Record, change: Change, found: str) -> bool:
-        """Whether the later one found what this one had set, or is to be treated so."""
+        """Whether the upper layer found what this one had set, or is treated so."""
         return found == change.after or self._force or (self._record.id in upper.without and found == change.before)
 
-    def _pass_beside(self, upper: Record, change: Change, along: Bystander) -> None:
-        after = upper.bystanders_after.get(change.tunable)
-        self._later.set_beside(upper.id, _replace(along, before=change.before, undo=change.undo), after)
+    def _pass_side_effect(self, upper: Record, change: Change, along: SideEffect) -> None:
+        after = upper.side_effects_after.get(change.tunable)
+        self._later.set_side_effect(upper.id, _replace(along, before=change.before, undo=change.undo), after)
 
     def _pass_pair(self, upper: Record, change: Change, twin: str) -> None:
-        """The later one set the same limit in another unit: it goes back to the pair as it was."""
-        own, along = beside(self._record).get(twin), beside(upper).get(change.tunable)
+        """The upper layer set the same limit in another unit: it is rolled back to the pair before this one."""
+        own, along = side_effects_of(self._record).get(twin), side_effects_of(upper).get(change.tunable)
         if own is not None and along is not None and (along.before in (change.after, change.before) or self._force):
             above = values_of(upper)[twin]
             self._later.set_value(upper.id, _replace(above, before=own.before, undo=change.undo))
-            self._pass_beside(upper, change, along)
-            self._say_passed(
+            self._pass_side_effect(upper, change, along)
+            self._pass_item(
                 change.tunable,
                 upper,
-                msg("{id} holds {twin}, which is the same in another unit", id=upper.id, twin=twin),
+                msg("{id} holds {twin}, the same limit in another unit", id=upper.id, twin=twin),
             )
         else:
-            self._keep(
+            self._skip_item(
                 change.tunable,
-                msg("{id} came later and set {twin}, which is the same in another unit", id=upper.id, twin=twin),
+                msg("upper layer {id} set {twin}, the same limit in another unit", id=upper.id, twin=twin),
             )
 
-    def _is_given_up(self, name: str) -> bool:
-        """An earlier rollback has put this one back already."""
+    def _is_restored_already(self, name: str) -> bool:
+        """An earlier rollback restored it."""
         record = self._record
         return record.state == "rolled-back" or (
             record.state == "partly-rolled-back" and name not in {what for what, _ in record.kept}
         )
 
-    def _say_passed(self, name: str, upper: Record, words: str) -> None:
+    def _pass_item(self, name: str, upper: Record, words: str) -> None:
         self._passed.append((name, upper.id))
         self._outcomes.append(ItemOutcome(name, "passed", words))
 
-    def _keep(self, name: str, why: str) -> None:
+    def _skip_item(self, name: str, why: str) -> None:
         self._outcomes.append(ItemOutcome(name, "kept", why, f"advisor rollback {self._record.id} --force"))
 
     # -- files ----------------------------------------------------------------------------------------------------
 
     def _remaining_file(self, file: FileChange) -> FileChange | None:
-        """What has to be done to a file: as it was, without this transaction's lines, or nothing at all."""
+        """The change that restores a file or removes this transaction's lines; None where nothing is to be done."""
         uppers = [upper for upper in self._later.records if file.path in files_of(upper)]
         if not uppers:
             return file
-        if self._is_given_up(file.path):
-            self._outcomes.append(ItemOutcome(file.path, "already", N_("its lines are taken out")))
+        if self._is_restored_already(file.path):
+            self._outcomes.append(ItemOutcome(file.path, "already", N_("its lines are removed")))
             return None
         live = self._host.read_bytes(file.path)
         keep = [edit for upper in uppers for edit in files_of(upper)[file.path].edits]
-        wanted = live if isinstance(live, Missing) else withdrawn(live, file, keep)
+        wanted = live if isinstance(live, Missing) else remove_edits(live, file, keep)
         plans = self._files_without(file, uppers)
         if isinstance(wanted, Missing) or isinstance(plans, Missing):
             why = wanted.why if isinstance(wanted, Missing) else plans.why if isinstance(plans, Missing) else ""
             lines = ", ".join(sorted({f"{edit.key} {edit.value}" for edit in file.edits}))
-            by_hand = msg("edit {path}: take out {lines}", path=file.path, lines=lines)
+            by_hand = msg("edit {path}: remove {lines}", path=file.path, lines=lines)
             self._outcomes.append(ItemOutcome(file.path, "kept", why, by_hand))
             return None
         for identity, new in plans.items():
             self._later.set_file(identity, new)
         names = ", ".join(upper.id for upper in uppers)
         if wanted == live:
-            self._say_passed(
-                file.path, uppers[-1], msg("holds what {names} wrote, and nothing else of this one", names=names)
+            self._pass_item(
+                file.path,
+                uppers[-1],
+                msg("holds what {names} wrote, and nothing else of this transaction", names=names),
             )
             return None
         self._passed.append((file.path, uppers[-1].id))
@@ -431,18 +436,18 @@ class _Taking:
         return _replace(file, before=wanted, after=live, mode_before=mode, edits=())
 
     def _files_without(self, file: FileChange, uppers: Sequence[Record]) -> dict[str, FileChange] | Missing:
-        """The file as each of the later ones would have found and left it without this transaction."""
+        """The file before and after each upper layer, without this transaction."""
         found: dict[str, FileChange] = {}
         below: list[FileEdit] = []
         for upper in uppers:
             theirs = files_of(upper)[file.path]
             if self._record.id in upper.without:
-                # An attempt that was cut off had come as far as this one.
+                # An interrupted attempt had come as far as this one.
                 below += theirs.edits
                 continue
-            before = None if theirs.before is None else withdrawn(theirs.before, file, below)
+            before = None if theirs.before is None else remove_edits(theirs.before, file, below)
             below += theirs.edits
-            after = withdrawn(theirs.after, file, below)
+            after = remove_edits(theirs.after, file, below)
             if isinstance(before, Missing):
                 return before
             if isinstance(after, Missing) or after is None:
@@ -454,10 +459,10 @@ class _Taking:
         return found
 
 
-def overlaid(records: Iterable[Record], record: Record, path: str) -> frozenset[tuple[str, ...]]:
-    """Settings of a file that transactions in force after ``record`` have set since."""
+def overlaid_settings(records: Iterable[Record], record: Record, path: str) -> frozenset[tuple[str, ...]]:
+    """Settings of a file that upper layers of ``record`` have set since."""
     found: frozenset[tuple[str, ...]] = frozenset()
-    for upper in later_in_force(record, records):
+    for upper in active_above(record, records):
         file = files_of(upper).get(path)
         if file is not None:
             found = found.union(*(settings_of(edit) for edit in file.edits))

@@ -11,12 +11,13 @@ from typing import TypeVar
 import msgspec
 
 from advisor.host import Host
-from advisor.planning.records import Bystander, Change, Plan
+from advisor.planning.records import Change, Plan
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.tunables.link_mark import LinkMark, LostLink, link_of, place_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
+from advisor.tunables.preflight import SideEffect
 
-_Item = TypeVar("_Item", Change, Bystander)
+_Item = TypeVar("_Item", Change, SideEffect)
 
 _replace = msgspec.structs.replace
 
@@ -28,9 +29,9 @@ class OwnLinks(msgspec.Struct, frozen=True):
     places: Mapping[str, str]
     lost: Mapping[str, LostLink]
 
-    def noted(self, outcomes: Iterable[ItemOutcome]) -> list[ItemOutcome]:
+    def note_renames(self, outcomes: Iterable[ItemOutcome]) -> list[ItemOutcome]:
         """Outcomes, each of a renamed link with its name."""
-        return [_noted(one, self.places.get(link_of(one.what) or "")) for one in outcomes]
+        return [_note_rename(one, self.places.get(link_of(one.what) or "")) for one in outcomes]
 
 
 def on_own_links(host: Host, plan: Plan) -> OwnLinks:
@@ -43,7 +44,7 @@ def on_own_links(host: Host, plan: Plan) -> OwnLinks:
     moved = _replace(
         plan,
         changes=_on_places(plan.changes, places, lost),
-        bystanders=_on_places(plan.bystanders, places, lost),
+        side_effects=_on_places(plan.side_effects, places, lost),
     )
     return OwnLinks(moved, places, lost)
 
@@ -55,7 +56,7 @@ def on_own_link(host: Host, links: Collection[LinkMark], one: _Item) -> _Item | 
     if mark is None:
         return one
     place = place_of(host, mark)
-    return place if isinstance(place, LostLink) else _renamed(one, mark.name, place)
+    return place if isinstance(place, LostLink) else _rename_item(one, mark.name, place)
 
 
 def now_named(host: Host, links: Collection[LinkMark], tunable: str) -> str:
@@ -66,19 +67,19 @@ def now_named(host: Host, links: Collection[LinkMark], tunable: str) -> str:
 
 def _on_places(items: Iterable[_Item], places: Mapping[str, str], lost: Mapping[str, LostLink]) -> tuple[_Item, ...]:
     kept = ((one, link_of(one.tunable) or "") for one in items)
-    return tuple(_renamed(one, name, places.get(name, name)) for one, name in kept if name not in lost)
+    return tuple(_rename_item(one, name, places.get(name, name)) for one, name in kept if name not in lost)
 
 
-def _renamed(one: _Item, old: str, new: str) -> _Item:
+def _rename_item(one: _Item, old: str, new: str) -> _Item:
     if old == new:
         return one
     probe, undo = renamed_probe(one.probe, old, new), tuple(renamed_step(step, old, new) for step in one.undo)
-    if isinstance(one, Bystander):
+    if isinstance(one, SideEffect):
         return _replace(one, probe=probe, undo=undo)
     return _replace(one, probe=probe, undo=undo, steps=tuple(renamed_step(step, old, new) for step in one.steps))
 
 
-def _noted(outcome: ItemOutcome, place: str | None) -> ItemOutcome:
+def _note_rename(outcome: ItemOutcome, place: str | None) -> ItemOutcome:
     """An outcome that says so where its link is named ``place`` now."""
     name = link_of(outcome.what)
     if name is None or place is None or place == name:

@@ -42,7 +42,7 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
     before = gate(peers)
     _refuse_silent(before.failing)
     up = up_links(host, links)
-    say(_summary([one.peer.address for one in before.passing], [one.why for one in before.failing]))
+    say(_summarize_answers([one.peer.address for one in before.passing], [one.why for one in before.failing]))
 
     def ask() -> None:
         # As large as each link now carries.
@@ -63,7 +63,7 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
                     "{count} of {count_2} answer again, at {listed} bytes",
                     count=len(after.passing),
                     count_2=len(before.passing),
-                    listed=_listed(sizes),
+                    listed=_join_words(sizes),
                 )
             )
 
@@ -92,10 +92,10 @@ def _refuse_silent(failing: Iterable[NotPassed]) -> None:
             )
 
 
-def _summary(answering: Sequence[str], silent: Sequence[str]) -> str:
+def _summarize_answers(answering: Sequence[str], silent: Sequence[str]) -> str:
     parts = [N_("nobody answers over these links: nobody can be asked afterwards whether the path still carries")]
     if answering:
-        names = f"{_listed(answering[:6])}{', …' if len(answering) > 6 else ''}"
+        names = f"{_join_words(answering[:6])}{', …' if len(answering) > 6 else ''}"
         parts = [msg("these answer over these links: {names}", names=names)]
     if silent:
         names = "; ".join(silent[:6])
@@ -103,5 +103,5 @@ def _summary(answering: Sequence[str], silent: Sequence[str]) -> str:
     return joined("; ", parts)
 
 
-def _listed(words: Sequence[object]) -> str:
+def _join_words(words: Sequence[object]) -> str:
     return ", ".join(str(word) for word in words)

@@ -6,47 +6,50 @@ from collections.abc import Sequence
 
 from advisor.errors import RefusedError, UsageError
 from advisor.i18n import msg
-from advisor.transaction.journal import Store, sequence, waiting_of
+from advisor.transaction.journal import Store, find_waiting, sequence_of
 
 
-def replaced_by(names: Sequence[str] | None, store: Store | None = None) -> tuple[str, ...]:
-    """Ids of the transactions in force that a plan is to take the place of.
+def replaced_ids(names: Sequence[str] | None, store: Store | None = None) -> tuple[str, ...]:
+    """Ids of the active transactions that a plan replaces.
 
-    Raises UsageError for a name that means none, PermissionDeniedError where only root can tell.
+    Raises UsageError for a name that means none, PermissionDeniedError where only root can read the journals.
     """
-    return in_force_by_name(store or Store(), tuple(names or ()))
+    return active_by_name(store or Store(), tuple(names or ()))
 
 
-def in_force_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
-    """Ids of transactions in force that ids or names of profiles mean, the oldest first. Raises UsageError."""
+def active_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
+    """Ids of the active transactions that ids or names of profiles mean, the oldest first. Raises UsageError."""
     if not names:
         return ()
-    in_force = [record for record in store.records() if record.is_in_force]
+    in_force = [record for record in store.read_records() if record.is_active]
     found: set[str] = set()
     for name in names:
-        meant = {one.id for one in in_force if name in one.plan.profiles or sequence(one.id) == (sequence(name) or -1)}
+        meant = {
+            one.id for one in in_force if name in one.plan.profiles or sequence_of(one.id) == (sequence_of(name) or -1)
+        }
         if not meant:
             raise UsageError(
-                msg("--instead-of {name}: no transaction in force is or holds that", name=name), hint="advisor status"
+                msg("--instead-of {name}: no active transaction has this id or profile", name=name),
+                hint="advisor status",
             )
         found |= meant
     return tuple(record.id for record in in_force if record.id in found)
 
 
 def refuse_while_one_waits(store: Store) -> None:
-    """Raises RefusedError: what comes after a change that may yet be rolled back has no firm ground.
+    """Raises RefusedError while a transaction awaits confirmation: its values may still be rolled back.
 
-    Nor has it on a damaged transaction, of which nobody knows what it has set.
+    So it does for a damaged transaction, as it is unknown what that has set.
     """
-    records, damaged = store.survey()
+    records, damaged = store.survey_records()
     broken = next((one for one in damaged if not one.by_script), None)
     if broken is not None:
         raise RefusedError(broken.message, hint=broken.hint)
-    waiting = waiting_of(records)
+    waiting = find_waiting(records)
     if waiting is not None:
         raise RefusedError(
             msg(
-                "transaction {id} waits for confirmation, {seconds_left:.0f} s left",
+                "transaction {id} awaits confirmation, {seconds_left:.0f} s left",
                 id=waiting.id,
                 seconds_left=waiting.seconds_left or 0,
             ),

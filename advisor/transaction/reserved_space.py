@@ -34,7 +34,7 @@ def needed_bytes(plan_bytes: int, script_bytes: int, items: int) -> int:
     return (-(-exact // _BLOCK_BYTES) + _SMALL_FILES) * _BLOCK_BYTES
 
 
-def reserve(directory: Path, size: int) -> None:
+def reserve_space(directory: Path, size: int) -> None:
     """Take ``size`` bytes for the transaction in ``directory``. Raises OSError with nothing left there."""
     path = directory / RESERVE
     fd = open_own_file(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -47,7 +47,7 @@ def reserve(directory: Path, size: int) -> None:
         os.close(fd)
 
 
-def release(directory: Path) -> bool:
+def release_space(directory: Path) -> bool:
     """Give the space free. False where none was taken."""
     try:
         os.unlink(directory / RESERVE)
@@ -69,7 +69,7 @@ def with_reserve(directory: Path, write: Callable[[], T]) -> T:
     try:
         return write()
     except OSError as error:
-        if not is_full(error) or not release(directory):
+        if not is_full(error) or not release_space(directory):
             raise
     return write()
 

@@ -17,11 +17,17 @@ from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import commands_by_hand, hand_command, queue_file
 from advisor.transaction.coupled import Coupled
 from advisor.transaction.journal import Bottom, Entry, Journal, Undoing, Undone
-from advisor.transaction.layers import TakenOut
+from advisor.transaction.layers import LayerRollback
 from advisor.transaction.own_links import OwnLinks, on_own_link, on_own_links
-from advisor.transaction.side_effects import ItemOutcome, give_back, restore_lost, restore_surroundings, standing_of
+from advisor.transaction.side_effects import (
+    ItemOutcome,
+    read_side_effects,
+    restore_lost,
+    restore_released,
+    restore_side_effects,
+)
 from advisor.tunables.link_mark import LostLink, link_of
-from advisor.tunables.sysctl_group import is_moved
+from advisor.tunables.sysctl_group import can_be_moved
 
 Progress = Callable[[str], None]
 
@@ -32,7 +38,7 @@ def encode_script(script: str) -> bytes:
 
 def not_restored_error(reason: str, lost: tuple[ItemOutcome, ...]) -> NotRestoredError:
     return NotRestoredError(
-        msg("{reason}; {count} item(s) could not be put back", reason=reason, count=len(lost)),
+        msg("{reason}; {count} item(s) not restored", reason=reason, count=len(lost)),
         items=tuple((one.what, one.by_hand or one.detail) for one in lost),
     )
 
@@ -48,7 +54,7 @@ MOVING_KINDS: Final = ("link:", "irq:")
 
 def may_have_begun(name: str, announced: Collection[str] | None) -> bool:
     """Whether a transaction that was cut off may have changed an item: it came to it, or to one that moves it."""
-    if announced is None or name in announced or is_moved(name, announced):
+    if announced is None or name in announced or can_be_moved(name, announced):
         return True
     return name.startswith(MOVING_KINDS) and any(one.startswith("link:") for one in announced)
 
@@ -61,17 +67,17 @@ def restore_plan(
     why: str,
     force: bool = False,
     force_one: str | None = None,
-    bystanders_after: Mapping[str, str] | None = None,
-    taken: TakenOut | None = None,
+    side_effects_after: Mapping[str, str] | None = None,
+    taken: LayerRollback | None = None,
     bottom: Bottom | None = None,
     announced: Collection[str] | None = None,
     external: str | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[ItemOutcome, ...]:
-    """Files first, then live values, each in the reverse order of apply; then what the kernel moved along.
+    """Files first, then live values, each in the reverse order of apply; then side effects.
 
     ``announced`` are the items that were begun, None for all; ``external`` is one that another process has set before
-    its step. ``check`` is asked before each and after the last one.
+    its step. ``check`` is called before each item and after the last one.
     Raises TakenOverError, as that does.
     """
     check()
@@ -89,7 +95,7 @@ def restore_plan(
     if restored_files:
         outcomes += _reload_again(host, plan.files)
     own = on_own_links(host, plan)
-    standing, coupled = standing_of(host, own.plan.bystanders), Coupled(host, own.plan)
+    standing, coupled = read_side_effects(host, own.plan.side_effects), Coupled(host, own.plan)
     for change in reversed(plan.changes):
         check()
         is_begun = may_have_begun(change.tunable, announced)
@@ -107,28 +113,28 @@ def restore_plan(
         outcomes.append(outcome)
     check()
     outcomes = _tried_again(host, plan, outcomes)
-    own, after = on_own_links(host, plan), bystanders_after or {}
-    standing = {**standing_of(host, own.plan.bystanders), **standing}
-    outcomes += restore_surroundings(host, own.plan, outcomes, after, standing, force=force)
-    again = coupled.restore(outcomes, after, force=force)
+    own, after = on_own_links(host, plan), side_effects_after or {}
+    standing = {**read_side_effects(host, own.plan.side_effects), **standing}
+    outcomes += restore_side_effects(host, own.plan, outcomes, after, standing, force=force)
+    again = coupled.restore_group(outcomes, after, force=force)
     outcomes = [one for one in outcomes if one.what not in {other.what for other in again}] + again
     outcomes += restore_lost(host, own.plan, after, standing)
-    outcomes = own.noted((*outcomes, *_lost_beside(plan, own, after)))
+    outcomes = own.note_renames((*outcomes, *_lost_side_effects(plan, own, after)))
     if taken is not None:
-        places = ((on_own_link(host, plan.links, one), left) for one, left in taken.beside.given)
+        places = ((on_own_link(host, plan.links, one), left) for one, left in taken.side_effects.released)
         given = [(one, left) for one, left in places if not isinstance(one, LostLink)]
-        outcomes += (*give_back(host, given), *taken.outcomes)
+        outcomes += (*restore_released(host, given), *taken.outcomes)
     check()
     note_entry(journal, Undone(time.time(), kept_outcomes(outcomes), taken.passed if taken else ()))
     return tuple(outcomes)
 
 
-def _lost_beside(plan: Plan, own: OwnLinks, after: Mapping[str, str]) -> list[ItemOutcome]:
+def _lost_side_effects(plan: Plan, own: OwnLinks, after: Mapping[str, str]) -> list[ItemOutcome]:
     """Side effects on a link that cannot be identified; what was on one that is gone needs nothing."""
     lost = {name: one.why for name, one in own.lost.items() if not one.is_gone}
     return [
         ItemOutcome(one.tunable, "failed", lost[name])
-        for one in plan.bystanders
+        for one in plan.side_effects
         if (name := link_of(one.tunable) or "") in lost and after.get(one.tunable) != one.before
     ]
 
@@ -151,7 +157,7 @@ def _tried_again(host: Host, plan: Plan, outcomes: list[ItemOutcome]) -> list[It
 def note_entry(journal: Journal, entry: Entry) -> None:
     """Journal an entry of a rollback; a full disk does not prevent the rollback."""
     with contextlib.suppress(OSError):
-        journal.write(entry)
+        journal.write_entry(entry)
 
 
 def restore_file(host: Host, file: FileChange, *, force: bool, is_begun: bool = True) -> ItemOutcome:

@@ -27,8 +27,8 @@ from advisor.transaction.journal import (
     damaged_above,
     kept_items,
 )
-from advisor.transaction.layers import TakenOut, left_in_force, script_of, take_out, touched
-from advisor.transaction.reserved_space import ignore_errors, release
+from advisor.transaction.layers import LayerRollback, plan_layer_rollback, script_of, still_active, touched_items
+from advisor.transaction.reserved_space import ignore_errors, release_space
 from advisor.transaction.restore import (
     Progress,
     encode_script,
@@ -55,7 +55,7 @@ def taken_over_error(host: Host, plan: Plan, watchdog: Watchdog, at: str | None 
     """
     outcome = watchdog.await_outcome()
     if outcome is None:
-        return NotRestoredError("the watchdog took over and has not said what came of it", hint="advisor status")
+        return NotRestoredError("the watchdog took over and has reported no outcome", hint="advisor status")
     kept = {name for name, _ in kept_items(plan, outcome)}
     is_late = at is not None and at not in kept
     late = [restore_change(host, plan, one, force=True) for one in plan.changes if is_late and one.tunable == at]
@@ -63,7 +63,7 @@ def taken_over_error(host: Host, plan: Plan, watchdog: Watchdog, at: str | None 
     lost = tuple(one for one in (*watched_outcomes(plan, outcome), *late) if not one.is_back)
     if lost:
         return not_restored_error(msg("the watchdog took over ({why})", why=outcome.why), lost)
-    return RestoredError(msg("the watchdog took over ({why}); everything has been put back", why=outcome.why))
+    return RestoredError(msg("the watchdog took over ({why}); everything is rolled back", why=outcome.why))
 
 
 def watched_outcomes(plan: Plan, outcome: Watched) -> tuple[ItemOutcome, ...]:
@@ -87,9 +87,9 @@ def close_rolled_back(journal: Journal, watchdog: Watchdog, outcomes: Iterable[I
     watchdog, looks at each item again and records that."""
     if not journal.is_ended:
         return
-    watchdog.close()
+    watchdog.close_files()
     if all(one.is_back for one in outcomes):
-        release(journal.directory)
+        release_space(journal.directory)
 
 
 def roll_back(
@@ -107,29 +107,29 @@ def roll_back(
     What an active upper layer holds stays as it is, and is restored with that one. Where the disk is full or
     read-only, values and files are restored all the same, and ``warn`` is given what could not be written.
     ``unrecorded`` are transactions that were rolled back before without a record of it. Where all are rolled back,
-    ``bottom`` is where that ends: what reads so already was not modified externally. Raises RefusedError where a
-    later one still waits for confirmation, its journal is damaged, or cannot be written; RestoredError or
+    ``bottom`` is where that ends: what reads so already was not modified externally. Raises RefusedError where an
+    upper layer still awaits confirmation, its journal is damaged, or cannot be written; RestoredError or
     NotRestoredError where the watchdog took over because this process did not get on.
     """
-    surveyed, damaged = store.survey()
+    surveyed, damaged = store.survey_records()
     records = tuple(one for one in surveyed if one.id not in unrecorded)
     _refuse_under_damaged(record, damaged)
-    taken = take_out(host, record, records, force=force)
-    own = msgspec.structs.replace(record, plan=taken.remaining, bystanders_after=taken.beside.after)
+    taken = plan_layer_rollback(host, record, records, force=force)
+    own = msgspec.structs.replace(record, plan=taken.remaining, side_effects_after=taken.side_effects.after)
     why = N_("interrupted") if record.is_unfinished else N_("asked for")
-    watchdog = store.watchdog(record.id)
-    with store.reopen(record.id, may_fail=True) as journal:
-        is_open = watchdog.standing().open is not None
-        outcome = _claimed(watchdog, warn)
+    watchdog = store.watchdog_of(record.id)
+    with store.reopen_journal(record.id, may_fail=True) as journal:
+        is_open = watchdog.read_state().open is not None
+        outcome = _claim_rollback(watchdog, warn)
         if outcome is not None:
             _record_outcome(journal, watchdog, own, taken, outcome)
             return (*taken.outcomes, *watched_outcomes(own.plan, outcome))
-        if taken.later:
+        if taken.upper:
             try:
                 _hand_over(store, own, journal, taken, why, record.fingerprint)
             except RefusedError:
                 if not is_open and not journal.is_begun:
-                    ignore_errors(watchdog.close)
+                    ignore_errors(watchdog.close_files)
                 raise
         if host.is_live and not watchdog.stands_down:
             _start_again(own.plan, watchdog, warn)
@@ -141,18 +141,18 @@ def roll_back(
                 why=why,
                 force=force,
                 force_one=record.pending if record.is_unfinished else None,
-                bystanders_after=own.bystanders_after,
+                side_effects_after=own.side_effects_after,
                 taken=taken,
                 bottom=bottom,
                 announced=None if record.was_applied else set(record.announced),
-                check=watchdog.check,
+                check=watchdog.check_ownership,
             )
         except TakenOverError as error:
             raise _taken_over_while_undoing(host, own, journal, watchdog, taken) from error
         if not journal.is_ended:
             warn(
                 msg(
-                    "{directory}: cannot be written: it is not recorded that {id} is rolled back; once it can be"
+                    "{directory}: cannot be written: the rollback of {id} is not recorded; once it can be"
                     " written, run: advisor rollback {id}",
                     directory=journal.directory,
                     id=record.id,
@@ -160,20 +160,20 @@ def roll_back(
             )
         close_rolled_back(journal, watchdog, outcomes)
     write_scripts(store, record)
-    return (*outcomes, *(left_in_force(record, records) if record.is_in_force else ()))
+    return (*outcomes, *(still_active(record, records) if record.is_active else ()))
 
 
 _ROLLBACK_SECONDS: Final = 30.0
 """For one step of a rollback that changes links."""
 
 
-def _claimed(watchdog: Watchdog, warn: Progress) -> Watched | None:
-    """The transaction is this process's to roll back; gives the watchdog's outcome instead where that was faster."""
-    standing = watchdog.standing()
+def _claim_rollback(watchdog: Watchdog, warn: Progress) -> Watched | None:
+    """Claim the rollback for this process. Returns the watchdog's outcome where that was faster, else None."""
+    standing = watchdog.read_state()
     if standing.outcome is not None:
         return standing.outcome
     if standing.open is not None:
-        if watchdog.claim():
+        if watchdog.claim_rollback():
             if watchdog.stands_down:
                 warn(f"{watchdog.directory}: cannot be written: it is rolled back without a watchdog")
             return None
@@ -181,7 +181,7 @@ def _claimed(watchdog: Watchdog, warn: Progress) -> Watched | None:
         if outcome is not None:
             return outcome
     try:
-        watchdog.open("taken")
+        watchdog.open_files("taken")
     except OSError as error:
         watchdog.stand_down()
         warn(
@@ -195,10 +195,10 @@ def _claimed(watchdog: Watchdog, warn: Progress) -> Watched | None:
 
 
 def _start_again(plan: Plan, watchdog: Watchdog, warn: Progress) -> None:
-    """A watchdog over a rollback. Where none can be started the rollback goes on: nothing is better for waiting."""
+    """Start a watchdog of the rollback. Where none can be started the rollback goes on: a delay improves nothing."""
     seconds = _ROLLBACK_SECONDS if plan.has_link_risk else STEP_SECONDS
     try:
-        watchdog.start(persists=plan.persists, state="taken", step_seconds=seconds)
+        watchdog.start_watching(persists=plan.persists, state="taken", step_seconds=seconds)
     except OSError as error:
         watchdog.stand_down()
         warn(
@@ -208,24 +208,24 @@ def _start_again(plan: Plan, watchdog: Watchdog, warn: Progress) -> None:
         )
 
 
-def _record_outcome(journal: Journal, watchdog: Watchdog, own: Record, taken: TakenOut, outcome: Watched) -> None:
-    """What the watchdog has done goes into the journal, and only then from its own file."""
+def _record_outcome(journal: Journal, watchdog: Watchdog, own: Record, taken: LayerRollback, outcome: Watched) -> None:
+    """Journal the outcome of the watchdog, and remove its own file only then."""
     note_entry(journal, Undoing(time.time(), outcome.why))
     kept = (*kept_outcomes(taken.outcomes), *kept_items(own.plan, outcome))
     note_entry(journal, Undone(outcome.time, kept, taken.passed))
     if journal.is_ended:
         watchdog.forget_outcome()
-        watchdog.close()
+        watchdog.close_files()
         if not kept:
-            release(journal.directory)
+            release_space(journal.directory)
 
 
 def _taken_over_while_undoing(
-    host: Host, own: Record, journal: Journal, watchdog: Watchdog, taken: TakenOut
+    host: Host, own: Record, journal: Journal, watchdog: Watchdog, taken: LayerRollback
 ) -> AdvisorError:
     """What to report for a rollback that its watchdog has ended, since this process did not get on with it."""
     error = taken_over_error(host, own.plan, watchdog)
-    outcome = watchdog.standing().outcome
+    outcome = watchdog.read_state().outcome
     if outcome is not None:
         _record_outcome(journal, watchdog, own, taken, outcome)
     return error
@@ -236,29 +236,29 @@ def _refuse_under_damaged(record: Record, damaged: Iterable[Damaged]) -> None:
     if above:
         raise RefusedError(
             msg(
-                "transaction {id} came later, and what it holds is unknown: {reason}",
+                "upper layer {id} is damaged, and what it holds is unknown: {reason}",
                 id=above[0].id,
                 reason=above[0].message,
             ),
-            hint=above[0].error.hint,
+            hint=above[0].as_error.hint,
         )
 
 
-def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why: str, fingerprint: str) -> None:
-    """Journal what the later transactions come to without this one, and write their scripts, before the first step.
+def _hand_over(store: Store, own: Record, journal: Journal, taken: LayerRollback, why: str, fingerprint: str) -> None:
+    """Journal the upper layers without this transaction, and write their scripts, before the first step.
 
-    Cut off in between, this one is unfinished, and the next run ends it. Raises RefusedError.
+    If it is interrupted in between, this transaction is unfinished, and the next run ends it. Raises RefusedError.
     """
     try:
-        journal.write(Undoing(time.time(), why))
-        for upper in taken.later:
+        journal.write_entry(Undoing(time.time(), why))
+        for upper in taken.upper:
             without = (*(one for one in upper.without if one != own.id), own.id)
-            with store.reopen(upper.id) as theirs:
-                theirs.write(Applied(time.time(), upper.bystanders_after, upper.plan, without))
-        records = [one for one in store.readable() if one.id != own.id]
-        for upper in taken.later:
-            store.write_script(upper.id, encode_script(script_of(store.record(upper.id), records)))
-        cut_off = msgspec.structs.replace(own.plan, bystanders=taken.cut_off.bystanders)
+            with store.reopen_journal(upper.id) as theirs:
+                theirs.write_entry(Applied(time.time(), upper.side_effects_after, upper.plan, without))
+        records = [one for one in store.readable_records() if one.id != own.id]
+        for upper in taken.upper:
+            store.write_script(upper.id, encode_script(script_of(store.find_record(upper.id), records)))
+        cut_off = msgspec.structs.replace(own.plan, side_effects=taken.cut_off.side_effects)
         own_script = rollback_script(cut_off, taken.cut_off.after, fingerprint=fingerprint)
         store.write_script(own.id, encode_script(own_script))
     except OSError as error:
@@ -271,28 +271,28 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why
 
 
 def write_scripts(store: Store, changed: Record) -> None:
-    """Scripts of the active transactions that share something with ``changed``, which has come or gone.
+    """Write the scripts of the active transactions that share something with ``changed``, which began or ended.
 
-    A script that stays as it was does less than it could: it keeps what it finds set by another.
+    A script that cannot be written stays safe: it skips what it finds set by another transaction.
     """
-    records, damaged = store.survey()
+    records, damaged = store.survey_records()
     for record in records:
-        is_known = record.is_in_force and not damaged_above(record, damaged)
-        if is_known and record.id != changed.id and touched(changed) & touched(record):
+        is_known = record.is_active and not damaged_above(record, damaged)
+        if is_known and record.id != changed.id and touched_items(changed) & touched_items(record):
             with contextlib.suppress(OSError):
                 store.write_script(record.id, encode_script(script_of(record, records)))
 
 
 def _of_this_boot(host: Host, record: Record) -> Plan:
-    """The plan without what each boot sets again, where there was one since."""
+    """The plan without side effects that each boot resets, where the host was booted since."""
     if record.boot_id == boot_id_of(host):
         return record.plan
     return msgspec.structs.replace(
-        record.plan, bystanders=tuple(one for one in record.plan.bystanders if not one.resets)
+        record.plan, side_effects=tuple(one for one in record.plan.side_effects if not one.resets)
     )
 
 
-def recover(
+def recover_unfinished(
     host: Host, store: Store, warn: Progress = lambda _: None
 ) -> tuple[tuple[Record, tuple[ItemOutcome, ...]], ...]:
     """Roll back every transaction that a crash, a kill or a power cut left unfinished; the caller holds the lock.
@@ -301,7 +301,7 @@ def recover(
     off once the new transaction was kept is finished. What a kill has left of a closed one is removed.
     """
     take_down_notes(host, store)
-    unfinished = [record for record in store.readable() if record.is_unfinished or record.by_watchdog]
+    unfinished = [record for record in store.readable_records() if record.is_unfinished or record.by_watchdog]
     done = tuple((record, roll_back(host, record, store, warn=warn)) for record in reversed(unfinished))
     store.remove_leftovers(is_live=host.is_live)
     return (*done, *finish_switches(host, store, warn))
@@ -309,18 +309,18 @@ def recover(
 
 def take_down_notes(host: Host, store: Store) -> None:
     """Journal what rollback scripts have rolled back; the caller holds the lock."""
-    for record in store.readable():
+    for record in store.readable_records():
         if record.by_script:
             _take_down_note(host, record, store)
 
 
 def _take_down_note(host: Host, record: Record, store: Store) -> None:
-    watchdog = store.watchdog(record.id)
-    # One that waits is watched until its time is up; a watchdog that is at it already says itself what came of it.
-    if watchdog.standing().open is not None and not watchdog.claim():
+    watchdog = store.watchdog_of(record.id)
+    # The watchdog guards a transaction until its time to confirm is over, and reports its own outcome once it acts.
+    if watchdog.read_state().open is not None and not watchdog.claim_rollback():
         return
-    with store.reopen(record.id, may_fail=True) as journal:
-        if not ignore_errors(lambda: watchdog.open("taken")):
+    with store.reopen_journal(record.id, may_fail=True) as journal:
+        if not ignore_errors(lambda: watchdog.open_files("taken")):
             return
         note_entry(journal, Undoing(record.ended or time.time(), BY_SCRIPT))
         note_entry(journal, Undone(record.ended or time.time(), ()))
@@ -335,9 +335,9 @@ def finish_switches(
 ) -> tuple[tuple[Record, tuple[ItemOutcome, ...]], ...]:
     """Roll back what a confirmed transaction replaces; the caller holds the lock.
 
-    The first one first: what only such transactions hold then goes back at once, and not from layer to layer.
+    The oldest first: what only such transactions hold is then restored at once, and not from layer to layer.
     """
-    records = store.readable()
+    records = store.readable_records()
     replaced = {one for record in records if record.state == "applied" for one in record.plan.instead_of}
-    out = [record for record in records if record.id in replaced and record.is_in_force]
-    return tuple((record, roll_back(host, store.record(record.id), store, warn=warn)) for record in out)
+    out = [record for record in records if record.id in replaced and record.is_active]
+    return tuple((record, roll_back(host, store.find_record(record.id), store, warn=warn)) for record in out)

@@ -31,24 +31,24 @@ class _Pace:
         self._is_over = threading.Event()
 
     @contextlib.contextmanager
-    def step(self) -> Iterator[None]:
+    def guard_step(self) -> Iterator[None]:
         """Raises TakenOverError before and after the block, where the transaction is no longer this process's."""
         with self._step:
-            self._check()
+            self._check_ownership()
             yield
-            self._check()
+            self._check_ownership()
 
-    def _check(self) -> None:
+    def _check_ownership(self) -> None:
         if self._watchdog is not None:
-            self._watchdog.check()
+            self._watchdog.check_ownership()
 
     @contextlib.contextmanager
-    def kept(self, hung_after: float) -> Iterator[None]:
+    def extend_during(self, hung_after: float) -> Iterator[None]:
         """For the time of the block, where a watchdog runs."""
         if self._watchdog is None:
             yield
             return
-        thread = threading.Thread(target=self._keep, args=(hung_after / 8,), name="advisor-pace", daemon=True)
+        thread = threading.Thread(target=self._extend_limit, args=(hung_after / 8,), name="advisor-pace", daemon=True)
         thread.start()
         try:
             yield
@@ -56,11 +56,11 @@ class _Pace:
             self._is_over.set()
             thread.join()
 
-    def _keep(self, seconds: float) -> None:
+    def _extend_limit(self, seconds: float) -> None:
         while not self._is_over.wait(seconds):
             with self._step:
                 try:
-                    self._check()
+                    self._check_ownership()
                 except TakenOverError:
                     # The next step says so.
                     return
@@ -74,23 +74,23 @@ class Trial:
         self._plan = plan
         self._pace = _Pace(watchdog)
         self.pending: str | None = None
-        """What was being set when it failed: its live value is ours, whatever it reads."""
+        """The tunable that was being set when the trial failed: its live value is the trial's, whatever it is."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """What the trial switches."""
         return self._plan.changes
 
-    def paced(self, hung_after: float) -> contextlib.AbstractContextManager[None]:
-        """The watchdog knows that this process gets on, for the time of the block."""
-        return self._pace.kept(hung_after)
+    def keep_pace(self, hung_after: float) -> contextlib.AbstractContextManager[None]:
+        """Keep the watchdog's limit ahead for the time of the block."""
+        return self._pace.extend_during(hung_after)
 
-    def put_in(self, tunables: Collection[str] | None = None) -> None:
-        """Every value after, or those of ``tunables`` alone, read back. Raises CommandError."""
+    def set_values(self, tunables: Collection[str] | None = None) -> None:
+        """Set every value of the plan, or those of ``tunables`` alone, and read it back. Raises CommandError."""
         for change in self._plan.changes:
             if tunables is not None and change.tunable not in tunables:
                 continue
-            with self._pace.step():
+            with self._pace.guard_step():
                 check_link(self._host, self._plan, change)
                 self.pending = change.tunable
                 kept = None if observe(self._host, change.probe) == change.after else set_value(self._host, change)
@@ -98,10 +98,10 @@ class Trial:
                     read_back(self._host, change)
             self.pending = None
 
-    def take_out(self) -> None:
-        """Every value before, read back. Raises CommandError."""
+    def restore_values(self) -> None:
+        """Restore every value, and read it back. Raises CommandError."""
         for change in reversed(self._plan.changes):
-            with self._pace.step():
+            with self._pace.guard_step():
                 outcome = restore_change(self._host, self._plan, change, force=change.tunable == self.pending)
             if not outcome.is_back:
                 raise CommandError(
@@ -110,29 +110,29 @@ class Trial:
 
 
 @contextlib.contextmanager
-def trial(host: Host, plan: Plan, store: Store, *, hung_after: float = _TRIAL_SECONDS) -> Iterator[Trial]:
+def run_trial(host: Host, plan: Plan, store: Store, *, hung_after: float = _TRIAL_SECONDS) -> Iterator[Trial]:
     """A trial of a plan's live values under the journal; the caller holds ``store.lock()``.
 
     A process that is stopped, or blocked in a step, for ``hung_after`` seconds counts as hung.
 
     However the block ends, every value is restored and read back; after a kill or a power cut the next run does it, or
-    the rollback script. Raises RefusedError before anything is changed, NotRestoredError where something is not back.
+    the rollback script. Raises RefusedError before anything is changed, NotRestoredError where a value is not restored.
     """
     check_preconditions(host, plan)
     with begin_transaction(host, plan, store, hung_after) as (journal, watchdog):
         for change in plan.changes:
             # From here on any of them may be active, and this process restores it.
-            journal.write(Doing(change.tunable))
+            journal.write_entry(Doing(change.tunable))
         running = Trial(host, plan, watchdog if host.is_live else None)
         try:
-            with running.paced(hung_after):
+            with running.keep_pace(hung_after):
                 yield running
         finally:
-            if not watchdog.claim():
+            if not watchdog.claim_rollback():
                 raise taken_over_error(host, plan, watchdog, running.pending)
             try:
                 outcomes = restore_plan(
-                    host, plan, journal, why="trial", force_one=running.pending, check=watchdog.check
+                    host, plan, journal, why="trial", force_one=running.pending, check=watchdog.check_ownership
                 )
             except TakenOverError as error:
                 raise taken_over_error(host, plan, watchdog, running.pending) from error

@@ -9,10 +9,10 @@ import msgspec
 from advisor.host import Host, Missing, observe
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, FileChange
-from advisor.planning.unmerge import holds, settings_of
-from advisor.transaction.journal import Record, sequence
+from advisor.planning.unmerge import holds_edit, settings_of
+from advisor.transaction.journal import Record, sequence_of
 from advisor.transaction.layer_ownership import files_of, values_of
-from advisor.transaction.layers import overlaid
+from advisor.transaction.layers import overlaid_settings
 from advisor.transaction.own_links import now_named, on_own_link
 from advisor.transaction.restore import file_content
 from advisor.tunables.link_mark import LostLink, link_of
@@ -28,10 +28,10 @@ class Drift(msgspec.Struct, frozen=True):
     reason: str
 
 
-def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
+def find_drift(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     """What drifted from the active transactions; where several set one tunable, or one line of a file, the last one
     counts."""
-    in_force = [record for record in records if record.is_in_force]
+    in_force = [record for record in records if record.is_active]
     held: dict[object, Drift | None] = {}
     for record in in_force:
         for name, change in values_of(record).items():
@@ -48,7 +48,7 @@ def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     files: dict[str, Drift] = {}
     for record in in_force:
         for path, file in files_of(record).items():
-            drift = _file_drift(host, record.id, file, overlaid(in_force, record, path))
+            drift = _file_drift(host, record.id, file, overlaid_settings(in_force, record, path))
             if drift is not None:
                 files[path] = drift
     drifted += files.values()
@@ -67,10 +67,10 @@ def _value_drift(host: Host, record: Record, change: Change, found: Change, in_f
     reason = N_("is as before the transaction") if live == change.before else N_("modified externally")
     if live == change.before and change.persist is None and change.persist_note:
         reason = msg("is as before the transaction; {note}", note=change.persist_note)
-    later = (one for one in in_force if sequence(one.id) > sequence(record.id))
-    moved = [one.id for one in later if one.bystanders_after.get(change.tunable) == live]
+    later = (one for one in in_force if sequence_of(one.id) > sequence_of(record.id))
+    moved = [one.id for one in later if one.side_effects_after.get(change.tunable) == live]
     if moved:
-        reason = msg("moved along with what {moved} changed", moved=moved[-1])
+        reason = msg("side effect of {moved}", moved=moved[-1])
     return Drift(record.id, change.tunable, change.after, live, f"{reason}{named}")
 
 
@@ -80,6 +80,6 @@ def _file_drift(host: Host, identity: str, file: FileChange, overlaid: frozenset
         return Drift(identity, file.path, N_("its content"), None, msg("cannot be read: {why}", why=content.why))
     if content is None:
         return Drift(identity, file.path, N_("its content"), None, N_("was removed"))
-    if all(holds(content, edit) for edit in file.edits if not settings_of(edit) & overlaid):
+    if all(holds_edit(content, edit) for edit in file.edits if not settings_of(edit) & overlaid):
         return None
     return Drift(identity, file.path, N_("its content"), None, N_("no longer holds what the transaction wrote"))

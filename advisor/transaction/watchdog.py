@@ -40,7 +40,7 @@ _ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bi
 
 
 class TakenOverError(CommandError):
-    """The watchdog has taken the transaction over: this process was thought to be gone or hung."""
+    """The watchdog has taken the transaction over: it found this process gone or hung."""
 
     kind = "taken-over"
 
@@ -101,16 +101,16 @@ class Watchdog:
 
     # -- what the client does ------------------------------------------------------------------------------------
 
-    def open(self, state: str, *, is_durable: bool = True) -> None:
-        """From now on the transaction is this process's to work on. ``state`` is ``pending`` for one that begins,
+    def open_files(self, state: str, *, is_durable: bool = True) -> None:
+        """Open the transaction for this process. ``state`` is ``pending`` for one that begins,
         ``taken`` for one that is rolled back. Raises OSError."""
         # What these two hold means nothing after a power cut; that the third is there does.
-        self._write("boot", _boot_id(), is_durable=False)
-        self._sign()
-        self._write(state, "", is_durable=is_durable)
+        self._write_file("boot", _boot_id(), is_durable=False)
+        self._sign_client()
+        self._write_file(state, "", is_durable=is_durable)
         self._state = state
 
-    def arm(self, *, persists: bool, state: str = "pending", step_seconds: float | None = None) -> None:
+    def arm_watchdog(self, *, persists: bool, state: str = "pending", step_seconds: float | None = None) -> None:
         """Start watching this process; returns when the watchdog is seen to run.
 
         ``persists`` asks for the unit that acts at the next boot. ``step_seconds`` is how long each step may take
@@ -118,36 +118,36 @@ class Watchdog:
         it cannot be.
         """
         try:
-            self.start(persists=persists, state=state, step_seconds=step_seconds)
+            self.start_watching(persists=persists, state=state, step_seconds=step_seconds)
         except OSError as error:
-            self.close()
+            self.close_files()
             raise not_started(self, error) from error
         except BaseException:
-            self.close()
+            self.close_files()
             raise
 
-    def start(self, *, persists: bool, state: str, step_seconds: float | None) -> None:
+    def start_watching(self, *, persists: bool, state: str, step_seconds: float | None) -> None:
         """As `arm`, but raises OSError and leaves what is there."""
         try:
             (self.directory / OUTCOME).unlink(missing_ok=True)
             self._state, self._step_seconds, self._limit = state, step_seconds, 0.0
-            self.extend()
+            self.extend_limit()
             self._lay_out(state, with_boot_unit=persists and _systemd_runs())
-            self._start()
+            self._start_process()
         except subprocess.SubprocessError as error:
             raise OSError(errno.EIO, str(error)) from error
 
-    def check(self) -> None:
+    def check_ownership(self) -> None:
         """Before and after each step. Raises TakenOverError where the transaction is no longer this client's to carry
         on with; gives it time for another step otherwise."""
         if self._state is not None and not os.path.lexists(f"{self._place}/{self._state}"):
-            raise TakenOverError("the watchdog has taken over: this client was thought to be gone or hung")
+            raise TakenOverError("the watchdog has taken over: it found this process gone or hung")
         if self._step_seconds is not None:
             # Where that cannot be written the time runs out, and the watchdog takes over.
-            ignore_errors(self.extend)
+            ignore_errors(self.extend_limit)
 
     def stand_down(self) -> None:
-        """Nothing of it could be written: `check` lets this process go on without a watchdog."""
+        """Nothing of it could be written: `check_ownership` lets this process go on without a watchdog."""
         self._state = None
 
     @property
@@ -155,42 +155,42 @@ class Watchdog:
         """Whether this process works without a watchdog."""
         return self._state is None
 
-    def extend(self, more_seconds: float = 0.0) -> None:
+    def extend_limit(self, more_seconds: float = 0.0) -> None:
         """Let the next step take that much longer. Raises OSError where even the reserved space is gone."""
         if self._step_seconds is None:
             return
-        wanted = _uptime() + self._step_seconds + more_seconds
+        wanted = _read_uptime() + self._step_seconds + more_seconds
         # Not at each of many fast steps: it is a write.
         if more_seconds or wanted - self._limit > self._step_seconds / 4:
-            self._write("limit", f"{wanted:.0f}\n", is_durable=False)
+            self._write_file("limit", f"{wanted:.0f}\n", is_durable=False)
             self._limit = wanted
 
     def await_confirmation(self, seconds: float) -> None:
         """From now on the watchdog waits for a person, not for this process."""
-        self._write("deadline", f"{_uptime() + seconds:.0f}\n")
+        self._write_file("deadline", f"{_read_uptime() + seconds:.0f}\n")
 
-    def keep(self) -> bool:
+    def keep_change(self) -> bool:
         """Close the transaction as it is. False where the watchdog was faster and rolls it back."""
         try:
             os.unlink(self.directory / "pending")
         except FileNotFoundError:
             return False
-        self.close(keeps_script=True)
+        self.close_files(keeps_script=True)
         return True
 
-    def claim(self) -> bool:
-        """Take the rollback upon this process. False where the watchdog is at it or has done it.
+    def claim_rollback(self) -> bool:
+        """Claim the rollback for this process. False where the watchdog does it or has done it.
 
         Where the directory has become read-only nobody can claim anything: this process goes on without a watchdog, and
         the watchdog, which may act as well, restores the same values.
         """
-        ignore_errors(self._sign)
+        ignore_errors(self._sign_client)
         try:
             for name in ("pending", "taken"):
-                if self._take(name):
+                if self._take_file(name):
                     break
             else:
-                if self._outcome() is not None or not self._is_abandoned() or not self._take("reverting"):
+                if self._read_outcome() is not None or not self._is_abandoned() or not self._take_file("reverting"):
                     return False
         except OSError as error:
             if not is_read_only(error):
@@ -201,19 +201,19 @@ class Watchdog:
         ignore_errors(lambda: (self.directory / "deadline").unlink(missing_ok=True))
         if self._step_seconds is None:
             ignore_errors(lambda: (self.directory / "limit").unlink(missing_ok=True))
-        ignore_errors(self.extend)
+        ignore_errors(self.extend_limit)
         ignore_errors(lambda: sync_directory(str(self.directory)))
         return True
 
-    def _take(self, name: str) -> bool:
+    def _take_file(self, name: str) -> bool:
         try:
             os.rename(self.directory / name, self.directory / "taken")
         except FileNotFoundError:
             return False
         return True
 
-    def close(self, *, keeps_script: bool = False) -> None:
-        """Nothing is open any more: the watchdog ends by itself, the boot unit goes.
+    def close_files(self, *, keeps_script: bool = False) -> None:
+        """Remove the files of a running transaction: the watchdog then ends, and the boot unit is removed.
 
         With ``keeps_script`` the watchdog's script stays, for a rollback script that is run by hand.
         """
@@ -225,10 +225,10 @@ class Watchdog:
         ignore_errors(lambda: sync_directory(str(self.directory)))
 
     def await_outcome(self) -> WatchdogOutcome | None:
-        """What the watchdog made of it, once it is done; None where it ended without a word or took too long."""
+        """The outcome of the watchdog, once it is done; None where it ended without one or took too long."""
         end = time.monotonic() + _REVERT_SECONDS
         while time.monotonic() < end:
-            outcome = self._outcome()
+            outcome = self._read_outcome()
             if outcome is not None or self._is_abandoned():
                 return outcome
             time.sleep(0.2)
@@ -239,14 +239,14 @@ class Watchdog:
         (self.directory / OUTCOME).unlink(missing_ok=True)
         ignore_errors(lambda: sync_directory(str(self.directory)))
 
-    def standing(self) -> TransactionFiles:
+    def read_state(self) -> TransactionFiles:
         """How far the transaction is."""
-        outcome = self._outcome()
+        outcome = self._read_outcome()
         if outcome is not None:
             return TransactionFiles(None, None, outcome)
         opened = next((name for name in OPEN_FILES if (self.directory / name).exists()), None)
         left = self._seconds_left() if opened == "pending" else None
-        return TransactionFiles(opened, left, None, self._client() if opened in ("pending", "taken") else None)
+        return TransactionFiles(opened, left, None, self._find_client() if opened in ("pending", "taken") else None)
 
     def has_files(self, *, with_script: bool) -> bool:
         """Whether files of a running transaction are there; ``with_script``: the watchdog's script counts as one."""
@@ -256,7 +256,7 @@ class Watchdog:
     @property
     def place(self) -> str | None:
         """Where the watchdog runs, in words for a person; None where it does not."""
-        number = self._watching()
+        number = self._find_process()
         if number is None:
             return None
         with contextlib.suppress(OSError):
@@ -276,19 +276,21 @@ class Watchdog:
 
     def _lay_out(self, state: str, *, with_boot_unit: bool) -> None:
         if not (self.directory / state).exists():
-            self.open(state)
+            self.open_files(state)
         # Holds the block that the script's own number goes into.
-        self._write("watching", "0\n", is_durable=False)
+        self._write_file("watching", "0\n", is_durable=False)
         made = with_boot_unit and not os.path.isdir(_BOOT_TARGET)
-        self._write("watch.sh", self._rendered(with_boot_unit=with_boot_unit, made_directory=made), mode=0o700)
+        self._write_file(
+            "watch.sh", self._render_script(with_boot_unit=with_boot_unit, made_directory=made), mode=0o700
+        )
         if with_boot_unit:
             self._write_boot_unit()
 
-    def _rendered(self, *, with_boot_unit: bool, made_directory: bool) -> str:
-        from advisor.shell.templates import environment
+    def _render_script(self, *, with_boot_unit: bool, made_directory: bool) -> str:
+        from advisor.shell.templates import make_environment
 
         return (
-            environment(escape_html=False)
+            make_environment(escape_html=False)
             .get_template("watch.sh.j2")
             .render(
                 directory=str(self.directory),
@@ -300,9 +302,9 @@ class Watchdog:
 
     def boot_unit_text(self) -> str:
         """The unit that runs the watchdog at the next boot."""
-        from advisor.shell.templates import environment
+        from advisor.shell.templates import make_environment
 
-        template = environment(escape_html=False).get_template("boot.service.j2")
+        template = make_environment(escape_html=False).get_template("boot.service.j2")
         return template.render(identity=self.directory.name, directory=_unit_escaped(str(self.directory)))
 
     def _write_boot_unit(self) -> None:
@@ -330,7 +332,7 @@ class Watchdog:
         except FileNotFoundError:
             return ""
 
-    def _write(self, name: str, text: str, *, mode: int = 0o600, is_durable: bool = True) -> None:
+    def _write_file(self, name: str, text: str, *, mode: int = 0o600, is_durable: bool = True) -> None:
         content, path = text.encode("utf-8", "surrogateescape"), str(self.directory / name)
 
         def write() -> None:
@@ -338,22 +340,22 @@ class Watchdog:
 
         with_reserve(self.directory, write)
 
-    def _read(self, name: str) -> str | None:
+    def _read_file(self, name: str) -> str | None:
         try:
             with open(self.directory / name, "rb") as file:
                 return file.read(_MAX_OUTCOME_BYTES).decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             return None
 
-    def _sign(self) -> None:
+    def _sign_client(self) -> None:
         text = f"{os.getpid()} {_start_time(os.getpid())}\n"
         try:
-            self._write("client", text, is_durable=False)
+            self._write_file("client", text, is_durable=False)
         except OSError as error:
-            if not is_full(error) or not self._overwrite("client", text):
+            if not is_full(error) or not self._overwrite_file("client", text):
                 raise
 
-    def _overwrite(self, name: str, text: str) -> bool:
+    def _overwrite_file(self, name: str, text: str) -> bool:
         """Write a small file into the block that it has already: what a full disk allows."""
         try:
             fd = os.open(self.directory / name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -368,23 +370,23 @@ class Watchdog:
             os.close(fd)
         return True
 
-    def _client(self) -> int | None:
+    def _find_client(self) -> int | None:
         """The process that works on the transaction, where it lives."""
-        found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", self._read("client") or "")
-        return int(found[1]) if found is not None and lives(int(found[1]), found[2]) else None
+        found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", self._read_file("client") or "")
+        return int(found[1]) if found is not None and is_alive(int(found[1]), found[2]) else None
 
     def _seconds_left(self) -> float | None:
-        limit = self._read("deadline")
-        if limit is None or self._read("boot") != _boot_id():
+        limit = self._read_file("deadline")
+        if limit is None or self._read_file("boot") != _boot_id():
             return None
-        return max(0.0, float(limit) - _uptime())
+        return max(0.0, float(limit) - _read_uptime())
 
-    def _outcome(self) -> WatchdogOutcome | None:
-        return parse_outcome(self._read(OUTCOME) or "")
+    def _read_outcome(self) -> WatchdogOutcome | None:
+        return parse_outcome(self._read_file(OUTCOME) or "")
 
     # -- the process ----------------------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         words = ["/bin/sh", str(self._script)]
         if not (_is_in_the_hosts_namespaces() and _systemd_runs() and self._start_unit(words)):
             # The shell in between ends at once, so that the watchdog is nobody's child that we would have to reap.
@@ -397,7 +399,7 @@ class Watchdog:
                 timeout=_START_SECONDS,
             )
         end = time.monotonic() + _START_SECONDS
-        while self._watching() is None:
+        while self._find_process() is None:
             if time.monotonic() > end:
                 raise subprocess.SubprocessError(f"{self._script} does not start")
             time.sleep(0.01)
@@ -413,10 +415,10 @@ class Watchdog:
             return False
         return done.returncode == 0
 
-    def _watching(self) -> int | None:
+    def _find_process(self) -> int | None:
         """The number of the process that runs the script, if it does."""
         # Written in place: behind the line there may be what is left of a longer one.
-        text = (self._read("watching") or "").partition("\n")[0]
+        text = (self._read_file("watching") or "").partition("\n")[0]
         if not re.fullmatch(r"[0-9]{1,10}", text):
             return None
         try:
@@ -426,7 +428,7 @@ class Watchdog:
         return int(text) if os.fsencode(self._script) in argv else None
 
     def _is_abandoned(self) -> bool:
-        return self._watching() is None
+        return self._find_process() is None
 
 
 def boot_units(prefix: str) -> set[str]:
@@ -442,7 +444,7 @@ def boot_units(prefix: str) -> set[str]:
     return found
 
 
-def session() -> str | None:
+def current_session() -> str | None:
     """The ssh connection that this process was started over, as the number and start time of its sshd; None else."""
     number = os.getpid()
     for _ in range(64):
@@ -456,7 +458,7 @@ def session() -> str | None:
     return None
 
 
-def lives(number: int, start: str) -> bool:
+def is_alive(number: int, start: str) -> bool:
     """Whether the process of that number, and of that start time in clock ticks after boot, is there still."""
     fields = process_fields(number)
     return fields is not None and fields[1][0] not in ("Z", "X") and fields[1][19] == start
@@ -480,7 +482,7 @@ def _start_time(number: int) -> str:
     return found[1][19]
 
 
-def _uptime() -> float:
+def _read_uptime() -> float:
     """Seconds since boot, suspended ones included: a clock that is set does not move it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 

@@ -1,14 +1,14 @@
 """What can be set: one file per kind, and the catalogue that turns an id such as ``sysctl:vm.swappiness`` into one.
 
-A tunable is an address with four verbs: how it is read (`probe`), what to do now (`steps`), what to leave on disk
-(`edit`), and when it takes effect. Probe, steps and edit are data: apply, the dry run and the rollback script use
+A tunable is an address with four verbs: how it is read (`probe`), what to do now (`make_steps`), what to leave on disk
+(`make_edit`), and when it takes effect. Probe, steps and edit are data: apply, the dry run and the rollback script use
 the same ones.
 """
 
 from __future__ import annotations
 
-from advisor.tunables.catalogue import all_kinds, find_kind, tunable
-from advisor.tunables.edits import FileEdit, Persisted, edited, mentions
+from advisor.tunables.catalogue import all_kinds, find_kind, parse_tunable
+from advisor.tunables.edits import FileEdit, Persisted, apply_edit, mentions_key
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.tunable import Effect, Risk, Tunable
 
@@ -21,8 +21,8 @@ __all__ = [
     "Risk",
     "Tunable",
     "all_kinds",
-    "edited",
+    "apply_edit",
     "find_kind",
-    "mentions",
-    "tunable",
+    "mentions_key",
+    "parse_tunable",
 ]

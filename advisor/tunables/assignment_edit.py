@@ -13,12 +13,12 @@ _PIECES: Final = r"""(?:[^\s"'`\\;&|<>()]|\\[^\n]|'[^'\n]*'|"(?:[^"\\\n]|\\[^\n]
 _ASSIGNMENT: Final = lazy_regex(r"""[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=(["']?)""", re.ASCII)
 
 
-def assignment_edited(text: str, key: str, value: str) -> str:
+def edit_assignment(text: str, key: str, value: str) -> str:
     """The last assignment of ``key`` gets the value in the quotes that it had; earlier ones go, or one is added."""
     lines = _LINE.findall(text)
-    found = _found(lines, key)
+    found = _find_assignments(lines, key)
     if not found:
-        return _added(lines, key, value)
+        return _add_assignment(lines, key, value)
     last = max(found)
     head, body, rest = found[last]
     quote = body[:1] if body[:1] in ("'", '"') else ""
@@ -27,7 +27,7 @@ def assignment_edited(text: str, key: str, value: str) -> str:
 
 
 def assignment_mentions(text: str, key: str) -> bool:
-    return bool(_found(_LINE.findall(text), key))
+    return bool(_find_assignments(_LINE.findall(text), key))
 
 
 def is_one_value_a_line(text: str) -> bool:
@@ -53,7 +53,7 @@ def _is_closed(line: str) -> bool:
     return not quote
 
 
-def _found(lines: list[str], key: str) -> dict[int, tuple[str, str, str]]:
+def _find_assignments(lines: list[str], key: str) -> dict[int, tuple[str, str, str]]:
     """The lines, by number, that assign the variable: what stands before the value, the value, what follows."""
     pattern = re.compile(rf"([ \t]*(?:export[ \t]+)?{re.escape(key)}=)({_PIECES})([^\n]*\n?)")
     return {
@@ -63,7 +63,7 @@ def _found(lines: list[str], key: str) -> dict[int, tuple[str, str, str]]:
     }
 
 
-def _added(lines: list[str], key: str, value: str) -> str:
+def _add_assignment(lines: list[str], key: str, value: str) -> str:
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     quotes = Counter(match[1] for line in lines if (match := _ASSIGNMENT.match(line)))
     quote = quotes.most_common(1)[0][0] if quotes else ""

@@ -29,7 +29,7 @@ from advisor.tunables.block_identity import (
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.preflight import Circumstances, Sibling, choice_words
+from advisor.tunables.preflight import Preflight, SideEffect, list_choices
 from advisor.tunables.tunable import Tunable
 
 _SWITCH = ("0", "1")
@@ -81,10 +81,10 @@ class BlockQueue(KernelFile, frozen=True):
         return f"/sys/block/{self.device}/queue/{self.attribute}"
 
     @property
-    def form(self) -> str:
+    def value_form(self) -> str:
         return "selected" if self.attribute == "scheduler" else "words"
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.attribute == "scheduler":
             return None if _SCHEDULER.fullmatch(value) else "is not the name of a scheduler"
         if self.attribute == "write_cache" and value == "write through":
@@ -101,37 +101,37 @@ class BlockQueue(KernelFile, frozen=True):
             return "is not a multiple of 4: the kernel counts in pages of 4 KiB"
         return None
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return device_rule(host, self.device, f"queue/{self.attribute}", value)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         refusal: str | None = None
         note: tuple[str, ...] = ()
         if self.attribute == "scheduler":
-            refusal, note = self._scheduler(host, after)
+            refusal, note = self._check_scheduler(host, after)
         elif self.attribute == "max_sectors_kb":
             refusal = self._above_hardware(host, after)
-        siblings = self._moving_along(host) if self.attribute == "scheduler" and before != after else ()
+        siblings = self._side_effects(host) if self.attribute == "scheduler" and before != after else ()
         # Going back resets the length of the queue once more, to what the scheduler has by default.
         again = [step for one in siblings if one.tunable.endswith(":nr_requests") for step in one.undo]
         identity = identity_of(host, self.device)
         unknowable = identity_refusal(identity)
-        return Circumstances(
+        return Preflight(
             refusal=refusal or unknowable,
             state="incapable" if unknowable and not refusal else "blocked",
-            undo=(*self.steps(before), *again),
+            undo=(*self.make_steps(before), *again),
             identity=identity,
-            siblings=siblings,
+            side_effects=siblings,
             notes=(*note, *later_rules(host, f"queue/{self.attribute}")),
         )
 
-    def _scheduler(self, host: Host, wanted: str) -> tuple[str | None, tuple[str, ...]]:
+    def _check_scheduler(self, host: Host, wanted: str) -> tuple[str | None, tuple[str, ...]]:
         """Why the device would not take a scheduler, and what is to be said of one that it would."""
         text = host.read(self.path)
         listed = [] if isinstance(text, Missing) else [word.strip("[]") for word in text.split()]
         if wanted in listed:
             return None, ()
-        known = f"it offers {choice_words(listed)}"
+        known = f"it offers {list_choices(listed)}"
         if listed == ["none"]:
             return 'it offers "none" alone, as it hands requests on as they come', ()
         module = _MODULES.get(wanted)
@@ -149,14 +149,14 @@ class BlockQueue(KernelFile, frozen=True):
             return None
         return f"its hardware takes at most {limit} (max_hw_sectors_kb)"
 
-    def _moving_along(self, host: Host) -> tuple[Sibling, ...]:
+    def _side_effects(self, host: Host) -> tuple[SideEffect, ...]:
         """What the kernel sets anew with the scheduler: the length of the queue, and its throttling (none with bfq)."""
         found = []
         for attribute in ("nr_requests", "wbt_lat_usec"):
             one = BlockQueue(self.device, attribute)
             live = observe(host, one.probe)
             if not isinstance(live, Missing):
-                found.append(Sibling(one.id, live, one.probe, one.steps(live)))
+                found.append(SideEffect(one.id, live, one.probe, one.make_steps(live)))
         return tuple(found)
 
 

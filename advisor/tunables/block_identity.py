@@ -43,7 +43,7 @@ def identity_of(host: Host, device: str) -> Identity | None:
     marks = marks_of(host, device)
     if not words and marks == Marks():
         return None
-    alike = _alike(host, device, attribute, words) if words or marks.place or marks.device else []
+    alike = _find_alike(host, device, attribute, words) if words or marks.place or marks.device else []
     others = [marks_of(host, name) for name in alike]
     is_shared = bool(words) and (bool(alike) or _is_multipath(host, device))
     return (
@@ -66,7 +66,7 @@ def identity_refusal(identity: Identity | None) -> str | None:
     )
 
 
-def _alike(host: Host, device: str, attribute: str | None, words: str) -> list[str]:
+def _find_alike(host: Host, device: str, attribute: str | None, words: str) -> list[str]:
     """Other devices of the same words; all others for a device without words, which is known by its place alone."""
     others = [one for one in host.names("/sys/block") if one != device and is_nvme_path(one) == is_nvme_path(device)]
     return [one for one in others if words_of(host, one, attribute) == words] if attribute else others
@@ -83,7 +83,7 @@ def device_rule(host: Host, device: str, attribute: str, value: str) -> FileEdit
     Missing says why no rule can name the device."""
     if not host.exists("/run/udev/data") and not host.exists("/run/udev/control"):
         return Missing("absent", "udev does not run here, so no rule would be carried out")
-    match = _match(host, device)
+    match = _match_keys(host, device)
     if isinstance(match, Missing):
         return match
     rule = ('ACTION=="add|change"', 'SUBSYSTEM=="block"', 'ENV{DEVTYPE}=="disk"', *match)
@@ -102,19 +102,19 @@ def later_rules(host: Host, attribute: str) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _match(host: Host, device: str) -> tuple[str, ...] | Missing:
+def _match_keys(host: Host, device: str) -> tuple[str, ...] | Missing:
     """The match keys of a rule that this device alone fits."""
     own = udev_properties(host, device)
     base = f"/sys/block/{device}"
     if host.exists(f"{base}/md"):
         return _array_match("MD_UUID", own.get("MD_UUID"), 'KERNEL=="md*"')
     if host.exists(f"{base}/dm"):
-        uuid = own.get("DM_UUID") or _text(host, f"{base}/dm/uuid")
+        uuid = own.get("DM_UUID") or _read_text(host, f"{base}/dm/uuid")
         if uuid:
             return _array_match("DM_UUID", uuid)
-        return _array_match("DM_NAME", own.get("DM_NAME") or _text(host, f"{base}/dm/name"))
+        return _array_match("DM_NAME", own.get("DM_NAME") or _read_text(host, f"{base}/dm/name"))
     others = [name for name in host.names("/sys/block") if name != device]
-    return _by_property(host, own, others) or _by_attribute(host, device, others) or _nameless(own)
+    return _by_property(host, own, others) or _by_attribute(host, device, others) or _explain_nameless(own)
 
 
 def _array_match(name: str, value: str | None, *more: str) -> tuple[str, ...] | Missing:
@@ -125,21 +125,21 @@ def _array_match(name: str, value: str | None, *more: str) -> tuple[str, ...] | 
     return (*more, f'ENV{{{name}}}=="{value}"')
 
 
-def _text(host: Host, path: str) -> str | None:
+def _read_text(host: Host, path: str) -> str | None:
     text = host.read(path)
     return None if isinstance(text, Missing) else text
 
 
 def _by_property(host: Host, own: Mapping[str, str], others: list[str]) -> tuple[str, ...] | None:
     """By one property that no other disk shares; paths to one unit share them, so that the way to it is added."""
-    for names in _candidates(own):
+    for names in _candidate_keys(own):
         wanted = {name: own[name] for name in names}
         if not any(wanted.items() <= udev_properties(host, other).items() for other in others):
             return tuple(f'ENV{{{name}}}=="{value}"' for name, value in wanted.items())
     return None
 
 
-def _candidates(own: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+def _candidate_keys(own: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     names = [name for name in _PROPERTIES if _SAFE.fullmatch(own.get(name, ""))]
     yield from ((name,) for name in names)
     if _SAFE.fullmatch(own.get("ID_PATH", "")):
@@ -148,14 +148,14 @@ def _candidates(own: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 def _by_attribute(host: Host, device: str, others: list[str]) -> tuple[str, ...] | None:
     for attribute in _ATTRIBUTES:
-        value = _text(host, f"/sys/block/{device}/{attribute}")
-        is_shared = any(_text(host, f"/sys/block/{other}/{attribute}") == value for other in others)
+        value = _read_text(host, f"/sys/block/{device}/{attribute}")
+        is_shared = any(_read_text(host, f"/sys/block/{other}/{attribute}") == value for other in others)
         if value and _SAFE.fullmatch(value) and not is_shared:
             return (f'ATTR{{{attribute}}}=="{value}"',)
     return None
 
 
-def _nameless(own: Mapping[str, str]) -> Missing:
+def _explain_nameless(own: Mapping[str, str]) -> Missing:
     odd = [own[name] for name in _PROPERTIES if name in own and not _SAFE.fullmatch(own[name])]
     if odd:
         return Missing("unreadable", f"its serial number holds signs that a udev rule could not carry: {odd[0][:80]!r}")

@@ -55,7 +55,7 @@ def all_kinds() -> tuple[Kind, ...]:
     return tuple(sorted(found, key=lambda kind: (kind.order, kind.name)))
 
 
-def tunable(identity: str) -> Tunable:
+def parse_tunable(identity: str) -> Tunable:
     """The tunable with this id. Raises UsageError for an unknown kind, and for a form that its kind does not have."""
     kind = find_kind(identity)
     if kind is None:

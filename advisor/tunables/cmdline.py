@@ -18,7 +18,7 @@ from advisor.host import Host, Missing, Probe, ReadFile, Step
 from advisor.host.kernel_text import SET
 from advisor.i18n import msg, noun
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.programs import refused_word
 from advisor.tunables.tunable import Effect, Risk
 
@@ -57,35 +57,35 @@ class CommandLine(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadFile("/proc/cmdline", f"cmdline:{self.word}")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         fits = value == SET or re.fullmatch(r"[\w.,:;/+@%=-]{1,200}", value, re.ASCII)
         return None if fits else f"is neither one word nor {SET}"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return ()
 
-    def edit(self, host: Host, value: str, *, profile: str) -> Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> Missing:
         return _BY_HAND
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         word = self.word if after == SET else f"{self.word}={after}"
         now = "the kernel was started without it" if before == "(unset)" else f"the kernel was started with {before}"
-        return Circumstances(refusal=f"{now}; by hand: {commands(host, word)}, then start anew", state="by-hand")
+        return Preflight(refusal=f"{now}; by hand: {boot_commands(host, word)}, then start anew", state="by-hand")
 
 
-def commands(host: Host, word: str) -> str:
+def boot_commands(host: Host, word: str) -> str:
     """What an administrator of this host types for a word of the command line, by the boot loader that it has."""
     # No value holds a quote; a semicolon may be in one.
     quoted = f"'{word}'" if ";" in word else word
     if host.exists("/run/ostree-booted"):
         return f"rpm-ostree kargs --append-if-missing={quoted}"
-    if _has(host, "grubby"):
+    if _has_program(host, "grubby"):
         return f"grubby --update-kernel=ALL --args={quoted}"
     if host.exists("/etc/default/grub"):
-        made = "update-grub" if _has(host, "update-grub") else _grub_mkconfig(host)
+        made = "update-grub" if _has_program(host, "update-grub") else _grub_mkconfig(host)
         return f"add {quoted} to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, run {made}"
     if host.exists("/etc/kernel/cmdline"):
-        made = "kernel-install add-all" if _has(host, "kernel-install") else "what makes its boot entries"
+        made = "kernel-install add-all" if _has_program(host, "kernel-install") else "what makes its boot entries"
         return f"add {quoted} to /etc/kernel/cmdline, run {made}"
     for path in ("/boot/firmware/cmdline.txt", "/boot/cmdline.txt"):
         if host.exists(path):
@@ -102,7 +102,7 @@ def _grub_mkconfig(host: Host) -> str:
     return "grub-mkconfig"
 
 
-def _has(host: Host, program: str) -> bool:
+def _has_program(host: Host, program: str) -> bool:
     return any(host.exists(f"{directory}/{program}") for directory in _PROGRAM_DIRECTORIES)
 
 
@@ -127,5 +127,5 @@ KIND: Final = Kind(
         values={"cmdline:advisor": SET},
     ),
     written_by=frozenset(),
-    by_hand=lambda host, word, value: commands(host, f"{word}={value}"),
+    by_hand=lambda host, word, value: boot_commands(host, f"{word}={value}"),
 )

@@ -9,7 +9,7 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
 from advisor.tunables.cpufreq_policy import CPUFREQ
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
 
@@ -28,13 +28,13 @@ class CpuBoost(WrittenAtBoot, frozen=True):
     def path(self) -> str:
         return f"{CPUFREQ}/boost"
 
-    def absence(self, host: Host, missing: Missing) -> Missing:
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if missing.is_absent and host.is_dir("/sys/devices/system/cpu/intel_pstate"):
             return Missing("absent", "the driver intel_pstate has intel_pstate:no_turbo in its place")
         return Missing("absent", "no driver with such a switch runs here") if missing.is_absent else missing
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if value in ("0", "1") else "is not 0 or 1"
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        return Circumstances(overridden=self.overridden(host, after, profile=profile))
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        return Preflight(overridden=self.find_override(host, after, profile=profile))

@@ -19,7 +19,7 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.tunables.preflight import Circumstances, Sibling
+from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
 CPUFREQ: Final = "/sys/devices/system/cpu/cpufreq"
@@ -67,11 +67,11 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
     def path(self) -> str:
         return f"{CPUFREQ}/{self.policy}/{_FILES[self.attribute]}"
 
-    def beside(self, attribute: str) -> CpuFrequency:
+    def other_attribute(self, attribute: str) -> CpuFrequency:
         """Another attribute of the same policy."""
         return CpuFrequency(self.policy, attribute)
 
-    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+    def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         if _POLICY.fullmatch(self.policy):
             return (self.id,)
         here = [name for name in host.names(CPUFREQ) if _POLICY.fullmatch(name)]
@@ -80,9 +80,9 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
             return tuple(f"cpufreq:{name}:{self.attribute}" for name in found)
         if here:
             return Missing("absent", f"no policy fits; policies here: {', '.join(here)}")
-        return self.absence(host, Missing("absent", "does not exist"))
+        return self.explain_absence(host, Missing("absent", "does not exist"))
 
-    def absence(self, host: Host, missing: Missing) -> Missing:
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if not missing.is_absent:
             return missing
         if not any(_POLICY.fullmatch(name) for name in host.names(CPUFREQ)):
@@ -93,30 +93,30 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
             return missing
         return Missing("absent", f"the driver {driver} has no {self.attribute}")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.attribute in _OFFERS:
             return None if re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", value) else "is not a word such as performance"
         return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "is not a whole number of kHz"
 
-    def chosen(self, host: Host, live: str, wanted: str) -> str:
+    def choose_value(self, host: Host, live: str, wanted: str) -> str:
         words = [word.strip() for word in wanted.split("|")]
-        return next((word for word in words if word in self._offered(host)), words[0])
+        return next((word for word in words if word in self._read_offered(host)), words[0])
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        return Circumstances(
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        return Preflight(
             refusal=self._not_offered(host, after) or self._out_of_range(host, after),
             state="not-applicable",
-            overridden=self.overridden(host, after, profile=profile),
-            siblings=self._moving_along(host) if before != after else (),
-            beside=self._others(host),
+            overridden=self.find_override(host, after, profile=profile),
+            side_effects=self._side_effects(host) if before != after else (),
+            related=self._read_related(host),
         )
 
-    def _offered(self, host: Host) -> list[str]:
+    def _read_offered(self, host: Host) -> list[str]:
         text = host.read(f"{CPUFREQ}/{self.policy}/{_OFFERS[self.attribute]}") if self.attribute in _OFFERS else ""
         return [] if isinstance(text, Missing) else text.split()
 
     def _not_offered(self, host: Host, wanted: str) -> str | None:
-        offered = self._offered(host)
+        offered = self._read_offered(host)
         if self.attribute not in _OFFERS or wanted in offered:
             return None
         driver = host.read(f"{CPUFREQ}/{self.policy}/scaling_driver")
@@ -131,16 +131,16 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
             return None
         return f"its hardware goes from {low} to {high} kHz"
 
-    def _moving_along(self, host: Host) -> tuple[Sibling, ...]:
+    def _side_effects(self, host: Host) -> tuple[SideEffect, ...]:
         """intel_pstate and amd_pstate set the preference to performance with that governor."""
         if self.attribute != GOVERNOR:
             return ()
-        one = self.beside(PREFERENCE)
+        one = self.other_attribute(PREFERENCE)
         live = observe(host, one.probe)
-        return () if isinstance(live, Missing) else (Sibling(one.id, live, one.probe, one.steps(live)),)
+        return () if isinstance(live, Missing) else (SideEffect(one.id, live, one.probe, one.make_steps(live)),)
 
-    def _others(self, host: Host) -> tuple[tuple[str, str], ...]:
+    def _read_related(self, host: Host) -> tuple[tuple[str, str], ...]:
         other = {PREFERENCE: GOVERNOR, LOWEST: HIGHEST, HIGHEST: LOWEST}.get(self.attribute)
-        one = self.beside(other) if other else None
+        one = self.other_attribute(other) if other else None
         live = observe(host, one.probe) if one else Missing("absent", "")
         return () if one is None or isinstance(live, Missing) else ((one.id, live),)

@@ -109,10 +109,10 @@ def _udev_rule(match: str, assignment: str) -> EditSetting:
     )
 
 
-def multipath_edited(text: str, place: str, value: str) -> str:
+def edit_multipath(text: str, place: str, value: str) -> str:
     """A multipath.conf that gives ``place``, SECTION/KEY, this value; as it was where its layout is not understood."""
     lines = text.split("\n")
-    layout = _layout(lines, place)
+    layout = _read_layout(lines, place)
     if layout is None:
         return text
     found = layout.at(place)
@@ -128,11 +128,11 @@ def multipath_edited(text: str, place: str, value: str) -> str:
 
 def multipath_mentions(text: str, place: str) -> bool:
     """Whether a multipath.conf sets ``place``."""
-    layout = _layout(text.split("\n"), place)
+    layout = _read_layout(text.split("\n"), place)
     return layout is not None and bool(layout.at(place))
 
 
-def _layout(lines: list[str], place: str) -> Layout | None:
+def _read_layout(lines: list[str], place: str) -> Layout | None:
     layout = multipath_layout(lines)
     return None if isinstance(layout, Missing) or layout.ambiguous(place) else layout
 

@@ -19,11 +19,11 @@ from advisor.tunables.edit_forms import (
     WORD,
     EditSetting,
     LineForm,
+    edit_multipath,
     line_setting,
-    multipath_edited,
     multipath_mentions,
 )
-from advisor.tunables.network_forms import NetworkForm, network_edited, network_mentions
+from advisor.tunables.network_forms import NetworkForm, edit_network, network_mentions
 
 Form = Literal["sysctl", "section", "llttab-flow", LineForm, "multipath", NetworkForm]
 
@@ -62,31 +62,31 @@ class Persisted(msgspec.Struct, frozen=True):
     path: str
 
 
-def edited(old: bytes | None, edit: FileEdit) -> bytes:
+def apply_edit(old: bytes | None, edit: FileEdit) -> bytes:
     """The file's bytes after the edit: the last line of the key gets the value, earlier ones go, or one is added."""
     # latin-1 maps every byte to one character and back: what we do not touch stays byte for byte.
     text = (edit.fresh if old is None else old).decode("latin-1")
     if edit.form in ("shell", "interfaces", "netplan"):
-        return network_edited(edit.fresh if old is None else old, edit.form, edit.key, edit.value)
+        return edit_network(edit.fresh if old is None else old, edit.form, edit.key, edit.value)
     if edit.form == "multipath":
-        return multipath_edited(text, _latin(edit.key), _latin(edit.value)).encode("latin-1")
-    for setting in _settings(edit):
-        text = _with(text, setting)
+        return edit_multipath(text, _to_latin(edit.key), _to_latin(edit.value)).encode("latin-1")
+    for setting in _split_settings(edit):
+        text = _set_line(text, setting)
     return text.encode("latin-1")
 
 
-def mentions(content: bytes, edit: FileEdit) -> bool:
+def mentions_key(content: bytes, edit: FileEdit) -> bool:
     """Whether the file sets this key (or one of them), whatever the value."""
     if edit.form in ("shell", "interfaces", "netplan"):
         return network_mentions(content, edit.form, edit.key)
     if edit.form == "multipath":
-        return multipath_mentions(content.decode("latin-1"), _latin(edit.key))
+        return multipath_mentions(content.decode("latin-1"), _to_latin(edit.key))
     lines = _LINE.findall(content.decode("latin-1"))
-    return any(_found(lines, setting) for setting in _settings(edit))
+    return any(_find_lines(lines, setting) for setting in _split_settings(edit))
 
 
-def _settings(edit: FileEdit) -> Iterator[EditSetting]:
-    key, value = _latin(edit.key), _latin(edit.value)
+def _split_settings(edit: FileEdit) -> Iterator[EditSetting]:
+    key, value = _to_latin(edit.key), _to_latin(edit.value)
     match edit.form:
         case "sysctl":
             # sysctl.d(5): where a slash is the first separator, dots and slashes stand for each other.
@@ -109,29 +109,29 @@ def _settings(edit: FileEdit) -> Iterator[EditSetting]:
             yield line_setting(edit.form, key, value)
 
 
-def _latin(text: str) -> str:
+def _to_latin(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def _with(text: str, setting: EditSetting) -> str:
+def _set_line(text: str, setting: EditSetting) -> str:
     lines: list[str] = _LINE.findall(text)
-    matching = _found(lines, setting)
+    matching = _find_lines(lines, setting)
     if not matching:
-        return _added(lines, setting)
+        return _add_line(lines, setting)
     last = max(matching)
     end = lines[last][matching[last].end() :]
     lines[last] = setting.line + end if setting.is_whole else matching[last][1] + setting.value + end
     return "".join(line for number, line in enumerate(lines) if number == last or number not in matching)
 
 
-def _found(lines: list[str], setting: EditSetting) -> dict[int, re.Match[str]]:
+def _find_lines(lines: list[str], setting: EditSetting) -> dict[int, re.Match[str]]:
     """The lines, by number, that give the setting."""
     pattern = re.compile(f"({setting.head}){setting.body}")
-    places = range(len(lines)) if setting.section is None else _inside(lines, setting.section)
+    places = range(len(lines)) if setting.section is None else _section_lines(lines, setting.section)
     return {number: match for number in places if (match := pattern.match(lines[number]))}
 
 
-def _inside(lines: Iterable[str], section: str) -> Iterator[int]:
+def _section_lines(lines: Iterable[str], section: str) -> Iterator[int]:
     """Numbers of the lines in a section of a systemd file, which may begin more than once; its headers are left out."""
     is_inside = False
     for number, line in enumerate(lines):
@@ -142,14 +142,14 @@ def _inside(lines: Iterable[str], section: str) -> Iterator[int]:
             yield number
 
 
-def _added(lines: list[str], setting: EditSetting) -> str:
+def _add_line(lines: list[str], setting: EditSetting) -> str:
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     at = len(lines)
     new = [setting.line + end]
     if setting.section is not None:
         headers = [n for n, line in enumerate(lines) if line.strip(" \t\r\n\0") == f"[{setting.section}]"]
         if headers:
-            filled = [n for n in _inside(lines, setting.section) if lines[n].strip(" \t\r\n\0")]
+            filled = [n for n in _section_lines(lines, setting.section) if lines[n].strip(" \t\r\n\0")]
             at = max([headers[-1], *filled]) + 1
         else:
             new = [*([end] if lines else []), f"[{setting.section}]{end}", *new]

@@ -24,7 +24,7 @@ from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Kind
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Effect, Risk
 
 _VALUE: Final = lazy_regex(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
@@ -192,7 +192,7 @@ class FileKey(msgspec.Struct, frozen=True):
         return "new-sockets" if self.dialect.product == RECORDS else "service-restart"
 
     @property
-    def restart(self) -> RunCommand | None:
+    def restart_command(self) -> RunCommand | None:
         """What makes the program read its file again; None where that is more than one command."""
         if self.dialect.product == "multipath":
             return RunCommand(("multipathd", "reconfigure"))
@@ -213,7 +213,7 @@ class FileKey(msgspec.Struct, frozen=True):
         tag = _LINK_MTU.fullmatch(self.key) if self.dialect.edit == "llttab-mtu" else None
         return tag[1] if tag else self.key
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.dialect.edit == "llttab-directive":
             return None if value in ("0", "1") else "is not 0 or 1"
         if self.dialect.edit == "llttab-mtu":
@@ -223,17 +223,17 @@ class FileKey(msgspec.Struct, frozen=True):
             return None
         return "holds signs that are set here in no configuration file: letters, digits, blanks and _.,:+*- are"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return ()
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return FileEdit(self.path, self.dialect.edit, self._name, value)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         text = host.read(self.path)
-        refusal = None if isinstance(text, Missing) else _homeless(self.dialect, text, self.key)
+        refusal = None if isinstance(text, Missing) else _explain_no_place(self.dialect, text, self.key)
         is_drop_in = "/conf.d/" in self.path
-        return Circumstances(refusal=refusal, notes=() if is_drop_in else self.dialect.notes(host, self.key, after))
+        return Preflight(refusal=refusal, notes=() if is_drop_in else self.dialect.notes(host, self.key, after))
 
 
 def _spelt_otherwise(text: str, section: str, name: str) -> str | None:
@@ -248,7 +248,7 @@ def _spelt_otherwise(text: str, section: str, name: str) -> str | None:
     return None
 
 
-def _homeless(dialect: Dialect, text: str, key: str) -> str | None:
+def _explain_no_place(dialect: Dialect, text: str, key: str) -> str | None:
     """Why the file has no place for a key that it does not give yet."""
     section, _, name = key.rpartition("/")
     if dialect.product == RECORDS and key_value(text, key) == UNSET:

@@ -11,9 +11,9 @@ from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.tunables.link_driver import sibling
+from advisor.tunables.link_driver import observe_side_effect
 from advisor.tunables.link_feature import LinkFeature
-from advisor.tunables.preflight import Circumstances, Sibling
+from advisor.tunables.preflight import Preflight, SideEffect
 
 _KEY: Final = lazy_regex(
     r"net\.(?:ipv4\.(?P<short>ip_forward)|(?P<version>ipv[46])\.conf\.(?P<link>[^.]+)\.forwarding)"
@@ -21,25 +21,25 @@ _KEY: Final = lazy_regex(
 _LRO: Final = "rx-lro"
 
 
-def forwarding_circumstances(host: Host, key: str, before: str) -> Circumstances:
+def forwarding_preflight(host: Host, key: str, before: str) -> Preflight:
     """What goes beyond other sysctls where ``key`` is a switch of forwarding; nothing for all other keys."""
     found = _KEY.fullmatch(key)
     if found is None or before != "0":
-        return Circumstances()
+        return Preflight()
     is_all = found["short"] is not None or found["link"] == "all"
     links = host.names("/sys/class/net") if is_all else (found["link"].replace("/", "."),)
-    siblings = tuple(_lro(host, links))
-    return Circumstances(siblings=siblings, notes=_notes(siblings))
+    siblings = tuple(_lro_side_effects(host, links))
+    return Preflight(side_effects=siblings, notes=_make_notes(siblings))
 
 
-def _lro(host: Host, links: tuple[str, ...]) -> Iterator[Sibling]:
+def _lro_side_effects(host: Host, links: tuple[str, ...]) -> Iterator[SideEffect]:
     for name in links:
         changeable = host.ethtool(name, "changeable")
         if not isinstance(changeable, Missing) and changeable.get(_LRO):
-            yield from (one for one in sibling(host, LinkFeature(name, _LRO)) if one.before == "on")
+            yield from (one for one in observe_side_effect(host, LinkFeature(name, _LRO)) if one.before == "on")
 
 
-def _notes(siblings: tuple[Sibling, ...]) -> tuple[str, ...]:
+def _make_notes(siblings: tuple[SideEffect, ...]) -> tuple[str, ...]:
     names = ", ".join(one.tunable.split(":")[1] for one in siblings)
     told = (
         f"the kernel switches large receive offload off on {names} where it begins to forward; a rollback gives it back"

@@ -13,7 +13,7 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
 from advisor.i18n import msg, noun
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.preflight import Circumstances, Sibling
+from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
 DIRECTORY: Final = "/sys/devices/system/cpu/intel_pstate"
@@ -44,33 +44,33 @@ class IntelPstate(WrittenAtBoot, frozen=True):
     def path(self) -> str:
         return f"{DIRECTORY}/{self.name}"
 
-    def absence(self, host: Host, missing: Missing) -> Missing:
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if not missing.is_absent:
             return missing
         driver = host.read("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver")
         runs = "no driver of cpufreq does" if isinstance(driver, Missing) else f"{driver} does"
         return Missing("absent", f"the driver intel_pstate does not run here, {runs}")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.name == NO_TURBO:
             return None if value in ("0", "1") else "is not 0 or 1"
         fits = re.fullmatch(r"0|[1-9][0-9]?|100", value)
         return None if fits else "is not a percentage from 0 to 100"
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         other = {LOWEST: HIGHEST, HIGHEST: LOWEST}.get(self.name)
         # Without turbo a higher minimum is cut down to the nominal clock, and does not rise again by itself.
-        cut = self._live(host, LOWEST) if self.name == NO_TURBO and before != after else None
+        cut = self._read_live(host, LOWEST) if self.name == NO_TURBO and before != after else None
         minimum = IntelPstate(LOWEST)
-        live = self._live(host, other) if other else None
-        return Circumstances(
-            overridden=self.overridden(host, after, profile=profile),
-            siblings=() if cut is None else (Sibling(minimum.id, cut, minimum.probe, minimum.steps(cut)),),
-            beside=() if other is None or live is None else ((f"intel_pstate:{other}", live),),
+        live = self._read_live(host, other) if other else None
+        return Preflight(
+            overridden=self.find_override(host, after, profile=profile),
+            side_effects=() if cut is None else (SideEffect(minimum.id, cut, minimum.probe, minimum.make_steps(cut)),),
+            related=() if other is None or live is None else ((f"intel_pstate:{other}", live),),
         )
 
     @staticmethod
-    def _live(host: Host, name: str) -> str | None:
+    def _read_live(host: Host, name: str) -> str | None:
         live = observe(host, IntelPstate(name).probe)
         return None if isinstance(live, Missing) else live
 

@@ -42,16 +42,16 @@ class IrqAffinity(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadFile(f"/proc/irq/{self.number}/smp_affinity_list")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         try:
             return None if parse_list(value) else "names no CPU"
         except ValueError:
             return "is not a list of CPUs such as 0-3,8"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return (WriteFile(f"/proc/irq/{self.number}/smp_affinity_list", value),)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return Missing("absent", "interrupt numbers are given anew at each boot, so the affinity lasts until then")
 
 

@@ -16,7 +16,7 @@ class KernelFile(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     @property
-    def form(self) -> str:
+    def value_form(self) -> str:
         """As `advisor.host.probes` lists them."""
         return "words"
 
@@ -30,11 +30,11 @@ class KernelFile(msgspec.Struct, frozen=True):
 
     @property
     def probe(self) -> ReadFile:
-        return ReadFile(self.path, self.form)
+        return ReadFile(self.path, self.value_form)
 
-    def written(self, value: str) -> str:
+    def format_value(self, value: str) -> str:
         """What is written into the file for a value."""
         return value
 
-    def steps(self, value: str) -> tuple[Step, ...]:
-        return (WriteFile(self.path, self.written(value)),)
+    def make_steps(self, value: str) -> tuple[Step, ...]:
+        return (WriteFile(self.path, self.format_value(value)),)

@@ -12,7 +12,7 @@ from advisor.host.patterns import lazy_regex
 NAME: Final = lazy_regex(r"[A-Za-z0-9_]{1,60}", re.ASCII)
 
 
-def spelt(name: str) -> str:
+def module_name(name: str) -> str:
     """A module's name as /proc/modules has it: its file may be named with hyphens."""
     return name.replace("-", "_")
 
@@ -20,15 +20,15 @@ def spelt(name: str) -> str:
 def is_built_in(host: Host, name: str) -> bool:
     """Whether the kernel itself holds the module, or a part of it that has parameters is called so."""
     if host.is_dir(f"/sys/module/{name}") and host.exists("/proc/modules"):
-        return name not in loaded(host)
-    index = host.read(f"{_directory(host)}/modules.builtin")
+        return name not in read_loaded(host)
+    index = host.read(f"{_module_directory(host)}/modules.builtin")
     return not isinstance(index, Missing) and any(_module_of(line) == name for line in index.split("\n"))
 
 
-def dependencies(host: Host, name: str) -> tuple[str, ...] | None:
+def read_dependencies(host: Host, name: str) -> tuple[str, ...] | None:
     """The modules that modprobe loads along with one, in the order in which they can be removed after it; None where
     modules.dep does not list the module, or cannot be read."""
-    index = host.read(f"{_directory(host)}/modules.dep")
+    index = host.read(f"{_module_directory(host)}/modules.dep")
     for line in [] if isinstance(index, Missing) else index.split("\n"):
         own, colon, others = line.partition(":")
         if colon and _module_of(own) == name:
@@ -36,7 +36,7 @@ def dependencies(host: Host, name: str) -> tuple[str, ...] | None:
     return None
 
 
-def loaded(host: Host) -> frozenset[str]:
+def read_loaded(host: Host) -> frozenset[str]:
     """Names of the modules that are loaded."""
     text = host.read("/proc/modules")
     return frozenset(_first_words("" if isinstance(text, Missing) else text))
@@ -44,17 +44,17 @@ def loaded(host: Host) -> frozenset[str]:
 
 def has_index(host: Host) -> bool:
     """Whether what modules there are can be told at all."""
-    return host.exists(f"{_directory(host)}/modules.dep")
+    return host.exists(f"{_module_directory(host)}/modules.dep")
 
 
 def _first_words(text: str) -> Iterator[str]:
     return (line.split()[0] for line in text.split("\n") if line.strip())
 
 
-def _directory(host: Host) -> str:
+def _module_directory(host: Host) -> str:
     release = host.read("/proc/sys/kernel/osrelease")
     return "/lib/modules/none" if isinstance(release, Missing) else f"/lib/modules/{release}"
 
 
 def _module_of(path: str) -> str:
-    return spelt(path.rpartition("/")[2].partition(".ko")[0])
+    return module_name(path.rpartition("/")[2].partition(".ko")[0])

@@ -45,14 +45,14 @@ _ATTRIBUTES: Final = (
 def parse_link(rest: str) -> Tunable:
     """The tunable of ``IFACE:ATTRIBUTE``. Raises UsageError for what names none."""
     link, _, attribute = rest.rpartition(":")
-    found = _tunable(link, attribute) if _is_name(link) else None
+    found = _parse_link(link, attribute) if _is_name(link) else None
     if found is None:
         hint = f"write link:eth1:mtu, or in the place of mtu one of {', '.join(_ATTRIBUTES)}"
         raise UsageError(msg("'link:{rest}' is not a tunable", rest=rest), hint=hint)
     return found
 
 
-def _tunable(link: str, attribute: str) -> Tunable | None:
+def _parse_link(link: str, attribute: str) -> Tunable | None:
     word, _, key = attribute.partition(".")
     if attribute in _WHOLE:
         return _WHOLE[attribute](link)

@@ -16,7 +16,7 @@ import msgspec
 from advisor.host import Host
 from advisor.tunables.link_driver import DriverValue
 from advisor.tunables.link_queue_state import queue_state, rss_notes
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Risk
 
 # A link receives by its combined channels and by those for receiving alone.
@@ -33,12 +33,12 @@ class LinkChannels(DriverValue, frozen=True):
     def risk(self) -> Risk:
         return "link"
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        around = super().circumstances(host, before, after, profile=profile)
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        around = super().run_preflight(host, before, after, profile=profile)
         if before == after:
             return around
         siblings, notes = queue_state(host, self.link)
-        others = {one.tunable: one.before for one in around.siblings}
+        others = {one.tunable: one.before for one in around.side_effects}
         queues = int(after) + int(others.get(f"link:{self.link}:channels.{_BESIDE.get(self.key)}", "0"))
         notes += rss_notes(self.link, siblings, queues) if self.key in _BESIDE else ()
-        return msgspec.structs.replace(around, siblings=(*around.siblings, *siblings), notes=notes)
+        return msgspec.structs.replace(around, side_effects=(*around.side_effects, *siblings), notes=notes)

@@ -14,7 +14,7 @@ from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_override import overriding_setting
 from advisor.tunables.link_rules import run_rule
-from advisor.tunables.preflight import Circumstances, Sibling
+from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tunable import Effect, Risk
 
 SWITCH = ("on", "off")
@@ -49,25 +49,25 @@ class DriverValue(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadEthtool(self.link, self.group, self.key)
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.key in self.switches:
             return None if value in SWITCH else "is not on or off"
         return None if _NUMBER.fullmatch(value) else f"is not a number of {self.unit}"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetEthtool(self.link, self.group, self.key, value),)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return run_rule(host, self.link, "ethtool", f"{ETHTOOL_OPTIONS[self.group].upper()} $name {self.key}", value)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if before == after:
-            return Circumstances()
-        return Circumstances(
+            return Preflight()
+        return Preflight(
             refusal=self.refusal(host, after),
             state="incapable",
             overridden=overriding_setting(host, self.link, self.group, self.key, after),
-            siblings=tuple(self.siblings(host)),
+            side_effects=tuple(self.find_side_effects(host)),
         )
 
     def refusal(self, host: Host, value: str) -> str | None:
@@ -76,15 +76,15 @@ class DriverValue(msgspec.Struct, frozen=True):
         limit = None if isinstance(answer, Missing) else answer.get(f"{answer_key(self.group, self.key)}_max")
         return f"its driver allows at most {limit}" if isinstance(limit, int) and int(value) > limit else None
 
-    def siblings(self, host: Host) -> Iterator[Sibling]:
+    def find_side_effects(self, host: Host) -> Iterator[SideEffect]:
         """The other values of the group: drivers move one with another."""
         for key in self.keys:
             if key != self.key:
-                yield from sibling(host, type(self)(self.link, key))
+                yield from observe_side_effect(host, type(self)(self.link, key))
 
 
-def sibling(host: Host, one: DriverValue) -> Iterator[Sibling]:
+def observe_side_effect(host: Host, one: DriverValue) -> Iterator[SideEffect]:
     """The tunable with its value now; nothing where the driver has no such value."""
     live = observe(host, one.probe)
     if isinstance(live, str):
-        yield Sibling(one.id, live, one.probe, one.steps(live))
+        yield SideEffect(one.id, live, one.probe, one.make_steps(live))

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 from advisor.host import Host, Missing
-from advisor.tunables.link_driver import SWITCH, DriverValue, sibling
-from advisor.tunables.preflight import Sibling
+from advisor.tunables.link_driver import SWITCH, DriverValue, observe_side_effect
+from advisor.tunables.preflight import SideEffect
 from advisor.tunables.tunable import Risk
 
 # NETIF_F_UPPER_DISABLES: switched off on a bond or VLAN, it goes off on the links below, and not on again.
@@ -33,7 +33,7 @@ class LinkFeature(DriverValue, frozen=True):
     def is_name(word: str) -> bool:
         return bool(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,30}", word))
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if value in SWITCH else "is not on or off"
 
     def refusal(self, host: Host, value: str) -> str | None:
@@ -47,25 +47,25 @@ class LinkFeature(DriverValue, frozen=True):
             return f"{value} is requested already: the kernel or another feature stands in the way"
         return None
 
-    def siblings(self, host: Host) -> Iterator[Sibling]:
+    def find_side_effects(self, host: Host) -> Iterator[SideEffect]:
         """Every other feature that is on and can be changed; of one that links hand down, also that of those below."""
-        for key in _movable(host, self.link):
+        for key in _changeable_features(host, self.link):
             if key != self.key:
-                yield from sibling(host, LinkFeature(self.link, key))
+                yield from observe_side_effect(host, LinkFeature(self.link, key))
         if self.key == _HANDED_DOWN:
-            for link in _below(host, self.link):
-                if self.key in _movable(host, link):
-                    yield from sibling(host, LinkFeature(link, self.key))
+            for link in _lower_links(host, self.link):
+                if self.key in _changeable_features(host, link):
+                    yield from observe_side_effect(host, LinkFeature(link, self.key))
 
 
-def _movable(host: Host, link: str) -> tuple[str, ...]:
+def _changeable_features(host: Host, link: str) -> tuple[str, ...]:
     features, changeable = host.ethtool(link, "features"), host.ethtool(link, "changeable")
     if isinstance(features, Missing) or isinstance(changeable, Missing):
         return ()
     return tuple(key for key, on in features.items() if on and changeable.get(key))
 
 
-def _below(host: Host, link: str) -> tuple[str, ...]:
+def _lower_links(host: Host, link: str) -> tuple[str, ...]:
     """The links that this one is made of, and theirs in turn, sorted."""
     found: set[str] = set()
     pending = [link]

@@ -27,7 +27,7 @@ def link_file_edit(host: Host, link: str, value: str) -> FileEdit | Missing:
     if isinstance(match, Missing):
         return match
     present = udev_property(host, link, "ID_NET_LINK_FILE")
-    path = _path(link, present)
+    path = _file_path(link, present)
     if isinstance(path, Missing):
         return path
     fresh = f"[Match]\n{match}\n\n[Link]\n{_link_section(host, present)}".encode()
@@ -48,7 +48,7 @@ def _match_section(host: Host, link: str) -> str | Missing:
             return missing
 
 
-def _path(link: str, present: str | None) -> str | Missing:
+def _file_path(link: str, present: str | None) -> str | Missing:
     """A place before the file that the link has now, by name: the directory does not count."""
     first = present.rpartition("/")[2] if present else ""
     for prefix in _PREFIXES:

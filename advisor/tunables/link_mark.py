@@ -46,13 +46,13 @@ def link_of(tunable: str) -> str | None:
 def mark_of(host: Host, name: str) -> LinkMark | None:
     """None where there is no such link, or nothing tells it from others."""
     base = f"{_LINKS}/{name}"
-    ifindex = _text(host, f"{base}/ifindex")
+    ifindex = _read_text(host, f"{base}/ifindex")
     if ifindex is None:
         return None
-    address = _text(host, f"{base}/bonding_slave/perm_hwaddr")
-    if _text(host, f"{base}/addr_assign_type") == "0":
-        address = _text(host, f"{base}/address")
-    device, boot_id = host.real(f"{base}/device"), _text(host, _BOOT_ID)
+    address = _read_text(host, f"{base}/bonding_slave/perm_hwaddr")
+    if _read_text(host, f"{base}/addr_assign_type") == "0":
+        address = _read_text(host, f"{base}/address")
+    device, boot_id = host.real(f"{base}/device"), _read_text(host, _BOOT_ID)
     if isinstance(device, Missing):
         # A virtual link shows the address of the one below it, or a random one.
         return LinkMark(name, ifindex, boot_id, None, None)
@@ -68,22 +68,22 @@ def place_of(host: Host, mark: LinkMark) -> str | LostLink:
     """The name that the link has now. Within one boot it is found by its ifindex, after a boot by its permanent address
     and its device together, and a virtual one by its name; what is known of it besides must agree."""
     names = host.names(_LINKS)
-    if mark.boot_id is not None and mark.boot_id == _text(host, _BOOT_ID):
+    if mark.boot_id is not None and mark.boot_id == _read_text(host, _BOOT_ID):
         for name in (mark.name, *names):
-            if _text(host, f"{_LINKS}/{name}/ifindex") == mark.ifindex:
-                return name if _agrees(mark, mark_of(host, name)) else _unclear(mark, name)
-        return _gone(host, mark)
+            if _read_text(host, f"{_LINKS}/{name}/ifindex") == mark.ifindex:
+                return name if _is_same_link(mark, mark_of(host, name)) else _report_unclear(mark, name)
+        return _report_gone(host, mark)
     found = {name: now for name in names if (now := mark_of(host, name)) is not None}
     if mark.device is None:
         # Who makes a virtual link gives it its name.
         is_there = mark.name in found and found[mark.name].device is None
-        return mark.name if is_there else _gone(host, mark)
+        return mark.name if is_there else _report_gone(host, mark)
     same = [name for name, now in found.items() if (now.address, now.device) == (mark.address, mark.device)]
     if len(same) == 1:
         return same[0]
     known = {mark.address, mark.device} - {None}
     alike = same or [name for name, now in found.items() if known & {now.address, now.device}]
-    return _unclear(mark, *alike) if alike else _gone(host, mark)
+    return _report_unclear(mark, *alike) if alike else _report_gone(host, mark)
 
 
 def foreign_links(host: Host, marks: Iterable[LinkMark]) -> Mapping[str, str]:
@@ -99,23 +99,23 @@ def foreign_links(host: Host, marks: Iterable[LinkMark]) -> Mapping[str, str]:
     return found
 
 
-def _agrees(mark: LinkMark, now: LinkMark | None) -> bool:
+def _is_same_link(mark: LinkMark, now: LinkMark | None) -> bool:
     if now is None or now.device != mark.device:
         return False
     # A link that has been given another address does not show its permanent one.
     return mark.address is None or now.address is None or mark.address == now.address
 
 
-def _gone(host: Host, mark: LinkMark) -> LostLink:
+def _report_gone(host: Host, mark: LinkMark) -> LostLink:
     if host.exists(f"{_LINKS}/{mark.name}"):
         return LostLink(f"{mark.name} is another link than it was; the one that is meant is gone", is_gone=True)
     return LostLink(f"{mark.name} is not there, under any name", is_gone=True)
 
 
-def _unclear(mark: LinkMark, *names: str) -> LostLink:
+def _report_unclear(mark: LinkMark, *names: str) -> LostLink:
     return LostLink(f"{mark.name} cannot be distinguished from {', '.join(names)}", is_gone=False)
 
 
-def _text(host: Host, path: str) -> str | None:
+def _read_text(host: Host, path: str) -> str | None:
     text = host.read(path)
     return None if isinstance(text, Missing) or not text else text

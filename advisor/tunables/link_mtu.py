@@ -16,10 +16,10 @@ from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.link_driver import sibling
+from advisor.tunables.link_driver import observe_side_effect
 from advisor.tunables.link_ring import LinkRing
-from advisor.tunables.preflight import Circumstances
-from advisor.tunables.sysctl import coupled_siblings
+from advisor.tunables.preflight import Preflight
+from advisor.tunables.sysctl import coupled_side_effects
 from advisor.tunables.sysctl_group import ipv6_keys
 from advisor.tunables.tunable import Effect, Risk
 
@@ -55,30 +55,30 @@ class LinkMtu(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadFile(f"/sys/class/net/{self.link}/mtu")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "an MTU is a number of bytes"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetMtu(self.link, int(value)),)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         from advisor.tunables.link_persist import persist_mtu
 
         return persist_mtu(host, self.link, value)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         """Drivers that use several buffers for a large packet round their rings for it, and not back (vmxnet3);
         where the MTU is too small for IPv6, the link's settings below net.ipv6 are set to their defaults."""
         from advisor.tunables.link_persist import persistence_notes
 
         notes = persistence_notes(host, self.link, after)
         if before == after:
-            return Circumstances(notes=notes)
+            return Preflight(notes=notes)
         rings = (LinkRing(self.link, key) for key in LinkRing.keys)
-        siblings = [one for ring in rings for one in sibling(host, ring)]
+        siblings = [one for ring in rings for one in observe_side_effect(host, ring)]
         if is_count(before) and int(after) < IPV6_MTU_BYTES <= int(before):
-            siblings += coupled_siblings(host, ipv6_keys(host, self.link))
-        return Circumstances(siblings=tuple(siblings), notes=notes)
+            siblings += coupled_side_effects(host, ipv6_keys(host, self.link))
+        return Preflight(side_effects=tuple(siblings), notes=notes)
 
 
 def _is_name(name: str) -> bool:

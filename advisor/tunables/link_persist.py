@@ -19,9 +19,9 @@ from advisor.facts.networkd import read_network_mtu
 from advisor.facts.sysconfig import parse_assignments
 from advisor.host import Host, Missing, RunCommand
 from advisor.tunables.assignment_edit import is_one_value_a_line
-from advisor.tunables.edits import FileEdit, edited, mentions
+from advisor.tunables.edits import FileEdit, apply_edit, mentions_key
 from advisor.tunables.link_file import link_file_edit
-from advisor.tunables.netplan_edit import netplan_edited
+from advisor.tunables.netplan_edit import edit_netplan
 
 _HEADING: Final = 1000  # characters in which a program says that a file is its own
 _DROP_IN: Final = "50-advisor-mtu.conf"
@@ -40,13 +40,13 @@ _OWN_MTU_PROFILES: Final = frozenset({"infiniband", "ip-tunnel", "wireguard"})
 
 def persist_mtu(host: Host, link: str, value: str) -> FileEdit | Missing:
     """The edit that makes the MTU last, in the owner's own file. Missing says why there is none."""
-    edit = _edit(host, link, value)
+    edit = _make_edit(host, link, value)
     if isinstance(edit, FileEdit) and not is_plain(edit.path):
         return Missing("unreadable", "the name of the file that holds it cannot be written")
     return edit
 
 
-def _edit(host: Host, link: str, value: str) -> FileEdit | Missing:
+def _make_edit(host: Host, link: str, value: str) -> FileEdit | Missing:
     owner = read_link_owner(host, link)
     if isinstance(owner, Missing):
         return owner
@@ -84,7 +84,7 @@ def _in_profile(host: Host, owner: LinkOwner, value: str) -> FileEdit | Missing:
     file = str(owner.file)
     directory, _, name = file.rpartition("/")
     path = f"{KEYFILES}/{name}" if directory == VENDOR_KEYFILES else file
-    reload = _loaded(host, path)
+    reload = _reload_profile(host, path)
     if directory not in (KEYFILES, VENDOR_KEYFILES):
         return _in_ifcfg(host, file, value, reload=reload)
     content = host.read_bytes(file)
@@ -99,7 +99,7 @@ def _in_profile(host: Host, owner: LinkOwner, value: str) -> FileEdit | Missing:
     return FileEdit(path, "section", f"{section}/", f"mtu={value}", fresh, mode=0o600, reload=reload)
 
 
-def _loaded(host: Host, profile: str) -> tuple[RunCommand, ...]:
+def _reload_profile(host: Host, profile: str) -> tuple[RunCommand, ...]:
     """What makes NetworkManager read a profile again. It is not activated again: the live value is set already."""
     return () if is_stopped(host, UNIT) else (RunCommand(("nmcli", "connection", "load", profile)),)
 
@@ -141,10 +141,10 @@ def _in_netplan(host: Host, owner: LinkOwner, value: str) -> FileEdit | Missing:
     if isinstance(path, Missing):
         return path
     # Its generated files would else bring the old value back when the renderer sets the link up again.
-    reload = (RunCommand(("netplan", "generate")), *(_loaded(host, owner.profile) if owner.profile else ()))
+    reload = (RunCommand(("netplan", "generate")), *(_reload_profile(host, owner.profile) if owner.profile else ()))
     edit = FileEdit(path, "netplan", owner.name, value, mode=0o600, reload=reload)
     content = host.read(path)
-    if not isinstance(content, Missing) and netplan_edited(content, owner.name, value) is None:
+    if not isinstance(content, Missing) and edit_netplan(content, owner.name, value) is None:
         return Missing("unreadable", f"{path} cannot be edited as it is laid out")
     return edit
 
@@ -180,7 +180,7 @@ def _in_interfaces(host: Host, link: str, owner: LinkOwner, value: str) -> FileE
     setting = [
         edit
         for edit, content in zip(edits, contents, strict=True)
-        if not isinstance(content, Missing) and mentions(content, edit)
+        if not isinstance(content, Missing) and mentions_key(content, edit)
     ]
     if len(setting) > 1:
         return Missing("unreadable", f"{setting[0].path} and {setting[1].path} both give 'iface {name}' an MTU")
@@ -193,7 +193,7 @@ def _stanza_with_mtu(placed: tuple[Placed, ...], name: str) -> str | Missing:
 
     ifup joins a value that is inherited and one of the stanza itself to one that is no number.
     """
-    inherited = _inherited(placed, name)
+    inherited = _find_inherited(placed, name)
     giving = [one for one in placed if one.stanza.interface in inherited and _has_mtu(one)]
     if not giving:
         return name
@@ -204,7 +204,7 @@ def _stanza_with_mtu(placed: tuple[Placed, ...], name: str) -> str | Missing:
     return template
 
 
-def _inherited(placed: tuple[Placed, ...], name: str) -> frozenset[str]:
+def _find_inherited(placed: tuple[Placed, ...], name: str) -> frozenset[str]:
     found: set[str] = set()
     pending = [name]
     while pending:
@@ -226,7 +226,7 @@ def _in_ifcfg(host: Host, path: str, value: str, *, reload: tuple[RunCommand, ..
     if isinstance(content, Missing):
         return Missing("unreadable", f"{path}: {content.why}")
     edit = FileEdit(path, "shell", "MTU", value, reload=reload)
-    after = edited(content, edit).decode("utf-8", "replace")
+    after = apply_edit(content, edit).decode("utf-8", "replace")
     if not is_one_value_a_line(content.decode("latin-1")) or parse_assignments(after).get("MTU") != value:
         return Missing("unreadable", f"{path} holds a value over several lines, or more than values")
     return edit

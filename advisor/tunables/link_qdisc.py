@@ -19,7 +19,7 @@ from advisor.host.link_text import DEFAULT
 from advisor.host.steps import QDISC_HANDLES
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Effect, Risk
 
 _DEFAULT_PATH = "/proc/sys/net/core/default_qdisc"
@@ -47,23 +47,23 @@ class LinkQdisc(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadCommand(("tc", "qdisc", "show", "dev", self.link), "qdisc")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if value in QDISC_HANDLES else f"is none of {', '.join(QDISC_HANDLES)}"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetQdisc(self.link, None if value.startswith(f"{DEFAULT} ") else value),)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if value not in QDISC_HANDLES:
-            return Missing("absent", f"{value} {self.check(value)}")
+            return Missing("absent", f"{value} {self.check_value(value)}")
         words = f"qdisc replace dev $name root handle {QDISC_HANDLES[value]}"
         return run_rule(host, self.link, "tc", words, value, path=QUEUE_RULES)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        why = None if before == after else self._lost(host, before)
-        return Circumstances(refusal=why and f"its qdisc could not be put back: {why}")
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        why = None if before == after else self._explain_lost(host, before)
+        return Preflight(refusal=why and f"its qdisc could not be put back: {why}")
 
-    def _lost(self, host: Host, before: str) -> str | None:
+    def _explain_lost(self, host: Host, before: str) -> str | None:
         """Why deleting a qdisc of ours would not bring ``before`` about again."""
         default, *words = before.split()
         words = words[1:] if words[:1] == ["mq"] else words

@@ -15,23 +15,23 @@ from advisor.tunables.link_queues import QueueValue
 from advisor.tunables.link_rps import LinkRps
 from advisor.tunables.link_rps_flows import LinkRpsFlows
 from advisor.tunables.link_xps import LinkXps
-from advisor.tunables.preflight import Sibling
+from advisor.tunables.preflight import SideEffect
 
 _UNSUPPORTED: Final = "Operation not supported"
 _SHOWN: Final = 60
 
 
-def queue_state(host: Host, link: str) -> tuple[tuple[Sibling, ...], tuple[str, ...]]:
+def queue_state(host: Host, link: str) -> tuple[tuple[SideEffect, ...], tuple[str, ...]]:
     """All of it that can be read, in the order in which it is to be given back; and what is to be said of it."""
-    queues = tuple(_queues(host, link))
-    irqs, table = observe(host, ReadIrqs(link)), _table(host, link)
-    others = (*_irqs(link, irqs), *_rss(link, table))
+    queues = tuple(_read_queues(host, link))
+    irqs, table = observe(host, ReadIrqs(link)), _read_table(host, link)
+    others = (*_irq_side_effect(link, irqs), *_rss_side_effect(link, table))
     recorded = tuple(filter(None, (_irq_words(irqs), _table_words(table), _queue_words(queues))))
     notes = [f"{link}: {_ANEW} {'; '.join(recorded)}"] if recorded else []
     return (*queues, *others), (*notes, *(f"{link}: {why}" for why in _open_ends(irqs, table)))
 
 
-def rss_notes(link: str, state: Iterable[Sibling], queues: int) -> tuple[str, ...]:
+def rss_notes(link: str, state: Iterable[SideEffect], queues: int) -> tuple[str, ...]:
     """What is to be said where RSS uses more receive queues than there are to be."""
     for one in state:
         last = highest_queue(one.before) if one.tunable == f"link:{link}:rss" else -1
@@ -49,37 +49,39 @@ _ANEW: Final = (
 )
 
 
-def _queues(host: Host, link: str) -> Iterator[Sibling]:
+def _read_queues(host: Host, link: str) -> Iterator[SideEffect]:
     for name in host.names(f"/sys/class/net/{link}/queues"):
         found = re.fullmatch(r"(rx|tx)-(\d{1,5})", name, re.ASCII)
         for kind in (LinkRps, LinkRpsFlows, LinkXps) if found else ():
             if found and found[1] == kind.side:
-                yield from _queue(host, kind(link, int(found[2])))
+                yield from _queue_side_effect(host, kind(link, int(found[2])))
 
 
-def _queue(host: Host, one: QueueValue) -> Iterator[Sibling]:
+def _queue_side_effect(host: Host, one: QueueValue) -> Iterator[SideEffect]:
     live = observe(host, one.probe)
     if isinstance(live, str):
-        yield Sibling(one.id, live, one.probe, one.steps(live), resets=True)
+        yield SideEffect(one.id, live, one.probe, one.make_steps(live), resets=True)
 
 
-def _irqs(link: str, live: str | Missing) -> Iterator[Sibling]:
+def _irq_side_effect(link: str, live: str | Missing) -> Iterator[SideEffect]:
     if isinstance(live, str):
-        yield Sibling(f"link:{link}:irqs", live, ReadIrqs(link), (SetIrqs(link, tuple(live.split(" "))),), resets=True)
+        yield SideEffect(
+            f"link:{link}:irqs", live, ReadIrqs(link), (SetIrqs(link, tuple(live.split(" "))),), resets=True
+        )
 
 
-def _rss(link: str, live: str | Missing) -> Iterator[Sibling]:
+def _rss_side_effect(link: str, live: str | Missing) -> Iterator[SideEffect]:
     if isinstance(live, str):
         words = setting_words(live)
         undo: tuple[Step, ...] = () if words is None else (RunCommand(("ethtool", "-X", link, *words)),)
-        yield Sibling(f"link:{link}:rss", live, _rss_probe(link), undo, resets=True)
+        yield SideEffect(f"link:{link}:rss", live, _rss_probe(link), undo, resets=True)
 
 
 def _rss_probe(link: str) -> Probe:
     return ReadCommand(("ethtool", "-x", link), "rss")
 
 
-def _table(host: Host, link: str) -> str | Missing:
+def _read_table(host: Host, link: str) -> str | Missing:
     # A name that begins with a dash would be an option to ethtool(8).
     return NO_TABLE if link.startswith("-") else observe(host, _rss_probe(link))
 
@@ -97,7 +99,7 @@ def _table_words(live: str | Missing) -> str:
     return f"its RSS indirection table ({live if len(live) <= _SHOWN else live[:_SHOWN] + '…'})"
 
 
-def _queue_words(queues: tuple[Sibling, ...]) -> str:
+def _queue_words(queues: tuple[SideEffect, ...]) -> str:
     count = sum(one.before != ("0" if ":rps-flow-cnt." in one.tunable else NO_CPUS) for one in queues)
     return f"{count} value{'s' * (count > 1)} of RPS, RFS or XPS" if count else ""
 

@@ -10,7 +10,7 @@ from advisor.host.link_text import NO_CPUS
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 
 
 class QueueValue(KernelFile, frozen=True):
@@ -31,20 +31,22 @@ class QueueValue(KernelFile, frozen=True):
     def path(self) -> str:
         return f"/sys/class/net/{self.link}/queues/{self.side}-{self.queue}/{self.file}"
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         # Not an assignment to the attribute, which would come before the program that sets the number of queues.
         path = f"/sys/class/net/$$0/queues/{self.side}-{self.queue}/{self.file}"
-        return run_rule(host, self.link, "sh", f"-c 'echo $$1 > {path}' $name", self.written(value), path=QUEUE_RULES)
+        return run_rule(
+            host, self.link, "sh", f"-c 'echo $$1 > {path}' $name", self.format_value(value), path=QUEUE_RULES
+        )
 
 
 class QueueCpus(QueueValue, frozen=True):
     """The CPUs of a queue, as a kernel list such as ``0-3,8``, or ``none``."""
 
     @property
-    def form(self) -> str:
+    def value_form(self) -> str:
         return "cpumask"
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if value == NO_CPUS:
             return None
         try:
@@ -56,17 +58,17 @@ class QueueCpus(QueueValue, frozen=True):
         shortest = format_list(cpus)
         return None if value == shortest else f"is written {shortest}"
 
-    def written(self, value: str) -> str:
+    def format_value(self, value: str) -> str:
         mask = 0 if value == NO_CPUS else sum(1 << cpu for cpu in parse_list(value))
         return mask_words(f"{mask:x}")
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        wrong = self.check(value)
-        return Missing("absent", f"{value} {wrong}") if wrong else super().edit(host, value, profile=profile)
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        wrong = self.check_value(value)
+        return Missing("absent", f"{value} {wrong}") if wrong else super().make_edit(host, value, profile=profile)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         online = host.read("/sys/devices/system/cpu/online")
         if before == after or after == NO_CPUS or isinstance(online, Missing):
-            return Circumstances()
+            return Preflight()
         absent = sorted(set(parse_list(after)) - set(parse_list(online)))
-        return Circumstances(refusal=f"CPU {absent[0]} is not online; {online} are" if absent else None)
+        return Preflight(refusal=f"CPU {absent[0]} is not online; {online} are" if absent else None)

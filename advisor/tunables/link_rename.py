@@ -22,9 +22,9 @@ def renamed_probe(probe: Probe, old: str, new: str) -> Probe:
     """``probe`` as it is to be asked where the link ``old`` is named ``new``."""
     match probe:
         case ReadFile(path):
-            return _replace(probe, path=_path(path, old, new))
+            return _replace(probe, path=_rename_path(path, old, new))
         case ReadCommand(argv):
-            return _replace(probe, argv=_argv(argv, old, new))
+            return _replace(probe, argv=_rename_argv(argv, old, new))
         case ReadEthtool(link) | ReadIrqs(link):
             return _replace(probe, link=new) if link == old else probe
 
@@ -33,20 +33,20 @@ def renamed_step(step: Step, old: str, new: str) -> Step:
     """``step`` as it is to be done where the link ``old`` is named ``new``."""
     match step:
         case WriteFile(path):
-            return _replace(step, path=_path(path, old, new))
+            return _replace(step, path=_rename_path(path, old, new))
         case RunCommand(argv):
-            return _replace(step, argv=_argv(argv, old, new))
+            return _replace(step, argv=_rename_argv(argv, old, new))
         case SetMtu(link) | SetTxqueuelen(link) | SetEthtool(link) | SetQdisc(link) | SetIrqs(link):
             return _replace(step, link=new) if link == old else step
     return step
 
 
-def _path(path: str, old: str, new: str) -> str:
+def _rename_path(path: str, old: str, new: str) -> str:
     found = _PLACE.fullmatch(path)
     return f"{found[1]}/{new}{found[3]}" if found and found[2] == old else path
 
 
-def _argv(argv: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
+def _rename_argv(argv: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
     """ip(8) and tc(8) take the name behind ``dev``, ethtool(8) behind its option."""
     return tuple(
         new if word == old and (argv[place - 1] == "dev" or (argv[0] == "ethtool" and place == 2)) else word

@@ -17,7 +17,7 @@ class LinkRpsFlows(QueueValue, frozen=True):
     side = "rx"
     file = "rps_flow_cnt"
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or int(value) > _MAX_FLOWS:
             return f"is not a number of flows up to {_MAX_FLOWS}"
         return "is no power of two, to which the kernel would round it up" if int(value) & (int(value) - 1) else None

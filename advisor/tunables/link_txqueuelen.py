@@ -34,11 +34,11 @@ class LinkTxqueuelen(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadFile(f"/sys/class/net/{self.link}/tx_queue_len")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if re.fullmatch(r"[1-9][0-9]{0,6}", value) else "is not a number of packets from 1 to 9999999"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetTxqueuelen(self.link, int(value)),)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return attribute_rule(host, self.link, "tx_queue_len", value)

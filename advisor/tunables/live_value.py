@@ -31,7 +31,7 @@ _NO_TEXT: Final = lazy_regex(r"[\0-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
 _SHOWN: Final = 40
 
 
-def misread(one: Tunable, live: str, wanted: str) -> str | None:
+def explain_misread(one: Tunable, live: str, wanted: str) -> str | None:
     """Why the live value is none of this tunable's; None where it may be one.
 
     Where a number is wanted, the kernel's own value is a number too, in ASCII digits; -5 is no count of anything.

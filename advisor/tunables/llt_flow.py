@@ -11,7 +11,7 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit, Form
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Effect, Risk
 
 LLTTAB = "/etc/llttab"
@@ -42,10 +42,10 @@ class LltValue(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadCommand(("lltconfig", self.option, "query"), f"{self.word}:{self.name}")
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return (RunCommand(("lltconfig", self.option, f"{self.name}:{value}")),)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if not host.exists(LLTTAB):
             return Missing("absent", f"{LLTTAB} does not exist, so the value lasts until LLT is restarted")
         return FileEdit(LLTTAB, self.line, self.name, value)
@@ -68,8 +68,8 @@ class LltFlow(LltValue, frozen=True):
     def id(self) -> str:
         return f"llt:{self.name}"
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        return Circumstances(notes=(ONE_VALUE,))
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        return Preflight(notes=(ONE_VALUE,))

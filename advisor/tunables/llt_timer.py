@@ -29,5 +29,5 @@ class LltTimer(LltValue, frozen=True):
     def id(self) -> str:
         return f"llt:timer.{self.name}"
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if re.fullmatch(r"[1-9][0-9]{0,8}", value) else "is not a number of hundredths of a second"

@@ -26,7 +26,7 @@ from advisor.tunables.block_identity import (
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Tunable
 
 # Bounds of the kernel's own (drivers/md/raid5.c, md.c); what it takes beyond is bounded by the array.
@@ -68,10 +68,10 @@ class MdSetting(KernelFile, frozen=True):
         return self.attribute.startswith("sync_speed_")
 
     @property
-    def form(self) -> str:
+    def value_form(self) -> str:
         return "md-speed" if self._is_speed else "words"
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self._is_speed and value == "system":
             return None
         low, high = _BOUNDS[self.attribute]
@@ -79,12 +79,12 @@ class MdSetting(KernelFile, frozen=True):
             return None
         return f"is not a whole number from {low} to {high}" + (" or the word system" if self._is_speed else "")
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return device_rule(host, self.device, f"md/{self.attribute}", value)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         identity = identity_of(host, self.device)
-        return Circumstances(
+        return Preflight(
             refusal=identity_refusal(identity),
             state="incapable",
             identity=identity,

@@ -13,9 +13,9 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
 from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded, spelt
-from advisor.tunables.module_removal import removal
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.kernel_modules import NAME, has_index, is_built_in, module_name, read_dependencies, read_loaded
+from advisor.tunables.module_removal import removal_command
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Effect, Risk
 
 _DIRECTORIES = ("/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d", "/run/modules-load.d")
@@ -27,7 +27,7 @@ class KernelModule(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> KernelModule:
         if not NAME.fullmatch(rest):
-            named = spelt(rest)
+            named = module_name(rest)
             name = named if NAME.fullmatch(named) else "nf_conntrack"
             raise UsageError(
                 msg("'module:{rest}' is not a tunable", rest=rest),
@@ -51,29 +51,29 @@ class KernelModule(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadFile("/proc/modules", f"module:{self.name}")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if value in ("loaded", "unloaded") else "is not loaded"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
-        return (RunCommand(("modprobe", self.name)) if value == "loaded" else removal(self.name),)
+    def make_steps(self, value: str) -> tuple[Step, ...]:
+        return (RunCommand(("modprobe", self.name)) if value == "loaded" else removal_command(self.name),)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if not any(host.is_dir(directory) for directory in _DIRECTORIES):
             return Missing("absent", "there is no modules-load.d here, so nothing would load it at boot")
         header = f"# Kernel modules of the profile {profile}.\n"
         return FileEdit(f"/etc/modules-load.d/advisor-{profile}.conf", "word", self.name, "", header.encode())
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if after == "unloaded":
             why = "what was loaded before is not taken away" if before == "loaded" else "is not loaded"
-            return Circumstances(refusal=why, state="not-applicable" if before == "loaded" else "in-place")
+            return Preflight(refusal=why, state="not-applicable" if before == "loaded" else "in-place")
         if before == "loaded":
-            return Circumstances()
+            return Preflight()
         if is_built_in(host, self.name):
-            return Circumstances(refusal="is built into this kernel", state="in-place")
-        others = dependencies(host, self.name)
+            return Preflight(refusal="is built into this kernel", state="in-place")
+        others = read_dependencies(host, self.name)
         if others is None:
             why = "this kernel has no such module" if has_index(host) else "what modules there are cannot be told here"
-            return Circumstances(refusal=why, state="not-applicable")
-        brought = [one for one in others if one not in loaded(host) and not is_built_in(host, one)]
-        return Circumstances(undo=(removal(self.name, *brought),))
+            return Preflight(refusal=why, state="not-applicable")
+        brought = [one for one in others if one not in read_loaded(host) and not is_built_in(host, one)]
+        return Preflight(undo=(removal_command(self.name, *brought),))

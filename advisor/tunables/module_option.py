@@ -14,9 +14,9 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Step
 from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded
+from advisor.tunables.kernel_modules import NAME, has_index, is_built_in, read_dependencies, read_loaded
 from advisor.tunables.own_files import with_last_word
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.programs import refused_parameter
 from advisor.tunables.tunable import Effect, Risk
 
@@ -68,23 +68,23 @@ class ModuleOption(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadCommand(("modprobe", "--showconfig"), f"module-option:{self.name}:{self.parameter}")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return wrong_option(value)
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return ()
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return option_edit(host, self.name, self.parameter, value, profile=profile)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if is_built_in(host, self.name):
             what = f"{self.name}.{self.parameter}={after}"
             why = f"the module is built into this kernel: {what} on its command line is what would set it"
-            return Circumstances(refusal=why, state="by-hand")
-        if has_index(host) and dependencies(host, self.name) is None and self.name not in loaded(host):
-            return Circumstances(refusal="this kernel has no such module", state="not-applicable")
+            return Preflight(refusal=why, state="by-hand")
+        if has_index(host) and read_dependencies(host, self.name) is None and self.name not in read_loaded(host):
+            return Preflight(refusal="this kernel has no such module", state="not-applicable")
         again = (
             "where the initramfs loads it, that has to be built anew first (update-initramfs -u, dracut -f, mkinitrd)"
         )
-        return Circumstances(notes=(f"{self.id} takes effect when {self.name} is loaded again; {again}",))
+        return Preflight(notes=(f"{self.id} takes effect when {self.name} is loaded again; {again}",))

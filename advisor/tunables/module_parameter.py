@@ -50,24 +50,24 @@ class ModuleParameter(KernelFile, frozen=True):
         return f"/sys/module/{self.name}/parameters/{self.parameter}"
 
     @property
-    def form(self) -> str:
+    def value_form(self) -> str:
         return "choice"
 
-    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+    def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         owner = host.owner(self.path)
         # A snapshot does not tell a file's mode.
         is_live = host.exists(self.path) if isinstance(owner, Missing) else bool(owner[0] & 0o222)
         return (self.id,) if is_live else (ModuleOption(self.name, self.parameter).id,)
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return wrong_option(value)
 
-    def chosen(self, host: Host, live: str, wanted: str) -> str:
+    def choose_value(self, host: Host, live: str, wanted: str) -> str:
         if live in ("Y", "N") and wanted.lower() in (*_YES, *_NO):
             return "Y" if wanted.lower() in _YES else "N"
         return wanted
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if is_built_in(host, self.name):
             return tmpfiles_edit(host, self.path, value, profile=profile)
         return option_edit(host, self.name, self.parameter, value, profile=profile)

@@ -47,7 +47,7 @@ _REMOVE: Final = (
 )
 
 
-def removal(*modules: str) -> RunCommand:
+def removal_command(*modules: str) -> RunCommand:
     """Removes modules in this order; fails, and removes none, where one of them makes a link that is in use."""
     kinds = [kind for module in modules for kind in _KINDS.get(module, ())]
     return (

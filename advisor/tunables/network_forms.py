@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from advisor.tunables.assignment_edit import assignment_edited, assignment_mentions
-from advisor.tunables.interfaces_edit import interfaces_edited, interfaces_mention
-from advisor.tunables.netplan_edit import netplan_edited, netplan_mentions
+from advisor.tunables.assignment_edit import assignment_mentions, edit_assignment
+from advisor.tunables.interfaces_edit import edit_interfaces, interfaces_mention
+from advisor.tunables.netplan_edit import edit_netplan, netplan_mentions
 
 NetworkForm = Literal["shell", "interfaces", "netplan"]
 
 
-def network_edited(old: bytes, form: NetworkForm, key: str, value: str) -> bytes:
+def edit_network(old: bytes, form: NetworkForm, key: str, value: str) -> bytes:
     """``shell``: the variable ``key``. ``interfaces``: ``key`` is a logical interface and, after a blank, the link
     where that is called otherwise; ``value`` its MTU. ``netplan``: ``key`` is TYPE/ID, ``value`` its MTU.
 
@@ -19,23 +19,23 @@ def network_edited(old: bytes, form: NetworkForm, key: str, value: str) -> bytes
     """
     match form:
         case "shell":
-            return assignment_edited(old.decode("latin-1"), _latin(key), _latin(value)).encode("latin-1")
+            return edit_assignment(old.decode("latin-1"), _to_latin(key), _to_latin(value)).encode("latin-1")
         case "interfaces":
-            return interfaces_edited(old.decode("latin-1"), _latin(key), _latin(value)).encode("latin-1")
+            return edit_interfaces(old.decode("latin-1"), _to_latin(key), _to_latin(value)).encode("latin-1")
         case "netplan":
-            new = netplan_edited(text, key, value) if (text := _utf8(old)) is not None else None
-            return (new or netplan_edited("", key, value) or "").encode()
+            new = edit_netplan(text, key, value) if (text := _to_utf8(old)) is not None else None
+            return (new or edit_netplan("", key, value) or "").encode()
 
 
 def network_mentions(content: bytes, form: NetworkForm, key: str) -> bool:
     """Whether the file sets this key, whatever the value."""
     match form:
         case "shell":
-            return assignment_mentions(content.decode("latin-1"), _latin(key))
+            return assignment_mentions(content.decode("latin-1"), _to_latin(key))
         case "interfaces":
-            return interfaces_mention(content.decode("latin-1"), _latin(key))
+            return interfaces_mention(content.decode("latin-1"), _to_latin(key))
         case "netplan":
-            text = _utf8(content)
+            text = _to_utf8(content)
             return text is not None and netplan_mentions(text, key)
 
 
@@ -50,11 +50,11 @@ def network_line(form: NetworkForm, key: str, value: str) -> str:
             return f"network: {{{key.replace('/', ': {')}: {{mtu: {value}}}}}}}"
 
 
-def _latin(text: str) -> str:
+def _to_latin(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def _utf8(content: bytes) -> str | None:
+def _to_utf8(content: bytes) -> str | None:
     try:
         return content.decode()
     except UnicodeDecodeError:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host, Missing
-from advisor.tunables.edits import FileEdit, edited, mentions
+from advisor.tunables.edits import FileEdit, apply_edit, mentions_key
 
 _HIGHEST: Final = 9999
 
@@ -35,26 +35,26 @@ def with_last_word(
         return edit
     contents = {one: host.read_bytes(f"{directory}/{one}") for one in found}
     readable = {one: content for one, content in contents.items() if isinstance(content, bytes)}
-    own = [one for one, content in readable.items() if found[one][2] == profile and mentions(content, edit)]
+    own = [one for one, content in readable.items() if found[one][2] == profile and mentions_key(content, edit)]
     last = min if first_counts else max
     place = last(own, default=name)
     others = [one for one in readable if found[one][2] != profile and last(one, place) == one]
-    if not any(_undoes(readable[one], edit, also) for one in others):
+    if not any(_overrides(readable[one], edit, also) for one in others):
         return msgspec.structs.replace(edit, path=f"{directory}/{place}")
-    numbers = (_number(match, first_counts=first_counts) for match in found.values() if match[2] != profile)
+    numbers = (_file_number(match, first_counts=first_counts) for match in found.values() if match[2] != profile)
     number = 1 + max(numbers, default=0)
     sign = f"+{_HIGHEST - number:04d}" if first_counts else f".{number:04d}"
     return msgspec.structs.replace(edit, path=f"{directory}/{stem}{sign}-{profile}.conf")
 
 
-def _number(match: re.Match[str], *, first_counts: bool) -> int:
+def _file_number(match: re.Match[str], *, first_counts: bool) -> int:
     if match[1] is None:
         return 0
     return _HIGHEST - int(match[1]) if first_counts else int(match[1])
 
 
-def _undoes(content: bytes | Missing, edit: FileEdit, also: Iterable[FileEdit]) -> bool:
+def _overrides(content: bytes | Missing, edit: FileEdit, also: Iterable[FileEdit]) -> bool:
     if isinstance(content, Missing):
         return False
-    is_other = mentions(content, edit) and edited(content, edit) != content
-    return is_other or any(mentions(content, one) for one in also)
+    is_other = mentions_key(content, edit) and apply_edit(content, edit) != content
+    return is_other or any(mentions_key(content, one) for one in also)

@@ -18,7 +18,7 @@ from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Effect, Risk
 
 NAME: Final = "cpu_dma_latency"
@@ -72,38 +72,38 @@ class PmQos(msgspec.Struct, frozen=True):
         # Four bytes in the host's own order; reading asks the kernel for nothing.
         return ReadCommand(("od", "-A", "n", "-t", "d4", DEVICE), "number")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         fits = re.fullmatch(r"0|[1-9][0-9]{0,9}", value) and int(value) <= NOBODY
         return None if fits else f"is not a whole number of microseconds from 0 to {NOBODY}"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
-        words = ("/bin/sh", "-c", _HOLD.format(_hexadecimal(value)))
+    def make_steps(self, value: str) -> tuple[Step, ...]:
+        words = ("/bin/sh", "-c", _HOLD.format(_to_hexadecimal(value)))
         unit = (f"--unit={_UNIT}-now", "--property=Type=forking", "--property=DefaultDependencies=no")
         return (*_STOP, RunCommand(("systemd-run", "--quiet", "--collect", *unit, *words)))
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         reload = (RunCommand(("systemctl", "daemon-reload")),)
         pulled = FileEdit(_TARGET, "section", "Unit/", f"Wants={_UNIT}.service", reload=reload)
-        setting = f"Environment=CPU_DMA_LATENCY={_hexadecimal(value)}"
+        setting = f"Environment=CPU_DMA_LATENCY={_to_hexadecimal(value)}"
         return FileEdit(_PATH, "section", "Service/", setting, _FRESH.encode(), reload=reload, also=(pulled,))
 
-    def absence(self, host: Host, missing: Missing) -> Missing:
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if host.is_live and not host.exists(DEVICE):
             return Missing("absent", f"this kernel has no {DEVICE}")
         return missing
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if not host.is_dir("/run/systemd/system"):
             why = "systemd does not run here, and nothing else would hold the file open"
-            return Circumstances(refusal=why, state="not-applicable")
+            return Preflight(refusal=why, state="not-applicable")
         is_ours = any(name.startswith(_UNIT) for directory in _SLICES for name in host.names(directory))
         if int(before) < int(after) and not is_ours:
             why = f"another process holds {before} µs, and the least counts: {after} µs would have no effect"
-            return Circumstances(refusal=why, state="not-applicable")
-        return Circumstances(undo=self.steps(before) if is_ours else _STOP)
+            return Preflight(refusal=why, state="not-applicable")
+        return Preflight(undo=self.make_steps(before) if is_ours else _STOP)
 
 
-def _hexadecimal(value: str) -> str:
+def _to_hexadecimal(value: str) -> str:
     """As the kernel reads it from text: four bytes would be taken for a binary number."""
     return f"0x{int(value):08x}"
 

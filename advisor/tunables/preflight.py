@@ -13,40 +13,44 @@ from advisor.host.identity import Identity
 RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand", "incapable"]
 
 
-def bound_probe(probe: Probe, identity: Identity | None) -> Probe:
+def bind_probe(probe: Probe, identity: Identity | None) -> Probe:
     """The probe, of the device of this identity alone."""
     return msgspec.structs.replace(probe, identity=identity) if isinstance(probe, ReadFile) else probe
 
 
-def bound_steps(steps: Iterable[Step], identity: Identity | None) -> tuple[Step, ...]:
+def bind_steps(steps: Iterable[Step], identity: Identity | None) -> tuple[Step, ...]:
     """The steps, on the device of this identity alone."""
     return tuple(
         msgspec.structs.replace(step, identity=identity) if isinstance(step, WriteFile) else step for step in steps
     )
 
 
-def choice_words(choices: Iterable[str]) -> str:
+def list_choices(choices: Iterable[str]) -> str:
     """What a file offers, for a sentence. ``none`` is a choice, too, and as the first it would read as *nothing*."""
     *others, last = sorted(choices, key=lambda one: one == "none") or ["nothing"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
-class Sibling(msgspec.Struct, frozen=True):
-    """Another tunable that the kernel moves along with a change; ``undo`` brings ``before`` back, where anything does.
+class SideEffect(msgspec.Struct, frozen=True):
+    """Another tunable that the kernel may change with a change (a bridge follows its ports); ``undo`` restores it.
 
-    ``resets``: it is set anew both ways, by the change and by going back. ``coupled``: a sysctl of the group of the one
-    that is changed.
+    A rollback restores it if it changed. Without ``undo`` no command can do that.
     """
 
     tunable: str
     before: str
     probe: Probe
     undo: tuple[Step, ...]
+    keeps: bool = False
+    """Also while the plan is active: what a link lost with the change is restored at once, where that is possible."""
     resets: bool = False
+    """The rollback of the change resets it, too: it is then restored and read back."""
     coupled: bool = False
+    """A sysctl that the kernel changes together with another one, by the change and by its rollback: it is restored to
+    what it was before, or to what it was set to since."""
 
 
-class Circumstances(msgspec.Struct, frozen=True):
+class Preflight(msgspec.Struct, frozen=True):
     """What goes beyond probe, steps and edit. ``refusal``: why this host would not take the value. ``overridden``: what
     undoes it at the next boot. ``undo``: how to go back where writing the value before would not do. ``identity``: what
     tells the device that is meant from one that gets its name later. ``state``: what the refusal amounts to; *blocked*
@@ -58,52 +62,52 @@ class Circumstances(msgspec.Struct, frozen=True):
     overridden: str | None = None
     undo: tuple[Step, ...] | None = None
     identity: Identity | None = None
-    siblings: tuple[Sibling, ...] = ()
+    side_effects: tuple[SideEffect, ...] = ()
     notes: tuple[str, ...] = ()
-    beside: tuple[tuple[str, str], ...] = ()
+    related: tuple[tuple[str, str], ...] = ()
 
 
 @runtime_checkable
-class Circumstantial(Protocol):
+class HasPreflight(Protocol):
     """A tunable whose change depends on more than its own value."""
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         """Reads the host, changes nothing. ``after`` is a value that `Tunable.check` has let pass."""
         ...
 
 
 @runtime_checkable
-class Expanding(Protocol):
+class ExpandsIds(Protocol):
     """A tunable that stands for others: those that a pattern fits, or the one that this kernel has in its place."""
 
-    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+    def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         """The ids that are meant on this host, its own where it is one of them; Missing says why there is none."""
         ...
 
 
 @runtime_checkable
-class Choosing(Protocol):
+class ChoosesValue(Protocol):
     """A tunable whose wanted value depends on what the host offers, or on how the host spells it."""
 
-    def chosen(self, host: Host, live: str, wanted: str) -> str:
+    def choose_value(self, host: Host, live: str, wanted: str) -> str:
         """``wanted`` as this host has it; as it stands where the host says nothing of it."""
         ...
 
 
 @runtime_checkable
-class Absent(Protocol):
+class ExplainsAbsence(Protocol):
     """A tunable that knows why it is not there."""
 
-    def absence(self, host: Host, missing: Missing) -> Missing:
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
         """``missing`` with a reason that says more."""
         ...
 
 
 @runtime_checkable
-class Restarting(Protocol):
+class NeedsRestart(Protocol):
     """A tunable whose new value a service reads when it starts."""
 
     @property
-    def restart(self) -> RunCommand | None:
+    def restart_command(self) -> RunCommand | None:
         """The command that makes the service read it; None where that is more than one command."""
         ...

@@ -17,7 +17,7 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg, noun
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import sysctl_path
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
@@ -58,7 +58,7 @@ class SchedDebug(WrittenAtBoot, frozen=True):
         return f"{DIRECTORY}/{self.key}"
 
     @property
-    def form(self) -> str:
+    def value_form(self) -> str:
         return "choice" if self.key == _PREEMPT else "words"
 
     @property
@@ -68,10 +68,10 @@ class SchedDebug(WrittenAtBoot, frozen=True):
             return f"kernel.numa_balancing_{self.key.removeprefix(_BALANCING)}"
         return f"kernel.sched_{self.key}"
 
-    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+    def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         return (f"sysctl:{self.sysctl}",) if host.exists(sysctl_path(self.sysctl)) else (self.id,)
 
-    def absence(self, host: Host, missing: Missing) -> Missing:
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
         lockdown = host.read("/sys/kernel/security/lockdown")
         if not isinstance(lockdown, Missing) and re.search(r"\[(integrity|confidentiality)\]", lockdown):
             return Missing("unreadable", f"debugfs is closed, as the kernel is locked down: {lockdown}")
@@ -86,18 +86,18 @@ class SchedDebug(WrittenAtBoot, frozen=True):
             return Missing("absent", f"{why}; {_DROPPED[self.key]}")
         return Missing("absent", "this kernel has no such value of its scheduler")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.key == _PREEMPT:
             return None if value in ("none", "voluntary", "full", "lazy") else "is not none, voluntary, full or lazy"
         return None if re.fullmatch(r"0|[1-9][0-9]{0,12}", value) else "is not a whole number"
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         masked = host.readlink("/etc/systemd/system/sys-kernel-debug.mount")
         note = "sys-kernel-debug.mount is masked: at boot debugfs is not there to write into, unless fstab mounts it"
-        return Circumstances(
+        return Preflight(
             refusal=self._not_offered(host, after),
             state="not-applicable",
-            overridden=self.overridden(host, after, profile=profile),
+            overridden=self.find_override(host, after, profile=profile),
             notes=(note,) if masked == "/dev/null" else (),
         )
 

@@ -13,13 +13,13 @@ from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observ
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, msg, noun
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.forwarding import forwarding_circumstances
+from advisor.tunables.forwarding import forwarding_preflight
 from advisor.tunables.kind import Kind
 from advisor.tunables.own_files import with_last_word
-from advisor.tunables.preflight import Circumstances, Sibling
+from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.programs import refused_sysctl
 from advisor.tunables.sysctl_group import group_of, twin_of
-from advisor.tunables.sysctl_value import canonical, out_of_bounds
+from advisor.tunables.sysctl_value import out_of_bounds, to_canonical
 from advisor.tunables.tunable import Effect, Risk
 
 # Read by the kernel when a socket is made, so sockets that exist keep what they have (tcp(7), socket(7)).
@@ -75,7 +75,7 @@ class Sysctl(msgspec.Struct, frozen=True):
         """The key that says the same in another unit, and that is zero wherever this one is not."""
         return twin_of(self.key)
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.key.endswith("_bytes") and self.twin and value == "0":
             return f"is refused by the kernel: {self.twin} is what to set instead"
         if '"' in value or "'" in value:
@@ -84,53 +84,53 @@ class Sysctl(msgspec.Struct, frozen=True):
             return "needs one line of plain text"
         # What is not read back as it was written would be put back again, and all of its profile with it.
         folded = " ".join(value.split())
-        read = canonical(self.key, folded)
+        read = to_canonical(self.key, folded)
         refused = out_of_bounds(self.key, read)
         if refused:
             return f"is refused by the kernel: {refused}"
         return None if read == folded else f"is {read} to the kernel: write that"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return (WriteFile(sysctl_path(self.key), value),)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         header = f"# Kernel parameters of the profile {profile}.\n"
         edit = FileEdit(f"/etc/sysctl.d/90-advisor-{profile}.conf", "sysctl", self.key, value, header.encode())
         twins = () if self.twin is None else (msgspec.structs.replace(edit, key=self.twin),)
         return with_last_word(host, edit, profile, also=twins)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if before == after:
-            return Circumstances()
+            return Preflight()
         if self.twin is None:
-            siblings = tuple(coupled_siblings(host, group_of(host, self.key)))
-            around = forwarding_circumstances(host, self.key, before)
-            return msgspec.structs.replace(around, siblings=(*siblings, *around.siblings))
+            siblings = tuple(coupled_side_effects(host, group_of(host, self.key)))
+            around = forwarding_preflight(host, self.key, before)
+            return msgspec.structs.replace(around, side_effects=(*siblings, *around.side_effects))
         twin = Sysctl(self.twin)
         live = observe(host, twin.probe)
         if isinstance(live, Missing):
-            return Circumstances(refusal=f"{twin.key} goes with it and cannot be read: {live.why}")
-        sibling = Sibling(twin.id, live, twin.probe, twin.steps(live))
-        return Circumstances(undo=self._back_to(before, twin, live), siblings=(sibling,))
+            return Preflight(refusal=f"{twin.key} goes with it and cannot be read: {live.why}")
+        sibling = SideEffect(twin.id, live, twin.probe, twin.make_steps(live))
+        return Preflight(undo=self._back_to(before, twin, live), side_effects=(sibling,))
 
     def _back_to(self, before: str, twin: Sysctl, live: str) -> tuple[Step, ...]:
         """The pair as it was: whichever of the two was in force is written, and the kernel zeroes the other."""
         if before != "0":
-            return self.steps(before)
+            return self.make_steps(before)
         if live != "0":
-            return twin.steps(live)
+            return twin.make_steps(live)
         ratio = twin if twin.key.endswith("_ratio") else self
         # Both were zero. Bytes cannot be; a ratio can, but only one that changes zeroes the bytes.
-        return (*ratio.steps("1"), *ratio.steps("0"))
+        return (*ratio.make_steps("1"), *ratio.make_steps("0"))
 
 
-def coupled_siblings(host: Host, keys: Iterable[str]) -> Iterator[Sibling]:
+def coupled_side_effects(host: Host, keys: Iterable[str]) -> Iterator[SideEffect]:
     """Those of the keys that can be read and set, each with its value now."""
     for key in keys:
         one = Sysctl(key)
         live = observe(host, one.probe) if _is_key(key) and not refused_sysctl(key) else None
         if isinstance(live, str) and live:
-            yield Sibling(one.id, live, one.probe, one.steps(live), coupled=True)
+            yield SideEffect(one.id, live, one.probe, one.make_steps(live), coupled=True)
 
 
 KIND: Final = Kind(

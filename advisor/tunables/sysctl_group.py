@@ -79,7 +79,7 @@ def disables_ipv6(tunable: str, link: str | None = None) -> bool:
 
 
 @cache
-def _place(key: str) -> _Place | None:
+def _find_place(key: str) -> _Place | None:
     if key == "net.ipv4.ip_forward":
         return _Place("ipv4", "conf", "all", "forwarding")
     found = _PER_LINK.fullmatch(key)
@@ -91,7 +91,7 @@ def _other_of_pair(key: str) -> str | None:
 
 
 @cache
-def _attributes(table: str, attribute: str) -> frozenset[str]:
+def _changed_attributes(table: str, attribute: str) -> frozenset[str]:
     """What a write of an attribute can change, in any scope that it reaches."""
     units = (unit[attribute] for unit in (_FINER, _COARSER) if attribute in unit) if table == "neigh" else ()
     return frozenset((attribute, *units, *_SETS.get(attribute, ())))
@@ -102,7 +102,7 @@ def _is_moved_key(key: str, other: str) -> bool:
         return False
     if _other_of_pair(key) == other:
         return True
-    one, two = _place(key), _place(other)
+    one, two = _find_place(key), _find_place(other)
     if one is None or two is None or (one.version, one.table) != (two.version, two.table):
         return False
     if (one.version, one.scope, one.attribute) == ("ipv4", "all", "forwarding") and two.attribute == "accept_redirects":
@@ -111,7 +111,7 @@ def _is_moved_key(key: str, other: str) -> bool:
         # The kernel combines these with a link's own when it uses them, and copies them nowhere.
         return False
     is_reached = one.scope in ("all", two.scope) or (one.scope == "default" and two.scope != "all")
-    return is_reached and two.attribute in _attributes(one.table, one.attribute)
+    return is_reached and two.attribute in _changed_attributes(one.table, one.attribute)
 
 
 def can_move(tunable: str, other: str) -> bool:
@@ -124,7 +124,7 @@ def can_move(tunable: str, other: str) -> bool:
     return _is_moved_key(tunable.removeprefix("sysctl:"), other.removeprefix("sysctl:"))
 
 
-def is_moved(tunable: str, names: Iterable[str]) -> bool:
+def can_be_moved(tunable: str, names: Iterable[str]) -> bool:
     """Whether setting one of ``names`` can change this tunable."""
     return tunable.startswith("sysctl:net.") and any(can_move(name, tunable) for name in names)
 
@@ -133,32 +133,32 @@ def coupled_among(names: Collection[str]) -> frozenset[str]:
     """Those of the tunables that setting another of them can change."""
     index: dict[tuple[str, ...], list[str]] = {}
     for one in names:
-        for place in _reached(one):
+        for place in _reached_places(one):
             index.setdefault(place, []).append(one)
-    movers = {one: [name for place in _places(one) for name in index.get(place, ())] for one in names}
-    return frozenset(one for one in names if is_moved(one, movers[one]))
+    movers = {one: [name for place in _own_places(one) for name in index.get(place, ())] for one in names}
+    return frozenset(one for one in names if can_be_moved(one, movers[one]))
 
 
-def _reached(tunable: str) -> Iterator[tuple[str, ...]]:
+def _reached_places(tunable: str) -> Iterator[tuple[str, ...]]:
     """Where to look for what setting a tunable can change, so that not each two have to be compared."""
     if tunable.startswith("link:"):
         yield ("link",)
         return
     key = tunable.removeprefix("sysctl:")
-    other, one = _other_of_pair(key), _place(key)
+    other, one = _other_of_pair(key), _find_place(key)
     if other is not None:
         yield (other,)
     if one is not None:
-        names = _attributes(one.table, one.attribute)
+        names = _changed_attributes(one.table, one.attribute)
         for name in (*names, "accept_redirects") if one.attribute == "forwarding" else names:
             yield (one.version, one.table, name)
 
 
-def _places(tunable: str) -> Iterator[tuple[str, ...]]:
+def _own_places(tunable: str) -> Iterator[tuple[str, ...]]:
     """Where a tunable itself is found by that."""
     key = tunable.removeprefix("sysctl:")
     yield (key,)
-    one = _place(key)
+    one = _find_place(key)
     if one is not None:
         yield (one.version, one.table, one.attribute)
         if one.version == "ipv6":
@@ -167,18 +167,18 @@ def _places(tunable: str) -> Iterator[tuple[str, ...]]:
 
 def group_of(host: Host, key: str) -> tuple[str, ...]:
     """The other keys that a write of ``key`` can change on this host, in the order in which they are to be restored."""
-    found = {one for one in _candidates(host, key) if _is_moved_key(key, one)}
+    found = {one for one in _find_candidates(host, key) if _is_moved_key(key, one)}
     return tuple(sorted(found, key=lambda one: (restore_rank(one), one)))
 
 
-def _candidates(host: Host, key: str) -> Iterator[str]:
+def _find_candidates(host: Host, key: str) -> Iterator[str]:
     other = _other_of_pair(key)
     if other is not None:
         yield other
-    one = _place(key)
+    one = _find_place(key)
     if one is None:
         return
-    attributes = set(_attributes(one.table, one.attribute))
+    attributes = set(_changed_attributes(one.table, one.attribute))
     if (one.version, one.attribute) == ("ipv4", "forwarding"):
         yield "net.ipv4.ip_forward"
         attributes.add("accept_redirects")
@@ -200,7 +200,7 @@ def ipv6_keys(host: Host, link: str) -> tuple[str, ...]:
 def restore_rank(key: str) -> int:
     """The wider first, and of two units the coarser: what comes later then has the last word. 0 for what is no part of
     a group."""
-    one = _place(key)
+    one = _find_place(key)
     if one is None:
         return 1 if any(key == fine for _, fine in _PAIRS) else 0
     is_later = one.attribute in _COARSER or one.attribute in _SET or one.attribute == "accept_redirects"

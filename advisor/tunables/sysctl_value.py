@@ -60,7 +60,7 @@ def is_text_key(key: str) -> bool:
     return bool(_TEXT.fullmatch(key))
 
 
-def canonical(key: str, value: str, *, numbers: int | None = None) -> str:
+def to_canonical(key: str, value: str, *, numbers: int | None = None) -> str:
     """The value as the kernel shows it once it is set: ``050 # why`` is ``40``.
 
     ``numbers``: how many of them the key holds, where that is known of a host. What is not numbers, or not known to

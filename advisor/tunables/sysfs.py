@@ -21,7 +21,7 @@ from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg, noun
 from advisor.tunables.kind import Kind
-from advisor.tunables.preflight import Circumstances, choice_words
+from advisor.tunables.preflight import Preflight, list_choices
 from advisor.tunables.sysfs_owner import owner_of
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
@@ -76,15 +76,15 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         return self.place
 
     @property
-    def form(self) -> str:
+    def value_form(self) -> str:
         return "choice"
 
-    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+    def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         if not _SIGNS & set(self.place):
             owner = owner_of(self.place, host)
             return (owner or self.id,)
         found: dict[str, str] = {}
-        for path in islice(_matching(host, self.place), MAX_FILES + 1):
+        for path in islice(_matching_files(host, self.place), MAX_FILES + 1):
             # A device is listed below several directories: one file, one id.
             real = host.real(path)
             if isinstance(real, str) and _is_settable(path) and _is_settable(real):
@@ -93,7 +93,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
             return Missing("unreadable", f"more than {MAX_FILES} files fit the pattern")
         return tuple(sorted(set(found.values()))) or Missing("absent", "no file fits the pattern")
 
-    def chosen(self, host: Host, live: str, wanted: str) -> str:
+    def choose_value(self, host: Host, live: str, wanted: str) -> str:
         """A mask of CPUs as the kernel spells it, with as many digits as it has now; all else as it stands."""
         is_mask = _MASKS.fullmatch(self.place.rpartition("/")[2]) and _MASK.fullmatch(live) and _MASK.fullmatch(wanted)
         if not is_mask:
@@ -102,24 +102,24 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         spelt = "".join(group.zfill(8) for group in wanted.lower().split(",")).lstrip("0").zfill(digits)
         return mask_words(spelt) if len(spelt) == digits else wanted
 
-    def absence(self, host: Host, missing: Missing) -> Missing:
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if missing.is_absent:
             return missing
         return Missing(missing.state, f"{missing.why}; what cannot be read could not be put back")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if not value or len(value) > 400 or re.search(r"[\0-\x1f\x7f\\%\"']", value):
             return "needs one line of plain text, without quotes, backslashes and percent signs"
         return None if value.isascii() else "has signs that are not ASCII"
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        return Circumstances(
-            refusal=self._unwritable(host) or self._not_offered(host, before, after),
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        return Preflight(
+            refusal=self._explain_unwritable(host) or self._not_offered(host, before, after),
             state="not-applicable",
-            overridden=self.overridden(host, after, profile=profile),
+            overridden=self.find_override(host, after, profile=profile),
         )
 
-    def _unwritable(self, host: Host) -> str | None:
+    def _explain_unwritable(self, host: Host) -> str | None:
         real = host.real(self.place)
         if isinstance(real, str) and not _is_settable(real):
             return f"it leads to {real}, which is not set here"
@@ -132,7 +132,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         offered = [word.strip("[]()") for word in words]
         if len(words) < 2 or " ".join(words) == before or wanted in offered:
             return None
-        return f"it offers {choice_words(offered)}"
+        return f"it offers {list_choices(offered)}"
 
 
 def refused_place(path: str) -> str | None:
@@ -148,11 +148,11 @@ def _is_settable(path: str) -> bool:
     return path.startswith("/sys/") and refused_place(path) is None
 
 
-def _matching(host: Host, pattern: str) -> Iterator[str]:
-    yield from _below(host, "/sys", pattern.split("/")[2:])
+def _matching_files(host: Host, pattern: str) -> Iterator[str]:
+    yield from _files_below(host, "/sys", pattern.split("/")[2:])
 
 
-def _below(host: Host, directory: str, parts: list[str]) -> Iterator[str]:
+def _files_below(host: Host, directory: str, parts: list[str]) -> Iterator[str]:
     part, rest = parts[0], parts[1:]
     names = [name for name in host.names(directory) if fnmatchcase(name, part)] if _SIGNS & set(part) else [part]
     for name in names:
@@ -161,7 +161,7 @@ def _below(host: Host, directory: str, parts: list[str]) -> Iterator[str]:
         if not _PART.fullmatch(name) or _SIGNS & set(name):
             continue
         if rest and host.is_dir(path):
-            yield from _below(host, path, rest)
+            yield from _files_below(host, path, rest)
         elif not rest and host.exists(path) and not host.is_dir(path):
             yield path
 

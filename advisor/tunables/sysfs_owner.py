@@ -6,7 +6,7 @@ import re
 
 from advisor.errors import UsageError
 from advisor.host import Host
-from advisor.tunables.catalogue import all_kinds, tunable
+from advisor.tunables.catalogue import all_kinds, parse_tunable
 
 
 def owner_of(path: str, host: Host) -> str | None:
@@ -18,7 +18,7 @@ def owner_of(path: str, host: Host) -> str | None:
             found = re.fullmatch(pattern, place)
             if found:
                 try:
-                    return tunable(found.expand(identity)).id
+                    return parse_tunable(found.expand(identity)).id
                 except UsageError:
                     break
     return None

@@ -15,7 +15,7 @@ from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
 
 _BASE: Final = "/sys/kernel/mm/transparent_hugepage"
@@ -49,22 +49,22 @@ class HugePages(KernelFile, frozen=True):
         return f"{_BASE}/{self.name}"
 
     @property
-    def form(self) -> str:
+    def value_form(self) -> str:
         return "selected" if self.name in _CHOICES else "words"
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.name in _CHOICES:
             return None if re.fullmatch(r"[a-z_]+(\+[a-z_]+)?", value) else "is not a word such as madvise"
         if self.name in _SWITCHES:
             return None if value in ("0", "1") else "is not 0 or 1"
         return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else "is not a whole number"
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         about = "Transparent huge pages"
         return tmpfiles_edit(host, self.path, value, profile=profile, about=about)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        return Circumstances(
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        return Preflight(
             refusal=self._not_offered(host, after),
             overridden=written_first(host, self.path, after, profile=profile),
             notes=self._command_line(host),

@@ -15,10 +15,10 @@ _DIRECTORIES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmp
 class WrittenAtBoot(KernelFile, frozen=True):
     """An attribute that a line of ours writes at boot."""
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return tmpfiles_edit(host, self.path, value, profile=profile)
 
-    def overridden(self, host: Host, value: str, *, profile: str) -> str | None:
+    def find_override(self, host: Host, value: str, *, profile: str) -> str | None:
         """The line of somebody else that is carried out instead."""
         return written_first(host, self.path, value, profile=profile)
 
@@ -29,10 +29,10 @@ def tmpfiles_edit(
     """The line that writes ``value`` into ``path`` at boot; Missing where nothing would carry it out."""
     if not any(host.is_dir(directory) for directory in _DIRECTORIES):
         return Missing("absent", "there is no tmpfiles.d here, so nothing would write it at boot")
-    return _edit(host, path, value, profile=profile, about=about)
+    return _make_line(host, path, value, profile=profile, about=about)
 
 
-def _edit(host: Host, path: str, value: str, *, profile: str, about: str = "") -> FileEdit:
+def _make_line(host: Host, path: str, value: str, *, profile: str, about: str = "") -> FileEdit:
     file, header = f"/etc/tmpfiles.d/advisor-{profile}.conf", f"# {about} of the profile {profile}.\n"
     edit = FileEdit(file, "tmpfiles", path, value, header.encode())
     return with_last_word(host, edit, profile, first_counts=True)
@@ -40,16 +40,16 @@ def _edit(host: Host, path: str, value: str, *, profile: str, about: str = "") -
 
 def written_first(host: Host, path: str, wanted: str, *, profile: str) -> str | None:
     """The line of tmpfiles.d that hides ours: of those for one path, the first in order of file names counts."""
-    for file in _earlier_files(host, _edit(host, path, wanted, profile=profile).path):
+    for file in _earlier_files(host, _make_line(host, path, wanted, profile=profile).path):
         text = host.read(file)
         for number, line in enumerate([] if isinstance(text, Missing) else text.split("\n"), 1):
-            value = _written(line, path)
+            value = _written_value(line, path)
             if value not in (None, wanted):
                 return f"{file} line {number} writes {value} at boot instead of ours: remove that line"
     return None
 
 
-def _written(line: str, path: str) -> str | None:
+def _written_value(line: str, path: str) -> str | None:
     words = line.split(None, 6)
     is_ours = len(words) == 7 and words[0].startswith("w") and words[1] == path
     return words[6].strip() if is_ours else None

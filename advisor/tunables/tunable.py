@@ -29,14 +29,14 @@ class Tunable(Protocol):
         """How the live value is read."""
         ...
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         """Why ``value`` cannot be a value of this tunable at all; None where it can."""
         ...
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         """What to do now. None at all where only the persisted file and its reload bring the value about."""
         ...
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Persisted | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Persisted | Missing:
         """What to leave on disk so that the value is there after a reboot; Missing says why nothing can be."""
         ...

@@ -32,7 +32,7 @@ _PLACEMENT = lazy_regex(
 )
 
 
-def bound(node: int, *, policy: str = "bind", cpus: str = "numa") -> str:
+def binding_value(node: int, *, policy: str = "bind", cpus: str = "numa") -> str:
     """The value that places a service on one node's memory and CPUs; ``cpus`` by number where systemd cannot derive
     them from the node (before 244)."""
     return f"NUMAPolicy={policy} NUMAMask={node} CPUAffinity={cpus}"
@@ -58,7 +58,7 @@ class UnitNuma(msgspec.Struct, frozen=True):
         return f"unit:{self.unit}:numa"
 
     @property
-    def restart(self) -> RunCommand:
+    def restart_command(self) -> RunCommand:
         return RunCommand(("systemctl", "restart", self.unit))
 
     @property
@@ -73,13 +73,13 @@ class UnitNuma(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadCommand(("systemctl", "show", f"--property={_PROPERTIES}", "--", self.unit), "unit-numa")
 
-    def check(self, value: str) -> str | None:
-        return None if _PLACEMENT.fullmatch(value) else "is not a placement such as " + bound(0)
+    def check_value(self, value: str) -> str | None:
+        return None if _PLACEMENT.fullmatch(value) else "is not a placement such as " + binding_value(0)
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return ()
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         path = f"/etc/systemd/system/{self.unit}.d/50-advisor-numa.conf"
         reload = (RunCommand(("systemctl", "daemon-reload")),)
         if value.startswith(_ALONE):

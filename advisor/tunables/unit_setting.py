@@ -54,7 +54,7 @@ class UnitSetting(msgspec.Struct, frozen=True):
         return f"unit:{self.unit}:{self.directive}"
 
     @property
-    def restart(self) -> RunCommand:
+    def restart_command(self) -> RunCommand:
         return RunCommand(("systemctl", "restart", self.unit))
 
     @property
@@ -73,7 +73,7 @@ class UnitSetting(msgspec.Struct, frozen=True):
         words = ("systemctl", "show", f"--property={properties}", "--", self.unit)
         return ReadCommand(words, f"unit-setting:{self.directive}")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         if self.directive == "CPUAffinity":
             return _wrong_list(value)
         if self.directive in _BOUNDS:
@@ -82,10 +82,10 @@ class UnitSetting(msgspec.Struct, frozen=True):
             return None if fits else f"is not a whole number from {low} to {high}"
         return _wrong_limit(value, has_soft=self.directive in _LIMITS)
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         return ()
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         path = f"/etc/systemd/system/{self.unit}.d/50-advisor.conf"
         if self.directive == "CPUAffinity":
             return FileEdit(path, "unit-list", f"Service/{self.directive}", value, reload=_RELOAD)

@@ -18,7 +18,7 @@ from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.tunables.edits import Persisted
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Effect, Risk
 
 _UNIT: Final = lazy_regex(r"[\w:.\\@][\w:.\\@-]{0,245}\.(service|socket|timer)", re.ASCII)
@@ -73,26 +73,27 @@ class UnitState(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadCommand(("/bin/sh", "-c", _READ, self.unit), "unit-state")
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         # Beside enabled and disabled systemd knows states that stay as they are.
         fits = re.fullmatch(r"[a-z][a-z-]{0,30} (active|inactive)", value)
         return None if fits else "is not two words such as enabled active or disabled inactive"
 
-    def steps(self, value: str) -> tuple[Step, ...]:
+    def make_steps(self, value: str) -> tuple[Step, ...]:
         at_boot, runs = value.split(" ")
         verbs = [{"enabled": "enable", "disabled": "disable"}.get(at_boot), "start" if runs == "active" else "stop"]
         return tuple(RunCommand(("systemctl", verb, "--", self.unit)) for verb in verbs if verb)
 
-    def edit(self, host: Host, value: str, *, profile: str) -> Persisted | Missing:
+    def make_edit(self, host: Host, value: str, *, profile: str) -> Persisted | Missing:
         return Persisted(_LINKS)
 
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         undo = [
-            RunCommand(("/bin/sh", "-c", _START, self.unit)) if _starts(step) else step for step in self.steps(before)
+            RunCommand(("/bin/sh", "-c", _START, self.unit)) if _is_start(step) else step
+            for step in self.make_steps(before)
         ]
-        return Circumstances(refusal=self._kept(host, before, after), state="not-applicable", undo=tuple(undo))
+        return Preflight(refusal=self._explain_kept(host, before, after), state="not-applicable", undo=tuple(undo))
 
-    def _kept(self, host: Host, before: str, after: str) -> str | None:
+    def _explain_kept(self, host: Host, before: str, after: str) -> str | None:
         is_now, wanted = before.split(" ")[0], after.split(" ")[0]
         if is_now.startswith("masked"):
             return "it is masked: whoever masked it does not want it to run"
@@ -104,5 +105,5 @@ class UnitState(msgspec.Struct, frozen=True):
         return None
 
 
-def _starts(step: Step) -> bool:
+def _is_start(step: Step) -> bool:
     return isinstance(step, RunCommand) and step.argv[:2] == ("systemctl", "start")

@@ -244,7 +244,7 @@ CASES: Final[tuple[Case, ...]] = (
         planned_of(("sysctl:vm",), "beegfs-nvme"),
         (
             "sysctl:vm.dirty_background_ratio 10 → 5",
-            "sysctl:vm.dirty_ratio: is there already",
+            "sysctl:vm.dirty_ratio: already set",
             "sysctl:vm.min_free_kbytes 90112 → 262144",
             "sysctl:vm.vfs_cache_pressure 100 → 50",
         ),

@@ -221,7 +221,7 @@ _TUNINGS: Final = (
         "S001: its block would lower them",
         node(sysctl={"net/core/rmem_max": "33554432", "net/core/rmem_default": "16777216"}),
         planned("infoscale-fss-udp"),
-        ("sysctl:net.core.rmem_max: is higher already", "sysctl:net.core.rmem_default: is higher already"),
+        ("sysctl:net.core.rmem_max: already sufficient", "sysctl:net.core.rmem_default: already sufficient"),
     ),
     Case(
         "small writes",
@@ -291,7 +291,7 @@ _MARKED: Final = (
         "S001: the marks to twice the default, once",
         node(far=True, live=(2000, 2000), lines=_BY_HAND),
         planned(_MARKS),
-        ("llt:highwater: is there already", "llt:rporthighwater: is there already"),
+        ("llt:highwater: already set", "llt:rporthighwater: already set"),
         ("4000",),
     ),
     Case(
@@ -359,7 +359,7 @@ _MARKED: Final = (
         "S001: twice the default; a larger queue stays",
         node(live=(4000, 4000), lines=("set-flow highwater:4000", "set-flow rporthighwater:4000")),
         planned(_MARKS, default="1000"),
-        ("llt:highwater: is there already",),
+        ("llt:highwater: already set",),
         ("→",),
     ),
     Case(

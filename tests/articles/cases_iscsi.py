@@ -485,7 +485,7 @@ _RECORDS: Final = (
         _DEPTHS,
         _here(records=True, mtu=9000),
         planned("iscsi"),
-        ("node.session.cmds_max: is there already", "node.session.queue_depth: is there already"),
+        ("node.session.cmds_max: already set", "node.session.queue_depth: already set"),
         ("cmds_max 128 →",),
     ),
 )

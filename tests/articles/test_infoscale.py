@@ -26,7 +26,7 @@ from advisor.rules.mtu import LLT_UDP_MTU, fragments
 from advisor.rules.queries import largest_mtu
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 from tests.facts.test_llt import FLOW_7_4_2
 from tests.recommend.test_infoscale import FSS_TCP, HOSTS, NARROW, OPEN, of
 from tests.report import plans
@@ -204,7 +204,7 @@ def test_s001_ifconfig(tmp_path: Path) -> None:
     assert (change.tunable, change.before, change.after) == ("link:eth1:mtu", "1500", "9000")
     assert change.persist is not None
     assert largest_mtu(facts(host=on_cloud("aws", "t2.large")), link("eth1", mtu_max=9216)) == 9001
-    assert tunable("link:eth1:mtu").risk == "link"
+    assert parse_tunable("link:eth1:mtu").risk == "link"
 
 
 def test_s000_s001_cloud_choice() -> None:

@@ -192,7 +192,7 @@ def test_s002_the_cpf_is_what_the_rules_are_content_with_and_the_profile_sets() 
     assert "iris.write-daemons" not in found
     # 75 % is near enough to the 70 % of InterSystems' notes for hosts of this size.
     assert "iris.cache-share" not in found
-    targets, _ = resolve_targets(Request.of(load("iris-write-daemons"), {}), host_of_the_article())
+    targets, _ = resolve_targets(Request.from_settings(load("iris-write-daemons"), {}), host_of_the_article())
     assert {one.tunable.rpartition("/")[2]: one.value for one in targets} == {
         "Asyncwij": "16",
         "wdparm": "16,32,512,128",

@@ -136,7 +136,7 @@ def test_a_proven_gain_is_applied_and_persisted_where_that_is_asked_for(
     document, _, live = done.stdout.rstrip().rpartition("\n")
     assert json.loads(document)["kept"] is is_kept
     assert live == str(value if is_kept else 16384)
-    states = [record.state for record in Store(str(disk / "state")).records()]
+    states = [record.state for record in Store(str(disk / "state")).read_records()]
     assert states == (["rolled-back", "applied"] if is_kept else ["rolled-back"])
     persisted = [path for path in (place / "etc/sysctl.d").glob("*") if f"= {value}" in path.read_text()]
     assert len(persisted) == is_kept

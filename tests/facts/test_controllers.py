@@ -19,7 +19,7 @@ from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_units
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.limits.paths import limits_of
-from advisor.planning.devices import none_chosen, select_arrays
+from advisor.planning.devices import explain_none_chosen, select_arrays
 from advisor.profiles.profile import Wanted
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.rules.build import disk, facts
@@ -370,7 +370,7 @@ def test_a_volume_is_one_path_and_no_array_that_a_profile_selects() -> None:
     assert [(one.name, one.disks) for one in limits_of(host).paths] == [("sda", ("sda",))]
     wanted = Wanted("block:{array}:read_ahead_kb", "1024", "why", "when", ("source",), for_each="arrays")
     assert select_arrays(wanted, {}, host) == ()
-    assert none_chosen(wanted, {}, host) == "this host has no arrays that a scan knows"
+    assert explain_none_chosen(wanted, {}, host) == "this host has no arrays that a scan knows"
 
 
 @settings(max_examples=60, deadline=None)

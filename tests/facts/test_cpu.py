@@ -45,7 +45,7 @@ def mask(cpus: Iterable[int]) -> str:
 
 
 def topology(cores: Groups, packages: Groups, names: str = NEW, **ids: Mapping[int, int]) -> dict[str, str]:
-    """Sibling files of each CPU in ``cores``, and its ids by file name."""
+    """SideEffect files of each CPU in ``cores``, and its ids by file name."""
     files: dict[str, str] = {}
     core_name, package_name = names.split()
     for name, groups in ((core_name, cores), (package_name, packages)):

@@ -24,7 +24,7 @@ def applied(where: Path) -> tuple[Host, Store]:
     """The small system with a transaction in force, its journal where a host has it."""
     host = build(where)
     store = Store(str(where / "root" / STATE))
-    with store.lock():
+    with store.hold_lock():
         apply_plan(host, plan_of(host), store)
     return host, store
 
@@ -55,8 +55,8 @@ def test_drift_is_named_as_on_the_host(tmp_path: Path, path: str) -> None:
 def test_a_transaction_that_waits_is_told_with_the_seconds_that_it_had_left(tmp_path: Path) -> None:
     host, store = applied(tmp_path)
     place = tmp_path / "root" / STATE / "transactions/0001"
-    with store.reopen("0001") as journal:
-        journal.write(Awaiting(0.0, 100.0, None))
+    with store.reopen_journal("0001") as journal:
+        journal.write_entry(Awaiting(0.0, 100.0, None))
     for name, text in (("pending", ""), ("deadline", "160\n"), ("boot", "11111111-2222-3333-4444-555555555555\n")):
         (place / name).write_text(text)
     (tmp_path / "root/proc/uptime").write_text("100.25 55.5\n")
@@ -73,13 +73,13 @@ def test_a_rollback_by_the_watchdog_is_reported(tmp_path: Path) -> None:
 
 def test_a_transaction_is_found_by_its_plan_and_never_an_earlier_one(tmp_path: Path) -> None:
     host, store = applied(tmp_path)
-    fingerprint = store.records()[0].plan.fingerprint
+    fingerprint = store.read_records()[0].plan.fingerprint
     records = CapturedStore(host).records
     assert Sought(fingerprint, after=0).among(records()) is not None
     assert Sought(fingerprint, after=1).among(records()) is None
     assert Sought("other", after=0).among(records()) is None
-    with store.lock():
-        roll_back(host, store.record("1"), store)
+    with store.hold_lock():
+        roll_back(host, store.find_record("1"), store)
     found = Sought(fingerprint).among(records())
     assert found is not None
     assert found.state == "rolled-back"

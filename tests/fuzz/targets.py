@@ -61,9 +61,9 @@ from advisor.transaction.journal import (
     Undone,
     decode_journal,
     encode_entry,
-    replay,
+    replay_entries,
 )
-from advisor.tunables import FileEdit, edited, mentions, tunable
+from advisor.tunables import FileEdit, apply_edit, mentions_key, parse_tunable
 from tests.fuzz import capture_stream
 from tests.fuzz.conform import conforms
 
@@ -111,9 +111,9 @@ def _edited(data: bytes) -> object:
         FileEdit("/x", "llttab-flow", "highwater", "2000"),
     )
     for edit in edits:
-        once = edited(data, edit)
-        assert edited(once, edit) == once
-        assert mentions(once, edit)
+        once = apply_edit(data, edit)
+        assert apply_edit(once, edit) == once
+        assert mentions_key(once, edit)
     return None
 
 
@@ -123,7 +123,7 @@ def _journal(data: bytes) -> object:
     found = []
     for one in (data, signed):
         with suppress(InvalidInputError):
-            found.append(replay("0001", decode_journal(one, "journal")))
+            found.append(replay_entries("0001", decode_journal(one, "journal")))
     return found
 
 
@@ -207,7 +207,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("proof_archive", _proof, bytes),
     Target("tarball", _tar, bytes, hint=list[list[tuple[tarball.Member, bytes]]]),
     Target("lines_of", lambda text: _lines(text), str),
-    Target("tunable", lambda text: tunable(text).id, str, (UsageError,)),
+    Target("tunable", lambda text: parse_tunable(text).id, str, (UsageError,)),
 )
 
 
@@ -304,7 +304,7 @@ SOUGHT: Final = {
     **dict.fromkeys(("parse_cpufreq", "parse_link", "parse_llt", "parse_module", "parse_unit"), "tunable"),
 }
 
-_PLAN: Final = Plan(profiles=("a",), machine_id=None, changes=(), files=(), bystanders=(), skipped=(), notes=())
+_PLAN: Final = Plan(profiles=("a",), machine_id=None, changes=(), files=(), side_effects=(), skipped=(), notes=())
 _ENTRIES: Final[tuple[Entry, ...]] = (
     Begun(_PLAN, None, 1.0, "0"),
     Doing("sysctl:a"),

@@ -247,7 +247,7 @@ def test_one_transaction_at_a_time_may_wait(host: Machine) -> None:
     assert 0 < left[0]["seconds_left"] <= 300
     advisor(host, "rollback")
     assert mtu(host) == 1500
-    assert "no transaction waits" in advisor(host, "confirm", code=3).stderr
+    assert "no transaction awaits" in advisor(host, "confirm", code=3).stderr
 
 
 STACK = """
@@ -353,7 +353,7 @@ def test_a_peer_that_does_not_carry_it_stops_the_change(ssh: Machine) -> None:
     done = advisor(ssh, "apply jumbo-frames --set links=eth0 --peer 192.0.2.2 --yes", code=4)
     assert "192.0.2.2" in done.stderr
     assert "carries no more" in done.stderr or "vanish" in done.stderr, done.stderr
-    assert "everything has been put back" in done.stderr
+    assert "everything is rolled back" in done.stderr
     assert state(ssh) == before
     out(ssh, "ip -n peer link set eth1 mtu 9000")
     advisor(ssh, "apply jumbo-frames --set links=eth0 --peer 192.0.2.2 --yes --confirm-within 0")

@@ -86,7 +86,7 @@ def test_the_script_puts_all_four_back_with_nothing_installed(storage: Machine, 
     assert state(storage) == before
     # It leaves a note of that, which advisor knows.
     (last,) = document(storage, "status")["transactions"][-1:]
-    assert (last["state"], last["why_undone"]) == ("rolled-back", "put back by its rollback script")
+    assert (last["state"], last["why_undone"]) == ("rolled-back", "rolled back by its rollback script")
     advisor(storage, "verify")
     advisor(storage, "rollback", "--all")
     assert state(storage) == before

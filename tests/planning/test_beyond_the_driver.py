@@ -54,7 +54,7 @@ def planned(*lines: dict[str, Any], default: tuple[str, ...] = (), **given: str)
     names = {"type": "names", "about": "a", "default": list(default)}
     profile = parse_profile(toml(document("mine", *lines, parameters={"links": names})), "x")
     known, host = facts(links=links()), machine()
-    targets, skipped = resolve_targets(Request.of(profile, given), known)
+    targets, skipped = resolve_targets(Request.from_settings(profile, given), known)
     return make_plan(("mine",), targets, skipped, observe_targets(host, targets, {}), known, runtime_only=True)
 
 

@@ -35,7 +35,7 @@ NAMES: dict[str, Any] = {"type": "names", "about": "a", "default": []}
 def resolved(line: dict[str, Any], known: Facts = HOST, **settings: Any) -> dict[str, str]:
     """Tunable → its value, or the state and the reason why there is none."""
     body = document("mine", line, parameters={"disks": NAMES, "arrays": NAMES})
-    targets, skipped = resolve_targets(Request.of(parse_profile(toml(body), "x"), settings), known)
+    targets, skipped = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), settings), known)
     found = {target.tunable: target.value for target in targets}
     return found | {one.tunable: f"{one.state}: {one.reason}" for one in skipped}
 
@@ -142,14 +142,14 @@ def test_a_name_that_no_setting_could_be_given_by() -> None:
 
 def test_one_array_of_lvm_is_told_by_its_own_name() -> None:
     body = document("mine", for_arrays(kinds=["lvm"]))
-    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), HOST)
+    targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), HOST)
     assert [target.why for target in targets] == ["w It is vg0/data."]
 
 
 def test_a_tunable_may_stand_once_for_each_bound() -> None:
     lines = (for_disks(kinds=["nvme"]), for_disks(kinds=["scsi"]) | {"value": "mq-deadline"})
     body = document("mine", *lines)
-    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), HOST)
+    targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), HOST)
     assert {target.tunable: target.value for target in targets} == {
         "block:nvme0n1:scheduler": "none",
         "block:nvme1n1:scheduler": "none",
@@ -163,7 +163,7 @@ def test_a_tunable_may_stand_once_for_each_bound() -> None:
 def test_a_multiple_of_what_each_had() -> None:
     line = for_arrays() | {"value": {"multiply": 2, "of": "value-before-us"}}
     body = document("mine", line)
-    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), HOST)
+    targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), HOST)
     assert next((target.tunable, target.multiply) for target in targets) == ("block:md0:read_ahead_kb", 2)
 
 

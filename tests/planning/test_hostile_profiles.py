@@ -16,9 +16,9 @@ from advisor.planning.compute import make_plan
 from advisor.planning.guards import socket_memory_bytes
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import plan_document
-from advisor.planning.targets import Request, holds, resolve_targets
+from advisor.planning.targets import Request, meets_condition, resolve_targets
 from advisor.profiles.profile import Condition, parse_profile
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import LARGE_BUFFERS, bond, facts, irqs, link, llt, llt_link, nothing_known, numa
 
@@ -101,13 +101,13 @@ def test_any_profile(tunables: list[Any], conditions: list[Any], given: dict[str
     host = Host(MemoryFiles(TREE), NoCommands())
     # Any other exception fails the test.
     with suppress(AdvisorError):
-        request = Request.of(parse_profile(toml(body), "x"), given)
+        request = Request.from_settings(parse_profile(toml(body), "x"), given)
         targets, skipped = resolve_targets(request, FACTS, (SERVICE,))
         seen = observe_targets(host, targets, {})
         plan = make_plan(("mine",), targets, skipped, seen, FACTS, guards=("socket-memory",), runtime_only=runtime)
         assert plan_document(plan)["fingerprint"] == plan.fingerprint
         assert all(one.before != one.after or one.persist for one in plan.changes)
-        assert all(tunable(one.tunable).check(one.after) is None for one in plan.changes)
+        assert all(parse_tunable(one.tunable).check_value(one.after) is None for one in plan.changes)
         assert all(file.path.startswith("/etc/") and ".." not in file.path for file in plan.files)
 
 
@@ -122,13 +122,13 @@ def test_the_worst_case_is_bounded_by_what_the_kernel_hands_out() -> None:
 
 
 def condition(fact: str, op: Any, value: Any = None) -> bool:
-    return holds(Condition(fact, op, "r", value), FACTS)
+    return meets_condition(Condition(fact, op, "r", value), FACTS)
 
 
 def test_conditions() -> None:
     assert condition("numa.nodes", "count-at-least", 2)
     assert not condition("numa.nodes", "count-at-least", 3)
-    assert not holds(Condition("numa.nodes", "count-at-least", "r", 1), nothing_known())
+    assert not meets_condition(Condition("numa.nodes", "count-at-least", "r", 1), nothing_known())
     assert condition("llt", "exists")
     assert not condition("llt.nowhere", "exists")
     assert not condition("__class__", "exists")

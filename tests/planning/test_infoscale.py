@@ -171,7 +171,7 @@ def test_reserved_ports_go_back_to_none(tmp_path: Path) -> None:
     assert place.read_text() == "50000-50001\n"
     assert planned(tmp_path, "infoscale-fss-zones").is_empty
     store = Store(str(tmp_path / "state"))
-    (record,) = store.records()
+    (record,) = store.read_records()
     assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
     assert place.read_text() == "\n"
     assert not (tmp_path / "root/etc/sysctl.d/90-advisor-infoscale-fss-zones.conf").exists()
@@ -223,7 +223,7 @@ def test_the_mtu_field_is_written_and_rolled_back(tmp_path: Path) -> None:
     assert again.is_empty
     assert not again.cannot_apply
     store = Store(str(tmp_path / "state"))
-    (record,) = store.records()
+    (record,) = store.read_records()
     assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
     assert host(tmp_path).read("/etc/llttab") == before
 

@@ -20,7 +20,7 @@ from advisor.profiles.profile import load, parse_profile
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.planning.system import GIB, applied, host, planned, states, system, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import disk, facts, replaced
@@ -71,7 +71,7 @@ def test_huge_pages_by_the_cpf_and_the_notes_of_intersystems(tmp_path: Path) -> 
         "thp:enabled": ("always", "madvise"),
     }
     assert any("2,688 huge pages take 5,376 of 16,384 MiB (32 %)" in note for note in plan.notes)
-    assert any("where it finds less, all is put back" in note for note in plan.notes)
+    assert any("where it finds less, the plan is rolled back" in note for note in plan.notes)
 
 
 def test_what_is_better_already_stays(tmp_path: Path) -> None:
@@ -119,7 +119,9 @@ def test_the_pages_of_all_instances_that_take_them() -> None:
 
 def pages(instances: tuple[Cpf | None, ...], page: int | None = PAGE) -> Any:
     line = wanted(tunable="sysctl:vm.nr_hugepages", value={"huge-pages": "iris"})
-    return resolve_targets(Request.of(parse_profile(toml(document("mine", line)), "x"), {}), known(instances, page))
+    return resolve_targets(
+        Request.from_settings(parse_profile(toml(document("mine", line)), "x"), {}), known(instances, page)
+    )
 
 
 def known(instances: tuple[Cpf | None, ...], page: int | None = PAGE) -> Facts:
@@ -196,10 +198,10 @@ def test_huge_pages_that_are_granted_in_part_are_told_and_all_is_put_back(tmp_pa
     here, store = host(tmp_path), Store(str(tmp_path / "state"))
     short = FragmentedHost(here.files, here.commands, is_root=True)
     plan = planned(tmp_path, "iris")
-    with store.lock(), pytest.raises(RestoredError, match=f"vm.nr_hugepages: set to {NEEDED}, but reads 1000"):
+    with store.hold_lock(), pytest.raises(RestoredError, match=f"vm.nr_hugepages: set to {NEEDED}, but reads 1000"):
         apply_plan(short, plan, store)
     assert listing(tmp_path / "root") == before
-    assert store.records()[0].state == "rolled-back"
+    assert store.read_records()[0].state == "rolled-back"
 
 
 def test_the_write_daemons_of_the_article_in_and_out_again(tmp_path: Path) -> None:
@@ -225,9 +227,9 @@ def test_the_write_daemons_of_the_article_in_and_out_again(tmp_path: Path) -> No
     assert (found.asyncwij, found.wdparm, found.wduseasyncio) == (16, (16, 32, 512, 128), 1)
     assert planned(tmp_path, "iris-write-daemons").is_empty
     store = Store(str(tmp_path / "state"))
-    with store.lock():
-        (record,) = store.records()
-        assert verify(host(tmp_path), [record]) == ()
+    with store.hold_lock():
+        (record,) = store.read_records()
+        assert find_drift(host(tmp_path), [record]) == ()
         assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
     assert listing(root) == before
 
@@ -238,7 +240,7 @@ def test_one_instance_may_be_named_and_only_files_that_are_known_are_changed() -
     profile = load("iris-write-daemons")
 
     def chosen(host_facts: Facts, **settings: str) -> tuple[set[str], set[str]]:
-        targets, skipped = resolve_targets(Request.of(profile, settings), host_facts)
+        targets, skipped = resolve_targets(Request.from_settings(profile, settings), host_facts)
         return {one.tunable.split(":")[1] for one in targets}, {one.reason for one in skipped}
 
     assert chosen(two) == ({"/i0/iris.cpf", "/i1/iris.cpf"}, set())
@@ -250,7 +252,7 @@ def test_one_instance_may_be_named_and_only_files_that_are_known_are_changed() -
 
 
 def resolved(*disks: Any) -> tuple[dict[str, str], set[str]]:
-    targets, skipped = resolve_targets(Request.of(load("ebs-volumes"), {}), facts(disks=disks))
+    targets, skipped = resolve_targets(Request.from_settings(load("ebs-volumes"), {}), facts(disks=disks))
     return {one.tunable: one.value for one in targets}, {one.reason for one in skipped}
 
 
@@ -294,6 +296,6 @@ def test_a_timeout_without_end_is_kept(live: str, tmp_path: Path) -> None:
 def test_nothing_of_them_is_planned_on_a_host_of_which_nothing_is_known() -> None:
     bare = scan(Host(MemoryFiles({}, {}, frozenset()), NoCommands()))
     for name in ("iris", "iris-write-daemons", "ebs-volumes"):
-        targets, skipped = resolve_targets(Request.of(load(name), {}), bare)
+        targets, skipped = resolve_targets(Request.from_settings(load(name), {}), bare)
         assert targets == ()
         assert all(one.reason for one in skipped)

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.profiles.profile import parse_profile
-from advisor.tunables.cmdline import commands
+from advisor.tunables.cmdline import boot_commands
 from tests.transaction.kernel_system import build, order, plan_of, reasons, values
 
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
@@ -118,7 +118,7 @@ def test_a_preference_comes_after_the_governor_that_takes_it(tmp_path: Path) -> 
 
 def test_a_preference_that_moves_along_with_the_governor_is_watched(tmp_path: Path) -> None:
     plan = plan_of(build(tmp_path), {"cpufreq:policy0:governor": "performance"})
-    (moved,) = plan.bystanders
+    (moved,) = plan.side_effects
     assert (moved.tunable, moved.before) == (
         "cpufreq:policy0:energy_performance_preference",
         "balance_performance",
@@ -224,7 +224,7 @@ def test_one_id_for_each_file_and_none_outside(tmp_path: Path) -> None:
     (devices / "again").symlink_to("a")
     plan = plan_of(host, {"sysfs:/sys/devices/pci0/*/power/control": "on"})
     assert values(plan) == {"sysfs:/sys/devices/pci0/a/power/control": ("auto", "on")}
-    assert reasons(plan) == {"sysfs:/sys/devices/pci0/b/power/control": ("in-place", "is there already")}
+    assert reasons(plan) == {"sysfs:/sys/devices/pci0/b/power/control": ("in-place", "already set")}
 
 
 def test_a_name_that_leads_out_of_sys_is_not_followed(tmp_path: Path) -> None:
@@ -395,7 +395,7 @@ def test_nothing_but_the_command_line_cannot_be_applied(tmp_path: Path) -> None:
     ],
 )
 def test_the_commands_are_those_of_the_boot_loader(paths: list[str], expected: str) -> None:
-    assert expected in commands(Host(MemoryFiles(dict.fromkeys(paths, b"")), NoCommands()), "a=1")
+    assert expected in boot_commands(Host(MemoryFiles(dict.fromkeys(paths, b"")), NoCommands()), "a=1")
 
 
 # --- units ----------------------------------------------------------------------------------------------------------

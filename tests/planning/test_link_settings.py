@@ -51,7 +51,7 @@ HOST = facts(
 def resolved(line: dict[str, Any], known: Facts = HOST, **given: Any) -> dict[str, str]:
     """Tunable → its value, or the state and the reason why there is none."""
     body = document("mine", line, parameters={"links": NAMES})
-    targets, skipped = resolve_targets(Request.of(parse_profile(toml(body), "x"), given), known)
+    targets, skipped = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), given), known)
     found = {target.tunable: target.value for target in targets}
     return found | {one.tunable: f"{one.state}: {one.reason}" for one in skipped}
 
@@ -168,7 +168,7 @@ def test_a_line_that_is_wrong_is_named(one: dict[str, Any], words: str) -> None:
 def test_a_multiple_of_what_each_had() -> None:
     twice = line("ring.rx") | {"value": {"multiply": 2, "of": "value-before-us"}}
     body = document("mine", twice)
-    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), HOST)
+    targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), HOST)
     assert [(one.tunable, one.multiply) for one in targets] == [("link:eth1:ring.rx", 2), ("link:eth2:ring.rx", 2)]
 
 

@@ -94,7 +94,7 @@ def test_a_team_alone_changes_its_ports(tmp_path: Path) -> None:
     assert list(raised(tmp_path)) == ["team0"]
     assert list(raised(tmp_path, links="team0.7")) == ["team0", "team0.7"]
     plan = planned(tmp_path, JUMBO, links="team0.7")
-    assert [one.tunable for one in plan.bystanders] == ["link:eth1:mtu", "link:eth2:mtu"]
+    assert [one.tunable for one in plan.side_effects] == ["link:eth1:mtu", "link:eth2:mtu"]
     found = skipped(planned(tmp_path, JUMBO, links="eth2"), "link:eth2:mtu")
     assert (found.state, found.reason) == (
         "blocked",
@@ -105,7 +105,7 @@ def test_a_team_alone_changes_its_ports(tmp_path: Path) -> None:
 def test_what_moves_along_is_kept_in_mind(tmp_path: Path) -> None:
     system(tmp_path, STACK)
     plan = planned(tmp_path, JUMBO, links="eth2")
-    assert [(one.tunable, one.before) for one in plan.bystanders] == [
+    assert [(one.tunable, one.before) for one in plan.side_effects] == [
         ("link:eth1:mtu", "1500"),
         ("link:bond0:mtu", "1500"),
         ("link:bond0.7:mtu", "1500"),
@@ -204,7 +204,7 @@ def targets(mtu: int, links: str, host: Facts) -> list[tuple[str, str]]:
     one = wanted(tunable="link:{link}:mtu", for_each="links", value=str(mtu))
     names = {"links": {"type": "names", "about": "a"}}
     profile = parse_profile(toml(document("mine", one, parameters=names)), "x")
-    found, _ = resolve_targets(Request.of(profile, {"links": links}), host)
+    found, _ = resolve_targets(Request.from_settings(profile, {"links": links}), host)
     return [(each.tunable.split(":")[1], each.value) for each in sorted(found, key=lambda each: each.rank)]
 
 

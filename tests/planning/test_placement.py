@@ -122,7 +122,7 @@ def test_interrupts_go_to_their_devices_node(tmp_path: Path) -> None:
 def test_irqbalance_would_move_them_back(tmp_path: Path) -> None:
     with_irqs(tmp_path, {"/run/irqbalance.pid": "7\n", "/proc/7/comm": "irqbalance\n"})
     plan = planned(tmp_path, PINNING)
-    assert skipped(plan, "irq:40:affinity").reason.endswith("tell it to leave it with --banirq=40")
+    assert skipped(plan, "irq:40:affinity").reason.endswith("exclude it with --banirq=40")
 
 
 def test_balancing_is_left_on_where_nothing_is_bound(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_for_this_boot_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "line", "words"),
     [
-        ("/etc/sysctl.d/99-site.conf", "net.core.rmem_max = 212992", "sets it to 212992 at boot, after our file"),
+        ("/etc/sysctl.d/99-site.conf", "net.core.rmem_max = 212992", "sets it to 212992 at boot, after advisor's file"),
         ("/etc/sysctl.d/99-site.conf", 'net.core.rmem_max = "8388608"', "refused at boot"),
         ("/run/sysctl.d/91-x.conf", "net/core/rmem_max=212992", "sets it to 212992"),
     ],
@@ -280,7 +280,7 @@ def test_two_profiles_that_disagree(tmp_path: Path) -> None:
 )
 def test_values_that_do_not_fit(live: str, value: str, sense: Any, outcome: str | None) -> None:
     body = document("mine", wanted(tunable="sysctl:net.ipv4.tcp_rmem", value=value, sense=sense))
-    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), facts())
+    targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), facts())
     host = Host(MemoryFiles({"/proc/sys/net/ipv4/tcp_rmem": live.encode()}), NoCommands())
     plan = make_plan(("mine",), targets, (), observe_targets(host, targets, {}), facts())
     if outcome is None:

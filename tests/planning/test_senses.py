@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.planning.comparison import combine, would_lower
+from advisor.planning.comparison import combine_values, would_lower
 from advisor.tunables.tunable import Sense
 
 PAPER = "4096 87380 8388608"
@@ -40,7 +40,7 @@ RAISE: tuple[Sense, ...] = ("at-least", "at-least", "at-least")
     ],
 )
 def test_combine(live: str, wanted: str, sense: Sense | tuple[Sense, ...], combined: str) -> None:
-    assert combine(live, wanted, sense) == combined
+    assert combine_values(live, wanted, sense) == combined
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ SENSES: st.SearchStrategy[Sense] = st.sampled_from(["exactly", "at-least", "at-m
 
 @given(VALUES, VALUES, SENSES | st.just("within") | st.lists(SENSES, max_size=4).map(tuple))
 def test_to_combine_again_changes_nothing(live: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> None:
-    once = combine(live, wanted, sense)
-    assert combine(once, wanted, sense) == once
+    once = combine_values(live, wanted, sense)
+    assert combine_values(once, wanted, sense) == once
 
 
 NUMBERS = st.integers(-5, 2**64)
@@ -78,6 +78,6 @@ NUMBERS = st.integers(-5, 2**64)
 def test_at_least_and_at_most_never_make_a_field_worse(pairs: list[tuple[int, int]], raises: bool) -> None:
     live, wanted = (" ".join(str(pair[side]) for pair in pairs) for side in (0, 1))
     sense: Sense = "at-least" if raises else "at-most"
-    got = [int(field) for field in combine(live, wanted, (sense,) * len(pairs)).split()]
+    got = [int(field) for field in combine_values(live, wanted, (sense,) * len(pairs)).split()]
     assert got == [(max if raises else min)(pair) for pair in pairs]
-    assert combine(live, wanted, sense) == combine(live, wanted, (sense,) * len(pairs))
+    assert combine_values(live, wanted, sense) == combine_values(live, wanted, (sense,) * len(pairs))

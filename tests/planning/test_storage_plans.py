@@ -52,7 +52,7 @@ def planned(
 ) -> Plan:
     body = document("mine", *(wanted(tunable=name, value=value) for name, value in (wants or {}).items()), *lines)
     about = known or facts()
-    targets, not_here = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), about)
+    targets, not_here = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), about)
     host = Host(MemoryFiles({path: text.encode() for path, text in files.items()}), NoCommands())
     seen = observe_targets(host, targets, {})
     return make_plan(("mine",), targets, not_here, seen, about, runtime_only=runtime_only)
@@ -68,14 +68,14 @@ def test_the_scheduler_comes_before_what_it_resets() -> None:
     settings = [line.rpartition("ATTR")[2] for line in file.after.decode().splitlines()[1:]]
     assert settings == ['{queue/scheduler}="mq-deadline"', '{queue/nr_requests}="64"', '{queue/read_ahead_kb}="4096"']
     # It is set by the plan itself, so that nothing moves along.
-    assert plan.bystanders == ()
+    assert plan.side_effects == ()
     undo = change(plan, "block:sda:scheduler").undo
     assert undo == (WriteFile(f"{QUEUE}/scheduler", "none", WWID), WriteFile(f"{QUEUE}/nr_requests", "1023", WWID))
 
 
 def test_the_queue_length_moves_along() -> None:
     plan = planned(DISK, {"block:sda:scheduler": "mq-deadline"})
-    (moved,) = plan.bystanders
+    (moved,) = plan.side_effects
     assert (moved.tunable, moved.before) == ("block:sda:nr_requests", "1023")
     assert moved.undo == (WriteFile(f"{QUEUE}/nr_requests", "1023", WWID),)
     assert "located() {" in rollback_script(plan)
@@ -122,7 +122,7 @@ def test_the_pair_comes_back_in_its_own_kind(
     plan = planned(files, {f"sysctl:vm.{key}": value})
     (one,) = plan.changes
     assert one.undo == tuple(WriteFile(f"{VM}/{name}", number) for name, number in undo)
-    (moved,) = plan.bystanders
+    (moved,) = plan.side_effects
     twin = key.replace("bytes", "ratio") if "bytes" in key else key.replace("ratio", "bytes")
     assert (moved.tunable, moved.before) == (f"sysctl:vm.{twin}", files[f"{VM}/{twin}"].strip())
 

@@ -57,9 +57,9 @@ def test_two_values_for_one_file_are_refused(host: Host) -> None:
 def test_a_mask_is_spelt_as_the_kernel_spells_it(name: str, live: str, wanted: str, written: str) -> None:
     place = f"/sys/devices/x/{name}"
     machine = Host(MemoryFiles({place: f"{live}\n".encode()}), NoCommands())
-    assert SysfsAttribute(place).chosen(machine, live, wanted) == written
+    assert SysfsAttribute(place).choose_value(machine, live, wanted) == written
 
 
 def test_what_is_there_in_another_spelling_is_no_change(host: Host) -> None:
     plan = plan_of(host, {f"sysfs:{QUEUES}/a/cpumask": "0000000f"})
-    assert reasons(plan) == {f"sysfs:{QUEUES}/a/cpumask": ("in-place", "is there already")}
+    assert reasons(plan) == {f"sysfs:{QUEUES}/a/cpumask": ("in-place", "already set")}

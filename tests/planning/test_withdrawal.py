@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from advisor.host import Missing
 from advisor.planning.records import FileChange
-from advisor.planning.unmerge import holds, settings_of, withdrawn
-from advisor.tunables import FileEdit, edited
+from advisor.planning.unmerge import holds_edit, remove_edits, settings_of
+from advisor.tunables import FileEdit, apply_edit
 
 KEYS = {
     "conf": ("tuneNumWorkers", "connMaxInternodeNum", "logLevel"),
@@ -37,7 +37,7 @@ def section(**values: str) -> tuple[FileEdit, ...]:
 def changed(before: bytes | None, edits: tuple[FileEdit, ...]) -> FileChange:
     content = before
     for edit in edits:
-        content = edited(content, edit)
+        content = apply_edit(content, edit)
     assert content is not None
     return FileChange("/etc/x", before, content, 0o644, 0, 0, None, (), (), edits)
 
@@ -58,24 +58,24 @@ def test_any_two_in_any_file(
     lower = changed(start, edits_of(form, first))
     upper = changed(lower.after, edits_of(form, second))
     live = upper.after + (b"# added since\n" if theirs and upper.after.endswith(b"\n") else b"")
-    left = withdrawn(live, lower, upper.edits)
+    left = remove_edits(live, lower, upper.edits)
     assert isinstance(left, bytes), left
-    assert all(holds(left, edit) for edit in upper.edits)
+    assert all(holds_edit(left, edit) for edit in upper.edits)
     kept = {one for edit in upper.edits for one in settings_of(edit)}
     for edit in lower.edits:
-        if not settings_of(edit) & kept and not holds(start, edit):
-            assert not holds(left, edit)
+        if not settings_of(edit) & kept and not holds_edit(start, edit):
+            assert not holds_edit(left, edit)
     assert (b"# added since\n" in left) == (b"# added since\n" in live)
-    assert withdrawn(left, lower, upper.edits) == left, "once is enough"
+    assert remove_edits(left, lower, upper.edits) == left, "once is enough"
     # What the upper one goes back to is the file as the lower one had found it, byte for byte.
-    assert withdrawn(lower.after, lower, ()) == start
-    assert withdrawn(upper.after, upper, ()) == lower.after
+    assert remove_edits(lower.after, lower, ()) == start
+    assert remove_edits(upper.after, upper, ()) == lower.after
 
 
 def test_a_header_that_others_stand_below_stays() -> None:
     lower = changed(b"[Match]\nName=eth1\n", section(MTUBytes="9000"))
     upper = changed(lower.after, section(RxBufferSize="512"))
-    left = withdrawn(upper.after, lower, upper.edits)
+    left = remove_edits(upper.after, lower, upper.edits)
     assert left == b"[Match]\nName=eth1\n[Link]\nRxBufferSize=512\n"
 
 
@@ -83,8 +83,8 @@ def test_a_line_that_somebody_else_changed_is_not_guessed_at() -> None:
     lower = changed(b"vm.swappiness = 60\n", edits_of("sysctl", {0: "1", 1: "22"}))
     upper = changed(lower.after, edits_of("sysctl", {2: "333"}))
     live = upper.after.replace(b"vm.swappiness = 1", b"vm.swappiness = 5")
-    left = withdrawn(live, lower, upper.edits)
-    assert left == Missing("unreadable", "somebody else changed vm.swappiness in it since")
+    left = remove_edits(live, lower, upper.edits)
+    assert left == Missing("unreadable", "vm.swappiness was modified externally since")
 
 
 def test_nested_sections_that_two_share_are_left_to_a_person() -> None:
@@ -92,6 +92,6 @@ def test_nested_sections_that_two_share_are_left_to_a_person() -> None:
     edit = FileEdit("/etc/netplan/90-advisor.yaml", "netplan", "ethernets/eth1", "9000")
     lower = changed(None, (edit,))
     upper = changed(lower.after, (msgspec.structs.replace(edit, key="ethernets/eth2"),))
-    left = withdrawn(upper.after, lower, upper.edits)
+    left = remove_edits(upper.after, lower, upper.edits)
     assert isinstance(left, Missing)
-    assert "shared with a later transaction" in left.why
+    assert "shared with an upper layer" in left.why

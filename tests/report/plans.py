@@ -50,7 +50,9 @@ def make(
     host = host_of(tree, root / "bin")
     found = facts or build.facts()
     asked = [
-        Request.of(profile, {key: value for key, value in (settings or {}).items() if key in profile.parameters})
+        Request.from_settings(
+            profile, {key: value for key, value in (settings or {}).items() if key in profile.parameters}
+        )
         for profile in map(load, profiles)
     ]
     outcomes = [resolve_targets(request, found, services) for request in asked]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import DirectoryFiles, Host, LiveCommands, PutFile, WriteFile, observe
-from advisor.planning.records import Bystander, Change, FileChange, Plan, Skipped, SkipState
+from advisor.planning.records import Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.documents import rollback_document, status_document, transaction_document, verify_document
 from advisor.report.layout import columns
 from advisor.report.plan import plan_text
@@ -24,8 +24,9 @@ from advisor.shell.state_table import State
 from advisor.transaction.journal import Record
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import Status
-from advisor.transaction.verify import Drift, verify
-from advisor.tunables import tunable
+from advisor.transaction.verify import Drift, find_drift
+from advisor.tunables import parse_tunable
+from advisor.tunables.preflight import SideEffect
 from tests.report import plans
 from tests.rules import build
 
@@ -34,7 +35,7 @@ EMPTY = Plan(("nothing",), None, (), (), (), (), ())
 
 
 def change(name: str = "sysctl:vm.swappiness", before: str = "60", after: str = "10", **parts: object) -> Change:
-    one = tunable(name)
+    one = parse_tunable(name)
     record = Change(
         tunable=name,
         before=before,
@@ -48,8 +49,8 @@ def change(name: str = "sysctl:vm.swappiness", before: str = "60", after: str = 
         sources=("sysctl(8)",),
         profile="p",
         probe=one.probe,
-        steps=one.steps(after),
-        undo=one.steps(before),
+        steps=one.make_steps(after),
+        undo=one.make_steps(before),
     )
     return build.replaced(record, parts)
 
@@ -258,8 +259,8 @@ def test_runtime_only_is_part_of_what_to_type(tmp_path: Path) -> None:
 
 
 def test_links_that_may_move_along_are_named() -> None:
-    bridge = Bystander("link:br0:mtu", "1500", tunable("link:br0:mtu").probe, ())
-    assert "  link:br0:mtu  1500 now\n" in at(80, plan(change("link:eth1:mtu", "1500", "9000"), bystanders=(bridge,)))
+    bridge = SideEffect("link:br0:mtu", "1500", parse_tunable("link:br0:mtu").probe, ())
+    assert "  link:br0:mtu  1500 now\n" in at(80, plan(change("link:eth1:mtu", "1500", "9000"), side_effects=(bridge,)))
 
 
 def test_a_label_with_an_exception_but_no_text_of_its_own_is_still_said() -> None:
@@ -308,7 +309,7 @@ def test_no_name_of_a_host_moves_the_cursor(name: str, width: int, color: bool) 
         persist_note=name,
         why=name,
         hurts_when=name,
-        probe=tunable("sysctl:vm.swappiness").probe,
+        probe=parse_tunable("sysctl:vm.swappiness").probe,
         steps=(WriteFile(f"/proc/sys/{name}", name),),
     )
     made = plan(one, skipped=(item,) * 5, notes=(name,), files=(file,))
@@ -434,9 +435,9 @@ def test_applied_names_what_must_be_started_again_and_what_a_reboot_undoes(tmp_p
 
 
 def test_applied_tells_what_moved_along() -> None:
-    bridge = Bystander("link:br0:mtu", "1500", tunable("link:br0:mtu").probe, ())
-    made = plan(change("link:eth1:mtu", "1500", "9000"), bystanders=(bridge,))
-    moved = record(made, bystanders_after={"link:br0:mtu": "9000", "link:gone:mtu": "1"})
+    bridge = SideEffect("link:br0:mtu", "1500", parse_tunable("link:br0:mtu").probe, ())
+    made = plan(change("link:eth1:mtu", "1500", "9000"), side_effects=(bridge,))
+    moved = record(made, side_effects_after={"link:br0:mtu": "9000", "link:gone:mtu": "1"})
     assert "link:br0:mtu side effect: 1500 → 9000" in applied_text(moved, made, width=80, color=False)
 
 
@@ -510,7 +511,7 @@ def test_drift_as_verify_finds_it_is_told_line_by_line(tmp_path: Path) -> None:
             host.do(step)
     (tmp_path / "host/proc/sys/net/core/rmem_max").write_text("4194304\n")
     (tmp_path / "host/proc/sys/net/core/wmem_max").write_text("212992\n")
-    status = Status((record(made),), verify(host, (record(made),)))
+    status = Status((record(made),), find_drift(host, (record(made),)))
     assert verify_text(status, width=110, color=False) == (
         "Drift: 3 of 8 items\n"
         "  /etc/sysctl.d/90-advisor-socket-buffers-8m.conf: was removed (0007)\n"
@@ -554,7 +555,7 @@ def test_a_rollback_tells_what_was_kept_or_failed_and_how_to_do_it_by_hand() -> 
 
 
 def test_a_rollback_in_part_is_one_in_which_something_went_back() -> None:
-    lost = ItemOutcome("sysctl:vm.swappiness", "kept", "somebody else had set it to 30 before 0008 came")
+    lost = ItemOutcome("sysctl:vm.swappiness", "kept", "modified externally (30) before 0008 was applied")
     for state, title in (
         ("restored", "Partially rolled back"),
         ("passed", "Partially rolled back"),

@@ -12,7 +12,7 @@ from advisor.report.layout import columns
 from advisor.report.terms import EFFECTS, RISKS
 from advisor.report.tunable_docs import describe_handling, form_words, kind_words, list_examples
 from advisor.rules.registry import RULES
-from advisor.tunables import Kind, all_kinds, tunable
+from advisor.tunables import Kind, all_kinds, parse_tunable
 
 IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in list_examples()))
 
@@ -103,8 +103,8 @@ def test_what_is_unknown_is_a_usage_error_with_the_closest_ids(identity: str, hi
 def test_every_kind_of_tunable_is_described(kind: Kind) -> None:
     """A new kind needs an example, and a module that begins: id in double backticks, dash, what it is."""
     identity, value = kind.examples[0]
-    one = tunable(identity)
-    assert one.check(value) is None
+    one = parse_tunable(identity)
+    assert one.check_value(value) is None
     assert re.fullmatch(rf"{kind.name}:[A-Z]\S*", form_words(one))
     assert kind_words(one)
     told = describe_handling(identity, value=value)

@@ -17,7 +17,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES
 from advisor.rules.remedy import PlanProfile, RunShell, SetTunable, comment_out, list_commands, set_sysctl
 from advisor.rules.rule import Rule
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 from tests.rules.build import link, llt, llt_link
 from tests.rules.cases_storage import sysctl
 from tests.rules.table import Row, table
@@ -70,7 +70,7 @@ def test_commands_leave_no_place_to_fill_in(rule: Rule) -> None:
 def test_tunables_exist_and_take_the_value(rule: Rule) -> None:
     for part in (part for one in findings(rule.id) for part in one.remedy if isinstance(part, SetTunable)):
         try:
-            assert tunable(part.tunable).check(part.value) is None, part
+            assert parse_tunable(part.tunable).check_value(part.value) is None, part
         except UsageError as error:
             raise AssertionError(f"{part}: {error.message}") from error
 

@@ -16,7 +16,7 @@ from advisor.host.probes import ReadFile
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
 from advisor.rules.remedy import SetTunable
-from advisor.tunables import FileEdit, edited, tunable
+from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from tests.fuzz.hosts import HOSTS, Parts, parts_of
 from tests.rules.test_cures import COUNTED, STAY, values_of
 
@@ -29,7 +29,7 @@ def judged(name: str) -> tuple[Host, tuple[Finding, ...]]:
 
 def in_files(one: SetTunable) -> bool:
     """Whether the value is read from one file: what ethtool or lltconfig prints is not changed by writing a file."""
-    return isinstance(tunable(one.tunable).probe, ReadFile)
+    return isinstance(parse_tunable(one.tunable).probe, ReadFile)
 
 
 def curable(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -39,17 +39,17 @@ def curable(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 def with_value(parts: Parts, one: SetTunable) -> Parts:
     """The live value, and the file that keeps it."""
-    item = tunable(one.tunable)
+    item = parse_tunable(one.tunable)
     probe = item.probe
     assert isinstance(probe, ReadFile)
-    edit = item.edit(parts.host(), one.value, profile="values")
+    edit = item.make_edit(parts.host(), one.value, profile="values")
     if not one.tunable.startswith("file:"):
         for path in (probe.path, probe.path.replace("/smp_affinity_list", "/effective_affinity_list")):
             place = parts.host().files.real(path)
             assert isinstance(place, str)
             parts = parts.with_content(place, as_kernel_prints(parts.files.get(place, b""), one.value))
     for each in edit.whole if isinstance(edit, FileEdit) else ():
-        parts = parts.with_content(each.path, edited(parts.files.get(each.path), each))
+        parts = parts.with_content(each.path, apply_edit(parts.files.get(each.path), each))
     return parts
 
 

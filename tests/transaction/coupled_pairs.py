@@ -150,7 +150,7 @@ def run_plan(wanted: Mapping[str, str], where: Path, tree: Tree, before: dict[st
         return REFUSED
     is_applied = False
     try:
-        with store.lock():
+        with store.hold_lock():
             record = apply_plan(host, plan, store)
         is_applied = True
         read = {key: " ".join(path_of(key).read_text().split()) for key in wanted}
@@ -162,7 +162,7 @@ def run_plan(wanted: Mapping[str, str], where: Path, tree: Tree, before: dict[st
             done = subprocess.run(["sh", str(script)], capture_output=True, text=True, check=False)
             said, is_back = done.stdout + done.stderr, done.returncode == 0
         else:
-            with store.lock():
+            with store.hold_lock():
                 outcomes = roll_back(host, record, store)
             said, is_back = str(outcomes), all(one.is_back for one in outcomes)
         if not is_back:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from advisor.host import live_host
 from advisor.transaction.journal import Store
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 
 PAGE = 4096
 SIZE_PAGES = 160
@@ -37,12 +37,12 @@ def live(where: Path, *words: str) -> dict[str, object]:
 
 def now(where: Path) -> dict[str, object]:
     store = Store(str(where / "state"))
-    records, damaged = store.survey()
+    records, damaged = store.survey_records()
     return {
         "mtu": int(Path("/sys/class/net/d0/mtu").read_text()),
         "states": [one.state for one in records],
         "damaged": [one.message for one in damaged],
-        "drift": len(verify(live_host(), records)),
+        "drift": len(find_drift(live_host(), records)),
     }
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from advisor.host import Host, Step
 from advisor.transaction.journal import Store
-from advisor.transaction.rollback import recover
-from advisor.transaction.verify import verify
+from advisor.transaction.rollback import recover_unfinished
+from advisor.transaction.verify import find_drift
 from tests.transaction.layered import BASE, at_boot, host_at, live, store_of
 from tests.transaction.test_layers import out
 from tests.trees import listing
@@ -84,14 +84,14 @@ def points(where: Path, kill: Callable[[Host, Store, int], bool], possible: Ends
         host, store = host_at(copy), store_of(copy)
         if not kill(host, store, len(found) + 1):
             return found
-        with store.lock():
-            assert all(one.is_back for _, outcomes in recover(host, store) for one in outcomes)
+        with store.hold_lock():
+            assert all(one.is_back for _, outcomes in recover_unfinished(host, store) for one in outcomes)
         ends = [name for name, wanted in possible.items() if (live(host), at_boot(copy)) == (wanted, wanted)]
         assert ends, (len(found), live(host), at_boot(copy))
-        assert verify(host, store.records()) == ()
+        assert find_drift(host, store.read_records()) == ()
         found.append(ends[0])
-        for record in store.records():
-            if record.is_in_force:
+        for record in store.read_records():
+            if record.is_active:
                 out(host, store, record.id)
         assert listing(copy / "root") == before
         shutil.rmtree(copy)

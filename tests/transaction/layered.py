@@ -16,9 +16,9 @@ from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store, first_seen
-from advisor.transaction.layers import held_by
+from advisor.transaction.layers import ownership_of
 from advisor.transaction.rollback import finish_switches
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 from tests.transaction.system import LLTCONFIG, MACHINE, bare_facts
 from tests.trees import host_of, make_command, make_tree
 
@@ -71,8 +71,8 @@ def plan_of(
     targets = tuple(
         PlanTarget(name, value, "exactly", "why", "hurts", ("s",), profile) for name, value in wanted.items()
     )
-    held = held_by(store.records(), instead_of)
-    seen = observe_targets(host, targets, first_seen(store.records()), held)
+    held = ownership_of(store.read_records(), instead_of)
+    seen = observe_targets(host, targets, first_seen(store.read_records()), held)
     keys = [name.removeprefix("sysctl:") for name in wanted if name.startswith("sysctl:")]
     found = origins(read_sysctl_sources(host, Unknowns()), keys)
     facts = msgspec.structs.replace(bare_facts(), sysctl_origin=found)
@@ -88,14 +88,14 @@ def apply(
     assert plan.blocking == ()
     if plan.is_empty:
         return None
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan, store)
         finish_switches(host, store)
-    return store.record(record.id)
+    return store.find_record(record.id)
 
 
 def live(host: Host) -> dict[str, object]:
-    return {name: observe(host, tunable(name).probe) for name in BASE}
+    return {name: observe(host, parse_tunable(name).probe) for name in BASE}
 
 
 def at_boot(where: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from advisor.planning.records import Plan, PlanTarget
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.status import confirm_transaction, rollback_transactions
-from advisor.transaction.trial import trial
+from advisor.transaction.trial import run_trial
 
 
 def made_plan(pairs: list[tuple[str, str]]) -> Plan:
@@ -61,13 +61,13 @@ def main(words: list[str]) -> None:
     window = float(rest[rest.index("--confirm") + 1]) if "--confirm" in rest else 0
     pairs = [(word.partition("=")[0], word.partition("=")[2]) for word in rest if "=" in word]
     if verb == "trial":
-        with kept.lock(), trial(live_host(), made_plan(pairs), kept, hung_after=3) as running:
-            running.put_in()
+        with kept.hold_lock(), run_trial(live_host(), made_plan(pairs), kept, hung_after=3) as running:
+            running.set_values()
             print("on", flush=True)
             time.sleep(float(rest[0]))
-            running.put_in()
+            running.set_values()
         return
-    with kept.lock(), interruptible():
+    with kept.hold_lock(), interruptible():
         gate = refuse if "--fail-gate" in rest else None
         apply_plan(live_host(), made_plan(pairs), kept, progress=print, gate=gate, confirm_within=window)
 

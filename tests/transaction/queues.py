@@ -206,7 +206,7 @@ WAYS = ["rollback", *(shell[0] for shell in SHELLS)]
 
 def applied(where: Path, host: Host, values: dict[str, str] | None = None) -> tuple[Record, Store]:
     store = store_of(where)
-    with store.lock():
+    with store.hold_lock():
         return apply_plan(host, plan_of(host, values), store), store
 
 
@@ -215,7 +215,7 @@ def back(where: Path, host: Host, record: Record, store: Store, way: str) -> tup
     if way != "rollback":
         done = run_script(store.script_path(record.id), where, shell=next(one for one in SHELLS if one[0] == way))
         return done.returncode, done.stdout + done.stderr
-    with store.lock():
+    with store.hold_lock():
         outcomes = roll_back(host, record, store)
     return (0 if all(one.is_back for one in outcomes) else 5), "\n".join(map(told, outcomes))
 

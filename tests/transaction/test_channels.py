@@ -10,8 +10,8 @@ import pytest
 from advisor.errors import CommandError, RestoredError
 from advisor.host import Host, Step
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.rollback import recover, roll_back
-from advisor.transaction.verify import verify
+from advisor.transaction.rollback import recover_unfinished, roll_back
+from advisor.transaction.verify import find_drift
 from tests.transaction.queues import LINK, WAYS, applied, back, build, plan_of, state
 from tests.transaction.system import store_of
 from tests.transaction.test_transaction import DyingHost, in_child
@@ -25,7 +25,7 @@ def test_what_hangs_on_the_queues_comes_back(tmp_path: Path, way: str, count: st
     record, store = applied(tmp_path, host, {f"link:{LINK}:channels.combined": count})
     now = state(tmp_path)
     assert all(now[part] != before[part] for part in before), "the driver has set all of it anew"
-    assert verify(host, [record]) == ()
+    assert find_drift(host, [record]) == ()
     code, said = back(tmp_path, host, record, store, way)
     assert (code, state(tmp_path)) == (0, before), said
     for name in ("irqs", "rss"):
@@ -42,14 +42,14 @@ def test_a_kill_at_any_step_of_rollback_is_finished_by_the_next_run(tmp_path: Pa
     record, store = applied(tmp_path, host)
 
     def dying_rollback() -> None:
-        with store_of(tmp_path).lock():
+        with store_of(tmp_path).hold_lock():
             roll_back(Dying(host, die_at, after=after), record, store_of(tmp_path))
 
     died = in_child(dying_rollback)
-    with store.lock():
-        recover(host, store)
+    with store.hold_lock():
+        recover_unfinished(host, store)
     assert state(tmp_path) == before
-    assert store.record(record.id).state == "rolled-back"
+    assert store.find_record(record.id).state == "rolled-back"
     assert died == signal.SIGKILL
 
 
@@ -66,12 +66,12 @@ def test_a_kill_of_apply_is_put_back_by_whoever_comes(tmp_path: Path, after: boo
     plan = plan_of(host)
 
     def dying_apply() -> None:
-        with store_of(tmp_path).lock():
+        with store_of(tmp_path).hold_lock():
             apply_plan(DyingHost(host, 1, after=after), plan, store_of(tmp_path))
 
     assert in_child(dying_apply) == signal.SIGKILL
     store = store_of(tmp_path)
-    (record,) = store.records()
+    (record,) = store.read_records()
     code, said = back(tmp_path, host, record, store, way)
     assert (code, state(tmp_path)) == (0, before), said
 
@@ -91,7 +91,7 @@ def test_a_step_that_is_refused_after_the_channels_brings_all_of_it_back(tmp_pat
     before = state(tmp_path)
     values = {f"link:{LINK}:channels.combined": "2", f"link:{LINK}:mtu": "9000"}
     store = store_of(tmp_path)
-    with store.lock(), pytest.raises(RestoredError, match="Invalid argument"):
+    with store.hold_lock(), pytest.raises(RestoredError, match="Invalid argument"):
         apply_plan(RefusingHost(host, 2, after=False), plan_of(host, values), store)
     assert state(tmp_path) == before
 

@@ -143,7 +143,7 @@ def test_a_table_that_could_not_be_read_is_said_to_be_lost(tmp_path: Path) -> No
     (tmp_path / "root/run/silent").touch()
     plan = plan_of(host)
     assert any("could not be recorded, and would not be given back" in one for one in plan.notes)
-    assert f"link:{LINK}:rss" not in {one.tunable for one in plan.bystanders}
+    assert f"link:{LINK}:rss" not in {one.tunable for one in plan.side_effects}
 
 
 def test_after_a_boot_interrupts_and_tables_are_the_boots(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_after_a_boot_interrupts_and_tables_are_the_boots(tmp_path: Path) -> Non
     (tmp_path / "root/proc/sys/kernel/random/boot_id").write_text("another\n")
     call(tmp_path, "-L", LINK, "combined", "4")
     booted = state(tmp_path)
-    with store.lock():
+    with store.hold_lock():
         outcomes = roll_back(host, record, store)
     assert [one.state for one in outcomes] == ["already"]
     assert state(tmp_path) == booted

@@ -137,20 +137,20 @@ class History:
             at = self.random.randint(1, max(1, steps - 1))
 
             def work(host: Host, store: Store) -> None:
-                with store.lock():
+                with store.hold_lock():
                     apply_plan(host, plan, store)
 
             killed = killed_at_step(self.host, self.store, work, at, after=self.random.random() < 0.5)
             return not killed
         if by == "python":
-            with self.store.lock():
+            with self.store.hold_lock():
                 apply_plan(self.host, plan, self.store)
             return True
         at = self.random.randint(20, 24 + 2 * len(plan.changes) + 3 * len(plan.files)) if die else 0
         done = self.run([*self.shell(), str(self.script_of(plan)), "apply", "--confirm-within", "0"], at)
         if done.returncode == -9:
             self.await_watchdog()
-            return any(one.is_in_force for one in self.store.records())
+            return any(one.is_active for one in self.store.read_records())
         answer = answer_of(done.returncode, done.stdout, done.stderr)
         assert (answer.code, answer.state) == (0, "applied"), (answer, self.story())
         return True
@@ -171,12 +171,12 @@ class History:
 
     def await_watchdog(self) -> None:
         end = time.monotonic() + 60
-        while any(self.store.watchdog(one.id).place is not None for one in self.store.records()):
+        while any(self.store.watchdog(one.id).place is not None for one in self.store.read_records()):
             assert time.monotonic() < end, self.story()
             time.sleep(0.05)
 
     def has_watchdog_restored(self) -> bool:
-        return any(one.by_watchdog for one in self.store.records())
+        return any(one.by_watchdog for one in self.store.read_records())
 
     def active(self) -> Record | None:
         """A transaction that is to be rolled back."""
@@ -184,7 +184,7 @@ class History:
         return self.random.choice(found) if found else None
 
     def all_active(self) -> list[Record]:
-        return [one for one in self.store.records() if one.is_in_force or one.is_unfinished]
+        return [one for one in self.store.read_records() if one.is_active or one.is_unfinished]
 
     def roll_back(self, engine: str, record: Record, *, die: bool = False) -> set[str]:
         """What was reported as skipped."""
@@ -221,8 +221,8 @@ class History:
         if die:
 
             def work(host: Host, store: Store) -> None:
-                with store.lock():
-                    roll_back(host, store.record(record.id), store)
+                with store.hold_lock():
+                    roll_back(host, store.find_record(record.id), store)
 
             at = self.random.randint(1, max(1, len(record.plan.changes) - 1))
             killed_at_step(self.host, self.store, work, at, after=self.random.random() < 0.5)
@@ -259,7 +259,7 @@ def play(
     plan = system.plan(one.host, one.store)
     assert not plan.is_empty
     if random.random() < 0.3:
-        one.edit(plan)
+        one.make_edit(plan)
         one.edited.clear()
         plan = system.plan(one.host, one.store)
     if engine == "watchdog":
@@ -276,7 +276,7 @@ def play(
             again = system.plan(one.host, one.store)
             assert again.is_empty, (again.changes, one.story())
         while random.random() < 0.4:
-            one.edit(plan)
+            one.make_edit(plan)
     # An upper layer reports what it has found of these.
     has_layer = is_active and engine != "watchdog" and one.add_layer(repeat)
     edited = {} if has_layer else dict(one.edited)
@@ -285,8 +285,8 @@ def play(
         plan = record.plan
         if system.can_be_killed and engine != "script" and random.random() < repeat:
             one.roll_back(engine, record, die=True)
-            record = one.store.record(record.id)
-        if record.is_in_force or record.is_unfinished:
+            record = one.store.find_record(record.id)
+        if record.is_active or record.is_unfinished:
             skipped = one.roll_back(engine, record)
             assert not is_active or {*edited} <= skipped, (skipped, edited, one.story())
     # Whoever rolls back a lower layer leaves what the upper one holds.
@@ -310,7 +310,7 @@ def note(seen: Coverage, name: str, plan: Plan, engine: str) -> None:
 
 
 def forms_of(plan: Plan) -> set[str]:
-    probes = (*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders))
+    probes = (*(one.probe for one in plan.changes), *(one.probe for one in plan.side_effects))
     return {probe.form.partition(":")[0] for probe in probes}
 
 

@@ -12,7 +12,7 @@ from advisor.errors import RefusedError
 from advisor.host import Host
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
-from advisor.transaction.rollback import recover
+from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.status import host_status, rollback_transactions
 from tests.transaction.killing import killed_at_fsync
 from tests.transaction.layered import BASE, apply, build, live
@@ -78,9 +78,9 @@ KINDS = {"flipped": flipped, "cut": cut, "rearranged": rearranged}
 
 def is_damage(host: Host, store: Store, what: str) -> None:
     """The short form of the next one, for each of thousands."""
-    assert [one.id for one in store.survey()[1]] == ["0002"], what
-    with store.lock():
-        assert recover(host, store) == (), what
+    assert [one.id for one in store.survey_records()[1]] == ["0002"], what
+    with store.hold_lock():
+        assert recover_unfinished(host, store) == (), what
 
 
 def is_settled_as_damage(host: Host, store: Store, tree: dict[str, object], what: str) -> None:
@@ -89,9 +89,9 @@ def is_settled_as_damage(host: Host, store: Store, tree: dict[str, object], what
     with pytest.raises(RefusedError) as caught:
         refuse_while_one_waits(store)
     assert caught.value.exit_code == 3
-    with store.lock():
-        assert recover(host, store) == (), what
-    if store.record("1").is_in_force:
+    with store.hold_lock():
+        assert recover_unfinished(host, store) == (), what
+    if store.find_record("1").is_active:
         with pytest.raises(RefusedError, match="what it holds is unknown"):
             rollback_transactions(host, "1", everything=False, force=False, store=store)
     assert host_files(store.directory.parents[3]) == tree, what
@@ -121,9 +121,9 @@ def test_every_damage_is_named_and_changes_nothing(tmp_path: Path, kind: str, en
 @pytest.mark.parametrize("end", ENDS)
 def test_a_line_end_that_is_missing_changes_nothing(tmp_path: Path, end: str) -> None:
     host, store = ended(tmp_path, end)
-    state = store.record("2").state
+    state = store.find_record("2").state
     journal_of(store, "0002").write_bytes(journal_of(store, "0002").read_bytes()[:-1])
-    assert (store.record("2").state, host_status(host, store).unreadable) == (state, ())
+    assert (store.find_record("2").state, host_status(host, store).unreadable) == (state, ())
 
 
 @pytest.mark.parametrize("way", [0, 1])
@@ -131,13 +131,13 @@ def test_each_command_of_the_hint_settles_it(tmp_path: Path, way: int) -> None:
     host, store = ended(tmp_path, "applied")
     journal_of(store, "0002").write_bytes(b"x" + journal_of(store, "0002").read_bytes()[1:])
     (damaged,) = host_status(host, store).unreadable
-    assert subprocess.run(["sh", "-c", damaged.look], check=True, capture_output=True).stdout
+    assert subprocess.run(["sh", "-c", damaged.look_command], check=True, capture_output=True).stdout
     if way == 0:
-        assert damaged.settle[0] == f"sh {store.script_path('0002')}"
+        assert damaged.settle_commands[0] == f"sh {store.script_path('0002')}"
         assert run_script(store.script_path("0002"), tmp_path).returncode == 0
         assert live(host)[SWAP] == "10"
     else:
-        subprocess.run(["sh", "-c", damaged.settle[1]], check=True)
+        subprocess.run(["sh", "-c", damaged.settle_commands[1]], check=True)
         assert live(host)[SWAP] == "20"
     assert host_status(host, store).unreadable == ()
     assert apply(host, store, "cc", {SWAP: "30"})
@@ -154,7 +154,7 @@ def test_every_cut_of_a_running_one_is_torn_or_damage_and_never_loses_the_origin
         before = host_files(where)
         if not killed_at_fsync(host, store, lambda host, store: apply(host, store, "aa", {SWAP: "10"}), at):
             break
-        records = store.records()
+        records = store.read_records()
         if not records or not records[0].is_unfinished:
             continue
         journal = journal_of(store, "0001")

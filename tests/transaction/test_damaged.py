@@ -76,7 +76,7 @@ def test_it_is_named_and_the_others_are_shown(tmp_path: Path, damage: Damage) ->
         assert "0002: damaged, presumably active" in text
         assert str(journal_of(store, "0002")) in "".join(text.split()), "a long name is folded"
         assert f"sh {store.script_path('0002')}" in text
-    for call in (store.records, lambda: store.record("2"), lambda: refuse_while_one_waits(store)):
+    for call in (store.read_records, lambda: store.find_record("2"), lambda: refuse_while_one_waits(store)):
         with pytest.raises(AdvisorError, match="journal") as caught:
             call()
         assert type(caught.value) in (InvalidInputError, RefusedError)
@@ -103,7 +103,7 @@ def test_what_came_later_than_it_can_be_put_back_and_what_came_before_cannot(tmp
     script = store.script_path("0001").read_bytes()
     rollback_transactions(host, "3", everything=False, force=False, store=store)
     assert live(host)[QUEUE] == BASE[QUEUE]
-    with pytest.raises(RefusedError, match="transaction 0002 came later, and what it holds is unknown") as caught:
+    with pytest.raises(RefusedError, match="upper layer 0002 is damaged, and what it holds is unknown") as caught:
         rollback_transactions(host, "1", everything=False, force=True, store=store)
     assert f"to roll it back: sh {store.script_path('0002')}\n" in (caught.value.hint or "")
     assert store.script_path("0001").read_bytes() == script, "it knows of the damaged one still"
@@ -135,7 +135,7 @@ def test_a_kill_while_it_begins_leaves_no_damage(tmp_path: Path) -> None:
         before = live(host)
         if not killed_at_fsync(host, store, lambda host, store: apply(host, store, "aa", {QUEUE: "8192"}), at):
             break
-        records, damaged = store.survey()
+        records, damaged = store.survey_records()
         assert damaged == ()
         if not records:
             assert live(host) == before
@@ -154,7 +154,7 @@ def test_without_a_script_a_directory_that_a_power_cut_left_is_nothing(tmp_path:
         if content is not None:
             journal_of(store, name).write_bytes(content)
             journal_of(store, name).chmod(0o600)
-    assert [one.id for one in store.records()] == ["0001", "0002", "0003"]
+    assert [one.id for one in store.read_records()] == ["0001", "0002", "0003"]
     assert host_status(host, store).damaged == ()
 
 

@@ -19,7 +19,7 @@ from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.transaction.system import MACHINE, bare_facts
 from tests.transaction.test_script import run_script
 from tests.trees import host_of, make_tree
@@ -100,9 +100,9 @@ def set_up(where: Path, disks: Mapping[str, Disk], *names: str) -> Plan:
     host, store = lay(where, disks), Store(str(where / "state"))
     plan = plan_of(host, *names)
     assert {one.tunable for one in plan.changes} == {f"block:{name}:nr_requests" for name in names}, plan.skipped
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan, store)
-    assert verify(host, [record]) == ()
+    assert find_drift(host, [record]) == ()
     assert values(where, names) == dict.fromkeys(names, AFTER)
     return plan
 
@@ -112,8 +112,8 @@ def rolled_back(where: Path, host: Host, plan: Plan, engine: str) -> dict[str, s
     shell = ENGINES[engine]
     if shell is None:
         store = Store(str(where / "state"))
-        with store.lock():
-            outcomes = roll_back(host, store.records()[-1], store)
+        with store.hold_lock():
+            outcomes = roll_back(host, store.read_records()[-1], store)
         return {one.what: one.detail for one in outcomes if not one.is_back}
     (where / "rollback.sh").write_text(rollback_script(plan))
     done = run_script(where / "rollback.sh", where, shell=shell)
@@ -190,7 +190,7 @@ def test_each_value_goes_back_to_its_own_path_or_nowhere(
         shutil.copytree(origin / "state", where / "state")
         host = lay(where, now, boot)
         store = Store(str(where / "state"))
-        assert {one.what for one in verify(host, store.records())} == missed
+        assert {one.what for one in find_drift(host, store.read_records())} == missed
         failed = rolled_back(where, host, plan, engine)
         assert (engine, values(where, now)) == (engine, wanted)
         assert set(failed) == missed, failed
@@ -317,7 +317,7 @@ def test_one_value_goes_back_to_its_own_disk_or_nowhere(case: str, tmp_path: Pat
         where = tmp_path / engine
         shutil.copytree(tmp_path / "origin/state", where / "state")
         host = lay(where, later, boot)
-        assert {one.what for one in verify(host, Store(str(where / "state")).records())} == missed
+        assert {one.what for one in find_drift(host, Store(str(where / "state")).read_records())} == missed
         failed = rolled_back(where, host, plan, engine)
         assert (engine, values(where, later), set(failed)) == (engine, wanted, missed)
 
@@ -353,7 +353,7 @@ def test_another_disk_with_the_name_between_plan_and_apply_is_refused(tmp_path: 
     plan = plan_of(lay(tmp_path, LAYOUT), "sdb")
     host, store = lay(tmp_path, {"sdb": B}), Store(str(tmp_path / "state"))
     with (
-        store.lock(),
+        store.hold_lock(),
         pytest.raises(RefusedError, match="block:sdb:nr_requests: cannot be read: the device at ID_PATH"),
     ):
         apply_plan(host, plan, store)
@@ -369,8 +369,8 @@ def test_a_command_to_run_by_hand_names_the_disk_as_it_is_called_now(tmp_path: P
         done = run_script(tmp_path / "rollback.sh", tmp_path, shell=shell)
         assert (done.returncode, f"by hand: {command}" in done.stdout) == (5, True), done.stdout
     store = Store(str(tmp_path / "state"))
-    with store.lock():
-        (outcome,) = roll_back(host, store.records()[-1], store)
+    with store.hold_lock():
+        (outcome,) = roll_back(host, store.read_records()[-1], store)
     assert (outcome.state, outcome.by_hand) == ("kept", command)
 
 
@@ -378,11 +378,11 @@ def test_another_disk_that_has_the_name_is_no_layer(tmp_path: Path) -> None:
     set_up(tmp_path, LAYOUT, "sdb")
     swapped = {"sda": D, "sdb": B, "sdc": msgspec.structs.replace(A, value=AFTER), "sdd": C}
     host, store = lay(tmp_path, swapped), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         with pytest.raises(RefusedError, match="transaction 0001 holds it on another device"):
             apply_plan(host, plan_of(host, "sdb"), store)
         assert values(tmp_path, ["sdb", "sdc"]) == {"sdb": "128", "sdc": AFTER}
-        roll_back(host, store.records()[-1], store)
+        roll_back(host, store.read_records()[-1], store)
         second = apply_plan(host, plan_of(host, "sdb"), store)
         assert all(one.is_back for one in roll_back(host, second, store))
     assert values(tmp_path, ["sdb", "sdc"]) == {"sdb": "128", "sdc": "64"}

@@ -89,7 +89,7 @@ class Client:
         return self.process.returncode, said
 
     def records(self) -> list[str]:
-        return [one.state for one in Store(str(self.space.store)).records()]
+        return [one.state for one in Store(str(self.space.store)).read_records()]
 
     def is_open(self) -> bool:
         names = ("pending", "taken", "reverting", "deadline")
@@ -235,7 +235,7 @@ def test_a_rollback_script_that_is_stopped_is_finished_by_its_watchdog(tmp_path:
             assert one.process is not None
             assert one.mtus() == OLD, one.number
             assert one.records() == ["rolled-back"], one.number
-            with pytest.raises(BusyError) as refused, Store(str(one.space.store)).lock():
+            with pytest.raises(BusyError) as refused, Store(str(one.space.store)).hold_lock():
                 pass
             assert f"kill -CONT {one.process.pid}\n" in str(refused.value.hint)
             assert Store(str(one.space.store)).stopped_holder() == one.process.pid
@@ -296,7 +296,7 @@ def test_a_rollback_ends_a_script_that_stays_stopped(tmp_path: Path) -> None:
 
 def test_a_holder_that_goes_on_is_not_ended(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         child = os.fork()
         if child == 0:
             while True:
@@ -306,20 +306,20 @@ def test_a_holder_that_goes_on_is_not_ended(tmp_path: Path) -> None:
             os.kill(child, name)
             until(lambda name=name: (store.stopped_holder() == child) == (name == signal.SIGSTOP))  # type: ignore[misc]
         # It runs: nobody ends it, however long one waits.
-        with pytest.raises(BusyError, match="another transaction is under way"), store.lock(stopped_for=0.0):
+        with pytest.raises(BusyError, match="another transaction is under way"), store.hold_lock(stopped_for=0.0):
             pass
         os.kill(child, 0)
         os.kill(child, signal.SIGSTOP)
         until(lambda: store.stopped_holder() == child)
         waker = threading.Timer(1.0, os.kill, (child, signal.SIGCONT))
         waker.start()
-        with pytest.raises(BusyError), store.lock(stopped_for=30.0):
+        with pytest.raises(BusyError), store.hold_lock(stopped_for=30.0):
             pass
         waker.join()
         os.kill(child, 0)
         os.kill(child, signal.SIGSTOP)
         until(lambda: store.stopped_holder() == child)
-        with store.lock(stopped_for=0.5):
+        with store.hold_lock(stopped_for=0.5):
             assert os.waitpid(child, 0)[1] == signal.SIGKILL
             child = 0
     finally:

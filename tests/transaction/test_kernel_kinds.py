@@ -18,9 +18,9 @@ from advisor.planning.records import Plan
 from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
-from advisor.transaction.rollback import recover, roll_back
-from advisor.transaction.trial import trial
-from advisor.transaction.verify import verify
+from advisor.transaction.rollback import recover_unfinished, roll_back
+from advisor.transaction.trial import run_trial
+from advisor.transaction.verify import find_drift
 from tests.transaction.kernel_system import WANTED, build, plan_of, values
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
@@ -54,10 +54,10 @@ def test_in_and_out_again(tmp_path: Path) -> None:
     before = state(tmp_path)
     plan = plan_of(host, WANTED)
     assert {one.tunable: one.after for one in plan.changes} == expected()
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan, store)
         assert read(host, plan) == expected()
-        assert verify(host, [record]) == ()
+        assert find_drift(host, [record]) == ()
         again = plan_of(host, WANTED)
         assert again.is_empty, values(again)
         outcomes = roll_back(host, record, store)
@@ -74,7 +74,7 @@ def test_the_same_plan_twice(tmp_path: Path) -> None:
 def test_the_script_does_the_same_and_is_safe_to_run_twice(tmp_path: Path, shell: list[str]) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
     before = state(tmp_path)
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host, WANTED), store)
     script = store.script_path(record.id)
     first = run_script(script, tmp_path, shell=shell)
@@ -124,7 +124,7 @@ def _apply_and_die(host: Host, store: Store, count: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     host.do = counted  # type: ignore[method-assign]
-    with store.lock():
+    with store.hold_lock():
         apply_plan(host, plan_of(host, FEWER), store)
     os._exit(0)
 
@@ -139,8 +139,8 @@ def test_a_crash_after_every_step_is_put_back(tmp_path: Path) -> None:
         if not killed_after(where, count):
             break
         store = Store(str(where / "state"))
-        with store.lock():
-            outcomes = [one for _, found in recover(host, store) for one in found]
+        with store.hold_lock():
+            outcomes = [one for _, found in recover_unfinished(host, store) for one in found]
         assert {one.what: one.detail for one in outcomes if not one.is_back} == {}, count
         assert state(where) == before, count
     assert count > len(FEWER)
@@ -152,7 +152,7 @@ def test_the_script_puts_back_what_a_crash_left(tmp_path: Path, count: int) -> N
     before = state(tmp_path)
     assert killed_after(tmp_path, count)
     store = Store(str(tmp_path / "state"))
-    (record,) = store.records()
+    (record,) = store.read_records()
     journal = store.script_path(record.id).with_name("journal")
     done = run_script(store.script_path(record.id), tmp_path, "--journal", str(journal))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -164,14 +164,14 @@ def test_a_value_that_is_refused_puts_all_back(tmp_path: Path) -> None:
     before = state(tmp_path)
     # The stand-in of modprobe says that it has loaded the module, and has not.
     (tmp_path / "bin/modprobe").write_text("#!/bin/sh\nexit 0\n")
-    with store.lock(), pytest.raises(RestoredError, match="module:new_mod: set to loaded, but reads unloaded"):
+    with store.hold_lock(), pytest.raises(RestoredError, match="module:new_mod: set to loaded, but reads unloaded"):
         apply_plan(host, plan_of(host, {"intel_pstate:max_perf_pct": "90", "module:new_mod": "loaded"}), store)
     assert state(tmp_path) == before
 
 
 def test_a_module_that_is_used_by_then_stays_and_is_told(tmp_path: Path) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host, {"module:new_mod": "loaded"}), store)
         modules = tmp_path / "root/proc/modules"
         modules.write_text(modules.read_text().replace("new_mod 16384 0", "new_mod 16384 1"))
@@ -185,18 +185,18 @@ def test_a_latency_that_is_measured_goes_in_and_out(tmp_path: Path) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
     before = state(tmp_path)
     plan = plan_of(host, {"pm-qos:cpu_dma_latency": "10"}, runtime_only=True)
-    with store.lock(), trial(host, plan, store) as running:
+    with store.hold_lock(), run_trial(host, plan, store) as running:
         for _ in range(2):
-            running.put_in()
+            running.set_values()
             assert set(read(host, plan).values()) == {"10"}
-            running.take_out()
+            running.restore_values()
             assert set(read(host, plan).values()) == {"2000000000"}
     assert state(tmp_path) == before
 
 
 def test_a_second_latency_of_ours_goes_back_to_the_first(tmp_path: Path) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         apply_plan(host, plan_of(host, {"pm-qos:cpu_dma_latency": "10"}), store)
         before = state(tmp_path)
         # A larger one: ours is all that holds it down.
@@ -208,7 +208,7 @@ def test_a_second_latency_of_ours_goes_back_to_the_first(tmp_path: Path) -> None
 
 def test_a_unit_that_somebody_started_since_is_kept(tmp_path: Path) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host, {"unit:demo.service:state": "disabled inactive"}), store)
         (tmp_path / "root/run/units/demo.service").write_text("disabled active\n")
         (kept,) = roll_back(host, record, store)

@@ -12,10 +12,10 @@ from advisor.errors import UsageError
 from advisor.host import Host, Step, WriteFile
 from advisor.planning.records import Change
 from advisor.transaction.journal import Store, decode_journal, encode_entry, first_seen
-from advisor.transaction.layers import stacks
+from advisor.transaction.layers import layers_by_tunable
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.transaction.layered import BASE, LLTTAB, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
@@ -28,8 +28,8 @@ C = {SWAP: "20", QUEUE: "8192", LOW: "1700"}
 
 
 def out(host: Host, store: Store, identity: str, *, force: bool = False) -> dict[str, str]:
-    with store.lock():
-        return {one.what: one.state for one in roll_back(host, store.record(identity), store, force=force)}
+    with store.hold_lock():
+        return {one.what: one.state for one in roll_back(host, store.find_record(identity), store, force=force)}
 
 
 def three(where: Path) -> tuple[Host, Store]:
@@ -52,9 +52,9 @@ def test_in_any_order_the_others_stay_in_force_and_all_is_as_before_in_the_end(t
         for wanted in layers.values():
             expected |= wanted
         assert (live(host), at_boot(tmp_path)) == (expected, expected)
-        assert verify(host, store.records()) == ()
+        assert find_drift(host, store.read_records()) == ()
     assert listing(tmp_path / "root") == before
-    assert first_seen(store.records()) == {}
+    assert first_seen(store.read_records()) == {}
 
 
 def test_taking_out_the_middle_writes_only_what_no_other_holds(tmp_path: Path) -> None:
@@ -71,13 +71,16 @@ def test_taking_out_the_middle_writes_only_what_no_other_holds(tmp_path: Path) -
         "/etc/tmpfiles.d/advisor-mid.conf": "restored",
     }
     assert [step.value for step in steps if isinstance(step, WriteFile)] == ["4096"]
-    assert dict(store.record("2").passed) == {SWAP: "0003", LOW: "0003", "/etc/llttab": "0003"}
+    assert dict(store.find_record("2").passed) == {SWAP: "0003", LOW: "0003", "/etc/llttab": "0003"}
     assert {name: one.before for name, one in held(store, "0003").items()} == {SWAP: "10", QUEUE: "8192", LOW: "100"}
 
 
 def held(store: Store, identity: str) -> dict[str, Change]:
     return {
-        name: change for name, layers in stacks(store.records()).items() for one, change in layers if one == identity
+        name: change
+        for name, layers in layers_by_tunable(store.read_records()).items()
+        for one, change in layers
+        if one == identity
     }
 
 
@@ -104,7 +107,7 @@ def test_a_value_that_two_want_stays_when_the_first_is_taken_out(tmp_path: Path)
     plan = plan_of(host, store, "two", {SWAP: "10", HIGH: "1000"})
     assert [one.tunable for one in plan.claims] == [HIGH, SWAP]
     assert plan.changes == ()
-    assert "2 values are held already by 0001 (one): kept as a layer" in plan.notes[-1]
+    assert "2 values are held already by 0001 (one): added as a layer" in plan.notes[-1]
     steps: list[Step] = []
     apply(recording(host, steps), store, "two", {SWAP: "10", HIGH: "1000"})
     assert [type(step).__name__ for step in steps] == ["PutFile"], "its own file, and no value"
@@ -132,19 +135,19 @@ def test_a_line_of_its_own_that_somebody_else_changed_is_kept_and_told(tmp_path:
     table = tmp_path / "root/etc/llttab"
     theirs = table.read_text().replace("highwater:2000", "highwater:1234", 1)
     table.write_text(theirs)
-    with store.lock():
-        lost = [one for one in roll_back(host, store.record("2"), store) if not one.is_back]
+    with store.hold_lock():
+        lost = [one for one in roll_back(host, store.find_record("2"), store) if not one.is_back]
     assert [(one.what, one.state) for one in lost] == [("/etc/llttab", "kept")]
-    assert lost[0].detail == "somebody else changed highwater in it since"
-    assert "take out highwater 2000" in (lost[0].by_hand or "")
+    assert lost[0].detail == "highwater was modified externally since"
+    assert "remove highwater 2000" in (lost[0].by_hand or "")
     assert table.read_text() == theirs
-    assert store.record("2").state == "partly-rolled-back"
+    assert store.find_record("2").state == "partly-rolled-back"
 
 
 def test_what_somebody_set_is_kept_in_its_layer_and_the_others_go_on(tmp_path: Path) -> None:
     host, store = three(tmp_path)
     (tmp_path / "root/proc/sys/vm/swappiness").write_text("77\n")
-    drift = verify(host, store.records())
+    drift = find_drift(host, store.read_records())
     assert [(one.transaction, one.what) for one in drift] == [("0003", SWAP)]
     assert verify_transactions(host, "1", store).drift == (), "the last one answers for it"
     assert out(host, store, "1")[SWAP] == "passed"
@@ -153,7 +156,7 @@ def test_what_somebody_set_is_kept_in_its_layer_and_the_others_go_on(tmp_path: P
     assert live(host) == {**BASE, SWAP: "77"}
     assert out(host, store, "2", force=True)[SWAP] == "restored"
     assert live(host) == BASE
-    assert {record.state for record in store.records()} == {"rolled-back"}
+    assert {record.state for record in store.read_records()} == {"rolled-back"}
 
 
 def test_forced_out_of_the_middle_the_later_one_goes_back_to_before_it(tmp_path: Path) -> None:
@@ -164,7 +167,7 @@ def test_forced_out_of_the_middle_the_later_one_goes_back_to_before_it(tmp_path:
     assert out(host, store, "1")[SWAP] == "kept"
     assert held(store, "0002")[SWAP].before == "15"
     assert out(host, store, "1", force=True)[SWAP] == "passed"
-    assert store.record("1").state == "rolled-back"
+    assert store.find_record("1").state == "rolled-back"
     assert out(host, store, "2")[SWAP] == "restored"
     assert live(host) == BASE
 
@@ -222,15 +225,15 @@ def test_scripts_of_what_is_left_end_where_rollback_ends(tmp_path: Path) -> None
 
 def test_a_profile_is_as_good_as_the_id_where_one_alone_has_it_in_force(tmp_path: Path) -> None:
     host, store = three(tmp_path)
-    assert verify_transactions(host, "mid", store).records == (store.record("2"),)
+    assert verify_transactions(host, "mid", store).records == (store.find_record("2"),)
     ((record, _),) = rollback_transactions(host, "mid", everything=False, force=False, store=store)
     assert record.id == "0002"
     with pytest.raises(UsageError, match="there is no transaction 'mid'"):
         verify_transactions(host, "mid", store)
     apply(host, store, "zeta", {LOW: "150"})
-    with pytest.raises(UsageError, match="zeta is in force more than once: 0001, 0004") as caught:
+    with pytest.raises(UsageError, match="zeta is active more than once: 0001, 0004") as caught:
         rollback_transactions(host, "zeta", everything=False, force=False, store=store)
-    assert caught.value.hint == "give one of these ids"
+    assert caught.value.hint == "name one of these ids"
 
 
 # -- journals -----------------------------------------------------------------------------------------------------
@@ -251,5 +254,5 @@ def test_a_journal_from_before_layers_is_read_and_an_older_reader_reads_this_one
         lines.append(b"%08x %s\n" % (zlib.crc32(body), body))
     path.write_bytes(b"".join(lines))
     path.with_name("length").unlink()
-    assert store.record("1").state == "applied"
+    assert store.find_record("1").state == "applied"
     assert [encode_entry(entry) for entry in decode_journal(b"".join(lines), "x")][1:]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from advisor.host import Host
 from advisor.transaction.journal import Record, Store
-from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, state
 from tests.transaction.system import store_of
 from tests.transaction.test_channels import Dying
@@ -27,8 +27,8 @@ PLACES = {XPS: "tx-1/xps_cpus", RPS: "rx-0/rps_cpus", f"link:{LINK}:xps.tx-0": "
 
 
 def out(host: Host, store: Store, identity: str) -> dict[str, ItemOutcome]:
-    with store.lock():
-        return {one.what: one for one in roll_back(host, store.record(identity), store)}
+    with store.hold_lock():
+        return {one.what: one for one in roll_back(host, store.find_record(identity), store)}
 
 
 def queue(where: Path, name: str) -> int:
@@ -50,7 +50,7 @@ def test_a_queue_that_a_later_layer_sets_keeps_its_value_when_the_channels_go_ba
     assert queue(tmp_path, XPS) == 7
     found = out(host, store, first)
     assert all(one.is_back for one in found.values()), found
-    assert verify(host, store.records()) == ()
+    assert find_drift(host, store.read_records()) == ()
     if first == "1":
         assert queue(tmp_path, XPS) == 7, "the driver has set it anew, and it was set again"
         now = state(tmp_path)
@@ -101,8 +101,8 @@ def test_what_somebody_set_in_between_is_theirs_where_it_can_be(tmp_path: Path) 
 
 def test_drift_by_a_later_layer_is_told_by_its_name(tmp_path: Path) -> None:
     host, store, _ = layers(tmp_path, {XPS: "0-2"}, {CHANNELS: "2"})
-    (drift,) = verify(host, store.records())
-    assert (drift.transaction, drift.what, drift.reason) == ("0001", XPS, "moved along with what 0002 changed")
+    (drift,) = find_drift(host, store.read_records())
+    assert (drift.transaction, drift.what, drift.reason) == ("0001", XPS, "side effect of 0002")
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -129,15 +129,15 @@ def test_a_kill_while_the_lower_one_goes_back_is_ended_by_the_next_run(tmp_path:
     host, store, before = layers(tmp_path, {CHANNELS: "2"}, {XPS: "0-2"})
 
     def dying_rollback() -> None:
-        with store_of(tmp_path).lock():
-            roll_back(Dying(host, die_at, after=True), store_of(tmp_path).record("1"), store_of(tmp_path))
+        with store_of(tmp_path).hold_lock():
+            roll_back(Dying(host, die_at, after=True), store_of(tmp_path).find_record("1"), store_of(tmp_path))
 
     assert in_child(dying_rollback) == signal.SIGKILL
-    with store.lock():
-        assert all(one.is_back for _, outcomes in recover(host, store) for one in outcomes)
+    with store.hold_lock():
+        assert all(one.is_back for _, outcomes in recover_unfinished(host, store) for one in outcomes)
     now = state(tmp_path)
     assert ({**now, "queues": ()}, queue(tmp_path, XPS)) == ({**before, "queues": ()}, 7)
-    assert verify(host, store.records()) == ()
+    assert find_drift(host, store.read_records()) == ()
     out(host, store, "2")
     assert state(tmp_path) == before
 
@@ -146,9 +146,9 @@ def test_a_kill_while_the_lower_one_goes_back_is_ended_by_the_next_run(tmp_path:
 def test_what_was_set_of_a_queue_that_is_gone_is_gone_with_it(tmp_path: Path, way: str) -> None:
     host, store, before = layers(tmp_path, {CHANNELS: "8"}, {f"link:{LINK}:xps.tx-6": "0"})
     out(host, store, "1")
-    (drift,) = verify(host, store.records())
+    (drift,) = find_drift(host, store.read_records())
     assert (drift.transaction, drift.live) == ("0002", None)
-    code, said = back(tmp_path, host, store.record("2"), store, way)
+    code, said = back(tmp_path, host, store.find_record("2"), store, way)
     assert (code, state(tmp_path)) == (0, before), said
     assert "already   link:eth1:xps.tx-6" in said
 
@@ -188,7 +188,7 @@ def test_in_any_order_what_is_left_is_in_force_and_all_is_as_before_in_the_end(
         live = {name for name, value in asked.items() if wanted_as(name, value) != current(where, name)}
         if live:
             applied(where, host, {name: value for name, value in asked.items() if name in live})
-    left = {record.id: record for record in store.records()}
+    left = {record.id: record for record in store.read_records()}
     for identity in order.sample(sorted(left), len(left)):
         found = out(host, store, identity)
         assert all(one.is_back for one in found.values()), found

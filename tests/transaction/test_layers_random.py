@@ -13,7 +13,7 @@ from advisor.host import Host
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.layer_ownership import values_of
 from advisor.transaction.rollback import roll_back
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.transaction.layered import BASE, apply, at_boot, build, live, store_of
 from tests.trees import listing
 
@@ -54,10 +54,10 @@ class Model:
 
 
 def take_out(host: Host, store: Store, identity: str) -> None:
-    with store.lock():
-        outcomes = roll_back(host, store.record(identity), store)
+    with store.hold_lock():
+        outcomes = roll_back(host, store.find_record(identity), store)
     assert all(one.is_back for one in outcomes), outcomes
-    assert store.record(identity).state == "rolled-back"
+    assert store.find_record(identity).state == "rolled-back"
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -82,7 +82,7 @@ def test_live_values_and_files_are_those_of_the_model(
             record = apply(host, store, profile, wanted, instead_of=replaced)
             model.put_on(record, wanted, replaced)
         assert (live(host), at_boot(where)) == (model.values(), model.values()), (word, rest)
-        assert verify(host, store.records()) == ()
+        assert find_drift(host, store.read_records()) == ()
     while model.layers:
         identity = order.choice(list(model.layers))
         take_out(host, store, identity)

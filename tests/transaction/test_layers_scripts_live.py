@@ -64,7 +64,7 @@ def test_a_script_while_it_waits_for_confirmation(host: Veth) -> None:
     assert waiting["id"] == "0001"
     assert script(host, "0001").returncode == 0
     assert host.everything() == before
-    assert "does not wait for confirmation" in host.advisor("confirm", "1", code=3)
+    assert "is not awaiting confirmation" in host.advisor("confirm", "1", code=3)
     host.advisor("apply", "aa", "--yes")
     until(lambda: not host.is_watched())
     assert host.standings() == {"0001": "rolled-back", "0002": "applied"}
@@ -78,7 +78,7 @@ def test_drift_set_again_and_put_back(host: Veth) -> None:
     assert host.call("sysctl", "-w", f"{FIN}=99").returncode == 0
     assert "advisor apply aa\n" in host.advisor("verify", code=1)
     host.advisor("apply", "aa", "--yes")
-    assert "0001, which came earlier, holds it at 31" in host.advisor("rollback")
+    assert "lower layer 0001 holds it at 31" in host.advisor("rollback")
     assert values(host) == ("70", "31")
     host.advisor("verify")
     host.advisor("rollback")

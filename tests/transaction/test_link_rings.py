@@ -153,12 +153,12 @@ LOST = [twin_at_boot, moved_at_boot, exchanged_at_boot, other_device_with_its_in
 
 def back(where: Path, host: Host, way: str) -> tuple[int, str]:
     store = store_of(where)
-    (record,) = store.records()
+    (record,) = store.read_records()
     if way != "command":
         shell = next(one for one in SHELLS if one[0] == way)
         done = run_script(store.script_path(record.id), where, shell=shell)
         return done.returncode, done.stdout + done.stderr
-    with store.lock():
+    with store.hold_lock():
         outcomes = roll_back(host, record, store)
     said = "\n".join(f"{one.state} {one.what}: {one.detail}" for one in outcomes)
     return (0 if all(one.is_back for one in outcomes) else 5), said
@@ -166,7 +166,7 @@ def back(where: Path, host: Host, way: str) -> tuple[int, str]:
 
 def apply(where: Path, link: str = "a") -> Host:
     host, store = build(where), store_of(where)
-    with store.lock():
+    with store.hold_lock():
         apply_plan(host, plan_of(host, link), store)
     assert own(where / "root", link) == AFTER
     return host

@@ -41,7 +41,7 @@ def loaded(where: Path) -> set[str]:
 @pytest.mark.parametrize("kind", ["macvtap", "macvlan"])
 def test_a_module_with_a_link_stays_and_is_told(tmp_path: Path, kind: str) -> None:
     host, store = machine(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host, {"module:macvtap": "loaded"}), store)
         (tmp_path / f"root/run/links/{kind}").write_text(LINK.format("lab-mv", ""))
         (lost,) = [one for one in roll_back(host, record, store) if not one.is_back]
@@ -54,7 +54,7 @@ def test_a_module_with_a_link_stays_and_is_told(tmp_path: Path, kind: str) -> No
 def test_the_script_leaves_it_too_until_the_link_is_gone(tmp_path: Path, shell: list[str]) -> None:
     host, store = machine(tmp_path), Store(str(tmp_path / "state"))
     link = tmp_path / "root/run/links/macvlan"
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host, {"module:macvtap": "loaded"}), store)
         link.write_text(LINK.format("lab-mv", ",UP"))
     done = run_script(store.script_path(record.id), tmp_path, shell=shell)
@@ -70,7 +70,7 @@ def test_the_script_leaves_it_too_until_the_link_is_gone(tmp_path: Path, shell: 
 @pytest.mark.parametrize(("link", "is_used"), [(IDLE, False), (IDLE.replace("NOARP", "NOARP,UP"), True)])
 def test_a_link_that_the_module_makes_itself_counts_when_it_is_up(tmp_path: Path, link: str, *, is_used: bool) -> None:
     host, store = machine(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host, {"module:ip_gre": "loaded"}), store)
         (tmp_path / "root/run/links/gre").write_text(link)
         outcomes = roll_back(host, record, store)
@@ -80,7 +80,7 @@ def test_a_link_that_the_module_makes_itself_counts_when_it_is_up(tmp_path: Path
 
 def test_what_cannot_be_told_is_not_removed(tmp_path: Path) -> None:
     host, store = machine(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host, {"module:macvtap": "loaded"}), store)
         make_command(tmp_path / "bin", "ip", "echo 'ip: unknown argument' >&2; exit 255")
         (lost,) = [one for one in roll_back(host, record, store) if not one.is_back]

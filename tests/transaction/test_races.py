@@ -112,7 +112,7 @@ def stopped(where: Path, act: Act, at: int) -> Iterator[bool]:
 
 def state(where: Path) -> object:
     """What is live and on disk, and in which states the transactions are."""
-    return host_files(where), [(one.id, one.is_in_force) for one in store_in(where).records()]
+    return host_files(where), [(one.id, one.is_active) for one in store_in(where).read_records()]
 
 
 def orders(where: Path, first: str, second: str) -> list[object]:
@@ -169,7 +169,7 @@ def host_files_before(tmp_path: Path) -> dict[str, object]:
 
 def everything_back(where: Path) -> None:
     host, store = host_at(where), store_in(where)
-    if any(one.is_in_force or one.is_unfinished for one in store.records()):
+    if any(one.is_active or one.is_unfinished for one in store.read_records()):
         rollback_transactions(host, None, everything=True, force=False, store=store)
 
 
@@ -186,13 +186,13 @@ def test_a_value_that_another_sets_right_before_a_step_is_not_overwritten(tmp_pa
         if not is_stopped:
             break
         live_now = live(host_at(where))[HIGH]
-        records = store_in(where).records()
+        records = store_in(where).read_records()
         if code != 0:
             # 5 where it came after our own step: the value is another's by then, kept, and named
             assert (code, live_now) in ((3, value), (4, value), (4, "1000"), (5, value)), at
             kept += live_now == value
         else:
-            assert (live_now, records[-1].is_in_force) in ((value, True), ("1500", True)), at
+            assert (live_now, records[-1].is_active) in ((value, True), ("1500", True)), at
     assert at > 3
     assert kept >= 2
 
@@ -200,7 +200,7 @@ def test_a_value_that_another_sets_right_before_a_step_is_not_overwritten(tmp_pa
 def test_the_refusal_names_the_holder(tmp_path: Path) -> None:
     where = first_applied(tmp_path / "one")
     store = store_in(where)
-    with store.lock():
+    with store.hold_lock():
         for shell in SHELLS:
             done = run_script(store.script_path("0001"), where, shell=shell)
             assert done.returncode == 3
@@ -227,14 +227,14 @@ def run_without_flock(where: Path, environment: dict[str, str]) -> subprocess.Co
 def test_without_flock_a_directory_is_the_lock(tmp_path: Path) -> None:
     where = first_applied(tmp_path / "one")
     environment, store = without_flock(where), store_in(where)
-    with store.lock():
+    with store.hold_lock():
         done = run_without_flock(where, environment)
         assert done.returncode == 3
         assert f"process {os.getpid()}" in done.stderr
     with stopped(where, lambda where: run_without_flock(where, environment).returncode, 2) as is_stopped:
         assert is_stopped
         assert (store.directory / "lock.d").is_dir()
-        with pytest.raises(BusyError, match="another transaction is under way"), store.lock():
+        with pytest.raises(BusyError, match="another transaction is under way"), store.hold_lock():
             pass
         assert run_without_flock(where, environment).returncode == 3
         assert run_script(store.script_path("0001"), where).returncode == 3
@@ -249,7 +249,7 @@ def test_a_lock_that_a_kill_has_left_holds_nobody_up(tmp_path: Path) -> None:
         (store.directory / "lock.d").mkdir(exist_ok=True)
         (store.directory / "lock.d/holder").write_text("1 0\n")
         assert ACTS[name](where) == 0
-        with store.lock():
+        with store.hold_lock():
             assert not (store.directory / "lock.d").exists()
 
 

@@ -72,7 +72,7 @@ def test_everything_is_restored_and_recorded_later(tmp_path: Path, made: Callabl
     assert (live(host_at(tmp_path)), host_files(tmp_path)) == (BASE, before)
     assert listing(store_in(tmp_path).directory) == state
     rollback_transactions(host_at(tmp_path), None, everything=True, force=False, store=store_in(tmp_path))
-    assert {one.state for one in store_in(tmp_path).records()} == {"rolled-back"}
+    assert {one.state for one in store_in(tmp_path).read_records()} == {"rolled-back"}
     assert host_files(tmp_path) == before
 
 
@@ -100,13 +100,13 @@ def test_by_the_rollback_script(tmp_path: Path, shell: list[str], made: Callable
     assert host_files(tmp_path) == before
     rollback_transactions(host_at(tmp_path), None, everything=True, force=False, store=store_in(tmp_path))
     assert host_files(tmp_path) == before
-    assert {one.state for one in store_in(tmp_path).records()} == {"rolled-back"}
+    assert {one.state for one in store_in(tmp_path).read_records()} == {"rolled-back"}
 
 
 def test_the_lock_holds_on_a_read_only_store(tmp_path: Path) -> None:
     build(tmp_path)
     one(tmp_path)
-    with store_in(tmp_path).lock():
+    with store_in(tmp_path).hold_lock():
         assert rolled_back(tmp_path, "all")["code"] == 3
     assert live(host_at(tmp_path))[SWAP] == "10"
 

@@ -39,7 +39,7 @@ def run_script(
 
 def applied_script(where: Path, plan: Plan | None = None) -> Path:
     host, store = build(where), store_of(where)
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan or plan_of(host), store)
     return store.script_path(record.id)
 
@@ -82,7 +82,7 @@ def test_a_search_path_of_cd_leads_the_script_nowhere_else(tmp_path: Path, shell
     (tmp_path / "decoy/transactions/0001").mkdir(parents=True)
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin", "CDPATH": str(tmp_path / "decoy")}
     words = [*shell, "transactions/0001/rollback.sh", "--root", str(tmp_path / "root")]
-    with store.lock():
+    with store.hold_lock():
         done = subprocess.run(
             words, capture_output=True, text=True, env=environment, cwd=store.directory, timeout=60, check=False
         )
@@ -241,7 +241,7 @@ def applied_script_of(where: Path, plan: Plan) -> Path:
     from tests.trees import host_of
 
     store = store_of(where)
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host_of(where / "root", where / "bin"), plan, store)
     return store.script_path(record.id)
 

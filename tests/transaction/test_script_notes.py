@@ -99,7 +99,7 @@ def test_advisor_knows_what_the_script_did(tmp_path: Path) -> None:
     status = host_status(host, store)
     assert [(one.state, one.why_undone) for one in status.records] == [
         ("applied", None),
-        ("rolled-back", "put back by its rollback script"),
+        ("rolled-back", "rolled back by its rollback script"),
     ]
     assert status.drift == ()
     assert verify_transactions(host, None, store).is_as_set
@@ -108,7 +108,7 @@ def test_advisor_knows_what_the_script_did(tmp_path: Path) -> None:
     assert live(host) == BASE
     # By now the journal says it, and the note is nothing any more.
     note(store, "0002").unlink()
-    assert store.record("2").why_undone == "put back by its rollback script"
+    assert store.find_record("2").why_undone == "rolled back by its rollback script"
 
 
 def test_after_a_script_advisor_writes_the_others_anew_at_the_next_change(tmp_path: Path) -> None:
@@ -137,10 +137,10 @@ def test_a_partial_rollback_leaves_no_note_and_force_does(tmp_path: Path) -> Non
     (tmp_path / "root/proc/sys/vm/swappiness").write_text("77\n")
     assert run(store, tmp_path, "0002")[0] == 5
     assert not note(store, "0002").exists()
-    assert store.record("2").state == "applied"
+    assert store.find_record("2").state == "applied"
     assert run(store, tmp_path, "0001")[0] == 5
     assert run(store, tmp_path, "0002", "--force")[0] == 0
-    assert store.record("2").state == "rolled-back"
+    assert store.find_record("2").state == "rolled-back"
     assert run(store, tmp_path, "0001")[0] == 0
     assert live(host) == BASE
 
@@ -150,9 +150,9 @@ def test_what_advisor_kept_and_the_script_put_back_is_back(tmp_path: Path) -> No
     apply(host, store, "aa", {SWAP: "10"})
     (tmp_path / "root/proc/sys/vm/swappiness").write_text("77\n")
     assert out(host, store, "1")[SWAP] == "kept"
-    assert store.record("1").state == "partly-rolled-back"
+    assert store.find_record("1").state == "partly-rolled-back"
     assert run(store, tmp_path, "0001", "--force")[0] == 0
-    assert (store.record("1").state, store.record("1").kept) == ("rolled-back", ())
+    assert (store.find_record("1").state, store.find_record("1").kept) == ("rolled-back", ())
 
 
 def test_killed_anywhere_a_note_is_there_only_when_all_is_back(tmp_path: Path) -> None:
@@ -192,12 +192,12 @@ def test_what_somebody_else_could_have_noted_is_not_believed(tmp_path: Path) -> 
     there = note(store, "0002")
     there.write_text(f"{there.with_name('journal').stat().st_size} 1\n")
     there.chmod(0o666)
-    assert store.record("2").state == "applied"
+    assert store.find_record("2").state == "applied"
     there.chmod(0o600)
-    assert store.record("2").state == "rolled-back"
+    assert store.find_record("2").state == "rolled-back"
     for text in ("", "x", "0 1\n", "999999999999999999 1\n", f"{there.with_name('journal').stat().st_size} 1"):
         there.write_text(text)
-        assert store.record("2").state == "applied"
+        assert store.find_record("2").state == "applied"
     there.write_text(f"{there.with_name('journal').stat().st_size} 1\n")
     there.parent.chmod(0o770)
     assert run(store, tmp_path, "0001")[0] == 5
@@ -209,7 +209,7 @@ def test_what_came_into_the_journal_since_counts_more_than_a_note(tmp_path: Path
     assert run(store, tmp_path, "0002")[0] == 0
     with note(store, "0002").with_name("journal").open("ab") as journal:
         journal.write(encode_entry(Confirmed(1.0)))
-    assert store.record("2").state == "applied"
+    assert store.find_record("2").state == "applied"
     assert run(store, tmp_path, "0001")[0] == 5
     assert live(host)[HIGH] == "1000"
 
@@ -221,7 +221,7 @@ def test_a_copy_of_the_script_notes_it_as_well(tmp_path: Path) -> None:
     text = script_for(host, "1", {}, store).replace(str(store.directory), directory)
     (tmp_path / "copy.sh").write_text(text)
     assert run_script(tmp_path / "copy.sh", tmp_path).returncode == 0
-    assert store.record("1").by_script
+    assert store.find_record("1").by_script
 
 
 def test_scripts_are_clean_under_shellcheck(tmp_path: Path) -> None:

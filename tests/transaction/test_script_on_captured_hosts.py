@@ -79,7 +79,7 @@ def test_script_and_rollback_end_alike(name: str, tmp_path: Path) -> None:
             continue
         tried += 1
         before = touched(plan, root)
-        with store.lock():
+        with store.hold_lock():
             record = apply_plan(host, plan, store)
             applied = touched(plan, root)
             assert applied != before
@@ -87,7 +87,7 @@ def test_script_and_rollback_end_alike(name: str, tmp_path: Path) -> None:
         assert all(one.is_back for one in outcomes), outcomes
         assert touched(plan, root) == before
         again = Store(str(tmp_path / f"again{number}"))
-        with again.lock():
+        with again.hold_lock():
             record = apply_plan(host, plan, again)
         assert touched(plan, root) == applied
         words = ["dash", str(again.script_path(record.id)), "--root", str(root)]

@@ -8,9 +8,9 @@ import pytest
 
 from advisor.host import Host
 from advisor.transaction.journal import Store
-from advisor.transaction.layers import stacks
+from advisor.transaction.layers import layers_by_tunable
 from advisor.transaction.status import rollback_transactions, verify_transactions
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.transaction.killing import killed_at_fsync
 from tests.transaction.layered import BASE, apply, at_boot, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP, out
@@ -25,7 +25,7 @@ def drifted(where: Path) -> tuple[Host, Store]:
     apply(host, store, "aa", WANTED)
     (where / "root/proc/sys/vm/swappiness").write_text("99\n")
     (where / "root/etc/sysctl.d/90-advisor-aa.conf").unlink()
-    assert len(verify(host, store.records())) == 2
+    assert len(find_drift(host, store.read_records())) == 2
     return host, store
 
 
@@ -51,10 +51,10 @@ def test_putting_it_back_alone_gives_what_the_earlier_one_holds_and_says_so(tmp_
     apply(host, store, "aa", WANTED)
     ((_, outcomes),) = rollback_transactions(host, None, everything=False, force=False, store=store)
     assert {(one.what, one.state, one.detail) for one in outcomes} >= {
-        (SWAP, "already", "0001, which came earlier, holds it at 31")
+        (SWAP, "already", "lower layer 0001 holds it at 31")
     }
     assert (live(host), at_boot(tmp_path)) == ({**BASE, **WANTED}, {**BASE, **WANTED})
-    assert [record.id for record in store.records() if record.is_in_force] == ["0001"]
+    assert [record.id for record in store.read_records() if record.is_active] == ["0001"]
 
 
 def test_the_earlier_one_taken_out_first_it_is_in_force_and_goes_back_to_before_both(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_it_can_take_its_own_place(tmp_path: Path) -> None:
     apply(host, store, "aa", WANTED)
     (tmp_path / "root/proc/sys/vm/swappiness").write_text("99\n")
     apply(host, store, "aa", WANTED, instead_of=("0001",))
-    assert [record.id for record in store.records() if record.is_in_force] == ["0002"]
-    assert verify(host, store.records()) == ()
+    assert [record.id for record in store.read_records() if record.is_active] == ["0002"]
+    assert find_drift(host, store.read_records()) == ()
     out(host, store, "2")
     assert (live(host), at_boot(tmp_path)) == (BASE, BASE)
 
@@ -81,7 +81,7 @@ def test_another_profile_or_another_value_goes_back_to_what_it_found(tmp_path: P
     for number, (profile, value) in enumerate((("bb", "31"), ("aa", "32"))):
         host, store = drifted(tmp_path / str(number))
         apply(host, store, profile, {SWAP: value})
-        (top,) = (change for identity, change in stacks(store.records())[SWAP] if identity == "0002")
+        (top,) = (change for identity, change in layers_by_tunable(store.read_records())[SWAP] if identity == "0002")
         assert top.before == "99"
         out(host, store, "2")
         assert live(host)[SWAP] == "99"
@@ -96,11 +96,11 @@ def test_cut_off_anywhere_it_is_as_found_or_as_asked(tmp_path: Path) -> None:
         killed = killed_at_fsync(host, store, lambda host, store: apply(host, store, "aa", WANTED), at)
         if not killed:
             break
-        records = store.records()
+        records = store.read_records()
         unfinished = [record for record in records if record.is_unfinished]
         if unfinished:
             done = rollback_transactions(host, None, everything=False, force=False, store=store)
             assert all(one.is_back for _, outcomes in done for one in outcomes)
         assert live(host)[SWAP] in ("99", "31")
-        assert not [record for record in store.records() if record.is_unfinished]
+        assert not [record for record in store.read_records() if record.is_unfinished]
     assert at > 8

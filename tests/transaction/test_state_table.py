@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.shell import state_table
-from advisor.shell.templates import environment
+from advisor.shell.templates import make_environment
 from advisor.transaction.journal import (
     Applied,
     Awaiting,
@@ -86,7 +86,7 @@ def lay_out(stage: Stage, entries: tuple[Entry, ...], files: dict[str, str]) -> 
 
 
 def state_in_python(stage: Stage) -> str:
-    records, damaged = stage.store.survey()
+    records, damaged = stage.store.survey_records()
     if damaged:
         return "rolled-back" if damaged[0].by_script else "damaged"
     return records[0].state
@@ -157,7 +157,7 @@ def test_both_engines_write_the_same_boot_unit(tmp_path: Path, directory: str) -
 def test_scripts_use_only_files_of_the_table(tmp_path: Path) -> None:
     stage, _ = applied(tmp_path)
     texts = [stage.script.read_text("utf-8", "surrogateescape"), (stage.transaction / "rollback.sh").read_text()]
-    watch = environment(escape_html=False).get_template("watch.sh.j2")
+    watch = make_environment(escape_html=False).get_template("watch.sh.j2")
     texts.append(watch.render(directory="/x", boot_files=[], boot_leftovers=[], boot_directories=[]))
     used = {name for text in texts for name in re.findall(r'\$(?:place|own|1|there)/([a-z][a-z.-]*[a-z])"', text)}
     used |= set(
@@ -176,5 +176,5 @@ def test_a_record_is_active_or_unfinished_as_the_table_says(tmp_path: Path) -> N
         lay_out(stage, (begun, *entries), {"pending": ""} if state_table.STATE_AFTER.get(ending) == "applying" else {})
         if state_in_python(stage) != "damaged":
             record: Record = stage.record()
-            assert record.is_in_force == (record.state in state_table.ACTIVE)
+            assert record.is_active == (record.state in state_table.ACTIVE)
             assert record.is_unfinished == (record.state in state_table.UNFINISHED)

@@ -15,7 +15,7 @@ from advisor.planning.records import Plan, PlanTarget
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.planning.system import llt
 from tests.transaction.system import bare_facts
 from tests.transaction.test_script import SHELLS, run_script
@@ -108,10 +108,10 @@ def test_in_and_out_again(tmp_path: Path) -> None:
     before = state(tmp_path)
     plan = plan_of(host)
     assert {one.tunable: one.after for one in plan.changes} == WANTED
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan, store)
         assert read(host, plan) == WANTED
-        assert verify(host, [record]) == ()
+        assert find_drift(host, [record]) == ()
         assert plan_of(host).is_empty
         outcomes = roll_back(host, record, store)
     assert {one.what: one.detail for one in outcomes if not one.is_back} == {}
@@ -123,7 +123,7 @@ def test_the_script_does_the_same(tmp_path: Path, shell: list[str]) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
     before = state(tmp_path)
     plan = plan_of(host)
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan, store)
     script = store.script_path(record.id)
     first = run_script(script, tmp_path, shell=shell)
@@ -151,16 +151,16 @@ def test_the_script_is_clean_under_shellcheck(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_gone_is_told_and_nothing_else_is_written(tmp_path: Path) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host), store)
     (tmp_path / "root/sys/block/sda/device/wwid").write_text("t10.ATA     DISK  2\n")
     done = run_script(store.script_path(record.id), tmp_path)
     assert done.returncode == 5
     assert "failed    block:sda:scheduler cannot be read" in done.stdout
-    drifted = {one.what: one.reason for one in verify(host, [record])}
+    drifted = {one.what: one.reason for one in find_drift(host, [record])}
     gone = "cannot be read: the device that it was is not there, under any name"
     assert drifted["block:sda:scheduler"] == gone
-    with store.lock():
+    with store.hold_lock():
         outcomes = {one.what: one.state for one in roll_back(host, record, store)}
     assert outcomes["block:sda:scheduler"] == outcomes["block:sda:read_ahead_kb"] == "failed"
     assert (tmp_path / "root/sys/block/sda/queue/scheduler").read_text() == "bfq\n"
@@ -169,15 +169,15 @@ def test_a_disk_that_is_gone_is_told_and_nothing_else_is_written(tmp_path: Path)
 @pytest.mark.parametrize("way", ["rollback", *(shell[0] for shell in SHELLS)])
 def test_a_disk_that_has_another_name_since_is_put_back(tmp_path: Path, way: str) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host), store)
     block = tmp_path / "root/sys/block"
     (block / "sda").rename(block / "sdb")
     other = {"/sys/block/sda/device/wwid": "other\n", "/sys/block/sda/queue/scheduler": "bfq\n"}
     make_tree(tmp_path / "root", other)
-    assert {one.what for one in verify(host, [record])} == set()
+    assert {one.what for one in find_drift(host, [record])} == set()
     if way == "rollback":
-        with store.lock():
+        with store.hold_lock():
             assert all(one.is_back for one in roll_back(host, record, store))
     else:
         shell = next(shell for shell in SHELLS if shell[0] == way)
@@ -189,11 +189,11 @@ def test_a_disk_that_has_another_name_since_is_put_back(tmp_path: Path, way: str
 
 def test_a_key_that_somebody_changed_since_is_kept(tmp_path: Path) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    with store.lock():
+    with store.hold_lock():
         record = apply_plan(host, plan_of(host), store)
         conf = tmp_path / "root/etc/beegfs/beegfs-storage.conf"
         conf.write_text(conf.read_text().replace("= 32", "= 64"))
-        drifted = {one.what for one in verify(host, [record])}
+        drifted = {one.what for one in find_drift(host, [record])}
         assert "file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers" in drifted
         outcomes = {one.what: one.state for one in roll_back(host, record, store)}
     assert outcomes["/etc/beegfs/beegfs-storage.conf"] == "kept"

@@ -12,7 +12,7 @@ import pytest
 from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import MAX_JOURNAL_BYTES, Record, Store
-from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.rollback import recover_unfinished, roll_back
 from tests.transaction.system import build, plan_of, store_of
 from tests.trees import listing
 
@@ -24,7 +24,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def record(tmp_path: Path) -> Record:
     """A transaction in force."""
     host, store = build(tmp_path), store_of(tmp_path)
-    with store.lock():
+    with store.hold_lock():
         return apply_plan(host, plan_of(host), store)
 
 
@@ -75,7 +75,7 @@ def unbothered(tmp_path: Path) -> Iterator[None]:
 def test_a_journal_that_others_could_have_written_is_not_read(forge: Callable[[Path], None], tmp_path: Path) -> None:
     forge(journal_of(tmp_path))
     before = listing(tmp_path / "root")
-    for call in (store_of(tmp_path).records, lambda: store_of(tmp_path).reopen("0001")):
+    for call in (store_of(tmp_path).read_records, lambda: store_of(tmp_path).reopen_journal("0001")):
         with pytest.raises((RefusedError, IsADirectoryError)) as caught:
             call()
         if isinstance(caught.value, RefusedError):
@@ -92,7 +92,7 @@ def test_a_directory_that_others_could_write_to_is_not_used(
 ) -> None:
     forge(tmp_path / name)
     with pytest.raises(RefusedError, match="not a directory that only its owner can write to") as caught:
-        store_of(tmp_path).records()
+        store_of(tmp_path).read_records()
     assert f"{tmp_path / name}" in caught.value.message
 
 
@@ -103,17 +103,17 @@ def test_the_command_in_the_hint_helps(tmp_path: Path) -> None:
         path.chmod(0o777)
         belongs_to_another(path)
         with pytest.raises(RefusedError) as caught:
-            store_of(tmp_path).records()
+            store_of(tmp_path).read_records()
         said, _, command = (caught.value.hint or "").partition(": ")
         assert said == "if you trust what it holds"
         subprocess.run(["sh", "-c", command], check=True)
-        assert [one.id for one in store_of(tmp_path).records()] == ["0001"]
+        assert [one.id for one in store_of(tmp_path).read_records()] == ["0001"]
 
 
 def test_what_it_makes_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with Store(str(tmp_path / "a/b/state")).lock():
+        with Store(str(tmp_path / "a/b/state")).hold_lock():
             pass
     finally:
         os.umask(before)
@@ -130,7 +130,7 @@ def test_what_it_makes_is_its_owners_alone_whatever_the_umask(tmp_path: Path) ->
 def test_a_journal_has_a_bound(tmp_path: Path) -> None:
     os.truncate(journal_of(tmp_path), MAX_JOURNAL_BYTES + 1)
     with pytest.raises(InvalidInputError, match="journal: larger than 64 MiB") as caught:
-        store_of(tmp_path).records()
+        store_of(tmp_path).read_records()
     assert f"to roll it back: sh {store_of(tmp_path).script_path('0001')}\n" in (caught.value.hint or "")
 
 
@@ -148,9 +148,9 @@ def test_a_transaction_without_a_whole_first_line_is_none(tmp_path: Path, record
         (transactions / name / "journal").write_bytes(whole)
     (transactions / "note").write_bytes(b"x")
     store = store_of(tmp_path)
-    assert [one.id for one in store.records()] == [record.id]
+    assert [one.id for one in store.read_records()] == [record.id]
     host = build(tmp_path / "again")
-    with store.lock():
+    with store.hold_lock():
         assert apply_plan(host, plan_of(host, [0]), store).id == "0007"
 
 
@@ -158,17 +158,17 @@ def test_a_transaction_without_a_whole_first_line_is_none(tmp_path: Path, record
 @pytest.mark.parametrize("identity", ["9" * 5000, "-1", "", "0", "²", "٣", "0x1", "1\n", "../0001"])
 def test_an_id_that_is_none(identity: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no transaction"):
-        store_of(tmp_path).record(identity)
+        store_of(tmp_path).find_record(identity)
 
 
 def test_a_line_end_that_is_missing_comes_back(record: Record, tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
     journal.write_bytes(journal.read_bytes()[:-1])
     store, host = store_of(tmp_path), build(tmp_path)
-    with store.lock():
-        recover(host, store)
-        (after,) = store.records()
+    with store.hold_lock():
+        recover_unfinished(host, store)
+        (after,) = store.read_records()
         assert after.state == "applied", "what it says still holds"
         roll_back(host, after, store)
-    assert [one.state for one in store.records()] == ["rolled-back"]
+    assert [one.state for one in store.read_records()] == ["rolled-back"]
     assert all(line[8:9] == b" " for line in journal.read_bytes().splitlines())

@@ -16,11 +16,11 @@ from advisor.report.steps import steps_text
 from advisor.report.transaction import status_text
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
-from advisor.transaction.layers import foreseen, held_by, replacement_notes
-from advisor.transaction.requests import in_force_by_name
-from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.layers import ownership_of, preview_replaced, replacement_notes
+from advisor.transaction.requests import active_by_name
+from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.status import Status
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.transaction import system
 from tests.transaction.layered import BASE, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.test_layers import HIGH, LOW, PAGES, QUEUE, SWAP, out
@@ -58,7 +58,7 @@ def switched(where: Path) -> Watching:
     watching = Watching(host)
     record = apply(watching, store, "two", B, instead_of=("0001",))
     assert record is not None
-    assert [(one.id, one.state) for one in store.records()] == [("0001", "rolled-back"), ("0002", "applied")]
+    assert [(one.id, one.state) for one in store.read_records()] == [("0001", "rolled-back"), ("0002", "applied")]
     return watching
 
 
@@ -122,21 +122,21 @@ def test_a_value_that_is_refused_leaves_the_first_in_force_as_it_was(tmp_path: P
     before = listing(tmp_path / "root")
     for number in range(1, 4):
         plan = plan_of(host, store, "two", B, instead_of=("0001",))
-        with store.lock(), pytest.raises(RestoredError):
+        with store.hold_lock(), pytest.raises(RestoredError):
             apply_plan(Watching(host, refuse=number), plan, store)
         assert listing(tmp_path / "root") == before
-        with store.lock():
-            assert recover(host, store) == ()
-        assert store.record("1").state == "applied"
+        with store.hold_lock():
+            assert recover_unfinished(host, store) == ()
+        assert store.find_record("1").state == "applied"
 
 
 def test_at_least_is_asked_of_what_is_there_without_the_first(tmp_path: Path) -> None:
     """The first had raised it further than the second wants: it comes down to what the second wants."""
     host, store = build(tmp_path), store_of(tmp_path)
     apply(host, store, "one", {QUEUE: "65536"})
-    held = held_by(store.records(), ("0001",))
-    assert held.underneath(QUEUE, "65536") == "4096"
-    assert held_by(store.records()).underneath(QUEUE, "65536") == "65536"
+    held = ownership_of(store.read_records(), ("0001",))
+    assert held.value_underneath(QUEUE, "65536") == "4096"
+    assert ownership_of(store.read_records()).value_underneath(QUEUE, "65536") == "65536"
 
 
 def waits(store: Store, identity: str) -> Path:
@@ -153,20 +153,20 @@ def test_until_the_new_one_is_confirmed_the_first_stays(tmp_path: Path) -> None:
     host, store = build(tmp_path), store_of(tmp_path)
     apply(host, store, "one", A)
     plan = plan_of(host, store, "two", B, instead_of=("0001",))
-    with store.lock():
+    with store.hold_lock():
         apply_plan(host, plan, store)
         directory = waits(store, "0002")
-        assert store.record("2").state == "awaiting-confirmation"
-        assert recover(host, store) == ()
-        assert [one.is_in_force for one in store.records()] == [True, True]
-        shown = status_text(Status(store.records(), ()), width=80, color=False)
+        assert store.find_record("2").state == "awaiting-confirmation"
+        assert recover_unfinished(host, store) == ()
+        assert [one.is_active for one in store.read_records()] == [True, True]
+        shown = status_text(Status(store.read_records(), ()), width=80, color=False)
         assert "0002 replaces 0001 once it is confirmed." in shown
         before = listing(tmp_path)
-        with pytest.raises(RefusedError, match="0002 came later, holds some of the same things and waits"):
-            roll_back(host, store.record("1"), store)
+        with pytest.raises(RefusedError, match="upper layer 0002 holds some of the same items and awaits"):
+            roll_back(host, store.find_record("1"), store)
         assert listing(tmp_path) == before
         (directory / "pending").unlink()
-        ((taken, outcomes),) = recover(host, store)
+        ((taken, outcomes),) = recover_unfinished(host, store)
     assert (taken.id, {one.state for one in outcomes}) == ("0001", {"passed", "restored"})
     assert (live(host), at_boot(tmp_path)) == (AFTER, AFTER)
 
@@ -174,13 +174,13 @@ def test_until_the_new_one_is_confirmed_the_first_stays(tmp_path: Path) -> None:
 def test_what_is_not_in_force_has_no_place_to_take(tmp_path: Path) -> None:
     host, store = build(tmp_path), store_of(tmp_path)
     apply(host, store, "one", A)
-    assert in_force_by_name(store, ["one"]) == in_force_by_name(store, ["1"]) == ("0001",)
+    assert active_by_name(store, ["one"]) == active_by_name(store, ["1"]) == ("0001",)
     for name in ("two", "7", "-1", ""):
-        with pytest.raises(UsageError, match="no transaction in force is or holds that"):
-            in_force_by_name(store, [name])
+        with pytest.raises(UsageError, match="no active transaction has this id or profile"):
+            active_by_name(store, [name])
     out(host, store, "1")
     with pytest.raises(UsageError):
-        in_force_by_name(store, ["one"])
+        active_by_name(store, ["one"])
 
 
 @pytest.mark.parametrize("is_over", [True, False])
@@ -216,7 +216,7 @@ def test_a_shipped_profile_takes_the_place_of_another(tmp_path: Path) -> None:
     done = apply_profiles(watching, ["socket-buffers-8m"], {}, store=store, instead_of=["socket-buffers-8m"])
     assert [step for step in watching.steps if not isinstance(step, PutFile)] == []
     assert [record.id for record, _ in done.taken_out] == ["0001"]
-    assert store.record("2").is_in_force
+    assert store.find_record("2").is_active
     out(host, store, "2")
     assert listing(tmp_path / "root") == before
 
@@ -228,9 +228,11 @@ def test_the_place_of_two_is_taken_without_a_value_in_between(tmp_path: Path) ->
     apply(host, store, "one", {SWAP: "10", QUEUE: "8192"})
     apply(host, store, "two", {SWAP: "20", HIGH: "1000"})
     plan = plan_of(host, store, "three", {QUEUE: "16384"}, instead_of=("0001", "0002"))
-    first, second = replacement_notes(store.records(), plan)
+    first, second = replacement_notes(store.read_records(), plan)
     file = "/etc/sysctl.d/90-advisor-one.conf is removed"
-    assert first.endswith(f"0001 (one), which is taken out once this is kept; what it alone holds goes back ({file})")
+    assert first.endswith(
+        f"0001 (one), which is rolled back once this one is confirmed; what it alone holds is restored ({file})"
+    )
     assert f"{SWAP} 20 → 60" in second
     watching = Watching(host)
     apply(watching, store, "three", {QUEUE: "16384"}, instead_of=("0001", "0002"))
@@ -246,7 +248,7 @@ def test_what_it_will_do_is_what_it_does(tmp_path: Path, wanted: dict[str, str])
     apply(host, store, "one", A)
     apply(host, store, "two", {SWAP: "20", HIGH: "1500", LOW: "900"})
     made = plan_of(host, store, "three", wanted, instead_of=("0001", "0002"))
-    found = foreseen(host, made, store.records())
+    found = preview_replaced(host, made, store.read_records())
     text = steps_text(made, found)
     expected: list[Step] = [step for change in made.changes for step in change.steps]
     expected += [PutFile(file.path, file.after, file.mode, file.uid, file.gid) for file in made.files]
@@ -271,7 +273,7 @@ def test_where_only_the_old_one_goes_a_dry_run_says_so(tmp_path: Path) -> None:
     apply(host, store, "two", {QUEUE: "16384"})
     made = plan_of(host, store, "two", {QUEUE: "16384"}, instead_of=("0001",))
     assert made.is_empty
-    text = steps_text(made, foreseen(host, made, store.records()))
+    text = steps_text(made, preview_replaced(host, made, store.read_records()))
     assert "Nothing to do" not in text
     assert "printf '%s\\n' 60 > /proc/sys/vm/swappiness" in text
 
@@ -280,9 +282,9 @@ def test_status_shows_the_stack(tmp_path: Path) -> None:
     host, store = build(tmp_path), store_of(tmp_path)
     apply(host, store, "one", A)
     apply(host, store, "two", B)
-    status = Status(store.records(), verify(host, store.records()))
+    status = Status(store.read_records(), find_drift(host, store.read_records()))
     text = status_text(status, width=100, color=False)
     assert "Layers, the last one active:\n" in text
     assert "  sysctl:net.core.somaxconn: 4096 → 8192 (0001 one) → 16384 (0002 two)\n" in text
-    layers = {one["tunable"]: one["before"] for one in layers_document(store.records())}
+    layers = {one["tunable"]: one["before"] for one in layers_document(store.read_records())}
     assert layers == {SWAP: "60", QUEUE: "4096", HIGH: "200"}

@@ -17,9 +17,9 @@ from advisor.errors import BusyError, CommandError, NotRestoredError, RefusedErr
 from advisor.host import Host, Step, WriteFile
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store, first_seen
-from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.status import verify_transactions
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.transaction.system import TARGETS, build, plan_of, store_of
 from tests.trees import listing
 
@@ -33,7 +33,7 @@ def where(tmp_path: Path) -> Path:
 
 def applied(where: Path, host: Host) -> tuple[Record, Store]:
     store = store_of(where)
-    with store.lock():
+    with store.hold_lock():
         return apply_plan(host, plan_of(host), store), store
 
 
@@ -49,7 +49,7 @@ def test_every_kind_is_applied_read_back_and_persisted(where: Path) -> None:
     assert (root / "etc/sysctl.d/90-advisor-test.conf").read_text() == (
         "# kept by hand\nnet.core.rmem_max = 8388608\nvm.swappiness = 30\nnet.ipv4.tcp_rmem = 4096 131072 8388608\n"
     )
-    assert verify(host, store.records()) == ()
+    assert find_drift(host, store.read_records()) == ()
     assert plan_of(host).is_empty, "a second plan finds nothing to do"
 
 
@@ -58,13 +58,13 @@ def test_rollback_leaves_every_byte_as_it_was(where: Path) -> None:
     before = listing(where / "root")
     record, store = applied(where, host)
     assert listing(where / "root") != before
-    with store.lock():
+    with store.hold_lock():
         outcomes = roll_back(host, record, store)
     assert {one.state for one in outcomes} == {"restored"}
     assert listing(where / "root") == before
-    assert store.record(record.id).state == "rolled-back"
-    with store.lock():
-        again = roll_back(host, store.record(record.id), store)
+    assert store.find_record(record.id).state == "rolled-back"
+    with store.hold_lock():
+        again = roll_back(host, store.find_record(record.id), store)
     assert {one.state for one in again} == {"already"}
 
 
@@ -98,7 +98,7 @@ def in_child(work: Callable[[], object]) -> int:
 
 def locked_apply(host: Host, where: Path) -> None:
     store = store_of(where)
-    with store.lock():
+    with store.hold_lock():
         apply_plan(host, plan_of(host), store)
 
 
@@ -110,17 +110,17 @@ def test_a_kill_at_any_step_is_put_back_by_the_next_run(where: Path, die_at: int
     before = listing(where / "root")
     assert in_child(lambda: locked_apply(DyingHost(host, die_at, after=after), where)) == signal.SIGKILL
     store = store_of(where)
-    (record,) = store.records()
+    (record,) = store.read_records()
     assert record.state == "applying"
     halfway = verify_transactions(host, None, store)
     assert (halfway.is_as_set, halfway.unfinished) == (False, (record,))
-    with store.lock():
-        ((recovered, outcomes),) = recover(host, store)
+    with store.hold_lock():
+        ((recovered, outcomes),) = recover_unfinished(host, store)
     assert recovered.id == record.id
     assert all(one.is_back for one in outcomes)
     assert listing(where / "root") == before
-    with store.lock():
-        assert recover(host, store) == ()
+    with store.hold_lock():
+        assert recover_unfinished(host, store) == ()
 
 
 def test_a_kill_during_rollback_is_finished_by_the_next_run(where: Path) -> None:
@@ -129,15 +129,15 @@ def test_a_kill_during_rollback_is_finished_by_the_next_run(where: Path) -> None
     record, store = applied(where, host)
 
     def dying_rollback() -> None:
-        with store_of(where).lock():
+        with store_of(where).hold_lock():
             roll_back(DyingHost(host, 4, after=True), record, store_of(where))
 
     assert in_child(dying_rollback) == signal.SIGKILL
-    assert store.record(record.id).state == "rolling-back"
-    with store.lock():
-        recover(host, store)
+    assert store.find_record(record.id).state == "rolling-back"
+    with store.hold_lock():
+        recover_unfinished(host, store)
     assert listing(where / "root") == before
-    assert store.record(record.id).state == "rolled-back"
+    assert store.find_record(record.id).state == "rolled-back"
 
 
 class RefusingHost(Host):
@@ -164,17 +164,17 @@ def test_one_refused_step_puts_everything_back(where: Path, at: int) -> None:
     host = build(where)
     before = listing(where / "root")
     store = store_of(where)
-    with store.lock(), pytest.raises(RestoredError, match="Invalid argument"):
+    with store.hold_lock(), pytest.raises(RestoredError, match="Invalid argument"):
         apply_plan(RefusingHost(host, at), plan_of(host), store)
     assert listing(where / "root") == before
-    assert store.records()[0].state == "rolled-back"
+    assert store.read_records()[0].state == "rolled-back"
 
 
 def test_a_value_that_a_driver_clamps_is_a_failure_and_is_put_back(where: Path) -> None:
     host = build(where)
     before = listing(where / "root")
     store = store_of(where)
-    with store.lock(), pytest.raises(RestoredError, match="link:eth1:mtu: set to 9000, but reads 8000"):
+    with store.hold_lock(), pytest.raises(RestoredError, match="link:eth1:mtu: set to 9000, but reads 8000"):
         apply_plan(RefusingHost(host, 6, clamp="8000\n"), plan_of(host), store)
     assert listing(where / "root") == before
 
@@ -191,11 +191,11 @@ def test_what_cannot_be_put_back_is_listed_with_the_command_to_do_by_hand(where:
             super().do(step)
 
     store = store_of(where)
-    with store.lock(), pytest.raises(NotRestoredError) as caught:
+    with store.hold_lock(), pytest.raises(NotRestoredError) as caught:
         apply_plan(VanishingHost(host, 99), plan, store)
     assert caught.value.exit_code == 5
     assert caught.value.items == (("link:eth1.5:mtu", "ip link set dev eth1.5 mtu 1500"),)
-    assert store.records()[0].kept[0][0] == "link:eth1.5:mtu"
+    assert store.read_records()[0].kept[0][0] == "link:eth1.5:mtu"
     assert (where / "root/sys/class/net/eth1/mtu").read_text() == "1500\n"
 
 
@@ -205,16 +205,16 @@ def test_what_somebody_else_set_since_is_kept_unless_forced(where: Path) -> None
     record, store = applied(where, host)
     (where / "root/proc/sys/net/core/rmem_max").write_text("777\n")
     (where / "root/etc/llttab").write_text("theirs\n")
-    drift = {one.what: one for one in verify(host, store.records())}
+    drift = {one.what: one for one in find_drift(host, store.read_records())}
     assert set(drift) == {"sysctl:net.core.rmem_max", "/etc/llttab"}
     assert drift["sysctl:net.core.rmem_max"].live == "777"
-    with store.lock():
+    with store.hold_lock():
         outcomes = {one.what: one for one in roll_back(host, record, store)}
     assert {what for what, one in outcomes.items() if one.state == "kept"} == set(drift)
     assert (where / "root/proc/sys/net/core/rmem_max").read_text() == "777\n"
-    assert store.record(record.id).state == "partly-rolled-back"
-    with store.lock():
-        forced = {one.what: one for one in roll_back(host, store.record(record.id), store, force=True)}
+    assert store.find_record(record.id).state == "partly-rolled-back"
+    with store.hold_lock():
+        forced = {one.what: one for one in roll_back(host, store.find_record(record.id), store, force=True)}
     assert forced["sysctl:net.core.rmem_max"].detail.startswith("777 → "), "what was overwritten is told"
     assert listing(where / "root") == before
 
@@ -224,7 +224,7 @@ def test_foreign_lines_added_to_a_file_are_no_drift(where: Path) -> None:
     _, store = applied(where, host)
     with (where / "root/etc/llttab").open("a") as llttab:
         llttab.write("include 0-1\n")
-    assert verify(host, store.records()) == ()
+    assert find_drift(host, store.read_records()) == ()
 
 
 def test_what_somebody_set_between_two_transactions_is_not_lost_with_the_first(where: Path) -> None:
@@ -236,15 +236,15 @@ def test_what_somebody_set_between_two_transactions_is_not_lost_with_the_first(w
     (change,) = made.changes
     # By another profile; the same one, applied again, holds what the first one holds.
     change = msgspec.structs.replace(change, profile="other")
-    with store.lock():
+    with store.hold_lock():
         second = apply_plan(host, msgspec.structs.replace(made, profiles=("other",), changes=(change,)), store)
         (kept,) = [one for one in roll_back(host, first, store) if not one.is_back]
         assert (kept.what, kept.state) == ("sysctl:net.core.rmem_max", "kept")
-        assert kept.detail == f"somebody else had set it to 1000 before {second.id} came"
+        assert kept.detail == f"modified externally (1000) before {second.id} was applied"
         assert place.read_text() == "8388608\n"
         roll_back(host, second, store)
         assert place.read_text() == "1000\n"
-        outcomes = roll_back(host, store.record(first.id), store)
+        outcomes = roll_back(host, store.find_record(first.id), store)
     assert [one.what for one in outcomes if one.state == "kept"] == ["sysctl:net.core.rmem_max"]
 
 
@@ -254,10 +254,10 @@ def test_a_host_that_changed_since_the_plan_is_refused_untouched(where: Path) ->
     (where / "root/sys/class/net/eth1/mtu").write_text("1400\n")
     before = listing(where / "root")
     store = store_of(where)
-    with store.lock(), pytest.raises(RefusedError, match="link:eth1:mtu: changed since"):
+    with store.hold_lock(), pytest.raises(RefusedError, match="link:eth1:mtu: changed since"):
         apply_plan(host, plan, store)
     assert listing(where / "root") == before
-    assert store.records() == ()
+    assert store.read_records() == ()
 
 
 def test_a_value_that_cannot_be_read_now_is_not_called_changed(where: Path) -> None:
@@ -265,11 +265,11 @@ def test_a_value_that_cannot_be_read_now_is_not_called_changed(where: Path) -> N
     plan = plan_of(host)
     (where / "root/sys/class/net/eth1/mtu").unlink()
     store = store_of(where)
-    with store.lock(), pytest.raises(RefusedError) as caught:
+    with store.hold_lock(), pytest.raises(RefusedError) as caught:
         apply_plan(host, plan, store)
     assert caught.value.message == "link:eth1:mtu: cannot be read: does not exist"
     assert caught.value.hint == "nothing was changed; plan again once it can be read"
-    assert store.records() == ()
+    assert store.read_records() == ()
 
 
 def test_a_file_that_cannot_be_read_now_is_not_called_changed(where: Path) -> None:
@@ -280,24 +280,24 @@ def test_a_file_that_cannot_be_read_now_is_not_called_changed(where: Path) -> No
         path.unlink()
     path.mkdir(parents=True)
     store = store_of(where)
-    with store.lock(), pytest.raises(RefusedError, match=f"{plan.files[0].path}: cannot be read: "):
+    with store.hold_lock(), pytest.raises(RefusedError, match=f"{plan.files[0].path}: cannot be read: "):
         apply_plan(host, plan, store)
-    assert store.records() == ()
+    assert store.read_records() == ()
 
 
 def test_a_plan_of_another_host_is_refused(where: Path) -> None:
     host = build(where)
     plan = plan_of(host)
     (where / "root/etc/machine-id").write_text("f" * 32)
-    with store_of(where).lock(), pytest.raises(RefusedError, match="another host"):
+    with store_of(where).hold_lock(), pytest.raises(RefusedError, match="another host"):
         apply_plan(host, plan, store_of(where))
 
 
 def test_two_applies_at_once_one_is_refused_and_the_holder_named(where: Path) -> None:
     store = store_of(where)
-    with store.lock(), pytest.raises(BusyError, match=f"process {os.getpid()}"), store_of(where).lock():
+    with store.hold_lock(), pytest.raises(BusyError, match=f"process {os.getpid()}"), store_of(where).hold_lock():
         pass
-    with store_of(where).lock():
+    with store_of(where).hold_lock():
         pass
 
 
@@ -305,7 +305,7 @@ def test_a_journal_that_cannot_be_written_means_nothing_is_changed(where: Path) 
     host = build(where)
     before = listing(where / "root")
     store = store_of(where)
-    with store.lock():
+    with store.hold_lock():
         (where / "state/transactions").rmdir()
         (where / "state/transactions").symlink_to("/dev/full")
         with pytest.raises(RefusedError, match="journal"):
@@ -316,7 +316,7 @@ def test_a_journal_that_cannot_be_written_means_nothing_is_changed(where: Path) 
 def test_a_state_directory_that_others_can_write_to_is_refused(where: Path) -> None:
     (where / "state").mkdir()
     (where / "state").chmod(0o777)
-    with pytest.raises(RefusedError, match="only its owner"), store_of(where).lock():
+    with pytest.raises(RefusedError, match="only its owner"), store_of(where).hold_lock():
         pass
 
 
@@ -337,7 +337,7 @@ def test_the_journal_filling_the_disk_half_way_puts_everything_back(
 
     monkeypatch.setattr(os, "fsync", fsync_of_a_full_disk)
     store = store_of(where)
-    with store.lock(), pytest.raises(RestoredError, match="No space left"):
+    with store.hold_lock(), pytest.raises(RestoredError, match="No space left"):
         apply_plan(host, plan_of(host), store)
     assert listing(where / "root") == before
 
@@ -353,15 +353,15 @@ def test_any_subset_any_crash_point_the_baseline_comes_back(
     plan = plan_of(host, only)
 
     def dying_apply() -> None:
-        with store_of(where).lock():
+        with store_of(where).hold_lock():
             apply_plan(DyingHost(host, die_at, after=after), plan, store_of(where))
 
     died = in_child(dying_apply)
     store = store_of(where)
-    with store.lock():
-        recover(host, store)
-        for record in store.records():
-            if record.is_in_force:
+    with store.hold_lock():
+        recover_unfinished(host, store)
+        for record in store.read_records():
+            if record.is_active:
                 assert died == 0
                 roll_back(host, record, store)
     assert listing(where / "root") == before
@@ -370,10 +370,10 @@ def test_any_subset_any_crash_point_the_baseline_comes_back(
 def test_history_remembers_the_value_before_the_first_transaction(where: Path) -> None:
     host = build(where)
     _, store = applied(where, host)
-    assert first_seen(store.records())["llt:highwater"] == "1000"
-    with store.lock():
-        roll_back(host, store.records()[0], store)
-    assert first_seen(store.records()) == {}
+    assert first_seen(store.read_records())["llt:highwater"] == "1000"
+    with store.hold_lock():
+        roll_back(host, store.read_records()[0], store)
+    assert first_seen(store.read_records()) == {}
 
 
 def test_journal_file_and_script_belong_to_their_owner_alone(where: Path) -> None:
@@ -404,7 +404,7 @@ def test_an_interrupt_that_the_kernel_manages_is_left_and_no_failure(where: Path
     before = listing(where / "root")
     record, store = applied(where, host)
     assert [what for what, _ in record.left] == ["irq:40:affinity"]
-    assert (record.state, verify(host, store.records())) == ("applied", ())
-    with store.lock():
+    assert (record.state, find_drift(host, store.read_records())) == ("applied", ())
+    with store.hold_lock():
         assert all(one.is_back for one in roll_back(host, record, store))
     assert listing(where / "root") == before

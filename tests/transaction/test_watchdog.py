@@ -41,7 +41,7 @@ class Transaction:
 def transaction(tmp_path: Path) -> Iterator[Transaction]:
     one = Transaction(tmp_path / "0001")
     yield one
-    one.watchdog.close()
+    one.watchdog.close_files()
     until(lambda: watching(one) is None)
 
 
@@ -64,9 +64,9 @@ import sys, time
 from pathlib import Path
 from advisor.transaction.watchdog import Watchdog
 watchdog = Watchdog(Path(sys.argv[1]), "advisor-watchdog-test")
-watchdog.arm(persists=False)
+watchdog.arm_watchdog(persists=False)
 if sys.argv[2] == "claim":
-    watchdog.claim()
+    watchdog.claim_rollback()
 if sys.argv[2] == "await":
     watchdog.await_confirmation(float(sys.argv[3]))
     sys.exit()
@@ -107,11 +107,11 @@ def test_a_client_that_is_not_reaped_counts_as_dead(transaction: Transaction) ->
 
 
 def test_a_client_that_works_is_left_alone(transaction: Transaction) -> None:
-    transaction.watchdog.arm(persists=False)
+    transaction.watchdog.arm_watchdog(persists=False)
     time.sleep(2.5)
     assert transaction.reverted == 0
     assert transaction.watchdog.place is not None
-    assert transaction.watchdog.keep()
+    assert transaction.watchdog.keep_change()
     until(lambda: watching(transaction) is None)
     assert transaction.reverted == 0
     assert sorted(os.listdir(transaction.watchdog.directory)) == ["journal", "rollback.sh", "watch.sh"]
@@ -119,7 +119,7 @@ def test_a_client_that_works_is_left_alone(transaction: Transaction) -> None:
 
 def test_a_client_that_dies_while_putting_back_is_taken_over(transaction: Transaction) -> None:
     process = client(transaction, "claim")
-    assert transaction.watchdog.standing().open == "taken"
+    assert transaction.watchdog.read_state().open == "taken"
     process.kill()
     process.wait()
     outcome = transaction.watchdog.await_outcome()
@@ -132,15 +132,15 @@ def test_without_confirmation_it_goes_back(transaction: Transaction) -> None:
     outcome = transaction.watchdog.await_outcome()
     assert outcome is not None
     assert outcome.why == "nobody confirmed it in time"
-    assert not transaction.watchdog.keep(), "too late"
+    assert not transaction.watchdog.keep_change(), "too late"
 
 
 def test_confirmed_in_time_it_stays(transaction: Transaction) -> None:
     client(transaction, "await", "30").wait()
-    left = transaction.watchdog.standing().seconds_left
+    left = transaction.watchdog.read_state().seconds_left
     assert left is not None
     assert 20 < left <= 31
-    assert transaction.watchdog.keep()
+    assert transaction.watchdog.keep_change()
     until(lambda: watching(transaction) is None)
     assert transaction.reverted == 0
 
@@ -150,10 +150,10 @@ def test_one_alone_decides(tmp_path: Path) -> None:
     kept = 0
     for number in range(12):
         one = Transaction(tmp_path / f"{number:04d}")
-        one.watchdog.arm(persists=False)
+        one.watchdog.arm_watchdog(persists=False)
         one.watchdog.await_confirmation(0)
         time.sleep(number * 0.1)
-        was_kept = one.watchdog.keep()
+        was_kept = one.watchdog.keep_change()
         until(lambda one=one: watching(one) is None)  # type: ignore[misc]
         assert one.reverted == (0 if was_kept else 1), number
         assert one.has("outcome") is not was_kept
@@ -163,10 +163,10 @@ def test_one_alone_decides(tmp_path: Path) -> None:
 
 def test_a_claim_takes_the_watchdogs_place(transaction: Transaction) -> None:
     client(transaction, "await", "2").wait()
-    assert transaction.watchdog.claim()
+    assert transaction.watchdog.claim_rollback()
     time.sleep(3)
     assert transaction.reverted == 0, "this process lives and is at it"
-    transaction.watchdog.close()
+    transaction.watchdog.close_files()
     until(lambda: watching(transaction) is None)
 
 
@@ -174,8 +174,8 @@ def test_what_a_dead_watchdog_had_begun_can_be_claimed(transaction: Transaction)
     directory = transaction.watchdog.directory
     (directory / "reverting").write_text("")
     (directory / "watching").write_text(f"{os.getpid()}\n")  # alive, and no watchdog
-    assert transaction.watchdog.claim()
-    assert transaction.watchdog.standing().open == "taken"
+    assert transaction.watchdog.claim_rollback()
+    assert transaction.watchdog.read_state().open == "taken"
 
 
 def test_of_two_watchdogs_the_one_that_acts_is_known_as_such(transaction: Transaction) -> None:
@@ -203,7 +203,7 @@ def test_a_watchdog_that_is_at_it_is_not_disturbed(transaction: Transaction) -> 
     )
     client(transaction, "await", "0").wait()
     until(lambda: transaction.has("reverting"))
-    assert not transaction.watchdog.claim()
+    assert not transaction.watchdog.claim_rollback()
     outcome = transaction.watchdog.await_outcome()
     assert outcome is not None
     assert outcome.code == 5
@@ -215,7 +215,7 @@ def test_the_next_boot_puts_back_what_is_open(tmp_path: Path, shell: str, state:
     one = boot_case(tmp_path, state, boot="another boot")
     subprocess.run([*shell.split(), str(one.watchdog.directory / "watch.sh"), "--boot"], check=True)
     assert one.reverted == 1
-    standing = one.watchdog.standing()
+    standing = one.watchdog.read_state()
     assert standing.outcome is not None
     assert standing.outcome.why == "the host went down before it was done"
     subprocess.run([*shell.split(), str(one.watchdog.directory / "watch.sh"), "--boot"], check=True)
@@ -236,7 +236,7 @@ def test_what_is_kept_stays_over_a_boot(tmp_path: Path) -> None:
 
 def boot_case(tmp_path: Path, state: str, *, boot: str) -> Transaction:
     one = Transaction(tmp_path / "0001")
-    script = one.watchdog._rendered(with_boot_unit=False, made_directory=False)
+    script = one.watchdog._render_script(with_boot_unit=False, made_directory=False)
     (one.watchdog.directory / "watch.sh").write_text(script)
     (one.watchdog.directory / "boot").write_text(boot)
     (one.watchdog.directory / state).write_text("")
@@ -249,7 +249,7 @@ def test_any_directory_name_will_do(tmp_path: Path, shell: str) -> None:
     (one.watchdog.directory / "client").write_text("1 0\n")  # a number in use by another process
     (one.watchdog.directory / "pending").write_text("")
     script = one.watchdog.directory / "watch.sh"
-    script.write_text(one.watchdog._rendered(with_boot_unit=False, made_directory=False))
+    script.write_text(one.watchdog._render_script(with_boot_unit=False, made_directory=False))
     subprocess.run([*shell.split(), str(script)], check=True, cwd=tmp_path)
     assert one.reverted == 1
     assert not list(tmp_path.rglob("pwned"))
@@ -270,7 +270,7 @@ def test_a_link_that_comes_late_is_tried_again(transaction: Transaction) -> None
 @pytest.mark.parametrize("boot_files", [True, False])
 def test_the_script_is_clean_under_shellcheck(transaction: Transaction, tmp_path: Path, boot_files: bool) -> None:
     script = tmp_path / "watch.sh"
-    script.write_text(transaction.watchdog._rendered(with_boot_unit=boot_files, made_directory=boot_files))
+    script.write_text(transaction.watchdog._render_script(with_boot_unit=boot_files, made_directory=boot_files))
     shellcheck = Path(sys.executable).with_name("shellcheck")
     done = subprocess.run([shellcheck, "--shell=sh", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

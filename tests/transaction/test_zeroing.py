@@ -13,9 +13,9 @@ from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import MACHINE, bare_facts, store_of
 from tests.transaction.test_script import SHELLS, run_script
@@ -79,7 +79,7 @@ def planned(where: Path, *values: tuple[str, str]) -> Plan:
 
 
 def applied(where: Path, *values: tuple[str, str]) -> str:
-    with store_of(where).lock():
+    with store_of(where).hold_lock():
         return apply_plan(host(where), planned(where, *values), store_of(where)).id
 
 
@@ -87,8 +87,8 @@ def undone(where: Path, identity: str, way: str, *, force: bool = False) -> tupl
     """What the rollback says of each item, and whether all is back."""
     store = store_of(where)
     if way == "command":
-        with store.lock():
-            outcomes = roll_back(host(where), store.record(identity), store, force=force)
+        with store.hold_lock():
+            outcomes = roll_back(host(where), store.find_record(identity), store, force=force)
         return {one.what: _said(one) for one in outcomes}, all(one.is_back for one in outcomes)
     done = run_script(store.script_path(f"{int(identity):04}"), where, *["--force"] * force, shell=way.split())
     assert done.returncode in (0, 5), done.stderr
@@ -173,7 +173,7 @@ def test_two_layers_of_one_pair_in_either_order(tree: Path, order: str) -> None:
         assert is_back, said
         if number + order == "112":
             assert vm(tree) == {**before, "dirty_ratio": "0", "dirty_bytes": "44040192"}
-            assert verify(host(tree), store_of(tree).records()) == ()
+            assert find_drift(host(tree), store_of(tree).read_records()) == ()
     assert vm(tree) == before
 
 
@@ -203,6 +203,6 @@ def test_both_of_a_pair_at_once_are_refused_or_restored(tree: Path) -> None:
     before = vm(tree)
     plan = planned(tree, ("dirty_bytes", "33554432"), ("dirty_ratio", "11"))
     assert plan.blocking or not plan.changes
-    with store_of(tree).lock():
-        assert recover(host(tree), store_of(tree)) == ()
+    with store_of(tree).hold_lock():
+        assert recover_unfinished(host(tree), store_of(tree)) == ()
     assert vm(tree) == before

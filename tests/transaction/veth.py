@@ -114,7 +114,7 @@ class Veth(Namespace):
 
     def standings(self) -> dict[str, str]:
         """The state of each transaction, by its id."""
-        return {record.id: record.state for record in Store(str(self.store)).records()}
+        return {record.id: record.state for record in Store(str(self.store)).read_records()}
 
     def files(self) -> dict[str, bytes]:
         """What is below /etc, but for the profiles."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from advisor.host import Missing, Probe, ReadFile, ReadIrqs, observe
 from advisor.host.steps import QDISC_HANDLES
-from advisor.shell.rollback_script import _probe
+from advisor.shell.rollback_script import _probe_command
 from tests.trees import host_of
 
 SHELLS = [shell for shell in (["dash"], ["busybox", "sh"], ["bash", "--posix"]) if shutil.which(shell[0])]
@@ -19,17 +19,17 @@ NOTHING = "nothing"
 
 def functions(*forms: str) -> str:
     """The template's functions of these forms."""
-    from advisor.shell.templates import environment
+    from advisor.shell.templates import make_environment
 
     blank = {"profiles": "", "fingerprint": "", "machine_id": "", "values": [], "moved": [], "files": [], "reload": []}
-    template = environment(escape_html=False).get_template("rollback.sh.j2")
+    template = make_environment(escape_html=False).get_template("rollback.sh.j2")
     text = template.render(**blank, has_links=False, forms=["words", *forms], qdisc_handles=QDISC_HANDLES)
     return text[text.index("words() {") : text.index('if [ "$problems"')]
 
 
 def read_by_shell(probe: Probe, text: str, shell: list[str], functions: str) -> str:
     """What the script makes of ``text``, in the place of what the probe's command or file gives."""
-    *_, reduction = _probe(probe).rpartition(" | ")
+    *_, reduction = _probe_command(probe).rpartition(" | ")
     reduction = reduction.partition(" < ")[0]
     done = subprocess.run(
         [*shell, "-c", f"root=\n{functions}\n{reduction}"], input=text.encode(), capture_output=True, check=False
@@ -44,7 +44,7 @@ def _functions_of(form: str) -> str:
 
 def _reading_of(probe: Probe) -> str:
     """The command that reads a probe's file or, in the place of what its command prints, the file ``text``."""
-    line = _probe(probe)
+    line = _probe_command(probe)
     return line if isinstance(probe, ReadFile | ReadIrqs) else line.rpartition(" | ")[2] + ' < "$root"/text'
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from advisor.errors import CommandError
 from advisor.host import Missing, ReadFile, WriteFile, observe
-from advisor.tunables import FileEdit, edited, tunable
-from advisor.tunables.preflight import Circumstances, Circumstantial
+from advisor.tunables import FileEdit, apply_edit, parse_tunable
+from advisor.tunables.preflight import HasPreflight, Preflight
 from tests.trees import host_of, make_tree
 
 DEP = "kernel/block/bfq.ko.xz: kernel/x.ko\nkernel/block/kyber-iosched.ko:\n"
@@ -32,20 +32,20 @@ RULE = 'ACTION=="add|change", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", '
 
 def written(root: Path, identity: str = "block:sda:scheduler", value: str = "none") -> str:
     """The rule without what all of them begin with, or why there is none."""
-    edit = tunable(identity).edit(host_of(root), value, profile="p")
+    edit = parse_tunable(identity).make_edit(host_of(root), value, profile="p")
     if isinstance(edit, Missing):
         return edit.why
     assert isinstance(edit, FileEdit)
     assert edit.path == "/etc/udev/rules.d/90-advisor-block.rules"
-    header, line = edited(None, edit).decode().splitlines()
+    header, line = apply_edit(None, edit).decode().splitlines()
     assert header.startswith("# ")
     return line.removeprefix(RULE)
 
 
-def around(root: Path, identity: str, before: str, after: str) -> Circumstances:
-    one = tunable(identity)
-    assert isinstance(one, Circumstantial)
-    return one.circumstances(host_of(root), before, after, profile="p")
+def around(root: Path, identity: str, before: str, after: str) -> Preflight:
+    one = parse_tunable(identity)
+    assert isinstance(one, HasPreflight)
+    return one.run_preflight(host_of(root), before, after, profile="p")
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ def test_the_scheduler_brings_the_queue_length_along(tmp_path: Path) -> None:
         WriteFile("/sys/block/sda/queue/scheduler", "mq-deadline"),
         WriteFile("/sys/block/sda/queue/nr_requests", "64"),
     )
-    assert [(one.tunable, one.before) for one in found.siblings] == [
+    assert [(one.tunable, one.before) for one in found.side_effects] == [
         ("block:sda:nr_requests", "64"),
         ("block:sda:wbt_lat_usec", "75000"),
     ]
-    assert around(root, "block:sda:scheduler", "none", "none").siblings == ()
-    assert around(root, "block:sda:nr_requests", "64", "32").siblings == ()
+    assert around(root, "block:sda:scheduler", "none", "none").side_effects == ()
+    assert around(root, "block:sda:nr_requests", "64", "32").side_effects == ()
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,9 @@ def test_a_device_is_found_again_under_another_name(tmp_path: Path) -> None:
 
 
 def test_an_edit_is_one_file_edit_whatever_the_value(tmp_path: Path) -> None:
-    edit = tunable("block:sda:write_cache").edit(host_of(make_tree(tmp_path, HOST)), "write back", profile="p")
+    edit = parse_tunable("block:sda:write_cache").make_edit(
+        host_of(make_tree(tmp_path, HOST)), "write back", profile="p"
+    )
     assert isinstance(edit, FileEdit)
     assert edit.value == 'ATTR{queue/write_cache}="write back"'
 
@@ -211,4 +213,4 @@ def test_an_edit_is_one_file_edit_whatever_the_value(tmp_path: Path) -> None:
     ],
 )
 def test_a_number_that_is_too_large_is_told_as_that(value: str, wrong: str) -> None:
-    assert wrong in (tunable("block:sda:read_ahead_kb").check(value) or "")
+    assert wrong in (parse_tunable("block:sda:read_ahead_kb").check_value(value) or "")

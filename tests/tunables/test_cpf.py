@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from advisor.facts.cpf_text import parse_cpf
 from advisor.host import Host, MemoryFiles, NoCommands, observe
-from advisor.tunables import FileEdit, edited, tunable
-from advisor.tunables.preflight import Circumstantial
+from advisor.tunables import FileEdit, apply_edit, parse_tunable
+from advisor.tunables.preflight import HasPreflight
 
 PATH = "/usr/irissys/iris.cpf"
 KEYS = {"Asyncwij": "16", "wdparm": "16,32,512,128", "wduseasyncio": "1", "globals": "0,0,4096,0,0,0"}
@@ -34,8 +34,8 @@ def edit(key: str, value: str) -> FileEdit:
 
 @given(TEXTS, st.sampled_from(sorted(KEYS)))
 def test_what_is_set_is_read_by_the_probe_and_by_a_scan(text: str, key: str) -> None:
-    after = edited(text.encode(), edit(key, KEYS[key])).decode()
-    one = tunable(f"file:{PATH}:config/{key}")
+    after = apply_edit(text.encode(), edit(key, KEYS[key])).decode()
+    one = parse_tunable(f"file:{PATH}:config/{key}")
     assert observe(host(after), one.probe) == KEYS[key]
     read = parse_cpf(after)
     fields = {"Asyncwij": read.asyncwij, "wduseasyncio": read.wduseasyncio}
@@ -55,7 +55,7 @@ def test_every_other_line_stays(text: str, key: str) -> None:
                 kept.append(line)
         return [line for line in kept if line]
 
-    after = edited(text.encode(), edit(key, KEYS[key])).decode()
+    after = apply_edit(text.encode(), edit(key, KEYS[key])).decode()
     assert others(after) == others(text)
 
 
@@ -71,14 +71,14 @@ def test_every_other_line_stays(text: str, key: str) -> None:
     ],
 )
 def test_a_key_in_another_spelling_is_not_given_twice(text: str, refusal: str | None) -> None:
-    one = tunable(f"file:{PATH}:config/Asyncwij")
-    assert isinstance(one, Circumstantial)
-    around = one.circumstances(host(text), "8", "16", profile="p")
+    one = parse_tunable(f"file:{PATH}:config/Asyncwij")
+    assert isinstance(one, HasPreflight)
+    around = one.run_preflight(host(text), "8", "16", profile="p")
     assert (around.refusal is None) == (refusal is None)
     assert refusal is None or refusal in (around.refusal or "")
     assert any("when it starts" in note for note in around.notes)
 
 
 def test_it_acts_when_iris_is_started_again() -> None:
-    one = tunable(f"file:{PATH}:config/wdparm")
+    one = parse_tunable(f"file:{PATH}:config/wdparm")
     assert (one.risk, one.takes_effect) == ("restart", "service-restart")

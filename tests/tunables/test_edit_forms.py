@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.host import Missing
 from advisor.host.config_text import multipath_layout
 from advisor.host.probes import reduce
-from advisor.tunables import FileEdit, edited, mentions
+from advisor.tunables import FileEdit, apply_edit, mentions_key
 
 DISK = 'ACTION=="add|change", ENV{ID_SERIAL}=="A+1.b"'
 RULE = FileEdit("/f", "udev-rule", DISK, 'ATTR{queue/read_ahead_kb}="4096"', b"# ours\n")
@@ -136,8 +136,8 @@ FORMS = {
     ],
 )
 def test_only_its_own_line(edit: FileEdit, before: str | None, after: str) -> None:
-    assert edited(None if before is None else before.encode(), edit).decode() == after
-    assert edited(after.encode(), edit).decode() == after
+    assert apply_edit(None if before is None else before.encode(), edit).decode() == after
+    assert apply_edit(after.encode(), edit).decode() == after
 
 
 LINES = st.sampled_from(
@@ -183,16 +183,16 @@ def is_understood(content: bytes, edit: FileEdit) -> bool:
 
 @given(files() | st.binary(max_size=60), st.sampled_from((*EDITS, CHECKER)))
 def test_twice_is_once_and_what_was_written_is_found(content: bytes, edit: FileEdit) -> None:
-    after = edited(content, edit)
-    assert edited(after, edit) == after
-    assert mentions(after, edit) or edit is CHECKER or not is_understood(content, edit)
+    after = apply_edit(content, edit)
+    assert apply_edit(after, edit) == after
+    assert mentions_key(after, edit) or edit is CHECKER or not is_understood(content, edit)
 
 
 @given(files(), st.sampled_from(tuple(FORMS)))
 @example(b'defaults {\npath_selector x\n}\ndefaults {\npath_selector "y"\n}', SELECTOR)
 def test_what_was_written_is_read_back(content: bytes, edit: FileEdit) -> None:
     assume(is_understood(content, edit))
-    after = edited(content, edit).decode("latin-1").rstrip(" \t\r\n\0")
+    after = apply_edit(content, edit).decode("latin-1").rstrip(" \t\r\n\0")
     assert reduce(after, FORMS[edit]) == edit.value
 
 
@@ -209,7 +209,7 @@ OWN: dict[FileEdit, Callable[[bytes], bool]] = {
 
 @given(files(), st.sampled_from(tuple(OWN)))
 def test_every_other_line_is_kept(content: bytes, edit: FileEdit) -> None:
-    before, after = (re.split(rb"\r?\n", text) for text in (content, edited(content, edit)))
+    before, after = (re.split(rb"\r?\n", text) for text in (content, apply_edit(content, edit)))
     foreign = [line for line in before if not OWN[edit](line)]
     kept = [line for line in after if not OWN[edit](line)]
     # The last line has no end: nothing stands for it where a line of ours was added after it.
@@ -221,7 +221,7 @@ def test_every_other_line_is_kept(content: bytes, edit: FileEdit) -> None:
 def test_a_multipath_file_changes_in_one_line(content: bytes) -> None:
     assume(is_understood(content, SELECTOR))
     before = content.decode("latin-1").split("\n")
-    after = edited(content, SELECTOR).decode("latin-1").split("\n")
+    after = apply_edit(content, SELECTOR).decode("latin-1").split("\n")
     for number, line in enumerate(after):
         if "service-time 0" in line:
             rest = after[:number] + after[number + 1 :]
@@ -236,4 +236,4 @@ def test_a_multipath_file_changes_in_one_line(content: bytes) -> None:
 def test_a_long_line_of_blanks_takes_no_time(edit: FileEdit) -> None:
     blanks = b" " * 100_000
     for beginning in (b"", b"w " + edit.key.encode(), edit.key.encode(), b"set-timer", b"defaults {\n path_selector"):
-        edited(beginning + blanks + b"x\n" + blanks, edit)
+        apply_edit(beginning + blanks + b"x\n" + blanks, edit)

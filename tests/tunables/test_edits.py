@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from advisor.tunables import FileEdit, edited, mentions
+from advisor.tunables import FileEdit, apply_edit, mentions_key
 
 SWAPPINESS = FileEdit("/f", "sysctl", "vm.swappiness", "10")
 VLAN = FileEdit("/f", "sysctl", "net.ipv4.conf.eth0/10.mtu", "9000")
@@ -46,10 +46,13 @@ def setting(line: bytes, edit: FileEdit) -> tuple[str, bytes] | None:
 
 
 def test_a_file_that_is_not_there_begins_with_its_header() -> None:
-    assert edited(None, FileEdit("/f", "sysctl", "vm.swappiness", "10", b"# ours\n")) == b"# ours\nvm.swappiness = 10\n"
-    assert edited(None, HIGHWATER) == b"set-flow highwater:2000\n"
-    assert edited(None, MTU) == MTU.fresh + b"MTUBytes=9000\n"
-    assert edited(None, NUMA) == b"[Service]\nNUMAPolicy=bind\nNUMAMask=0\nCPUAffinity=numa\n"
+    assert (
+        apply_edit(None, FileEdit("/f", "sysctl", "vm.swappiness", "10", b"# ours\n"))
+        == b"# ours\nvm.swappiness = 10\n"
+    )
+    assert apply_edit(None, HIGHWATER) == b"set-flow highwater:2000\n"
+    assert apply_edit(None, MTU) == MTU.fresh + b"MTUBytes=9000\n"
+    assert apply_edit(None, NUMA) == b"[Service]\nNUMAPolicy=bind\nNUMAMask=0\nCPUAffinity=numa\n"
 
 
 @pytest.mark.parametrize(
@@ -92,8 +95,8 @@ def test_a_file_that_is_not_there_begins_with_its_header() -> None:
     ],
 )
 def test_only_its_own_line(edit: FileEdit, before: bytes, after: bytes) -> None:
-    assert edited(before, edit) == after
-    assert edited(after, edit) == after
+    assert apply_edit(before, edit) == after
+    assert apply_edit(after, edit) == after
 
 
 PIECES = st.sampled_from(
@@ -130,21 +133,21 @@ CONTENTS = st.binary(max_size=60) | st.lists(PIECES | st.binary(max_size=3), max
 
 @given(CONTENTS, st.sampled_from(EDITS))
 def test_twice_is_once_and_what_was_written_is_found(content: bytes, edit: FileEdit) -> None:
-    after = edited(content, edit)
-    assert edited(after, edit) == after
-    assert mentions(after, edit)
+    after = apply_edit(content, edit)
+    assert apply_edit(after, edit) == after
+    assert mentions_key(after, edit)
 
 
 @given(CONTENTS, st.sampled_from((SWAPPINESS, VLAN, HIGHWATER)))
 @example(b"vm.swappiness=1\rvm.swappiness=2\0vm/swappiness=3", SWAPPINESS)
 def test_one_line_of_the_key_and_every_other_kept(content: bytes, edit: FileEdit) -> None:
-    after = edited(content, edit)
+    after = apply_edit(content, edit)
     foreign = [line for line in lines(content) if not setting(line, edit)]
     kept = [line for line in lines(after) if not setting(line, edit)]
     # The last line has no end: nothing stands for it where a line of ours was added after it.
     assert [line for line in kept if line] == [line for line in foreign if line]
     assert [found[1] for line in lines(after) if (found := setting(line, edit))] == [edit.value.encode()]
-    assert mentions(content, edit) == (len(foreign) < len(lines(content)))
+    assert mentions_key(content, edit) == (len(foreign) < len(lines(content)))
 
 
 LINES = st.lists(st.sampled_from(["[Link]", "[Other]", "MTUBytes=1", " MTUBytes = 2", "A=1", "# MTUBytes=3", ""]))
@@ -153,7 +156,7 @@ LINES = st.lists(st.sampled_from(["[Link]", "[Other]", "MTUBytes=1", " MTUBytes 
 @given(LINES)
 def test_sections_as_another_parser_reads_them(content: list[str]) -> None:
     text = "[Match]\n" + "\n".join(content)
-    after = edited(text.encode(), MTU).decode()
+    after = apply_edit(text.encode(), MTU).decode()
     reader = configparser.ConfigParser(strict=False, interpolation=None, delimiters="=", comment_prefixes="#")
     # What it would take for the continuation of a value are settings to systemd.
     reader.read_string(re.sub(r"^[ \t]+", "", after, flags=re.MULTILINE))
@@ -168,8 +171,8 @@ def test_sections_as_another_parser_reads_them(content: list[str]) -> None:
 
 def test_a_long_line_of_blanks_takes_no_time() -> None:
     blanks = b" " * 200_000
-    assert edited(b"vm.swappiness = 1" + blanks + b"x\n" + blanks, SWAPPINESS) == b"vm.swappiness = 10\n" + blanks
-    assert b"highwater:2000" in edited(b"set-flow" + blanks, HIGHWATER)
+    assert apply_edit(b"vm.swappiness = 1" + blanks + b"x\n" + blanks, SWAPPINESS) == b"vm.swappiness = 10\n" + blanks
+    assert b"highwater:2000" in apply_edit(b"set-flow" + blanks, HIGHWATER)
 
 
 @pytest.mark.parametrize("before", [b"", b"# c\n; c\n\nvm.dirty_ratio=20", b"vm.swappiness = 1\n-vm/swappiness=2\n"])
@@ -178,7 +181,7 @@ def test_procps_reads_what_was_written(before: bytes, tmp_path: Path) -> None:
     if not sysctl or not setpriv or os.geteuid() != 0 or b"--dry-run" not in _output(sysctl, "--help"):
         pytest.skip("needs root, setpriv, and a sysctl that knows --dry-run")
     path = tmp_path / "f.conf"
-    path.write_bytes(edited(before, SWAPPINESS))
+    path.write_bytes(apply_edit(before, SWAPPINESS))
     # As nobody, so that it cannot write whatever it takes a dry run for; from standard input, which nobody may read.
     with path.open("rb") as file:
         words = [setpriv, "--reuid=65534", "--clear-groups", sysctl, "--dry-run", "-p", "-"]

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.host.ethtool import Answer
-from advisor.tunables.preflight import Circumstances
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import Sysctl
 
 CONF = "/proc/sys/net/ipv4/conf"
@@ -25,17 +25,17 @@ FILES = {
 HAS_LRO = {"eth0": (True, True), "eth1": (False, True), "eth2": (True, False), "v.7": (True, True)}
 
 
-def around(key: str, before: str, after: str) -> Circumstances:
+def around(key: str, before: str, after: str) -> Preflight:
     answers: dict[tuple[str, str], Answer | Missing] = {}
     for name, (is_on, is_free) in HAS_LRO.items():
         answers[name, "features"] = {"rx-lro": is_on}
         answers[name, "changeable"] = {"rx-lro": is_free}
     files = MemoryFiles({path: f"{text}\n".encode() for path, text in FILES.items()})
-    return Sysctl(key).circumstances(Host(files, NoCommands(), ethtool_answers=answers), before, after, profile="p")
+    return Sysctl(key).run_preflight(Host(files, NoCommands(), ethtool_answers=answers), before, after, profile="p")
 
 
-def moved(found: Circumstances) -> dict[str, str]:
-    return {one.tunable: one.before for one in found.siblings if not one.coupled}
+def moved(found: Preflight) -> dict[str, str]:
+    return {one.tunable: one.before for one in found.side_effects if not one.coupled}
 
 
 ALL_LRO = {"link:eth0:feature.rx-lro": "on", "link:v.7:feature.rx-lro": "on"}
@@ -61,12 +61,12 @@ def test_where_forwarding_begins_large_receive_offload_ends(key: str, siblings: 
     assert moved(found) == siblings
     assert bool(found.notes) == bool(siblings)
     assert moved(around(key, "1", "0")) == {}, "it does not come back where forwarding ends"
-    assert around(key, "0", "0") == Circumstances()
+    assert around(key, "0", "0") == Preflight()
 
 
 def test_the_group_of_a_switch_is_what_the_kernel_sets_with_it() -> None:
     def group(key: str) -> dict[str, str]:
-        return {one.tunable: one.before for one in around(key, "0", "1").siblings if one.coupled}
+        return {one.tunable: one.before for one in around(key, "0", "1").side_effects if one.coupled}
 
     assert list(group("net.ipv4.ip_forward").items()) == [
         ("sysctl:net.ipv4.conf.all.forwarding", "0"),

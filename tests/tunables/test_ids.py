@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import UsageError
 from advisor.host import ReadFile
-from advisor.tunables import all_kinds, tunable
+from advisor.tunables import all_kinds, parse_tunable
 
 IDS = {
     "sysctl:net.core.rmem_max": "/proc/sys/net/core/rmem_max",
@@ -23,7 +23,7 @@ IDS = {
 
 @pytest.mark.parametrize(("identity", "path"), IDS.items())
 def test_an_id_is_a_place(identity: str, path: str) -> None:
-    one = tunable(identity)
+    one = parse_tunable(identity)
     assert one.id == identity
     assert one.probe == ReadFile(path)
 
@@ -32,7 +32,7 @@ def test_an_id_is_a_place(identity: str, path: str) -> None:
     "identity", ["llt:highwater", "unit:a@b\\x2dc.service:numa", "unit:beegfs-storage@a.service:numa"]
 )
 def test_an_id_of_what_a_command_answers(identity: str) -> None:
-    assert tunable(identity).id == identity
+    assert parse_tunable(identity).id == identity
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_id_of_what_a_command_answers(identity: str) -> None:
 )
 def test_an_id_that_is_refused(identity: str) -> None:
     with pytest.raises(UsageError, match="is not a tunable") as caught:
-        tunable(identity)
+        parse_tunable(identity)
     assert caught.value.hint
 
 
@@ -78,11 +78,11 @@ def test_an_id_that_is_refused(identity: str) -> None:
 )
 def test_any_text(identity: str) -> None:
     try:
-        one = tunable(identity)
+        one = parse_tunable(identity)
     except UsageError:
         return
     assert one.id == identity
-    assert one.check("\0")
+    assert one.check_value("\0")
     path = one.probe.path if isinstance(one.probe, ReadFile) else "/"
     assert not {"", ".", ".."} & set(path.split("/")[1:-1])
     assert "\0" not in path
@@ -112,6 +112,6 @@ def test_any_text(identity: str) -> None:
     ],
 )
 def test_values_that_can_be(identity: str, good: list[str], bad: list[str]) -> None:
-    one = tunable(identity)
-    assert [one.check(value) for value in good] == [None] * len(good)
-    assert all(one.check(value) for value in bad)
+    one = parse_tunable(identity)
+    assert [one.check_value(value) for value in good] == [None] * len(good)
+    assert all(one.check_value(value) for value in bad)

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.host import ReadFile, RunCommand, WriteFile
-from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
+from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
 from advisor.tunables.sched import debug_key
 from tests.trees import host_of, make_tree
 
@@ -28,11 +28,11 @@ PATHS = {
 
 @pytest.mark.parametrize(("identity", "path"), PATHS.items())
 def test_an_id_is_a_file_of_the_kernel(identity: str, path: str) -> None:
-    one = tunable(identity)
+    one = parse_tunable(identity)
     assert one.id == identity
     assert isinstance(one.probe, ReadFile)
     assert one.probe.path == path
-    assert one.steps("1") == (WriteFile(path, "1"),)
+    assert one.make_steps("1") == (WriteFile(path, "1"),)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_an_id_is_a_file_of_the_kernel(identity: str, path: str) -> None:
     ],
 )
 def test_other_ids(identity: str) -> None:
-    assert tunable(identity).id == identity
+    assert parse_tunable(identity).id == identity
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_other_ids(identity: str) -> None:
 )
 def test_an_id_that_is_refused(identity: str) -> None:
     with pytest.raises(UsageError, match="is not a tunable") as caught:
-        tunable(identity)
+        parse_tunable(identity)
     assert caught.value.hint
 
 
@@ -97,12 +97,12 @@ def test_an_id_that_is_refused(identity: str) -> None:
 )
 def test_a_unit_that_this_host_hangs_on_is_refused(unit: str) -> None:
     with pytest.raises(UsageError, match="is not a tunable here"):
-        tunable(f"unit:{unit}:state")
+        parse_tunable(f"unit:{unit}:state")
 
 
 @pytest.mark.parametrize("unit", ["irqbalance.service", "sshguard.service", "sysstat.service", "tuned.service"])
 def test_a_unit_of_another_name_is_not(unit: str) -> None:
-    assert tunable(f"unit:{unit}:state").id == f"unit:{unit}:state"
+    assert parse_tunable(f"unit:{unit}:state").id == f"unit:{unit}:state"
 
 
 @pytest.mark.parametrize(
@@ -129,34 +129,34 @@ def test_a_unit_of_another_name_is_not(unit: str) -> None:
     ],
 )
 def test_values_that_can_be(identity: str, good: list[str], bad: list[str]) -> None:
-    one = tunable(identity)
-    assert [one.check(value) for value in good] == [None] * len(good)
-    assert all(one.check(value) for value in bad)
+    one = parse_tunable(identity)
+    assert [one.check_value(value) for value in good] == [None] * len(good)
+    assert all(one.check_value(value) for value in bad)
 
 
 def test_a_line_of_its_own_for_each_module() -> None:
     edit = FileEdit("/etc/modules-load.d/x.conf", "word", "nf_conntrack", "", b"# ours\n")
-    made = edited(None, edit)
+    made = apply_edit(None, edit)
     assert made == b"# ours\nnf_conntrack\n"
-    assert edited(made, edit) == made
-    assert mentions(b" nf_conntrack \r\n", edit)
-    assert not mentions(b"nf_conntrack_ftp\n#nf_conntrack\n", edit)
-    assert edited(b"a\nnf_conntrack_ftp", edit) == b"a\nnf_conntrack_ftp\nnf_conntrack\n"
+    assert apply_edit(made, edit) == made
+    assert mentions_key(b" nf_conntrack \r\n", edit)
+    assert not mentions_key(b"nf_conntrack_ftp\n#nf_conntrack\n", edit)
+    assert apply_edit(b"a\nnf_conntrack_ftp", edit) == b"a\nnf_conntrack_ftp\nnf_conntrack\n"
 
 
 def test_an_option_of_a_module_beside_those_of_others() -> None:
     edit = FileEdit("/etc/modprobe.d/x.conf", "module-option", "nvme_core io_timeout", "255")
     before = b"options nvme_core multipath=N\noptions nvme_core io_timeout=30\noptions nvme io_timeout=1\n"
     after = before.replace(b"=30", b"=255")
-    assert edited(before, edit) == edited(after, edit) == after
-    assert edited(b"", edit) == b"options nvme_core io_timeout=255\n"
+    assert apply_edit(before, edit) == apply_edit(after, edit) == after
+    assert apply_edit(b"", edit) == b"options nvme_core io_timeout=255\n"
 
 
 def test_the_unit_that_holds_the_latency_starts_with_the_host(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {"/etc/x": ""})
-    edit = tunable("pm-qos:cpu_dma_latency").edit(host_of(root), "10", profile="p")
+    edit = parse_tunable("pm-qos:cpu_dma_latency").make_edit(host_of(root), "10", profile="p")
     assert isinstance(edit, FileEdit)
-    unit, target = (edited(None, one).decode() for one in edit.whole)
+    unit, target = (apply_edit(None, one).decode() for one in edit.whole)
     assert "Environment=CPU_DMA_LATENCY=0x0000000a\n" in unit
     assert 'Type=forking\nExecStart=/bin/sh -c \'exec 3> /dev/cpu_dma_latency && printf "$$CPU_DMA_LATENCY" >&3' in unit
     assert target == "[Unit]\nWants=advisor-cpu-dma-latency.service\n"
@@ -167,14 +167,14 @@ def test_the_unit_that_holds_the_latency_starts_with_the_host(tmp_path: Path) ->
 
 
 def test_a_state_is_set_by_systemctl_and_kept_by_it(tmp_path: Path) -> None:
-    one = tunable("unit:demo.service:state")
-    assert one.steps("disabled active") == (
+    one = parse_tunable("unit:demo.service:state")
+    assert one.make_steps("disabled active") == (
         RunCommand(("systemctl", "disable", "--", "demo.service")),
         RunCommand(("systemctl", "start", "--", "demo.service")),
     )
     # What cannot be enabled is started and stopped alone.
-    assert one.steps("static inactive") == (RunCommand(("systemctl", "stop", "--", "demo.service")),)
-    assert isinstance(one.edit(host_of(tmp_path), "", profile="p"), Persisted)
+    assert one.make_steps("static inactive") == (RunCommand(("systemctl", "stop", "--", "demo.service")),)
+    assert isinstance(one.make_edit(host_of(tmp_path), "", profile="p"), Persisted)
 
 
 @pytest.mark.parametrize(

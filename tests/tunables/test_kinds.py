@@ -15,7 +15,7 @@ import pytest
 
 from advisor.host import ReadFile
 from advisor.snapshot.remote import wanted
-from advisor.tunables import Kind, all_kinds, find_kind, tunable
+from advisor.tunables import Kind, all_kinds, find_kind, parse_tunable
 from tests.trees import make_tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ class KsmSetting(WrittenAtBoot, frozen=True):
     def path(self) -> str:
         return f"{DIRECTORY}/{self.name}"
 
-    def check(self, value: str) -> str | None:
+    def check_value(self, value: str) -> str | None:
         return None if value.isdecimal() else "is not a number"
 
 
@@ -93,8 +93,8 @@ def is_captured(path: str) -> bool:
 def test_a_kind_is_whole(kind: Kind) -> None:
     for identity, value in kind.examples:
         assert find_kind(identity) is kind
-        assert tunable(identity).id == identity
-        assert tunable(identity).check(value) is None, f"{identity} refuses its example {value}"
+        assert parse_tunable(identity).id == identity
+        assert parse_tunable(identity).check_value(value) is None, f"{identity} refuses its example {value}"
     assert kind.noun
 
 
@@ -102,17 +102,17 @@ def test_a_kind_is_whole(kind: Kind) -> None:
 def test_a_capture_holds_what_the_examples_of_a_kind_read(kind: Kind) -> None:
     assert kind.capture is not None
     named = [identity for identity in kind.capture.values if "*" not in identity] or [kind.examples[0][0]]
-    read = [tunable(identity).probe for identity in named]
+    read = [parse_tunable(identity).probe for identity in named]
     missing = [one.path for one in read if isinstance(one, ReadFile) and not is_captured(one.path)]
     assert not missing, f"{kind.name}: the kind's capture does not hold {missing}"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in all_kinds() if kind.sysfs], ids=lambda kind: kind.name)
 def test_a_file_below_sys_leads_to_its_kind(kind: Kind) -> None:
-    read = [tunable(identity).probe for identity, _ in kind.examples]
+    read = [parse_tunable(identity).probe for identity, _ in kind.examples]
     for one in (one for one in read if isinstance(one, ReadFile) and one.path.startswith("/sys/")):
         owners = [found.expand(to) for pattern, to in kind.sysfs if (found := re.fullmatch(pattern, one.path))]
-        assert "/queues/" in one.path or [tunable(name).probe for name in owners] == [one]
+        assert "/queues/" in one.path or [parse_tunable(name).probe for name in owners] == [one]
 
 
 def test_no_two_kinds_have_one_file_below_sys() -> None:
@@ -120,7 +120,7 @@ def test_no_two_kinds_have_one_file_below_sys() -> None:
         probe.path
         for kind in all_kinds()
         for name, _ in kind.examples
-        if isinstance(probe := tunable(name).probe, ReadFile)
+        if isinstance(probe := parse_tunable(name).probe, ReadFile)
     ]
     for path in paths:
         owners = {kind.name for kind in all_kinds() for pattern, _ in kind.sysfs if re.fullmatch(pattern, path)}
@@ -133,7 +133,9 @@ def test_a_module_that_declares_no_kind_is_none(identity: str) -> None:
 
 
 def test_an_id_loads_its_own_kind_only() -> None:
-    code = "import sys; from advisor.tunables import tunable; tunable('md:md0:skip_copy'); print(*sys.modules)"
+    code = (
+        "import sys; from advisor.tunables import parse_tunable; parse_tunable('md:md0:skip_copy'); print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "advisor.tunables.md" in done.stdout.split()
     assert not {f"advisor.tunables.{one}" for one in ("sysctl", "link", "unit", "sysfs", "file")} & {

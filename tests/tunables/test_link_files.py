@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Missing
-from advisor.tunables import FileEdit, Persisted, edited, tunable
+from advisor.tunables import FileEdit, Persisted, apply_edit, parse_tunable
 from tests.trees import host_of, make_tree
 
 PORT = {
@@ -25,9 +25,9 @@ DRIVER = {"/sys/class/net/eth1/device/driver": "../../../bus/pci/drivers/mlx5_co
 
 
 def written(root: Path, link: str = "eth1") -> str | Missing:
-    edit = tunable(f"link:{link}:mtu").edit(host_of(root), "9000", profile="p")
+    edit = parse_tunable(f"link:{link}:mtu").make_edit(host_of(root), "9000", profile="p")
     assert not isinstance(edit, Persisted)
-    return edited(None, edit).decode() if isinstance(edit, FileEdit) else edit
+    return apply_edit(None, edit).decode() if isinstance(edit, FileEdit) else edit
 
 
 def test_a_port_is_matched_by_its_own_address_and_keeps_its_policies(tmp_path: Path) -> None:

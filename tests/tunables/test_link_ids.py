@@ -23,8 +23,8 @@ from advisor.host import (
 from advisor.host.commands import Completed, RecordedCommands
 from advisor.host.ethtool import Answer
 from advisor.shell.rollback_script import hand_command
-from advisor.tunables import Tunable, tunable
-from advisor.tunables.preflight import Circumstances, Circumstantial
+from advisor.tunables import Tunable, parse_tunable
+from advisor.tunables.preflight import HasPreflight, Preflight
 from tests.trees import make_tree
 
 # id → command that a person would type for a value, value
@@ -51,10 +51,10 @@ SET = {
 
 @pytest.mark.parametrize("identity", SET)
 def test_an_id_and_the_command_that_does_the_same(identity: str) -> None:
-    one, (command, value) = tunable(identity), SET[identity]
+    one, (command, value) = parse_tunable(identity), SET[identity]
     assert one.id == identity
-    assert one.check(value) is None
-    assert [hand_command(step) for step in one.steps(value)] == [command]
+    assert one.check_value(value) is None
+    assert [hand_command(step) for step in one.make_steps(value)] == [command]
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_an_id_and_the_command_that_does_the_same(identity: str) -> None:
 )
 def test_what_names_nothing(attribute: str) -> None:
     with pytest.raises(UsageError, match="is not a tunable") as caught:
-        tunable(f"link:eth1:{attribute}")
+        parse_tunable(f"link:eth1:{attribute}")
     assert "link:eth1:" in (caught.value.hint or "")
 
 
 @given(st.text(max_size=20), st.sampled_from([identity.rpartition(":")[2] for identity in SET]))
 def test_any_name_of_a_link(name: str, attribute: str) -> None:
     try:
-        one = tunable(f"link:{name}:{attribute}")
+        one = parse_tunable(f"link:{name}:{attribute}")
     except UsageError:
         return
     assert one.id == f"link:{name}:{attribute}"
@@ -117,11 +117,11 @@ VALUES = {
 
 @pytest.mark.parametrize("attribute", VALUES)
 def test_values_that_can_be(attribute: str) -> None:
-    one, (good, bad) = tunable(f"link:eth1:{attribute}"), VALUES[attribute]
-    assert [one.check(value) for value in good] == [None] * len(good)
-    assert all(one.check(value) for value in bad)
+    one, (good, bad) = parse_tunable(f"link:eth1:{attribute}"), VALUES[attribute]
+    assert [one.check_value(value) for value in good] == [None] * len(good)
+    assert all(one.check_value(value) for value in bad)
     # A plan asks for the edit before it judges the value.
-    assert all(one.edit(a_host(), value, profile="p") for value in bad)
+    assert all(one.make_edit(a_host(), value, profile="p") for value in bad)
 
 
 RINGS: Answer = {
@@ -166,10 +166,10 @@ def a_host(files: dict[str, str] | None = None) -> Host:
     return Host(source, NoCommands(), ethtool_answers=answers)
 
 
-def around(identity: str, before: str, after: str, files: dict[str, str] | None = None) -> Circumstances:
-    one: Tunable = tunable(identity)
-    assert isinstance(one, Circumstantial)
-    return one.circumstances(a_host(files), before, after, profile="p")
+def around(identity: str, before: str, after: str, files: dict[str, str] | None = None) -> Preflight:
+    one: Tunable = parse_tunable(identity)
+    assert isinstance(one, HasPreflight)
+    return one.run_preflight(a_host(files), before, after, profile="p")
 
 
 QDISC_OF = "default mq {} limit 10240p quantum {} target 5ms"
@@ -207,7 +207,7 @@ def test_a_qdisc_of_which_it_cannot_be_told_whether_it_comes_back() -> None:
 
 def test_what_moves_along_is_recorded() -> None:
     def named(identity: str, before: str, after: str) -> dict[str, str]:
-        return {one.tunable.removeprefix("link:"): one.before for one in around(identity, before, after).siblings}
+        return {one.tunable.removeprefix("link:"): one.before for one in around(identity, before, after).side_effects}
 
     assert named("link:eth1:ring.rx", "1024", "512") == {"eth1:ring.rx-jumbo": "512", "eth1:ring.tx": "512"}
     # Those that are on and can be changed.
@@ -234,23 +234,23 @@ def test_probes() -> None:
         "rps.rx-0": "0-1",
         "xps.tx-1": Missing("absent", "does not exist"),
     }
-    assert {key: observe(machine, tunable(f"link:eth1:{key}").probe) for key in cases} == cases
-    assert ReadEthtool("eth1", "rings", "rx") == tunable("link:eth1:ring.rx").probe
-    assert ReadFile("/sys/class/net/eth1/tx_queue_len") == tunable("link:eth1:txqueuelen").probe
+    assert {key: observe(machine, parse_tunable(f"link:eth1:{key}").probe) for key in cases} == cases
+    assert ReadEthtool("eth1", "rings", "rx") == parse_tunable("link:eth1:ring.rx").probe
+    assert ReadFile("/sys/class/net/eth1/tx_queue_len") == parse_tunable("link:eth1:txqueuelen").probe
 
 
 def test_a_qdisc_is_read_where_tc_is_recorded() -> None:
     shown = Completed(0, "qdisc fq_codel 0: root refcnt 2 limit 1p\n", "")
     machine = Host(MemoryFiles({}), RecordedCommands({("tc", "qdisc", "show", "dev", "eth1"): shown}))
-    assert observe(machine, tunable("link:eth1:qdisc").probe) == "default fq_codel limit 1p"
+    assert observe(machine, parse_tunable("link:eth1:qdisc").probe) == "default fq_codel limit 1p"
 
 
 def test_a_captured_tree_has_no_drivers_to_set(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {"/sys/class/net/eth1/tx_queue_len": "1000"})
     machine = Host(DirectoryFiles(str(root)), NoCommands())
-    for step in (*tunable("link:eth1:ring.rx").steps("1"), SetQdisc("eth1", "fq")):
+    for step in (*parse_tunable("link:eth1:ring.rx").make_steps("1"), SetQdisc("eth1", "fq")):
         with pytest.raises(CommandError, match="only the running kernel"):
             machine.do(step)
-    for step in tunable("link:eth1:txqueuelen").steps("5000"):
+    for step in parse_tunable("link:eth1:txqueuelen").make_steps("5000"):
         machine.do(step)
     assert (root / "sys/class/net/eth1/tx_queue_len").read_text() == "5000\n"

@@ -154,7 +154,7 @@ def test_the_kernels_own_words_are_shown_and_all_is_put_back(namespace: Namespac
     """A link without a channel to receive by is nothing that could be told beforehand."""
     before = namespace.state()
     said = namespace.apply({"link:a0:txqueuelen": "7", "link:a0:channels.rx": "0"}, code=4)
-    assert "everything has been put back" in said
+    assert "everything is rolled back" in said
     assert "requested channel counts would result in no RX" in said
     assert namespace.state() == before
 
@@ -203,20 +203,20 @@ import sys
 from pathlib import Path
 from advisor.host import live_host, observe
 from advisor.snapshot.archive import capture_host, open_snapshot
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 live = live_host()
-ones = [tunable(name) for name in sys.argv[2:]]
+ones = [parse_tunable(name) for name in sys.argv[2:]]
 def read(host):
     for one in ones:
         before = observe(host, one.probe)
-        one.circumstances(host, before, "2", profile="p") if "channels" in one.id or "feature" in one.id else None
+        one.run_preflight(host, before, "2", profile="p") if "channels" in one.id or "feature" in one.id else None
 Path(sys.argv[1]).write_bytes(capture_host(live, read))
 replayed = open_snapshot(Path(sys.argv[1]))
 for one in ones:
     print(one.id, observe(replayed, one.probe) == observe(live, one.probe), observe(replayed, one.probe), sep="|")
-channels, feature = tunable("link:a0:channels.rx"), tunable("link:a0:feature.loopback")
-print(channels.circumstances(replayed, "4", "9", profile="p").refusal)
-print(feature.circumstances(replayed, "off", "on", profile="p").refusal)
+channels, feature = parse_tunable("link:a0:channels.rx"), parse_tunable("link:a0:feature.loopback")
+print(channels.run_preflight(replayed, "4", "9", profile="p").refusal)
+print(feature.run_preflight(replayed, "off", "on", profile="p").refusal)
 """
 
 

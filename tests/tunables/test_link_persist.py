@@ -14,11 +14,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Missing, RunCommand
-from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
-from advisor.tunables.assignment_edit import assignment_edited, is_one_value_a_line
-from advisor.tunables.interfaces_edit import interfaces_edited
+from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
+from advisor.tunables.assignment_edit import edit_assignment, is_one_value_a_line
+from advisor.tunables.interfaces_edit import edit_interfaces
 from advisor.tunables.link_mtu import LinkMtu
-from advisor.tunables.netplan_edit import netplan_edited
+from advisor.tunables.netplan_edit import edit_netplan
 from tests.managers import NETWORK, PROFILE, configured, links, managed, profile, running
 from tests.trees import host_of, make_tree
 
@@ -32,7 +32,7 @@ def plan(
     root: Path, files: dict[str, str], marks: dict[str, str] | None = None, link: str = "eth1"
 ) -> FileEdit | Missing:
     host = host_of(make_tree(root, links("eth0", "eth1", "bond0") | files, marks))
-    return edit_of(tunable(f"link:{link}:mtu").edit(host, "9000", profile="p"))
+    return edit_of(parse_tunable(f"link:{link}:mtu").make_edit(host, "9000", profile="p"))
 
 
 def written(
@@ -42,9 +42,9 @@ def written(
     edit = plan(root, files, marks, link)
     assert isinstance(edit, FileEdit), edit
     before = files.get(edit.path)
-    after = edited(None if before is None else before.encode(), edit)
-    assert edited(after, edit) == after
-    assert mentions(after, edit)
+    after = apply_edit(None if before is None else before.encode(), edit)
+    assert apply_edit(after, edit) == after
+    assert mentions_key(after, edit)
     return edit.path, after.decode()
 
 
@@ -95,7 +95,7 @@ def test_networkd_without_a_word_on_the_mtu(tmp_path: Path) -> None:
 def test_a_network_file_that_sets_it_gets_a_drop_in(said: str, file: str, tmp_path: Path) -> None:
     edit = plan(tmp_path, {file: f"[Match]\nName=eth1\n{said}", **configured(file)})
     assert isinstance(edit, FileEdit)
-    assert (edit.path, edited(None, edit), edit.reload) == (DROP_IN, b"[Link]\nMTUBytes=9000\n", ())
+    assert (edit.path, apply_edit(None, edit), edit.reload) == (DROP_IN, b"[Link]\nMTUBytes=9000\n", ())
 
 
 def test_a_drop_in_that_comes_later(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_vendors_profile_gets_a_copy_that_stands_in_for_it(tmp_path: Path) -> 
     vendors = "/usr/lib/NetworkManager/system-connections/storage.nmconnection"
     edit = plan(tmp_path / "a", {vendors: profile(), **managed()})
     assert isinstance(edit, FileEdit)
-    assert (edit.path, edit.mode, edited(None, edit).decode()) == (
+    assert (edit.path, edit.mode, apply_edit(None, edit).decode()) == (
         PROFILE,
         0o600,
         profile() + "\n[ethernet]\nmtu=9000\n",
@@ -250,7 +250,7 @@ IFUP = {"/usr/sbin/ifup": ""}
 
 
 def interfaces(text: str) -> str:
-    return interfaces_edited(text, "eth1", "9000")
+    return edit_interfaces(text, "eth1", "9000")
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_wicked_is_not_told_and_networkmanager_is(tmp_path: Path) -> None:
     wicked = "/etc/sysconfig/network/ifcfg-eth1"
     edit = plan(tmp_path / "a", {wicked: "STARTMODE='auto'\n"})
     assert isinstance(edit, FileEdit)
-    assert (edit.path, edit.reload, edited(b"STARTMODE='auto'\n", edit)) == (
+    assert (edit.path, edit.reload, apply_edit(b"STARTMODE='auto'\n", edit)) == (
         wicked,
         (),
         b"STARTMODE='auto'\nMTU='9000'\n",
@@ -396,7 +396,7 @@ def test_wicked_is_not_told_and_networkmanager_is(tmp_path: Path) -> None:
 
 def notes(root: Path, files: dict[str, str]) -> tuple[str, ...]:
     host = host_of(make_tree(root, links() | files))
-    return LinkMtu("eth1").circumstances(host, "1500", "9000", profile="p").notes
+    return LinkMtu("eth1").run_preflight(host, "1500", "9000", profile="p").notes
 
 
 def test_a_plan_says_whose_the_file_is(tmp_path: Path) -> None:
@@ -423,8 +423,8 @@ ASSIGNMENTS = st.builds(
 def test_a_shell_reads_the_variable_and_nothing_else_changes(lines: list[str]) -> None:
     before = "\n".join(lines)
     assume(is_one_value_a_line(before))
-    after = assignment_edited(before, "MTU", "9000")
-    assert assignment_edited(after, "MTU", "9000") == after
+    after = edit_assignment(before, "MTU", "9000")
+    assert edit_assignment(after, "MTU", "9000") == after
     own = re.compile(r"[ \t]*MTU=")
     kept = [line for line in lines if not own.match(line)]
     assert [line for line in after.split("\n") if line and not own.match(line)] == [line for line in kept if line]
@@ -450,10 +450,10 @@ def with_mtu(document: object, place: list[str]) -> object:
 @given(DOCUMENTS, st.booleans(), st.sampled_from([2, 3, 4]), st.sampled_from(["", "# c\n", "---\n"]))
 def test_yaml_means_the_same_but_for_the_mtu(document: object, flow: bool, indent: int, head: str) -> None:
     before = head + yaml.safe_dump(document, default_flow_style=flow, indent=indent, allow_unicode=True)
-    after = netplan_edited(before, "ethernets/lan0", "9000")
+    after = edit_netplan(before, "ethernets/lan0", "9000")
     if after is None:
         return
-    assert netplan_edited(after, "ethernets/lan0", "9000") == after
+    assert edit_netplan(after, "ethernets/lan0", "9000") == after
     wanted = with_mtu(document, ["network", "ethernets", "lan0", "mtu"])
     found = yaml.safe_load(after)
     # In the quotes that stood there it is text, which netplan takes for a number all the same.
@@ -475,7 +475,7 @@ def same_length(one: str, other: str) -> int:
 @settings(deadline=None)
 @given(st.text(alphabet="network: {}[]ethrslan0m&*1#'\"\n", max_size=80))
 def test_any_text_as_netplan_file(text: str) -> None:
-    after = netplan_edited(text, "ethernets/lan0", "9000")
+    after = edit_netplan(text, "ethernets/lan0", "9000")
     if after is not None:
         assert yaml.safe_load(after)["network"]["ethernets"]["lan0"]["mtu"] in (9000, "9000")
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
-from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
+from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
 from advisor.tunables.link_rules import QUEUE_RULES, RULES
 from tests.trees import host_of, make_tree
 
@@ -54,7 +54,7 @@ LINES = {
 
 
 def edit_of(root: Path, attribute: str, value: str, link: str = "eth1") -> FileEdit | Missing:
-    found = tunable(f"link:{link}:{attribute}").edit(host_of(root), value, profile="p")
+    found = parse_tunable(f"link:{link}:{attribute}").make_edit(host_of(root), value, profile="p")
     assert not isinstance(found, Persisted)
     return found
 
@@ -74,27 +74,27 @@ def test_each_value_is_one_line_that_names_the_port(port: Path) -> None:
     for attribute, edit in edits_of(port).items():
         _, path, assignment = LINES[attribute]
         assert edit.path == path
-        assert edited(None, edit).decode() == f"{FIRST}{MATCH}, {assignment}\n"
+        assert apply_edit(None, edit).decode() == f"{FIRST}{MATCH}, {assignment}\n"
 
 
 def test_a_line_is_changed_where_it_is_there_and_the_others_are_left(port: Path) -> None:
     edits = edits_of(port)
     content: bytes | None = None
     for edit in edits.values():
-        assert content is None or not mentions(content, edit)
-        content = edited(content, edit)
+        assert content is None or not mentions_key(content, edit)
+        content = apply_edit(content, edit)
     assert content is not None
     for edit in edits.values():
-        assert mentions(content, edit)
-        assert edited(content, edit) == content
+        assert mentions_key(content, edit)
+        assert apply_edit(content, edit) == content
     other = edit_of(port, "ring.rx", "512")
     assert isinstance(other, FileEdit)
-    assert edited(content, other) == content.replace(b"rx 4096", b"rx 512")
+    assert apply_edit(content, other) == content.replace(b"rx 4096", b"rx 512")
     # ring.tx is another line than ring.rx, and feature.rx-gro another than feature.rx-gro-hw.
     for attribute, value in (("ring.tx", "9"), ("feature.rx-gro-hw", "off"), ("rps.rx-00"[:-1], "0")):
         one = edit_of(port, attribute, value)
         assert isinstance(one, FileEdit)
-        assert mentions(content, one) == (attribute == "rps.rx-0")
+        assert mentions_key(content, one) == (attribute == "rps.rx-0")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_no_name_adds_anything_to_a_rule(name: str) -> None:
     files = {path: text.encode() for path, text in PORT.items()}
     port = files | {path.replace("/eth1/", f"/{name}/"): text for path, text in files.items()}
     for machine in (Host(MemoryFiles(files), NoCommands()), Host(MemoryFiles(port), NoCommands())):
-        edit = tunable(f"link:{name}:rps.rx-0").edit(machine, "0", profile="p")
+        edit = parse_tunable(f"link:{name}:rps.rx-0").make_edit(machine, "0", profile="p")
         if set(name) <= set("a.-_0"):
             assert isinstance(edit, FileEdit)
         else:

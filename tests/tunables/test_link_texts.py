@@ -64,8 +64,8 @@ def test_what_is_written_for_a_list_of_cpus_reads_so_again(mask: int) -> None:
     value = cpulist(text)
     assert isinstance(value, str)
     one = LinkRps("eth1", 0)
-    assert one.check(value) is None
-    words = one.written(value).split(",")
+    assert one.check_value(value) is None
+    words = one.format_value(value).split(",")
     assert "".join(words) == text
     assert all(len(word) == 8 for word in words[1:])
 

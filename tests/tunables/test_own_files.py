@@ -8,7 +8,7 @@ import pytest
 
 from advisor.facts.sysctl import origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
-from advisor.tunables import FileEdit, edited, tunable
+from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
 from tests.trees import host_of, make_tree
 
@@ -18,7 +18,7 @@ SWAP = "vm.swappiness"
 def put(root: Path, edit: FileEdit) -> str:
     place = root / edit.path.lstrip("/")
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(edited(place.read_bytes() if place.exists() else None, edit))
+    place.write_bytes(apply_edit(place.read_bytes() if place.exists() else None, edit))
     return place.name
 
 
@@ -29,9 +29,9 @@ def test_the_last_one_that_writes_has_the_last_word(tmp_path: Path, profiles: li
     for number, profile in enumerate(profiles, 1):
         value = str(number)
         edits = [
-            tunable(f"sysctl:{SWAP}").edit(host, value, profile=profile),
+            parse_tunable(f"sysctl:{SWAP}").make_edit(host, value, profile=profile),
             tmpfiles_edit(host, "/sys/a", value, profile=profile),
-            tunable("module:other:option.depth").edit(host, value, profile=profile),
+            parse_tunable("module:other:option.depth").make_edit(host, value, profile=profile),
         ]
         for edit in edits:
             assert isinstance(edit, FileEdit)
@@ -51,11 +51,11 @@ def test_the_last_one_that_writes_has_the_last_word(tmp_path: Path, profiles: li
 
 def test_names_change_only_where_the_order_would_lose(tmp_path: Path) -> None:
     make_tree(tmp_path, {"/etc/sysctl.d/90-advisor-m.conf": f"{SWAP} = 10\nnet.core.somaxconn = 1\n"})
-    host, one = host_of(tmp_path), tunable(f"sysctl:{SWAP}")
+    host, one = host_of(tmp_path), parse_tunable(f"sysctl:{SWAP}")
     names = {
         (profile, value): str(edit.path).rpartition("/")[2]
         for profile, value in (("z", "20"), ("a", "20"), ("a", "10"), ("m", "20"))
-        if isinstance(edit := one.edit(host, value, profile=profile), FileEdit)
+        if isinstance(edit := one.make_edit(host, value, profile=profile), FileEdit)
     }
     assert names == {
         ("z", "20"): "90-advisor-z.conf",
@@ -63,13 +63,13 @@ def test_names_change_only_where_the_order_would_lose(tmp_path: Path) -> None:
         ("a", "10"): "90-advisor-a.conf",
         ("m", "20"): "90-advisor-m.conf",
     }
-    other = tunable("sysctl:vm.vfs_cache_pressure").edit(host, "1", profile="a")
+    other = parse_tunable("sysctl:vm.vfs_cache_pressure").make_edit(host, "1", profile="a")
     assert isinstance(other, FileEdit)
     assert other.path == "/etc/sysctl.d/90-advisor-a.conf"
 
 
 def test_a_later_line_for_the_other_unit_counts_as_one_for_this(tmp_path: Path) -> None:
     make_tree(tmp_path, {"/etc/sysctl.d/90-advisor-m.conf": "vm.dirty_bytes = 1000000\n"})
-    edit = tunable("sysctl:vm.dirty_ratio").edit(host_of(tmp_path), "20", profile="a")
+    edit = parse_tunable("sysctl:vm.dirty_ratio").make_edit(host_of(tmp_path), "20", profile="a")
     assert isinstance(edit, FileEdit)
     assert edit.path == "/etc/sysctl.d/90-advisor.0001-a.conf"

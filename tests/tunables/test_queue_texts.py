@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadCommand, ReadIrqs, SetIrqs, Step, WriteFile, observe
 from advisor.host.rss_text import highest_queue, indirection, setting_words
-from advisor.shell.rollback_script import _probe, _step
+from advisor.shell.rollback_script import _probe_command, _step_command
 from tests.trees import host_of, listing, make_tree
 from tests.tunables.form_shell import NOTHING, SHELLS, functions, plain, read_batch, read_by_shell
 
@@ -140,7 +140,7 @@ def test_interrupts_by_name_whatever_their_numbers(tmp_path: Path, shell: list[s
     root = tree(tmp_path, irqs)
     line = "-=4 a_b_c,__=0-7 eth1-TxRx-0=0 eth1-TxRx-1=1-3,8"
     assert observe(host_of(root), PROBE) == line
-    assert by_shell(_probe(PROBE), root, shell).stdout == f"{line}\n"
+    assert by_shell(_probe_command(PROBE), root, shell).stdout == f"{line}\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -151,7 +151,7 @@ def test_names_of_an_old_kernel_are_in_proc_interrupts(tmp_path: Path, shell: li
     text = "           CPU0\n  9:   1  PCI-MSI 1-edge   eth1-rx\n 10:   2  PCI-MSI 2-edge   eth1-tx\n"
     (root / "proc/interrupts").write_text(text)
     assert observe(host_of(root), PROBE) == "eth1-rx=1 eth1-tx=2"
-    assert by_shell(_probe(PROBE), root, shell).stdout == "eth1-rx=1 eth1-tx=2\n"
+    assert by_shell(_probe_command(PROBE), root, shell).stdout == "eth1-rx=1 eth1-tx=2\n"
 
 
 NAMES = st.text("ab=- \u00e4,-0\t\v\u00a0\u2028%\\", max_size=4).map(str.encode) | st.binary(max_size=3)
@@ -207,7 +207,7 @@ def test_each_gets_its_own_and_what_is_refused_is_told(tmp_path: Path, way: str)
             ManagingHost(host.files, host.commands, is_root=True).do(step)
     else:
         shell = next(one for one in SHELLS if one[0] == way)
-        done = by_shell(f"{MANAGING}\n{_step(step)}", root, shell)
+        done = by_shell(f"{MANAGING}\n{_step_command(step)}", root, shell)
         assert done.returncode == 1
         assert "the kernel does not take the affinity of interrupt 9 (q1)" in done.stdout
     found = [(root / f"proc/irq/{number}/smp_affinity_list").read_text() for number in (9, 10, 11, 12)]

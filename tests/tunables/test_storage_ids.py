@@ -6,7 +6,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.host import ReadCommand, ReadFile, RunCommand, WriteFile
-from advisor.tunables import tunable
+from advisor.tunables import parse_tunable
 
 QUEUE = "/sys/block/{}/queue/{}"
 THP = "/sys/kernel/mm/transparent_hugepage"
@@ -41,24 +41,24 @@ THP = "/sys/kernel/mm/transparent_hugepage"
     ],
 )
 def test_an_id_is_a_file(identity: str, path: str, form: str) -> None:
-    one = tunable(identity)
+    one = parse_tunable(identity)
     assert one.id == identity
     assert one.probe == ReadFile(path, form)
     wanted = () if identity.startswith("file:") else (WriteFile(path, "7"),)
-    assert one.steps("7") == wanted
+    assert one.make_steps("7") == wanted
 
 
 def test_an_id_is_what_a_command_answers() -> None:
-    timer = tunable("llt:timer.peerinact")
+    timer = parse_tunable("llt:timer.peerinact")
     assert (timer.id, timer.probe) == (
         "llt:timer.peerinact",
         ReadCommand(("lltconfig", "-T", "query"), "timer:peerinact"),
     )
-    assert timer.steps("3200") == (RunCommand(("lltconfig", "-T", "peerinact:3200")),)
-    limit = tunable("unit:a@b.service:LimitNOFILE")
+    assert timer.make_steps("3200") == (RunCommand(("lltconfig", "-T", "peerinact:3200")),)
+    limit = parse_tunable("unit:a@b.service:LimitNOFILE")
     words = ("systemctl", "show", "--property=LoadState,LimitNOFILE,LimitNOFILESoft", "--", "a@b.service")
     assert (limit.id, limit.probe) == ("unit:a@b.service:LimitNOFILE", ReadCommand(words, "unit-setting:LimitNOFILE"))
-    assert (limit.steps("1"), limit.takes_effect, limit.risk) == ((), "service-restart", "restart")
+    assert (limit.make_steps("1"), limit.takes_effect, limit.risk) == ((), "service-restart", "restart")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_an_id_is_what_a_command_answers() -> None:
 )
 def test_an_id_that_is_refused(identity: str) -> None:
     with pytest.raises(UsageError, match="is not a tunable") as caught:
-        tunable(identity)
+        parse_tunable(identity)
     assert caught.value.hint
 
 
@@ -154,6 +154,6 @@ def test_an_id_that_is_refused(identity: str) -> None:
     ],
 )  # fmt: skip
 def test_values_that_can_be(identity: str, good: list[str], bad: list[str]) -> None:
-    one = tunable(identity)
-    assert [one.check(value) for value in good] == [None] * len(good)
-    assert [value for value in bad if not one.check(value)] == []
+    one = parse_tunable(identity)
+    assert [one.check_value(value) for value in good] == [None] * len(good)
+    assert [value for value in bad if not one.check_value(value)] == []

@@ -8,8 +8,8 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.facts.sysctl_keys import kernel_number
-from advisor.tunables import tunable
-from advisor.tunables.sysctl_value import canonical, out_of_bounds
+from advisor.tunables import parse_tunable
+from advisor.tunables.sysctl_value import out_of_bounds, to_canonical
 
 TTL = "net.ipv4.ip_default_ttl"
 PORTS = "net.ipv4.ip_local_port_range"
@@ -43,7 +43,7 @@ def written(key: str, value: str) -> str | None:
 @pytest.mark.parametrize(("key", "value"), VALUES)
 def test_a_value_is_what_the_kernel_makes_of_it(key: str, value: str) -> None:
     now = written(key, value)
-    read = canonical(key, value, numbers={RMEM: 3, PORTS: 2}.get(key, 1))
+    read = to_canonical(key, value, numbers={RMEM: 3, PORTS: 2}.get(key, 1))
     if now is None:
         assert out_of_bounds(key, read) is not None or None in map(kernel_number, read.split())
     else:
@@ -64,7 +64,7 @@ def test_a_value_is_what_the_kernel_makes_of_it(key: str, value: str) -> None:
     ],
 )
 def test_a_plan_refuses_it_with_the_reason(identity: str, value: str, wrong: str) -> None:
-    assert wrong in (tunable(identity).check(value) or "")
+    assert wrong in (parse_tunable(identity).check_value(value) or "")
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_a_plan_refuses_it_with_the_reason(identity: str, value: str, wrong: str
     ],
 )
 def test_what_the_kernel_takes_or_is_not_known_stays_as_it_is(key: str, value: str) -> None:
-    assert canonical(key, value) == value
+    assert to_canonical(key, value) == value
     if len(value) < 100:
-        assert tunable(f"sysctl:{key}").check(value) is None
+        assert parse_tunable(f"sysctl:{key}").check_value(value) is None
 
 
 def test_a_key_that_is_a_path_is_told_what_a_key_is() -> None:
     with pytest.raises(UsageError) as caught:
-        tunable("sysctl:net....core.x")
+        parse_tunable("sysctl:net....core.x")
     assert caught.value.hint == "a key is names with dots between, such as net.core.rmem_max"

@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Probe, probes
-from advisor.tunables import all_kinds, tunable
+from advisor.tunables import all_kinds, parse_tunable
 from tests.tunables import test_link_texts, test_queue_texts
 from tests.tunables.form_shell import NOTHING, SHELLS, read_by_both
 
@@ -206,7 +206,9 @@ def examples(form: str) -> st.SearchStrategy[tuple[str, bytes]]:
 def test_each_form_that_a_kind_or_a_probe_has_is_tested() -> None:
     own = (vars(kind)["form"] for kind in get_args(Probe))
     fixed = {form.fget(None) for form in own if isinstance(form, property) and form.fget}
-    of_kinds = {tunable(identity).probe.form.partition(":")[0] for kind in all_kinds() for identity, _ in kind.examples}
+    of_kinds = {
+        parse_tunable(identity).probe.form.partition(":")[0] for kind in all_kinds() for identity, _ in kind.examples
+    }
     assert {*TEXTS, *ELSEWHERE} == {*probes.FORMS, *fixed}
     assert of_kinds <= {*TEXTS, *ELSEWHERE}
 

@@ -8,7 +8,7 @@ from advisor.errors import AdvisorError
 from advisor.host import Host
 from advisor.snapshot.remote.store import CapturedStore
 from advisor.transaction.journal import STATE_DIRECTORY, Record
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 
 
 class AdvisorState(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ def read_standing(host: Host, *, has_looked: bool) -> AdvisorState | None:
         records = CapturedStore(host).records()
     except AdvisorError:
         return None
-    in_force = [record for record in records if record.is_in_force]
+    in_force = [record for record in records if record.is_active]
     profiles = sorted({name for record in in_force for name in record.plan.profiles})
     unfinished = tuple(record.id for record in records if record.is_unfinished)
     return AdvisorState(tuple(profiles), _find_drift(host, in_force), unfinished)
@@ -40,6 +40,6 @@ def read_standing(host: Host, *, has_looked: bool) -> AdvisorState | None:
 
 def _find_drift(host: Host, in_force: list[Record]) -> tuple[str, ...] | None:
     """What differs for certain; None where nothing does and something could not be read."""
-    drift = verify(host, in_force)
+    drift = find_drift(host, in_force)
     certain = tuple(sorted({one.what for one in drift if one.live is not None}))
     return None if drift and not certain else certain

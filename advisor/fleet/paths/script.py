@@ -70,11 +70,11 @@ class Answer(msgspec.Struct, frozen=True):
 
 def probe_script(targets: Sequence[ProbedLink]) -> str:
     """The script that asks ``targets``, which it knows by their place in the sequence."""
-    from advisor.shell.templates import environment
+    from advisor.shell.templates import make_environment
 
     asked = [(index, target, target.wanted or 0) for index, target in enumerate(targets)]
     workers = [asked[number::WORKERS] for number in range(min(WORKERS, len(asked)))]
-    template = environment(escape_html=False).get_template("probe.sh.j2")
+    template = make_environment(escape_html=False).get_template("probe.sh.j2")
     return template.render(workers=workers, most_workers=WORKERS, count=len(asked), limit_seconds=LIMIT_SECONDS)
 
 

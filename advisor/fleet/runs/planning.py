@@ -19,7 +19,7 @@ from advisor.planner import plan_profiles, profile_requests
 from advisor.planning.records import Plan
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import CapturedStore
-from advisor.transaction.journal import sequence
+from advisor.transaction.journal import sequence_of
 
 
 class CapturedHost(msgspec.Struct, frozen=True):
@@ -103,8 +103,8 @@ def _plan_host(
         if is_done:
             return PlannedHost(one.name, "done"), subject_of(one.name, captured, facts, None)
         store = CapturedStore(captured)
-        waiting = store.waiting()
-        after = max((sequence(record.id) for record in store.records()), default=0)
+        waiting = store.find_waiting()
+        after = max((sequence_of(record.id) for record in store.read_records()), default=0)
         plan = plan_profiles(captured, names, settings, store=store, facts=facts)
     except AdvisorError as error:
         return PlannedHost(one.name, "cannot", message=_error_sentence(error)), None

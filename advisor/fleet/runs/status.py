@@ -43,7 +43,7 @@ class HostStanding(msgspec.Struct, frozen=True):
 
     @property
     def in_force(self) -> tuple[Record, ...]:
-        return tuple(one for one in self.records if one.is_in_force)
+        return tuple(one for one in self.records if one.is_active)
 
 
 class FleetStanding(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ def _host_state(status: Status) -> HostState:
         return "drifted"
     if any(one.state == "awaiting-confirmation" for one in status.records):
         return "waiting"
-    return "as-set" if any(one.is_in_force for one in status.records) else "nothing"
+    return "as-set" if any(one.is_active for one in status.records) else "nothing"
 
 
 def fleet_status(

@@ -208,9 +208,9 @@ def has_llt(llt: Llt | None) -> bool:
 
 def gate_script(questions: Iterable[EchoQuestion]) -> str:
     """A POSIX sh script that asks; see its head (``templates/fleet_gate.sh.j2``)."""
-    from advisor.shell.templates import environment
+    from advisor.shell.templates import make_environment
 
-    template = environment(escape_html=False).get_template("fleet_gate.sh.j2")
+    template = make_environment(escape_html=False).get_template("fleet_gate.sh.j2")
     return template.render(questions=sorted(set(questions), key=lambda one: (one.address, one.size)))
 
 

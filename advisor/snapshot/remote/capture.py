@@ -72,7 +72,7 @@ class _Directory(NamedTuple):
 
 def capture_script() -> str:
     """The script: POSIX sh, read-only, the same for any host; as an ordinary user it takes what that user may read."""
-    from advisor.shell.templates import environment
+    from advisor.shell.templates import make_environment
 
     plain = {
         "path": SAFE_PATH,
@@ -111,7 +111,7 @@ def capture_script() -> str:
             "system_commands": wanted.SYSTEM_COMMANDS,
         }.items()
     }
-    return environment(escape_html=False).get_template("capture.sh.j2").render({**plain, **paths, **commands})
+    return make_environment(escape_html=False).get_template("capture.sh.j2").render({**plain, **paths, **commands})
 
 
 def _files_of(place: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The transactions of a captured host, from its own journals: what ``advisor status`` and ``verify`` say there.
+"""The transactions of a captured host, from its own journals: what ``advisor status`` and ``find_drift`` say there.
 
 The same journal reader and the same comparison as on the host itself; what differs is where the bytes come from.
 """
@@ -19,13 +19,13 @@ from advisor.transaction.journal import (
     Record,
     Store,
     decode_journal,
-    replay,
-    sequence,
+    replay_entries,
+    sequence_of,
     with_note,
-    with_standing,
+    with_watchdog_files,
 )
 from advisor.transaction.status import Status
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from advisor.transaction.watchdog import TransactionFiles, parse_outcome
 
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -52,7 +52,7 @@ class CapturedStore(Store):
             raise PermissionDeniedError(
                 msg("{place}: {why}", place=place, why=names.why), hint="only root on that host can read it"
             )
-        known = sorted(filter(sequence, names), key=lambda name: (sequence(name), name))
+        known = sorted(filter(sequence_of, names), key=lambda name: (sequence_of(name), name))
         found = (self._read_captured(f"{place}/{name}", name) for name in known)
         return tuple(record for record in found if record is not None)
 
@@ -62,12 +62,12 @@ class CapturedStore(Store):
             if data.is_absent:
                 return None
             raise InvalidInputError(msg("{place}/journal: {why}", place=place, why=data.why))
-        record = replay(name, decode_journal(data, f"{place}/journal"))
+        record = replay_entries(name, decode_journal(data, f"{place}/journal"))
         if record is None:
             return None
         note = self._host.read_bytes(f"{place}/{NOTE}")
         text = "" if isinstance(note, Missing) else note.decode("ascii", "replace")
-        return with_note(with_standing(record, captured_standing(self._host, place)), text, len(data))
+        return with_note(with_watchdog_files(record, captured_standing(self._host, place)), text, len(data))
 
 
 def captured_standing(host: Host, place: str) -> TransactionFiles:
@@ -100,14 +100,14 @@ def captured_status(host: Host, *, only: Iterable[str] | None = None) -> Status:
 
     Raises as `CapturedStore` does; UsageError for an id that the host does not have.
     """
-    records = CapturedStore(host).records()
+    records = CapturedStore(host).read_records()
     if only is not None:
-        wanted = {sequence(one) for one in only}
-        missing = wanted - {sequence(one.id) for one in records}
+        wanted = {sequence_of(one) for one in only}
+        missing = wanted - {sequence_of(one.id) for one in records}
         if missing:
             raise UsageError(msg("there is no transaction {missing:04d} on that host", missing=min(missing)))
-        records = tuple(one for one in records if sequence(one.id) in wanted)
-    return Status(records, verify(host, records))
+        records = tuple(one for one in records if sequence_of(one.id) in wanted)
+    return Status(records, find_drift(host, records))
 
 
 class Sought(msgspec.Struct, frozen=True):
@@ -119,5 +119,5 @@ class Sought(msgspec.Struct, frozen=True):
 
     def among(self, records: Iterable[Record]) -> Record | None:
         """The latest one, None where it was never begun."""
-        later = [one for one in records if sequence(one.id) > self.after]
+        later = [one for one in records if sequence_of(one.id) > self.after]
         return next((one for one in reversed(later) if one.plan.fingerprint == self.fingerprint), None)

@@ -19,7 +19,7 @@ from pathlib import Path
 from advisor.exporters.apply_script import transaction_script
 from advisor.host import live_host
 from advisor.transaction.journal import Store
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.transaction.full import PAGE, fill
 from tests.transaction.live import made_plan
 
@@ -58,12 +58,12 @@ class Place:
         return {"code": done.returncode, "said": done.stdout + done.stderr, **self.now()}
 
     def now(self) -> dict[str, object]:
-        records, damaged = self.store.survey()
+        records, damaged = self.store.survey_records()
         return {
             "live": live_values(),
             "states": [one.state for one in records],
             "damaged": [one.message for one in damaged],
-            "drift": [one.what for one in verify(live_host(), records)],
+            "drift": [one.what for one in find_drift(live_host(), records)],
             "files": sorted(path.name for path in self.where.glob("state/transactions/*/*")),
         }
 

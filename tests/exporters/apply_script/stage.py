@@ -63,7 +63,7 @@ class Stage:
         return self.where / "state/transactions/0001"
 
     def record(self) -> Record:
-        return self.store.records()[-1]
+        return self.store.read_records()[-1]
 
     def listing(self) -> dict[str, tuple[str, int, bytes]]:
         return listing(self.root)

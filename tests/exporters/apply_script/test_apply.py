@@ -19,7 +19,7 @@ from advisor.planning.observations import observe_targets
 from advisor.planning.records import PlanTarget, Skipped
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import decode_journal
-from advisor.transaction.layers import held_by
+from advisor.transaction.layers import ownership_of
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from tests.exporters.apply_script.stage import SHELLS, Stage, told
@@ -38,7 +38,7 @@ def stage(tmp_path: Path) -> Stage:
 @shells
 def test_it_ends_as_apply_ends(tmp_path: Path, shell: list[str]) -> None:
     ours, theirs = Stage(tmp_path / "ours"), Stage(tmp_path / "theirs")
-    with theirs.store.lock():
+    with theirs.store.hold_lock():
         wanted = apply_plan(theirs.host, theirs.plan, theirs.store)
     done = ours.call(*AT_ONCE, under=shell)
     assert (done.code, done.state, done.last["id"]) == (0, "applied", "0001"), done
@@ -61,7 +61,7 @@ def test_journal_and_rollback_script_are_those_of_apply_to_the_byte(tmp_path: Pa
         env=stage.environment(), capture_output=True, check=True,
     )  # fmt: skip
     assert b"everything is as it was" in rollback_of_first.stdout
-    with stage.store.lock():
+    with stage.store.hold_lock():
         apply_plan(stage.host, stage.plan, stage.store)
     assert (stage.transaction / "rollback.sh").read_bytes() == script
     theirs = decode_journal((stage.transaction / "journal").read_bytes(), "journal")
@@ -102,12 +102,12 @@ def test_advisor_puts_back_what_the_script_applied(stage: Stage) -> None:
     ((record, outcomes),) = rollback_transactions(stage.host, None, everything=False, force=False, store=stage.store)
     assert {one.state for one in outcomes} <= {"restored", "already"}, outcomes
     assert stage.listing() == before
-    assert stage.store.record(record.id).state == "rolled-back"
+    assert stage.store.find_record(record.id).state == "rolled-back"
 
 
 def test_the_script_puts_back_what_advisor_applied(stage: Stage) -> None:
     before = stage.listing()
-    with stage.store.lock():
+    with stage.store.hold_lock():
         apply_plan(stage.host, stage.plan, stage.store)
     assert stage.call("verify").state == "applied"
     assert stage.call("rollback").code == 0
@@ -175,7 +175,7 @@ def test_what_has_changed_since_the_plan_is_refused_by_name(
 
 
 def test_while_advisor_works_the_script_is_refused_and_the_other_way_round(stage: Stage) -> None:
-    with stage.store.lock():
+    with stage.store.hold_lock():
         for verb in ("check", "apply"):
             done = stage.call(verb)
             assert (done.code, done.state) == (3, "refused")
@@ -209,7 +209,7 @@ def test_of_two_at_once_one_is_refused(tmp_path: Path, shell: list[str]) -> None
         done = stage.call(verb, under=shell)
         assert (done.code, done.state) == (3, "refused")
         assert f"process {first.pid}, since" in done.last["message"]
-    with pytest.raises(BusyError, match=f"process {first.pid}"), stage.store.lock():
+    with pytest.raises(BusyError, match=f"process {first.pid}"), stage.store.hold_lock():
         pass
     gate.touch()
     first.communicate(timeout=60)
@@ -380,7 +380,7 @@ def test_a_later_transaction_that_changed_the_same_goes_first(tmp_path: Path, sh
     (change,) = made.changes
     # Of another profile: the same one, applied again, would hold what this one holds.
     made = replace(made, profiles=("other",), changes=(replace(change, profile="other"),))
-    with stage.store.lock():
+    with stage.store.hold_lock():
         later = apply_plan(stage.host, made, stage.store)
     before = listing(stage.where)
     done = stage.call("rollback", under=shell)
@@ -394,7 +394,7 @@ def test_a_later_transaction_that_changed_the_same_goes_first(tmp_path: Path, sh
     assert f"{name}: held by the later transaction {later.id}" in done.said
     assert {**listing(stage.where), "state/lock": ()} == {**before, "state/lock": ()}
     assert file in stage.record().plan.changes[0].persist  # type: ignore[operator]
-    with stage.store.lock():
+    with stage.store.hold_lock():
         roll_back(stage.host, later, stage.store)
     assert stage.call("rollback", under=shell).code == 5, "the value that somebody else has set"
 
@@ -404,17 +404,17 @@ def test_a_later_transaction_that_counts_on_a_value_goes_first(stage: Stage) -> 
     stage.call(*AT_ONCE)
     host, store = stage.host, stage.store
     target = PlanTarget("sysctl:net.core.rmem_max", "8388608", "exactly", "why", "hurts", ("s",), "other")
-    held = held_by(store.records())
+    held = ownership_of(store.read_records())
     made = make_plan(
         ("other",), (target,), (), observe_targets(host, [target], {}, held), system.bare_facts(), held=held
     )
     assert [one.tunable for one in made.claims] == ["sysctl:net.core.rmem_max"]
-    with store.lock():
+    with store.hold_lock():
         apply_plan(host, made, store)
     done = stage.call("rollback")
     assert (done.code, done.states()) == (3, {"sysctl:net.core.rmem_max": "held"}), done
-    with store.lock():
-        assert all(one.is_back for one in roll_back(host, store.record("1"), store)), "as the message says"
+    with store.hold_lock():
+        assert all(one.is_back for one in roll_back(host, store.find_record("1"), store)), "as the message says"
     assert (stage.root / "proc/sys/net/core/rmem_max").read_text() == "8388608\n"
 
 

@@ -14,7 +14,7 @@ from advisor.profiles.profile import profile_paths
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.captured import captured_root
 from tests.exporters.apply_script.stage import SHELLS, told
 from tests.transaction.test_script_on_captured_hosts import HOSTS, SETTINGS, built, touched
@@ -47,7 +47,7 @@ def test_script_and_apply_end_alike(name: str, tmp_path: Path) -> None:
             continue
         tried += 1
         before = touched(plan, root)
-        with store.lock():
+        with store.hold_lock():
             wanted = apply_plan(host, plan, store)
             applied = touched(plan, root)
             roll_back(host, wanted, store)
@@ -59,9 +59,9 @@ def test_script_and_apply_end_alike(name: str, tmp_path: Path) -> None:
         assert touched(plan, root) == before
         call("apply", "--confirm-within", "0")
         assert touched(plan, root) == applied, profile
-        record = ours.records()[0]
+        record = ours.read_records()[0]
         assert told(record) == told(wanted), profile
-        assert verify(host, [record]) == (), profile
+        assert find_drift(host, [record]) == (), profile
         call("verify")
         call("rollback")
         assert touched(plan, root) == before, profile

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.shell.templates import environment
+from advisor.shell.templates import make_environment
 
 AWKS = [
     words for words in (["awk"], ["mawk"], ["gawk"], ["original-awk"], ["busybox", "awk"]) if shutil.which(words[0])
@@ -20,7 +20,7 @@ AWKS = [
 
 @cache
 def functions() -> str:
-    template = environment(escape_html=False).get_template("transaction_journal.sh.j2")
+    template = make_environment(escape_html=False).get_template("transaction_journal.sh.j2")
     return template.render(mark="END", begun={"head": "", "tail": "", "state": 0})
 
 

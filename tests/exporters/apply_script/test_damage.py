@@ -34,7 +34,7 @@ def test_damage_is_named_and_changes_nothing(tmp_path: Path, kind: str, shell: l
     for what, data in places[part :: max(8, len(places) // 6)]:
         journal.write_bytes(data)
         with pytest.raises(InvalidInputError):
-            stage.store.records()
+            stage.store.read_records()
         for verb in ("status", "verify", "rollback"):
             done = stage.call(verb, under=shell)
             assert (done.code, done.state) == (2, "damaged"), (what, verb)

@@ -114,9 +114,9 @@ def test_any_state_directory_will_do(tmp_path: Path, name: str) -> None:
     from advisor.transaction.journal import Store
 
     store = Store(state["ADVISOR_STATE_DIR"])
-    watchdog = store.watchdog("0001")
+    watchdog = store.watchdog_of("0001")
     assert watchdog.place is not None, "it is known to advisor as its own"
     assert watchdog.await_outcome() is not None
     assert stage.listing() == before
-    assert store.records()[0].state == "rolled-back"
+    assert store.read_records()[0].state == "rolled-back"
     assert not list(tmp_path.rglob("pwned"))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from advisor.transaction.status import rollback_transactions
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.exporters.apply_script.stage import SHELLS as ALL_SHELLS
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system
@@ -52,7 +52,7 @@ def counting(where: Path, what: str) -> Stage:
 
 def until_closed(stage: Stage) -> None:
     end = time.monotonic() + 40
-    while stage.store.watchdog("0001").place is not None:
+    while stage.store.watchdog_of("0001").place is not None:
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
 
@@ -85,14 +85,14 @@ def test_killed_anywhere_the_watchdog_puts_it_back(tmp_path: Path, part: int) ->
     for stage, before, at in died:
         until_closed(stage)
         now = stage.listing()
-        records = stage.store.records()
+        records = stage.store.read_records()
         # Without a watchdog nothing has been changed yet; the next one to come closes it.
         if now != before:
             assert records[-1].state == "applied", at
-            assert verify(stage.host, records) == (), at
+            assert find_drift(stage.host, records) == (), at
         assert stage.call("rollback", more={"PLACE": str(stage.where)}).code == (0 if records else 3), at
         assert stage.listing() == before, at
-        assert not stage.store.records() or stage.record().state == "rolled-back", at
+        assert not stage.store.read_records() or stage.record().state == "rolled-back", at
 
 
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.thorough)])
@@ -152,7 +152,7 @@ def test_after_a_power_cut_the_next_boot_has_the_old_or_the_new(tmp_path: Path, 
         now = stage.listing()
         assert now in (before, after), at
         seen.add(now == after)
-        states = [record.state for record in stage.store.records()]
+        states = [record.state for record in stage.store.read_records()]
         assert states in ([], ["applied"]) if now == after else states in ([], ["applying"], ["rolled-back"]), at
     assert seen == {True, False}
 

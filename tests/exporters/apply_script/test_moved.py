@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.verify import verify
+from advisor.transaction.verify import find_drift
 from tests.exporters.apply_script.stage import SHELLS, Stage, told
 from tests.transaction import queues, system
 from tests.transaction.system import store_of
@@ -31,9 +31,9 @@ def test_what_hangs_on_the_queues_comes_back(tmp_path: Path, shell: list[str]) -
     assert queues.state(stage.where) != before
     other = staged(tmp_path / "theirs")
     store = store_of(other.where)
-    with store.lock():
+    with store.hold_lock():
         wanted = apply_plan(other.host, other.plan, store)
-    assert wanted.bystanders_after
+    assert wanted.side_effects_after
     assert told(stage.record()) == told(wanted)
     theirs = (store.script_path("0001")).read_bytes()
     assert (stage.transaction / "rollback.sh").read_bytes() == theirs, "with what moved along in it"
@@ -68,7 +68,7 @@ def test_an_interrupt_that_the_kernel_manages_is_left_and_no_failure(tmp_path: P
     assert (done.code, done.state) == (0, "applied"), done
     record = stage.record()
     assert record.left == (("irq:40:affinity", f"irq:40:affinity: {words}"),)
-    assert verify(stage.host, [record]) == ()
+    assert find_drift(stage.host, [record]) == ()
     checked = stage.call("verify", under=["dash"])
     assert (checked.code, checked.states()["irq:40:affinity"]) == (0, "left")
     assert stage.call("rollback", under=["dash"]).code == 0

@@ -164,7 +164,7 @@ def test_some_order_explains_the_end(tmp_path: Path, first: str, second: str, st
         if "confirm" not in codes or codes["confirm"] != 0:
             settled(stage, 10)
         if "watchdogs" in (first, second):
-            assert stage.store.watchdog("0001").place is None or not is_open(stage)
+            assert stage.store.watchdog_of("0001").place is None or not is_open(stage)
         assert is_explained(first, second, codes, value(stage)), (at, codes, value(stage))
         whatever_is_left(stage)
         assert value(stage) == "200", (at, codes)
@@ -197,5 +197,5 @@ def other_script(stage: Stage) -> None:
 
 
 def whatever_is_left(stage: Stage) -> None:
-    if any(one.is_in_force or one.is_unfinished or one.by_watchdog for one in stage.store.records()):
+    if any(one.is_active or one.is_unfinished or one.by_watchdog for one in stage.store.read_records()):
         rollback_transactions(stage.host, None, everything=True, force=False, store=stage.store)

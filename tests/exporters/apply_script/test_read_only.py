@@ -68,7 +68,7 @@ def test_one_that_waits_is_rolled_back_by_its_watchdog(tmp_path: Path, shell: li
     assert done.returncode == 0, (tmp_path / "said").read_text()
     assert stage.listing() == before
     end = time.monotonic() + 20
-    while stage.store.watchdog("0001").place is not None:
+    while stage.store.watchdog_of("0001").place is not None:
         assert time.monotonic() < end
         time.sleep(0.1)
     late = stage.call("confirm", under=shell)
