@@ -428,4 +428,4 @@ def _roll_back_after(
         raise not_restored_error(reason, lost) from error
     if isinstance(error, AdvisorError | OSError):
         hint = error.hint if isinstance(error, AdvisorError) else None
-        raise RestoredError(msg("{reason}; everything is rolled back", reason=reason), hint=hint) from error
+        raise RestoredError(msg("{reason}; everything has been rolled back", reason=reason), hint=hint) from error

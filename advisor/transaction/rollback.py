@@ -55,7 +55,7 @@ def taken_over_error(host: Host, plan: Plan, watchdog: Watchdog, at: str | None 
     """
     outcome = watchdog.await_outcome()
     if outcome is None:
-        return NotRestoredError("the watchdog took over and has reported no outcome", hint="advisor status")
+        return NotRestoredError("the watchdog took over and has not reported a result", hint="advisor status")
     kept = {name for name, _ in kept_items(plan, outcome)}
     is_late = at is not None and at not in kept
     late = [restore_change(host, plan, one, force=True) for one in plan.changes if is_late and one.tunable == at]
@@ -63,7 +63,7 @@ def taken_over_error(host: Host, plan: Plan, watchdog: Watchdog, at: str | None 
     lost = tuple(one for one in (*watched_outcomes(plan, outcome), *late) if not one.is_back)
     if lost:
         return not_restored_error(msg("the watchdog took over ({why})", why=outcome.why), lost)
-    return RestoredError(msg("the watchdog took over ({why}); everything is rolled back", why=outcome.why))
+    return RestoredError(msg("the watchdog took over ({why}); everything has been rolled back", why=outcome.why))
 
 
 def watched_outcomes(plan: Plan, outcome: Watched) -> tuple[ItemOutcome, ...]:

@@ -141,7 +141,7 @@ class Watchdog:
         """Before and after each step. Raises TakenOverError where the transaction is no longer this client's to carry
         on with; gives it time for another step otherwise."""
         if self._state is not None and not os.path.lexists(f"{self._place}/{self._state}"):
-            raise TakenOverError("the watchdog has taken over: it found this process gone or hung")
+            raise TakenOverError("the watchdog took over: this process was thought to be gone or hung")
         if self._step_seconds is not None:
             # Where that cannot be written the time runs out, and the watchdog takes over.
             ignore_errors(self.extend_limit)

@@ -208,7 +208,7 @@ def test_what_the_kernel_refuses_is_put_back_in_its_words(machine: Machine, valu
     before = state(machine)
     said = apply(machine, both, code=4)
     assert words in said
-    assert "everything is rolled back" in said
+    assert "everything has been rolled back" in said
     assert state(machine) == before
 
 

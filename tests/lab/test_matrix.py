@@ -241,7 +241,7 @@ def test_of_two_at_once_one_is_refused(host: Machine) -> None:
 def test_one_transaction_at_a_time_may_wait(host: Machine) -> None:
     advisor(host, "apply jumbo-frames --set links=eth0 --yes --confirm-within 300")
     refused = advisor(host, "apply socket-buffers-8m --yes", code=3)
-    assert "waits for confirmation" in refused.stderr
+    assert "awaits confirmation" in refused.stderr
     assert "advisor confirm" in refused.stderr
     left = json.loads(advisor(host, "status --json").stdout)["awaiting_confirmation"]
     assert 0 < left[0]["seconds_left"] <= 300
@@ -353,7 +353,7 @@ def test_a_peer_that_does_not_carry_it_stops_the_change(ssh: Machine) -> None:
     done = advisor(ssh, "apply jumbo-frames --set links=eth0 --peer 192.0.2.2 --yes", code=4)
     assert "192.0.2.2" in done.stderr
     assert "carries no more" in done.stderr or "vanish" in done.stderr, done.stderr
-    assert "everything is rolled back" in done.stderr
+    assert "everything has been rolled back" in done.stderr
     assert state(ssh) == before
     out(ssh, "ip -n peer link set eth1 mtu 9000")
     advisor(ssh, "apply jumbo-frames --set links=eth0 --peer 192.0.2.2 --yes --confirm-within 0")

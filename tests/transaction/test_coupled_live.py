@@ -228,7 +228,7 @@ def test_an_apply_that_its_own_values_end_is_rolled_back_whole(net: Net, way: st
     pairs = ("sysctl:net.ipv6.neigh.v0.retrans_time_ms=0", "sysctl:net.ipv6.neigh.v0.retrans_time=600")
     if way == "rollback":
         said = net.run("apply", *pairs, code=4)
-        assert "everything is rolled back" in said
+        assert "everything has been rolled back" in said
     else:
         net.make(*pairs)
         assert net.call("apply", under=way.split()).code == 4

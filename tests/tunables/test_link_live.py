@@ -154,7 +154,7 @@ def test_the_kernels_own_words_are_shown_and_all_is_put_back(namespace: Namespac
     """A link without a channel to receive by is nothing that could be told beforehand."""
     before = namespace.state()
     said = namespace.apply({"link:a0:txqueuelen": "7", "link:a0:channels.rx": "0"}, code=4)
-    assert "everything is rolled back" in said
+    assert "everything has been rolled back" in said
     assert "requested channel counts would result in no RX" in said
     assert namespace.state() == before
 
