@@ -264,7 +264,7 @@ def test_what_it_will_do_is_what_it_does(tmp_path: Path, wanted: dict[str, str])
         elif isinstance(step, PutFile):
             assert f"rm -f {step.path}\n" in text or f" > {step.path}" in text
     assert "rm -f /etc/sysctl.d/90-advisor-one.conf\n" in text
-    assert "of 0001 (one), which is taken out once this is kept" in text
+    assert "of 0001 (one), which is rolled back once this is confirmed" in text
 
 
 def test_where_only_the_old_one_goes_a_dry_run_says_so(tmp_path: Path) -> None:
