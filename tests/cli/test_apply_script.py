@@ -58,7 +58,7 @@ def test_what_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:
     assert call("apply-script", "jumbo-frames", "--set", "links=eth9", "--root", root).returncode == 2
     refused = call("apply-script", "socket-buffers-8m", "--root", root)
     assert refused.returncode == 3
-    assert "99-site.conf line 2 sets it to 1 at boot, after our file" in refused.stderr
+    assert "99-site.conf line 2 sets it to 1 at boot, after advisor's file" in refused.stderr
 
 
 def test_on_a_terminal_a_person_reads_no_json(tmp_path: Path) -> None:
