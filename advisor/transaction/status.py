@@ -99,7 +99,7 @@ def rollback_transactions(
     what could not be written meanwhile."""
     if identity and everything:
         raise UsageError(
-            "give a transaction or --all, not both",
+            "name a transaction or --all, not both",
             hint=msg("advisor rollback {id} rolls one back, advisor rollback --all every active one", id=identity),
         )
     kept = store or Store()
