@@ -148,5 +148,5 @@ def _unfit_reason(identity: str, value: str, *, has_value: bool) -> str | None:
         return None
     # Of several with | between, a plan takes the first that the host offers.
     words = value.split("|") if identity.startswith("cpufreq:") else (value,)
-    wrong = next(filter(None, map(found.check, words)), None)
+    wrong = next(filter(None, map(found.check_value, words)), None)
     return f"{shorten_text(value, 80)!r} {wrong}" if wrong else None
