@@ -39,6 +39,7 @@ def test_a_captured_host_is_judged_as_the_commands_do(tmp_path: Path, capsys: py
     root = make_tree(tmp_path, HOST)
     host = api.open_host(root)
     own, printed = api.document(api.scan(host)), command("scan", "--root", root)
+    assert isinstance(printed, dict)
     assert own.pop("scanned_at")[:11] == printed.pop("scanned_at")[:11]
     assert own == printed
     assert api.document(api.plan("socket-buffers-8m", host=host)) == command(

@@ -205,8 +205,9 @@ def test_what_is_applied_comes_from_files_that_others_cannot_write(tmp_path: Pat
     place.write_text(OWN)
     place.chmod(0o644)
     assert load_requested([str(place)], only_trusted=True)
-    for make in (lambda: place.chmod(0o666), lambda: (place.chmod(0o644), os.chown(place, 65534, 0))):
-        make()
+    for mode, owner in ((0o666, 0), (0o644, 65534)):
+        place.chmod(mode)
+        os.chown(place, owner, 0)
         with pytest.raises(RefusedError, match="not a file that only its owner can write to") as error:
             load_requested([str(place)], only_trusted=True)
         assert "chown root" in (error.value.hint or "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,7 +28,11 @@ def _each(records: tuple[Any, ...], name: object, field: str, **changed: Any) ->
     return tuple(msgspec.structs.replace(one, **changed) if getattr(one, field) == name else one for one in records)
 
 
-def _changed(facts: Any, **changed: Any) -> Any:
+Record = TypeVar("Record")
+
+
+def _changed(facts: Record, **changed: Any) -> Record:
+    assert isinstance(facts, msgspec.Struct)
     return msgspec.structs.replace(facts, **changed)
 
 

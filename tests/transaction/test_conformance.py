@@ -171,7 +171,7 @@ class History:
 
     def await_watchdog(self) -> None:
         end = time.monotonic() + 60
-        while any(self.store.watchdog(one.id).place is not None for one in self.store.read_records()):
+        while any(self.store.watchdog_of(one.id).place is not None for one in self.store.read_records()):
             assert time.monotonic() < end, self.story()
             time.sleep(0.05)
 
@@ -259,7 +259,7 @@ def play(
     plan = system.plan(one.host, one.store)
     assert not plan.is_empty
     if random.random() < 0.3:
-        one.make_edit(plan)
+        one.edit(plan)
         one.edited.clear()
         plan = system.plan(one.host, one.store)
     if engine == "watchdog":
@@ -276,7 +276,7 @@ def play(
             again = system.plan(one.host, one.store)
             assert again.is_empty, (again.changes, one.story())
         while random.random() < 0.4:
-            one.make_edit(plan)
+            one.edit(plan)
     # An upper layer reports what it has found of these.
     has_layer = is_active and engine != "watchdog" and one.add_layer(repeat)
     edited = {} if has_layer else dict(one.edited)
