@@ -6,9 +6,9 @@ import ast
 import gettext
 import importlib.util
 import json
-import re
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
