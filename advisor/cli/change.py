@@ -28,6 +28,7 @@ from advisor.cli.output import (
 )
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
+from advisor.cli.trial import follow_trial, is_watched
 from advisor.i18n import _
 
 Names = Annotated[
@@ -133,6 +134,8 @@ def apply(
             show_applied(done)
 
     print_result(show, remaining_state(done.record))
+    if done.record is not None and done.record.seconds_left is not None and is_watched(yes=yes, as_json=as_json):
+        return follow_trial(done.record)
     return _rollback_code(done.taken_out)
 
 
@@ -246,7 +249,12 @@ def _rollback_code(found: RolledBack) -> int:
     return 5 if any(not one.is_back for _record, outcomes in found for one in outcomes) else 0
 
 
-def status(as_json: Json = False) -> int:
+def status(
+    everything: Annotated[
+        bool, Option("--all", help="Every transaction, not only the last five that are over.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
     """List transactions, which of them are active, and drift."""
     from advisor.operations.active import read_status
 
@@ -258,7 +266,8 @@ def status(as_json: Json = False) -> int:
     else:
         from advisor.report.transaction import status_text
 
-        print_text(status_text(found, width=terminal_width(), color=wants_color()))
+        text = status_text(found, width=terminal_width(), color=wants_color(), everything=everything)
+        print_text(text)
     return 2 if found.unreadable else 0
 
 

@@ -18,6 +18,10 @@ def report_fault(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, AdvisorError):
         print_error(error, as_json=as_json)
         return error.exit_code
+    if isinstance(error, Interrupted) and error.rolled_back:
+        text = i18n._("interrupted; everything has been rolled back ({id})")
+        sys.stderr.write(f"advisor: {text.format(id=error.rolled_back)}\n")
+        return 130
     if isinstance(error, KeyboardInterrupt | Interrupted):
         sys.stderr.write(f"advisor: {error or i18n._('interrupted')}\n")
         return 130

@@ -11,10 +11,14 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """A signal asks to stop. Not an Exception: only a rollback may catch it."""
+    """A signal asks to stop. Not an Exception: only a rollback may catch it.
 
-    def __init__(self, number: int) -> None:
+    ``rolled_back`` is the transaction of which nothing is left, once its rollback is complete.
+    """
+
+    def __init__(self, number: int = signal.SIGINT, *, rolled_back: str | None = None) -> None:
         super().__init__(f"interrupted by {signal.Signals(number).name}")
+        self.rolled_back = rolled_back
 
 
 @contextlib.contextmanager

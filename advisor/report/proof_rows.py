@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from advisor.i18n import N_, _
 from advisor.proof.records import Proof, Summary
 from advisor.proof.statistics import MINIMUM_PAIRS
@@ -25,7 +27,7 @@ from advisor.report.proof_numbers import (
     p_figure,
     p_of,
 )
-from advisor.report.proof_words import VERDICTS, metric_words
+from advisor.report.proof_words import VERDICTS, metric_words, unjudged_control
 
 
 class MetricRow(NamedTuple):
@@ -78,7 +80,9 @@ def groups_of(proof: Proof) -> list[RowGroup]:
     groups = (
         RowGroup(_("Claims"), margins + remark, tuple(_claim_row(proof, claim) for claim in proof.workloads)),
         RowGroup(_("Guardrails"), limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
-        RowGroup(_("Control"), _("what the change cannot touch"), _control_rows(proof)),
+        RowGroup(
+            _("Control"), _("what the change cannot touch"), _control_rows(proof), is_judged=not unjudged_control(proof)
+        ),
         RowGroup(_("Explored"), _("not judged"), _explored_rows(proof), is_judged=False),
     )
     return [group for group in groups if group.rows]
@@ -125,11 +129,14 @@ def _control_rows(proof: Proof) -> tuple[MetricRow, ...]:
         return ()
     margin = min((claim.margin for claim in proof.workloads if claim.margin is not None), default=math.inf)
     if not proof.control.pairs:
-        says = Span(_(_NOT_MEASURED), "dim")
-    elif proof.control.pairs < MINIMUM_PAIRS:
-        says = Span(_("too few pairs"))
-    else:
-        says = Span(_("moved"), "red") if _has_moved(proof.control, margin) else Span(_("did not move"), "green")
+        return (MetricRow(proof.control, Span(_(_NOT_MEASURED), "dim")),)
+    if proof.control.pairs < MINIMUM_PAIRS:
+        # An estimate from so few pairs invites a judgement that they do not carry: the medians alone are printed.
+        bare = msgspec.structs.replace(
+            proof.control, ratio=None, ci95=None, effect=None, p_value=None, minimum_detectable_effect=None
+        )
+        return (MetricRow(bare, Span(unjudged_control(proof) or "", "dim")),)
+    says = Span(_("moved"), "red") if _has_moved(proof.control, margin) else Span(_("did not move"), "green")
     return (MetricRow(proof.control, says),)
 
 

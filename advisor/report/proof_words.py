@@ -96,7 +96,22 @@ def medium_words(of: Session | Series | ComparedSeries) -> str:
 
 
 def write_headlines(proof: Proof) -> list[str]:
-    """What the verdict rests on: a line for each claim and each cost, and before them why they are no proof."""
+    """What the verdict rests on: a line for each claim and each cost, and before them why they are no proof; last
+    that the control is not judged, unless the reasons name it."""
+    lines = _verdict_lines(proof)
+    control = unjudged_control(proof)
+    is_named = any(reason.startswith("control not judged") for reason in proof.reasons[:1])
+    return lines if control is None or is_named else [*lines, control]
+
+
+def unjudged_control(proof: Proof) -> str | None:
+    """``control not judged (2 of 6)``; None where it was judged, or not measured at all."""
+    if proof.control is None or not 0 < proof.control.pairs < MINIMUM_PAIRS:
+        return None
+    return _("control not judged ({count} of {needed})").format(count=proof.control.pairs, needed=MINIMUM_PAIRS)
+
+
+def _verdict_lines(proof: Proof) -> list[str]:
     more = " " + _("(and {count} more)").format(count=len(proof.reasons) - 1) if len(proof.reasons) > 1 else ""
     why = f"{''.join(proof.reasons[:1])}{more}"
     claims = [_claim_words(claim) for claim in _by_weight(proof.workloads)]

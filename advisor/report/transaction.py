@@ -10,7 +10,7 @@ from advisor.i18n import N_, _, english_page, translate, translated_page
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold_alike
 from advisor.report.layers import add_layers
-from advisor.report.layout import Page, Span, Style, columns, counted, listed
+from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
 from advisor.report.terms import restart_commands
 from advisor.shell.quote import shell_quote
@@ -19,6 +19,9 @@ from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, Store
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import RolledBack, Status, count_values
 from advisor.transaction.verify import Drift
+
+_RECENT: Final = 5
+"""Transactions that are over of which the page of status names each."""
 
 # What advisor.script says where no command does it.
 _PROSE: Final = ("restore the earlier content of ", "set it to ")
@@ -150,15 +153,24 @@ def _add_way_back(page: Page, record: Record) -> None:
 
 
 @translated_page
-def status_text(status: Status, *, width: int, color: bool) -> str:
-    """Every transaction, the last one first, and the drift of the active ones."""
+def status_text(status: Status, *, width: int, color: bool, everything: bool = False) -> str:
+    """The transactions that are active, pending or unfinished, the last one first, then the last five others (all with
+    ``everything``), and the drift of the active ones."""
     page = Page(width, color=color)
     if not status.records and not status.damaged:
         page.add(_("No transactions: advisor has changed nothing on this host."))
         return page.text
     _add_damaged(page, status.damaged)
-    for record in reversed(status.records):
-        _add_record(page, record)
+    drifted = {one.transaction for one in status.drift}
+    current = [record for record in status.records if record.is_in_force or record.is_unfinished]
+    over = [record for record in status.records if not (record.is_in_force or record.is_unfinished)]
+    shown = over if everything else over[-_RECENT:]
+    for record in (*reversed(current), *reversed(shown)):
+        _add_record(page, record, is_drifted=record.id in drifted)
+    if len(over) > len(shown):
+        page.blank()
+        page.add(_("{transactions} more:").format(transactions=counted(len(over) - len(shown), "transaction")))
+        page.command("advisor status --all")
     add_layers(page, status.records)
     if status.records:
         page.blank()
@@ -186,10 +198,11 @@ def _add_damaged(page: Page, damaged: Iterable[Damaged]) -> None:
         page.command(one.settle_commands[-1], indent=4)
 
 
-def _add_record(page: Page, record: Record) -> None:
+def _add_record(page: Page, record: Record, *, is_drifted: bool) -> None:
     words, style = _STATES[record.state]
+    drifted: list[Piece] = [_(", "), Span(_("drifted"), "red")] if is_drifted else []
     page.blank()
-    page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(_(words), style), hang=2)
+    page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(_(words), style), *drifted, hang=2)
     size = [counted(len(record.plan.changes), "value"), counted(len(record.plan.files), "file")]
     if record.plan.claims:
         shared = counted(len(record.plan.claims), "value")
@@ -333,8 +346,6 @@ def _add_remedy(page: Page, in_force: Sequence[Record], drift: Sequence[Drift]) 
 def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
     """What became of each item of each transaction that was rolled back."""
     page = Page(width, color=color)
-    if not found:
-        page.add(_("Nothing to roll back: it is already rolled back."))
     for record, outcomes in found:
         _add_rollback(page, record, outcomes)
     return page.text

@@ -16,6 +16,7 @@ from typing import Final
 from advisor.errors import AdvisorError, CommandError, RefusedError, RestoredError
 from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
 from advisor.host.device_identity import located
+from advisor.host.signals import Interrupted
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import rollback_script
@@ -429,3 +430,5 @@ def _roll_back_after(
     if isinstance(error, AdvisorError | OSError):
         hint = error.hint if isinstance(error, AdvisorError) else None
         raise RestoredError(msg("{reason}; everything has been rolled back", reason=reason), hint=hint) from error
+    if isinstance(error, Interrupted):
+        error.rolled_back = journal.id

@@ -105,7 +105,7 @@ def rollback_transactions(
     kept = store or Store()
     # A damaged transaction is rolled back by its script alone: only the others can be asked for.
     if not identity and not (kept.read_records() if everything else kept.readable_records() or kept.read_records()):
-        raise RefusedError("there is no transaction to roll back", hint="advisor status lists all transactions")
+        raise RefusedError("nothing to roll back: there is no transaction", hint="advisor status lists what there is")
     with kept.hold_lock(may_be_read_only=True, stopped_for=STOPPED_SECONDS), interruptible():
         done = list(recover_unfinished(host, kept, warn))
         bottom = bottom_of(kept.readable_records()) if everything else None
@@ -113,6 +113,8 @@ def rollback_transactions(
             before = {one.id for one, _ in done}
             outcomes = roll_back(host, record, kept, force=force, warn=warn, unrecorded=before, bottom=bottom)
             done.append((record, outcomes))
+        if not done:
+            raise RefusedError("nothing to roll back: no transaction is active")
         return tuple(done)
 
 
@@ -120,8 +122,15 @@ def _choose_records(
     store: Store, identity: str | None, *, everything: bool, force: bool, has_recovered: bool
 ) -> tuple[Record, ...]:
     if identity:
+        named = [record for record in store.readable_records() if identity in record.plan.profiles]
+        if named and not has_recovered and not any(record.is_active for record in named):
+            raise RefusedError(msg("nothing to roll back: no transaction of {profile} is active", profile=identity))
         record = store.find_record(identity)
-        return () if record.state == "rolled-back" else (record,)
+        if record.state != "rolled-back":
+            return (record,)
+        if has_recovered:
+            return ()
+        raise RefusedError(msg("nothing to roll back: {id} is already rolled back", id=record.id))
     in_force = [
         record
         for record in reversed(store.readable_records())
@@ -130,7 +139,7 @@ def _choose_records(
     if everything:
         return tuple(in_force)
     if not in_force and not has_recovered and store.read_records():
-        raise RefusedError("no transaction is active: there is nothing to roll back")
+        raise RefusedError("nothing to roll back: no transaction is active")
     # The last one was the interrupted transaction, which is rolled back.
     return () if has_recovered else tuple(in_force[:1])
 

@@ -483,6 +483,36 @@ def test_status_lists_the_last_transaction_first_in_its_own_words() -> None:
     assert "Active: 1 value and 0 files match." in text
 
 
+def test_status_has_what_is_active_first_then_the_last_five_others() -> None:
+    made = plan(change())
+    records = (
+        record(made, "0001", "applied"),
+        *(record(made, f"{number:04d}", "rolled-back") for number in range(2, 10)),
+        record(made, "0010", "awaiting-confirmation", seconds_left=42.0),
+        record(made, "0011", "partly-rolled-back"),
+    )
+    drift = (Drift("0001", "sysctl:vm.swappiness", "10", "60", "modified externally"),)
+
+    def heads(*, everything: bool) -> list[str]:
+        text = status_text(Status(records, drift), width=100, color=False, everything=everything)
+        return [line for line in text.splitlines() if re.match(r"00\d\d |\d+ trans| +advisor status", line)]
+
+    assert heads(everything=False) == [
+        "0010 p: active, awaiting confirmation",
+        "0001 p: active, drifted",
+        "0011 p: partially rolled back",
+        *(f"{number:04d} p: rolled back" for number in (9, 8, 7, 6)),
+        "4 transactions more:",
+        "  advisor status --all",
+    ]
+    assert [line[:4] for line in heads(everything=True)] == [
+        "0010",
+        "0001",
+        "0011",
+        *(f"{n:04d}" for n in range(9, 1, -1)),
+    ]
+
+
 def test_a_time_that_no_calendar_has_does_not_stop_a_status() -> None:
     odd = record(plan(change()), began=1e300, ended=float("nan"))
     assert "at an unknown time" in status_text(Status((odd,), ()), width=80, color=False)
@@ -604,10 +634,6 @@ def test_many_interrupts_are_one_line_in_every_report(tmp_path: Path) -> None:
     assert "irq:20-27:affinity (8): expected 0-3, found 0-7, modified" in verify_text(
         Status((kept,), drift), width=80, color=False
     )
-
-
-def test_a_rollback_with_nothing_left_to_do() -> None:
-    assert rollback_text((), width=80, color=False) == "Nothing to roll back: it is already rolled back.\n"
 
 
 def test_text_loads_no_library_that_a_plan_can_do_without() -> None:

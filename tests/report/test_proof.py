@@ -367,7 +367,12 @@ def test_the_control_is_told_as_it_was_judged() -> None:
     assert lines_of(PROOFS["control moved"], "IOPS")[1].endswith("moved")
     assert lines_of(PROOFS["control still"], "IOPS")[1].endswith("did not move")
     few = decide_session(session(controlled(pairs(1.2), 1.5, every=8), control="null.4k"))
-    assert lines_of(few, "IOPS")[1].endswith("too few pairs")
+    assert few.control is not None
+    assert few.control.pairs == 3
+    row = lines_of(few, "IOPS")[1]
+    assert row.endswith("control not judged (3 of 6)")
+    assert "%" not in row, "no estimate of so few"
+    assert "control not judged (3 of 6" in text_of(few, 80).split("\n\n")[0]
     none = decide_session(session(pairs(1.2), control="null.4k"))
     assert re.search(r"no figures +not measured$", lines_of(none, "IOPS")[1])
 

@@ -1,0 +1,68 @@
+"""The seconds that an apply on trial has left, on a terminal whose user has agreed to it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final, TextIO
+
+from advisor.i18n import _
+
+if TYPE_CHECKING:
+    from advisor.transaction.journal import Record, Store
+
+_TICK_SECONDS: Final = 1.0
+_CLEAR: Final = "\r\x1b[K"
+
+
+def is_watched(*, yes: bool, as_json: bool) -> bool:
+    """Whether a person waits at a terminal. With --yes a script may want to go on and confirm by itself."""
+    return not yes and not as_json and all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr))
+
+
+def watch_trial(store: Store, record: Record, stream: TextIO) -> Record:
+    """Count the seconds down on one line of ``stream`` until the transaction is confirmed or rolled back; return it as
+    it is then. Raises KeyboardInterrupt from Ctrl-C, with the line cleared."""
+    try:
+        while record.is_in_force and record.seconds_left is not None:
+            text = _("{seconds} s left; confirm from a new login, Ctrl-C rolls back")
+            stream.write(_CLEAR + text.format(seconds=round(record.seconds_left)))
+            stream.flush()
+            time.sleep(min(_TICK_SECONDS, max(record.seconds_left, 0.05)))
+            record = store.record(record.id)
+        while record.is_unfinished:
+            time.sleep(_TICK_SECONDS / 10)
+            record = store.record(record.id)
+    finally:
+        stream.write(_CLEAR)
+        stream.flush()
+    return record
+
+
+def follow_trial(record: Record) -> int:
+    """Watch a transaction on trial to its end, and report that. The exit code is 0 for confirmed, 4 for rolled back
+    and 5 where something could not be restored; Ctrl-C rolls back at once, 130."""
+    from advisor.cli.output import print_text, say, terminal_width, wants_color
+    from advisor.errors import RestoredError
+    from advisor.host import live_host
+    from advisor.host.signals import Interrupted
+    from advisor.i18n import msg
+    from advisor.report.transaction import rollback_text
+    from advisor.transaction.journal import Store
+    from advisor.transaction.status import rollback_transactions
+
+    try:
+        found = watch_trial(Store(), record, sys.stderr)
+    except KeyboardInterrupt as error:
+        done = rollback_transactions(live_host(), record.id, everything=False, force=False, warn=say)
+        if any(not one.is_back for _record, outcomes in done for one in outcomes):
+            print_text(rollback_text(done, width=terminal_width(), color=wants_color()))
+            return 5
+        raise Interrupted(rolled_back=record.id) from error
+    if found.is_in_force:
+        say(msg("{id} is confirmed; it stays active", id=found.id))
+        return 0
+    if found.state == "rolled-back":
+        raise RestoredError(msg("{id} was not confirmed in time; everything has been rolled back", id=found.id))
+    say(msg("{id} was not confirmed in time, and is not rolled back completely: advisor status", id=found.id))
+    return 5

@@ -1,0 +1,83 @@
+"""An apply on trial: the seconds on a terminal, Ctrl-C, and a rollback that has nothing to do."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.cli import faults
+from advisor.cli.trial import watch_trial
+from advisor.errors import RefusedError
+from advisor.host.signals import Interrupted
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.status import rollback_transactions
+from tests.transaction.layered import apply, build, live, plan_of, store_of
+from tests.transaction.test_switch import A, waits
+
+
+def test_the_seconds_are_counted_down_until_somebody_confirms(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    directory = waits(store, "0001")
+    shown = io.StringIO()
+    seen = threading.Event()
+
+    def confirm() -> None:
+        while " s left" not in shown.getvalue():
+            time.sleep(0.01)
+        seen.set()
+        (directory / "pending").unlink()
+
+    other = threading.Thread(target=confirm)
+    other.start()
+    try:
+        found = watch_trial(store, store.record("1"), shown)
+    finally:
+        other.join()
+    assert seen.is_set()
+    assert (found.id, found.is_in_force, found.seconds_left) == ("0001", True, None)
+    first, *_rest, last = shown.getvalue().split("\r\x1b[K")[1:]
+    assert first.endswith(" s left; confirm from a new login, Ctrl-C rolls back")
+    assert last == "", "the line is gone before anything else is printed"
+
+
+def test_an_interrupted_apply_names_what_was_rolled_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    before = live(host)
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with store.lock(), pytest.raises(Interrupted) as stopped:
+        apply_plan(host, plan_of(host, store, "one", A), store, gate=interrupt)
+    assert live(host) == before
+    assert faults.report(stopped.value, as_json=False) == 130
+    assert capsys.readouterr().err == "advisor: interrupted; everything has been rolled back (0001)\n"
+
+
+@pytest.mark.parametrize(
+    ("identity", "everything", "words"),
+    [
+        (None, False, "nothing to roll back: no transaction is active"),
+        (None, True, "nothing to roll back: no transaction is active"),
+        ("1", False, "nothing to roll back: 0001 is already rolled back"),
+        ("one", False, "nothing to roll back: no transaction of one is active"),
+    ],
+)
+def test_a_rollback_with_nothing_to_do_says_so(
+    tmp_path: Path, identity: str | None, everything: bool, words: str
+) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    with pytest.raises(RefusedError, match="nothing to roll back: there is no transaction"):
+        rollback_transactions(host, None, everything=everything, force=False, store=store)
+    apply(host, store, "one", A)
+    rollback_transactions(host, "1", everything=False, force=False, store=store)
+    before = live(host), store.records()
+    with pytest.raises(RefusedError, match=words) as refused:
+        rollback_transactions(host, identity, everything=everything, force=False, store=store)
+    assert refused.value.exit_code == 3
+    assert (live(host), store.records()) == before
