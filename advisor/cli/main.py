@@ -69,6 +69,9 @@ def _run_call(arguments: list[str], *, as_json: bool) -> int:
 
         raise UsageError(error.message, hint=error.hint) from error
     words = i18n.asked_language(arguments)[1]
+    while words[:1] == ["--no-color"]:
+        os.environ["NO_COLOR"] = "1"
+        del words[0]
     if not words and "_ADVISOR_COMPLETE" not in os.environ and sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
         from advisor.cli import guided
 

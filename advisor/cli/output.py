@@ -37,8 +37,10 @@ def terminal_width() -> int:
 
 
 def wants_color() -> bool:
-    """Colour on a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Colour on a terminal that is not dumb, and anywhere with FORCE_COLOR; never with NO_COLOR (no-color.org)."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def print_json(document: object) -> None:

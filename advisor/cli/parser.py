@@ -118,9 +118,17 @@ def global_options(
             "English; JSON is always English.",
         ),
     ] = None,
+    no_color: Annotated[
+        bool,
+        typer.Option(
+            "--no-color", help="Print without colour, as with NO_COLOR. FORCE_COLOR prints colour into a pipe as well."
+        ),
+    ] = False,
 ) -> None:
     """Every command prints text for people; --json prints one document for programs. Nothing changes a host but apply,
     prove and rollback."""
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
 
 
 def _command_word(arguments: Sequence[str]) -> str | None:

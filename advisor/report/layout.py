@@ -236,7 +236,7 @@ class Page:
             return
         sizes = [max(width_of((row[at],)) for row in rows) for at in range(len(rows[0]) - 1)]
         room = self.prose - indent - sum(size + 2 for size in sizes)
-        if room < MIN_CELL and any(width_of((row[-1],)) > room for row in rows):
+        if any(_is_cramped((row[-1],), room, self.prose - indent - 4) for row in rows):
             self._stacked(rows, indent)
             return
         for row in rows:
@@ -254,7 +254,7 @@ class Page:
         """Cells that are padded already, and wrapped text to their right; below them where too little room is left."""
         first = (" " * indent, *cells, " " * gap)
         hang = width_of(first)
-        if self.prose - hang < MIN_CELL // 2:
+        if _is_cramped(pieces, self.prose - hang, self.prose - indent - 4):
             self.add(*cells, indent=indent)
             self.add(*pieces, indent=indent + 4)
             return
@@ -284,6 +284,14 @@ class Page:
                 lines[-1] = joined
         for number, line in enumerate(lines):
             self.verbatim(line + (" \\" if number < len(lines) - 1 else ""), "cyan", indent=indent)
+
+
+def _is_cramped(pieces: Sequence[Piece], room: int, below: int) -> bool:
+    """Whether a last column of ``room`` is too narrow: it would break a word that has room on a line ``below``, or
+    leaves less than `MIN_CELL` for what does not fit."""
+    if width_of(pieces) <= room:
+        return False
+    return room < MIN_CELL or any(room < width_of(word) <= below for word in _split_words(pieces))
 
 
 def _count_fitting(text: str, room: int) -> int:
