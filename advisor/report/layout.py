@@ -78,8 +78,8 @@ def width_of(pieces: Iterable[Piece]) -> int:
 def wrap_pieces(
     pieces: Sequence[Piece], width: int, *, first: Sequence[Piece] = (), indent: int = 0, color: bool = False
 ) -> list[str]:
-    """The pieces as lines of at most ``width`` columns, broken at blanks and next to wide characters; a word that is
-    longer than a line is broken after a slash or comma where there is one.
+    """The pieces as lines of at most ``width`` columns, broken at blanks and next to wide characters; only a word that
+    is longer than a whole line is broken, after a slash or comma where there is one.
 
     ``first`` stands before the first line as it is, ``indent`` blanks before the others.
     """
@@ -89,13 +89,16 @@ def wrap_pieces(
     room = max(width - indent, 1)
     has_words = False
     for word in _split_words(pieces):
-        parts = (part for stretch in _split_stretches(word) for part in _split_word(stretch, room))
+        # What has room on a line of its own is not broken: it stands further to the left there.
+        fits = room < width_of(word) <= width
+        parts = (word,) if fits else (part for one in _split_stretches(word) for part in _split_word(one, room))
         for number, part in enumerate(parts):
             size = width_of(part)
             gap = has_words and not number
-            if used + gap + size > width and (has_words or used > indent):
-                lines.append([Span(" " * indent)])
-                used, has_words, gap = indent, False, False
+            if used + gap + size > width and (has_words or used > min(indent, width - size)):
+                begin = max(min(indent, width - size), 0)
+                lines.append([Span(" " * begin)])
+                used, has_words, gap = begin, False, False
             if gap:
                 # A blank keeps the style of the words on both sides of it.
                 style = part[0].style if lines[-1][-1].style == part[0].style else ""
@@ -261,12 +264,15 @@ class Page:
         self._lines += wrap_pieces(pieces, self.prose, first=first, indent=hang, color=self.color)
 
     def verbatim(self, text: str, style: Style = "", *, indent: int = 0) -> None:
-        """A line of a file: its blanks are kept, and it is broken wherever the width ends."""
+        """A line of a file: its blanks are kept, and what is wider than the page is broken after one of them."""
         room = max(self.width - indent, 1)
         shown = clean(text.expandtabs(TAB))
         start = 0
         while True:
             end = start + _count_fitting(shown[start : start + room + 1], room)
+            blank = shown.rfind(" ", start, end) + 1
+            if end < len(shown) and shown[end] != " " and shown[start:blank].strip():
+                end = blank
             line = [Span(" " * indent), Span(shown[start:end], style)]
             self._lines.append(emit_line(line, color=self.color))
             start = end
