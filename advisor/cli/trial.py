@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final, TextIO
 from advisor.i18n import _
 
 if TYPE_CHECKING:
-    from advisor.transaction.journal import Record, Store
+    from collections.abc import Callable
+
+    from advisor.transaction.journal import Record
 
 _TICK_SECONDS: Final = 1.0
 _CLEAR: Final = "\r\x1b[K"
@@ -20,7 +22,7 @@ def is_watched(*, yes: bool, as_json: bool) -> bool:
     return not yes and not as_json and all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def watch_trial(store: Store, record: Record, stream: TextIO) -> Record:
+def watch_trial(read: Callable[[str], Record], record: Record, stream: TextIO) -> Record:
     """Count the seconds down on one line of ``stream`` until the transaction is confirmed or rolled back; return it as
     it is then. Raises KeyboardInterrupt from Ctrl-C, with the line cleared."""
     try:
@@ -29,10 +31,10 @@ def watch_trial(store: Store, record: Record, stream: TextIO) -> Record:
             stream.write(_CLEAR + text.format(seconds=round(record.seconds_left)))
             stream.flush()
             time.sleep(min(_TICK_SECONDS, max(record.seconds_left, 0.05)))
-            record = store.record(record.id)
+            record = read(record.id)
         while record.is_unfinished:
             time.sleep(_TICK_SECONDS / 10)
-            record = store.record(record.id)
+            record = read(record.id)
     finally:
         stream.write(_CLEAR)
         stream.flush()
@@ -44,21 +46,16 @@ def follow_trial(record: Record) -> int:
     and 5 where something could not be restored; Ctrl-C rolls back at once, 130."""
     from advisor.cli.output import print_text, say, terminal_width, wants_color
     from advisor.errors import RestoredError
-    from advisor.host import live_host
-    from advisor.host.signals import Interrupted
     from advisor.i18n import msg
+    from advisor.operations.active import cancel_trial, read_transaction
     from advisor.report.transaction import rollback_text
-    from advisor.transaction.journal import Store
-    from advisor.transaction.status import rollback_transactions
 
     try:
-        found = watch_trial(Store(), record, sys.stderr)
-    except KeyboardInterrupt as error:
-        done = rollback_transactions(live_host(), record.id, everything=False, force=False, warn=say)
-        if any(not one.is_back for _record, outcomes in done for one in outcomes):
-            print_text(rollback_text(done, width=terminal_width(), color=wants_color()))
-            return 5
-        raise Interrupted(rolled_back=record.id) from error
+        found = watch_trial(read_transaction, record, sys.stderr)
+    except KeyboardInterrupt:
+        lost = cancel_trial(record.id, warn=say)
+        print_text(rollback_text(lost, width=terminal_width(), color=wants_color()))
+        return 5
     if found.is_in_force:
         say(msg("{id} is confirmed; it stays active", id=found.id))
         return 0

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from advisor.host import live_host
+from advisor.host.signals import Interrupted
 from advisor.host.trusted_files import need_root
 from advisor.transaction import status
-from advisor.transaction.journal import Store
+from advisor.transaction.journal import Record, Store
 from advisor.transaction.status import ConfirmResult, RolledBack, Status
 
 
@@ -43,6 +44,20 @@ def roll_back_transactions(
     """
     need_root()
     return status.rollback_transactions(live_host(), identity, everything=everything, force=force, warn=warn)
+
+
+def read_transaction(identity: str) -> Record:
+    """Return one transaction as its files have it now. Raises UsageError, InvalidInputError for a damaged journal."""
+    return Store().record(identity)
+
+
+def cancel_trial(identity: str, *, warn: Callable[[str], None]) -> RolledBack:
+    """Roll back a transaction on trial for Ctrl-C. Raises Interrupted once nothing of it is left; return what became of
+    each item where something could not be restored."""
+    done = status.rollback_transactions(live_host(), identity, everything=False, force=False, warn=warn)
+    if all(one.is_back for _record, outcomes in done for one in outcomes):
+        raise Interrupted(rolled_back=identity)
+    return done
 
 
 def list_transaction_ids() -> Sequence[str]:
