@@ -55,7 +55,7 @@ def test_an_interrupted_apply_names_what_was_rolled_back(tmp_path: Path, capsys:
     with store.lock(), pytest.raises(Interrupted) as stopped:
         apply_plan(host, plan_of(host, store, "one", A), store, gate=interrupt)
     assert live(host) == before
-    assert faults.report(stopped.value, as_json=False) == 130
+    assert faults.report_fault(stopped.value, as_json=False) == 130
     assert capsys.readouterr().err == "advisor: interrupted; everything has been rolled back (0001)\n"
 
 
