@@ -26,7 +26,7 @@ def watch_trial(read: Callable[[str], Record], record: Record, stream: TextIO) -
     """Count the seconds down on one line of ``stream`` until the transaction is confirmed or rolled back; return it as
     it is then. Raises KeyboardInterrupt from Ctrl-C, with the line cleared."""
     try:
-        while record.is_in_force and record.seconds_left is not None:
+        while record.is_active and record.seconds_left is not None:
             text = _("{seconds} s left; confirm from a new login, Ctrl-C rolls back")
             stream.write(_CLEAR + text.format(seconds=round(record.seconds_left)))
             stream.flush()
@@ -56,7 +56,7 @@ def follow_trial(record: Record) -> int:
         lost = cancel_trial(record.id, warn=say)
         print_text(rollback_text(lost, width=terminal_width(), color=wants_color()))
         return 5
-    if found.is_in_force:
+    if found.is_active:
         say(msg("{id} is confirmed; it stays active", id=found.id))
         return 0
     if found.state == "rolled-back":

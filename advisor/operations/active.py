@@ -48,7 +48,7 @@ def roll_back_transactions(
 
 def read_transaction(identity: str) -> Record:
     """Return one transaction as its files have it now. Raises UsageError, InvalidInputError for a damaged journal."""
-    return Store().record(identity)
+    return Store().find_record(identity)
 
 
 def cancel_trial(identity: str, *, warn: Callable[[str], None]) -> RolledBack:

@@ -162,8 +162,8 @@ def status_text(status: Status, *, width: int, color: bool, everything: bool = F
         return page.text
     _add_damaged(page, status.damaged)
     drifted = {one.transaction for one in status.drift}
-    current = [record for record in status.records if record.is_in_force or record.is_unfinished]
-    over = [record for record in status.records if not (record.is_in_force or record.is_unfinished)]
+    current = [record for record in status.records if record.is_active or record.is_unfinished]
+    over = [record for record in status.records if not (record.is_active or record.is_unfinished)]
     shown = over if everything else over[-_RECENT:]
     for record in (*reversed(current), *reversed(shown)):
         _add_record(page, record, is_drifted=record.id in drifted)

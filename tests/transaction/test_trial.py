@@ -35,11 +35,11 @@ def test_the_seconds_are_counted_down_until_somebody_confirms(tmp_path: Path) ->
     other = threading.Thread(target=confirm)
     other.start()
     try:
-        found = watch_trial(store.record, store.record("1"), shown)
+        found = watch_trial(store.record, store.find_record("1"), shown)
     finally:
         other.join()
     assert seen.is_set()
-    assert (found.id, found.is_in_force, found.seconds_left) == ("0001", True, None)
+    assert (found.id, found.is_active, found.seconds_left) == ("0001", True, None)
     first, *_rest, last = shown.getvalue().split("\r\x1b[K")[1:]
     assert first.endswith(" s left; confirm from a new login, Ctrl-C rolls back")
     assert last == "", "the line is gone before anything else is printed"
@@ -52,7 +52,7 @@ def test_an_interrupted_apply_names_what_was_rolled_back(tmp_path: Path, capsys:
     def interrupt() -> None:
         raise Interrupted
 
-    with store.lock(), pytest.raises(Interrupted) as stopped:
+    with store.hold_lock(), pytest.raises(Interrupted) as stopped:
         apply_plan(host, plan_of(host, store, "one", A), store, gate=interrupt)
     assert live(host) == before
     assert faults.report_fault(stopped.value, as_json=False) == 130
@@ -76,8 +76,8 @@ def test_a_rollback_with_nothing_to_do_says_so(
         rollback_transactions(host, None, everything=everything, force=False, store=store)
     apply(host, store, "one", A)
     rollback_transactions(host, "1", everything=False, force=False, store=store)
-    before = live(host), store.records()
+    before = live(host), store.read_records()
     with pytest.raises(RefusedError, match=words) as refused:
         rollback_transactions(host, identity, everything=everything, force=False, store=store)
     assert refused.value.exit_code == 3
-    assert (live(host), store.records()) == before
+    assert (live(host), store.read_records()) == before
