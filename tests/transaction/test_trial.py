@@ -35,7 +35,7 @@ def test_the_seconds_are_counted_down_until_somebody_confirms(tmp_path: Path) ->
     other = threading.Thread(target=confirm)
     other.start()
     try:
-        found = watch_trial(store.record, store.find_record("1"), shown)
+        found = watch_trial(store.find_record, store.find_record("1"), shown)
     finally:
         other.join()
     assert seen.is_set()
