@@ -84,8 +84,8 @@ COMMANDS: dict[str, Command] = {
     ),
     'status': Command(
         'change',
-        (('as_json', 'flag', False, False, False, None, None),),
-        {'--json': (0, True)},
+        (('everything', 'flag', False, False, False, None, None), ('as_json', 'flag', False, False, False, None, None)),
+        {'--all': (0, True), '--json': (1, True)},
         (),
         {},
     ),
