@@ -105,7 +105,9 @@ def rollback_transactions(
     kept = store or Store()
     # A damaged transaction is rolled back by its script alone: only the others can be asked for.
     if not identity and not (kept.read_records() if everything else kept.readable_records() or kept.read_records()):
-        raise RefusedError("nothing to roll back: there is no transaction", hint="advisor status lists all transactions")
+        raise RefusedError(
+            "nothing to roll back: there is no transaction", hint="advisor status lists all transactions"
+        )
     with kept.hold_lock(may_be_read_only=True, stopped_for=STOPPED_SECONDS), interruptible():
         done = list(recover_unfinished(host, kept, warn))
         bottom = bottom_of(kept.readable_records()) if everything else None
