@@ -74,7 +74,7 @@ def test_a_rollback_by_the_watchdog_is_reported(tmp_path: Path) -> None:
 def test_a_transaction_is_found_by_its_plan_and_never_an_earlier_one(tmp_path: Path) -> None:
     host, store = applied(tmp_path)
     fingerprint = store.read_records()[0].plan.fingerprint
-    records = CapturedStore(host).records
+    records = CapturedStore(host).read_records
     assert Sought(fingerprint, after=0).among(records()) is not None
     assert Sought(fingerprint, after=1).among(records()) is None
     assert Sought("other", after=0).among(records()) is None

@@ -42,7 +42,7 @@ class CapturedStore(Store):
         super().__init__(directory)
         self._host = host
 
-    def records(self) -> tuple[Record, ...]:
+    def read_records(self) -> tuple[Record, ...]:
         """Every transaction, oldest first, as it stood when the capture was made."""
         place = f"{self.directory}/transactions"
         names = self._host.listdir(place)
