@@ -236,7 +236,7 @@ def tunables_page() -> str:
 KEPT = (
     "- Live values are set first and files are written last, so a host that loses power in between boots as before.",
     "- A file that exists already is edited: only the lines of this key change, the rest stays byte for byte. What the"
-    " file was before is in the journal, and a rollback puts it back.",
+    " file was before is in the journal, and a rollback restores it.",
     "- A sysctl that a later file sets to something else at boot is not planned, as ours would lose; the plan names"
     " that file and line. `--runtime-only` sets the live value alone.",
     "- A value that the host has by itself, at boot too, is left alone and gets no file.",

@@ -58,19 +58,11 @@ def test_a_word_of_the_list_is_found_and_data_is_not() -> None:
     assert found_words('status.in_force, "bystanders", file.tell(), persisted as set-flow') == []
 
 
-# Rooms whose texts are being changed; the list only becomes shorter.
-LATER: Final = (
-    *("advisor/transaction", "advisor/tunables", "advisor/planning", "advisor/shell"),
-    # Written from texts of those:
-    *("docs/api.md", "docs/profiles", "docs/systems", "docs/tunables.md", "docs/layers.md", "docs/apply-script.md"),
-)
-
-
 def test_no_text_uses_a_word_of_the_old_dialect() -> None:
     found = {}
     for path in texts():
         name = str(path.relative_to(ROOT))
-        words = found_words(path.read_text("utf-8", "replace")) if not name.startswith(LATER) else []
+        words = found_words(path.read_text("utf-8", "replace"))
         if words:
             found[name] = words
     assert not found

@@ -31,7 +31,7 @@ def assignment_mentions(text: str, key: str) -> bool:
 
 
 def is_one_value_a_line(text: str) -> bool:
-    """Whether no value goes over the end of its line, so that each line can be edited by itself."""
+    """Whether no value goes over the end of its line, so that each line can be edited alone."""
     return all(_is_closed(line.rstrip("\r\n")) for line in _LINE.findall(text))
 
 

@@ -126,7 +126,7 @@ class BlockQueue(KernelFile, frozen=True):
         )
 
     def _check_scheduler(self, host: Host, wanted: str) -> tuple[str | None, tuple[str, ...]]:
-        """Why the device would not take a scheduler, and what is to be said of one that it would."""
+        """Why the device would not take a scheduler, and notes on one that it would."""
         text = host.read(self.path)
         listed = [] if isinstance(text, Missing) else [word.strip("[]") for word in text.split()]
         if wanted in listed:
@@ -138,7 +138,7 @@ class BlockQueue(KernelFile, frozen=True):
         release = host.read("/proc/sys/kernel/osrelease")
         index = host.read(f"/lib/modules/{release}/modules.dep")
         if isinstance(index, Missing):
-            return f"{known}; whether a module brings {wanted} cannot be told: modules.dep: {index.why}", ()
+            return f"{known}; whether a module provides {wanted} is unknown: modules.dep: {index.why}", ()
         if module is None or not re.search(rf"(?m)^(?:\S*/)?{re.escape(module)}\.ko", index):
             return f"{known}, and there is no module for {wanted}", ()
         return None, (f"the scheduler {wanted} is in the module {module}, which the kernel loads when it is asked for",)
@@ -150,7 +150,7 @@ class BlockQueue(KernelFile, frozen=True):
         return f"its hardware takes at most {limit} (max_hw_sectors_kb)"
 
     def _side_effects(self, host: Host) -> tuple[SideEffect, ...]:
-        """What the kernel sets anew with the scheduler: the length of the queue, and its throttling (none with bfq)."""
+        """What the kernel resets with the scheduler: the length of the queue, and its throttling (none with bfq)."""
         found = []
         for attribute in ("nr_requests", "wbt_lat_usec"):
             one = BlockQueue(self.device, attribute)

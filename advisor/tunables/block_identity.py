@@ -1,4 +1,4 @@
-"""What a block device is known by for longer than its kernel name lasts: names such as sda are given anew at each boot.
+"""What a block device is known by for longer than its kernel name lasts: names such as sda are assigned at each boot.
 
 From udev's data (udev(7); its properties are set by 60-persistent-storage.rules, 63-md-raid-arrays.rules and
 10-dm.rules), else from attributes that the kernel gives.
@@ -37,7 +37,7 @@ def is_device_name(name: str) -> bool:
 
 
 def identity_of(host: Host, device: str) -> Identity | None:
-    """What tells this device from others until it is rolled back; None where there is no such thing."""
+    """What distinguishes this device from others until the rollback; None where there is no such thing."""
     attribute = next((one for one in ATTRIBUTES if words_of(host, device, one)), None)
     words = words_of(host, device, attribute) if attribute else ""
     marks = marks_of(host, device)
@@ -61,7 +61,7 @@ def identity_refusal(identity: Identity | None) -> str | None:
     if identity is None or identity[2:] != ("shared",):
         return None
     return (
-        "another device has the same identity, and neither ID_PATH, the device link nor diskseq tells the two apart: "
+        "another device has the same identity, and neither ID_PATH, the device link nor diskseq distinguishes them: "
         "it could not be rolled back"
     )
 
@@ -91,7 +91,7 @@ def device_rule(host: Host, device: str, attribute: str, value: str) -> FileEdit
 
 
 def later_rules(host: Host, attribute: str) -> tuple[str, ...]:
-    """What is to be said of the site's own rule files that are read after ours and assign this attribute."""
+    """Notes on the site's own rule files that are read after advisor's and assign this attribute."""
     said: list[str] = []
     for directory in ("/etc/udev/rules.d", "/run/udev/rules.d"):
         for name in host.names(directory):

@@ -2,8 +2,8 @@
 
 The value is what follows the equals sign, or (set) for a word that has none. Where the running kernel has it already,
 the plan says so; else it names the commands of this host's boot loader. A wrong word can keep a host from booting, and
-nothing that runs afterwards could put it back. Words that name what the host starts, or that switch off what guards it,
-are none of ours.
+nothing that runs afterwards could restore it. Words that name what the host starts, or that switch off what guards it,
+are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from advisor.tunables.preflight import Preflight
 from advisor.tunables.programs import refused_word
 from advisor.tunables.tunable import Effect, Risk
 
-_BY_HAND = Missing("absent", "the boot loader's configuration is left to you")
+_BY_HAND = Missing("absent", "manual step: the boot loader's configuration")
 
 _PROGRAM_DIRECTORIES: Final = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
@@ -70,7 +70,7 @@ class CommandLine(msgspec.Struct, frozen=True):
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         word = self.word if after == SET else f"{self.word}={after}"
         now = "the kernel was started without it" if before == "(unset)" else f"the kernel was started with {before}"
-        return Preflight(refusal=f"{now}; by hand: {boot_commands(host, word)}, then start anew", state="by-hand")
+        return Preflight(refusal=f"{now}; by hand: {boot_commands(host, word)}, then reboot", state="by-hand")
 
 
 def boot_commands(host: Host, word: str) -> str:

@@ -76,7 +76,7 @@ def _restart_llt(*_: object) -> tuple[str, ...]:
 
 def _at_start(*_: object) -> tuple[str, ...]:
     return (
-        "IRIS reads its cpf when it starts (iris restart INSTANCE), and writes it anew when settings are changed in "
+        "IRIS reads its cpf when it starts (iris restart INSTANCE), and rewrites it when settings are changed in "
         "its Management Portal",
     )
 

@@ -41,7 +41,7 @@ def _lro_side_effects(host: Host, links: tuple[str, ...]) -> Iterator[SideEffect
 
 def _make_notes(siblings: tuple[SideEffect, ...]) -> tuple[str, ...]:
     names = ", ".join(one.tunable.split(":")[1] for one in siblings)
-    told = (
-        f"the kernel switches large receive offload off on {names} where it begins to forward; a rollback gives it back"
+    note = (
+        f"the kernel switches large receive offload off on {names} where it begins to forward; a rollback restores it"
     )
-    return (told,) if siblings else ()
+    return (note,) if siblings else ()

@@ -52,7 +52,7 @@ class IrqAffinity(msgspec.Struct, frozen=True):
         return (WriteFile(f"/proc/irq/{self.number}/smp_affinity_list", value),)
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        return Missing("absent", "interrupt numbers are given anew at each boot, so the affinity lasts until then")
+        return Missing("absent", "interrupt numbers are assigned at each boot, so the affinity lasts until then")
 
 
 KIND: Final = Kind(

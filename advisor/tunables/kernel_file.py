@@ -1,4 +1,4 @@
-"""What values have in common that are one file of the kernel each: read from it, written into it, in force at once."""
+"""Values that are one file of the kernel each: read from it, written into it, effective at once."""
 
 from __future__ import annotations
 

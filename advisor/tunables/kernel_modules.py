@@ -43,7 +43,7 @@ def read_loaded(host: Host) -> frozenset[str]:
 
 
 def has_index(host: Host) -> bool:
-    """Whether what modules there are can be told at all."""
+    """Whether the list of the kernel's modules is there."""
     return host.exists(f"{_module_directory(host)}/modules.dep")
 
 

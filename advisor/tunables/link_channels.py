@@ -1,10 +1,10 @@
 """``link:IFACE:channels.KEY`` — how many queues of a kind a link has (ethtool -l), persisted in a udev rule.
 
 KEY is rx, tx, other or combined; a driver has those for which ethtool shows a maximum, and more than that are refused.
-Many drivers take the link down for a moment, spread RSS anew over the queues, and ask for new interrupts, whose
-affinities begin anew; RPS and XPS of queues that go are lost. What there was of that comes back on rollback and is read
-back. Two things may not: interrupts whose count or names are not what they were, and an RSS indirection table that
-ethtool -X cannot set. Both are then named.
+Many drivers take the link down for a moment, reset RSS to all queues, and request new interrupts with default
+affinities; RPS and XPS of removed queues are lost. A rollback restores them and reads them back. Two things cannot be
+restored: interrupts whose count or names have changed, and an RSS indirection table that ethtool -X cannot set. Both
+are then named.
 """
 
 from __future__ import annotations

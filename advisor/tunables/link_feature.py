@@ -44,7 +44,7 @@ class LinkFeature(DriverValue, frozen=True):
             return "it is [fixed]: the driver does not let it be changed"
         if requested.get(self.key) == (value == "on"):
             # Asked for once more it would stay as it is, and a rollback would take the earlier request away.
-            return f"{value} is requested already: the kernel or another feature stands in the way"
+            return f"{value} is requested already: blocked by the kernel or another feature"
         return None
 
     def find_side_effects(self, host: Host) -> Iterator[SideEffect]:

@@ -20,8 +20,8 @@ class ByName(msgspec.Struct, frozen=True):
 
 
 class ByAddress(msgspec.Struct, frozen=True):
-    """A port by the address that it was built with. ``driver`` tells it from a VLAN or macvlan on top, which shows the
-    same address; empty where the port's driver is not known."""
+    """A port by the address that it was built with. ``driver`` distinguishes it from a VLAN or macvlan on top, which
+    shows the same address; empty where the port's driver is not known."""
 
     address: str
     driver: str
@@ -34,7 +34,7 @@ class ByPlace(msgspec.Struct, frozen=True):
 
 
 def link_identity(host: Host, link: str) -> ByName | ByAddress | ByPlace | Missing:
-    """How a link is told from the others when it appears. Missing where nothing about it lasts."""
+    """What identifies a link when it appears. Missing where nothing about it lasts."""
     base = f"/sys/class/net/{link}"
     if not host.exists(f"{base}/device"):
         return ByName(link)

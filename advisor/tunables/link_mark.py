@@ -16,7 +16,7 @@ _LINKS: Final = "/sys/class/net"
 
 
 class LinkMark(msgspec.Struct, frozen=True):
-    """What tells a link from others: ``ifindex`` within one boot, across boots the permanent ``address`` and the path
+    """What identifies a link: ``ifindex`` within one boot, across boots the permanent ``address`` and the path
     of its ``device``. None where the kernel gives no such thing; a virtual link has neither of the last two, and is
     known by its name alone after a boot."""
 
@@ -44,7 +44,7 @@ def link_of(tunable: str) -> str | None:
 
 
 def mark_of(host: Host, name: str) -> LinkMark | None:
-    """None where there is no such link, or nothing tells it from others."""
+    """None where there is no such link, or nothing identifies it."""
     base = f"{_LINKS}/{name}"
     ifindex = _read_text(host, f"{base}/ifindex")
     if ifindex is None:

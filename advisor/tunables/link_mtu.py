@@ -1,7 +1,7 @@
 """``link:IFACE:mtu`` — a link's MTU in bytes, persisted where the link's network manager keeps it.
 
 That is a .link file, a drop-in of systemd-networkd, a profile of NetworkManager, a netplan file, a stanza of
-/etc/network/interfaces, or an ifcfg file; docs/persistence.md tells which, and when there is none.
+/etc/network/interfaces, or an ifcfg file; docs/persistence.md lists which, and when there is none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``link:IFACE:pause.KEY`` — Ethernet flow control of a link, on or off (ethtool -a), persisted in a udev rule.
 
-KEY is autoneg, rx or tx. Most drivers negotiate the link anew.
+KEY is autoneg, rx or tx. Most drivers renegotiate the link.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``link:IFACE:qdisc`` — the root qdisc of a link (tc(8)), without parameters, persisted in a udev rule.
 
-A qdisc that the kernel attached by itself reads default, its kind and its parameters, such as default mq fq_codel limit
-10240p on a link with several queues. It comes back when ours is deleted. One that somebody else set up is left alone,
-as its parameters could not be put back; so is one that the kernel would not attach again, as net.core.default_qdisc or
+A qdisc that the kernel attached reads default, its kind and its parameters, such as default mq fq_codel limit 10240p on
+a link with several queues. It is attached again when advisor's is deleted. One that another tool set up is not changed,
+as its parameters could not be restored; nor is one that the kernel would not attach again, as net.core.default_qdisc or
 the MTU has changed since. One root qdisc makes all queues of a link wait for one lock: for a qdisc in each of them set
 sysctl:net.core.default_qdisc instead, which counts for links that come up from then on. What waits in a qdisc is lost
 when it is replaced.
@@ -61,17 +61,17 @@ class LinkQdisc(msgspec.Struct, frozen=True):
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         why = None if before == after else self._explain_lost(host, before)
-        return Preflight(refusal=why and f"its qdisc could not be put back: {why}")
+        return Preflight(refusal=why and f"its qdisc could not be restored: {why}")
 
     def _explain_lost(self, host: Host, before: str) -> str | None:
-        """Why deleting a qdisc of ours would not bring ``before`` about again."""
+        """Why deleting advisor's qdisc would not restore ``before``."""
         default, *words = before.split()
         words = words[1:] if words[:1] == ["mq"] else words
         if default != DEFAULT or words == ["noqueue"]:
             return None
         kind = host.read(_DEFAULT_PATH)
         if isinstance(kind, Missing):
-            return f"which one the kernel attaches cannot be told: {_DEFAULT_PATH}: {kind.why}"
+            return f"which one the kernel attaches is unknown: {_DEFAULT_PATH}: {kind.why}"
         if words[:1] != [kind]:
             return f"it is {' '.join(words[:1])}, and the kernel would attach {kind} now (net.core.default_qdisc)"
         return self._other_mtu(host, kind, " ".join(words))

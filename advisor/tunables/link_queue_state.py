@@ -1,5 +1,5 @@
-"""What hangs on the queues of a link, and is set anew when their number changes: the CPUs of each queue (RPS, XPS) and
-its flows (RFS), the affinity of each interrupt, and the RSS indirection table. Recorded, so that it comes back.
+"""The settings of a link's queues, which are reset when their number changes: the CPUs of each queue (RPS, XPS) and
+its flows (RFS), the affinity of each interrupt, and the RSS indirection table. Recorded, so that they can be restored.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ _SHOWN: Final = 60
 
 
 def queue_state(host: Host, link: str) -> tuple[tuple[SideEffect, ...], tuple[str, ...]]:
-    """All of it that can be read, in the order in which it is to be given back; and what is to be said of it."""
+    """All settings that can be read, in the order in which they are restored; and notes on them."""
     queues = tuple(_read_queues(host, link))
     irqs, table = observe(host, ReadIrqs(link)), _read_table(host, link)
     others = (*_irq_side_effect(link, irqs), *_rss_side_effect(link, table))
     recorded = tuple(filter(None, (_irq_words(irqs), _table_words(table), _queue_words(queues))))
-    notes = [f"{link}: {_ANEW} {'; '.join(recorded)}"] if recorded else []
+    notes = [f"{link}: {_RESET} {'; '.join(recorded)}"] if recorded else []
     return (*queues, *others), (*notes, *(f"{link}: {why}" for why in _open_ends(irqs, table)))
 
 
 def rss_notes(link: str, state: Iterable[SideEffect], queues: int) -> tuple[str, ...]:
-    """What is to be said where RSS uses more receive queues than there are to be."""
+    """Notes where RSS uses more receive queues than there are to be."""
     for one in state:
         last = highest_queue(one.before) if one.tunable == f"link:{link}:rss" else -1
         if last >= queues and not one.before.startswith("default "):
             return (
-                f"{link}: its RSS indirection table uses queue {last}. Where somebody has set it, the kernel refuses "
+                f"{link}: its RSS indirection table uses queue {last}. If it was set by hand, the kernel refuses "
                 f"{queues} receive queues, and nothing is changed; ethtool -X {link} default gives it up",
             )
     return ()
 
 
-_ANEW: Final = (
-    "most drivers set up all queues anew, and what hangs on them is the driver's while this is in force. "
-    "Recorded, and given back on rollback:"
+_RESET: Final = (
+    "most drivers set up all queues again, and their settings are the driver's while this is active. "
+    "Recorded, and restored on rollback:"
 )
 
 
@@ -105,10 +105,10 @@ def _queue_words(queues: tuple[SideEffect, ...]) -> str:
 
 
 def _open_ends(irqs: str | Missing, table: str | Missing) -> Iterator[str]:
-    """What would not come back."""
+    """What would not be restored."""
     if isinstance(irqs, Missing) and not irqs.is_absent:
-        yield f"its interrupts could not be recorded, and would not be given back: {irqs.why}"
+        yield f"its interrupts could not be recorded, and would not be restored: {irqs.why}"
     if isinstance(table, str) and setting_words(table) is None:
         yield "ethtool -X cannot set an RSS indirection table such as its own: where the driver resets it, it is lost"
     if isinstance(table, Missing) and table != NO_TABLE and _UNSUPPORTED not in table.why:
-        yield f"its RSS indirection table could not be recorded, and would not be given back: {table.why}"
+        yield f"its RSS indirection table could not be recorded, and would not be restored: {table.why}"

@@ -18,7 +18,7 @@ from advisor.tunables.link_identity import ByAddress, ByName, ByPlace, link_iden
 RULES: Final = "/etc/udev/rules.d/91-advisor-link.rules"
 QUEUE_RULES: Final = "/etc/udev/rules.d/92-advisor-link-queues.rules"
 
-_FRESH: Final = b"# Values of links that last over a reboot. udev(7) tells how to write a rule.\n"
+_FRESH: Final = b"# Values of links that last over a reboot. See udev(7).\n"
 _RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
 _FOLDERS: Final = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
 _PLAIN: Final = lazy_regex(r"[\w.:-]+", re.ASCII)

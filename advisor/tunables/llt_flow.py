@@ -1,4 +1,4 @@
-"""``llt:NAME`` — a Veritas LLT flow control value in packets (lltconfig -F), persisted as set-flow in /etc/llttab."""
+"""``llt:NAME`` — a Veritas LLT flow control value in packets (lltconfig -F), persisted with set-flow in /etc/llttab."""
 
 from __future__ import annotations
 

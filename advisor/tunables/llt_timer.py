@@ -1,4 +1,4 @@
-"""``llt:timer.NAME`` — a Veritas LLT timer in hundredths of a second (lltconfig -T), kept as set-timer in llttab."""
+"""``llt:timer.NAME`` — a Veritas LLT timer in hundredths of a second (lltconfig -T), kept with set-timer in llttab."""
 
 from __future__ import annotations
 

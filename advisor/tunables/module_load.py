@@ -73,7 +73,7 @@ class KernelModule(msgspec.Struct, frozen=True):
             return Preflight(refusal="is built into this kernel", state="in-place")
         others = read_dependencies(host, self.name)
         if others is None:
-            why = "this kernel has no such module" if has_index(host) else "what modules there are cannot be told here"
+            why = "this kernel has no such module" if has_index(host) else "the list of its modules cannot be read here"
             return Preflight(refusal=why, state="not-applicable")
         brought = [one for one in others if one not in read_loaded(host) and not is_built_in(host, one)]
         return Preflight(undo=(removal_command(self.name, *brought),))

@@ -1,7 +1,7 @@
 """``module:NAME:option.PARAMETER`` — what modprobe gives a kernel module when it is loaded, in modprobe.d(5).
 
 Nothing changes until the module is loaded again, as a rule at the next boot. A module that the initramfs loads has the
-option once that is built anew (update-initramfs -u, dracut -f). (unset) stands for a parameter that is not given.
+option once that is rebuilt (update-initramfs -u, dracut -f). (unset) stands for a parameter that is not given.
 """
 
 from __future__ import annotations
@@ -84,7 +84,5 @@ class ModuleOption(msgspec.Struct, frozen=True):
             return Preflight(refusal=why, state="by-hand")
         if has_index(host) and read_dependencies(host, self.name) is None and self.name not in read_loaded(host):
             return Preflight(refusal="this kernel has no such module", state="not-applicable")
-        again = (
-            "where the initramfs loads it, that has to be built anew first (update-initramfs -u, dracut -f, mkinitrd)"
-        )
+        again = "where the initramfs loads it, rebuild that first (update-initramfs -u, dracut -f, mkinitrd)"
         return Preflight(notes=(f"{self.id} takes effect when {self.name} is loaded again; {again}",))

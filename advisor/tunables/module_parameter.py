@@ -3,7 +3,7 @@
 It is written where the kernel lets it be, below /sys/module/NAME/parameters. Where it does not, or where the module is
 not loaded, a plan has module:NAME:option.PARAMETER in its place. A parameter of the kernel itself is persisted in a
 line of tmpfiles.d. A switch reads Y or N and takes 1 or 0 too; of a list of choices the marked one is the value. A
-module that the initramfs loads has the option once that is built anew.
+module that the initramfs loads has the option once that is rebuilt.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ModuleParameter(KernelFile, frozen=True):
 
     def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         owner = host.owner(self.path)
-        # A snapshot does not tell a file's mode.
+        # A snapshot does not hold a file's mode.
         is_live = host.exists(self.path) if isinstance(owner, Missing) else bool(owner[0] & 0o222)
         return (self.id,) if is_live else (ModuleOption(self.name, self.parameter).id,)
 

@@ -15,7 +15,7 @@ def edit_network(old: bytes, form: NetworkForm, key: str, value: str) -> bytes:
     """``shell``: the variable ``key``. ``interfaces``: ``key`` is a logical interface and, after a blank, the link
     where that is called otherwise; ``value`` its MTU. ``netplan``: ``key`` is TYPE/ID, ``value`` its MTU.
 
-    A netplan file that cannot be edited (no YAML, aliases in the way) is begun anew: who plans the edit looks first.
+    A netplan file that cannot be edited (no YAML, blocked by aliases) is begun again: who plans the edit looks first.
     """
     match form:
         case "shell":

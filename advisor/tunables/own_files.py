@@ -1,8 +1,9 @@
-"""Files of ours in a directory of which one file for each name is read, in the order of names, each profile with one.
+"""advisor's files in a directory of which one file for each name is read, in the order of names, each profile with one.
 
 Where an earlier profile's file has the last word on a key, a later profile's line goes into a file whose name gives it
 that word: ``90-advisor.0001-NAME.conf`` is read after ``90-advisor-NAME.conf`` (a full stop sorts after a dash), and
-``advisor+9998-NAME.conf`` before ``advisor-NAME.conf``. Files of others keep their place before or after all of ours.
+``advisor+9998-NAME.conf`` before ``advisor-NAME.conf``. Files of others keep their place before or after
+all of advisor's.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _HIGHEST: Final = 9999
 def with_last_word(
     host: Host, edit: FileEdit, profile: str, *, first_counts: bool = False, also: Iterable[FileEdit] = ()
 ) -> FileEdit:
-    """The edit in the profile's file that has the last word among ours.
+    """The edit in the profile's file that has the last word among advisor's.
 
     ``first_counts`` where of several lines for one key the first is carried out (tmpfiles.d). ``also`` are edits whose
     keys undo this one wherever they come later.

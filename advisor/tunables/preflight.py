@@ -1,4 +1,4 @@
-"""What only the host itself can tell of a change that is about to be planned."""
+"""What a plan has to read from the host itself about a change."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class SideEffect(msgspec.Struct, frozen=True):
 class Preflight(msgspec.Struct, frozen=True):
     """What goes beyond probe, steps and edit. ``refusal``: why this host would not take the value. ``overridden``: what
     undoes it at the next boot. ``undo``: how to go back where writing the value before would not do. ``identity``: what
-    tells the device that is meant from one that gets its name later. ``state``: what the refusal amounts to; *blocked*
-    holds up all of the plan, *incapable* does where a person named this device, the others this value alone.
-    ``beside``: what other tunables read that bear on it."""
+    distinguishes the device that is meant from one that gets its name later. ``state``: what the refusal amounts to;
+    *blocked* holds up all of the plan, *incapable* does where a person named this device, the others this value alone.
+    ``related``: values of other tunables that bear on it."""
 
     refusal: str | None = None
     state: RefusalState = "blocked"

@@ -1,5 +1,5 @@
 """Settings that name what root or the kernel runs, or that switch off what guards the host. A profile must be able to
-set neither: a bad value of anything else can be put back, and these could take the host over before.
+set neither: a bad value of anything else can be restored, and these could take the host over before.
 
 After the kernel's admin-guide (kernel-parameters, sysctl/kernel, sysctl/fs) and kernel-command-line(7) of systemd.
 """

@@ -82,7 +82,7 @@ class Sysctl(msgspec.Struct, frozen=True):
             return "quotes would be written into the kernel's value and refused there"
         if not value or re.search(r"[\0-\x1f\x7f]", value):
             return "needs one line of plain text"
-        # What is not read back as it was written would be put back again, and all of its profile with it.
+        # A value that does not read back as it was written would roll back the whole transaction.
         folded = " ".join(value.split())
         read = to_canonical(self.key, folded)
         refused = out_of_bounds(self.key, read)
@@ -114,7 +114,7 @@ class Sysctl(msgspec.Struct, frozen=True):
         return Preflight(undo=self._back_to(before, twin, live), side_effects=(sibling,))
 
     def _back_to(self, before: str, twin: Sysctl, live: str) -> tuple[Step, ...]:
-        """The pair as it was: whichever of the two was in force is written, and the kernel zeroes the other."""
+        """The pair as it was: whichever of the two was active is written, and the kernel zeroes the other."""
         if before != "0":
             return self.make_steps(before)
         if live != "0":

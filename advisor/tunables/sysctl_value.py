@@ -64,7 +64,7 @@ def to_canonical(key: str, value: str, *, numbers: int | None = None) -> str:
     """The value as the kernel shows it once it is set: ``050 # why`` is ``40``.
 
     ``numbers``: how many of them the key holds, where that is known of a host. What is not numbers, or not known to
-    be, is given back as it is, but for its blanks, of which one is left between two words.
+    be, is returned unchanged, but for its blanks, of which one is left between two words.
     """
     folded = " ".join(value.split())
     if key == RESERVED_PORTS and (ports := parse_ports(folded)) is not None:

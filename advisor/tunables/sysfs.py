@@ -32,7 +32,7 @@ _PART: Final = lazy_regex(r"[\w:.,@+!=#*?\[\]-]+", re.ASCII)
 _MASKS: Final = lazy_regex(r"(\w+_)?(cpumask|cpus|affinity)", re.ASCII)
 _MASK: Final = lazy_regex(r"[0-9a-fA-F]{1,512}(,[0-9a-fA-F]{1,8})*")
 _SIGNS: Final = frozenset("*?[")
-# They act when they are written to, or make the kernel start a program; what they read is nothing to put back.
+# They act when they are written to, or make the kernel start a program; what they read cannot be restored.
 _ACTING: Final = frozenset(
     {
         *("uevent", "uevent_helper", "uevent_seqnum", "remove", "rescan", "reset", "reset_method", "bind", "unbind"),
@@ -105,7 +105,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
     def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if missing.is_absent:
             return missing
-        return Missing(missing.state, f"{missing.why}; what cannot be read could not be put back")
+        return Missing(missing.state, f"{missing.why}; what cannot be read cannot be restored")
 
     def check_value(self, value: str) -> str | None:
         if not value or len(value) > 400 or re.search(r"[\0-\x1f\x7f\\%\"']", value):

@@ -1,4 +1,4 @@
-"""A kernel attribute that tmpfiles.d(5) writes at boot: the line of ours, and those of others that are read first."""
+"""A kernel attribute that tmpfiles.d(5) writes at boot: advisor's line, and other lines that are read first."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _DIRECTORIES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmp
 
 
 class WrittenAtBoot(KernelFile, frozen=True):
-    """An attribute that a line of ours writes at boot."""
+    """An attribute that a line of advisor's writes at boot."""
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return tmpfiles_edit(host, self.path, value, profile=profile)
 
     def find_override(self, host: Host, value: str, *, profile: str) -> str | None:
-        """The line of somebody else that is carried out instead."""
+        """The conflicting line that is carried out instead."""
         return written_first(host, self.path, value, profile=profile)
 
 
@@ -39,13 +39,13 @@ def _make_line(host: Host, path: str, value: str, *, profile: str, about: str = 
 
 
 def written_first(host: Host, path: str, wanted: str, *, profile: str) -> str | None:
-    """The line of tmpfiles.d that hides ours: of those for one path, the first in order of file names counts."""
+    """The line of tmpfiles.d that hides advisor's: of those for one path, the first in order of file names counts."""
     for file in _earlier_files(host, _make_line(host, path, wanted, profile=profile).path):
         text = host.read(file)
         for number, line in enumerate([] if isinstance(text, Missing) else text.split("\n"), 1):
             value = _written_value(line, path)
             if value not in (None, wanted):
-                return f"{file} line {number} writes {value} at boot instead of ours: remove that line"
+                return f"{file} line {number} writes {value} at boot instead of advisor's line: remove that line"
     return None
 
 
@@ -56,7 +56,7 @@ def _written_value(line: str, path: str) -> str | None:
 
 
 def _earlier_files(host: Host, ours: str) -> list[str]:
-    """Files of tmpfiles.d that are read before ours; a name in one directory hides the same name in those after it."""
+    """Files of tmpfiles.d that are read before advisor's; a name in one directory hides that name in later ones."""
     by_name: dict[str, str] = {}
     for directory in _DIRECTORIES:
         for name in host.names(directory):

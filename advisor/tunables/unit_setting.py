@@ -108,6 +108,6 @@ def _wrong_limit(value: str, *, has_soft: bool) -> str | None:
     if not colon:
         return None
     if not has_soft:
-        return "has no soft limit beside it"
+        return "has no soft limit with it"
     is_lower = soft != "infinity" and (hard == "infinity" or int(soft) < int(hard))
     return None if is_lower else "has a soft limit that is not below the hard one"

@@ -74,7 +74,7 @@ class UnitState(msgspec.Struct, frozen=True):
         return ReadCommand(("/bin/sh", "-c", _READ, self.unit), "unit-state")
 
     def check_value(self, value: str) -> str | None:
-        # Beside enabled and disabled systemd knows states that stay as they are.
+        # systemd knows more states than enabled and disabled; these stay as they are.
         fits = re.fullmatch(r"[a-z][a-z-]{0,30} (active|inactive)", value)
         return None if fits else "is not two words such as enabled active or disabled inactive"
 

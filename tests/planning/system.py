@@ -134,7 +134,7 @@ def llt(where: Path) -> dict[str, str]:
 
 
 def systemctl(where: Path, **units: str) -> dict[str, str]:
-    """A stand-in that has loaded what the drop-ins said when it was told to; ``units`` are what else it knows."""
+    """A stand-in that has loaded what the drop-ins said when it was reloaded; ``units`` are what else it knows."""
     script = f"""
 PATH=/usr/bin:/bin
 loaded={where}/loaded

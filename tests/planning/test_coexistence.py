@@ -1,4 +1,4 @@
-"""Who else writes what a plan or a transaction in force sets is named, with what it sets of ours and the way to live
+"""Other tools that write what a plan or an active transaction sets are named, with the values and the way to resolve
 together; who writes other things is not."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def test_what_stands_in_sysctl_d_has_the_last_word_where_tuned_reads_it(tmp_path
     assert "gives way to /etc/sysctl.d, which it reads after its own" in note
     applied(tmp_path, BUFFERS)
     assert verified(tmp_path).others[0].otherwise == {}
-    # Without a file of ours it is TuneD's again.
+    # Without advisor's file it is TuneD's again.
     (tmp_path / "root" / OUR_FILE.lstrip("/")).unlink()
     assert verified(tmp_path).others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
 
@@ -131,9 +131,9 @@ def test_saptune_notes(tmp_path: Path) -> None:
     note = "[version]\nVERSION=1\nDATE=01.01.2026\nDESCRIPTION=A\nREFERENCES=\n[sysctl]\nnet.core.rmem_max = 1048576\n"
     files = {"/run/saptune/saved_state/999": "", "/var/lib/saptune/working/notes/999": note}
     system(tmp_path, files=files)
-    told = words(planned(tmp_path, BUFFERS).notes)
-    assert "saptune has applied 999, which set sysctl:net.core.rmem_max = 1048576" in told
-    assert "/etc/saptune/override" in told
+    notes = words(planned(tmp_path, BUFFERS).notes)
+    assert "saptune has applied 999, which set sysctl:net.core.rmem_max = 1048576" in notes
+    assert "/etc/saptune/override" in notes
     applied(tmp_path, BUFFERS)
     assert verified(tmp_path).others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
     (tmp_path / "root/var/lib/saptune/working/notes/999").write_text(note.replace(" = ", " >= "))
@@ -166,7 +166,7 @@ def change(identity: str, persist: str | None = None) -> Change:
     return Change(identity, "1", "2", persist, None, "none", "now", "W.", "H.", ("S",), "p", ReadFile("/x"), (), ())
 
 
-def beside(files: Mapping[str, str], *changes: Change) -> tuple[OtherWriter, ...]:
+def writers_of(files: Mapping[str, str], *changes: Change) -> tuple[OtherWriter, ...]:
     content = {path: text.encode() for path, text in files.items()}
     return writers_beside(Host(MemoryFiles(content), NoCommands()), changes, ())
 
@@ -195,9 +195,9 @@ NETWORKD = {"/run/systemd/netif/state": ""}
 def test_each_is_named_where_it_writes_such_values(
     files: Mapping[str, str], concerned: Change, named: str, not_concerned: Change
 ) -> None:
-    assert named in " ".join(one.note for one in beside(files, concerned))
-    assert beside(files, not_concerned) == ()
-    assert beside({}, concerned) == ()
+    assert named in " ".join(one.note for one in writers_of(files, concerned))
+    assert writers_of(files, not_concerned) == ()
+    assert writers_of({}, concerned) == ()
 
 
 @pytest.mark.parametrize(
@@ -223,11 +223,13 @@ def test_a_file_that_names_its_manager(head: bytes, manager: str | None) -> None
 def test_many_values_are_named_as_some_and_a_number() -> None:
     lines = "".join(f"net.core.x{number}=5\n" for number in range(9))
     files = {f"/proc/sys/net/core/x{number}": "1" for number in range(9)}
-    found: Any = beside({**tuned(f"[sysctl]\n{lines}"), **files}, *(change(f"sysctl:net.core.x{n}") for n in range(9)))
+    found: Any = writers_of(
+        {**tuned(f"[sysctl]\n{lines}"), **files}, *(change(f"sysctl:net.core.x{n}") for n in range(9))
+    )
     assert len(found[0].otherwise) == 9
     assert found[0].note.count(" = 5") == 4
     assert ", …: it does so again" in found[0].note
 
 
 def test_with_nothing_in_force_there_is_nobody_beside() -> None:
-    assert beside({**tuned(), **IRQBALANCE, **POWER, **NETWORKD}) == ()
+    assert writers_of({**tuned(), **IRQBALANCE, **POWER, **NETWORKD}) == ()

@@ -280,7 +280,7 @@ def test_the_timeout_is_read_back_as_it_was_set(hertz: int) -> None:
     value = 2147483640
     ticks = -(-value * hertz // 1000)
     assert ticks * 1000 // hertz == value
-    assert value <= (1 << 31) - 1  # above it is for ever, and told as another number
+    assert value <= (1 << 31) - 1  # above it is for ever, and shown as another number
 
 
 @pytest.mark.parametrize("live", ["4294967295", "4294967288"])

@@ -292,7 +292,7 @@ def test_what_only_root_may_read_is_unknown() -> None:
     plan = plan_of(Host(files, NoCommands()), {"sysfs:/sys/devices/a/b": "1"})
     state, why = reasons(plan)["sysfs:/sys/devices/a/b"]
     assert state == "unknown"
-    assert why == "cannot be read: Permission denied; what cannot be read could not be put back"
+    assert why == "cannot be read: Permission denied; what cannot be read cannot be restored"
 
 
 # --- modules --------------------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_a_word_that_the_kernel_was_started_with(tmp_path: Path) -> None:
 def test_a_word_that_it_was_not_is_left_to_the_administrator(tmp_path: Path) -> None:
     wanted = {"cmdline:intel_idle.max_cstate": "1", "cmdline:mitigations": "auto", "intel_pstate:max_perf_pct": "90"}
     plan = plan_of(build(tmp_path), wanted)
-    add = "to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, run update-grub, then start anew"
+    add = "to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, run update-grub, then reboot"
     assert reasons(plan) == {
         "cmdline:intel_idle.max_cstate": (
             "by-hand",

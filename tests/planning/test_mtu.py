@@ -221,12 +221,12 @@ def test_links_that_rest_on_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"), [("1500", "1279", True), ("1500", "1280", False), ("1200", "600", False)]
+    ("before", "after", "is_noted"), [("1500", "1279", True), ("1500", "1280", False), ("1200", "600", False)]
 )
 def test_below_what_ipv6_needs_it_is_said_what_will_not_come_back(
-    tmp_path: Path, before: str, after: str, *, told: bool
+    tmp_path: Path, before: str, after: str, *, is_noted: bool
 ) -> None:
     system(tmp_path)
     one = next(one for one in planned(tmp_path, JUMBO).changes if one.tunable == "link:eth1:mtu")
     notes = list(ipv6_notes([msgspec.structs.replace(one, before=before, after=after)]))
-    assert [note.partition(":")[0] for note in notes] == ["eth1"] * told
+    assert [note.partition(":")[0] for note in notes] == ["eth1"] * is_noted

@@ -67,7 +67,7 @@ def test_the_scheduler_comes_before_what_it_resets() -> None:
     assert (file.path, file.before) == (RULES, None)
     settings = [line.rpartition("ATTR")[2] for line in file.after.decode().splitlines()[1:]]
     assert settings == ['{queue/scheduler}="mq-deadline"', '{queue/nr_requests}="64"', '{queue/read_ahead_kb}="4096"']
-    # It is set by the plan itself, so that nothing moves along.
+    # It is set by the plan itself, so that it has no side effect.
     assert plan.side_effects == ()
     undo = change(plan, "block:sda:scheduler").undo
     assert undo == (WriteFile(f"{QUEUE}/scheduler", "none", WWID), WriteFile(f"{QUEUE}/nr_requests", "1023", WWID))
@@ -93,7 +93,7 @@ def test_what_is_as_wanted_but_would_be_reset_is_set_again_and_kept() -> None:
 def test_what_this_device_does_not_take_stands_in_the_way() -> None:
     plan = planned(DISK, {"block:sda:scheduler": "bfq"})
     (found,) = plan.blocking
-    assert found.reason.startswith("it offers mq-deadline and none; whether a module brings bfq cannot be told")
+    assert found.reason.startswith("it offers mq-deadline and none; whether a module provides bfq is unknown")
 
 
 def test_a_disk_that_cannot_be_told_for_good_is_set_for_this_boot() -> None:

@@ -24,7 +24,7 @@ def host(tmp_path: Path) -> Host:
 
 
 def test_a_file_of_two_names_is_set_once(host: Host) -> None:
-    """Set twice, it would be put back twice, and found as nobody had left it."""
+    """Set twice, it would be restored twice, and to a wrong value."""
     plan = plan_of(host, {f"sysfs:{BUS}/b/cpumask": "3", f"sysfs:{QUEUES}/*/cpumask": "3"})
     assert values(plan) == {f"sysfs:{BUS}/b/cpumask": ("f", "3"), f"sysfs:{QUEUES}/a/cpumask": ("f", "3")}
     why = f"is the same file as sysfs:{BUS}/b/cpumask"

@@ -1,4 +1,4 @@
-"""What one of several wrote into a shared file is taken out of it, and nothing else of it changes."""
+"""What one of several wrote into a shared file is removed from it, and nothing else of it changes."""
 
 from __future__ import annotations
 

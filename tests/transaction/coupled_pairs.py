@@ -83,7 +83,7 @@ def path_of(key: str) -> Path:
 
 
 def is_taken(key: str, value: str) -> bool:
-    """Whether the kernel takes a value for a key and gives it back as it was written."""
+    """Whether the kernel takes a value for a key and returns it as it was written."""
     path = path_of(key)
     try:
         path.write_text(f"{value}\n")

@@ -76,7 +76,7 @@ def killed_at_step(host: Host, store: Store, work: Work, at: int, *, after: bool
 
 
 def points(where: Path, kill: Callable[[Host, Store, int], bool], possible: Ends, before: dict[str, Any]) -> list[str]:
-    """Kill at each point in a copy of what is in ``where``, recover, put all back; how each of them had ended."""
+    """Kill at each point in a copy of what is in ``where``, recover, roll everything back; how each had ended."""
     found: list[str] = []
     while True:
         copy = where.with_name(f"copy{len(found)}")

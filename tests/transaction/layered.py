@@ -67,7 +67,7 @@ def store_of(where: Path) -> Store:
 def plan_of(
     host: Host, store: Store, profile: str, wanted: Mapping[str, str], *, instead_of: tuple[str, ...] = ()
 ) -> Plan:
-    """The plan of a profile of these values, made as for the running host: with what is in force."""
+    """The plan of a profile of these values, made as for the running host: with the active transactions."""
     targets = tuple(
         PlanTarget(name, value, "exactly", "why", "hurts", ("s",), profile) for name, value in wanted.items()
     )

@@ -1,4 +1,4 @@
-"""Plans, applies and puts back on the network namespace that it is started in; what tests run by ``ip netns exec``.
+"""Plans, applies and rolls back on the network namespace that it is started in; what tests run by ``ip netns exec``.
 
 usage: python -m tests.transaction.live STORE apply [--confirm SECONDS] [--fail-gate] TUNABLE=VALUE…
        python -m tests.transaction.live STORE rollback [ID]|confirm

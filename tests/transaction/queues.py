@@ -1,7 +1,7 @@
-"""A link whose driver makes everything that hangs on its queues anew when their number changes, as most drivers do.
+"""A link whose driver resets all settings of its queues when their number changes, as most drivers do.
 
 The driver is an ``ethtool`` on the search path that keeps its state in the tree. What only the running kernel can be
-asked and told (ethtool -l and -L) is asked of that stand-in by plans from here.
+read and set (ethtool -l and -L) is asked of that stand-in by plans from here.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def state(where: Path) -> dict[str, object]:
 
 
 def plan_of(host: Host, values: dict[str, str] | None = None, known: Facts | None = None) -> Plan:
-    """A plan of these values; the channels are told to the stand-in."""
+    """A plan of these values; the channels are set in the stand-in."""
     wanted = values or {f"link:{LINK}:channels.combined": "2"}
     targets = tuple(
         PlanTarget(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in wanted.items()
@@ -217,8 +217,8 @@ def back(where: Path, host: Host, record: Record, store: Store, way: str) -> tup
         return done.returncode, done.stdout + done.stderr
     with store.hold_lock():
         outcomes = roll_back(host, record, store)
-    return (0 if all(one.is_back for one in outcomes) else 5), "\n".join(map(told, outcomes))
+    return (0 if all(one.is_back for one in outcomes) else 5), "\n".join(map(outcome_line, outcomes))
 
 
-def told(one: ItemOutcome) -> str:
+def outcome_line(one: ItemOutcome) -> str:
     return f"{one.state:9} {one.what}: {one.detail}"

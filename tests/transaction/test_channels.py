@@ -24,7 +24,7 @@ def test_what_hangs_on_the_queues_comes_back(tmp_path: Path, way: str, count: st
     before = state(tmp_path)
     record, store = applied(tmp_path, host, {f"link:{LINK}:channels.combined": count})
     now = state(tmp_path)
-    assert all(now[part] != before[part] for part in before), "the driver has set all of it anew"
+    assert all(now[part] != before[part] for part in before), "the driver has reset all of it"
     assert find_drift(host, [record]) == ()
     code, said = back(tmp_path, host, record, store, way)
     assert (code, state(tmp_path)) == (0, before), said
@@ -98,7 +98,7 @@ def test_a_step_that_is_refused_after_the_channels_brings_all_of_it_back(tmp_pat
 
 @pytest.mark.parametrize("way", WAYS[:2])
 def test_a_queue_that_is_changed_as_well_gets_its_own_value_back(tmp_path: Path, way: str) -> None:
-    """The driver sets it anew once more when the channels go back, after it has gone back itself."""
+    """The driver resets it again when the channels are restored, after it was restored itself."""
     host = build(tmp_path)
     before = state(tmp_path)
     values = {f"link:{LINK}:channels.combined": "8", f"link:{LINK}:xps.tx-1": "0-2"}

@@ -1,4 +1,4 @@
-"""What hangs on a link's queues and cannot, or is not to come back: each is told, and nothing else is touched."""
+"""Settings of a link's queues that cannot be restored: each is reported, and nothing else is touched."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_what_could_not_come_back_is_told_again(tmp_path: Path, way: str) -> Non
 
 def test_the_plan_says_what_is_recorded(tmp_path: Path) -> None:
     notes = "\n".join(plan_of(build(tmp_path)).notes)
-    assert "eth1: most drivers set up all queues anew" in notes
+    assert "eth1: most drivers set up all queues again" in notes
     # Four XPS masks, one RPS mask and one number of flows.
     table = "its RSS indirection table (weight 8 4 0 4 of 16)"
     assert f"the affinity of 4 interrupts; {table}; 6 values of RPS, RFS or XPS" in notes
@@ -142,7 +142,7 @@ def test_a_table_that_could_not_be_read_is_said_to_be_lost(tmp_path: Path) -> No
     host = build(tmp_path)
     (tmp_path / "root/run/silent").touch()
     plan = plan_of(host)
-    assert any("could not be recorded, and would not be given back" in one for one in plan.notes)
+    assert any("could not be recorded, and would not be restored" in one for one in plan.notes)
     assert f"link:{LINK}:rss" not in {one.tunable for one in plan.side_effects}
 
 

@@ -26,7 +26,7 @@ ENDS = ("applied", "rolled-back", "handed-over")
 
 
 def ended(where: Path, end: str) -> tuple[Host, Store]:
-    """0002 is applied over 0001, is rolled back, or has been given another plan since 0001 was taken out."""
+    """0002 is applied over 0001, is rolled back, or has been given another plan since the rollback of 0001."""
     host, store = build(where), store_in(where)
     apply(host, store, "aa", {SWAP: "10"})
     apply(host, store, "bb", {SWAP: "20"})

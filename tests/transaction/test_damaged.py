@@ -1,4 +1,4 @@
-"""A journal that tells nothing any more: the transaction is named, its script still puts it back, the others go on."""
+"""A journal that cannot be read: the transaction is named, its script still rolls it back, the others go on."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_once_its_script_has_put_it_back_it_is_in_nobodys_way(tmp_path: Path, da
 
 
 def test_a_kill_while_it_begins_leaves_no_damage(tmp_path: Path) -> None:
-    """Cut at each write to disk: nothing was begun, or a journal tells what."""
+    """Cut at each write to disk: nothing was begun, or a journal records what."""
     host = build(tmp_path)
     at = 0
     while True:

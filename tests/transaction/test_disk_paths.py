@@ -89,9 +89,9 @@ def plan_of(host: Host, *names: str) -> Plan:
     return make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts(), runtime_only=True)
 
 
-def told(disk: Disk, tells: Iterable[str]) -> Disk:
-    """The disk on a host that tells no more than this of where it is."""
-    left_out = {"hctl", "path", "sequence"} - set(tells)
+def known_by(disk: Disk, marks: Iterable[str]) -> Disk:
+    """The disk on a host that shows no more marks of its place than these."""
+    left_out = {"hctl", "path", "sequence"} - set(marks)
     return msgspec.structs.replace(disk, **dict.fromkeys(left_out))
 
 
@@ -159,15 +159,15 @@ KNOWN = {
 @pytest.fixture(scope="module", params=KNOWN)
 def applied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Plan]:
     where = tmp_path_factory.mktemp("applied")
-    tells, _ = KNOWN[request.param]
-    plan = set_up(where, {name: told(disk, tells) for name, disk in LAYOUT.items()}, "sdb", "sdc")
+    marks, _ = KNOWN[request.param]
+    plan = set_up(where, {name: known_by(disk, marks) for name, disk in LAYOUT.items()}, "sdb", "sdc")
     return request.param, where, plan
 
 
-def is_found(disk: Disk, now: Disk, tells: set[str], boot: str) -> bool:
-    if "sequence" in tells and boot == BOOT and disk.sequence == now.sequence:
+def is_found(disk: Disk, now: Disk, marks: set[str], boot: str) -> bool:
+    if "sequence" in marks and boot == BOOT and disk.sequence == now.sequence:
         return True
-    return disk.path == now.path if "path" in tells else "hctl" in tells and disk.hctl == now.hctl
+    return disk.path == now.path if "path" in marks else "hctl" in marks and disk.hctl == now.hctl
 
 
 @pytest.mark.parametrize("move", MOVES)
@@ -175,12 +175,12 @@ def test_each_value_goes_back_to_its_own_path_or_nowhere(
     applied: tuple[str, Path, Plan], move: str, tmp_path: Path
 ) -> None:
     known, origin, plan = applied
-    tells, boot = KNOWN[known]
+    marks, boot = KNOWN[known]
     wanted, now, found = {}, {}, set()
     for name, disk in MOVES[move].items():
         own = next((one for one in (A, B) if one.path == disk.path), None)
-        is_own = own is not None and is_found(own, disk, tells, boot)
-        now[name] = told(msgspec.structs.replace(disk, value=AFTER), tells)
+        is_own = own is not None and is_found(own, disk, marks, boot)
+        now[name] = known_by(msgspec.structs.replace(disk, value=AFTER), marks)
         wanted[name] = own.value if own is not None and is_own else AFTER
         if own is not None and is_own:
             found.add(own.value)
@@ -344,7 +344,7 @@ def test_an_identity_of_an_earlier_version_goes_by_its_words(tmp_path: Path) -> 
 
 
 def test_disks_that_nothing_tells_apart_are_not_set(tmp_path: Path) -> None:
-    host = lay(tmp_path, {name: told(disk, ()) for name, disk in {"sda": A, "sdb": B}.items()})
+    host = lay(tmp_path, {name: known_by(disk, ()) for name, disk in {"sda": A, "sdb": B}.items()})
     (found,) = plan_of(host, "sda").blocking
     assert "another device has the same identity" in found.reason
 

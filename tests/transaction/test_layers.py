@@ -1,4 +1,4 @@
-"""Transactions as layers: one is taken out from under others, which stay in force and go back to what it found."""
+"""Transactions as layers: a lower one is rolled back, the upper ones stay active and later restore what it found."""
 
 from __future__ import annotations
 

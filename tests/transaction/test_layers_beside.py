@@ -1,4 +1,4 @@
-"""Layers over what moves along with a change: the queues of a link, whose driver makes all that hangs on them anew."""
+"""Layers over side effects: the queues of a link, whose driver resets all their settings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_queue_that_a_later_layer_sets_keeps_its_value_when_the_channels_go_ba
     assert all(one.is_back for one in found.values()), found
     assert find_drift(host, store.read_records()) == ()
     if first == "1":
-        assert queue(tmp_path, XPS) == 7, "the driver has set it anew, and it was set again"
+        assert queue(tmp_path, XPS) == 7, "the driver has reset it, and it was set again"
         now = state(tmp_path)
         assert {**now, "queues": ()} == {**before, "queues": ()}
     out(host, store, "2" if first == "1" else "1")
@@ -211,7 +211,7 @@ def wanted_as(name: str, value: str) -> int:
 
 
 def lasting(records: Iterable[Record]) -> dict[str, str]:
-    """What layers hold, but for the queues that later channels have set anew."""
+    """What layers hold, but for the queues that later channels have reset."""
     found: dict[str, str] = {}
     for record in records:
         values = {one.tunable: one.after for one in record.plan.changes}

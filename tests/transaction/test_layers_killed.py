@@ -1,4 +1,4 @@
-"""A kill after every write to disk and at every step while a layer is taken out from under others."""
+"""A kill after every write to disk and at every step while a layer below others is rolled back."""
 
 from __future__ import annotations
 

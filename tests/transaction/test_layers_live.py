@@ -1,4 +1,4 @@
-"""Layers over what moves along with links, on a real kernel: queues, addresses, routes; judged by ``ip`` and sysfs."""
+"""Layers over side effects of links, on a real kernel: queues, addresses, routes; judged by ``ip`` and sysfs."""
 
 from __future__ import annotations
 

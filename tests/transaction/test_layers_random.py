@@ -30,7 +30,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """What each transaction in force holds, the oldest first."""
+    """What each active transaction holds, the oldest first."""
 
     def __init__(self) -> None:
         self.layers: dict[str, dict[str, str]] = {}

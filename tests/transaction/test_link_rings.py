@@ -54,7 +54,7 @@ def build(where: Path) -> Host:
 
 
 def plan_of(host: Host, link: str) -> Plan:
-    """Of a queue's length; the ring and the channels are told to the stand-in."""
+    """Of a queue's length; the ring and the channels are set in the stand-in."""
     targets = (PlanTarget(f"link:{link}:txqueuelen", "555", "exactly", "why", "hurts", ("source",), "test"),)
     plan = make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts(), runtime_only=True)
     (length,) = plan.changes

@@ -45,7 +45,7 @@ def applied_script(where: Path, plan: Plan | None = None) -> Path:
 
 
 def reload_stand_in(where: Path) -> None:
-    """With --root the script does not reload the running systemd; the stand-in is told by hand."""
+    """With --root the script does not reload the running systemd; the stand-in is reloaded by hand."""
     subprocess.run([where / "bin/systemctl", "daemon-reload"], check=True)
 
 

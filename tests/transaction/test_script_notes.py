@@ -1,4 +1,4 @@
-"""What a rollback script has put back is noted: other scripts and advisor go by it, and blame nobody else."""
+"""What a rollback script has restored is noted: other scripts and advisor go by it, and report no modification."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_where_nothing_can_be_noted_what_is_live_tells(tmp_path: Path, shell: li
     host, store = two(tmp_path)
     shutil.rmtree(store.script_path("0002").parent)
     code, said = run(store, tmp_path, "0001", shell=shell)
-    assert code == 5, "it is in force for all that this one can see"
+    assert code == 5, "it is active for all that this one can see"
     assert f"{SWAP}: held by the later transaction 0002" in said
     (tmp_path / "root/proc/sys/vm/swappiness").write_text("10\n")
     code, said = run(store, tmp_path, "0001", shell=shell)

@@ -50,7 +50,7 @@ def built(captured: str, where: Path) -> Host:
     make_command(commands, "systemctl", system.SYSTEMCTL.format(root=root))
     make_command(commands, "udevadm", "exit 0")
     for name in ("ip", "lsblk", "mdadm", "lvs", "dmsetup", "multipath", "ethtool"):
-        # Those of this machine would tell of this machine.
+        # Those of this machine would describe this machine.
         make_command(commands, name, "exit 1")
     return host_of(root, commands)
 

@@ -22,7 +22,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
-    """A transaction in force."""
+    """An active transaction."""
     host, store = build(tmp_path), store_of(tmp_path)
     with store.hold_lock():
         return apply_plan(host, plan_of(host), store)

@@ -37,7 +37,7 @@ def values(host: Veth) -> tuple[int, str, str]:
 
 
 def began(host: Veth) -> dict[str, object]:
-    """The first profile in force; everything as it was before it."""
+    """The first profile active; everything as it was before it."""
     before = host.everything()
     host.advisor("apply", "small", "--yes", "--confirm-within", "0")
     assert values(host) == FIRST

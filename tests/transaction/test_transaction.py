@@ -215,7 +215,7 @@ def test_what_somebody_else_set_since_is_kept_unless_forced(where: Path) -> None
     assert store.find_record(record.id).state == "partly-rolled-back"
     with store.hold_lock():
         forced = {one.what: one for one in roll_back(host, store.find_record(record.id), store, force=True)}
-    assert forced["sysctl:net.core.rmem_max"].detail.startswith("777 → "), "what was overwritten is told"
+    assert forced["sysctl:net.core.rmem_max"].detail.startswith("777 → "), "what was overwritten is reported"
     assert listing(where / "root") == before
 
 

@@ -146,7 +146,7 @@ def test_confirmed_in_time_it_stays(transaction: Transaction) -> None:
 
 
 def test_one_alone_decides(tmp_path: Path) -> None:
-    """Confirmation and the end of the window at the same moment: kept, or put back, never both and never neither."""
+    """Confirmation and the end of the window at the same moment: kept, or rolled back, never both and never neither."""
     kept = 0
     for number in range(12):
         one = Transaction(tmp_path / f"{number:04d}")
@@ -179,7 +179,7 @@ def test_what_a_dead_watchdog_had_begun_can_be_claimed(transaction: Transaction)
 
 
 def test_of_two_watchdogs_the_one_that_acts_is_known_as_such(transaction: Transaction) -> None:
-    """A rollback starts another one beside the first; here that one has written its number, and is gone."""
+    """A rollback starts another one next to the first; here that one has written its number, and is gone."""
     script = transaction.watchdog.directory / "rollback.sh"
     script.write_text("sleep 3\n" + script.read_text())
     process = client(transaction, "work")

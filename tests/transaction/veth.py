@@ -56,7 +56,7 @@ class Veth(Namespace):
         self.profiles = where / "etc/advisor/profiles"
         self.profiles.mkdir(parents=True, exist_ok=True)
         self.programs = where / "programs"
-        # The daemon of this machine is not to be told of files that are not its own.
+        # The daemon of this machine is not to read files that are not its own.
         make_command(self.programs, "udevadm", "exit 0")
 
     def profile(self, name: str, values: Mapping[str, str]) -> None:
@@ -151,7 +151,7 @@ class Veth(Namespace):
         return any(Path(f"/proc/{number}").exists() for number in watching)
 
     def forget(self) -> None:
-        """All transactions, which are put back."""
+        """All transactions, which are rolled back."""
         shutil.rmtree(self.store)
 
     def everything(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def around(root: Path, identity: str, before: str, after: str) -> Preflight:
     ("changed", "rule"),
     [
         ({}, 'ENV{ID_SERIAL}=="36001", ATTR{queue/scheduler}="none"'),
-        # The second way to one unit: its own path tells the two apart.
+        # The second way to one unit: its own path distinguishes them.
         (
             {"/run/udev/data/b8:16": "E:ID_SERIAL=36001\nE:ID_WWN=0x6001\nE:ID_PATH=pci-2-lun-0\n"},
             'ENV{ID_SERIAL}=="36001", ENV{ID_PATH}=="pci-1-lun-0", ATTR{queue/scheduler}="none"',
@@ -146,7 +146,7 @@ def test_the_scheduler_brings_the_queue_length_along(tmp_path: Path) -> None:
         ("kyber", {}, None, "the scheduler kyber is in the module kyber-iosched"),
         ("deadline", {}, "it offers mq-deadline and none, and there is no module for deadline", None),
         ("bfq", {"/lib/modules/6.1.0/modules.dep": ""}, "and there is no module for bfq", None),
-        ("bfq", {"/proc/sys/kernel/osrelease": "5\n"}, "whether a module brings bfq cannot be told", None),
+        ("bfq", {"/proc/sys/kernel/osrelease": "5\n"}, "whether a module provides bfq is unknown", None),
         ("bfq", {"/sys/block/sda/queue/scheduler": "none\n"}, 'it offers "none" alone', None),
     ],
 )

@@ -212,7 +212,7 @@ def test_every_other_line_is_kept(content: bytes, edit: FileEdit) -> None:
     before, after = (re.split(rb"\r?\n", text) for text in (content, apply_edit(content, edit)))
     foreign = [line for line in before if not OWN[edit](line)]
     kept = [line for line in after if not OWN[edit](line)]
-    # The last line has no end: nothing stands for it where a line of ours was added after it.
+    # The last line has no end: nothing stands for it where a line of advisor's was added after it.
     assert [line for line in kept if line] == [line for line in foreign if line]
     assert sum(map(OWN[edit], after)) == 1
 

@@ -144,7 +144,7 @@ def test_one_line_of_the_key_and_every_other_kept(content: bytes, edit: FileEdit
     after = apply_edit(content, edit)
     foreign = [line for line in lines(content) if not setting(line, edit)]
     kept = [line for line in lines(after) if not setting(line, edit)]
-    # The last line has no end: nothing stands for it where a line of ours was added after it.
+    # The last line has no end: nothing stands for it where a line of advisor's was added after it.
     assert [line for line in kept if line] == [line for line in foreign if line]
     assert [found[1] for line in lines(after) if (found := setting(line, edit))] == [edit.value.encode()]
     assert mentions_key(content, edit) == (len(foreign) < len(lines(content)))

@@ -1,4 +1,4 @@
-"""Forwarding of packets, and what the kernel moves along with it: the switches of links, and large receive offload."""
+"""Forwarding of packets, and its side effects: the switches of links, and large receive offload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forwarding switched on and put back in a network namespace: the kernel sets other switches along with it."""
+"""Forwarding switched on and restored in a network namespace: the kernel sets other switches along with it."""
 
 from __future__ import annotations
 

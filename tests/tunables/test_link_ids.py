@@ -202,7 +202,7 @@ def test_a_qdisc_of_which_it_cannot_be_told_whether_it_comes_back() -> None:
     found = around(
         "link:eth1:qdisc", QDISC_OF.format("fq_codel", 1514), "fq", {"/proc/sys/net/core/default_qdisc": "fq"}
     )
-    assert "could not be put back" in str(found.refusal)
+    assert "could not be restored" in str(found.refusal)
 
 
 def test_what_moves_along_is_recorded() -> None:

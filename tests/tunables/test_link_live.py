@@ -1,4 +1,4 @@
-"""Links' values set, read back and put back in a network namespace, judged by ethtool, ip, tc and sysfs."""
+"""Links' values set, read back and restored in a network namespace, judged by ethtool, ip, tc and sysfs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def namespace(built: Namespace, tmp_path: Path) -> Namespace:
 
 
 def judge(namespace: Namespace) -> None:
-    """Whether `VALUES` are in force, by other eyes than ours."""
+    """Whether `VALUES` are active, by other tools than advisor."""
     channels = namespace.out("ethtool -l a0").partition("Current hardware settings")[2]
     assert channels.split()[1:5] == ["RX:", "2", "TX:", "2"]
     features = namespace.out("ethtool -k a0")
@@ -151,7 +151,7 @@ def test_more_than_a_driver_allows_is_refused_beforehand(namespace: Namespace) -
 
 
 def test_the_kernels_own_words_are_shown_and_all_is_put_back(namespace: Namespace) -> None:
-    """A link without a channel to receive by is nothing that could be told beforehand."""
+    """A link without a channel to receive by cannot be known beforehand."""
     before = namespace.state()
     said = namespace.apply({"link:a0:txqueuelen": "7", "link:a0:channels.rx": "0"}, code=4)
     assert "everything has been rolled back" in said

@@ -26,7 +26,7 @@ PORT = {
 }
 DRIVER = {"/sys/class/net/eth1/device/driver": "../../../bus/pci/drivers/mlx5_core"}
 MATCH = 'ACTION=="add", SUBSYSTEM=="net", ATTR{address}=="02:00:00:00:00:01", DRIVERS=="mlx5_core"'
-FIRST = "# Values of links that last over a reboot. udev(7) tells how to write a rule.\n"
+FIRST = "# Values of links that last over a reboot. See udev(7).\n"
 LINES = {
     "ring.rx": ("4096", RULES, 'RUN+="/usr/sbin/ethtool -G $name rx 4096"'),
     "channels.combined": ("8", RULES, 'RUN+="/usr/sbin/ethtool -L $name combined 8"'),

@@ -82,7 +82,7 @@ QDISCS = {
     # Ours: its handle says that it has no parameters of its own.
     "qdisc fq ad4: root refcnt 5 limit 10000p flow_limit 100p\n": "fq",
     "qdisc fq_codel ad5: root refcnt 5 limit 10240p\n" + CLSACT: "fq_codel",
-    # Somebody's: whether 10000p is the default or was asked for cannot be told.
+    # Somebody's: whether 10000p is the default or was asked for is unknown.
     "qdisc fq 8001: root refcnt 5 limit 10000p flow_limit 100p\n": NOTHING,
     "qdisc fq ad5: root refcnt 5 limit 10000p\n": NOTHING,
     "qdisc htb 1: root refcnt 5 r2q 10 default 0x10\n": NOTHING,

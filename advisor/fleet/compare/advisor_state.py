@@ -29,7 +29,7 @@ def read_standing(host: Host, *, has_looked: bool) -> AdvisorState | None:
     if not has_looked and not host.is_dir(f"{STATE_DIRECTORY}/transactions"):
         return None
     try:
-        records = CapturedStore(host).records()
+        records = CapturedStore(host).read_records()
     except AdvisorError:
         return None
     in_force = [record for record in records if record.is_active]

@@ -63,7 +63,7 @@ def find_result(captured: CapturedHost, sought: Sought) -> Result:
     except AdvisorError as error:
         return Result(captured.name, "unknown", message=error.message, is_sure=False)
     try:
-        record = sought.among(CapturedStore(host).records())
+        record = sought.among(CapturedStore(host).read_records())
     except AdvisorError as error:
         return Result(captured.name, "unknown", message=error.message)
     if record is None:
