@@ -68,7 +68,9 @@ def _bad_value(error: Any) -> str:
 
 _NUMBERS: Final = {"int": N_("not a whole number"), "float": N_("not a number")}
 _IN_SECONDS: Final = {"int": N_("not a whole number of seconds"), "float": N_("not a number of seconds")}
-_RANGE: Final = re.compile(r"(-?[\d.]+) is not in the range (?:(?P<low>-?[\d.]+)<=)?x(?:<=(?P<high>-?[\d.]*\d))?\.?")
+_RANGE: Final = re.compile(
+    r"(-?[0-9.]+) is not in the range (?:(?P<low>-?[0-9.]+)<=)?x(?:<=(?P<high>-?[0-9.]*[0-9]))?\.?"
+)
 
 
 def _name_command(error: Any, text: str) -> str:

@@ -87,11 +87,12 @@ def explain(
     snapshot: Snapshot = None,
 ) -> int:
     """Explain a finding, rule, profile or tunable. With its sources, and where they differ."""
+    from advisor.host.numbers import is_count
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 
     group = None
-    if identity.isascii() and identity.isdigit():
+    if is_count(identity):
         from advisor.operations import scan
         from advisor.rules.numbering import find_numbered, number_findings
 

@@ -67,7 +67,9 @@ def unmute(
 
 def _meant_by(identity: str, device: str | None) -> tuple[str, tuple[str, ...]]:
     """The rule, and the devices of a number of the page; an id without a device means all."""
-    if not (identity.isascii() and identity.isdigit()):
+    from advisor.host.numbers import is_count
+
+    if not is_count(identity):
         return identity, (device or "",)
     from glob import escape
 

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.rules.finding import Finding, Severity, finding_devices
@@ -62,7 +63,7 @@ def find_numbered(numbered: Sequence[NumberedFindings], name: str) -> tuple[Numb
     wanted = tuple(one for one in numbered if name in (str(one.number), one.id))
     if wanted:
         return wanted
-    if name.isdigit() and numbered:
+    if is_count(name) and numbered:
         raise UsageError(
             msg("finding {name}: there are {count}", name=name, count=len(numbered)),
             hint="advisor scan lists them with their numbers",

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from advisor.host.numbers import is_count
 from advisor.i18n import msg
 from advisor.transaction.watchdog import process_fields
 
@@ -41,7 +42,7 @@ def lock_holders(path: Path) -> tuple[LockHolder, ...]:
         return ()
     found = []
     for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid() and _has_open(name, (wanted.st_dev, wanted.st_ino)):
+        if is_count(name) and int(name) != os.getpid() and _has_open(name, (wanted.st_dev, wanted.st_ino)):
             holder = _read_holder(int(name))
             if holder is not None:
                 found.append(holder)
