@@ -107,7 +107,7 @@ test)
     fi
     # A virtual machine keeps a core busy: two at once, and what measures runs alone.
     result=0
-    .venv/bin/python -m pytest -n 2 -m "not lab and not thorough" || result=$?
+    .venv/bin/python -m pytest -n 2 --dist worksteal -m "not lab and not thorough and not alone" || result=$?
     # In the order of their names: the module with the fewest tests takes longest.
     .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "lab and not alone and not thorough" || result=$?
     .venv/bin/python -m pytest -m "alone and not thorough" || result=$?
