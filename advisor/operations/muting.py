@@ -23,11 +23,12 @@ from typing import Any, Final
 
 import msgspec
 
-from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError, UsageError
+from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts
 from advisor.host import Host
 from advisor.host.putfile import put_file
 from advisor.i18n import msg
+from advisor.operations.file_errors import explain_file_errors
 from advisor.profiles.toml_lines import line_of
 from advisor.report.scan_since import MutingRow
 from advisor.rules.finding import Finding, Muted, finding_devices
@@ -281,12 +282,6 @@ def _quote(text: str) -> str:
 def _write(path: Path, text: str) -> None:
     # What is written is read again first: a file that no scan could read must not come to be.
     parse_muting(text, path)
-    try:
+    with explain_file_errors(path):
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         put_file(str(path), text.encode(), mode=0o644, uid=os.geteuid(), gid=os.getegid())
-    except PermissionError as error:
-        raise PermissionDeniedError(
-            msg("{path}: {error}", path=path, error=error.strerror), hint="run it with sudo"
-        ) from error
-    except OSError as error:
-        raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error

@@ -17,6 +17,7 @@ from advisor.host.provenance import read_provenance
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory
 from advisor.i18n import msg
+from advisor.operations.file_errors import explain_file_errors
 from advisor.rules.finding import SEVERITIES, Finding, finding_devices
 from advisor.transaction.journal import STATE_DIRECTORY
 
@@ -171,15 +172,9 @@ def keep_scan(document: bytes, scanned_at: int) -> Path:
     """Keep a JSON document of a scan for ``--since``. Raises PermissionDeniedError, RefusedError."""
     name = datetime.fromtimestamp(scanned_at, UTC).strftime("%Y-%m-%dT%H-%M-%SZ.json")
     path = kept_directory() / name
-    try:
+    with explain_file_errors(path):
         make_own_directory(str(path.parent))
         put_file(str(path), document, mode=0o600, uid=os.geteuid(), gid=os.getegid())
-    except PermissionError as error:
-        raise PermissionDeniedError(
-            msg("{path}: {error}", path=path, error=error.strerror), hint="run it with sudo"
-        ) from error
-    except OSError as error:
-        raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
     return path
 
 

@@ -19,11 +19,12 @@ from advisor.facts.sysctl_keys import KEYS
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
+from advisor.rules.remedy import SIGNS
 from advisor.tunables import Effect, Risk, all_kinds, find_kind, parse_tunable
 from advisor.tunables.tunable import Sense
 
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
-OPERATORS: Final[Mapping[str, Sense]] = {"=": "exactly", ">=": "at-least", "<=": "at-most"}
+OPERATORS: Final[Mapping[str, Sense]] = {sign: sense for sense, sign in SIGNS.items()}
 MAX_NAME: Final = 63
 MAX_CLAIMS: Final = 3
 MAX_SUGGESTIONS: Final = 3

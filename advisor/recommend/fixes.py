@@ -9,13 +9,12 @@ import msgspec
 
 from advisor.profiles.profile import load
 from advisor.profiles.requested import RequestedProfile
-from advisor.profiles.single_values import OPERATORS, WantedValue, is_line_about, values_profile
+from advisor.profiles.single_values import WantedValue, is_line_about, values_profile
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import find_numbered, number_findings
-from advisor.rules.remedy import Decide, PlanProfile, RunShell, SetTunable
+from advisor.rules.remedy import SIGNS, Decide, PlanProfile, RunShell, SetTunable
 from advisor.tunables import parse_tunable
 
-_SIGNS: Final = {sense: sign for sign, sense in OPERATORS.items()}
 _SAFE_EFFECTS: Final = ("now", "new-sockets")
 
 
@@ -151,7 +150,7 @@ def _written_steps(finding: Finding) -> Iterable[ManualStep]:
 
 def _wanted(step: SetTunable, finding: Finding) -> WantedValue:
     why = f"{finding.title.rstrip('.')}. {finding.why}"
-    return WantedValue(step.tunable, _SIGNS[step.operator], step.value, why, finding.hurts_when, finding.sources)
+    return WantedValue(step.tunable, SIGNS[step.operator], step.value, why, finding.hurts_when, finding.sources)
 
 
 def select_findings(findings: Sequence[Finding], names: Sequence[str]) -> tuple[Finding, ...]:

@@ -34,7 +34,7 @@ def _degraded_finding(array: Array) -> Finding:
     is_multipath = array.manager == "dm-multipath"
     is_healing = array.state == "recovering" or "rebuilding" in array.detail
     return degraded.found(
-        # What a rebuild restores is on its way; what it does not, or another path, is lost until somebody acts.
+        # What a rebuild restores is on its way; what it does not, or another path, is lost until it is repaired.
         severity="warning" if is_healing and not _lacks_more(array) else "critical",
         title=_degraded_title(array, is_healing=is_healing),
         why="Paths to the device are down: the rest carry all of its load."

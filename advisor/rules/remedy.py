@@ -13,7 +13,7 @@ import msgspec
 from advisor.host.patterns import lazy_regex
 
 Operator = Literal["exactly", "at-least", "at-most"]
-_SIGNS: Final[Mapping[Operator, str]] = {"exactly": "=", "at-least": ">=", "at-most": "<="}
+SIGNS: Final[Mapping[Operator, str]] = {"exactly": "=", "at-least": ">=", "at-most": "<="}
 _OPERATOR_TEXTS: Final[Mapping[Operator, str]] = {"exactly": "to", "at-least": "to at least", "at-most": "to at most"}
 _SHOWN: Final = 6
 _BEEGFS_FILE: Final = lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII)
@@ -30,7 +30,7 @@ class SetTunable(msgspec.Struct, frozen=True, tag="set-tunable", tag_field="kind
     @property
     def argument(self) -> str:
         """As ``advisor plan`` and ``advisor apply`` take it: ``sysctl:vm.swappiness=10``; not quoted."""
-        return f"{self.tunable}{_SIGNS[self.operator]}{self.value}"
+        return f"{self.tunable}{SIGNS[self.operator]}{self.value}"
 
 
 class PlanProfile(msgspec.Struct, frozen=True, tag="plan-profile", tag_field="kind"):

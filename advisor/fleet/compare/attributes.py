@@ -66,7 +66,7 @@ KINDS: Final[tuple[AttributeKind, ...]] = (
         "A profile is active there and its values have drifted, or a transaction was interrupted.",
         "advisor verify",
         severity="warning",
-        hurts_when="Somebody may have changed the value on purpose: ask before it is restored.",
+        hurts_when="The value may have been changed on purpose: ask before it is restored.",
         do="advisor status there; then advisor verify, and apply the profile again or roll it back",
     ),
     _service(
