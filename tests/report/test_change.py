@@ -176,7 +176,7 @@ def test_a_service_names_the_command_that_starts_it_again(tmp_path: Path) -> Non
 
 
 def test_an_affinity_says_why_no_file_keeps_it(tmp_path: Path) -> None:
-    assert "persists no: interrupt numbers are given anew at each boot" in words(at(100, plans.pinning(tmp_path)))
+    assert "persists no: interrupt numbers are assigned at each boot" in words(at(100, plans.pinning(tmp_path)))
 
 
 def test_links_each_name_their_own_file(tmp_path: Path) -> None:
@@ -430,7 +430,7 @@ def test_applied_names_what_must_be_started_again_and_what_a_reboot_undoes(tmp_p
     made = plans.pinning(tmp_path)
     text = applied_text(record(made), made, width=100, color=False)
     assert "  systemctl restart beegfs-storage@numa0.service\n" in text
-    assert "16 values will not survive a reboot: interrupt numbers are given anew at each boot" in words(text)
+    assert "16 values will not survive a reboot: interrupt numbers are assigned at each boot" in words(text)
     assert "Unchanged: 160 not applicable." in text
 
 

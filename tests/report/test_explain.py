@@ -70,7 +70,7 @@ def test_a_tunable_that_a_profile_sets() -> None:
 def test_a_tunable_of_any_link_service_or_interrupt() -> None:
     assert details("link:bond0.7:mtu")["set by"] == "ip link set dev bond0.7 mtu 9000"
     assert details("unit:a@b.service:numa")["set by"] == "its file, then systemctl daemon-reload"
-    assert details("irq:7:affinity")["persists"].startswith("no: interrupt numbers are given anew")
+    assert details("irq:7:affinity")["persists"].startswith("no: interrupt numbers are assigned at each boot")
     assert details("llt:highwater")["persists"] == "in /etc/llttab, as: set-flow highwater:2000"
 
 

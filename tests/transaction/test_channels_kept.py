@@ -131,7 +131,7 @@ def test_the_plan_says_what_is_recorded(tmp_path: Path) -> None:
 
 def test_a_table_that_the_kernel_would_not_shrink_is_told(tmp_path: Path) -> None:
     host = build(tmp_path)
-    words = "its RSS indirection table uses queue 3. Where somebody has set it, the kernel refuses 2 receive queues"
+    words = "its RSS indirection table uses queue 3. If it was set by hand, the kernel refuses 2 receive queues"
     assert any(words in one for one in plan_of(host).notes)
     assert not any("refuses" in one for one in plan_of(host, {f"link:{LINK}:channels.combined": "8"}).notes)
     call(tmp_path, "-X", LINK, "default")
