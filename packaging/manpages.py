@@ -13,34 +13,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import typer
 
+from advisor.cli.help_text import ENVIRONMENT, EXAMPLES, EXIT_CODES, FILES, GROUPS
 from advisor.cli.parser import build_application
 from advisor.version import __version__
-
-EXIT_CODES: Final = (
-    ("0", "Done, nothing to do, or compliant."),
-    ("1", "The honest answer is no: drift found, gain not proven, a finding at or above --fail-on."),
-    ("2", "Usage error, or invalid input. Nothing was changed."),
-    ("3", "Refused: a precondition does not hold. Nothing was changed."),
-    ("4", "Failed; everything that was changed has been put back and read back."),
-    ("5", "Failed, and something could not be put back: each such item is listed with the command to do by hand."),
-    ("6", "Not permitted: needs root, or a named capability."),
-    ("130", "Interrupted by the user."),
-)
-FILES: Final = (
-    ("/var/lib/advisor", "Transactions: each with its journal, rollback.sh and, while it is open, a watchdog."),
-    ("/etc/advisor/profiles", "Profiles of this site, *.toml."),
-)
-ENVIRONMENT: Final = (
-    ("ADVISOR_STATE_DIR", "The directory to use instead of /var/lib/advisor."),
-    ("NO_COLOR", "Print no colours."),
-    ("ADVISOR_TRACEBACK", "Print where a fault inside advisor came from."),
-)
 
 
 def main(arguments: list[str]) -> int:
@@ -77,9 +58,15 @@ def _overview(top: Any, commands: dict[tuple[str, ...], Any]) -> str:
     lines += [".SH SYNOPSIS", r"\fBadvisor\fR \fICOMMAND\fR [\fIOPTION\fR]... [\fIARGUMENT\fR]..."]
     lines += [".SH DESCRIPTION", *_paragraphs(top.help or "")]
     lines.append(".SH COMMANDS")
-    for words, command in commands.items():
-        lines += [".TP", rf"\fB{_text(' '.join(words))}\fR", _text(_summary(command.help))]
-    lines += _table("EXIT STATUS", EXIT_CODES) + _table("FILES", FILES) + _table("ENVIRONMENT", ENVIRONMENT)
+    for group, names in GROUPS.items():
+        lines.append(f".SS {group}")
+        for name in names:
+            for words, command in commands.items():
+                if words[1] != name:
+                    continue
+                lines += [".TP", rf"\fB{_text(' '.join(words))}\fR", _text(_summary(command.help))]
+    options = [one for one in top.params if one.param_type_name == "option" and not getattr(one, "hidden", False)]
+    lines += [*_options(options), *_examples(()), *_closing_tables()]
     return _joined([*lines, ".SH SEE ALSO", _references(commands)])
 
 
@@ -98,11 +85,7 @@ def _page(words: tuple[str, ...], command: Any, commands: dict[tuple[str, ...], 
         lines.append(".SH ARGUMENTS")
         for one in arguments:
             lines += [".TP", rf"\fI{_text(_metavar(one))}\fR", _text(one.help)]
-    if options:
-        lines.append(".SH OPTIONS")
-        for one in options:
-            lines += [".TP", _option(one), _text((one.help or "") + _default(one))]
-    lines += _table("EXIT STATUS", EXIT_CODES)
+    lines += [*_options(options), *_examples(words[1:]), *_closing_tables()]
     return _joined([*lines, ".SH SEE ALSO", _references({("advisor",): None, **below})])
 
 
@@ -145,6 +128,24 @@ def _default(one: Any) -> str:
     return f" The default is {value}."
 
 
+def _options(options: list[Any]) -> list[str]:
+    lines = [".SH OPTIONS"] if options else []
+    for one in options:
+        lines += [".TP", _option(one), _text((one.help or "") + _default(one))]
+    return lines
+
+
+def _examples(path: tuple[str, ...]) -> list[str]:
+    lines = [".SH EXAMPLES"]
+    for command, explanation in EXAMPLES[" ".join(path)]:
+        lines += [".TP", rf"\fB{_text(command)}\fR", _text(f"{explanation[0].upper()}{explanation[1:]}.")]
+    return lines
+
+
+def _closing_tables() -> list[str]:
+    return _table("EXIT STATUS", EXIT_CODES) + _table("FILES", FILES) + _table("ENVIRONMENT", ENVIRONMENT)
+
+
 def _table(title: str, rows: tuple[tuple[str, str], ...]) -> list[str]:
     lines = [f".SH {title}"]
     for key, words in rows:
@@ -158,7 +159,7 @@ def _references(commands: dict[tuple[str, ...], Any]) -> str:
 
 def _summary(text: str | None) -> str:
     first = (text or "").strip().split("\n\n")[0].replace("\n", " ")
-    return re.split(r"(?<=[.:])\s", first)[0].rstrip(".:")
+    return re.split(r"(?<=\.)\s", first)[0].rstrip(".")
 
 
 def _lower_first(text: str) -> str:
@@ -172,9 +173,11 @@ def _paragraphs(text: str) -> list[str]:
 
 def _text(text: str) -> str:
     """Text as roff prints it: no character of it is a request."""
-    # Minus signs that can be pasted into a shell; a dot or quote at the head of a line would be a request.
-    shown = " ".join(str(text).split()).replace("\\", r"\e").replace("-", r"\-")
-    return rf"\&{shown}" if shown.startswith((".", "'")) else shown
+    shown = " ".join(str(text).split()).replace("\\", r"\e")
+    # ASCII characters that can be pasted into a shell, where roff would print typographic ones (groff_man_style(7)).
+    for character, name in (("-", r"\-"), ("'", r"\(aq"), ("`", r"\(ga"), ("~", r"\(ti"), ("^", r"\(ha")):
+        shown = shown.replace(character, name)
+    return rf"\&{shown}" if shown.startswith(".") else shown
 
 
 def _joined(lines: list[str]) -> str:

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from advisor.fleet.runs.planning import FleetPlan
     from advisor.fleet.runs.status import FleetStanding
 
-Profiles = Annotated[list[str], Argument(metavar="PROFILE…")]
-SomeProfiles = Annotated[list[str] | None, Argument(metavar="PROFILE…", show_default=False)]
+Profiles = Annotated[list[str], Argument(metavar="PROFILE…", help="Profiles by name or file.")]
+SomeProfiles = Annotated[
+    list[str] | None, Argument(metavar="PROFILE…", show_default=False, help="Profiles by name or file.")
+]
 SomeInventory = Annotated[
     list[str] | None,
     Option(

@@ -30,7 +30,10 @@ def list_profiles(as_json: Json = False) -> int:
     return faults[-1].exit_code if faults else 0
 
 
-def show(name: Annotated[str, Argument(autocompletion=profile_names)], as_json: Json = False) -> int:
+def show(
+    name: Annotated[str, Argument(metavar="NAME", help="A profile by name or file.", autocompletion=profile_names)],
+    as_json: Json = False,
+) -> int:
     """Show what a profile sets, why, and when it hurts. With its parameters and sources."""
     from advisor.operations.library import read_profile
 
@@ -51,7 +54,7 @@ def _profile_document(record: object) -> dict[str, object]:
     return document
 
 
-def lint(files: Annotated[list[Path], Argument(metavar="FILE…")]) -> int:
+def lint(files: Annotated[list[Path], Argument(metavar="FILE…", help="Profile files, TOML.")]) -> int:
     """Check profile files. The first error is named with file, line and field; exit code 2."""
     from advisor.operations.library import lint_file
     from advisor.report.format import clean

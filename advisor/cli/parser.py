@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, get_args, get_origin
 
 import typer
+import typer.core
 
 from advisor import i18n
 from advisor.cli.output import print_error, say
@@ -37,11 +38,60 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+class _ExplainedCommand(typer.core.TyperCommand):
+    """A command whose page of help ends with its examples."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        _write_examples(ctx, formatter)
+
+
+class _ExplainedGroup(typer.core.TyperGroup):
+    """Commands whose page of help lists them in groups, and ends with examples."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        from advisor.cli.help_text import GROUPS
+
+        if ctx.parent is not None:
+            return super().format_commands(ctx, formatter)
+        known = [name for names in GROUPS.values() for name in names if name in self.commands]
+        columns = max(map(len, known), default=0)
+        for group, names in GROUPS.items():
+            # As wide in each group: one column of explanations.
+            found = [
+                (name.ljust(columns), self.commands[name].get_short_help_str(formatter.width - columns - 6))
+                for name in names
+                if name in known
+            ]
+            if found:
+                with formatter.section(group):
+                    formatter.write_dl(found)
+        return None
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        _write_examples(ctx, formatter)
+
+
+def _write_examples(context: Any, formatter: Any) -> None:
+    from advisor.cli.help_text import EXAMPLES
+
+    examples = EXAMPLES.get(context.command_path.partition(" ")[2], ())
+    if not examples:
+        return
+    column, other = (max(len(one[place]) for one in examples) for place in (0, 1))
+    with formatter.section("Examples"):
+        if column + other + 4 <= formatter.width:
+            formatter.write_dl(examples, col_max=column)
+        else:
+            for command, explanation in examples:
+                formatter.write(f"  {command}\n      {explanation}\n")
+
+
 def build_application(command: str | None) -> typer.Typer:
     """The application with the one command that is asked for, or with all where advisor has no such command (for
     --help)."""
     app = typer.Typer(
         name="advisor",
+        cls=_ExplainedGroup,
         help="Inspect a Linux storage or cluster host, tune it, prove the gain, and roll back.",
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -57,14 +107,17 @@ def build_application(command: str | None) -> typer.Typer:
             if isinstance(commands[name], Group):
                 app.add_typer(_build_group(commands[name]), name=name)
             else:
-                app.command(name)(with_typer(commands[name]))
+                app.command(name, cls=_ExplainedCommand)(with_typer(commands[name]))
     return app
 
 
 def _build_group(group: Group) -> typer.Typer:
     default = group.default
     app = typer.Typer(
-        help=group.explanation, no_args_is_help=default is None, invoke_without_command=default is not None
+        cls=_ExplainedGroup,
+        help=group.explanation,
+        no_args_is_help=default is None,
+        invoke_without_command=default is not None,
     )
     if default is not None:
 
@@ -73,7 +126,7 @@ def _build_group(group: Group) -> typer.Typer:
             return 0 if context.invoked_subcommand else default()
 
     for name, command in group.commands.items():
-        app.command(name)(with_typer(command))
+        app.command(name, cls=_ExplainedCommand)(with_typer(command))
     return app
 
 

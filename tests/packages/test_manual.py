@@ -40,7 +40,8 @@ def test_every_command_has_a_page_that_formats_without_a_warning(pages: Path) ->
     assert {"advisor", "advisor-scan", "advisor-rollback-script", "advisor-profiles-lint"} <= names
     for page in found:
         text = shown(page)
-        assert "EXIT STATUS" in text
+        sections = [line for line in text.splitlines() if line[:1].isupper() and line.isupper()]
+        assert {"NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "EXIT STATUS", "FILES", "ENVIRONMENT"} <= set(sections)
         assert max(map(len, text.splitlines())) <= 80
 
 
@@ -50,6 +51,13 @@ def test_a_page_has_every_option_that_help_shows(pages: Path) -> None:
     page = (pages / "advisor-apply.1").read_text().replace(r"\-", "-")
     assert len(options) > 5
     assert {one for one in options if rf"\fB{one}\fR" not in page} == set()
+
+
+def test_what_is_pasted_from_a_page_is_what_help_prints(pages: Path) -> None:
+    text = shown(pages / "advisor-apply.1")
+    assert "advisor apply sysctl:vm.swappiness=10 --yes\n" in text
+    assert "'sysctl:net.core.rmem_max>=8388608'" in text
+    assert " ~/.config/advisor/profiles\n" in text
 
 
 def test_completions_load_and_complete(tmp_path: Path) -> None:

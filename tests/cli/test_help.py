@@ -1,0 +1,97 @@
+"""Help says at 80 columns what each command does and how it is called."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+
+from advisor.cli import parser
+from advisor.cli.help_text import EXAMPLES, GROUPS
+from advisor.cli.tables.pages import PAGES
+from advisor.cli.tables.parameters import COMMANDS
+
+ONE_EXAMPLE_IS_ENOUGH = {"fleet receive"}
+"""It reads standard input and has one form."""
+
+
+def help_of(path: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "advisor", *path.split(), "--help"],
+        env={**os.environ, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def below(command: Any, path: str) -> Iterator[tuple[str, str, Any]]:
+    """Every command with the path of its group and its own."""
+    for name, one in getattr(command, "commands", {}).items():
+        own = f"{path} {name}".strip()
+        yield path, own, one
+        yield from below(one, own)
+
+
+def test_the_pages_are_those_that_are_printed() -> None:
+    assert all(help_of(path) == PAGES[path] for path in ("", "scan", "fleet", "fleet receive") if path)
+    assert help_of("").count("\nExamples:\n") == 1
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_eighty_columns_and_ends_with_examples(path: str) -> None:
+    page = PAGES[path]
+    assert max(map(len, page.splitlines())) <= 80
+    examples = page.partition("\nExamples:\n")[2]
+    shown = [command for command, _ in EXAMPLES[path] if f"\n  {command}" in f"\n{examples}"]
+    assert len(shown) == len(EXAMPLES[path]) >= (1 if path in ONE_EXAMPLE_IS_ENOUGH else 2)
+
+
+def test_no_summary_is_cut() -> None:
+    top = typer.main.get_command(parser.build_application(None))
+    pages = {"": help_of(""), **PAGES}
+    seen = 0
+    for group, path, command in below(top, ""):
+        sentence = re.split(r"(?<=\.)\s", " ".join(command.help.split()))[0]
+        line = next(one for one in pages[group].splitlines() if one.startswith(f"  {path.split()[-1]} "))
+        assert line.endswith(f"  {sentence}"), f"advisor {group} --help cuts the summary of {path}: {line}"
+        seen += 1
+    assert seen == len(EXAMPLES) - 1
+
+
+def test_every_command_is_in_one_group() -> None:
+    named = [name for names in GROUPS.values() for name in names]
+    assert sorted(named) == sorted(name for names in parser.ROOMS.values() for name in names)
+    page = help_of("")
+    assert [heading for heading in re.findall(r"^(\w+):$", page, re.M) if heading in GROUPS] == list(GROUPS)
+
+
+@pytest.mark.parametrize(("path", "call"), [(path, call) for path, calls in EXAMPLES.items() for call, _ in calls])
+def test_an_example_is_a_call(path: str, call: str) -> None:
+    words = shlex.split(call.partition(" < ")[0].partition(" | ")[0])
+    assert words[0] == "advisor"
+    top: Any = typer.main.get_command(parser.build_application(words[1]))
+    command, rest = top, words[1:]
+    context = top.make_context("advisor", list(rest), resilient_parsing=False)
+    while hasattr(command, "commands"):
+        name, *rest = rest
+        command = command.commands[name]
+        if not rest and hasattr(command, "commands"):
+            break
+    with context:
+        command.make_context(command.name, list(rest), parent=context)
+    called = " ".join(words[1:])
+    assert not path or any(called.startswith(one) for one in (path, "scan --snapshot")), f"of another command: {call}"
+
+
+def test_examples_are_of_commands_that_exist() -> None:
+    assert EXAMPLES.keys() - {"", "profiles", "fleet"} == COMMANDS.keys()
