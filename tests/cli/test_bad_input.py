@@ -86,8 +86,8 @@ def test_a_message_a_code_and_nothing_changed(words: tuple[str, ...], code: int,
 @pytest.mark.parametrize(
     "command", [("apply", "socket-buffers-8m", "--yes"), ("rollback",), ("prove", "numa-pinning", "--target", "/tmp")]
 )
-def test_without_root_it_says_so(command: tuple[str, ...], tmp_path: Path) -> None:
-    done = advisor(*command, where=tmp_path, nobody=True)
+def test_without_root_it_says_so(command: tuple[str, ...], open_path: Path) -> None:
+    done = advisor(*command, where=open_path, nobody=True)
     assert done.returncode == 6
     assert "root" in done.stderr
 

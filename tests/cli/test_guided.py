@@ -108,10 +108,9 @@ def test_to_stop_changes_nothing(tmp_path: Path, answers: list[tuple[str, str]],
 
 
 @needs_root
-def test_another_user_gets_the_command_for_root(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
+def test_another_user_gets_the_command_for_root(open_path: Path) -> None:
     as_nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    code, text = talk(tmp_path, [(CHOOSE, "advice.tcp-sack-off")], *as_nobody)
+    code, text = talk(open_path, [(CHOOSE, "advice.tcp-sack-off")], *as_nobody)
     assert code == 0, text
     assert "$ advisor fix advice.tcp-sack-off --dry-run" in text
     assert "sudo advisor fix advice.tcp-sack-off" in text

@@ -149,11 +149,10 @@ def test_the_plugin_answers_with_its_own_exit_codes(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_the_plugin_says_unknown_where_only_root_may_look(tmp_path: Path) -> None:
-    make_transaction(tmp_path)
-    tmp_path.chmod(0o755)
+def test_the_plugin_says_unknown_where_only_root_may_look(open_path: Path) -> None:
+    make_transaction(open_path)
     done = call(
-        tmp_path, "verify", "--nagios", before=("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+        open_path, "verify", "--nagios", before=("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
     )
     assert done.returncode == 3, done.stdout + done.stderr
     assert done.stdout.startswith("ADVISOR UNKNOWN - ")

@@ -27,6 +27,8 @@ ip link add vx0 type vxlan id 42 dev va dstport 4789 local 10.0.0.1
 ip link add br0 type bridge
 ip link add pa type veth peer name pb
 ip link set pa master br0
+# Where the kernel loads this kind's module by itself, that puts two links on the machine, outside of the namespace.
+modprobe ifb numifbs=0 2>/dev/null || :
 ip link add if0 type ifb
 ip tuntap add tu0 mode tun
 ip tuntap add ta0 mode tap multi_queue

@@ -7,9 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,15 +78,6 @@ def test_odd_files_are_named_and_hold_nobody_up(tmp_path: Path) -> None:
         assert host.readlink(path) == here.readlink(path)
         assert host.real(path) == here.real(path)
     assert host.real("/etc/tmpfiles.d") == "/elsewhere"
-
-
-@pytest.fixture
-def open_path() -> Iterator[Path]:
-    """A directory that other users may go into, unlike those of pytest."""
-    place = Path(tempfile.mkdtemp(prefix="capture-"))
-    place.chmod(0o755)
-    yield place
-    shutil.rmtree(place)
 
 
 @needs_root

@@ -7,7 +7,6 @@ import stat
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -143,14 +142,6 @@ def test_roots_own_links_are_followed(tmp_path: Path, victim: Path) -> None:
         assert os.read(fd, 99) == Path("/sys/class/net/lo/mtu").read_bytes()
 
 
-@pytest.fixture
-def open_place() -> Iterator[Path]:
-    """A directory that every user can reach."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
 AS_NOBODY = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -163,8 +154,8 @@ put_file(os.path.abspath("d/f"), b"x", mode=0o600, uid=0, gid=0)
 
 
 @needs_root
-def test_without_roots_rights_every_link_is_followed(open_place: Path) -> None:
-    home = make_tree(open_place / "home", {}, {"/d": "there"})
+def test_without_roots_rights_every_link_is_followed(open_path: Path) -> None:
+    home = make_tree(open_path / "home", {}, {"/d": "there"})
     for path in (home, home / "d"):
         give(path)
     words = [sys.executable, "-c", AS_NOBODY, str(Path(__file__).parents[2]), str(home)]
@@ -187,8 +178,8 @@ while not renameat2(here, b"d", here, b"l", exchange):
 
 
 @needs_root
-def test_a_user_who_swaps_directories_for_links_gains_nothing(open_place: Path) -> None:
-    home, victim = open_place / "home", open_place / "victim"
+def test_a_user_who_swaps_directories_for_links_gains_nothing(open_path: Path) -> None:
+    home, victim = open_path / "home", open_path / "victim"
     for path in (home / "d", victim):
         path.mkdir(parents=True)
     (home / "l").symlink_to(victim)
