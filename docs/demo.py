@@ -2,10 +2,10 @@
 
 python docs/demo.py [--socket SOCKET]
 
-Writes docs/demo.cast (asciinema v2, https://docs.asciinema.org/manual/asciicast/v2/) and the session in README.md,
-between its two marks. Nothing is edited but for lines that are left out, which is said there. Under emulation commands
-take some ten times as long as on a real host; the recording keeps the order of things, and at most two seconds of each
-wait.
+Writes docs/demo.cast (asciinema v2, https://docs.asciinema.org/manual/asciicast/v2/) and the blocks of README.md that
+show parts of it, each between two marks. Nothing is edited but for lines that are left out: there stands an ellipsis.
+Under emulation commands take some ten times as long as on a real host; the recording keeps the order of things, and at
+most two seconds of each wait.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
@@ -28,23 +29,33 @@ from tests.lab.serve import ServedGuest  # noqa: E402
 
 CAST = DOCS / "demo.cast"
 README = DOCS.parent / "README.md"
-MARKS = ("<!-- demo: written by docs/demo.py -->", "<!-- end of demo -->")
+MARKS = ("<!-- {}: written by docs/demo.py -->", "<!-- end of {} -->")
 WIDTH, HEIGHT = 80, 40
 LONGEST_WAIT = 2.0
 KEYSTROKE = 0.04
 PROMPT = "# "
 
-# What is typed, and how many of its lines the README shows; the recording has all.
-SESSION: tuple[tuple[str, int], ...] = (
-    ("advisor plan socket-buffers-8m", 13),
-    ("advisor apply socket-buffers-8m --yes 2>/dev/null", 30),
-    ("sysctl net.core.rmem_max net.ipv4.tcp_rmem", 5),
-    ("sysctl -q -w net.core.rmem_max=425984   # somebody else, later", 5),
-    ('advisor verify; echo "exit code $?"', 12),
-    ('advisor rollback; echo "exit code $?"', 20),
-    ('advisor rollback --force; echo "exit code $?"', 20),
-    ("sysctl net.core.rmem_max net.ipv4.tcp_rmem", 5),
+
+class Typed(NamedTuple):
+    """A command, the block of the README that shows it, and what of its output stands there; the recording has all."""
+
+    command: str
+    block: str = ""
+    shown: str = ".*"
+    """A regular expression: the lines in which it is found."""
+
+
+SESSION: tuple[Typed, ...] = (
+    Typed("advisor plan socket-buffers-8m", "change", r"^Plan of|would change|sysctl:net.core.rmem_max "),
+    Typed("advisor apply socket-buffers-8m --yes 2>/dev/null", "change", r"^Applied|rollback\.sh"),
+    Typed("sysctl net.core.rmem_max net.ipv4.tcp_rmem"),
+    Typed("sysctl -q -w net.core.rmem_max=425984   # somebody else, later", "change"),
+    Typed('advisor verify; echo "exit code $?"', "change", r"^Drift|rmem_max|\(0001\)$|^exit"),
+    Typed('advisor rollback; echo "exit code $?"', "change", r"rolled back|skipped|^exit"),
+    Typed('advisor rollback --force; echo "exit code $?"', "change", r"^Rolled back|^exit"),
+    Typed("sysctl net.core.rmem_max net.ipv4.tcp_rmem"),
 )
+BLOCKS = tuple(dict.fromkeys(one.block for one in SESSION if one.block))
 
 
 @contextmanager
@@ -61,7 +72,7 @@ def record(guest: Machine) -> list[tuple[str, str, float]]:
     """Each command with its output and seconds; the guest is left as it was found."""
     guest.run("rm -rf /var/lib/advisor")
     found = []
-    for command, _ in SESSION:
+    for command, *_ in SESSION:
         start = time.monotonic()
         # As on a terminal: both outputs in the order in which they come.
         done = guest.run(f"COLUMNS={WIDTH} sh -c {quoted(command)} 2>&1", timeout=300)
@@ -101,27 +112,34 @@ def event(seconds: float, text: str) -> str:
     return json.dumps([round(seconds, 3), "o", text])
 
 
-def page(session: list[tuple[str, str, float]]) -> str:
-    """The session as text, longer outputs cut where the SESSION says so."""
-    parts = []
-    for (command, output, _), (_, limit) in zip(session, SESSION, strict=True):
-        shown = output.rstrip("\n").splitlines()
-        rest = ["…"] if len(shown) > limit else []
-        parts.append("\n".join([f"{PROMPT}{command}", *shown[:limit], *rest]))
-    return "\n".join(parts) + "\n"
+def text_blocks(session: list[tuple[str, str, float]]) -> dict[str, str]:
+    """The text of each block of the README: an ellipsis where lines are left out."""
+    found: dict[str, list[str]] = {}
+    for (command, output, _), typed in zip(session, SESSION, strict=True):
+        lines = found.setdefault(typed.block, [])
+        lines.append(f"{PROMPT}{command}")
+        for line in output.rstrip("\n").splitlines():
+            if re.search(typed.shown, line):
+                lines.append(line)
+            elif lines[-1] != "…":
+                lines.append("…")
+    return {name: "\n".join(found[name]) + "\n" for name in BLOCKS}
 
 
-def session_of(text: str) -> str:
-    """What the README's block is to hold, told from the recording alone."""
+def recorded_blocks(text: str) -> dict[str, str]:
+    """What the README's blocks hold, from the recording alone."""
     output = "".join(json.loads(line)[2] for line in text.splitlines()[1:]).replace("\r\n", "\n")
-    pieces = re.split("|".join(re.escape(f"{PROMPT}{command}\n") for command, _ in SESSION), output)[1:]
-    return page([(command, piece, 0.0) for (command, _), piece in zip(SESSION, pieces, strict=True)])
+    pieces = re.split("|".join(re.escape(f"{PROMPT}{command}\n") for command, *_ in SESSION), output)[1:]
+    return text_blocks([(command, piece, 0.0) for (command, *_), piece in zip(SESSION, pieces, strict=True)])
 
 
-def with_block(readme: str, block: str) -> str:
-    """The README with the block between its marks."""
-    start, end = (readme.index(mark) for mark in MARKS)
-    return f"{readme[:start]}{MARKS[0]}\n\n```text\n{block}```\n\n{readme[end:]}"
+def insert_blocks(readme: str, blocks: Mapping[str, str]) -> str:
+    """The README with each block between its marks. Raises ValueError where a mark is missing."""
+    for name, block in blocks.items():
+        first, last = (mark.format(name) for mark in MARKS)
+        start, end = readme.index(first), readme.index(last)
+        readme = f"{readme[:start]}{first}\n\n```text\n{block}```\n\n{readme[end:]}"
+    return readme
 
 
 def main() -> int:
@@ -130,7 +148,7 @@ def main() -> int:
     with machine(parser.parse_args().socket) as guest:
         text = cast(record(guest))
     CAST.write_text(text)
-    README.write_text(with_block(README.read_text(), session_of(text)))
+    README.write_text(insert_blocks(README.read_text(), recorded_blocks(text)))
     return 0
 
 

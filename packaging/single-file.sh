@@ -25,6 +25,6 @@ for machine in x86_64 aarch64; do
     done
 done
 # --venv: every start but the first costs what an installed advisor costs, and not a search for wheels.
-"$work/tools/bin/pex" "$work"/advisor-*.whl --console-script advisor --venv --python-shebang '/usr/bin/env python3' \
+"$work/tools/bin/pex" "$work"/host_advisor-*.whl --console-script advisor --venv --python-shebang '/usr/bin/env python3' \
     --output-file "$work/advisor.pyz" "$@"
 mv -f "$work/advisor.pyz" "$target"

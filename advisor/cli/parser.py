@@ -18,7 +18,7 @@ from advisor.cli.output import print_error, say
 from advisor.cli.parameters import DeclaredParameter, Group
 from advisor.errors import UsageError
 from advisor.i18n import msg
-from advisor.version import __version__
+from advisor.version import describe_version
 
 # Which file holds which command: only that file is loaded, since building all commands costs as much as running one.
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
@@ -153,7 +153,7 @@ def _typer_annotation(annotation: Any) -> Any:
 
 def _print_version(value: bool) -> None:
     if value:
-        sys.stdout.write(f"advisor {__version__}\n")
+        sys.stdout.write(f"advisor {describe_version()}\n")
         raise typer.Exit
 
 

@@ -24,9 +24,9 @@ def help_page(arguments: Sequence[str], environment: Mapping[str, str]) -> str |
     if not arguments or not environment.keys().isdisjoint(("ADVISOR_LANG", "_ADVISOR_COMPLETE")):
         return None
     if arguments == ["--version"]:
-        from advisor.version import __version__
+        from advisor.version import describe_version
 
-        return f"advisor {__version__}\n"
+        return f"advisor {describe_version()}\n"
     if arguments[-1] not in ("--help", "-h") or _terminal_columns(environment) < HELP_COLUMNS:
         return None
     from advisor.cli.tables.pages import PAGES

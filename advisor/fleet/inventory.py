@@ -89,7 +89,7 @@ def find_ansible_program(name: str) -> str:
     if found is None:
         raise RefusedError(
             msg("{name} is not installed here, and advisor fleet runs on it", name=name),
-            hint="pip install 'advisor[fleet]' or your distribution's package ansible-core; on this machine alone",
+            hint="pip install 'ansible-core>=2.15' or your distribution's package ansible-core; on this machine alone",
         )
     return found
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds a Debian package for the Debian and the machine it runs on:
-#   sh packaging/deb/build.sh DIRECTORY        writes DIRECTORY/advisor_VERSION_ARCHITECTURE.deb
+#   sh packaging/deb/build.sh DIRECTORY        writes DIRECTORY/host-advisor_VERSION-1_ARCHITECTURE.deb
 # The Python libraries come along in /usr/lib/advisor, in the versions that the tests ran with: Debian 12 has none that
 # are new enough. Nothing is started or enabled by installing it.
 set -eu
@@ -15,14 +15,14 @@ version=$($interpreter -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 next=$($interpreter -c 'import sys; print("%d.%d" % (sys.version_info[0], sys.version_info[1] + 1))')
 architecture=$(dpkg --print-architecture)
 python=${PYTHON:-.venv/bin/python}
-advisor_version=$("$python" -c 'import advisor; print(advisor.__version__)')
+advisor_version=$("$python" -c 'from advisor.version import __version__; print(__version__)')
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 umask 022
 tree=$work/tree
-mkdir -p "$tree/DEBIAN" "$tree/usr/bin" "$tree/usr/lib/advisor" "$tree/usr/share/doc/advisor" "$tree/usr/share/man/man1" \
+mkdir -p "$tree/DEBIAN" "$tree/usr/bin" "$tree/usr/lib/advisor" "$tree/usr/share/doc/host-advisor" "$tree/usr/share/man/man1" \
     "$tree/usr/share/bash-completion/completions" "$tree/usr/share/zsh/vendor-completions" \
     "$tree/usr/share/fish/vendor_completions.d"
 
@@ -34,7 +34,7 @@ if ! "$python" -c 'import uv' 2>/dev/null; then
     "$tools" -m pip install --quiet --disable-pip-version-check uv
 fi
 "$tools" -m uv --quiet pip install --python "$interpreter" --target "$tree/usr/lib/advisor" --only-binary :all: \
-    --no-binary advisor --link-mode copy .
+    --no-binary host-advisor --link-mode copy .
 # Where it was built from is nobody's business.
 rm -rf "$tree/usr/lib/advisor/bin" "$tree/usr/lib/advisor/.lock" "$tree"/usr/lib/advisor/*.dist-info/direct_url.json \
     "$tree"/usr/lib/advisor/*.dist-info/uv_cache.json
@@ -58,26 +58,26 @@ sh packaging/completions.sh "$work/completions"
 cp "$work/completions/advisor" "$tree/usr/share/bash-completion/completions/advisor"
 cp "$work/completions/_advisor" "$tree/usr/share/zsh/vendor-completions/_advisor"
 cp "$work/completions/advisor.fish" "$tree/usr/share/fish/vendor_completions.d/advisor.fish"
-cp README.md "$tree/usr/share/doc/advisor/"
-cp -R docs "$tree/usr/share/doc/advisor/docs"
-find "$tree/usr/share/doc/advisor/docs" \( -name '*.py' -o -name __pycache__ \) -prune -exec rm -rf {} +
-gzip -9nc CHANGELOG.md > "$tree/usr/share/doc/advisor/changelog.gz"
-cat > "$tree/usr/share/doc/advisor/copyright" <<'COPYRIGHT'
+cp README.md "$tree/usr/share/doc/host-advisor/"
+cp -R docs "$tree/usr/share/doc/host-advisor/docs"
+find "$tree/usr/share/doc/host-advisor/docs" \( -name '*.py' -o -name __pycache__ \) -prune -exec rm -rf {} +
+gzip -9nc CHANGELOG.md > "$tree/usr/share/doc/host-advisor/changelog.gz"
+cat > "$tree/usr/share/doc/host-advisor/copyright" <<'COPYRIGHT'
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-Upstream-Name: advisor
+Upstream-Name: host-advisor
 
 Files: *
-Copyright: the authors of advisor
+Copyright: The advisor project
 License: Apache-2.0
  On Debian systems, the full text is in /usr/share/common-licenses/Apache-2.0.
 Comment: the libraries in /usr/lib/advisor carry their own licenses in their *.dist-info directories.
 COPYRIGHT
 
 cat > "$tree/DEBIAN/control" <<CONTROL
-Package: advisor
+Package: host-advisor
 Version: $advisor_version-1
 Architecture: $architecture
-Maintainer: the authors of advisor <advisor@localhost>
+Maintainer: The advisor project <advisor@localhost>
 Installed-Size: $(du -sk --exclude=DEBIAN "$tree" | cut -f1)
 Depends: python3 (>= $version), python3 (<< $next), iproute2
 Recommends: ethtool, fio, iputils-ping
@@ -85,9 +85,9 @@ Suggests: ansible-core
 Section: admin
 Priority: optional
 Description: inspects, tunes, proves and restores storage and cluster hosts
- advisor looks at a Linux host that carries storage or a cluster, says what to
- change and why, changes it as one journalled transaction, proves the gain with
- interleaved fio runs, and puts everything back on request, even with nothing
+ advisor looks at a Linux host that carries storage or a cluster, reports what to
+ change and why, applies it as one journalled transaction, proves the gain with
+ interleaved fio runs, and rolls everything back on request, even with nothing
  installed, by a generated script.
 CONTROL
 # Compiled where it is installed, gone with the package.
@@ -110,4 +110,4 @@ chmod 755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/prerm"
 if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
     find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 fi
-dpkg-deb --build --root-owner-group "$tree" "$target/advisor_$advisor_version-1_$architecture.deb" >/dev/null
+dpkg-deb --build --root-owner-group "$tree" "$target/host-advisor_$advisor_version-1_$architecture.deb" >/dev/null

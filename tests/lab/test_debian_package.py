@@ -41,7 +41,9 @@ def test_it_installs_works_and_leaves(guest: Machine, package: bytes) -> None:
         assert told["schema"] == "advisor.scan/1"
         assert {link["name"] for link in told["links"]} >= {"eth0", "eth1"}
         # dpkg leaves documentation out where its configuration says so, as the lab's does.
-        assert not [line for line in out(guest, "dpkg --verify advisor || :").splitlines() if "/usr/share/" not in line]
+        assert not [
+            line for line in out(guest, "dpkg --verify host-advisor || :").splitlines() if "/usr/share/" not in line
+        ]
         assert out(guest, "cd /tmp && mkdir -p advisor && /usr/bin/advisor --version").startswith("advisor ")
         rmem = out(guest, "sysctl -n net.core.rmem_max")
         out(guest, "/usr/bin/advisor apply socket-buffers-8m --yes")
@@ -49,7 +51,7 @@ def test_it_installs_works_and_leaves(guest: Machine, package: bytes) -> None:
         out(guest, "/usr/bin/advisor verify")
     finally:
         # What puts the host back needs nothing of the package.
-        removed = guest.run("dpkg --purge advisor", timeout=300)
+        removed = guest.run("dpkg --purge host-advisor", timeout=300)
     assert removed.rc == 0, removed.stdout + removed.stderr
     out(guest, 'sh "$(ls -d /var/lib/advisor/transactions/* | tail -1)/rollback.sh"')
     assert out(guest, "sysctl -n net.core.rmem_max") == rmem
