@@ -31,7 +31,18 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) and len(val) > _LONGEST_NAMED_BYTES else None
 
 
-QUICK_PACKAGES = ("facts", "host", "limits", "planning", "profiles", "recommend", "report", "rules", "tunables")
+QUICK_PACKAGES = (
+    "facts",
+    "host",
+    "limits",
+    "observe",
+    "planning",
+    "profiles",
+    "recommend",
+    "report",
+    "rules",
+    "tunables",
+)
 QUICK_MODULES = (
     "articles/test_beegfs.py",
     "articles/test_infoscale.py",

@@ -82,7 +82,7 @@ FLOORS = [
     {"errors", "i18n", "version"},
     {"host"},
     {"facts"},
-    {"reach", "rules", "tunables"},
+    {"observe", "reach", "rules", "tunables"},
     {"limits", "profiles"},
     {"planning", "sizing"},
     {"importers", "shell"},

@@ -1,0 +1,101 @@
+"""Counters of block devices: kind ``disk``.
+
+Source: Linux Documentation/admin-guide/iostats.rst and block/stat.rst; /proc/diskstats has these columns after major,
+minor and name, /sys/block/DEV/stat has them alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from advisor.host import Host, Missing
+from advisor.observe.sample import Reading, parse_counts
+
+_FIELDS: Final = (
+    *("reads", "reads_merged", "sectors_read", "read_ms", "writes", "writes_merged", "sectors_written", "write_ms"),
+    *("busy_ms", "weighted_ms", "discards", "discards_merged", "sectors_discarded", "discard_ms"),
+    *("flushes", "flush_ms"),
+)
+"""All columns but the ninth, which is a level: requests in flight. Discards came with 4.18, flushes with 5.5."""
+_OF_PARTITION: Final = ("reads", "sectors_read", "writes", "sectors_written")
+"""What kernels before 2.6.25 count of a partition."""
+_IN_FLIGHT: Final = 8
+_LEAST_WORDS: Final = 11
+
+
+class DiskCounts(NamedTuple):
+    counters: Mapping[str, int]
+    in_flight: int | None
+
+
+def parse_diskstats(text: str) -> dict[str, DiskCounts]:
+    """/proc/diskstats by name, RAM disks left out; lines that are not whole are left out too."""
+    found = {}
+    for line in text.split("\n"):
+        words = line.split()
+        if len(words) > 3 and not words[2].startswith("ram") and (counts := _parse_columns(words[3:])) is not None:
+            found[words[2]] = counts
+    return found
+
+
+def parse_stat(text: str) -> DiskCounts | None:
+    """/sys/block/DEV/stat; None for what is no such text."""
+    return _parse_columns(text.split())
+
+
+def parse_inflight(text: str) -> tuple[int, int] | None:
+    """/sys/block/DEV/inflight: reads and writes that were issued and are not completed."""
+    words = text.split()
+    counts = parse_counts(words) if len(words) == 2 else None
+    return (counts[0], counts[1]) if counts else None
+
+
+def _parse_columns(words: list[str]) -> DiskCounts | None:
+    if len(words) == len(_OF_PARTITION):
+        counts = parse_counts(words)
+        return None if counts is None else DiskCounts(dict(zip(_OF_PARTITION, counts, strict=True)), None)
+    if len(words) < _LEAST_WORDS:
+        return None
+    # Some kernels have printed fewer than no requests in flight: the other columns are good.
+    in_flight = words.pop(_IN_FLIGHT)
+    counts = parse_counts(words[: len(_FIELDS)])
+    if counts is None:
+        return None
+    level = parse_counts([in_flight])
+    return DiskCounts(dict(zip(_FIELDS, counts, strict=False)), level[0] if level else None)
+
+
+def read_disks(host: Host, reading: Reading) -> None:
+    """Every block device and partition; reads and writes in flight apart where there are any."""
+    reading.ask("disk")
+    text = host.read("/proc/diskstats")
+    if isinstance(text, Missing):
+        found = _read_each(host)
+        if not found:
+            reading.note_missing("disk", text)
+    else:
+        found = parse_diskstats(text)
+        if text and not found:
+            reading.note_missing("disk", "/proc/diskstats: no line that can be read")
+    for name, disk in found.items():
+        gauges: dict[str, float] = {}
+        if disk.in_flight is not None:
+            gauges["in_flight"] = disk.in_flight
+            if disk.in_flight:
+                inflight = host.read(f"/sys/block/{name}/inflight")
+                both = None if isinstance(inflight, Missing) else parse_inflight(inflight)
+                gauges |= {} if both is None else {"reads_in_flight": both[0], "writes_in_flight": both[1]}
+        reading.add("disk", name, disk.counters, gauges)
+
+
+def _read_each(host: Host) -> dict[str, DiskCounts]:
+    """Where /proc/diskstats is hidden, as in some containers: whole disks by sysfs."""
+    found = {}
+    for name in host.names("/sys/block"):
+        text = "" if re.match(r"ram\d", name) else host.read(f"/sys/block/{name}/stat")
+        counts = None if isinstance(text, Missing) else parse_stat(text)
+        if counts is not None:
+            found[name] = counts
+    return found

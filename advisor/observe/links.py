@@ -1,0 +1,65 @@
+"""Counters of links: kinds ``link`` (/proc/net/dev) and ``link-errors`` (sysfs, what only ends of a span need).
+
+Source: proc_net(5); Linux Documentation/ABI/testing/sysfs-class-net and sysfs-class-net-statistics.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from advisor.host import Host, Missing
+from advisor.observe.cpus import read_numbers
+from advisor.observe.sample import Reading, parse_counts
+
+_FIELDS: Final = (
+    *("rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "rx_compressed", "rx_multicast"),
+    *("tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_fifo", "collisions", "tx_carrier", "tx_compressed"),
+)
+_ERRORS: Final = (
+    *("rx_crc_errors", "rx_frame_errors", "rx_length_errors", "rx_over_errors", "rx_fifo_errors", "rx_missed_errors"),
+    *("rx_nohandler", "tx_aborted_errors", "tx_carrier_errors", "tx_fifo_errors", "tx_window_errors"),
+)
+_CARRIER: Final = ("carrier_changes", "carrier_up_count", "carrier_down_count")
+_NET: Final = "/sys/class/net"
+
+
+def parse_net_dev(text: str) -> dict[str, dict[str, int]]:
+    """/proc/net/dev by link; two lines of heading, and lines that are not whole, are left out."""
+    found = {}
+    for line in text.split("\n"):
+        name, colon, rest = line.rpartition(":")
+        words = rest.split()
+        counts = parse_counts(words) if colon and len(words) == len(_FIELDS) else None
+        if counts is not None:
+            found[name.strip()] = dict(zip(_FIELDS, counts, strict=True))
+    return found
+
+
+def read_links(host: Host, reading: Reading) -> None:
+    reading.ask("link")
+    text = host.read("/proc/net/dev")
+    if isinstance(text, Missing):
+        reading.note_missing("link", text)
+        return
+    for name, counters in parse_net_dev(text).items():
+        reading.add("link", name, counters)
+
+
+def read_link_errors(host: Host, reading: Reading) -> None:
+    """Changes of the carrier, state and speed (Mbit/s) of each link, and its errors by kind where it has a device."""
+    reading.ask("link-errors")
+    for name in host.names(_NET):
+        place = f"{_NET}/{name}"
+        counters = dict(read_numbers(host, place, _CARRIER))
+        if host.exists(f"{place}/device"):
+            counters |= read_numbers(host, f"{place}/statistics", _ERRORS)
+        speed = host.read(f"{place}/speed") if counters else ""
+        state = host.read(f"{place}/operstate") if counters else ""
+        known = None if isinstance(speed, Missing) else parse_counts([speed])
+        reading.add(
+            "link-errors",
+            name,
+            counters,
+            {"speed_mbps": known[0]} if known else None,
+            None if isinstance(state, Missing) or not state else {"state": state},
+        )

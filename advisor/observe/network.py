@@ -1,0 +1,102 @@
+"""Counters of protocols, receive queues and connection tracking.
+
+Kinds ``protocol`` (names and fields as in /proc/net/snmp and netstat: ``Tcp`` ``RetransSegs``), ``sockets`` (levels by
+protocol), ``softnet`` (by CPU), ``conntrack``. Source: Linux Documentation/networking/snmp_counter.rst; proc_net(5);
+net/core/net-procfs.c; net/netfilter/nf_conntrack_standalone.c. All are of the caller's network namespace but softnet.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.facts.counters import parse_paired
+from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
+from advisor.observe.sample import LARGEST, Reading, parse_counts
+
+_LEVELS: Final = frozenset({"CurrEstab", "RtoAlgorithm", "RtoMin", "RtoMax", "MaxConn", "Forwarding", "DefaultTTL"})
+"""What /proc/net/snmp has besides counters."""
+_HEXADECIMAL: Final = lazy_regex(r"[0-9a-f]{1,16}", re.ASCII)
+_SOFTNET: Final = {0: "processed", 1: "dropped", 2: "squeezed", 9: "steered", 10: "flow_limited"}
+_SOFTNET_CPU: Final = 12
+_CONNTRACK: Final = ("insert_failed", "drop", "early_drop", "error", "search_restart", "chaintoolong", "clash_resolve")
+
+
+def parse_sockstat(text: str) -> dict[str, dict[str, int]]:
+    """/proc/net/sockstat: levels by protocol; ``mem`` is in pages, ``memory`` in bytes."""
+    found = {}
+    for line in text.split("\n"):
+        name, colon, rest = line.partition(":")
+        words = rest.split()
+        counts = parse_counts(words[1::2]) if colon and words and len(words) % 2 == 0 else None
+        if counts:
+            found[name] = dict(zip(words[::2], counts, strict=True))
+    return found
+
+
+def parse_softnet(text: str) -> dict[str, dict[str, int]]:
+    """/proc/net/softnet_stat by CPU: packets, drops, rounds that were cut off, packets steered here, flow limits.
+
+    Rows are online CPUs and say which since 5.10; of earlier kernels the number of the row, which is the CPU's where
+    all are online.
+    """
+    found = {}
+    for number, line in enumerate(text.split("\n") if text else ()):
+        words = line.split()
+        if len(words) < 3 or not all(_HEXADECIMAL.fullmatch(word) for word in words):
+            continue
+        cpu = int(words[_SOFTNET_CPU], 16) if len(words) > _SOFTNET_CPU else number
+        found[str(cpu)] = {name: int(words[at], 16) for at, name in _SOFTNET.items() if at < len(words)}
+    return found
+
+
+def parse_conntrack_stat(text: str) -> dict[str, int]:
+    """/proc/net/stat/nf_conntrack over all CPUs: connections that could not be tracked, by reason."""
+    head, *rows = [line.split() for line in text.split("\n")]
+    whole = [row for row in rows if len(row) == len(head) and all(_HEXADECIMAL.fullmatch(word) for word in row)]
+    return {
+        name: sum(int(row[at], 16) for row in whole) for at, name in enumerate(head) if whole and name in _CONNTRACK
+    }
+
+
+def read_protocols(host: Host, reading: Reading) -> None:
+    reading.ask("protocol")
+    for path in ("/proc/net/snmp", "/proc/net/netstat"):
+        text = host.read(path)
+        if isinstance(text, Missing):
+            reading.note_missing("protocol", f"{path}: {text.why}")
+            continue
+        for name, values in parse_paired(text).items():
+            counters = {field: value for field, value in values.items() if field not in _LEVELS and value <= LARGEST}
+            reading.add("protocol", name, counters, {field: values[field] for field in _LEVELS & values.keys()})
+    text = host.read("/proc/net/sockstat")
+    if isinstance(text, Missing):
+        reading.note_missing("sockets", text)
+    else:
+        for name, levels in parse_sockstat(text).items():
+            reading.add("sockets", name, gauges=levels)
+
+
+def read_softnet(host: Host, reading: Reading) -> None:
+    reading.ask("softnet")
+    text = host.read("/proc/net/softnet_stat")
+    if isinstance(text, Missing):
+        reading.note_missing("softnet", text)
+        return
+    for name, counters in parse_softnet(text).items():
+        reading.add("softnet", name, counters)
+
+
+def read_conntrack(host: Host, reading: Reading) -> None:
+    """Connections that are tracked now against the most; nothing where the module is not loaded."""
+    reading.ask("conntrack")
+    levels: dict[str, float] = {}
+    for name in ("count", "max"):
+        value = host.read_int(f"/proc/sys/net/netfilter/nf_conntrack_{name}")
+        if not isinstance(value, Missing):
+            levels[name] = value
+        elif not value.is_absent:
+            reading.note_missing("conntrack", value)
+    text = host.read("/proc/net/stat/nf_conntrack") if levels else ""
+    reading.add("conntrack", "host", {} if isinstance(text, Missing) else parse_conntrack_stat(text), levels)

@@ -1,0 +1,207 @@
+"""Figures of a span as records: disks, CPUs, links, stalls. What is unknown is None, and ``unknown`` says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from advisor.host import Missing
+from advisor.observe.span import Span
+
+SECTOR_BYTES: Final = 512
+"""The kernel counts in these whatever a device's own block size."""
+
+
+class DiskRates(msgspec.Struct, frozen=True):
+    """A block device over a span. Waits are means per request, from its arrival at the queue to its completion.
+
+    ``queue`` is the mean number of requests that were waiting or being served; ``utilisation`` the share of time in
+    which there was any (0 to 1), which for a device that serves many at once is no measure of how full it is. A wait or
+    a size is None, without a reason, where nothing of the kind was completed.
+    """
+
+    name: str
+    reads_per_s: float | None = None
+    writes_per_s: float | None = None
+    read_bytes_per_s: float | None = None
+    write_bytes_per_s: float | None = None
+    read_size_bytes: float | None = None
+    write_size_bytes: float | None = None
+    read_wait_ms: float | None = None
+    write_wait_ms: float | None = None
+    read_merges_per_s: float | None = None
+    write_merges_per_s: float | None = None
+    discards_per_s: float | None = None
+    discard_wait_ms: float | None = None
+    flushes_per_s: float | None = None
+    flush_wait_ms: float | None = None
+    queue: float | None = None
+    utilisation: float | None = None
+    in_flight: float | None = None
+    unknown: str | None = None
+
+
+class CpuShares(msgspec.Struct, frozen=True):
+    """Where a CPU's time went over a span, or that of ``all``: shares, 0 to 1. User time contains that of guests.
+
+    Idle and iowait are None where the kernel moved time from one to the other; ``busy`` is known even then.
+    """
+
+    name: str
+    busy: float | None = None
+    user: float | None = None
+    nice: float | None = None
+    system: float | None = None
+    irq: float | None = None
+    softirq: float | None = None
+    steal: float | None = None
+    iowait: float | None = None
+    idle: float | None = None
+    guest: float | None = None
+    unknown: str | None = None
+
+
+class LinkRates(msgspec.Struct, frozen=True):
+    """A link over a span; ``utilisation`` is that of the busier direction against the speed (0 to 1)."""
+
+    name: str
+    rx_bytes_per_s: float | None = None
+    tx_bytes_per_s: float | None = None
+    rx_packets_per_s: float | None = None
+    tx_packets_per_s: float | None = None
+    rx_dropped: int | None = None
+    tx_dropped: int | None = None
+    rx_errors: int | None = None
+    tx_errors: int | None = None
+    carrier_changes: int | None = None
+    speed_mbps: float | None = None
+    utilisation: float | None = None
+    unknown: str | None = None
+
+
+class StallShares(msgspec.Struct, frozen=True):
+    """Shares of a span in which ``some`` or all (``full``) tasks waited for a resource: 0 to 1."""
+
+    name: str
+    some: float | None = None
+    full: float | None = None
+    unknown: str | None = None
+
+
+def disk_rates(span: Span) -> dict[str, DiskRates]:
+    """Every block device and partition by name."""
+    return {name: _rates_of_disk(span, name) for name in span.names("disk")}
+
+
+def cpu_shares(span: Span) -> dict[str, CpuShares]:
+    """``all`` and each CPU by number."""
+    return {name: _shares_of_cpu(span, name) for name in span.names("cpu")}
+
+
+def link_rates(span: Span) -> dict[str, LinkRates]:
+    """Every link by name."""
+    return {name: _rates_of_link(span, name) for name in span.names("link")}
+
+
+def stall_shares(span: Span) -> dict[str, StallShares]:
+    """Stalls of the whole host by resource: ``cpu``, ``io``, ``memory``, ``irq``."""
+    return {name: stall_share(span, "pressure", name, "") for name in span.names("pressure")}
+
+
+def stall_share(span: Span, kind: str, name: str, prefix: str) -> StallShares:
+    """Stalls that counters named PREFIXsome_us and PREFIXfull_us hold."""
+    found = known_deltas(span, kind, name)
+    window_us = span.seconds_of(kind) * 1e6
+    some, full = found(f"{prefix}some_us"), found(f"{prefix}full_us")
+    # Counters of both are brought up to date a moment after the clock was read.
+    some_share = None if some is None else min(1.0, some / window_us)
+    full_share = None if full is None else min(1.0, full / window_us)
+    return StallShares(name, some_share, full_share, span.why_unknown(kind, name))
+
+
+def known_deltas(span: Span, kind: str, name: str) -> Callable[[str], int | None]:
+    """A function from a counter of one thing to its rise; None where that is unknown."""
+
+    def find(field: str) -> int | None:
+        found = span.delta(kind, name, field)
+        return None if isinstance(found, Missing) else found
+
+    return find
+
+
+def _divide(part: float | None, whole: float | None, times: float = 1) -> float | None:
+    return None if part is None or not whole else part * times / whole
+
+
+def _rates_of_disk(span: Span, name: str) -> DiskRates:
+    rose, seconds = known_deltas(span, "disk", name), span.seconds_of("disk")
+    reads, writes, discards, flushes = rose("reads"), rose("writes"), rose("discards"), rose("flushes")
+    read, written = rose("sectors_read"), rose("sectors_written")
+    busy = _divide(rose("busy_ms"), seconds * 1000)
+    in_flight = span.level("disk", name, "in_flight")
+    return DiskRates(
+        name,
+        reads_per_s=_divide(reads, seconds),
+        writes_per_s=_divide(writes, seconds),
+        read_bytes_per_s=_divide(read, seconds, SECTOR_BYTES),
+        write_bytes_per_s=_divide(written, seconds, SECTOR_BYTES),
+        read_size_bytes=_divide(read, reads, SECTOR_BYTES),
+        write_size_bytes=_divide(written, writes, SECTOR_BYTES),
+        read_wait_ms=_divide(rose("read_ms"), reads),
+        write_wait_ms=_divide(rose("write_ms"), writes),
+        read_merges_per_s=_divide(rose("reads_merged"), seconds),
+        write_merges_per_s=_divide(rose("writes_merged"), seconds),
+        discards_per_s=_divide(discards, seconds),
+        discard_wait_ms=_divide(rose("discard_ms"), discards),
+        flushes_per_s=_divide(flushes, seconds),
+        flush_wait_ms=_divide(rose("flush_ms"), flushes),
+        queue=_divide(rose("weighted_ms"), seconds * 1000),
+        # Milliseconds are counted in steps of the clock's tick.
+        utilisation=None if busy is None else min(1.0, busy),
+        in_flight=None if isinstance(in_flight, Missing) else in_flight,
+        unknown=span.why_unknown("disk", name),
+    )
+
+
+def _shares_of_cpu(span: Span, name: str) -> CpuShares:
+    rose = known_deltas(span, "cpu", name)
+    working = {field: rose(f"{field}_ticks") for field in ("user", "nice", "system", "irq", "softirq", "steal")}
+    resting = rose("resting_ticks")
+    total = None if resting is None else resting + sum(ticks for ticks in working.values() if ticks is not None)
+    shares = {field: _divide(ticks, total) for field, ticks in working.items()}
+    stolen = working["steal"] or 0
+    why = span.why_unknown("cpu", name) or (f"cpu {name}: no tick passed" if total == 0 else None)
+    return CpuShares(
+        name,
+        busy=None if total is None or resting is None else _divide(total - resting - stolen, total),
+        **shares,
+        iowait=_divide(rose("iowait_ticks"), total),
+        idle=_divide(rose("idle_ticks"), total),
+        guest=_divide(rose("guest_ticks"), total),
+        unknown=why,
+    )
+
+
+def _rates_of_link(span: Span, name: str) -> LinkRates:
+    rose, seconds = known_deltas(span, "link", name), span.seconds_of("link")
+    received, sent = _divide(rose("rx_bytes"), seconds), _divide(rose("tx_bytes"), seconds)
+    speed = span.level("link-errors", name, "speed_mbps")
+    speed_mbps = None if isinstance(speed, Missing) else speed
+    busier = None if received is None or sent is None else max(received, sent)
+    return LinkRates(
+        name,
+        rx_bytes_per_s=received,
+        tx_bytes_per_s=sent,
+        rx_packets_per_s=_divide(rose("rx_packets"), seconds),
+        tx_packets_per_s=_divide(rose("tx_packets"), seconds),
+        rx_dropped=rose("rx_dropped"),
+        tx_dropped=rose("tx_dropped"),
+        rx_errors=rose("rx_errors"),
+        tx_errors=rose("tx_errors"),
+        carrier_changes=known_deltas(span, "link-errors", name)("carrier_changes"),
+        speed_mbps=speed_mbps,
+        utilisation=_divide(busier, speed_mbps and speed_mbps * 1e6 / 8),
+        unknown=span.why_unknown("link", name),
+    )
