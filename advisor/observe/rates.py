@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from advisor.host import Missing
-from advisor.observe.span import Span
+from advisor.observe.span import CounterSpan
 
 SECTOR_BYTES: Final = 512
 """The kernel counts in these whatever a device's own block size."""
@@ -90,27 +90,27 @@ class StallShares(msgspec.Struct, frozen=True):
     unknown: str | None = None
 
 
-def disk_rates(span: Span) -> dict[str, DiskRates]:
+def disk_rates(span: CounterSpan) -> dict[str, DiskRates]:
     """Every block device and partition by name."""
     return {name: _rates_of_disk(span, name) for name in span.names("disk")}
 
 
-def cpu_shares(span: Span) -> dict[str, CpuShares]:
+def cpu_shares(span: CounterSpan) -> dict[str, CpuShares]:
     """``all`` and each CPU by number."""
     return {name: _shares_of_cpu(span, name) for name in span.names("cpu")}
 
 
-def link_rates(span: Span) -> dict[str, LinkRates]:
+def link_rates(span: CounterSpan) -> dict[str, LinkRates]:
     """Every link by name."""
     return {name: _rates_of_link(span, name) for name in span.names("link")}
 
 
-def stall_shares(span: Span) -> dict[str, StallShares]:
+def stall_shares(span: CounterSpan) -> dict[str, StallShares]:
     """Stalls of the whole host by resource: ``cpu``, ``io``, ``memory``, ``irq``."""
     return {name: stall_share(span, "pressure", name, "") for name in span.names("pressure")}
 
 
-def stall_share(span: Span, kind: str, name: str, prefix: str) -> StallShares:
+def stall_share(span: CounterSpan, kind: str, name: str, prefix: str) -> StallShares:
     """Stalls that counters named PREFIXsome_us and PREFIXfull_us hold."""
     found = known_deltas(span, kind, name)
     window_us = span.seconds_of(kind) * 1e6
@@ -121,7 +121,7 @@ def stall_share(span: Span, kind: str, name: str, prefix: str) -> StallShares:
     return StallShares(name, some_share, full_share, span.why_unknown(kind, name))
 
 
-def known_deltas(span: Span, kind: str, name: str) -> Callable[[str], int | None]:
+def known_deltas(span: CounterSpan, kind: str, name: str) -> Callable[[str], int | None]:
     """A function from a counter of one thing to its rise; None where that is unknown."""
 
     def find(field: str) -> int | None:
@@ -135,7 +135,7 @@ def _divide(part: float | None, whole: float | None, times: float = 1) -> float 
     return None if part is None or not whole else part * times / whole
 
 
-def _rates_of_disk(span: Span, name: str) -> DiskRates:
+def _rates_of_disk(span: CounterSpan, name: str) -> DiskRates:
     rose, seconds = known_deltas(span, "disk", name), span.seconds_of("disk")
     reads, writes, discards, flushes = rose("reads"), rose("writes"), rose("discards"), rose("flushes")
     read, written = rose("sectors_read"), rose("sectors_written")
@@ -165,7 +165,7 @@ def _rates_of_disk(span: Span, name: str) -> DiskRates:
     )
 
 
-def _shares_of_cpu(span: Span, name: str) -> CpuShares:
+def _shares_of_cpu(span: CounterSpan, name: str) -> CpuShares:
     rose = known_deltas(span, "cpu", name)
     working = {field: rose(f"{field}_ticks") for field in ("user", "nice", "system", "irq", "softirq", "steal")}
     resting = rose("resting_ticks")
@@ -184,7 +184,7 @@ def _shares_of_cpu(span: Span, name: str) -> CpuShares:
     )
 
 
-def _rates_of_link(span: Span, name: str) -> LinkRates:
+def _rates_of_link(span: CounterSpan, name: str) -> LinkRates:
     rose, seconds = known_deltas(span, "link", name), span.seconds_of("link")
     received, sent = _divide(rose("rx_bytes"), seconds), _divide(rose("tx_bytes"), seconds)
     speed = span.level("link-errors", name, "speed_mbps")

@@ -14,7 +14,7 @@ from advisor.observe.memory import read_memory, read_nodes
 from advisor.observe.network import read_conntrack, read_protocols, read_softnet
 from advisor.observe.pressure import read_pressure
 from advisor.observe.sample import Reading, Sample
-from advisor.observe.span import Span
+from advisor.observe.span import CounterSpan
 
 Source = Callable[[Host, Reading], None]
 
@@ -53,7 +53,7 @@ def observe_host(
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Span:
+) -> CounterSpan:
     """The span of the next ``seconds``, sampled each ``interval``; both in seconds and above 0."""
     start = clock()
     samples = [take_sample(host, clock=clock)]
@@ -61,4 +61,4 @@ def observe_host(
     for number in range(1, count + 1):
         sleep(max(0.0, start + seconds * number / count - clock()))
         samples.append(take_sample(host, whole=number == count, clock=clock))
-    return Span(samples)
+    return CounterSpan(samples)

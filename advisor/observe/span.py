@@ -31,7 +31,7 @@ class _Track(NamedTuple):
     went_back: Mapping[str, str]
 
 
-class Span:
+class CounterSpan:
     """What happened between the first and the last of some samples, oldest first.
 
     Raises ValueError for fewer than two samples or for times that do not rise.
@@ -49,10 +49,10 @@ class Span:
     def seconds(self) -> float:
         return self.samples[-1].at_seconds - self.samples[0].at_seconds
 
-    def steps(self) -> Iterator[Span]:
+    def steps(self) -> Iterator[CounterSpan]:
         """The spans between each two neighbouring samples."""
         for pair in pairwise(self.samples):
-            yield Span(pair)
+            yield CounterSpan(pair)
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Every thing of a kind that any sample has, in the order in which the kernel lists them."""

@@ -74,7 +74,7 @@ HOLD_ERRORS = 3.0
 MAX_NEEDED_PAIRS = 10_000
 
 
-class Sample(msgspec.Struct, frozen=True):
+class PairedSample(msgspec.Struct, frozen=True):
     """One metric of one workload, pair by pair. ``effects`` are ln ratios B over A, plus is better."""
 
     before: tuple[float, ...]
@@ -88,7 +88,7 @@ def counted_pairs(session: Session) -> tuple[Pair, ...]:
     return tuple(pair for pair in session.pairs if pair.whole and not pair.superseded)
 
 
-def make_sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, control: bool = False) -> Sample:
+def make_sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, control: bool = False) -> PairedSample:
     """A metric's values over the pairs that have it; pairs with a value of zero or less are left out."""
     rows = []
     for pair in pairs:
@@ -97,7 +97,7 @@ def make_sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, con
         if before is not None and after is not None:
             rows.append((before, after, METRICS[metric].sign * math.log(after / before), pair.order))
     before_all, after_all, effects, orders = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return Sample(before_all, after_all, effects, orders)
+    return PairedSample(before_all, after_all, effects, orders)
 
 
 def _arm_value(runs: Sequence[FioRun], arm: Arm, metric: MetricName) -> float | None:
@@ -111,7 +111,7 @@ def _arm_value(runs: Sequence[FioRun], arm: Arm, metric: MetricName) -> float | 
 
 
 def summarise_metric(
-    name: str, metric: MetricName, data: Sample, *, is_tested: bool = True, confidence: float = 0.95
+    name: str, metric: MetricName, data: PairedSample, *, is_tested: bool = True, confidence: float = 0.95
 ) -> Summary:
     """Medians, ratio, interval and, where it is tested, p of one metric, not judged yet."""
     described = METRICS[metric]
@@ -137,7 +137,7 @@ class _Judged(msgspec.Struct, frozen=True):
     """A claim or guardrail with its data, its Holm-adjusted p, and what it says."""
 
     summary: Summary
-    data: Sample
+    data: PairedSample
     interval: Interval | None
     direction: int
     """+1 significantly better, -1 significantly worse, 0 neither."""
@@ -472,7 +472,7 @@ def carry_over(session: Session) -> float | None:
     return min(holm(p_values)) if p_values else None
 
 
-def _of_order(data: Sample, order: str) -> list[float]:
+def _of_order(data: PairedSample, order: str) -> list[float]:
     return [effect for effect, seen in zip(data.effects, data.orders, strict=True) if seen == order]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.observe.sample import Reading, Sample
-from advisor.observe.span import Span
+from advisor.observe.span import CounterSpan
 
 Source = Callable[[Host, Reading], None]
 
@@ -21,6 +21,6 @@ def sample_of(files: Mapping[str, str], read: Source, at_seconds: float = 0.0) -
     return reading.make_sample()
 
 
-def span_of(read: Source, *moments: Mapping[str, str]) -> Span:
+def span_of(read: Source, *moments: Mapping[str, str]) -> CounterSpan:
     """What ``read`` finds in files at moments that are 10 s apart."""
-    return Span([sample_of(files, read, 100.0 + 10 * number) for number, files in enumerate(moments)])
+    return CounterSpan([sample_of(files, read, 100.0 + 10 * number) for number, files in enumerate(moments)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.host import Missing
 from advisor.observe.sample import Sample
-from advisor.observe.span import Span
+from advisor.observe.span import CounterSpan
 
 
 def samples(*rows: dict[str, int] | None, kind: str = "disk") -> list[Sample]:
@@ -25,7 +25,7 @@ def why(answer: object) -> str:
 
 
 def test_delta_and_rate_of_a_counter_that_rose() -> None:
-    span = Span(samples({"reads": 100}, {"reads": 150}, {"reads": 400}))
+    span = CounterSpan(samples({"reads": 100}, {"reads": 150}, {"reads": 400}))
     assert span.seconds == 20.0
     assert (span.delta("disk", "sda", "reads"), span.rate("disk", "sda", "reads")) == (300, 15.0)
     assert [step.delta("disk", "sda", "reads") for step in span.steps()] == [50, 250]
@@ -34,7 +34,7 @@ def test_delta_and_rate_of_a_counter_that_rose() -> None:
 def test_one_counter_that_went_back_makes_all_of_the_thing_unknown_and_no_other_thing() -> None:
     before = Sample(0.0, {"disk": {"sda": {"reads": 4_294_967_290, "writes": 5}, "sdb": {"reads": 1}}})
     after = Sample(1.0, {"disk": {"sda": {"reads": 4, "writes": 9}, "sdb": {"reads": 3}}})
-    span = Span([before, after])
+    span = CounterSpan([before, after])
     text = "disk sda: reads went back from 4294967290 to 4: wrapped or began again"
     assert why(span.delta("disk", "sda", "reads")) == text
     assert why(span.rate("disk", "sda", "writes")) == text
@@ -44,7 +44,7 @@ def test_one_counter_that_went_back_makes_all_of_the_thing_unknown_and_no_other_
 
 
 def test_a_counter_that_began_again_and_overtook_itself_is_seen_in_the_middle() -> None:
-    span = Span(samples({"reads": 100}, {"reads": 3}, {"reads": 400}))
+    span = CounterSpan(samples({"reads": 100}, {"reads": 3}, {"reads": 400}))
     assert "went back from 100 to 3" in why(span.delta("disk", "sda", "reads"))
 
 
@@ -59,13 +59,13 @@ def test_a_counter_that_began_again_and_overtook_itself_is_seen_in_the_middle() 
 def test_a_thing_that_was_not_there_all_the_time_is_unknown(
     rows: tuple[dict[str, int] | None, ...], words: str
 ) -> None:
-    assert why(Span(samples(*rows)).delta("disk", "sda", "reads")) == f"disk sda: {words}"
+    assert why(CounterSpan(samples(*rows)).delta("disk", "sda", "reads")) == f"disk sda: {words}"
 
 
 def test_iowait_that_goes_back_is_unknown_alone() -> None:
     before = {"iowait_ticks": 50, "idle_ticks": 100, "resting_ticks": 150}
     after = {"iowait_ticks": 40, "idle_ticks": 200, "resting_ticks": 240}
-    span = Span(samples(before, after, kind="cpu"))
+    span = CounterSpan(samples(before, after, kind="cpu"))
     assert "iowait_ticks went back from 50 to 40" in why(span.delta("cpu", "sda", "iowait_ticks"))
     assert span.delta("cpu", "sda", "resting_ticks") == 90
 
@@ -75,13 +75,13 @@ def test_a_kind_that_only_the_ends_hold_has_its_rate_over_its_own_time() -> None
     ends = [
         Sample(at, {"disk": {}, "irq": {"40": {"total": count, "0": count}}}) for at, count in ((1.0, 0), (9.0, 80))
     ]
-    span = Span([Sample(0.0), ends[0], middle, ends[1], Sample(10.0)])
+    span = CounterSpan([Sample(0.0), ends[0], middle, ends[1], Sample(10.0)])
     assert span.rate("irq", "40", "total") == 10.0
     assert span.delta("irq", "40", "7") == 0
 
 
 def test_why_a_kind_is_missing_is_the_reason_of_its_counters() -> None:
-    span = Span([Sample(0.0), Sample(1.0, missing={"nvme nvme0": "needs root", "pressure": "switched off"})])
+    span = CounterSpan([Sample(0.0), Sample(1.0, missing={"nvme nvme0": "needs root", "pressure": "switched off"})])
     assert why(span.delta("nvme", "nvme0", "media_errors")) == "nvme nvme0: needs root"
     assert why(span.delta("pressure", "io", "some_us")) == "pressure io: switched off"
     assert why(span.delta("edac", "mc0", "ce_count")) == "edac mc0: not read"
@@ -89,15 +89,15 @@ def test_why_a_kind_is_missing_is_the_reason_of_its_counters() -> None:
 
 
 def test_a_field_that_is_not_counted_is_unknown_and_a_kind_read_once_too() -> None:
-    span = Span(samples({"reads": 1}, {"reads": 2, "flushes": 7}))
+    span = CounterSpan(samples({"reads": 1}, {"reads": 2, "flushes": 7}))
     assert why(span.delta("disk", "sda", "flushes")) == "disk sda: flushes is not counted here"
-    once = Span([Sample(0.0), Sample(1.0, {"disk": {"sda": {"reads": 1}}})])
+    once = CounterSpan([Sample(0.0), Sample(1.0, {"disk": {"sda": {"reads": 1}}})])
     assert why(once.delta("disk", "sda", "reads")) == "disk sda: read once"
 
 
 def test_levels_and_words_are_the_last_ones() -> None:
     first = Sample(0.0, gauges={"disk": {"sda": {"in_flight": 3}}}, words={"array": {"md0": {"sync": "resync"}}})
-    span = Span([first, Sample(1.0, gauges={"disk": {"sda": {"in_flight": 5}}}), Sample(2.0)])
+    span = CounterSpan([first, Sample(1.0, gauges={"disk": {"sda": {"in_flight": 5}}}), Sample(2.0)])
     assert span.level("disk", "sda", "in_flight") == 5
     assert span.levels("disk", "sda", "in_flight") == (3, 5)
     assert span.word("array", "md0", "sync") == "resync"
@@ -107,7 +107,7 @@ def test_levels_and_words_are_the_last_ones() -> None:
 @pytest.mark.parametrize("times", [(), (1.0,), (1.0, 1.0), (2.0, 1.0)])
 def test_a_span_of_no_time_is_refused(times: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="two samples or more"):
-        Span([Sample(at) for at in times])
+        CounterSpan([Sample(at) for at in times])
 
 
 rows = st.none() | st.dictionaries(st.sampled_from(["reads", "writes"]), st.integers(0, 1 << 64), min_size=1)
@@ -115,7 +115,7 @@ rows = st.none() | st.dictionaries(st.sampled_from(["reads", "writes"]), st.inte
 
 @given(st.lists(rows, min_size=2, max_size=6))
 def test_a_delta_is_known_just_where_nothing_ever_went_back_or_away(history: list[dict[str, int] | None]) -> None:
-    span = Span(samples(*history))
+    span = CounterSpan(samples(*history))
     known = [row for row in history if row is not None]
     steady = len(known) == len(history) and all(
         after.get(field, count) >= count
@@ -134,6 +134,6 @@ def test_a_delta_is_known_just_where_nothing_ever_went_back_or_away(history: lis
 
 @given(st.lists(st.integers(0, 1 << 40), min_size=3, max_size=8))
 def test_the_rises_of_the_steps_add_up_to_that_of_the_span(rises: list[int]) -> None:
-    span = Span(samples(*({"reads": count} for count in itertools.accumulate(rises))))
+    span = CounterSpan(samples(*({"reads": count} for count in itertools.accumulate(rises))))
     steps = [step.delta("disk", "sda", "reads") for step in span.steps()]
     assert sum(rise for rise in steps if isinstance(rise, int)) == span.delta("disk", "sda", "reads")

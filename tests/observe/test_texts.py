@@ -12,7 +12,7 @@ from advisor.observe.network import parse_conntrack_stat, parse_sockstat, parse_
 from advisor.observe.pressure import parse_pressure, read_pressure
 from advisor.observe.rates import cpu_shares, disk_rates, link_rates, stall_shares
 from advisor.observe.sample import Reading, Sample
-from advisor.observe.span import Span
+from advisor.observe.span import CounterSpan
 from tests.observe.spans import sample_of, span_of
 
 # 6.18, with discards and flushes; 4.15, without; 2.6.18, whose partitions have four columns.
@@ -86,7 +86,7 @@ STAT_LATER = "cpu  150 10 70 890 10 5 20 25 40 0\ncpu0 150 10 70 890 10 5 20 25 
 
 def test_cpu_shares() -> None:
     shares = cpu_shares(
-        Span([Sample(0.0, {"cpu": parse_cpu_times(STAT)}), Sample(1.0, {"cpu": parse_cpu_times(STAT_LATER)})])
+        CounterSpan([Sample(0.0, {"cpu": parse_cpu_times(STAT)}), Sample(1.0, {"cpu": parse_cpu_times(STAT_LATER)})])
     )
     everything = shares["all"]
     # 50 user, 20 system, 10 softirq, 20 stolen, 80 of idle and iowait together
@@ -100,7 +100,7 @@ def test_cpu_shares() -> None:
     assert old["all"]["resting_ticks"] == 9
     assert "steal_ticks" not in old["all"]
     assert old["0"]["resting_ticks"] == 4
-    still = cpu_shares(Span([Sample(at, {"cpu": parse_cpu_times(STAT)}) for at in (0.0, 1.0)]))["0"]
+    still = cpu_shares(CounterSpan([Sample(at, {"cpu": parse_cpu_times(STAT)}) for at in (0.0, 1.0)]))["0"]
     assert (still.busy, still.unknown) == (None, "cpu 0: no tick passed")
 
 
