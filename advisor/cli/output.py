@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 
 import msgspec
 
+from advisor.cli.quick import terminal_columns
 from advisor.errors import AdvisorError, NotRestoredError, UsageError
 from advisor.i18n import _, msg, translate, translated_page
 from advisor.operations.hosts import open_host as the_host
@@ -33,7 +33,7 @@ MAX_WIDTH = 160
 
 def terminal_width() -> int:
     """Columns of the terminal; 100 where there is none."""
-    return min(MAX_WIDTH, shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns)
+    return min(MAX_WIDTH, terminal_columns(os.environ, DEFAULT_WIDTH))
 
 
 def wants_color() -> bool:

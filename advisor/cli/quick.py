@@ -27,15 +27,15 @@ def help_page(arguments: Sequence[str], environment: Mapping[str, str]) -> str |
         from advisor.version import describe_version
 
         return f"advisor {describe_version()}\n"
-    if arguments[-1] not in ("--help", "-h") or _terminal_columns(environment) < HELP_COLUMNS:
+    if arguments[-1] not in ("--help", "-h") or terminal_columns(environment, HELP_COLUMNS) < HELP_COLUMNS:
         return None
     from advisor.cli.tables.pages import PAGES
 
     return PAGES.get(" ".join(arguments[:-1]))
 
 
-def _terminal_columns(environment: Mapping[str, str]) -> int:
-    """As `shutil.get_terminal_size`, which takes longer to import than the rest of the answer."""
+def terminal_columns(environment: Mapping[str, str], otherwise: int) -> int:
+    """As `shutil.get_terminal_size`, which takes longer to import than a page of help takes altogether."""
     try:
         columns = int(environment.get("COLUMNS", 0))
     except ValueError:
@@ -43,9 +43,9 @@ def _terminal_columns(environment: Mapping[str, str]) -> int:
     if columns > 0:
         return columns
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or HELP_COLUMNS  # type: ignore[union-attr]
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or otherwise  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):
-        return HELP_COLUMNS
+        return otherwise
 
 
 def parse_call(arguments: Sequence[str]) -> Callable[[], int] | None:

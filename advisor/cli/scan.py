@@ -84,7 +84,6 @@ def scan(
     from advisor.facts.host_facts import scan as scan_host
     from advisor.host.provenance import read_provenance
     from advisor.operations.muting import expired_notes, mute_findings
-    from advisor.operations.since import compare_findings, read_earlier
     from advisor.report.scan_summary import ScanSummary
     from advisor.rules.finding import at_or_above
     from advisor.rules.registry import judge
@@ -104,7 +103,11 @@ def scan(
             hint="leave out --interval: the counts since each path was added are judged",
         )
     # Before the scan: what cannot be compared is known at once.
-    earlier = read_earlier(since) if since is not None else None
+    earlier = None
+    if since is not None:
+        from advisor.operations.since import read_earlier
+
+        earlier = read_earlier(since)
     host = the_host(root, snapshot)
     provenance = read_provenance(host, str(root or snapshot or ""))
     facts = scan_host(host)
@@ -127,6 +130,8 @@ def scan(
     if (svg or html or picture) and _draw_pictures(host, summary, found, bought, svg=svg, html=html, picture=picture):
         pass
     elif earlier is not None:
+        from advisor.operations.since import compare_findings
+
         _print_since(summary, compare_findings(earlier, found.findings))
     elif muted:
         _print_muted(found)

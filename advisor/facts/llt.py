@@ -6,7 +6,6 @@ After the manual pages lltconfig(1M), lltstat(1M) and llttab(4) of InfoScale 7.4
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -15,7 +14,7 @@ from advisor.facts.links import Link
 from advisor.facts.lltstat import LltNode, parse_lltstat_nodes
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, Missing
-from advisor.host.probes import FLOW_ALIASES, parse_flow
+from advisor.host.lltconfig_text import FLOW_ALIASES, parse_flow
 
 LLTTAB = "/etc/llttab"
 FLOW_QUERY = ("lltconfig", "-F", "query")
@@ -261,6 +260,8 @@ def _only_name(names: Iterable[str]) -> str | None:
 
 def _pack_address(address: str) -> bytes | None:
     """An IP address without prefix length or scope, in one form for all spellings."""
+    import socket
+
     text = address.partition("/")[0].partition("%")[0]
     try:
         return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from advisor.facts.llt import LLTTAB, Llttab
-from advisor.host.probes import FLOW_ALIASES
+from advisor.host.lltconfig_text import FLOW_ALIASES
 
 HIGH_WATER_MARKS: Final = ("highwater", "rporthighwater")
 KNOWN_DEFAULTS: Final = frozenset({200, 1000})

@@ -6,7 +6,6 @@ IN_DEV_ORCONF in include/linux/inetdevice.h).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from ipaddress import IPv4Interface
 
@@ -89,6 +88,8 @@ def _source_rules(host: Host) -> bool | None:
 
 def parse_source_rules(text: str) -> bool | None:
     """Whether ``ip -j rule show`` lists one that goes by the source address; None where it is no such list."""
+    import json
+
     try:
         listed = json.loads(text)
     except (ValueError, RecursionError):

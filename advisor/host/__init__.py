@@ -9,11 +9,12 @@ Every read has three outcomes: a value, *absent*, or *unreadable* with the reaso
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from advisor.host.commands import CommandRunner, Completed, LiveCommands, NoCommands, RecordedCommands
 from advisor.host.files import DirectoryFiles, FileSource, MemoryFiles
 from advisor.host.machine import Host, live_host, tree_host
 from advisor.host.missing import Missing
-from advisor.host.probes import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, observe
 from advisor.host.steps import (
     PutFile,
     RunCommand,
@@ -25,6 +26,19 @@ from advisor.host.steps import (
     Step,
     WriteFile,
 )
+
+if TYPE_CHECKING:
+    from advisor.host.probes import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, observe
+else:
+
+    def __getattr__(name: str) -> Any:
+        # What plans are made of; a scan does without.
+        if name not in __all__:
+            raise AttributeError(name)
+        from advisor.host import probes
+
+        return getattr(probes, name)
+
 
 __all__ = [
     "CommandRunner",

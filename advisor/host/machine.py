@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import errno
 import os
 import stat
@@ -73,7 +72,8 @@ class Host:
 
         For the reads of one plan; whoever changes a value reads it by the host itself.
         """
-        again = copy.copy(self)
+        again = object.__new__(type(self))
+        vars(again).update(vars(self))
         again.files = RememberedFiles(self.files)
         return again
 

@@ -34,17 +34,14 @@ from advisor.host.config_text import UNSET
 from advisor.host.device_identity import located
 from advisor.host.ethtool import NOT_RECORDED, answer_key
 from advisor.host.identity import Identity
+from advisor.host.lltconfig_text import parse_flow
 from advisor.host.missing import Missing
-from advisor.host.patterns import lazy_regex
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
 from advisor.host.text_words import split_words
 from advisor.host.unit_text import shown_cpus
 
 if TYPE_CHECKING:
     from advisor.host.machine import Host
-
-# InfoScale 7.4.2 prints the receive-side name so; Veritas' own documents spell it rporthighwater.
-FLOW_ALIASES = {"rporthiswater": "rporthighwater"}
 
 
 class ReadFile(msgspec.Struct, frozen=True, tag="file"):
@@ -140,22 +137,6 @@ def reduce(text: str, form: str) -> str | Missing:
 
 def _join_words(text: str, _: str) -> str:
     return " ".join(split_words(text))
-
-
-_NAMED = lazy_regex(r"[ \t\r]*([A-Za-z_][A-Za-z0-9_-]*)[ \t\r]*[=:][ \t\r]*(-?[0-9]{1,18})[ \t\r]*")
-
-
-def parse_flow(text: str) -> dict[str, int]:
-    """Name and value of each line ``name = value`` that ``lltconfig -F query`` prints; unknown names are kept.
-
-    The spelling ``rporthiswater`` of InfoScale 7.4.2 is returned as ``rporthighwater``.
-    """
-    values: dict[str, int] = {}
-    for line in text.split("\n"):
-        found = _NAMED.fullmatch(line)
-        if found:
-            values[FLOW_ALIASES.get(found[1], found[1])] = int(found[2])
-    return values
 
 
 def _named_number(text: str, name: str) -> str | Missing:

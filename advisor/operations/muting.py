@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -30,9 +29,10 @@ from advisor.host.putfile import put_file
 from advisor.i18n import msg
 from advisor.operations.file_errors import explain_file_errors
 from advisor.profiles.toml_lines import line_of
-from advisor.report.scan_since import MutingRow
 from advisor.rules.finding import Finding, Muted, finding_devices
-from advisor.rules.registry import RULES
+
+if TYPE_CHECKING:
+    from advisor.report.scan_since import MutingRow
 
 IGNORE_FILE: Final = Path("/etc/advisor/ignore.toml")
 VARIABLE: Final = "ADVISOR_IGNORE_FILE"
@@ -105,6 +105,10 @@ def _read_text(path: Path) -> str:
 
 def parse_muting(text: str, path: Path) -> tuple[MutingEntry, ...]:
     """The entries of a text. Raises InvalidInputError naming ``path`` and the line."""
+    if not text:
+        return ()
+    import tomllib
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -168,6 +172,8 @@ def mute_findings(host: Host, facts: Facts, findings: Iterable[Finding]) -> Mute
 
 def muting_rows(entries: Iterable[MutingEntry], found: MutedFindings, today: date) -> tuple[MutingRow, ...]:
     """Each entry with the titles of the findings that it is about, muted or shown again."""
+    from advisor.report.scan_since import MutingRow
+
     return tuple(
         MutingRow(
             one.label,
@@ -213,6 +219,8 @@ def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
 
     Raises UsageError for an id that no rule has, PermissionDeniedError where the file cannot be written.
     """
+    from advisor.rules.registry import RULES
+
     path = path or ignore_file()
     if entry.id not in {rule.id for rule in RULES}:
         raise UsageError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -120,6 +119,8 @@ def _read_snapshot(path: Path) -> EarlierScan:
 
 
 def _parse_document(data: bytes, path: Path) -> EarlierScan:
+    import json
+
     try:
         found = json.loads(data)
         schema = found.get("schema")

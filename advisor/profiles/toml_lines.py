@@ -6,7 +6,6 @@ Reads text that `tomllib` has taken already, so it need not check anything; form
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -137,6 +136,8 @@ class _Scanner:
 def _unquote_key(key: str) -> str:
     if key[0] not in "\"'":
         return key
+    import tomllib
+
     value = tomllib.loads(f"key = {key}")["key"]
     assert isinstance(value, str)
     return value

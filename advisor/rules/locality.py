@@ -231,7 +231,7 @@ def irqs_on_one_cpu(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
             continue
         irqs = _movable_irqs(facts, link, by_number)
         load = Counter(cpu for _, cpus in irqs if len(cpus) == 1 for cpu in cpus)
-        cpu, count = load.most_common(1)[0] if load else (0, 0)
+        cpu, count = max(load.items(), key=lambda one: one[1]) if load else (0, 0)
         if len(irqs) >= _MANY_VECTORS and count == len(irqs) and (facts.cpu.threads or 1) > 1:
             found.append((link, cpu, irqs))
     if not found:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pkgutil
-import sys
+import os
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from advisor.facts.host_facts import Facts
 from advisor.rules import __path__
@@ -18,18 +19,48 @@ from advisor.rules.workload import DeclaredWorkload
 LAST: Final = 1_000_000
 """The place of the rules of a module without an ``ORDER`` of its own: after all others, by the module's name."""
 
+_SUBJECTS: Final[Mapping[str, Callable[[Facts], object]]] = {
+    "arrays": lambda facts: facts.arrays,
+    "beegfs": lambda facts: facts.beegfs,
+    "beegfs_client": lambda facts: facts.beegfs,
+    "beegfs_links": lambda facts: facts.beegfs,
+    "beegfs_settings": lambda facts: facts.beegfs,
+    "controllers": lambda facts: facts.controllers or facts.arrays,
+    "iris": lambda facts: facts.iris,
+    "iris_memory": lambda facts: facts.iris,
+    "iscsi": lambda facts: facts.iscsi,
+    "iscsi_sessions": lambda facts: facts.iscsi or facts.arrays,
+    "llt": lambda facts: facts.llt,
+    "llt_cluster": lambda facts: facts.llt,
+    "md": lambda facts: facts.arrays,
+    "vxvm": lambda facts: facts.arrays,
+}
+"""What a host has where a rule of the module can find something without a declared workload. On other hosts the module
+is not loaded, which is a third of all that rules cost at start-up. A module that is not named here always is."""
 
-def _collect_rules() -> tuple[Rule, ...]:
-    for module in sorted(one.name for one in pkgutil.iter_modules(__path__, "advisor.rules.")):
-        import_module(module)
+if TYPE_CHECKING:
+    RULES: tuple[Rule, ...]
+    """In the order of documents and lists: by the ``ORDER`` of their module, then as they stand in it."""
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "RULES":
+            return _collect_rules(_module_names())
+        raise AttributeError(name)
+
+
+@cache
+def _module_names() -> tuple[str, ...]:
+    names = {name for directory in __path__ for name in os.listdir(directory)}
+    return tuple(sorted(name[:-3] for name in names if name.endswith(".py") and name[:-3].isidentifier()))
+
+
+@cache
+def _collect_rules(names: tuple[str, ...]) -> tuple[Rule, ...]:
+    modules = {name: import_module(name) for name in (f"advisor.rules.{one}" for one in names if one != "__init__")}
     # The sort is stable: within a module, rules stay in the order in which they stand there.
-    return tuple(
-        sorted(REGISTERED.values(), key=lambda rule: (getattr(sys.modules[rule.module], "ORDER", LAST), rule.module))
-    )
-
-
-RULES: Final = _collect_rules()
-"""In the order of documents and lists: by the ``ORDER`` of their module, then as they stand in it."""
+    rules = (rule for rule in REGISTERED.values() if rule.module in modules)
+    return tuple(sorted(rules, key=lambda rule: (getattr(modules[rule.module], "ORDER", LAST), rule.module)))
 
 
 def judge(facts: Facts, workload: DeclaredWorkload | None = None) -> tuple[Finding, ...]:
@@ -46,7 +77,10 @@ def judge_singly(facts: Facts, workload: DeclaredWorkload | None = None) -> tupl
     What was seen outranks what is declared: all rules but those that recognise the configuration get both together.
     """
     seen = as_seen(facts, workload)
-    found = (one for rule in RULES for one in rule(facts, workload if rule.judges_declared else seen))
+    names = _module_names()
+    if seen is None and workload is None:
+        names = tuple(name for name in names if name not in _SUBJECTS or _SUBJECTS[name](facts))
+    found = (one for rule in _collect_rules(names) for one in rule(facts, workload if rule.judges_declared else seen))
     order = SEVERITIES.index
     return tuple(
         sorted(found, key=lambda one: (-order(one.severity), one.intent, one.id, repr(sorted(one.evidence.items()))))

@@ -12,8 +12,8 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.host import RunCommand
+from advisor.host.lltconfig_text import FLOW_ALIASES
 from advisor.host.patterns import lazy_regex
-from advisor.host.probes import FLOW_ALIASES
 from advisor.tunables.edit_forms import (
     TO_THE_END,
     WORD,

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.sysctl_files import parse_sysctl_file
-from advisor.host.probes import parse_flow
+from advisor.host.lltconfig_text import parse_flow
 from advisor.host.steps import RunCommand
 from advisor.limits.ebs import EbsVolume, bucket_of, lasts_seconds
 from advisor.limits.instances import find_instance

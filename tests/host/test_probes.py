@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.host import Missing, Probe, ReadCommand, ReadFile, observe
-from advisor.host.probes import parse_flow, reduce
+from advisor.host.lltconfig_text import parse_flow
+from advisor.host.probes import reduce
 from tests.trees import host_of, make_command, make_tree
 
 FLOW = """Current LLT flow control values (in packets):

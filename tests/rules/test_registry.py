@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from advisor.rules.registry import RULES
+from advisor.rules.llt_path import as_seen
+from advisor.rules.registry import RULES, judge_singly
+from advisor.rules.workload import parse_workload
+from tests.rules.table import table
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
@@ -107,11 +110,22 @@ def test_what_is_wrong_with_a_rule_is_an_error_at_import_that_names_file_and_rul
 ) -> None:
     wrong = copy / "advisor/rules/zz_wrong.py"
     wrong.write_text(text)
-    done = ran(copy, "-c", "import advisor.rules.registry")
+    done = ran(copy, "-c", "from advisor.rules.registry import RULES")
     wrong.unlink()
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last == f"ValueError: {wrong}: {named}"
+
+
+def test_rules_of_what_a_host_does_not_have_are_left_out_and_find_nothing() -> None:
+    hosts = [seen for row in table() for seen in (*row.fires, *row.silent)]
+    assert {seen.workload is None for seen in hosts} == {True, False}
+    for facts, words in hosts:
+        workload = parse_workload(words) if words else None
+        known = as_seen(facts, workload)
+        found = [one for rule in RULES for one in rule(facts, workload if rule.judges_declared else known)]
+        judged = judge_singly(facts, workload)
+        assert sorted(map(repr, judged)) == sorted(map(repr, found))
 
 
 def test_the_order_of_rules_does_not_depend_on_what_was_imported_first() -> None:
