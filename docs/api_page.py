@@ -1,18 +1,24 @@
-"""docs/api.md: the functions of `advisor.operations`, with their signatures and first paragraphs of docstrings."""
+"""docs/api.md: the functions of `advisor.operations` and its modules, with signatures, docstrings and examples."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+import pkgutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, get_type_hints
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, Final, get_args
 
 import msgspec
 
 from advisor import operations
 
 LONGEST_SIGNATURE: Final = 100
+EXAMPLES: Final = Path(__file__).parent / "api"
+"""One short program for each module; tests/test_api.py runs them."""
 
 HEAD: Final = """# For other programs
 
@@ -55,15 +61,13 @@ stable; more may be added.
 
 def api_page(generated: str) -> str:
     """The page; ``generated`` is the comment that stands above generated pages."""
-    public = [(name, getattr(operations, name)) for name in operations.__all__]
-    functions = [(name, one) for name, one in public if inspect.isfunction(one)]
-    records = _records(one for _, one in functions)
+    found = facade()
+    records = _records(found.values())
     return "\n".join(
         (
             generated,
             HEAD,
-            "## Functions\n",
-            *(line for name, one in functions for line in _function(name, one)),
+            *(line for name, module in found.items() for line in _group(name, module)),
             "## Records\n",
             "| record | what | fields |",
             "| --- | --- | --- |",
@@ -73,18 +77,44 @@ def api_page(generated: str) -> str:
     )
 
 
-def _function(name: str, function: Callable[..., Any]) -> Iterator[str]:
-    yield f"### `{name}`\n"
-    yield f"```python\n{signature(name, function)}\n```\n"
-    yield first_paragraph(function) + "\n"
+def facade() -> dict[str, ModuleType]:
+    """The package with the verbs, then its modules, by name."""
+    names = sorted(one.name for one in pkgutil.iter_modules(operations.__path__))
+    return {"": operations, **{name: importlib.import_module(f"{operations.__name__}.{name}") for name in names}}
+
+
+def public_functions(module: ModuleType) -> dict[str, FunctionType]:
+    """The functions that a module of the facade itself defines for others, in the order of its source."""
+    return {
+        name: one
+        for name, one in vars(module).items()
+        if isinstance(one, FunctionType) and one.__module__ == module.__name__ and not name.startswith("_")
+    }
+
+
+def _group(name: str, module: ModuleType) -> Iterator[str]:
+    """A heading, what the module is for, an example (a test runs it), and the functions."""
+    yield f"## `{module.__name__}`\n"
+    yield first_paragraph(module) + "\n" if name else "The verbs; `advisor.scan` is `advisor.operations.scan`.\n"
+    example = EXAMPLES / f"{name}.py"
+    if example.is_file():
+        yield f"```python\n{example.read_text('utf-8').rstrip()}\n```\n"
+    for function, one in public_functions(module).items():
+        yield f"### `{name}{'.' if name else ''}{function}`\n"
+        yield f"```python\n{signature(function, one)}\n```\n"
+        yield "\n\n".join(" ".join(part.split()).replace("``", "`") for part in _paragraphs(one)) + "\n"
+
+
+def _paragraphs(documented: object) -> list[str]:
+    text = inspect.getdoc(documented)
+    if not text:
+        raise ValueError(f"{documented} has no docstring")
+    return text.split("\n\n")
 
 
 def first_paragraph(documented: object) -> str:
     """The first paragraph of a docstring on one line, as Markdown: names of other functions stay code."""
-    text = inspect.getdoc(documented)
-    if not text:
-        raise ValueError(f"{documented} has no docstring")
-    return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
+    return " ".join(_paragraphs(documented)[0].split()).replace("``", "`")
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:
@@ -119,13 +149,33 @@ def _parameters(function: Callable[..., Any], arguments: ast.arguments) -> Itera
     yield from map(with_default, arguments.kwonlyargs, arguments.kw_defaults)
 
 
-def _records(functions: Iterable[Callable[..., Any]]) -> dict[str, type[msgspec.Struct]]:
-    """The structs that the functions return, and the public ones of the module."""
-    returned = (get_type_hints(one)["return"] for one in functions)
-    public = (getattr(operations, name) for name in operations.__all__)
-    found = [one for one in (*public, *returned) if inspect.isclass(one) and issubclass(one, msgspec.Struct)]
-    return {one.__name__: one for one in sorted(found, key=lambda one: one.__name__)}
+def _records(modules: Iterable[ModuleType]) -> dict[str, type[msgspec.Struct]]:
+    """The records that the functions return, alone or in a tuple."""
+    found: dict[str, type[msgspec.Struct]] = {}
+    for module in modules:
+        names = {**vars(module), **_types_of(module)}
+        for function in public_functions(module).values():
+            for one in _classes_in(eval(function.__annotations__["return"], names)):
+                if issubclass(one, msgspec.Struct):
+                    found[one.__name__] = one
+    return dict(sorted(found.items()))
+
+
+def _types_of(module: ModuleType) -> dict[str, Any]:
+    """What a module imports for type checkers alone."""
+    found: dict[str, Any] = {}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            exec(compile(ast.Module(node.body, []), module.__name__, "exec"), found)
+    return found
+
+
+def _classes_in(annotation: Any) -> Iterator[type]:
+    if inspect.isclass(annotation) and not get_args(annotation):
+        yield annotation
+    for one in get_args(annotation):
+        yield from _classes_in(one)
 
 
 def _fields(record: type[msgspec.Struct]) -> str:
-    return ", ".join(f"`{field.name}`" for field in msgspec.structs.fields(record))
+    return ", ".join(f"`{field}`" for field in record.__struct_fields__)

@@ -13,7 +13,6 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from advisor import operations
 from advisor.exporters import FORMATS
 from advisor.planning.guards import _GUARDS
 from advisor.profiles.profile import (
@@ -32,6 +31,7 @@ from advisor.rules.contradictions import CONTRADICTIONS
 from advisor.rules.registry import RULES
 from advisor.tunables import all_kinds
 from advisor.tunables.tunable import Sense
+from docs.api_page import facade, public_functions
 
 DOCS = Path(__file__).parents[1] / "docs"
 FORMAT = (DOCS / "profile-format.md").read_text()
@@ -89,14 +89,21 @@ def test_the_page_of_tunables_has_every_kind(kind: str) -> None:
     assert f"\n## `{kind}:" in (DOCS / "tunables.md").read_text()
 
 
-@pytest.mark.parametrize("name", [one for one in operations.__all__ if one.islower()])
+FUNCTIONS = {
+    f"{module}.{name}".lstrip("."): function
+    for module, found in facade().items()
+    for name, function in public_functions(found).items()
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_page_for_other_programs_has_every_function_with_its_parameters_and_defaults(name: str) -> None:
     page = (DOCS / "api.md").read_text()
     section = page.partition(f"### `{name}`\n\n```python\n")[2].partition("```")[0]
     code = compile(f"from __future__ import annotations\ndef {section.rstrip()}: ...", name, "exec")
     found: dict[str, Callable[..., Any]] = {}
     exec(code, found)
-    shown, real = inspect.signature(found[name]), inspect.signature(getattr(operations, name))
+    shown, real = inspect.signature(found[name.rpartition(".")[2]]), inspect.signature(FUNCTIONS[name])
     assert list(shown.parameters) == list(real.parameters)
     for parameter in real.parameters.values():
         default = shown.parameters[parameter.name].default

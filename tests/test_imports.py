@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "advisor"
@@ -170,18 +172,11 @@ def test_no_modules_import_each_other() -> None:
             visit(name)
 
 
-# What the command line may import besides the operations and their records' pages, and why.
+# What the command line may import from below the operations besides records and errors, and why.
 CLI_IMPORTS = {
-    "advisor.host.putfile": "writes the file that an option names",
+    "advisor.fleet": "the defaults of --forks and --timeout stand in the help, and hosts are counted in words",
     "advisor.host.signals": "the signal that ends a command is an exit code",
-    "advisor.fleet": "the defaults of --forks and --timeout stand in the help",
 }
-# Commands that still call what lies below the operations themselves; the list only becomes shorter.
-NOT_YET = {
-    "bench", "complete", "fleet_change", "fleet_compare", "fleet_limits", "fix", "fleet_look", "fleet_options",
-    "guided", "importing", "library", "measuring", "muting", "prove", "prove_arms", "prove_page", "recommend",
-    "scan", "scan_picture",
-}  # fmt: skip
 
 
 def only_for_types(path: Path) -> set[int]:
@@ -195,15 +190,33 @@ def only_for_types(path: Path) -> set[int]:
     }
 
 
+def is_record_or_error(module: str, name: str) -> bool:
+    """What operations return and raise: a frozen record, or an exception. Neither does anything."""
+    found = getattr(importlib.import_module(module), name, None)
+    return isinstance(found, type) and issubclass(found, msgspec.Struct | BaseException)
+
+
+def calls_below(path: Path) -> list[str]:
+    """What a module of the command line imports, when it runs, of the rooms below the operations."""
+    rooms, types = {"cli", "operations", "report", "errors", "i18n", "version"}, only_for_types(path)
+    return [
+        f"line {node.lineno}: {node.module}.{one.name}"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.lineno not in types and node.module not in CLI_IMPORTS
+        for one in node.names
+        if (node.module or "").startswith("advisor.") and room_of(str(node.module)) not in rooms
+        if not is_record_or_error(str(node.module), one.name)
+    ]
+
+
 def test_the_command_line_calls_the_operations() -> None:
-    rooms = {"cli", "operations", "report", "errors", "i18n", "version"}
-    below = {}
-    for name, path in MODULES.items():
-        if room_of(name) == "cli":
-            types = only_for_types(path)
-            below[name.removeprefix("advisor.cli.")] = [
-                module
-                for line, module in GRAPH[name]
-                if room_of(module) not in rooms and module not in CLI_IMPORTS and line not in types
-            ]
-    assert {name for name, modules in below.items() if modules} == NOT_YET, below
+    below = {path.stem: calls_below(path) for path in (PACKAGE / "cli").rglob("*.py")}
+    assert {name: calls for name, calls in below.items() if calls} == {}
+
+
+def test_operations_print_nothing_and_ask_nothing() -> None:
+    for path in (PACKAGE / "operations").rglob("*.py"):
+        used = {ast.unparse(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+        assert not used & {"sys.stdout", "sys.stderr", "sys.stdin"}, path
+        assert not names & {"print", "input"}, path

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from advisor.cli.change import Names, RuntimeOnly, Set
-from advisor.cli.output import parse_settings, print_text, say, the_host
+from advisor.cli.output import parse_settings, print_text, say
 from advisor.cli.parameters import Option
 from advisor.cli.scan import Root, Snapshot
+from advisor.operations import open_host
 
 
 def apply_script(
@@ -25,13 +26,13 @@ def apply_script(
     """Print a POSIX sh script that applies profiles. It is for one host, this or a captured one, and needs nothing
     installed there."""
     from advisor.operations.exports import write_apply_script
-    from advisor.operations.transactions import write_script
+    from advisor.operations.files import write_output
 
-    text = write_apply_script(the_host(root, snapshot), names, parse_settings(pairs), runtime_only=runtime_only)
+    text = write_apply_script(open_host(root, snapshot), names, parse_settings(pairs), runtime_only=runtime_only)
     if output is None:
         print_text(text)
     else:
-        write_script(text, output)
+        write_output(output, text, mode=0o700)
         say(f"{output}: run it on its host as root: sh {output} check, then apply")
     return 0
 

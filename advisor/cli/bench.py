@@ -17,7 +17,6 @@ from advisor.cli.measuring import (
     Seconds,
     TargetMemory,
     Volume,
-    chosen_settings,
     exit_code,
     print_result,
     repeated_options,
@@ -77,16 +76,11 @@ def bench(
     Exit code 0 for a series that can be relied on, 1 for one that cannot: contaminated, forced, too few rounds, or a
     failing fio.
     """
-    from advisor.errors import UsageError
-    from advisor.host import live_host
-    from advisor.proof.bench import InterruptedBenchError, require_workloads, sweep_threads
-    from advisor.proof.bench import bench as measure
-    from advisor.proof.progress import show_progress
-    from advisor.proof.workloads import expand_workloads
+    from advisor.operations.measure import choose_settings, choose_workloads, measure_series
+    from advisor.proof.bench import InterruptedBenchError
+    from advisor.report.session_progress import show_progress
 
-    if target is None and raw_device is None:
-        raise UsageError("nothing to measure on", hint="--target DIR, or --raw-device DEV")
-    chosen = chosen_settings(
+    chosen = choose_settings(
         target=target,
         raw_device=raw_device,
         confirm_serial=confirm_serial,
@@ -104,8 +98,7 @@ def bench(
         target_memory=target_memory,
         places=places or (),
     )
-    names = require_workloads(sweep_threads(expand_workloads(workloads or ()), threads))
-
+    names = choose_workloads(workloads or (), threads)
     options = repeated_options(
         {
             "--place": places,
@@ -124,7 +117,7 @@ def bench(
         print_result(found, as_json=as_json)
 
     try:
-        found = measure(live_host(), names, chosen, options=options, progress=show_progress(say))
+        found = measure_series(chosen, names, options=options, progress=show_progress(say))
     except InterruptedBenchError as stopped:
         print_series(stopped.bench)
         say(f"advisor: {stopped.message}")
@@ -150,20 +143,13 @@ def compare(
     the result was printed but its page could not be written.
     """
     from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
-    from advisor.errors import UsageError
-    from advisor.proof.archive import SavedArms, load_any
+    from advisor.operations.measure import compare_results, load_result
 
     if html is not None:
         check_page(html, others=(first, second))
-    found = load_any(first)
     if second is None:
-        return analyse_again(found, first, html, as_json=as_json)
-    from advisor.proof.comparison import compare as set_against
-
-    other = load_any(second)
-    if isinstance(found, SavedArms) or isinstance(other, SavedArms):
-        raise UsageError("a comparison of several arms cannot be compared with another result", hint="name it alone")
-    result = set_against(found, other, (str(first), str(second)))
+        return analyse_again(load_result(first), first, html, as_json=as_json)
+    result = compare_results(first, second)
     if as_json:
         print_json(result)
     else:
@@ -179,28 +165,30 @@ def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path 
     """Analyse one saved result again; a changed verdict is reported."""
     from advisor.cli.prove_page import UNWRITTEN, write_page
     from advisor.errors import UsageError
-    from advisor.proof.archive import SavedArms, SavedBench, reanalyse_arms, reanalyse_proof, reanalyse_series
+    from advisor.operations.measure import analyse_result
+    from advisor.proof.archive import Saved, SavedBench
+    from advisor.proof.blocks import ArmsProof
+    from advisor.proof.series import Bench
 
-    if isinstance(saved, SavedArms):
+    if isinstance(saved, SavedBench) and html is not None:
+        raise UsageError("--html: one series alone has no page", hint="name a second one, or a saved proof")
+    found = analyse_result(saved)
+    if isinstance(found, Bench):
+        say(f"{path}: the series of {found.series.started}, analysed again; nothing was measured")
+    else:
+        say(f"{path}: the session of {found.session.started}, analysed again; nothing was measured")
+    if isinstance(found, ArmsProof):
         from advisor.cli.prove_arms import show_arms
 
-        say(f"{path}: the session of {saved.result.session.started}, analysed again; nothing was measured")
-        return show_arms(reanalyse_arms(saved), html, None, as_json=as_json)
-    if isinstance(saved, SavedBench):
-        if html is not None:
-            raise UsageError("--html: one series alone has no page", hint="name a second one, or a saved proof")
-        found = reanalyse_series(saved)
-        say(f"{path}: the series of {found.series.started}, analysed again; nothing was measured")
-        print_result(found, as_json=as_json)
+        return show_arms(found, html, None, as_json=as_json)
+    print_result(found, as_json=as_json)
+    if isinstance(found, Bench):
         return exit_code(found)
-    proof = reanalyse_proof(saved)
-    say(f"{path}: the session of {proof.session.started}, analysed again; nothing was measured")
-    print_result(proof, as_json=as_json)
-    if proof.verdict != saved.proof.verdict:
+    if isinstance(saved, Saved) and found.verdict != saved.proof.verdict:
         say(f"when it was saved the verdict was {saved.proof.verdict}: the rules have changed since")
-    if html is not None and not write_page(html, proof):
+    if html is not None and not write_page(html, found):
         return UNWRITTEN
-    return exit_code(proof)
+    return exit_code(found)
 
 
 COMMANDS: Final = {"bench": bench, "compare": compare}

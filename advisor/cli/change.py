@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from advisor.transaction.journal import Record
     from advisor.transaction.status import RolledBack, Status
 
+from advisor import operations
 from advisor.cli.complete import requestable_words, transaction_ids, transactions_or_profiles
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verify_host
 from advisor.cli.output import (
@@ -23,7 +24,6 @@ from advisor.cli.output import (
     print_text,
     say,
     terminal_width,
-    the_host,
     wants_color,
 )
 from advisor.cli.parameters import Argument, Option
@@ -64,12 +64,15 @@ def plan(
     instead_of: InsteadOf = None,
 ) -> int:
     """Plan what profiles would change, live and on disk. Changes nothing and needs no root."""
-    from advisor.operations.transactions import document_plan, preview_profiles
-
-    host, replaced = the_host(root, snapshot), tuple(instead_of or ())
-    made = preview_profiles(host, names, parse_settings(pairs), runtime_only=runtime_only, instead_of=replaced)
+    made = operations.plan(
+        *names,
+        host=operations.open_host(root, snapshot),
+        settings=parse_settings(pairs),
+        runtime_only=runtime_only,
+        instead_of=instead_of or (),
+    )
     if as_json:
-        print_json(document_plan(made))
+        print_json(operations.document(made))
     else:
         from advisor.report.plan import plan_text
 
@@ -105,26 +108,24 @@ def apply(
     as_json: Json = False,
 ) -> int:
     """Apply profiles as one transaction: all values or none. Each step is journalled first and read back."""
-    from advisor.operations.hosts import open_live_host
-    from advisor.operations.transactions import preview_profiles, taken_out_by
+    from advisor.operations.transactions import taken_out_by
     from advisor.report.documents import transaction_document
     from advisor.report.steps import steps_text
 
-    host = open_live_host()
+    settings, replaced = parse_settings(pairs), instead_of or ()
     if dry_run:
-        replaced = tuple(instead_of or ())
-        made = preview_profiles(host, names, parse_settings(pairs), runtime_only=runtime_only, instead_of=replaced)
-        out = taken_out_by(host, made)
+        made = operations.plan(*names, settings=settings, runtime_only=runtime_only, instead_of=replaced)
+        out = taken_out_by(operations.open_host(), made)
         print_json(transaction_document(None, made, foreseen=out)) if as_json else print_text(steps_text(made, out))
         return 3 if made.cannot_apply else 0
     done = apply_agreed(
         names,
-        parse_settings(pairs),
+        settings,
         is_agreed=yes or as_json,
         runtime_only=runtime_only,
-        peers=tuple(peers or ()),
+        peers=peers or (),
         confirm_within=confirm_within,
-        instead_of=tuple(instead_of or ()),
+        instead_of=replaced,
     )
 
     def show() -> None:
@@ -150,13 +151,8 @@ def apply_agreed(
     confirm_within: float = 60,
     instead_of: Sequence[str] = (),
 ) -> ApplyResult:
-    """The result of an apply as root, after the plan has been shown and agreed to. Raises what `apply_profiles`
-    raises."""
-    from advisor.operations.hosts import open_live_host, require_root
-    from advisor.operations.transactions import apply_profiles
+    """The result of an apply as root, after the plan has been shown and agreed to. Raises what `apply` raises."""
     from advisor.report.plan import plan_text
-
-    require_root()
 
     def agree(made: Plan) -> bool:
         if is_agreed or made.is_empty:
@@ -165,10 +161,9 @@ def apply_agreed(
             print_text(plan_text(made, width=terminal_width(), color=wants_color()))
         return ask_user(_("Apply this?"))
 
-    return apply_profiles(
-        open_live_host(),
-        names,
-        given,
+    return operations.apply(
+        *names,
+        settings=given,
         runtime_only=runtime_only,
         agree=agree,
         progress=say,
@@ -226,7 +221,7 @@ def confirm(
     as_json: Json = False,
 ) -> int:
     """Confirm a transaction that awaits confirmation. It rolls back automatically unless confirmed in time."""
-    from advisor.operations.active import confirm_pending
+    from advisor.operations.pending import confirm_pending
     from advisor.report.documents import transaction_document
     from advisor.report.transaction import confirmed_text, rollback_text
 
@@ -256,9 +251,7 @@ def status(
     as_json: Json = False,
 ) -> int:
     """List transactions, which of them are active, and drift."""
-    from advisor.operations.active import read_status
-
-    found = read_status()
+    found = operations.status()
     if as_json:
         from advisor.report.documents import status_document
 
@@ -284,7 +277,6 @@ def verify(
 ) -> int:
     """Compare values, live and on disk, with what was applied. Exit code 0 where all match, 1 for drift, 2 where a
     journal is damaged; with --nagios, a plugin's."""
-    from advisor.operations.active import verify_values
 
     def look() -> Status:
         check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
@@ -292,7 +284,7 @@ def verify(
 
     def _verified(is_monitored: bool) -> Status:
         # A plugin's answer and metrics have no place for others, and are asked for every minute.
-        found = verify_values(identity, with_others=not nagios and prometheus != "-")
+        found = operations.verify(identity, with_others=not nagios and prometheus != "-")
         if is_monitored and found.unreadable:
             # Numbers of the others would read as if they were of all.
             raise found.unreadable[0].as_error
@@ -324,9 +316,7 @@ def rollback(
     as_json: Json = False,
 ) -> int:
     """Roll back a transaction, live and persisted."""
-    from advisor.operations.active import roll_back_transactions
-
-    found = roll_back_transactions(identity, everything=everything, force=force, warn=say)
+    found = operations.rollback(identity, everything=everything, force=force, warn=say)
 
     def show() -> None:
         if as_json:
@@ -360,14 +350,13 @@ def rollback_script(
 ) -> int:
     """Print a POSIX sh script that rolls back a transaction. It needs nothing installed. Of a profile: the script that
     rolls back what applying it would change now."""
-    from advisor.operations.hosts import open_live_host
-    from advisor.operations.transactions import script_for, write_script
+    from advisor.operations.files import write_output
 
-    text = script_for(open_live_host(), name, parse_settings(pairs))
+    text = operations.rollback_script(name, settings=parse_settings(pairs))
     if output is None:
         print_text(text)
     else:
-        write_script(text, output)
+        write_output(output, text, mode=0o700)
         say(_("{file}: run it as root: {command}").format(file=output, command=f"sh {output}"))
     return 0
 

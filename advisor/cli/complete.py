@@ -14,10 +14,10 @@ def _names_matching(names: Iterable[str], start: str) -> list[str]:
 
 def profile_names(start: str) -> list[str]:
     """Profiles of the library that begin so."""
-    from advisor.profiles.profile import profile_paths
+    from advisor.operations.names import list_profile_names
 
     with contextlib.suppress(AdvisorError, OSError):
-        return _names_matching(profile_paths(), start)
+        return _names_matching(list_profile_names(), start)
     return []
 
 
@@ -30,21 +30,21 @@ def requestable_words(start: str) -> list[str]:
         found = (f"{one}/" if isdir(one) else one for one in glob(f"{escape(start)}*"))
         return sorted(one for one in found if one.endswith(("/", ".toml")))
     if ":" in start:
-        from advisor.profiles.single_values import known_ids
+        from advisor.operations.names import list_value_ids
 
         with contextlib.suppress(AdvisorError, OSError):
             device = start.split(":")[1] if start.count(":") > 1 else ""
-            return _names_matching({f"{one}=" for one in known_ids(device) if "{" not in one}, start)
+            return _names_matching({f"{one}=" for one in list_value_ids(device)}, start)
         return []
     return profile_names(start)
 
 
 def transaction_ids(start: str) -> list[str]:
     """Transactions of this host that begin so; none where they cannot be read."""
-    from advisor.transaction.journal import Store
+    from advisor.operations.names import list_transaction_ids
 
     with contextlib.suppress(AdvisorError, OSError):
-        return _names_matching((record.id for record in Store().read_records()), start)
+        return _names_matching(list_transaction_ids(), start)
     return []
 
 
@@ -55,20 +55,20 @@ def transactions_or_profiles(start: str) -> list[str]:
 
 def finding_ids(start: str) -> list[str]:
     """Rules, whose ids findings have, for ``fix``."""
-    from advisor.rules.registry import RULES
+    from advisor.operations.names import list_rule_ids
 
-    return _names_matching((rule.id for rule in RULES), start)
+    return _names_matching(list_rule_ids(), start)
 
 
 def explainable_ids(start: str) -> list[str]:
     """Rules, profiles and the list of contradictions, for ``explain``."""
-    from advisor.rules.registry import RULES
+    from advisor.operations.names import list_rule_ids
 
-    return _names_matching(["contradictions", *(rule.id for rule in RULES)], start) + profile_names(start)
+    return _names_matching(["contradictions", *list_rule_ids()], start) + profile_names(start)
 
 
 def workload_names(start: str) -> list[str]:
     """Workloads of ``prove`` and ``bench`` that begin so."""
-    from advisor.proof.workloads import WORKLOADS
+    from advisor.operations.names import list_workload_names
 
-    return _names_matching(WORKLOADS, start)
+    return _names_matching(list_workload_names(), start)

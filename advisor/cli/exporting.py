@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from advisor.cli.change import Names
-from advisor.cli.output import parse_settings, print_json, print_text, say, the_host
+from advisor.cli.output import parse_settings, print_json, print_text, say
 from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
+from advisor.operations import open_host
 
 if TYPE_CHECKING:
     from advisor.exporters import Bundle
@@ -41,7 +42,7 @@ def export(
     approximated."""
     from advisor.operations.exports import export_profiles
 
-    plan, bundle = export_profiles(the_host(root, snapshot), names, parse_settings(pairs), form, output)
+    plan, bundle = export_profiles(open_host(root, snapshot), names, parse_settings(pairs), form, output)
     if as_json:
         print_json(_export_document(form, plan.profiles, bundle))
     elif output is None:

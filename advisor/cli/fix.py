@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
+from advisor import operations
 from advisor.cli.change import RuntimeOnly, apply_agreed, remaining_state, show_applied
 from advisor.cli.complete import finding_ids
-from advisor.cli.output import print_json, print_result, print_text, terminal_width, the_host, wants_color
+from advisor.cli.output import print_json, print_result, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
-from advisor.errors import UsageError
-
-if TYPE_CHECKING:
-    from advisor.planning.records import Plan
-    from advisor.recommend.fixes import Fix
 
 
 def fix(
@@ -38,25 +34,25 @@ def fix(
     as_json: Json = False,
 ) -> int:
     """Fix findings as one transaction. Plans all that advisor can set, prompts, applies it; prints the manual steps."""
-    from advisor.operations import scan
-    from advisor.planner import plan_profiles
-    from advisor.recommend.fixes import make_fix, make_safe_fix, select_findings
+    from advisor.operations.findings import find_fix
     from advisor.report.fix import fix_document, fix_text, next_text
+    from advisor.report.plan import plan_text
 
-    if bool(names) == all_safe:
-        raise UsageError("expected findings or --all-safe", hint="advisor scan lists the findings with their numbers")
-    host = the_host(root, snapshot)
-    found = tuple(one for one in scan(host, workload=workload).findings if one.muted is None)
-    made = make_safe_fix(found) if all_safe else make_fix(select_findings(found, names or ()))
+    host = operations.open_host(root, snapshot)
+    made = find_fix(names or (), all_safe=all_safe, host=host, workload=workload)
+    settings = dict(made.settings)
     if not as_json:
         print_text(fix_text(made, width=terminal_width(), color=wants_color()) + "\n")
-    planned = plan_profiles(host, made.asked, dict(made.settings), runtime_only=runtime_only) if made.asked else None
+    planned = None
+    if made.asked:
+        planned = operations.plan(*made.asked, host=host, settings=settings, runtime_only=runtime_only)
     if planned is None or dry_run or not host.is_live or (planned.is_empty and not planned.cannot_apply):
-        _show(made, planned, as_json=as_json)
+        if as_json:
+            print_json(fix_document(made, planned, None))
+        elif planned is not None:
+            print_text(plan_text(planned, width=terminal_width(), color=wants_color()))
         return 3 if planned is not None and planned.cannot_apply else 0
-    done = apply_agreed(
-        made.asked, dict(made.settings), is_agreed=yes, shows_plan=not as_json, runtime_only=runtime_only
-    )
+    done = apply_agreed(made.asked, settings, is_agreed=yes, shows_plan=not as_json, runtime_only=runtime_only)
 
     def show() -> None:
         if as_json:
@@ -67,16 +63,6 @@ def fix(
 
     print_result(show, remaining_state(done.record))
     return 0
-
-
-def _show(made: Fix, planned: Plan | None, *, as_json: bool) -> None:
-    from advisor.report.fix import fix_document
-    from advisor.report.plan import plan_text
-
-    if as_json:
-        print_json(fix_document(made, planned, None))
-    elif planned is not None:
-        print_text(plan_text(planned, width=terminal_width(), color=wants_color()))
 
 
 COMMANDS: Final = {"fix": fix}

@@ -22,8 +22,6 @@ from advisor.cli.scan import Json
 from advisor.fleet import FORKS
 
 if TYPE_CHECKING:
-    from advisor.fleet.inventory import Inventory
-    from advisor.fleet.runs.changes import Wish
     from advisor.fleet.runs.journal import RunRecord
     from advisor.fleet.runs.planning import FleetPlan
     from advisor.fleet.runs.status import FleetStanding
@@ -85,22 +83,23 @@ def plan(
     login: Login,
 ) -> int:
     """Plan what profiles would change on each host, in waves. Changes nothing there."""
-    from advisor.fleet.runs.changes import make_fleet_plan, nothing_code, write_plan
-    from advisor.fleet.store import FleetStore
+    from advisor.operations.fleet_runs import make_wish, plan_fleet, write_fleet_plan
 
     meant = login(inventory, limit)
-    wish = _make_wish(meant, names, pairs, canary, batch, failover, forks)
-    made = make_fleet_plan(wish, FleetStore(), say)
+    wish = make_wish(
+        meant, names, parse_settings(pairs), canary=canary or (), batch=batch, failover=failover, forks=forks
+    )
+    found = plan_fleet(wish, say=say)
     shape = {
         "--canary": canary,
         "--batch": [batch] if batch else None,
         "--failover-group": [failover] if failover else None,
     }
-    _print_plan(made, as_json=as_json, command=_apply_command(names, inventory, limit, {"--set": pairs, **shape}))
+    _print_plan(found.plan, as_json=as_json, command=_apply_command(names, inventory, limit, {"--set": pairs, **shape}))
     if output is not None:
-        written = write_plan(made, output)
-        say(f"{output}: {len(written) - 1} scripts and waves.json; on each host, as root: sh HOST.sh apply")
-    return nothing_code(made)
+        count = write_fleet_plan(found.plan, output)
+        say(f"{output}: {count} scripts and waves.json; on each host, as root: sh HOST.sh apply")
+    return found.code
 
 
 def _apply_command(
@@ -112,30 +111,6 @@ def _apply_command(
     return shlex.join(
         [*words, *(word for option, given in more.items() for one in given or () for word in (option, one))]
     )
-
-
-def _make_wish(
-    inventory: Inventory,
-    names: list[str],
-    pairs: list[str] | None,
-    canary: list[str] | None,
-    batch: str | None,
-    failover: str | None,
-    forks: int,
-    *,
-    confirm_within: int = 0,
-    gate_command: str | None = None,
-    rollback_all: bool = False,
-    prove: str | None = None,
-) -> Wish:
-    from advisor.fleet.runs.changes import Wish, named_hosts
-    from advisor.fleet.runs.run import Options
-    from advisor.fleet.runs.waves import WaveShape, batch_of, canary_of
-
-    known = [host.name for host in named_hosts(inventory)] if canary else []
-    shape = WaveShape(canary_of(canary or (), known), batch_of(batch), failover)
-    options = Options(confirm_within, gate_command, rollback_all, prove)
-    return Wish(inventory, tuple(dict.fromkeys(names)), parse_settings(pairs), shape, forks, options)
 
 
 def _print_plan(made: FleetPlan, *, as_json: bool, command: str | None = None) -> None:
@@ -196,8 +171,7 @@ def apply(
     """Apply profiles on every host, wave by wave. Each host rolls back automatically unless its wave passes its
     gate."""
     from advisor.errors import UsageError
-    from advisor.fleet.runs.changes import apply_fleet, make_fleet_plan, nothing_code, resume_fleet
-    from advisor.fleet.store import FleetStore
+    from advisor.operations.fleet_runs import apply_fleet, make_wish, plan_fleet, resume_fleet
 
     if resume is not None and (names or inventory or pairs):
         raise UsageError("--resume takes profiles and inventory from the run", hint="leave them out")
@@ -212,17 +186,17 @@ def apply(
         return True
 
     if resume is not None:
-        found = resume_fleet(resume, FleetStore(), meant.access, agree=agree, say=say, rollback_all=rollback_all)
+        found = resume_fleet(resume, meant.access, agree=agree, say=say, rollback_all=rollback_all)
         return _print_run(found.record, found.plan, found.code, as_json=as_json)
-    wish = _make_wish(
-        meant, names or [], pairs, canary, batch, failover, forks,
+    wish = make_wish(
+        meant, names or [], parse_settings(pairs), canary=canary or (), batch=batch, failover=failover, forks=forks,
         confirm_within=confirm_within, gate_command=gate_command, rollback_all=rollback_all, prove=prove_canary,
     )  # fmt: skip
     if dry_run:
-        made = make_fleet_plan(wish, FleetStore(), say)
-        _print_plan(made, as_json=as_json)
-        return nothing_code(made)
-    found = apply_fleet(wish, FleetStore(), agree=agree, say=say)
+        found = plan_fleet(wish, say=say)
+        _print_plan(found.plan, as_json=as_json)
+        return found.code
+    found = apply_fleet(wish, agree=agree, say=say)
     return _print_run(found.record, found.plan, found.code, as_json=as_json)
 
 
@@ -250,8 +224,7 @@ def verify(
 ) -> int:
     """Compare the values of every host with what was applied. By all its transactions, or by those of one run. Exit
     code 0 where all match, 1 for drift, 4 for hosts that gave no answer; with --nagios, a plugin's."""
-    from advisor.fleet.runs.status import verify_fleet
-    from advisor.fleet.store import FleetStore
+    from advisor.operations.fleet_runs import verify_fleet
     from advisor.report.fleet_run import fleet_verify_document, fleet_verify_text
 
     meant = login(inventory, limit)
@@ -259,9 +232,7 @@ def verify(
     def look() -> FleetStanding:
         check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
         asked_for = meant if inventory else None
-        return verified_fleet(
-            lambda: verify_fleet(asked_for, meant.access, run, FleetStore(), forks=forks, say=say), prometheus
-        )
+        return verified_fleet(lambda: verify_fleet(asked_for, meant.access, run, forks=forks, say=say), prometheus)
 
     if nagios:
         return answer_nagios(lambda: fleet_hosts(look()))
@@ -285,12 +256,11 @@ def rollback(
 ) -> int:
     """Roll back a run on every host, its last wave first. Without a number: the last run. With an inventory: only on
     hosts that are in that one, too."""
-    from advisor.fleet.runs.status import rollback_fleet
-    from advisor.fleet.store import FleetStore
+    from advisor.operations.fleet_runs import roll_back_fleet
 
     meant = login(inventory, limit)
     asked_for = meant if inventory else None
-    found = rollback_fleet(run, meant.access, FleetStore(), inventory=asked_for, only=limit, force=force, say=say)
+    found = roll_back_fleet(run, meant.access, inventory=asked_for, only=limit, force=force, say=say)
     code = found.ended.code if found.ended is not None else 5
     return _print_run(found, None, code, as_json=as_json)
 
@@ -309,12 +279,11 @@ def status(
 ) -> int:
     """List the runs of this controller. With an inventory (or --kept): also the active transactions of each host, and
     drift."""
-    from advisor.fleet.runs.status import fleet_status
-    from advisor.fleet.store import FleetStore
+    from advisor.operations.fleet_runs import read_fleet_status
     from advisor.report.fleet_run import fleet_status_document, fleet_status_text
 
     meant = login(inventory, limit)
-    found = fleet_status(meant if inventory else None, FleetStore(), kept=kept, forks=forks, say=say)
+    found = read_fleet_status(meant if inventory else None, kept=kept, forks=forks, say=say)
     if as_json:
         print_json(fleet_status_document(found))
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,17 +17,11 @@ from advisor.cli.fleet_options import (
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
-from advisor.cli.scan import Json, parse_severity
+from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.fleet.compare.comparison import HostComparison
-    from advisor.fleet.compare.gathering import CaptureSource
-    from advisor.fleet.inventory import Inventory, InventoryHost
-
-_MANY: Final = 50
-"""Of fewer hosts, nobody waits long enough to ask how far it is."""
 
 
 @logs_in
@@ -74,159 +67,18 @@ def compare(
     """Find which host differs, in what, and what to do. Changes nothing. Exit code 1 where hosts differ in what is
     advice or warning, 4 where a host could not be read (the others are compared)."""
     from advisor.cli.scan_picture import check_files
-    from advisor.host.signals import interruptible
-
-    floor = parse_severity(fail_on)
-    _check_call(snapshots, inventory, group_by=group_by, is_live=kept or probe or limit is not None)
-    check_files({"--html": html}, printing="--json" if as_json else None)
-    with interruptible():
-        if inventory:
-            meant = login(inventory, limit)
-            run = InventoryRun(meant, forks, timeout, output)
-            sources, failed = run.read_stored(group_by) if kept else run.capture_hosts_now(group_by)
-            found = _compare_sources(sources, failed, pair, group_by, run=run, probe=probe)
-        else:
-            from advisor.fleet.compare.gathering import named_sources
-
-            found = _compare_sources(named_sources(snapshots or ()), {}, pair, group_by)
-    _print_comparison(found, as_json=as_json, html=html)
-    return _exit_code(found, floor)
-
-
-def _check_call(
-    snapshots: Sequence[Path] | None, inventory: Sequence[str] | None, *, group_by: str | None, is_live: bool
-) -> None:
     from advisor.errors import UsageError
-    from advisor.fleet.compare.gathering import LLT_CLUSTER
+    from advisor.operations.fleet_hosts import Collection, compare_fleet
+    from advisor.operations.severity import check_severity, has_severity
 
-    if bool(snapshots) == bool(inventory):
-        raise UsageError(
-            "give snapshots or an inventory", hint="advisor fleet compare a.tar.gz b.tar.gz, or -i INVENTORY"
-        )
-    if snapshots and is_live:
+    floor = check_severity(fail_on)
+    if snapshots and (kept or probe or limit is not None):
         raise UsageError("--limit, --kept and --probe are for an inventory (-i)")
-    if snapshots and group_by not in (None, LLT_CLUSTER):
-        raise UsageError(
-            msg(
-                "--group-by {group_by}: snapshots know of no groups but {llt_cluster}",
-                group_by=group_by,
-                llt_cluster=LLT_CLUSTER,
-            )
-        )
-
-
-def _exit_code(found: HostComparison, floor: str | None) -> int:
-    from advisor.fleet.compare.outliers import is_at_least
-
-    if found.failed:
-        return 4
-    return 1 if floor and is_at_least(found, floor) else 0
-
-
-class InventoryRun:
-    """The inventory's hosts and their captures."""
-
-    def __init__(self, inventory: Inventory, forks: int, timeout: int, output: Path | None) -> None:
-        from advisor.fleet.inventory import read_hosts
-        from advisor.fleet.store import FleetStore
-
-        self.inventory = inventory
-        self.forks = forks
-        self.timeout = timeout
-        self.hosts = read_hosts(inventory)
-        self.store = FleetStore(output)
-
-    def capture_hosts_now(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
-        """A new capture of every host; those that fail, with the reason."""
-        from advisor.fleet.scan import capture_hosts
-
-        answers = capture_hosts(
-            self.inventory,
-            self.hosts,
-            self.store,
-            forks=self.forks,
-            timeout_seconds=self.timeout,
-            progress=show_progress("asked"),
-        )
-        got = {one.host: one for one in answers}
-        sources: list[CaptureSource] = []
-        failed: dict[str, str] = {}
-        for host in self.hosts:
-            one = got.get(host.name)
-            if one is None or one.state != "ok" or one.path is None:
-                failed[host.name] = f"{one.state}: {one.message}" if one else "no answer"
-            else:
-                sources.append(self._make_source(host, str(one.path), one.skew_seconds, group_by))
-        return tuple(sources), failed
-
-    def read_stored(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
-        """The last capture of each host."""
-        sources: list[CaptureSource] = []
-        failed: dict[str, str] = {}
-        for host in self.hosts:
-            header = self.store.header(host.name)
-            if header is None:
-                failed[host.name] = "no capture of it is kept: run without --kept"
-            else:
-                sources.append(
-                    self._make_source(host, str(self.store.archive(host.name)), header.skew_seconds, group_by)
-                )
-        return tuple(sources), failed
-
-    def _make_source(self, host: InventoryHost, path: str, skew: float | None, group_by: str | None) -> CaptureSource:
-        from advisor.fleet.compare.gathering import LLT_CLUSTER, CaptureSource, grouped_by
-
-        group = None if group_by in (None, LLT_CLUSTER) else grouped_by(str(group_by), host.groups, host.variables)
-        return CaptureSource(host.name, path, group, skew, is_capture=True)
-
-
-def _compare_sources(
-    sources: Sequence[CaptureSource],
-    failed: dict[str, str],
-    pair: tuple[str, str] | None,
-    group_by: str | None,
-    *,
-    run: InventoryRun | None = None,
-    probe: bool = False,
-) -> HostComparison:
-    from advisor.fleet.compare.gathering import gather_hosts
-    from advisor.fleet.compare.outliers import find_outliers as compare_fleet
-    from advisor.fleet.compare.remedies import CommandOrigin
-
-    if pair:
-        _check_pair(pair, [*(one.name for one in sources), *failed])
-        sources = [one for one in sources if one.name in pair]
-    fleet, unread = gather_hosts(
-        sources, group_by=group_by, progress=show_progress("read") if len(sources) > _MANY else _ignore_progress
-    )
-    failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}
-    matrix = None
-    if probe and run:
-        from advisor.fleet.paths.asking import probe_paths
-
-        matrix = probe_paths(run.inventory, run.hosts, fleet, forks=run.forks)
-    first = run.inventory.sources[0] if run else None
-    missing = bool(pair) and any(name in failed for name in pair or ())
-    return compare_fleet(
-        fleet,
-        controller=CommandOrigin(first),
-        failed=failed,
-        pair=None if missing else pair,
-        group_by=group_by,
-        matrix=matrix,
-    )
-
-
-def _check_pair(pair: tuple[str, str], known: Sequence[str]) -> None:
-    """Before any capture is read: which names there are is known by then."""
-    from advisor.errors import UsageError
-
-    for name in pair:
-        if name not in known:
-            raise UsageError(
-                msg("--pair {name}: no such host among {count}", name=name, count=len(known)),
-                hint=", ".join(sorted(known)[:8]),
-            )
+    check_files({"--html": html}, printing="--json" if as_json else None)
+    asked = Collection(login(inventory, limit), kept, forks, timeout, output) if inventory else None
+    found = compare_fleet(snapshots or (), asked, pair=pair, group_by=group_by, probe=probe, progress=show_progress)
+    _print_comparison(found, as_json=as_json, html=html)
+    return 4 if found.failed else 1 if has_severity(found.findings, floor) else 0
 
 
 def _print_comparison(found: HostComparison, *, as_json: bool, html: Path | None) -> None:
@@ -239,18 +91,14 @@ def _print_comparison(found: HostComparison, *, as_json: bool, html: Path | None
         if str(html) == "-":
             sys.stdout.buffer.write(page.encode("utf-8", "replace"))
             return
-        from advisor.host.putfile import save_output
+        from advisor.operations.files import write_output
 
-        save_output(str(html), page.encode("utf-8", "replace"), mode=0o644)
+        write_output(html, page.encode("utf-8", "replace"))
         say(f"{html}: the comparison as a page")
     if as_json:
         print_json(comparison_document(found))
     else:
         print_text(comparison_text(found, width=terminal_width(), color=wants_color()))
-
-
-def _ignore_progress(_done: int, _total: int) -> None:
-    return None
 
 
 COMMANDS: Final = {"compare": compare}

@@ -19,7 +19,7 @@ from advisor.cli.fleet_options import (
 )
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
-from advisor.cli.scan import Json, declared_workload, parse_severity
+from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
 
@@ -47,31 +47,20 @@ def scan(
 ) -> int:
     """Capture each host of an inventory, and judge it. As advisor scan does. Changes nothing there; nothing has to be
     installed there, not even Python."""
-    from advisor.fleet.scan import scan_fleet
-    from advisor.fleet.store import FleetStore
-    from advisor.host.signals import interruptible
+    from advisor.operations.fleet_hosts import Collection, scan_fleet
+    from advisor.operations.severity import check_severity, has_severity
     from advisor.report.fleet_scan import fleet_scan_document, fleet_scan_text
-    from advisor.rules.finding import at_or_above
 
-    declared = declared_workload(workload)
-    floor = parse_severity(fail_on)
-    meant = login(inventory, limit)
-    with interruptible():
-        found = scan_fleet(
-            meant,
-            FleetStore(output),
-            workload=declared,
-            forks=forks,
-            timeout_seconds=timeout,
-            progress=show_progress("asked"),
-        )
+    floor = check_severity(fail_on)
+    asked = Collection(login(inventory, limit), forks=forks, timeout_seconds=timeout, output=output)
+    found = scan_fleet(asked, workload=workload, progress=show_progress)
     if as_json:
         print_json(fleet_scan_document(found))
     else:
         print_text(fleet_scan_text(found, width=terminal_width(), color=wants_color()))
     if found.failed:
         return 4
-    return 1 if floor and any(at_or_above(rule.finding.severity, floor) for rule in found.findings) else 0
+    return 1 if has_severity((rule.finding for rule in found.findings), floor) else 0
 
 
 def receive(
@@ -82,10 +71,9 @@ def receive(
     """Store a capture that is read from standard input. It is what the capture script printed on a host, and is stored
     as a snapshot without passwords and keys. For hosts that Ansible cannot reach: advisor fleet capture-script | ssh
     HOST sh -s | advisor fleet receive HOST"""
-    from advisor.fleet.receive import parse_facts, receive_capture
-    from advisor.fleet.store import FleetStore
+    from advisor.operations.fleet_hosts import receive_capture
 
-    sys.stdout.write(f"{receive_capture(sys.stdin.buffer, host, parse_facts(facts), FleetStore(output))}\n")
+    sys.stdout.write(f"{receive_capture(sys.stdin.buffer, host, facts=facts, output=output)}\n")
     return 0
 
 
@@ -96,13 +84,13 @@ def capture_script(
 ) -> int:
     """Print the script that captures a host. POSIX sh, read-only, the same for every host; fleet receive reads its
     output."""
-    from advisor.host.putfile import save_output
-    from advisor.snapshot.remote.capture import capture_script
+    from advisor.operations.captures import capture_script
+    from advisor.operations.files import write_output
 
     if output is None:
         print_text(capture_script())
     else:
-        save_output(str(output), capture_script().encode(), mode=0o644)
+        write_output(output, capture_script())
     return 0
 
 

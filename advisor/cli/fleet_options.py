@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 from advisor.cli.output import say
 from advisor.cli.parameters import Option
@@ -17,6 +17,7 @@ from advisor.fleet import counted_hosts
 if TYPE_CHECKING:
     from advisor.fleet.inventory import Access, Inventory
 
+_MANY: Final = 50
 InventorySources = Annotated[
     list[str],
     Option(
@@ -111,10 +112,16 @@ def _ask_password() -> str:
 
 def show_progress(what: str) -> Callable[[int, int], None]:
     """Reports ``37 of 100 hosts WHAT`` on standard error: a line that is rewritten on a terminal, else a few whole
-    lines.
+    lines. Of few hosts that are only read nothing is reported: nobody waits long enough to ask how far it is.
 
     Never raises: a terminal that has gone silences it.
     """
+    report = _choose_report(what)
+    least = _MANY if what == "read" else 0
+    return lambda done, total: report(done, total) if total > least else None
+
+
+def _choose_report(what: str) -> Callable[[int, int], None]:
     stream = sys.stderr
     if stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         return _rewrite_line(what)

@@ -15,6 +15,7 @@ from advisor.i18n import _
 def run_guided() -> int:
     """Lead through the steps; to stop at any of them changes nothing further. Returns an exit code of the contract."""
     from advisor.cli.scan import scan
+    from advisor.operations.names import list_transaction_ids
 
     _show_step("advisor scan")
     scan()
@@ -31,9 +32,9 @@ def run_guided() -> int:
         print_text(_("To apply it, as root: {command}").format(command=f"sudo advisor fix {command}"))
         return code
     _show_step(f"advisor fix {command}")
-    before = _transactions()
+    before = set(list_transaction_ids())
     code = _fix(words, is_safe=is_safe)
-    made = [one for one in _transactions() if one not in before]
+    made = [one for one in list_transaction_ids() if one not in before]
     return _verify_and_decide(made[-1]) if made else code
 
 
@@ -43,16 +44,10 @@ def _fix(words: list[str], *, is_safe: bool, dry_run: bool = False) -> int:
     return fix(None if is_safe else words, all_safe=is_safe, dry_run=dry_run)
 
 
-def _transactions() -> list[str]:
-    from advisor.transaction.journal import Store
-
-    return [record.id for record in Store().read_records()]
-
-
 def _verify_and_decide(identity: str) -> int:
     """Verify the transaction, then keep it or roll it back as the user says."""
     from advisor.cli.change import confirm, rollback, verify
-    from advisor.transaction.journal import Store
+    from advisor.operations.pending import read_transaction
 
     _show_step(f"advisor verify {identity}")
     code = verify(identity)
@@ -60,7 +55,7 @@ def _verify_and_decide(identity: str) -> int:
     if _answer(_("Keep it? [Y/n]")).lower() in answers:
         _show_step(f"advisor rollback {identity}")
         return rollback(identity)
-    if Store().find_record(identity).seconds_left is not None:
+    if read_transaction(identity).seconds_left is not None:
         _show_step(f"advisor confirm {identity}")
         return confirm(identity)
     print_text(_("Kept. To roll back later: advisor rollback {id}").format(id=identity))

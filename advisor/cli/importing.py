@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
+from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
-from advisor.errors import PermissionDeniedError, RefusedError, UsageError
-from advisor.i18n import msg
+from advisor.errors import UsageError
+from advisor.operations import open_host
 
 if TYPE_CHECKING:
-    from advisor.host import Host
-    from advisor.importers.records import Imported, Mode
+    from advisor.importers.records import Imported
 
 
 def import_profile(
@@ -43,47 +42,25 @@ def import_profile(
     as_json: Json = False,
 ) -> int:
     """Import another tool's profile, and report on each of its lines. Nothing of it is ever executed."""
+    from advisor.operations import imports
+
+    host = open_host(root, snapshot)
     if listing:
-        return _list_importable(the_host(root, snapshot), as_json=as_json)
-    if (source is None) == (from_host is None):
-        raise UsageError("name one source: tuned:NAME, saptune:NOTE, sysctl:FILE, a file, or --from-host SNAPSHOT")
-    if mode not in ("faithful", "intent"):
-        raise UsageError(msg("--mode {mode}: neither faithful nor intent", mode=mode))
+        return _list_importable(imports.list_importable(host), as_json=as_json)
     if output is not None and install:
         raise UsageError("-o and --install exclude each other")
-    chosen: Mode = "faithful" if mode == "faithful" else "intent"
-    found = _import_profile(source, from_host, the_host(root, snapshot), chosen)
-    return _deliver_profile(found, output, is_installed=install, as_json=as_json)
+    found = imports.import_profile(source, from_host=from_host, mode=mode, host=host)
+    target = None
+    if install or output is not None:
+        found, target = imports.save_profile(found, None if install else output)
+    _show_profile(found, target, imports.render_profile(found), as_json=as_json)
+    return 0
 
 
-def _import_profile(source: str | None, from_host: Path | None, host: Host, mode: Mode) -> Imported:
-    if from_host is not None:
-        from advisor.importers.from_host import import_host
-        from advisor.snapshot.archive import open_snapshot
-
-        return import_host(open_snapshot(from_host), host, mode, where=str(from_host))
-    from advisor.host import live_host
-    from advisor.importers.source import find_source, import_source
-
-    assert source is not None
-    found = find_source(source)
-    return import_source(found, host, live_host() if found.path else host, mode)
-
-
-def _deliver_profile(found: Imported, output: Path | None, *, is_installed: bool, as_json: bool) -> int:
-    """The profile to where it was asked for, the report to where the profile is not."""
-    import msgspec
-
-    from advisor.importers.to_profile import checked_name, to_profile, to_toml
+def _show_profile(found: Imported, target: Path | None, toml: str, *, as_json: bool) -> None:
+    """The profile on standard output unless it was written, the report where the profile is not."""
     from advisor.report.imported import import_document, imported_text
 
-    target = _installed_path(found.name) if is_installed else output
-    if target is not None:
-        found = msgspec.structs.replace(found, name=checked_name(target.stem))
-    to_profile(found)
-    toml = to_toml(found)
-    if target is not None:
-        _write_profile(target, toml)
     if as_json:
         print_json(import_document(found, toml))
     elif target is not None:
@@ -92,52 +69,19 @@ def _deliver_profile(found: Imported, output: Path | None, *, is_installed: bool
     else:
         print_text(toml)
         say(imported_text(found, width=terminal_width(), color=False).rstrip("\n"))
-    return 0
 
 
 def _next_step(target: Path) -> str:
     """How to see what a written profile means: a plan is made of what is in the library."""
     import shlex
 
-    from advisor.profiles.profile import LOCAL_PROFILES
+    from advisor.operations.imports import place_in_library
 
-    plan = f"advisor plan {target.stem} says what it means here"
-    if target.parent.resolve() == LOCAL_PROFILES.resolve():
-        return plan
-    place = LOCAL_PROFILES / target.name
-    return f"as root `install -D -m 644 -- {shlex.quote(str(target))} {place}`; then {plan}"
+    plan, place = f"advisor plan {target.stem} says what it means here", place_in_library(target)
+    return f"as root `install -D -m 644 -- {shlex.quote(str(target))} {place}`; then {plan}" if place else plan
 
 
-def _installed_path(name: str) -> Path:
-    from advisor.profiles.profile import LOCAL_PROFILES
-
-    target = LOCAL_PROFILES / f"{name}.toml"
-    if os.geteuid() != 0:
-        raise PermissionDeniedError(
-            msg("{target}: only root may write there", target=target),
-            hint=msg("-o {name}.toml writes it here", name=name),
-        )
-    LOCAL_PROFILES.mkdir(parents=True, exist_ok=True)
-    if target.exists() and not target.read_bytes().startswith(b"# Imported from "):
-        raise RefusedError(
-            msg("{target}: is there, and was not imported", target=target),
-            hint="move it away, or write elsewhere with -o",
-        )
-    return target
-
-
-def _write_profile(target: Path, toml: str) -> None:
-    from advisor.host.putfile import save_output
-
-    if target.suffix != ".toml":
-        raise UsageError(msg("{target}: a profile's file is NAME.toml", target=target))
-    save_output(str(target), toml.encode(), mode=0o644)
-
-
-def _list_importable(host: Host, *, as_json: bool) -> int:
-    from advisor.importers.source import list_installed
-
-    found = list_installed(host)
+def _list_importable(found: Mapping[str, str], *, as_json: bool) -> int:
     if as_json:
         sources = [{"source": source, "file": file} for source, file in found.items()]
         print_json({"schema": "advisor.importable/1", "sources": sources})

@@ -8,10 +8,11 @@ from typing import Annotated, Final
 from advisor.cli.complete import explainable_ids, profile_names
 from advisor.cli.exporting import export
 from advisor.cli.importing import import_profile
-from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
+from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Group
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.errors import UsageError
+from advisor.operations import open_host
 
 
 def list_profiles(as_json: Json = False) -> int:
@@ -90,17 +91,15 @@ def explain(
     snapshot: Snapshot = None,
 ) -> int:
     """Explain a finding, rule, profile or tunable. With its sources, and where they differ."""
-    from advisor.host.numbers import is_count
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 
     group = None
-    if is_count(identity):
-        from advisor.operations import scan
-        from advisor.rules.numbering import find_numbered, number_findings
+    if identity.isdecimal():
+        from advisor.operations.findings import find_finding
 
-        (group,) = find_numbered(number_findings(scan(the_host(root, snapshot)).findings), identity)
-    elif root or snapshot:
+        group = find_finding(identity, open_host(root, snapshot))
+    if group is None and (root or snapshot):
         raise UsageError("--root and --snapshot choose the host of a finding's number; an id needs no host")
     found = look_up(group.id if group else identity)
     if as_json:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from advisor.cli.output import print_json, print_text, terminal_width, the_host, wants_color
+from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
+from advisor.operations import open_host
 
 Measured = Annotated[
     str | None,
@@ -66,7 +67,7 @@ def limits(
     from advisor.operations.limits import host_limits
 
     found = host_limits(
-        the_host(root, snapshot),
+        open_host(root, snapshot),
         volumes=volumes,
         instance_types=instance_types,
         bench=bench,

@@ -40,14 +40,14 @@ def write_prometheus(hosts: States, file: str) -> None:
 
     Raises UsageError where the file cannot be written; what was there stays, and its timestamp shows its age.
     """
-    from advisor.host.putfile import save_output
+    from advisor.operations.files import write_output
     from advisor.report.monitoring import prometheus_text
 
     text = prometheus_text(hosts)
     if file == "-":
         print_text(text)
     else:
-        save_output(file, text.encode(), mode=0o644)
+        write_output(file, text)
 
 
 def one_host(found: Status) -> States:

@@ -13,19 +13,6 @@ import msgspec
 from advisor.cli.quick import terminal_columns
 from advisor.errors import AdvisorError, NotRestoredError, UsageError
 from advisor.i18n import _, msg, translate, translated_page
-from advisor.operations.hosts import open_host as the_host
-
-__all__ = [
-    "parse_settings",
-    "print_error",
-    "print_json",
-    "print_result",
-    "print_text",
-    "say",
-    "terminal_width",
-    "the_host",
-    "wants_color",
-]
 
 DEFAULT_WIDTH = 100
 MAX_WIDTH = 160

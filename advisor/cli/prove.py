@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
-
-import msgspec
 
 from advisor.cli.change import Set
 from advisor.cli.complete import requestable_words, workload_names
@@ -22,7 +19,6 @@ from advisor.cli.measuring import (
     Seconds,
     TargetMemory,
     Volume,
-    chosen_settings,
     exit_code,
     print_result,
     repeated_options,
@@ -31,12 +27,9 @@ from advisor.cli.measuring import (
 from advisor.cli.output import parse_settings, say
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
-from advisor.host.trusted_files import need_root
 
 if TYPE_CHECKING:
-    from advisor.profiles.requested import RequestedProfile
     from advisor.proof.records import Proof
-    from advisor.proof.session_runner import Settings
 
 
 def prove(
@@ -124,9 +117,10 @@ def prove(
     """
     from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
     from advisor.errors import UsageError
-    from advisor.host import live_host
-    from advisor.proof.progress import show_progress
+    from advisor.operations.measure import choose_settings
+    from advisor.operations.prove import choose_profile, measure_noise, name_second_host, prove_profile
     from advisor.proof.session_runner import InterruptedProofError
+    from advisor.report.session_progress import show_progress
 
     if sum((bool(names), self_test, arms is not None)) != 1:
         raise UsageError("expected one of: a profile, --arms none,P,Q, --self-test")
@@ -136,10 +130,10 @@ def prove(
         raise UsageError("--svg belongs to --arms", hint="--html writes the pictures of a proof")
     if target is None and raw_device is None and peer_ssh is None:
         raise UsageError("nothing to measure on", hint="--target DIR, or --peer-ssh HOST for the workloads net.*")
-    if peer_address is not None and peer_ssh is None:
-        raise UsageError("--peer-address belongs to --peer-ssh")
-    asked = check_call(names or (), workloads or ()) if arms is None else None
-    chosen = chosen_settings(
+    second = name_second_host(peer_ssh, peer_address)
+    asked = choose_profile(names, workloads or ()) if names else None
+    values = parse_settings(pairs)
+    chosen = choose_settings(
         target=target,
         raw_device=raw_device,
         confirm_serial=confirm_serial,
@@ -156,19 +150,14 @@ def prove(
         size=size,
         target_memory=target_memory,
         places=places or (),
-    )
-    chosen = msgspec.structs.replace(
-        chosen, keep_if_gain=keep_if_gain, allow_link_flap=allow_link_flap, self_test=self_test
+        keep_if_gain=keep_if_gain,
+        allow_link_flap=allow_link_flap,
+        self_test=self_test,
     )
     if html is not None:
         check_page(html, others=(save, svg))
     if svg is not None:
         check_page(svg, "--svg", others=(save, html))
-    if peer_ssh is not None:
-        from advisor.proof.peer import check_destination
-
-        check_destination(peer_ssh)
-    second = (peer_ssh, peer_address) if peer_ssh is not None else None
     options = repeated_options(
         {
             "--set": pairs,
@@ -188,43 +177,24 @@ def prove(
         from advisor.cli.prove_arms import prove_arms
 
         means = {"reconnect": reconnect, "allow_remount": allow_remount}
-        return prove_arms(
-            arms, workloads or (), parse_settings(pairs), chosen, second, means, options, html, svg, as_json=as_json
-        )
-    if not self_test or raw_device is not None or peer_ssh is not None:
-        need_root()
+        return prove_arms(arms, workloads or (), values, chosen, second, means, options, html, svg, as_json=as_json)
     progress = show_progress(say)
 
     def measure() -> Proof:
-        from advisor.operations.prove import keep_gain
-        from advisor.proof.profile import SecondHost, noise_floor, prove_profile
-
-        peer = SecondHost(*second) if second is not None else None
-        if self_test:
-            return noise_floor(
-                live_host(),
-                workloads or [usual_workload(chosen)],
-                chosen,
-                second=peer,
-                options=options,
-                progress=progress,
-            )
-
-        assert asked is not None
-        proof = prove_profile(
-            live_host(),
+        if asked is None:
+            return measure_noise(chosen, workloads or (), second=second, options=options, progress=progress)
+        return prove_profile(
             asked,
-            parse_settings(pairs),
             chosen,
+            values=values,
             workloads=workloads or (),
             reconnect=reconnect,
             allow_remount=allow_remount,
-            second=peer,
+            second=second,
             options=options,
             progress=progress,
             say=say,
         )
-        return keep_gain(live_host(), proof, parse_settings(pairs), asked, say=say) if keep_if_gain else proof
 
     def print_proof(proof: Proof) -> bool:
         """Print the result and write its page; where one of the two cannot be done, the other is all the same."""
@@ -245,23 +215,6 @@ def prove(
     if not print_proof(proof) and not proof.kept:
         return UNWRITTEN
     return exit_code(proof)
-
-
-def usual_workload(chosen: Settings) -> str:
-    """What a self-test measures by default: a disk itself is only read."""
-    if chosen.raw is not None:
-        return "infoscale.4k-rand-r100"
-    return "infoscale.4k-rand-rw50" if chosen.target else "net.tcp-64k"
-
-
-def check_call(names: Sequence[str], workloads: Sequence[str]) -> RequestedProfile | None:
-    """The profile that is asked for. Raises UsageError for an unknown profile or workload, before root is asked for."""
-    from advisor.profiles.requested import load_one
-    from advisor.proof.records import claims_for
-
-    asked = load_one(names, only_trusted=True) if names else None
-    claims_for(workloads)
-    return asked
 
 
 COMMANDS: Final = {"prove": prove}

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.host.trusted_files import need_root
 
 if TYPE_CHECKING:
     from advisor.proof.blocks import ArmsProof
+    from advisor.proof.profile import SecondHost
     from advisor.proof.session_runner import Settings
 
 
@@ -19,7 +19,7 @@ def prove_arms(
     workloads: Sequence[str],
     values: Mapping[str, str],
     chosen: Settings,
-    second: tuple[str, str | None] | None,
+    second: SecondHost | None,
     means: Mapping[str, Any],
     options: Sequence[str],
     html: Path | None,
@@ -28,28 +28,17 @@ def prove_arms(
     as_json: bool,
 ) -> int:
     """Measure, print, write the page and the picture. 0 where a gain of any arm is proven, 1 where none is."""
-    from advisor.errors import UsageError
-    from advisor.host import live_host
-    from advisor.proof.arm_profiles import parse_arms
-    from advisor.proof.arm_profiles import prove_arms as measure
+    from advisor.operations import prove
     from advisor.proof.arms_session import InterruptedArmsError
-    from advisor.proof.profile import SecondHost
-    from advisor.proof.progress import show_progress
-    from advisor.proof.workloads import expand_workloads
+    from advisor.report.session_progress import show_progress
 
-    names, loads = parse_arms(arms), expand_workloads(workloads)
-    if not loads:
-        raise UsageError("--arms needs --workload NAME", hint="--workload 'infoscale.*' are the white paper's nine")
-    need_root()
-    peer = SecondHost(*second) if second is not None else None
     try:
-        found = measure(
-            live_host(),
-            names,
-            loads,
-            values,
+        found = prove.prove_arms(
+            arms,
+            workloads,
             chosen,
-            second=peer,
+            values=values,
+            second=second,
             options=options,
             progress=show_progress(say),
             say=say,

@@ -63,10 +63,10 @@ def write_page(path: Path, result: Proof | SeriesComparison) -> bool:
 def write_text(path: Path, text: str, noun: str) -> bool:
     """Write a page or picture, whole or not at all; whether that succeeded. A fault is reported on standard error."""
     from advisor.errors import AdvisorError
-    from advisor.host.putfile import save_output
+    from advisor.operations.files import write_output
 
     try:
-        save_output(str(path), text.encode(), mode=0o644)
+        write_output(path, text)
     except (AdvisorError, OSError) as error:
         say(f"advisor: the {noun} was not written: {error}")
         return False

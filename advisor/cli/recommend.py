@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from advisor.cli.output import print_json, print_text, terminal_width, the_host, wants_color
+from advisor import operations
+from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
 
@@ -25,28 +26,16 @@ def recommend(
 ) -> int:
     """List which profiles fit this host and workload, and why. Gives the reason of each that does not fit. Changes
     nothing and needs no root."""
-    from advisor.facts.host_facts import scan
-    from advisor.recommend import declared, outlooks
-    from advisor.recommend import recommend as judged
+    from advisor.operations.severity import has_severity
     from advisor.report.recommend import recommendation_document, recommendation_text
-    from advisor.rules.finding import at_or_above
-    from advisor.rules.infoscale import recognition
-    from advisor.rules.registry import judge
 
-    wanted = declared(workload) if workload is not None else None
-    host = the_host(root, snapshot)
-    facts = scan(host)
-    found = judged(facts, wanted, outlooks(host, facts))
-    recognised = recognition(facts, wanted)
+    found = operations.recommend(operations.open_host(root, snapshot), workload=workload)
+    asked = found.workload, found.recommendations, found.recognised
     if as_json:
-        print_json(recommendation_document(wanted, found, recognised))
+        print_json(recommendation_document(*asked))
     else:
-        others = [one for one in judge(facts, wanted) if one.profile is None and at_or_above(one.severity, "advice")]
-        print_text(
-            recommendation_text(
-                wanted, found, recognised, width=terminal_width(), color=wants_color(), findings=len(others)
-            )
-        )
+        others = [one for one in found.active if one.profile is None and has_severity([one], "advice")]
+        print_text(recommendation_text(*asked, width=terminal_width(), color=wants_color(), findings=len(others)))
     return 0
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
+from advisor import operations
+from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Option
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from advisor.facts.host_facts import Facts
     from advisor.host import Host
-    from advisor.limits.declared import Declared
-    from advisor.operations.muting import MutedFindings
-    from advisor.operations.since import ScanDifference
+    from advisor.operations import Scan
+    from advisor.operations.since import EarlierScan
     from advisor.report.scan_summary import ScanSummary
-    from advisor.rules.workload import DeclaredWorkload
+    from advisor.rules.finding import Finding
 
 Root = Annotated[
     Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree, not this host.")
@@ -81,16 +81,11 @@ def scan(
     """Find what is wrong with this host, a line each. Needs no root."""
     from advisor.cli.scan_picture import check_files
     from advisor.errors import UsageError
-    from advisor.facts.host_facts import scan as scan_host
-    from advisor.host.provenance import read_provenance
-    from advisor.operations.muting import expired_notes, mute_findings
+    from advisor.operations.muting import expired_notes
+    from advisor.operations.severity import check_severity, has_severity
     from advisor.report.scan_summary import ScanSummary
-    from advisor.rules.finding import at_or_above
-    from advisor.rules.registry import judge
 
-    declared = declared_workload(workload)
-    bought = _declared_volumes(volumes)
-    floor = parse_severity(fail_on)
+    floor = check_severity(fail_on)
     forms = {"--picture": picture, "--json": as_json, "--all": whole, "--brief": brief, "--muted": muted}
     forms["--since"] = since is not None
     asked = [option for option, is_asked in forms.items() if is_asked]
@@ -102,71 +97,56 @@ def scan(
             "--interval reads this host twice, and a capture has one reading",
             hint="leave out --interval: the counts since each path was added are judged",
         )
-    # Before the scan: what cannot be compared is known at once.
     earlier = None
     if since is not None:
         from advisor.operations.since import read_earlier
 
+        # Before the scan: what cannot be compared is known at once.
         earlier = read_earlier(since)
-    host = the_host(root, snapshot)
-    provenance = read_provenance(host, str(root or snapshot or ""))
-    facts = scan_host(host)
+    host = operations.open_host(root, snapshot)
     if interval is not None:
-        facts = _over_interval(host, facts, interval)
-    if bought is not None:
-        from advisor.limits.purchase import with_purchases
-
-        facts = with_purchases(facts, bought)
-    found = mute_findings(host, facts, judge(facts, declared))
-    if keep:
-        from advisor.operations.since import keep_scan
+        say(f"Reading the load of the paths for {interval:g} s.")
+    found = operations.scan(
+        host, workload=workload, volumes=volumes, interval=interval, place=str(root or snapshot or "")
+    )
+    if keep or as_json:
         from advisor.report.json import scan_document
 
-        document = scan_document(facts, found.findings, provenance)
-        say(msg("kept: {path}", path=keep_scan(document, provenance.scanned_at)))
-    summary = ScanSummary(
-        facts, found.active, provenance, len(found.findings) - len(found.active), expired_notes(found.expired)
-    )
-    if (svg or html or picture) and _draw_pictures(host, summary, found, bought, svg=svg, html=html, picture=picture):
+        document = scan_document(found.facts, found.findings, found.provenance)
+    if keep:
+        from advisor.operations.since import keep_scan
+
+        say(msg("kept: {path}", path=keep_scan(document, found.provenance.scanned_at)))
+    hidden = len(found.findings) - len(found.active)
+    summary = ScanSummary(found.facts, found.active, found.provenance, hidden, expired_notes(found.expired))
+    if (svg or html or picture) and _draw_pictures(host, summary, found, svg=svg, html=html, picture=picture):
         pass
     elif earlier is not None:
-        from advisor.operations.since import compare_findings
-
-        _print_since(summary, compare_findings(earlier, found.findings))
+        _print_since(summary, earlier, found.findings)
     elif muted:
         _print_muted(found)
     elif as_json:
-        from advisor.report.json import scan_document
-
-        print_json(scan_document(facts, found.findings, provenance))
+        print_json(document)
     else:
         _print_scan(summary, "all" if whole else "brief" if brief else "page")
-    return 1 if floor and any(at_or_above(finding.severity, floor) for finding in found.active) else 0
-
-
-def _declared_volumes(path: Path | None) -> Declared | None:
-    if path is None:
-        return None
-    from advisor.limits.declared import read_declared
-
-    return read_declared(path)
+    return 1 if has_severity(found.active, floor) else 0
 
 
 def _draw_pictures(
     host: Host,
     summary: ScanSummary,
-    found: MutedFindings,
-    bought: Declared | None,
+    found: Scan,
     *,
     svg: Path | None,
     html: Path | None,
     picture: bool,
 ) -> bool:
     """The pictures that are asked for; whether one of them went to standard output, in place of the page."""
-    from advisor.cli.scan_picture import host_ceiling, with_services, write_files
+    from advisor.cli.scan_picture import write_files
+    from advisor.operations.pictures import find_services, host_ceiling
 
-    known, services = with_services(host, summary.facts)
-    ceiling = host_ceiling(host, summary.facts, bought) if svg or html else None
+    known, services = find_services(host, found.facts)
+    ceiling = host_ceiling(host, found.facts, found.declared) if svg or html else None
     muted = [one for one in found.findings if one.muted is not None]
     is_told = write_files(
         *(known, summary.findings, services),
@@ -201,36 +181,24 @@ def _print_scan(found: ScanSummary, form: Literal["all", "brief", "page"]) -> No
             print_text(scan_summary.list_text(found, width=width, color=color))
 
 
-def _print_since(found: ScanSummary, difference: ScanDifference) -> None:
+def _print_since(found: ScanSummary, earlier: EarlierScan, findings: Sequence[Finding]) -> None:
+    from advisor.operations.since import compare_findings
     from advisor.report.scan_since import EarlierState, since_text
 
-    earlier = difference.earlier
+    difference = compare_findings(earlier, findings)
     state = EarlierState(earlier.time, earlier.hostname, difference.new, difference.worse, difference.gone)
     print_text(since_text(found, state, width=terminal_width(), color=wants_color()))
 
 
-def _print_muted(found: MutedFindings) -> None:
-    from advisor.operations.muting import current_day, ignore_file, muting_rows, read_muting
+def _print_muted(found: Scan) -> None:
+    from advisor.operations.muting import ignore_file, list_muting
     from advisor.report.scan_since import muted_text
 
-    rows = muting_rows(read_muting(), found, current_day())
-    print_text(muted_text(rows, str(ignore_file()), width=terminal_width(), color=wants_color()))
+    print_text(muted_text(list_muting(found.findings), str(ignore_file()), width=terminal_width(), color=wants_color()))
 
 
 def _is_utf8() -> bool:
     return (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
-
-
-def parse_severity(text: str | None) -> str | None:
-    from advisor.errors import UsageError
-    from advisor.rules.finding import SEVERITIES
-
-    if text is not None and text not in SEVERITIES:
-        raise UsageError(
-            msg("--fail-on {text}: not one of {severities}", text=text, severities=", ".join(SEVERITIES)),
-            hint="--fail-on warning exits with 1 on a finding of warning or critical",
-        )
-    return text
 
 
 def snapshot(
@@ -251,19 +219,17 @@ def snapshot(
         return _write_capture_script(output, root)
     if output is None:
         raise UsageError("an archive needs a place", hint="-o FILE names it")
-    from advisor.planner import read_for_scan_and_plans
-    from advisor.snapshot.archive import capture_host, save_snapshot
+    from advisor.operations.captures import save_capture
 
-    data = capture_host(the_host(root, None), read_for_scan_and_plans)
-    save_snapshot(data, output)
-    say(f"{output}: {len(data) // 1024} KiB; it names this host's devices, addresses and serial numbers")
+    size = save_capture(operations.open_host(root), output)
+    say(f"{output}: {size // 1024} KiB; it names this host's devices, addresses and serial numbers")
     return 0
 
 
 def _write_capture_script(output: Path | None, root: Path | None) -> int:
     from advisor.errors import UsageError
-    from advisor.operations.transactions import write_script
-    from advisor.snapshot.remote.capture import capture_script
+    from advisor.operations.captures import capture_script
+    from advisor.operations.files import write_output
 
     if root is not None:
         raise UsageError("--script and --root exclude each other: the script reads the host that runs it")
@@ -271,27 +237,9 @@ def _write_capture_script(output: Path | None, root: Path | None) -> int:
     if output is None or str(output) == "-":
         sys.stdout.write(text)
         return 0
-    write_script(text, output)
+    write_output(output, text, mode=0o700)
     say(f"{output}: run it on a host, then: advisor scan --snapshot FILE, of what it printed")
     return 0
 
 
 COMMANDS: Final = {"scan": scan, "snapshot": snapshot}
-
-
-def declared_workload(workload: str | None) -> DeclaredWorkload | None:
-    """``--workload``; the names of measured patterns are read only where one is given, as they cost time."""
-    if not workload:
-        return None
-    from advisor.recommend import declared
-
-    return declared(workload)
-
-
-def _over_interval(host: Host, facts: Facts, seconds: float) -> Facts:
-    import msgspec
-
-    from advisor.facts.path_load import over_interval
-
-    say(f"Reading the load of the paths for {seconds:g} s.")
-    return msgspec.structs.replace(facts, path_load=over_interval(host, facts.arrays, seconds))

@@ -14,36 +14,11 @@ from advisor.i18n import msg
 if TYPE_CHECKING:
     from advisor.facts.host_facts import Facts
     from advisor.facts.services import Service
-    from advisor.host import Host
     from advisor.host.provenance import Provenance
-    from advisor.limits.declared import Declared
     from advisor.limits.host_records import HostCeiling
     from advisor.rules.finding import Finding
 
 STANDARD_OUTPUT: Final = Path("-")
-
-
-def with_services(host: Host, facts: Facts) -> tuple[Facts, tuple[Service, ...]]:
-    """What a picture needs beyond the facts, read only where one is asked for; with what of it is unknown."""
-    import msgspec
-
-    from advisor.facts.storage_services import read_storage_services
-    from advisor.facts.unknown import Unknowns
-
-    unknown = Unknowns()
-    services = read_storage_services(host, unknown)
-    return msgspec.structs.replace(facts, unknown=(*facts.unknown, *unknown.listed())), services
-
-
-def host_ceiling(host: Host, facts: Facts, declared: Declared | None) -> HostCeiling | None:
-    """The ceiling of the host, with what is declared of its volumes."""
-    from advisor.limits.declared import Declared
-    from advisor.limits.pci_and_network import read_surroundings
-    from advisor.limits.storage_use import read_front
-    from advisor.limits.what_if import Scene, limits_of_scene
-
-    scene = Scene(facts, read_surroundings(host, facts), declared or Declared(), read_front(host, facts))
-    return limits_of_scene(scene).host
 
 
 def check_files(files: Mapping[str, Path | None], *, printing: str | None) -> None:
@@ -78,7 +53,7 @@ def write_files(
     muted: Sequence[Finding] = (),
 ) -> bool:
     """Write them, each whole or not at all; whether standard output is one of them. Raises UsageError."""
-    from advisor.host.putfile import save_output
+    from advisor.operations.files import write_output
     from advisor.report.picture.page import picture_page, picture_svg
 
     # Both are made before either is written.
@@ -92,6 +67,6 @@ def write_files(
         if path == STANDARD_OUTPUT:
             sys.stdout.buffer.write(text.encode())
         else:
-            save_output(str(path), text.encode(), mode=0o644)
+            write_output(path, text)
             say(f"{path}: the host as a picture")
     return any(path == STANDARD_OUTPUT for path, _ in made)

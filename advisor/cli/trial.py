@@ -47,7 +47,7 @@ def follow_trial(record: Record) -> int:
     from advisor.cli.output import print_text, say, terminal_width, wants_color
     from advisor.errors import RestoredError
     from advisor.i18n import msg
-    from advisor.operations.active import cancel_trial, read_transaction
+    from advisor.operations.pending import cancel_trial, read_transaction
     from advisor.report.transaction import rollback_text
 
     try:

@@ -27,7 +27,7 @@ from advisor.facts.host_facts import Facts
 from advisor.host import Host
 from advisor.host.putfile import put_file
 from advisor.i18n import msg
-from advisor.operations.file_errors import explain_file_errors
+from advisor.operations.files import explain_file_errors
 from advisor.profiles.toml_lines import line_of
 from advisor.rules.finding import Finding, Muted, finding_devices
 
@@ -170,19 +170,23 @@ def mute_findings(host: Host, facts: Facts, findings: Iterable[Finding]) -> Mute
     return apply_muting(findings, entries, hostname=name, is_live=host.is_live, today=current_day())
 
 
-def muting_rows(entries: Iterable[MutingEntry], found: MutedFindings, today: date) -> tuple[MutingRow, ...]:
-    """Each entry with the titles of the findings that it is about, muted or shown again."""
+def list_muting(findings: Sequence[Finding]) -> tuple[MutingRow, ...]:
+    """Return each entry of the file with the titles of those findings that it is about, muted or shown again.
+
+    Raises InvalidInputError.
+    """
     from advisor.report.scan_since import MutingRow
 
+    today = current_day()
     return tuple(
         MutingRow(
             one.label,
             one.reason,
             one.until.isoformat() if one.until else None,
             one.is_expired(today),
-            tuple(finding.title for finding in found.findings if _means(one, finding)),
+            tuple(finding.title for finding in findings if _means(one, finding)),
         )
-        for one in entries
+        for one in read_muting()
     )
 
 

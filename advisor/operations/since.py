@@ -16,7 +16,7 @@ from advisor.host.provenance import read_provenance
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory
 from advisor.i18n import msg
-from advisor.operations.file_errors import explain_file_errors
+from advisor.operations.files import explain_file_errors
 from advisor.rules.finding import SEVERITIES, Finding, finding_devices
 from advisor.transaction.journal import STATE_DIRECTORY
 

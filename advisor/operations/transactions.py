@@ -4,8 +4,6 @@ call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -15,7 +13,7 @@ from advisor.host.numbers import is_count
 from advisor.host.signals import interruptible
 from advisor.i18n import N_, msg
 from advisor.planner import Asked, plan_profiles, profile_requests
-from advisor.planning.records import Plan, plan_document
+from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
 from advisor.profiles.requested import is_file_word
 from advisor.profiles.single_values import is_value_word
@@ -28,35 +26,6 @@ from advisor.transaction.requests import active_by_name, refuse_while_one_waits
 from advisor.transaction.restore import Progress
 from advisor.transaction.rollback import finish_switches, recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
-
-CONFIRM_SECONDS: Final = 60
-"""How long a change that could cut the host off waits for somebody to say that it did not."""
-
-
-def _ignore_progress(_: str) -> None:
-    return None
-
-
-def preview_profiles(
-    host: Host,
-    names: Asked,
-    settings: Mapping[str, str],
-    *,
-    runtime_only: bool = False,
-    instead_of: Sequence[str] = (),
-) -> Plan:
-    """Return what the profiles would change on ``host``. Changes nothing.
-
-    ``instead_of`` are active transactions of this host, by id or by profile, that they would replace. Raises
-    UsageError, and RefusedError where a budget does not hold.
-    """
-    replaced = active_by_name(Store(), instead_of)
-    return plan_profiles(host, names, settings, runtime_only=runtime_only, instead_of=replaced)
-
-
-def document_plan(made: Plan) -> object:
-    """Return the plan as the record that ``--json`` prints."""
-    return plan_document(made)
 
 
 def taken_out_by(host: Host, made: Plan, store: Store | None = None) -> tuple[tuple[Record, Plan], ...]:
@@ -80,10 +49,10 @@ def apply_profiles(
     *,
     runtime_only: bool = False,
     agree: Callable[[Plan], bool] = lambda _: True,
-    progress: Progress = _ignore_progress,
+    progress: Progress = lambda _: None,
     store: Store | None = None,
     peers: Sequence[str] = (),
-    confirm_within: float = CONFIRM_SECONDS,
+    confirm_within: float = 60,
     instead_of: Sequence[str] = (),
 ) -> ApplyResult:
     """Plan and apply under the lock; an unfinished transaction is rolled back first.
@@ -162,10 +131,3 @@ def _record_or_profile(store: Store, name: str) -> Record:
         return store.find_record(name)
     load(name)
     raise AssertionError("a profile of that name was looked for first")
-
-
-def write_script(text: str, path: Path) -> None:
-    """Write a script that its owner alone may read and run. Raises UsageError."""
-    from advisor.host.putfile import save_output
-
-    save_output(str(path), text.encode("utf-8", "surrogateescape"), mode=0o700)

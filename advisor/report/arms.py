@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from advisor.i18n import english_page
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
-from advisor.proof.progress import format_duration
 from advisor.report.charts.bars import draw_bars
 from advisor.report.charts.shapes import FONT_SIZE, LETTER_WIDTH, LINE_HEIGHT
 from advisor.report.format import clean
@@ -16,6 +15,7 @@ from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 from advisor.report.proof_numbers import format_figure, format_percent, format_written, p_figure
 from advisor.report.proof_words import workload_title
+from advisor.report.session_progress import format_duration
 from advisor.shell.quote import shell_quote
 from advisor.version import __version__
 

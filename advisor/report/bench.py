@@ -11,7 +11,6 @@ from typing import Final
 
 from advisor.i18n import N_, _, english_page
 from advisor.proof.metrics import METRICS
-from advisor.proof.progress import format_duration
 from advisor.proof.records import Ended
 from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted_rounds, values_of
 from advisor.report.bench_tables import add_pattern_table, add_sweeps
@@ -19,6 +18,7 @@ from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, axis_la
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.report.proof import METRIC_WORDS, format_percent
 from advisor.report.proof_words import place_options, scratch_words, workload_title
+from advisor.report.session_progress import format_duration
 from advisor.report.units import format_binary
 from advisor.shell.quote import shell_quote
 

@@ -9,7 +9,6 @@ from typing import Final
 from advisor.i18n import N_, _
 from advisor.proof.comparison import ComparedSeries
 from advisor.proof.metrics import MetricName
-from advisor.proof.progress import format_duration
 from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
 from advisor.proof.schedule import EQUIVALENCE_PAIRS, MODES
 from advisor.proof.series import Series
@@ -19,6 +18,7 @@ from advisor.proof.workloads import THREADS_MAX, WORKLOADS, split_threads, with_
 from advisor.report.folding import fold_alike
 from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import change_words, format_amount, format_written, interval_words, p_of, p_words
+from advisor.report.session_progress import format_duration
 from advisor.shell.quote import shell_quote
 
 VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {

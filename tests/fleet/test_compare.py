@@ -18,8 +18,9 @@ from advisor.facts.owners import Owners
 from advisor.facts.unknown import Unknown
 from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.comparison import HeldValue
-from advisor.fleet.compare.outliers import find_outliers, is_at_least
+from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.remedies import CommandOrigin
+from advisor.operations.severity import has_severity
 from tests.fleet.alike import (
     ODD,
     Change,
@@ -350,7 +351,7 @@ def test_other_hardware_is_told_once() -> None:
     finding = only(comparison)
     assert (finding.id, finding.severity, finding.hosts) == ("fleet.hardware", "info", ("n3", "n4", "n5"))
     assert [len(one.hosts) for one in comparison.types] == [9, 3]
-    assert not is_at_least(comparison, "advice")
+    assert not has_severity(comparison.findings, "advice")
 
 
 def test_an_outlier_within_its_type_is_found() -> None:

@@ -29,7 +29,6 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 import advisor
 from advisor.cli.quick import parse_call
-from advisor.cli.scan import parse_severity
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings
@@ -41,6 +40,7 @@ from advisor.limits.declared import parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.what_if import parse_changes
 from advisor.operations.muting import parse_muting
+from advisor.operations.severity import check_severity
 from advisor.planning.records import Plan
 from advisor.profiles.profile import parse_profile
 from advisor.profiles.toml_lines import lines_of
@@ -199,7 +199,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_demand", _demand, str, (UsageError,)),
     Target("parse_muting", lambda text: parse_muting(text, Path("x.toml")), str, (InvalidInputError,)),
     Target("parse_call", lambda text: parse_call(text.split("\n")) is None, str),
-    Target("parse_severity", parse_severity, str, (UsageError,)),
+    Target("check_severity", check_severity, str, (UsageError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
     Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
     Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
@@ -352,7 +352,7 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
         b'[[ignore]]\nid = "disks.offline"\ndevice = "sd*"\nhost = "db*"\nreason = "x"\n[[ignore]]\nid = 1\n',
     ),
     "parse_call": (b"scan\n--json\n--root\n/x", b"plan\njumbo-frames\n--set\nlinks=eth0", b"profiles\nshow\niris"),
-    "parse_severity": (b"warning", b"critical", b"nope"),
+    "check_severity": (b"warning", b"critical", b"nope"),
     "parse_script_answer": (
         b'a line of a tool\n{"schema":"advisor.transaction/1","state":"applied","code":0,"id":"0001"}\n',
     ),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.cli.scan_picture import check_files, host_ceiling, with_services, write_files
+from advisor.cli.scan_picture import check_files, write_files
 from advisor.facts.host_facts import scan
 from advisor.limits.declared import parse_declared
 from advisor.limits.host_records import Binding, HostCeiling, StageSum
+from advisor.operations.pictures import find_services, host_ceiling
 from advisor.report.picture.ceiling import ceiling_picture
 from advisor.report.picture.page import picture_page, picture_svg
 from advisor.rules.registry import judge
@@ -54,7 +55,7 @@ def test_nothing_known_is_said() -> None:
 
 def test_the_page_of_a_scan_has_the_ceiling_of_the_host(tmp_path: Path) -> None:
     host = beegfs_server.behind_switches(beegfs_server.tree()).host()
-    facts, services = with_services(host, scan(host))
+    facts, services = find_services(host, scan(host))
     ceiling = host_ceiling(host, facts, parse_declared(beegfs_server.volumes().encode(), "v.toml"))
     check_files({"--html": tmp_path / "h.html"}, printing=None)
     write_files(facts, judge(facts), services, ceiling=ceiling, svg=None, html=tmp_path / "h.html")

@@ -42,7 +42,7 @@ from advisor.fleet.paths.findings import judge_matrix as judge_paths
 from advisor.fleet.paths.matrix import Matrix
 from advisor.i18n import msg
 from advisor.rules import sources
-from advisor.rules.finding import SEVERITIES, at_or_above
+from advisor.rules.finding import SEVERITIES
 
 Classes = Mapping[Scope, Sequence[tuple[str, Sequence[int]]]]
 
@@ -89,11 +89,6 @@ def find_outliers(
         group_by=group_by,
         matrix=matrix,
     )
-
-
-def is_at_least(comparison: HostComparison, floor: str) -> bool:
-    """Whether a finding is of ``floor`` (one of `SEVERITIES`) or above."""
-    return any(at_or_above(one.severity, floor) for one in comparison.findings)
 
 
 def _pair_numbers(fleet: Fleet, pair: tuple[str, str]) -> list[int]:

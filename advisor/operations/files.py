@@ -1,4 +1,4 @@
-"""Errors of files that advisor writes for itself, as errors of a command."""
+"""Files that commands write: those that an option names, and errors of those that advisor keeps for itself."""
 
 from __future__ import annotations
 
@@ -21,3 +21,14 @@ def explain_file_errors(path: Path) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+
+
+def write_output(path: Path | str, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Write a result into the file that an option names, whole or not at all: a new one or a regular one.
+
+    Bytes of names that are no UTF-8 stay as they are. Raises UsageError where it cannot be written.
+    """
+    from advisor.host.putfile import save_output
+
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    save_output(str(path), data, mode=mode)

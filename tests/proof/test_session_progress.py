@@ -22,15 +22,14 @@ from hypothesis import strategies as st
 
 from advisor.host import Host
 from advisor.proof.covariates import LAMPS
-from advisor.proof.progress import Say, format_duration, plan_lines, show_progress
 from advisor.proof.records import Claim, ProofSubject
 from advisor.proof.schedule import MODES, ModeName, Schedule, make_schedule
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import Progress, ProgressEvent, Settings, prove
 from advisor.proof.session_runner import Stage
 from advisor.proof.workloads import NULL_CONTROL, get_workload
-
-from .fakes import FakeFio, SpeedToggle
+from advisor.report.session_progress import Say, format_duration, plan_lines, show_progress
+from tests.proof.fakes import FakeFio, SpeedToggle
 
 READ, WRITE = "infoscale.4k-rand-r100", "infoscale.4k-rand-w100"
 FIGURES = re.compile(r"IOPS|MB/s|%|\bp [=<]|ratio|latency|gain|loss|faster|slower", re.IGNORECASE)

@@ -1,0 +1,231 @@
+"""The hosts of an inventory, captured by Ansible with nothing installed there: scanned, compared, added up.
+
+Captures are kept in the state directory of the controller, or below ``output``. ``progress`` is called with what is
+counted (``asked``, ``read``), and what it returns with the number of hosts done and of all. A host that cannot be read
+is in the result, with the reason. Nothing is changed on any host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.fleet import FORKS, TIMEOUT_SECONDS
+from advisor.fleet import scan as scanning
+from advisor.fleet.compare.comparison import HostComparison
+from advisor.fleet.compare.gathering import LLT_CLUSTER, CaptureSource, gather_hosts, grouped_by, named_sources
+from advisor.fleet.compare.outliers import find_outliers
+from advisor.fleet.compare.remedies import CommandOrigin
+from advisor.fleet.inventory import Inventory, InventoryHost, read_hosts
+from advisor.fleet.limits import gather_ceilings
+from advisor.fleet.paths.asking import probe_paths
+from advisor.fleet.receive import parse_facts
+from advisor.fleet.receive import receive_capture as keep_capture
+from advisor.fleet.scan import FleetScan, capture_hosts
+from advisor.fleet.store import FleetStore
+from advisor.host.signals import interruptible
+from advisor.i18n import msg
+from advisor.limits.cluster import Cluster, cluster_of
+from advisor.limits.declared import Declared, read_declared
+from advisor.limits.measured import parse_measured, with_measured
+from advisor.recommend import declared as parse_workload
+
+Progress = Callable[[str], Callable[[int, int], None]]
+
+
+class Collection(msgspec.Struct, frozen=True):
+    """How the captures of an inventory are come by: ``kept`` takes the stored ones and connects to no host.
+
+    ``forks`` hosts are worked on at a time, each for ``timeout_seconds`` at most; captures are stored below
+    ``output``, by default in the state directory.
+    """
+
+    inventory: Inventory
+    kept: bool = False
+    forks: int = FORKS
+    timeout_seconds: int = TIMEOUT_SECONDS
+    output: Path | None = None
+
+
+def scan_fleet(
+    collection: Collection, *, workload: str | None = None, progress: Progress = lambda what: lambda done, total: None
+) -> FleetScan:
+    """Capture and judge every host of the inventory.
+
+    ``workload`` is what ``--workload`` takes. Raises UsageError for an invalid one, InvalidInputError for an inventory
+    that cannot be read, RefusedError without Ansible.
+    """
+    wanted = parse_workload(workload) if workload else None
+    with interruptible():
+        return scanning.scan_fleet(
+            collection.inventory,
+            FleetStore(collection.output),
+            workload=wanted,
+            forks=collection.forks,
+            timeout_seconds=collection.timeout_seconds,
+            progress=progress("asked"),
+        )
+
+
+def receive_capture(stream: IO[bytes], host: str, *, facts: str = "{}", output: Path | None = None) -> Path:
+    """Store what the capture script printed on a host, without passwords and keys; return the archive.
+
+    ``facts`` is what Ansible's worker knows of it, as JSON. Raises InvalidInputError for a stream that is no capture,
+    RefusedError where others can write to the store.
+    """
+    return keep_capture(stream, host, parse_facts(facts), FleetStore(output))
+
+
+def compare_fleet(
+    captures: Sequence[Path] = (),
+    collection: Collection | None = None,
+    *,
+    pair: tuple[str, str] | None = None,
+    group_by: str | None = None,
+    probe: bool = False,
+    progress: Progress = lambda what: lambda done, total: None,
+) -> HostComparison:
+    """Return which host differs, in what, and what to do: of captures, or of the hosts of an inventory.
+
+    ``pair`` compares two hosts alone, ``group_by`` within ``llt-cluster``, ``group`` or the values of a variable of
+    the inventory, ``probe`` asks the paths between the hosts as well. Raises UsageError, InvalidInputError for an
+    inventory that cannot be read, RefusedError.
+    """
+    if bool(captures) == (collection is not None):
+        raise UsageError(
+            "give snapshots or an inventory", hint="advisor fleet compare a.tar.gz b.tar.gz, or -i INVENTORY"
+        )
+    if captures and group_by not in (None, LLT_CLUSTER):
+        raise UsageError(
+            msg(
+                "--group-by {group_by}: snapshots know of no groups but {llt_cluster}",
+                group_by=group_by,
+                llt_cluster=LLT_CLUSTER,
+            )
+        )
+    with interruptible():
+        sources, failed, hosts = _collect_sources(captures, collection, group_by, progress)
+        if pair:
+            _check_pair(pair, [*(one.name for one in sources), *failed])
+            sources = tuple(one for one in sources if one.name in pair)
+        fleet, unread = gather_hosts(sources, group_by=group_by, progress=progress("read"))
+        failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}
+        matrix = None
+        if probe and collection is not None:
+            matrix = probe_paths(collection.inventory, hosts, fleet, forks=collection.forks)
+        return find_outliers(
+            fleet,
+            controller=CommandOrigin(collection.inventory.sources[0] if collection else None),
+            failed=failed,
+            # One of two that could not be read leaves nothing to set against the other.
+            pair=None if pair and any(name in failed for name in pair) else pair,
+            group_by=group_by,
+            matrix=matrix,
+        )
+
+
+def _check_pair(pair: tuple[str, str], known: Sequence[str]) -> None:
+    """Before any capture is read: which names there are is known by then."""
+    for name in pair:
+        if name not in known:
+            raise UsageError(
+                msg("--pair {name}: no such host among {count}", name=name, count=len(known)),
+                hint=", ".join(sorted(known)[:8]),
+            )
+
+
+def add_up_ceilings(
+    captures: Sequence[Path] = (),
+    collection: Collection | None = None,
+    *,
+    volumes: Sequence[str] = (),
+    measured: str | None = None,
+    progress: Progress = lambda what: lambda done, total: None,
+) -> tuple[Cluster, Mapping[str, str]]:
+    """Return what the storage servers and clients of a cluster carry together, in MB/s and IOPS, and the hosts that
+    could not be read, with the reason.
+
+    ``volumes`` are files as ``[HOST=]FILE``, ``measured`` is a throughput to compare with. Raises UsageError,
+    InvalidInputError, RefusedError.
+    """
+    if bool(captures) == (collection is not None):
+        raise UsageError(
+            "give captures or an inventory", hint="advisor fleet limits a.tar.gz b.tar.gz, or -i INVENTORY"
+        )
+    given = parse_measured(measured) if measured is not None else ()
+    declared, of_host = _read_volumes(volumes)
+    with interruptible():
+        sources, failed, _ = _collect_sources(captures, collection, None, progress)
+        names = {one.name for one in sources} | set(failed)
+        for name in of_host:
+            if name not in names:
+                raise UsageError(
+                    msg("--volumes {name}=: no such host among {count}", name=name, count=len(names)),
+                    hint=", ".join(sorted(names)[:8]),
+                )
+        found, unread, quotas = gather_ceilings(sources, declared, of_host, progress("read"))
+    cluster = cluster_of(found, quotas)
+    if given:
+        cluster = msgspec.structs.replace(cluster, cluster=with_measured(cluster.cluster, given))
+    return cluster, {**failed, **unread}
+
+
+def _read_volumes(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
+    """What is declared of all hosts, and of single ones."""
+    every: Declared | None = None
+    of_host: dict[str, Declared] = {}
+    for text in given:
+        name, is_named, path = text.rpartition("=")
+        if is_named and not Path(text).exists():
+            of_host[name] = read_declared(Path(path))
+        elif every is not None:
+            raise UsageError(
+                msg("--volumes {text}: one file for all hosts is given already", text=text), hint="--volumes HOST=FILE"
+            )
+        else:
+            every = read_declared(Path(text))
+    return every or Declared(), of_host
+
+
+def _collect_sources(
+    captures: Sequence[Path], collection: Collection | None, group_by: str | None, progress: Progress
+) -> tuple[tuple[CaptureSource, ...], dict[str, str], tuple[InventoryHost, ...]]:
+    """The captures to read, the hosts without one and why, and the hosts of the inventory."""
+    if collection is None:
+        return named_sources(captures), {}, ()
+    hosts, store = read_hosts(collection.inventory), FleetStore(collection.output)
+    sources: list[CaptureSource] = []
+    failed: dict[str, str] = {}
+
+    def add(host: InventoryHost, path: Path, skew: float | None) -> None:
+        group = None if group_by in (None, LLT_CLUSTER) else grouped_by(str(group_by), host.groups, host.variables)
+        sources.append(CaptureSource(host.name, str(path), group, skew, is_capture=True))
+
+    if collection.kept:
+        for host in hosts:
+            header = store.header(host.name)
+            if header is None:
+                failed[host.name] = "no capture of it is kept: run without --kept"
+            else:
+                add(host, store.archive(host.name), header.skew_seconds)
+        return tuple(sources), failed, hosts
+    answers = capture_hosts(
+        collection.inventory,
+        hosts,
+        store,
+        forks=collection.forks,
+        timeout_seconds=collection.timeout_seconds,
+        progress=progress("asked"),
+    )
+    got = {one.host: one for one in answers}
+    for host in hosts:
+        one = got.get(host.name)
+        if one is None or one.state != "ok" or one.path is None:
+            failed[host.name] = f"{one.state}: {one.message}" if one else "no answer"
+        else:
+            add(host, one.path, one.skew_seconds)
+    return tuple(sources), failed, hosts

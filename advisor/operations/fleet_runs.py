@@ -1,0 +1,134 @@
+"""Profiles on the hosts of an inventory: planned, applied in waves, verified, rolled back, from a controller with
+Ansible.
+
+The runs are kept in the state directory of the controller. An `Inventory` names what follows ``-i`` and ``--limit``, an
+`Access` how to get in. ``say`` receives a line about each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from advisor.fleet import FORKS
+from advisor.fleet.inventory import Access, Inventory
+from advisor.fleet.runs import changes
+from advisor.fleet.runs import status as standing
+from advisor.fleet.runs.changes import RunResult, Wish
+from advisor.fleet.runs.journal import RunRecord
+from advisor.fleet.runs.planning import FleetPlan
+from advisor.fleet.runs.run import Options
+from advisor.fleet.runs.status import FleetStanding
+from advisor.fleet.runs.waves import WaveShape, batch_of, canary_of
+from advisor.fleet.store import FleetStore
+
+
+def make_wish(
+    inventory: Inventory,
+    profiles: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    canary: Sequence[str] = (),
+    batch: str | None = None,
+    failover: str | None = None,
+    forks: int = FORKS,
+    confirm_within: int = 0,
+    gate_command: str | None = None,
+    rollback_all: bool = False,
+    prove: str | None = None,
+) -> Wish:
+    """Return what is asked of a fleet; the arguments are what the options of their names take.
+
+    ``canary`` are hosts or a number, ``batch`` a number or a percentage, ``failover`` a group or ``var=NAME``;
+    ``confirm_within`` is in seconds. Raises UsageError, InvalidInputError for an inventory that cannot be read,
+    RefusedError for two names of one host.
+    """
+    known = [host.name for host in changes.named_hosts(inventory)] if canary else []
+    shape = WaveShape(canary_of(canary, known), batch_of(batch), failover)
+    options = Options(confirm_within, gate_command, rollback_all, prove)
+    return Wish(inventory, tuple(dict.fromkeys(profiles)), settings, shape, forks, options)
+
+
+def plan_fleet(wish: Wish, *, say: Callable[[str], None] = lambda _: None) -> RunResult:
+    """Return what the profiles would change on each host, in waves, and the exit code of that; changes nothing there.
+
+    Captures every host again. Raises UsageError, InvalidInputError, RefusedError without Ansible.
+    """
+    made = changes.make_fleet_plan(wish, FleetStore(), say)
+    return RunResult(made, None, changes.nothing_code(made))
+
+
+def write_fleet_plan(plan: FleetPlan, directory: Path) -> int:
+    """Write a script for each host that would be changed, and ``waves.json``, for use with plain Ansible or ssh; return
+    the number of scripts. Raises UsageError where they cannot be written."""
+    return len(changes.write_plan(plan, directory)) - 1
+
+
+def apply_fleet(
+    wish: Wish, *, agree: Callable[[FleetPlan], bool] = lambda _: True, say: Callable[[str], None] = lambda _: None
+) -> RunResult:
+    """Apply the profiles wave by wave; each host rolls back automatically unless its wave passes its gate.
+
+    ``agree`` is called once with the plan before anything is changed. Changes the hosts; what became of each is in the
+    record. Raises UsageError, RefusedError with nothing changed.
+    """
+    return changes.apply_fleet(wish, FleetStore(), agree=agree, say=say)
+
+
+def resume_fleet(
+    run: str,
+    access: Access,
+    *,
+    rollback_all: bool = False,
+    agree: Callable[[FleetPlan], bool] = lambda _: True,
+    say: Callable[[str], None] = lambda _: None,
+) -> RunResult:
+    """Resume a run (by number, or ``last``) that was interrupted, with the profiles and inventory that it was begun
+    with. Changes the hosts. Raises UsageError for a run that there is not, RefusedError for one that has ended."""
+    return changes.resume_fleet(run, FleetStore(), access, agree=agree, say=say, rollback_all=rollback_all)
+
+
+def verify_fleet(
+    inventory: Inventory | None,
+    access: Access,
+    run: str | None = None,
+    *,
+    forks: int = FORKS,
+    say: Callable[[str], None] = lambda _: None,
+) -> FleetStanding:
+    """Capture the hosts again and compare their values with what was applied: ``code`` is 0 where all match.
+
+    With a run, its hosts and values alone; without an inventory, the last run is meant. Changes nothing. Raises
+    UsageError for a run that there is not, RefusedError for one that has nothing active.
+    """
+    return standing.verify_fleet(inventory, access, run, FleetStore(), forks=forks, say=say)
+
+
+def roll_back_fleet(
+    run: str | None,
+    access: Access,
+    *,
+    inventory: Inventory | None = None,
+    only: str | None = None,
+    force: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> RunRecord:
+    """Roll back a run, by default the last, on every host, its last wave first; what became of each is in the record.
+
+    ``inventory`` replaces that of the run, of whose hosts those that it names are rolled back, ``only`` is a pattern
+    as of ``--limit``. ``force`` restores values that were modified externally, too. Changes the hosts. Raises
+    UsageError for a run that there is not, RefusedError where nothing of it is active.
+    """
+    return standing.rollback_fleet(run, access, FleetStore(), inventory=inventory, only=only, force=force, say=say)
+
+
+def read_fleet_status(
+    inventory: Inventory | None,
+    *,
+    kept: bool = False,
+    forks: int = FORKS,
+    say: Callable[[str], None] = lambda _: None,
+) -> FleetStanding:
+    """Return the runs of this controller and, with an inventory, what is active on each host: captured again, or with
+    ``kept`` as it was last. Changes nothing. Raises InvalidInputError, RefusedError."""
+    return standing.fleet_status(inventory, FleetStore(), kept=kept, forks=forks, say=say)

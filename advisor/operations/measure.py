@@ -1,0 +1,187 @@
+"""Measured series and proofs: what a session is asked for, what is kept of it, and comparisons of kept results.
+
+A session runs fio on a target for minutes to hours. ``progress`` is called with its events, which hold no figure, and
+``options`` are recorded with the result as the words that repeat the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.host import live_host
+from advisor.i18n import msg
+from advisor.proof import bench
+from advisor.proof.archive import (
+    Saved,
+    SavedArms,
+    SavedBench,
+    check_place,
+    load_any,
+    reanalyse_arms,
+    reanalyse_proof,
+    reanalyse_series,
+)
+from advisor.proof.blocks import ArmsProof
+from advisor.proof.comparison import SeriesComparison, compare
+from advisor.proof.covariates import memory_bytes
+from advisor.proof.credits import parse_volume
+from advisor.proof.records import Proof
+from advisor.proof.series import Bench
+from advisor.proof.session_runner import ProgressEvent, Settings
+from advisor.proof.sizes import file_size, parse_size
+from advisor.proof.target import RawDevice
+from advisor.proof.workloads import expand_workloads
+
+_BUDGET_MAX_SECONDS: Final = 7 * 86400
+
+
+def choose_settings(
+    *,
+    target: Path | None = None,
+    raw_device: Path | None = None,
+    confirm_serial: str | None = None,
+    allow_raw_writes: bool = False,
+    quick: bool = False,
+    deep: bool = False,
+    budget: float | None = None,
+    byte_budget: int | None = None,
+    volume: str | None = None,
+    seed: int | None = None,
+    force: bool = False,
+    save: Path | None = None,
+    seconds: float | None = None,
+    size: str | None = None,
+    target_memory: str | None = None,
+    places: Sequence[str] = (),
+    keep_if_gain: bool = False,
+    allow_link_flap: bool = False,
+    self_test: bool = False,
+) -> Settings:
+    """Return what a session is asked for; the arguments are what the options of their names take.
+
+    ``target`` is a directory for fio's scratch file, ``raw_device`` an unused disk instead, with its serial number in
+    ``confirm_serial``. ``budget`` and ``seconds`` are in seconds, ``byte_budget`` in MiB. Raises UsageError for what
+    cannot be, before anything is looked at: a volume that is none, a file that could not be written.
+    """
+    if quick and deep:
+        raise UsageError("--quick and --deep exclude each other")
+    if budget is not None and not 0 < budget <= _BUDGET_MAX_SECONDS:
+        raise UsageError(msg("--budget {budget:g}: expected a number of seconds above 0, up to a week", budget=budget))
+    if save is not None:
+        check_place(save)
+    return Settings(
+        target=str(target.resolve()) if target else "",
+        raw=_raw_device(target, raw_device, confirm_serial, allow_raw_writes=allow_raw_writes),
+        mode="quick" if quick else "deep" if deep else "default",
+        budget_seconds=budget,
+        byte_budget=None if byte_budget is None else byte_budget << 20,
+        seconds=seconds,
+        scratch_bytes=_file_bytes(size, target_memory, is_raw=raw_device is not None),
+        places=_parse_places(places),
+        volume=None if volume is None else parse_volume(volume),
+        seed=seed,
+        force=force,
+        save_to=str(save.absolute()) if save else None,
+        keep_result=save is None,
+        keep_if_gain=keep_if_gain,
+        allow_link_flap=allow_link_flap,
+        self_test=self_test,
+    )
+
+
+def _file_bytes(size: str | None, target_memory: str | None, *, is_raw: bool) -> int | None:
+    if size is None:
+        if target_memory is not None:
+            raise UsageError("--target-memory belongs to --file-size Nx")
+        return None
+    if is_raw:
+        raise UsageError("--file-size: a disk that is measured itself has no scratch file")
+    other = None if target_memory is None else parse_size(target_memory, "--target-memory")
+    return file_size(size, memory_bytes(live_host()), other)
+
+
+def _parse_places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    found: dict[str, str] = {}
+    for pair in given:
+        name, equals, directory = pair.partition("=")
+        if not (name and equals and directory):
+            raise UsageError(msg("--place {pair}: expected SECTION=DIR, such as wij=/wij", pair=pair))
+        if name in found:
+            raise UsageError(msg("--place {pair}: section {name} is named twice", pair=pair, name=name))
+        found[name] = str(Path(directory).resolve())
+    return tuple(found.items())
+
+
+def _raw_device(
+    target: Path | None, path: Path | None, serial: str | None, *, allow_raw_writes: bool
+) -> RawDevice | None:
+    if path is None:
+        if serial is not None or allow_raw_writes:
+            raise UsageError("--confirm-serial and --allow-raw-writes belong to --raw-device")
+        return None
+    if target is not None:
+        raise UsageError("--target and --raw-device exclude each other")
+    if not serial:
+        raise UsageError(
+            "--raw-device needs --confirm-serial SERIAL, so that no other disk is meant",
+            hint="advisor scan --json prints the serial number of each disk",
+        )
+    return RawDevice(str(path.absolute()), serial, allow_raw_writes)
+
+
+def choose_workloads(names: Sequence[str] = (), threads: str | None = None) -> tuple[str, ...]:
+    """Return the workloads that names and patterns (``infoscale.*``) mean, each with each number of ``threads``
+    (``1,8`` or ``1..64``). Raises UsageError for one that there is not or that needs a second host."""
+    return bench.require_workloads(bench.sweep_threads(expand_workloads(names), threads))
+
+
+def measure_series(
+    settings: Settings,
+    workloads: Sequence[str] = (),
+    *,
+    options: Sequence[str] = (),
+    progress: Callable[[ProgressEvent], None] = lambda _: None,
+) -> Bench:
+    """Measure workloads on this host as it is, by default a small random mix and reads. Writes fio's scratch file only.
+
+    Raises UsageError and RefusedError before anything is written, InterruptedBenchError with the partial result after
+    a signal.
+    """
+    if not (settings.target or settings.raw):
+        raise UsageError("nothing to measure on", hint="--target DIR, or --raw-device DEV")
+    return bench.bench(live_host(), workloads, settings, options=options, progress=progress)
+
+
+def load_result(path: Path) -> Saved | SavedBench | SavedArms:
+    """Return a kept proof, series or comparison of several profiles. Raises InvalidInputError, PermissionDeniedError.
+
+    The result is one that `analyse_result` takes.
+    """
+    return load_any(path)
+
+
+def analyse_result(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsProof:
+    """Return what follows from the stored runs of a kept result. Measures nothing; the same runs give the same
+    result."""
+    match saved:
+        case SavedArms():
+            return reanalyse_arms(saved)
+        case SavedBench():
+            return reanalyse_series(saved)
+        case _:
+            return reanalyse_proof(saved)
+
+
+def compare_results(first: Path, second: Path) -> SeriesComparison:
+    """Return the second of two kept series or proofs compared with the first; of a proof, its arm A counts.
+
+    Measures nothing. Raises UsageError for a comparison of several profiles, InvalidInputError for files that are no
+    kept results or have no workload in common.
+    """
+    found, other = load_any(first), load_any(second)
+    if isinstance(found, SavedArms) or isinstance(other, SavedArms):
+        raise UsageError("a comparison of several arms cannot be compared with another result", hint="name it alone")
+    return compare(found, other, (str(first), str(second)))
