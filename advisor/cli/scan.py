@@ -173,7 +173,7 @@ def _print_scan(found: ScanSummary, form: Literal["all", "brief", "page"]) -> No
     elif form == "page":
         print_text(scan_summary.summary_text(found, width=width, color=color))
     else:
-        from advisor.report.text import scan_text
+        from advisor.report.scan_page import scan_text
 
         print_text(scan_text(found.facts, found.findings, width=width, color=color, provenance=found.provenance))
         if sys.stdout.isatty():

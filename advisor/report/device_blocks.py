@@ -1,4 +1,4 @@
-"""Links, disks and arrays as blocks of a page."""
+"""Links, disks and arrays as tables of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from advisor.facts.pci import PcieLink
 from advisor.i18n import _, ngettext
 from advisor.report.devices import LinkRow, fold_rows, group_disks, stack_links
 from advisor.report.format import natural, ranked, runs
-from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, label, said
+from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Span, join_parts
 from advisor.report.units import format_binary, format_decimal, format_speed, times
 from advisor.rules.queries import is_physical, is_up
 
@@ -20,29 +20,27 @@ _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate"
 _INDENT = 4
 
 
-def link_blocks(facts: Facts, links: Sequence[Link], *, shown: int, never: frozenset[str]) -> Iterator[Block]:
+def add_links(page: Page, facts: Facts, links: Sequence[Link], *, shown: int, never: frozenset[str]) -> None:
     """The first ``shown`` links and those ``never`` to be folded, each below what carries it."""
     if not links:
         return
     rows, hidden = fold_rows(stack_links(links), shown, never)
     here = frozenset(link.name for link in links)
     ranks = ranked(link.name for link in facts.links)
-    yield label(_("links"))
-    yield grid([_link_cells(row, here, ranks) for row in rows], indent=_INDENT)
+    page.add(Span(_("links"), QUIET), indent=2)
+    page.table([_link_cells(row, here, ranks) for row in rows], indent=_INDENT)
     if hidden:
-        yield grid(
-            [[said(_("… and {count} more like these; --json lists all").format(count=hidden), QUIET)]], indent=_INDENT
-        )
+        page.add(Span(_("… and {count} more like these; --json lists all").format(count=hidden), QUIET), indent=_INDENT)
 
 
 def _link_cells(row: LinkRow, here: frozenset[str], ranks: Mapping[str, int]) -> list[Cell]:
     link = row.link
     return [
-        said("  " * row.depth + link.name),
+        Span("  " * row.depth + link.name, is_whole=True),
         _speed_words(link),
         f"MTU {link.mtu}" if link.mtu is not None else _("MTU unknown"),
         _("no carrier") if link.carrier is False and link.state == "up" else link.state or _(UNKNOWN),
-        joined(_link_details(link, here, ranks)),
+        join_parts(_link_details(link, here, ranks)),
     ]
 
 
@@ -88,13 +86,13 @@ def _pcie_words(pcie: PcieLink | None) -> str:
     return _("{now} of {most}").format(now=now, most=most) if is_less else now
 
 
-def disk_blocks(facts: Facts, disks: Sequence[Disk]) -> Iterator[Block]:
+def add_disks(page: Page, facts: Facts, disks: Sequence[Disk]) -> None:
     """A line per group of like disks."""
     if not disks:
         return
     ranks = ranked(disk.name for disk in facts.disks)
-    yield label(_("disks"))
-    yield grid([_disk_cells(facts, group, ranks) for group in group_disks(disks)], indent=_INDENT)
+    page.add(Span(_("disks"), QUIET), indent=2)
+    page.table([_disk_cells(facts, group, ranks) for group in group_disks(disks)], indent=_INDENT)
 
 
 def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int]) -> list[Cell]:
@@ -105,7 +103,7 @@ def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int])
         f"{len(group)} × {size}" if len(group) > 1 else size,
         first.model or first.kind,
         first.scheduler or "",
-        joined(_disk_details(facts, group)),
+        join_parts(_disk_details(facts, group)),
     ]
 
 
@@ -136,15 +134,15 @@ def _stripe_words(filesystem: FileSystem) -> str:
     return f", su {format_binary(unit)} sw {width // unit}" if unit and width else ""
 
 
-def array_blocks(facts: Facts, arrays: Sequence[Array]) -> Iterator[Block]:
+def add_arrays(page: Page, facts: Facts, arrays: Sequence[Array]) -> None:
     """A line per array."""
     if not arrays:
         return
     members = (name for array in facts.arrays for name in array.members)
     ranks = ranked([*(disk.name for disk in facts.disks), *members])
     ordered = sorted(arrays, key=lambda array: (natural(array.name), array.name))
-    yield label(_("arrays"))
-    yield grid([_array_cells(facts, array, ranks) for array in ordered], indent=_INDENT)
+    page.add(Span(_("arrays"), QUIET), indent=2)
+    page.table([_array_cells(facts, array, ranks) for array in ordered], indent=_INDENT)
 
 
 def _array_cells(facts: Facts, array: Array, ranks: Mapping[str, int]) -> list[Cell]:
@@ -153,7 +151,7 @@ def _array_cells(facts: Facts, array: Array, ranks: Mapping[str, int]) -> list[C
         array.level or _(UNKNOWN),
         format_decimal(array.size_bytes) if array.size_bytes is not None else _("size unknown"),
         array.state or _(UNKNOWN),
-        joined(_array_details(facts, array, ranks)),
+        join_parts(_array_details(facts, array, ranks)),
     ]
 
 

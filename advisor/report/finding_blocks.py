@@ -1,4 +1,4 @@
-"""Findings as blocks of a page: what, why, evidence, what to do, commands, when it would hurt, and who says so."""
+"""Findings on a page: what, why, evidence, what to do, commands, when it would hurt, and who says so."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.i18n import N_, _, english_page, ngettext
 from advisor.report.format import ranked, runs
-from advisor.report.page import (
-    COMMAND,
-    QUIET,
-    SEVERITY_STYLE,
-    Block,
-    Cell,
-    PageText,
-    UnbrokenText,
-    grid,
-    joined,
-    labelled,
-    lined,
-    prose,
-    render,
-    said,
-    section,
-)
+from advisor.report.layout import QUIET, SEVERITY_STYLE, Cell, Page, Piece, Span, command_span, join_parts, width_of
 from advisor.rules.contradictions import Contradiction
 from advisor.rules.finding import SEVERITIES, Finding, Severity
 from advisor.rules.numbering import NumberedFindings, number_findings
@@ -33,35 +17,40 @@ GROUP_SHOWN = 3
 SEVERITY_WORDS = {"critical": N_("critical"), "warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}
 
 
-def finding_blocks(findings: Sequence[Finding]) -> Iterator[Block]:
+def add_findings(page: Page, findings: Sequence[Finding]) -> None:
     """A section with every finding, in the order given."""
     counts = Counter(finding.severity for finding in findings)
     seen = (severity for severity in reversed(SEVERITIES) if counts[severity])
     summary = [counted_severity(severity, counts[severity]) for severity in seen]
     none = _("none: nothing that is known here asks for a change")
-    yield section(_("Findings"), joined(summary) if findings else none)
+    page.section(_("Findings"), join_parts(summary) if findings else [none])
     numbers = {id(one): group.number for group in number_findings(findings) for one in group.findings}
     shown: set[str] = set()
     for finding in findings:
-        yield from _finding(finding, numbers[id(finding)], shown)
+        _add_finding(page, finding, numbers[id(finding)], shown)
 
 
-def _finding(finding: Finding, number: int, shown: set[str]) -> Iterator[Block]:
-    yield PageText()
-    yield grid([_title(finding, number)])
-    yield prose(labelled([*_rows(finding), *_contradictions(finding, shown)], indent=4))
+def _add_finding(page: Page, finding: Finding, number: int, shown: set[str]) -> None:
+    page.blank()
+    title = join_parts([Span(finding.title, "bold"), Span(finding.id, QUIET)])
+    severity = Span(_(SEVERITY_WORDS[finding.severity]), SEVERITY_STYLE[finding.severity])
+    page.table([(Span(str(number), QUIET), severity, title)])
+    rows = (*_rows(finding), *_contradictions(finding, shown))
+    page.labelled([(label, pieces) for label, pieces in rows if width_of(pieces)], indent=4)
 
 
 @english_page
 def group_text(group: NumberedFindings, *, width: int, color: bool) -> str:
     """The findings of one number with their reasons: the first `GROUP_SHOWN`, then how many more."""
+    page = Page(width, color=color)
     shown: set[str] = set()
-    blocks = [block for one in group.findings[:GROUP_SHOWN] for block in _finding(one, group.number, shown)]
+    for one in group.findings[:GROUP_SHOWN]:
+        _add_finding(page, one, group.number, shown)
     rest = group.findings[GROUP_SHOWN:]
     if rest:
-        names = ", ".join(one.title for one in rest)
-        blocks += [PageText(), prose(said(f"… and {len(rest)} more: {names}"))]
-    return render(blocks[1:], width=width, color=color)
+        page.blank()
+        page.add(f"… and {len(rest)} more: {', '.join(one.title for one in rest)}")
+    return page.text
 
 
 def counted_severity(severity: Severity, count: int) -> str:
@@ -76,54 +65,50 @@ def counted_severity(severity: Severity, count: int) -> str:
     return _("{count} info").format(count=count)
 
 
-def _title(finding: Finding, number: int) -> list[Cell]:
-    return [
-        said(str(number), QUIET),
-        said(_(SEVERITY_WORDS[finding.severity]), SEVERITY_STYLE[finding.severity]),
-        joined([said(finding.title, "bold"), said(finding.id, QUIET)], "  "),
-    ]
+def _rows(finding: Finding) -> Iterator[tuple[str, Sequence[Piece]]]:
+    yield _("why"), [finding.why]
+    yield from _below_label(_("evidence"), _evidence(finding.evidence))
+    yield _("fix"), [finding.fix or finding.advice]
+    yield from _below_label(_("commands"), [command_span(command) for command in finding.commands])
+    yield _("caution"), ["; ".join(_("interrupts {what}").format(what=what) for what in finding.interrupts)]
+    yield _("hurts when"), [finding.hurts_when]
+    yield _("source"), [Span("; ".join(finding.sources), QUIET)]
 
 
-def _rows(finding: Finding) -> Iterator[tuple[str, Cell]]:
-    yield _("why"), finding.why
-    yield _("evidence"), _evidence(finding.evidence)
-    yield _("fix"), finding.fix or finding.advice
-    yield _("commands"), UnbrokenText(lined(said(command, COMMAND) for command in finding.commands).spans)
-    yield _("caution"), "; ".join(_("interrupts {what}").format(what=what) for what in finding.interrupts)
-    yield _("hurts when"), finding.hurts_when
-    yield _("source"), said("; ".join(finding.sources), QUIET)
+def _below_label(label: str, lines: Sequence[Cell]) -> Iterator[tuple[str, Sequence[Piece]]]:
+    """Lines one below the other, the first next to the label."""
+    for number, line in enumerate(lines):
+        yield "" if number else label, line if isinstance(line, list) else [line]
 
 
-def _contradictions(finding: Finding, shown: set[str]) -> Iterator[tuple[str, Cell]]:
+def _contradictions(finding: Finding, shown: set[str]) -> Iterator[tuple[str, Sequence[Piece]]]:
     """What is done about each stands where it comes first on the page; ``shown`` are the ids that are printed."""
     for one in finding.contradictions:
-        yield (
-            _("but"),
-            said(_("see {finding} above").format(finding=one.id), QUIET) if one.id in shown else _contradiction(one),
-        )
+        if one.id in shown:
+            yield _("but"), [Span(_("see {finding} above").format(finding=one.id), QUIET)]
+        else:
+            yield from _below_label(_("but"), _contradiction(one))
         shown.add(one.id)
 
 
-def _contradiction(one: Contradiction) -> PageText:
+def _contradiction(one: Contradiction) -> list[Cell]:
     """The question, what is done about it, and between whom it is; every side's words are a command away."""
     between = "; ".join(dict.fromkeys(side.source for side in one.sides))
-    return lined(
-        (
-            said(f"{_('Sources contradict each other')}: {one.topic}. {one.what_we_do}"),
-            joined([said(between, QUIET), said(f"advisor explain {one.id}", COMMAND)]),
-        )
-    )
+    return [
+        f"{_('Sources contradict each other')}: {one.topic}. {one.what_we_do}",
+        join_parts([Span(between, QUIET), command_span(f"advisor explain {one.id}")]),
+    ]
 
 
-def _evidence(evidence: Mapping[str, object]) -> PageText:
+def _evidence(evidence: Mapping[str, object]) -> list[Cell]:
     """The sentences of ``detail`` line by line where there are some, else every name with its value."""
     detail = evidence.get("detail")
     if not isinstance(detail, tuple):
-        return joined(f"{key} {_value(value)}" for key, value in evidence.items() if value not in (None, ()))
-    lines = [said(line) for line in detail[:_DETAIL_LINES]]
+        return [join_parts(f"{key} {_value(value)}" for key, value in evidence.items() if value not in (None, ()))]
+    lines: list[Cell] = [str(line) for line in detail[:_DETAIL_LINES]]
     if len(detail) > _DETAIL_LINES:
-        lines.append(said(_("… and {count} more; --json lists all").format(count=len(detail) - _DETAIL_LINES), QUIET))
-    return lined(lines)
+        lines.append(Span(_("… and {count} more; --json lists all").format(count=len(detail) - _DETAIL_LINES), QUIET))
+    return lines
 
 
 def _value(value: object) -> str:

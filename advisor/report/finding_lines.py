@@ -8,8 +8,7 @@ from typing import Final
 from advisor.host.patterns import lazy_regex
 from advisor.report.finding_blocks import SEVERITY_WORDS, counted_severity
 from advisor.report.format import clean, ranked, runs
-from advisor.report.layout import Span, columns
-from advisor.report.page import COMMAND, SEVERITY_STYLE
+from advisor.report.layout import COMMAND, SEVERITY_STYLE, Span, columns
 from advisor.rules.finding import SEVERITIES, finding_devices
 from advisor.rules.numbering import NAME, NumberedFindings, title_template
 from advisor.rules.remedy import PlanProfile, SetTunable

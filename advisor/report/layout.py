@@ -1,27 +1,41 @@
 """Plain text for a terminal of a given width: cleaned, wrapped, and coloured by hand where colour is wanted.
 
-Whatever a host, a file or a profile says goes through `clean` before it is set, so no name can move the cursor, colour
-what follows it, or run over the end of a line. What does not fit is wrapped, and only text of more than `MAX_PIECE`
-characters, which no reader asked for, is cut, with the number of characters left out. No library is loaded
-for this: a plan and its apply print little, and start quickly.
+Whatever a host, a file or a profile says goes through `clean` before it is set, so no name can move the cursor or
+colour what follows it. What does not fit is wrapped at blanks; no word, number or address is ever broken: one that is
+wider than the page stands on a line of its own and runs over its end. Only text of more than `MAX_PIECE` characters,
+which no reader asked for, is cut, with the number of characters left out. No library is loaded for this: every page
+starts quickly.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from typing import Final, Literal, NamedTuple
 
-from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, _, ngettext
 from advisor.report.format import clean
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold red", "bold yellow", "bold cyan"]
 
+HEADING: Final = "bold"
+QUIET: Final = "dim"
+COMMAND: Final = "cyan"
+SEVERITY_STYLE: Final[dict[str, Style]] = {
+    **{"critical": "bold red", "warning": "bold yellow"},
+    **{"advice": "bold cyan", "info": "bold"},
+}
+UNKNOWN: Final = N_("unknown")
+
 MIN_WIDTH: Final = 40
 MIN_CELL: Final = 24
+MAX_CELL: Final = 32
+"""Columns of a table but the last wrap beyond this where the last one would have too little room."""
 PROSE_WIDTH: Final = 110
+PROSE_CELL: Final = 80
+"""Running text in a last column that begins far to the right may be as wide as this."""
+_FAR_LEFT: Final = 4
 TAB: Final = 8
 MAX_PIECE: Final = 16 * 1024
 """Characters of one piece that are shown; how many more there are is said. JSON has them all."""
@@ -30,23 +44,25 @@ _SGR: Final[dict[Style, str]] = {
     **{"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"},
     **{"bold red": "1;31", "bold yellow": "1;33", "bold cyan": "1;36"},
 }
-_BREAK_AFTER: Final = "/,;:=|"
 # Japanese has no blanks, and lines end between any two characters but these (kinsoku, JIS X 4051).
 _NEVER_FIRST: Final = frozenset(
     "、。，．・：；？！）」』】〕》〉ーァィゥェォッャュョヮぁぃぅぇぉっゃゅょゎ々％℃)]},.;:!?%"
 )
 _NEVER_LAST: Final = frozenset("（「『【〔《〈([{")
-_SHELL_WORD: Final = lazy_regex(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
+# Of two columns since Unicode 16, which older versions of Python do not know; a terminal that has one shows a gap.
+_WIDE_SINCE_16: Final = ((0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376))
 
 
 class Span(NamedTuple):
-    """A stretch of text in one style."""
+    """A stretch of text in one style. One that is to be copied as a whole is not wrapped at its blanks."""
 
     text: str
     style: Style = ""
+    is_whole: bool = False
 
 
 Piece = str | Span
+Cell = Piece | list[Piece]
 Word = tuple[Span, ...]
 
 
@@ -58,7 +74,9 @@ def columns(text: str) -> int:
 def _columns_of(char: str) -> int:
     if unicodedata.combining(char):
         return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    if unicodedata.east_asian_width(char) in "WF":
+        return 2
+    return 2 if any(low <= ord(char) <= high for low, high in _WIDE_SINCE_16) else 1
 
 
 def paint_text(text: str, style: Style, *, color: bool) -> str:
@@ -75,28 +93,47 @@ def width_of(pieces: Iterable[Piece]) -> int:
     return sum(columns(_to_span(piece).text) for piece in pieces)
 
 
+def join_parts(parts: Iterable[Cell], between: str = " · ") -> list[Piece]:
+    """Parts in one running text; empty ones are left out."""
+    found: list[Piece] = []
+    for part in map(_to_pieces, parts):
+        if width_of(part):
+            found += [Span(between, QUIET), *part] if found else part
+    return found
+
+
+def command_span(command: str) -> Span:
+    """A command to type, never wrapped."""
+    return Span(command, COMMAND, is_whole=True)
+
+
 def wrap_pieces(
     pieces: Sequence[Piece], width: int, *, first: Sequence[Piece] = (), indent: int = 0, color: bool = False
 ) -> list[str]:
-    """The pieces as lines of at most ``width`` columns, broken at blanks and next to wide characters; only a word that
-    is longer than a whole line is broken, after a slash or comma where there is one.
+    """The pieces as lines of at most ``width`` columns, broken at blanks and next to wide characters only: a word that
+    is wider stands on a line of its own.
 
     ``first`` stands before the first line as it is, ``indent`` blanks before the others.
     """
+    return [emit_line(line, color=color) for line in _wrap_spans(pieces, width, first=first, indent=indent)]
+
+
+def _wrap_spans(
+    pieces: Sequence[Piece], width: int, *, first: Sequence[Piece] = (), indent: int = 0
+) -> list[list[Span]]:
     head = [_to_span(piece) for piece in first]
     lines: list[list[Span]] = [head]
     used = width_of(head)
     room = max(width - indent, 1)
     has_words = False
     for word in _split_words(pieces):
-        # What has room on a line of its own is not broken: it stands further to the left there.
-        fits = room < width_of(word) <= width
-        parts = (word,) if fits else (part for one in _split_stretches(word) for part in _split_word(one, room))
-        for number, part in enumerate(parts):
+        for number, part in enumerate((word,) if width_of(word) <= room else _split_stretches(word)):
             size = width_of(part)
             gap = has_words and not number
-            if used + gap + size > width and (has_words or used > min(indent, width - size)):
-                begin = max(min(indent, width - size), 0)
+            begin = _place_of(size, width, indent)
+            if used + gap + size > width and (has_words or used > begin):
+                if not has_words and not "".join(span.text for span in lines[-1]).strip(" "):
+                    lines.pop()
                 lines.append([Span(" " * begin)])
                 used, has_words, gap = begin, False, False
             if gap:
@@ -106,12 +143,21 @@ def wrap_pieces(
                 used += 1
             lines[-1].extend(part)
             used, has_words = used + size, True
-    return [emit_line(line, color=color) for line in lines]
+    return lines
+
+
+def _place_of(size: int, width: int, indent: int) -> int:
+    """Where a line begins that a word of ``size`` columns is the first of: further to the left if it needs the room."""
+    return min(indent, _FAR_LEFT, width - size) if width - indent < size <= width else indent
 
 
 def _to_span(piece: Piece) -> Span:
-    text, style = Span(piece) if isinstance(piece, str) else piece
-    return Span(clean(text if len(text) <= MAX_PIECE else _shorten_text(text)), style)
+    text, style, is_whole = Span(piece) if isinstance(piece, str) else piece
+    return Span(clean(text if len(text) <= MAX_PIECE else _shorten_text(text)), style, is_whole)
+
+
+def _to_pieces(cell: Cell) -> list[Piece]:
+    return cell if isinstance(cell, list) else [cell]
 
 
 def _shorten_text(text: str) -> str:
@@ -119,20 +165,30 @@ def _shorten_text(text: str) -> str:
 
 
 def _split_words(pieces: Sequence[Piece]) -> list[Word]:
-    """Words at blanks; pieces that touch without a blank are one word of several styles."""
+    """Words at blanks; pieces that touch without a blank are one word of several styles. A dot between two parts
+    belongs to the part before it, and a range (sda … sdc) is one word, so that no line begins with a sign."""
     words: list[list[Span]] = [[]]
     for span in map(_to_span, pieces):
-        for number, text in enumerate(span.text.split(" ")):
+        for number, text in enumerate([span.text] if span.is_whole else span.text.split(" ")):
             if number:
                 words.append([])
             if text:
-                words[-1].append(Span(text, span.style))
-    return [tuple(word) for word in words if word]
+                words[-1].append(span._replace(text=text))
+    found: list[Word] = []
+    is_range = False
+    for word in filter(None, words):
+        text = word[0].text if len(word) == 1 else ""
+        if found and (is_range or text in ("·", "…")):
+            found[-1] = (*found[-1], Span(" "), *word)
+        else:
+            found.append(tuple(word))
+        is_range = text == "…" and found[-1] != tuple(word)
+    return found
 
 
 def _split_stretches(word: Word) -> list[Word]:
     """The word, in pieces between which a line may end although no blank is there: next to wide characters."""
-    if all(span.text.isascii() for span in word):
+    if all(span.text.isascii() or span.is_whole for span in word):
         return [word]
     chars = [Span(char, span.style) for span in word for char in span.text]
     starts = [at for at in range(1, len(chars)) if _may_part(chars[at - 1].text, chars[at].text)]
@@ -144,34 +200,6 @@ def _may_part(before: str, after: str) -> bool:
         return False
     is_mark = not columns(after) or after in _NEVER_FIRST or before in _NEVER_LAST
     return not is_mark
-
-
-def _split_word(word: Word, room: int) -> list[Word]:
-    """The word, or pieces of it that fit into ``room`` columns each."""
-    if width_of(word) <= room:
-        return [word]
-    chars = [Span(char, span.style) for span in word for char in span.text]
-    parts: list[Word] = []
-    start = 0
-    while start < len(chars):
-        end = _break_at(chars, start, room)
-        parts.append(_merge_spans(chars[start:end]))
-        start = end
-    return parts
-
-
-def _break_at(chars: Sequence[Span], start: int, room: int) -> int:
-    """Where a line ends that begins at ``start``."""
-    end, used = start, 0
-    while end < len(chars) and used + columns(chars[end].text) <= room:
-        used += columns(chars[end].text)
-        end += 1
-    end = max(end, start + 1)
-    if end == len(chars):
-        return end
-    middle = start + (end - start) // 2
-    good = (at + 1 for at in range(end - 1, middle, -1) if chars[at].text in _BREAK_AFTER)
-    return next(good, end)
 
 
 def _merge_spans(spans: Iterable[Span]) -> Word:
@@ -222,8 +250,15 @@ class Page:
         self.blank()
         self.add(Span(text, "bold"), *more, hang=2)
 
+    def section(self, title: str, note: Sequence[Piece], *, is_apart: bool = True) -> None:
+        """A heading with a remark on its line, and an empty line before it if it is ``is_apart``."""
+        if is_apart:
+            self.blank()
+        first = (Span(title, HEADING), "  ") if note else (Span(title, HEADING),)
+        self._lines += wrap_pieces(note, self.width, first=first, indent=2, color=self.color)
+
     def bullet(self, *pieces: Piece, indent: int = 2) -> None:
-        self.add("- ", *pieces, indent=indent, hang=2)
+        self._lines += wrap_pieces(pieces, self.prose, first=(" " * indent, "- "), indent=indent + 2, color=self.color)
 
     def labelled(self, rows: Iterable[tuple[str, Sequence[Piece]]], *, indent: int = 2) -> None:
         """A label in a column of its own, its text to the right."""
@@ -231,33 +266,43 @@ class Page:
         # A label that is wider than the page is wrapped; padding the others to it would multiply the text.
         size = min(max((columns(row[0]) for row in listed), default=0), self.prose)
         for label, pieces in listed:
-            self.add_cells((padded(Span(label, "dim"), size),), pieces, indent=indent, gap=2)
+            self.add_cells((padded(Span(label, QUIET), size),), pieces, indent=indent, gap=2)
 
-    def table(self, rows: Sequence[Sequence[Piece]], *, indent: int = 2) -> None:
-        """Aligned columns; the last one is wrapped. Where too little room is left for it, it goes below the first."""
-        if not rows:
-            return
-        sizes = [max(width_of((row[at],)) for row in rows) for at in range(len(rows[0]) - 1)]
-        room = self.prose - indent - sum(size + 2 for size in sizes)
-        if any(_is_cramped((row[-1],), room, self.prose - indent - 4) for row in rows):
-            self._stacked(rows, indent)
-            return
-        for row in rows:
-            cells = [padded(cell, size + 2) for cell, size in zip(row[:-1], sizes, strict=True)]
-            self.add_cells(cells, (row[-1],), indent=indent, gap=0)
+    def table(self, rows: Sequence[Sequence[Cell]], *, indent: int = 2) -> None:
+        """Aligned columns; the last one is wrapped, and the others where it would have too little room. Where it still
+        has too little, it goes below the others."""
+        cells = [[_to_pieces(cell) for cell in row] for row in rows]
+        widths = [[width_of(cell) for cell in column] for column in zip(*(row[:-1] for row in cells), strict=True)]
+        full = [max(column) for column in widths]
+        words = [_widest_word(cell[at] for cell in cells) for at in range(len(full))]
+        for sizes in (full, [min(size, max(MAX_CELL, word)) for size, word in zip(full, words, strict=True)]):
+            hang = indent + sum(size + 2 for size in sizes)
+            room = min(self.width - hang, max(self.prose - hang, PROSE_CELL))
+            if not any(_is_cramped(row[-1], room, self.prose - indent - 4) for row in cells):
+                self._side_by_side(cells, (*sizes, max(room, 1)), indent)
+                return
+        for row in cells:
+            if indent + sum(size + 2 for size in full) <= self.width:
+                self._side_by_side([row[:-1]], full, indent)
+            else:
+                self.add(*join_parts(row[:-1]), indent=indent, hang=2)
+            if width_of(row[-1]):
+                self.add(*row[-1], indent=indent + 4)
 
-    def _stacked(self, rows: Sequence[Sequence[Piece]], indent: int) -> None:
+    def _side_by_side(self, rows: Sequence[Sequence[list[Piece]]], sizes: Sequence[int], indent: int) -> None:
         for row in rows:
-            self.add(row[0], indent=indent, hang=2)
-            for cell in row[1:]:
-                if _to_span(cell).text:
-                    self.add(cell, indent=indent + 4)
+            wrapped = (_wrap_spans(cell, size) for cell, size in zip(row, sizes, strict=True))
+            for parts in zip_longest(*wrapped, fillvalue=()):
+                line: list[Span] = []
+                for part, size in zip(parts, sizes, strict=True):
+                    line += (*part, Span(" " * (size + 2 - width_of(part))))
+                self._lines.append(emit_line((Span(" " * indent), *line), color=self.color))
 
     def add_cells(self, cells: Sequence[Piece], pieces: Sequence[Piece], *, indent: int = 2, gap: int = 0) -> None:
         """Cells that are padded already, and wrapped text to their right; below them where too little room is left."""
         first = (" " * indent, *cells, " " * gap)
         hang = width_of(first)
-        if _is_cramped(pieces, self.prose - hang, self.prose - indent - 4):
+        if _is_cramped(pieces, self.prose - hang, MAX_PIECE):
             self.add(*cells, indent=indent)
             self.add(*pieces, indent=indent + 4)
             return
@@ -266,34 +311,28 @@ class Page:
     def verbatim(self, text: str, style: Style = "", *, indent: int = 0) -> None:
         """A line of a file: its blanks are kept, and what is wider than the page is broken after one of them."""
         room = max(self.width - indent, 1)
-        shown = clean(text.expandtabs(TAB))
-        start = 0
+        rest = clean(text.expandtabs(TAB))
         while True:
-            end = start + _count_fitting(shown[start : start + room + 1], room)
-            blank = shown.rfind(" ", start, end) + 1
-            if end < len(shown) and shown[end] != " " and shown[start:blank].strip():
-                end = blank
-            line = [Span(" " * indent), Span(shown[start:end], style)]
-            self._lines.append(emit_line(line, color=self.color))
-            start = end
-            if start >= len(shown):
+            end = _count_fitting(rest[: room + 1], room)
+            if end < len(rest):
+                blank = rest.rfind(" ", 0, end + 1)
+                end = (blank if rest[: max(blank, 0)].strip() else rest.find(" ", end)) + 1 or len(rest)
+            self._lines.append(emit_line([Span(" " * indent), Span(rest[:end], style)], color=self.color))
+            rest = rest[end:]
+            if not rest:
                 return
 
     def command(self, command: str, *, indent: int = 2) -> None:
-        """A command to type; broken at its blanks with a backslash, so that it can be pasted as it stands."""
-        lines = [""]
-        for word in _SHELL_WORD.findall(clean(command)):
-            joined = f"{lines[-1]} {word}" if lines[-1] else word
-            if columns(joined) + 2 > self.width - indent and lines[-1]:
-                lines.append("  " + word)
-            else:
-                lines[-1] = joined
-        for number, line in enumerate(lines):
-            self.verbatim(line + (" \\" if number < len(lines) - 1 else ""), "cyan", indent=indent)
+        """A command to type, on one line however long it is, so that it can be pasted."""
+        self._lines.append(emit_line([Span(" " * indent), Span(clean(command), COMMAND)], color=self.color))
+
+
+def _widest_word(cells: Iterable[Sequence[Piece]]) -> int:
+    return max((width_of(word) for cell in cells for word in _split_words(cell)), default=0)
 
 
 def _is_cramped(pieces: Sequence[Piece], room: int, below: int) -> bool:
-    """Whether a last column of ``room`` is too narrow: it would break a word that has room on a line ``below``, or
+    """Whether a last column of ``room`` is too narrow: it would not hold a word that has room on a line ``below``, or
     leaves less than `MIN_CELL` for what does not fit."""
     if width_of(pieces) <= room:
         return False

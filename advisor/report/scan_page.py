@@ -1,9 +1,10 @@
-"""The page of ``advisor scan``."""
+"""The page of ``advisor scan --all``."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from advisor.facts.cpulist import format_list
 from advisor.facts.host_facts import Facts
@@ -11,12 +12,11 @@ from advisor.facts.llt import Llt, LltLink, Llttab
 from advisor.facts.numa import Node
 from advisor.host.numbers import is_count
 from advisor.host.provenance import Provenance
-from advisor.i18n import N_, _, noun
-from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks
+from advisor.i18n import N_, _, english_page, noun
+from advisor.report.device_blocks import add_arrays, add_disks, add_links
 from advisor.report.devices import Shelf, list_shelves, named_by
-from advisor.report.finding_blocks import finding_blocks
-from advisor.report.layout import counted
-from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, labelled, said, section
+from advisor.report.finding_blocks import add_findings
+from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Piece, Span, counted, join_parts, width_of
 from advisor.report.scan_summary import provenance_text
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
@@ -46,37 +46,54 @@ _KINDS: Mapping[Kind, str] = {
 }
 
 
-def scan_page(
-    facts: Facts, findings: tuple[Finding, ...], *, links_shown: int, provenance: Provenance | None = None
-) -> Iterator[Block]:
-    """The blocks of the page, from the host down to what should be done."""
-    yield from _host(facts, provenance)
-    yield from _devices(facts, findings, links_shown)
-    yield from _sysctls(facts)
+LINKS_SHOWN: Final = 24
+"""Links that are shown per node before the rest is counted; one that a finding names is always shown."""
+
+
+@english_page
+def scan_text(
+    facts: Facts, findings: tuple[Finding, ...], *, width: int, color: bool, provenance: Provenance | None = None
+) -> str:
+    """The page of ``advisor scan --all``: the host, each node, sysctls, LLT, what is unknown, findings.
+
+    ``width`` in columns. Without ``color`` the text holds no escape codes at all, in either case none of the host's.
+    """
+    page = Page(width, color=color)
+    _add_host(page, facts, provenance)
+    _add_devices(page, facts, findings)
+    _add_sysctls(page, facts)
     if facts.llt is not None:
-        yield _llt(facts.llt)
+        _add_llt(page, facts.llt)
     if facts.unknown:
-        yield _not_known(facts)
-    yield from finding_blocks(findings)
+        _add_unknown(page, facts)
+    add_findings(page, findings)
+    return page.text
 
 
-def _host(facts: Facts, provenance: Provenance | None) -> Iterator[Block]:
+def _add_host(page: Page, facts: Facts, provenance: Provenance | None) -> None:
     host, cloud = facts.host, facts.host.cloud
     machine = (host.vendor, host.product, host.virtualization if host.virtualization != "none" else None)
-    yield said(host.hostname or _("host of unknown name"), "bold")
-    yield labelled(
-        (
-            ("scanned", provenance_text(provenance) if provenance else ""),
-            (_("kernel"), joined([host.kernel or _(UNKNOWN), host.architecture or ""])),
-            (_("system"), host.os or _(UNKNOWN)),
-            (_("machine"), joined(part for part in machine if part)),
-            (_("cloud"), joined([cloud.provider, cloud.instance_type or _("instance type unknown")]) if cloud else ""),
-            (_("cpu"), joined(_cpu(facts))),
-            (_("memory"), joined(_memory(facts))),
-            (_("managed by"), joined(_owners(facts))),
-            (_("locality"), joined(_locality(locality(facts)))),
+    page.add(Span(host.hostname or _("host of unknown name"), "bold"))
+    page.labelled(
+        _with_words(
+            ("scanned", [provenance_text(provenance)] if provenance else []),
+            (_("kernel"), join_parts([host.kernel or _(UNKNOWN), host.architecture or ""])),
+            (_("system"), [host.os or _(UNKNOWN)]),
+            (_("machine"), join_parts(part for part in machine if part)),
+            (
+                _("cloud"),
+                join_parts([cloud.provider, cloud.instance_type or _("instance type unknown")]) if cloud else [],
+            ),
+            (_("cpu"), join_parts(_cpu(facts))),
+            (_("memory"), join_parts(_memory(facts))),
+            (_("managed by"), join_parts(_owners(facts))),
+            (_("locality"), join_parts(_locality(locality(facts)))),
         )
     )
+
+
+def _with_words(*rows: tuple[str, list[Piece]]) -> list[tuple[str, list[Piece]]]:
+    return [row for row in rows if width_of(row[1])]
 
 
 def _cpu(facts: Facts) -> Iterator[str]:
@@ -121,25 +138,21 @@ def _locality(found: Locality) -> Iterator[str]:
     yield from (off.format(count=one.losing, all=one.counted, devices=_(_KINDS[one.kind])) for one in kinds)
 
 
-def _devices(facts: Facts, findings: tuple[Finding, ...], links_shown: int) -> Iterator[Block]:
+def _add_devices(page: Page, facts: Facts, findings: tuple[Finding, ...]) -> None:
     never = named_by(findings)
     was_empty = False
     for shelf in list_shelves(facts):
-        yield section(
-            shelf.title,
-            _shelf_note(shelf),
-            *link_blocks(facts, shelf.links, shown=links_shown, never=never),
-            *disk_blocks(facts, shelf.disks),
-            *array_blocks(facts, shelf.arrays),
-            tight=was_empty and not shelf.has_devices,
-        )
+        page.section(shelf.title, _shelf_note(shelf), is_apart=not was_empty or shelf.has_devices)
+        add_links(page, facts, shelf.links, shown=LINKS_SHOWN, never=never)
+        add_disks(page, facts, shelf.disks)
+        add_arrays(page, facts, shelf.arrays)
         was_empty = not shelf.has_devices
 
 
-def _shelf_note(shelf: Shelf) -> Cell:
+def _shelf_note(shelf: Shelf) -> list[Piece]:
     if shelf.node is not None:
-        return joined(_node(shelf.node))
-    return "" if shelf.has_devices else _("none known")
+        return join_parts(_node(shelf.node))
+    return [] if shelf.has_devices else [_("none known")]
 
 
 def _node(node: Node) -> Iterator[str]:
@@ -152,17 +165,16 @@ def _node(node: Node) -> Iterator[str]:
     yield _("distances {distances}").format(distances=distances) if len(node.distances) > 1 else ""
 
 
-def _sysctls(facts: Facts) -> Iterator[Block]:
+def _add_sysctls(page: Page, facts: Facts) -> None:
     buffers = [key for key in _BUFFERS if key in facts.sysctl]
     if buffers:
-        rows: list[list[Cell]] = [[key, _human(facts.sysctl[key]), said(facts.sysctl[key], QUIET)] for key in buffers]
-        yield section(_("Network buffers"), "", grid(rows))
+        page.section(_("Network buffers"), [])
+        page.table([(key, _human(facts.sysctl[key]), Span(facts.sysctl[key], QUIET)) for key in buffers])
     others = sorted(key for key in facts.sysctl if key not in _BUFFERS and _is_of_interest(facts, key))
     if others:
-        settings = (joined([said(key, QUIET), facts.sysctl[key]], " ") for key in others)
         rest = len(facts.sysctl) - len(others) - len(buffers)
-        note = _("{count} more with --json").format(count=rest) if rest else ""
-        yield section(_("Other sysctls"), note, grid([[joined(settings, "   ")]]))
+        page.section(_("Other sysctls"), [_("{count} more with --json").format(count=rest)] if rest else [])
+        page.add(*join_parts(join_parts([Span(key, QUIET), facts.sysctl[key]], " ") for key in others), indent=2)
 
 
 def _is_of_interest(facts: Facts, key: str) -> bool:
@@ -176,19 +188,16 @@ def _human(value: str) -> str:
     return " / ".join(format_binary(int(word)) for word in words) if is_size else _(UNKNOWN)
 
 
-def _llt(llt: Llt) -> Block:
+def _add_llt(page: Page, llt: Llt) -> None:
     state = {True: _("running"), False: _("not running"), None: _("whether it runs is unknown")}[llt.running]
     flow = [f"{name} {value}" for name, value in sorted(llt.flow_control.items())]
-    return section(
-        "LLT",
-        joined([state, *(_llt_names(llt.llttab) if llt.llttab else ())]),
-        *([grid([_llt_link(link) for link in llt.links])] if llt.links else []),
-        labelled(
-            (
-                (_("flow control"), joined(flow) if flow else _(UNKNOWN)),
-                ("/etc/llttab", joined(_llt_settings(llt.llttab)) if llt.llttab else ""),
-            )
-        ),
+    page.section("LLT", join_parts([state, *(_llt_names(llt.llttab) if llt.llttab else ())]))
+    page.table([_llt_link(link) for link in llt.links])
+    page.labelled(
+        _with_words(
+            (_("flow control"), join_parts(flow) if flow else [_(UNKNOWN)]),
+            ("/etc/llttab", join_parts(_llt_settings(llt.llttab)) if llt.llttab else []),
+        )
     )
 
 
@@ -207,10 +216,10 @@ def _llt_link(link: LltLink) -> list[Cell]:
     port = _("port {number}").format(number=link.port) if link.port else ""
     details = [port, f"MTU {link.mtu}" if link.mtu else _("default MTU"), link.address or ""]
     kind = _(", ").join((link.type, _("low priority"))) if link.low_priority else link.type
-    return [link.tag, kind, carrier, joined(details)]
+    return [link.tag, kind, carrier, join_parts(details)]
 
 
-def _not_known(facts: Facts) -> Block:
+def _add_unknown(page: Page, facts: Facts) -> None:
     first: dict[tuple[str, str], str] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for entry in facts.unknown:
@@ -221,12 +230,10 @@ def _not_known(facts: Facts) -> Block:
     rest = sum(counts[reason] for reason in ranked[_UNKNOWN_LINES:])
     is_denied = any("ermission" in entry.why or "not permitted" in entry.why for entry in facts.unknown)
     note = [times(len(facts.unknown), "fact"), _("root would see more") if is_denied else "", _("--json lists all")]
-    rows: list[list[Cell]] = [
-        [_first_of(first[reason], counts[reason]), said(reason[1], QUIET)] for reason in ranked[:_UNKNOWN_LINES]
-    ]
+    page.section(_("Unknown"), join_parts(note))
+    page.table([(_first_of(first[one], counts[one]), Span(one[1], QUIET)) for one in ranked[:_UNKNOWN_LINES]])
     if rest:
-        rows.append([said(_("… and {count} more").format(count=rest), QUIET), ""])
-    return section(_("Unknown"), joined(note), grid(rows))
+        page.add(Span(_("… and {count} more").format(count=rest), QUIET), indent=2)
 
 
 def _first_of(fact: str, count: int) -> str:

@@ -10,8 +10,7 @@ from advisor.i18n import english_page
 from advisor.report.finding_blocks import SEVERITY_WORDS
 from advisor.report.finding_lines import finding_text, shortened
 from advisor.report.format import format_minute
-from advisor.report.layout import Page, Span, emit_line
-from advisor.report.page import HEADING, QUIET, SEVERITY_STYLE
+from advisor.report.layout import HEADING, QUIET, SEVERITY_STYLE, Page, Span, emit_line
 from advisor.report.scan_summary import ScanSummary, write_headline
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import NumberedFindings, number_findings

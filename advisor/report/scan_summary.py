@@ -18,8 +18,7 @@ from advisor.i18n import english_page
 from advisor.report.devices import Shelf, list_shelves
 from advisor.report.finding_lines import counts_text, finding_lines, finding_text, is_settable, shortened
 from advisor.report.format import clean, format_minute
-from advisor.report.layout import Span, columns, emit_line
-from advisor.report.page import COMMAND, HEADING, QUIET, UNKNOWN
+from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import NumberedFindings, number_findings

@@ -26,7 +26,7 @@ from advisor.report.json import scan_document
 from advisor.report.layout import Page
 from advisor.report.limits import limits_document
 from advisor.report.plan import plan_text
-from advisor.report.text import scan_text
+from advisor.report.scan_page import scan_text
 from advisor.rules.registry import judge
 from tests.fuzz.hosts import CAPTURED, HOSTS, Parts, parts_of
 

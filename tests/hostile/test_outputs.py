@@ -27,8 +27,8 @@ from advisor.report.encode import encode_document, error_document
 from advisor.report.json import scan_document
 from advisor.report.library import profile_list_text, profile_text
 from advisor.report.plan import plan_text
+from advisor.report.scan_page import scan_text
 from advisor.report.steps import steps_text
-from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
 from advisor.rules.registry import judge
 from advisor.transaction.journal import Store

@@ -36,8 +36,8 @@ from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadErro
 from advisor.report.arms import SVG_WIDTH, arms_page, arms_svg, arms_text, bar_words, command_again
 from advisor.report.charts.bars import draw_bars
 from advisor.report.charts.shapes import MIN_WIDTH, Label, label_extent
-from advisor.report.layout import columns
 from advisor.transaction.journal import Store
+from tests.report.pasted import lines_too_wide
 from tests.trees import host_of, listing, make_tree
 
 from .fakes import FakeFio, calm_tree
@@ -397,7 +397,7 @@ def test_the_text_fits_and_names_every_arm_and_workload(width: int) -> None:
         {"jumbo-frames": 1.2, "socket-buffers-8m": 1.0}, blocks=12, noise=0.03, seed=1, workloads=(WORKLOAD, OTHER)
     )
     text = arms_text(found, width=width, color=False)
-    assert max(map(columns, text.splitlines())) <= max(width, 40)
+    assert lines_too_wide(text, max(width, 40)) == []
     assert " ".join(text.split()).startswith("measured: jumbo-frames and socket-buffers-8m against none")
     for name in (WORKLOAD, OTHER, "jumbo-frames", "socket-buffers-8m", "gain", "Negative control"):
         assert name in text

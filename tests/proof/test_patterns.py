@@ -22,8 +22,8 @@ from advisor.proof.sizes import file_size, parse_size, thread_counts
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.bench import bench_text
 from advisor.report.bench_tables import doubt_words, knee_words
-from advisor.report.layout import columns
 from advisor.report.proof_words import workload_title
+from tests.report.pasted import lines_too_wide
 
 from .fakes import FakeFio
 from .test_bench import settings
@@ -145,7 +145,7 @@ def test_a_sweep_and_a_group_are_tables(fake_fio: FakeFio, host: Host, disk: Pat
     names = (*names, "infoscale.4k-rand-rw50")
     found = measure(fake_fio, host, disk, *names, budget_seconds=60.0, seconds=0.1, scratch_bytes=8 * MIB)
     text = bench_text(found, width=width, color=False)
-    assert max(map(columns, text.splitlines())) <= width
+    assert lines_too_wide(text, width) == []
     assert "Sweep of beegfs.storagebench-read" in text
     assert "infoscale: 4 patterns" in text
     assert [one.workload for one in found.sweeps] == ["beegfs.storagebench-read"]

@@ -16,10 +16,10 @@ import pytest
 from advisor.reach.records import Limit, Peer, Reach, Role, Unprobeable
 from advisor.reach.survey import Survey
 from advisor.report.encode import encode_document
-from advisor.report.layout import columns
 from advisor.report.reach import probe_document, probe_text
 from tests.reach.space import Spaces
 from tests.reach.test_path import V4, V6, routed
+from tests.report.pasted import lines_too_wide
 
 ROOT = Path(__file__).parents[2]
 EVIL = "eth$(reboot)\x1b[31m"
@@ -73,7 +73,7 @@ def text(reaches: Sequence[Reach], mtu: int | None = None, width: int = 80, colo
 @pytest.mark.parametrize("reaches", [ALL, (LINK,), (LINK, TOO_BIG), (SILENT,), (NOBODY,), (GONE, BACK)])
 def test_every_line_fits_and_nothing_moves_the_cursor(reaches: tuple[Reach, ...], mtu: int | None, width: int) -> None:
     lines = text(reaches, mtu, width).splitlines()
-    assert max(columns(line) for line in lines) <= width
+    assert lines_too_wide("\n".join(lines), width) == []
     assert not any("\x1b" in line for line in lines)
     for one in reaches:
         assert one.peer.address.partition("%")[0] in "".join(line.strip() for line in lines)

@@ -16,9 +16,9 @@ from advisor.proof.series import Bench, summarise_series
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
 from advisor.report.intervals import Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
-from advisor.report.layout import columns
 from tests.proof.benches import OTHER, saved, series, speeds
 from tests.proof.sessions import WORKLOAD
+from tests.report.pasted import lines_too_wide
 
 WIDTHS = (40, 60, 80, 100, 120, 160)
 SGR = re.compile(r"\x1b\[\d+m")
@@ -88,7 +88,7 @@ def words(text: str) -> str:
 @pytest.mark.parametrize("name", PAGES)
 def test_no_line_is_wider_than_the_page_and_colour_changes_no_character(name: str, width: int) -> None:
     plain, colored = (page(name, width, color=color) for color in (False, True))
-    assert max(map(columns, plain.splitlines())) <= width
+    assert lines_too_wide(plain, width) == []
     assert "\x1b" not in plain
     assert "\n".join(line.rstrip(" ") for line in SGR.sub("", colored).split("\n")) == plain
     assert "\n\n\n" not in plain

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from rich.cells import cell_len
 
 from advisor.facts.host_facts import scan
 from advisor.report.json import scan_document
-from advisor.report.text import scan_text
+from advisor.report.scan_page import scan_text
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
-from tests.report.pasted import lines_without_commands
+from tests.report.pasted import lines_too_wide, lines_without_commands
 
 HOSTS = [*(f"hwloc/{name}" for name in HWLOC_HOSTS), *(f"pepc/{name}" for name in PEPC_HOSTS)]
 
@@ -24,8 +23,7 @@ def test_can_be_judged_and_shown(name: str) -> None:
     facts = scan(host(name))
     findings = judge(facts, parse_workload("replicated-writes,rtt=1.16ms"))
     text = scan_text(facts, findings, width=80, color=False)
-    for line in lines_without_commands(text, findings):
-        assert cell_len(line) <= 80
+    assert lines_too_wide("\n".join(lines_without_commands(text, findings)), 80) == []
     for node in facts.numa.nodes:
         assert f"Node {node.id}" in text
     for link in facts.links:

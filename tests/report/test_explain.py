@@ -8,11 +8,11 @@ import pytest
 from advisor.errors import UsageError
 from advisor.profiles.profile import profile_paths
 from advisor.report.explain import Explanation, explain_id, explanation_text
-from advisor.report.layout import columns
 from advisor.report.terms import EFFECTS, RISKS
 from advisor.report.tunable_docs import describe_handling, form_words, kind_words, list_examples
 from advisor.rules.registry import RULES
 from advisor.tunables import Kind, all_kinds, parse_tunable
+from tests.report.pasted import lines_too_wide
 
 IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in list_examples()))
 
@@ -30,7 +30,7 @@ def test_everything_that_has_an_id_can_be_explained(identity: str) -> None:
     assert found.why == "No profile of this host sets it." or all((found.why, found.hurts_when, found.sources))
     for width in (40, 80, 160):
         text = explanation_text(found, width=width, color=False)
-        assert max(columns(line) for line in text.splitlines()) <= width
+        assert lines_too_wide(text, width) == []
     assert msgspec.json.decode(msgspec.json.encode(found), type=Explanation) == found
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.report.fleet_matrix import MAX_GRID, MAX_ROWS, add_matrix, cell_sentence, cell_words, in_trouble
-from advisor.report.layout import Page, columns
+from advisor.report.layout import Page
 from tests.fleet.test_matrix import MUTE, SILENT, cell, mesh
+from tests.report.pasted import lines_too_wide
 
 
 def text(matrix: Matrix, width: int = 80) -> str:
@@ -45,7 +46,7 @@ def test_a_few_nodes_in_a_table() -> None:
 def test_eighty_columns_are_enough(count: int) -> None:
     far: dict[str, Any] = {"rtt_us": (5e8, 6e8, 7e8), **{key: SILENT[key] for key in ("carries", "path_mtu")}}
     shown = text(many(count, cell("n0", "n1", **far)))
-    assert max(map(columns, shown.split("\n"))) <= 80
+    assert lines_too_wide(shown, 80) == []
     assert ("n0 → n1" in shown) == (count > MAX_GRID)
 
 
@@ -62,7 +63,7 @@ def test_long_names_stand_below_the_table() -> None:
     names = ["storage-node-with-a-long-name-" + one for one in "abcdefghij"]
     cells = tuple(cell(one, other) for one in names for other in names if one != other)
     shown = text(Matrix(tuple(names), cells, len(cells), ()))
-    assert max(map(columns, shown.split("\n"))) <= 80
+    assert lines_too_wide(shown, 80) == []
     assert "10 storage-node-with-a-long-name-j" in " ".join(shown.split())
 
 
@@ -116,4 +117,4 @@ def test_a_hostile_name_in_the_table_is_spelt_out_and_fits() -> None:
     cells = tuple(cell(one, other) for one in names for other in names if one != other)
     shown = text(Matrix(names, cells, len(cells), ()))
     assert "\x1b" not in shown
-    assert max(map(columns, shown.split("\n"))) <= 80
+    assert lines_too_wide(shown, 80) == []

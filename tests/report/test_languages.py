@@ -20,17 +20,16 @@ from advisor.reach.survey import Survey
 from advisor.recommend import declared
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
-from advisor.report.layout import Page, columns, wrap_pieces
+from advisor.report.layout import Page, wrap_pieces
 from advisor.report.library import profile_list_text, profile_text
 from advisor.report.limits import limits_text
-from advisor.report.page import grid, labelled, prose, render
 from advisor.report.plan import plan_text
 from advisor.report.proof import proof_text
 from advisor.report.proof_page import proof_page
 from advisor.report.reach import probe_text
 from advisor.report.recommend import recommendation_text
+from advisor.report.scan_page import scan_text
 from advisor.report.steps import steps_text
-from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, confirmed_text, rollback_text, status_text, verify_text
 from advisor.rules.registry import judge
 from advisor.transaction.journal import Record
@@ -39,6 +38,7 @@ from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift
 from tests.reach.test_probe import ALL
 from tests.report import plans
+from tests.report.pasted import lines_too_wide
 from tests.report.test_bench import BENCHES, COMPARISONS
 from tests.report.test_change import change, plan, record, skipped
 from tests.report.test_limits import rich_host
@@ -145,7 +145,7 @@ def test_no_line_is_wider_than_the_page(name: str, language: str, tmp_path: Path
         with spoken(language):
             text = TRANSLATED[name](width, tmp_path / f"{width}")
         assert text != english
-        assert max(map(columns, text.splitlines())) <= width
+        assert lines_too_wide(text, width) == []
         assert not any(line.endswith(" ") for line in text.splitlines())
         assert bool(WIDE.search(text)) == (language == "ja")
 
@@ -289,7 +289,7 @@ JAPANESE = st.text(alphabet=st.sampled_from("値を。、（）「」ッーab1 /
 def test_no_character_is_lost_and_no_line_too_long(text: str, width: int, indent: int) -> None:
     lines = wrap_pieces((text,), width, indent=indent)
     assert "".join("".join(lines).split()) == "".join(text.split())
-    assert max(map(columns, lines)) <= width
+    assert lines_too_wide("\n".join(lines), width) == []
 
 
 @settings(max_examples=30, deadline=None)
@@ -297,8 +297,5 @@ def test_no_character_is_lost_and_no_line_too_long(text: str, width: int, indent
 def test_columns_stand_in_line_however_wide_their_characters_are(first: str, second: str, width: int) -> None:
     page = Page(width, color=False)
     page.labelled([(f"{first}x", ("y",)), ("名前", (second,))])
-    drawn = render(
-        [labelled([(f"{first}x", "y"), ("名前", second)]), prose(grid([[first, second]]))], width=width, color=False
-    )
-    for text in (page.text, drawn):
-        assert max(map(columns, text.splitlines())) <= width
+    page.table([[first, second]])
+    assert lines_too_wide(page.text, width) == []

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from advisor.report.folding import FOLD_FROM, fold_alike, merge_texts
 from advisor.report.format import clean
-from advisor.report.layout import MIN_WIDTH, Page, Span, columns, counted, listed, wrap_pieces
+from advisor.report.layout import MIN_WIDTH, Page, Span, columns, command_span, counted, join_parts, listed, wrap_pieces
 from advisor.shell.quote import shell_quote
+from tests.report.pasted import lines_too_wide
 
 TEXT = st.text(alphabet=st.one_of(st.characters(), st.sampled_from(" ab/,\x1b\n\t宽\u0301\udcff")), max_size=300)
 WIDTHS = st.integers(min_value=MIN_WIDTH, max_value=170)
@@ -24,14 +27,33 @@ def page_of(text: str, width: int, *, color: bool = False) -> str:
     page.bullet(text)
     page.labelled([(text[:60], (text,)), ("label", (Span(text, "green"),))])
     page.table([("a", text[:30], text), (text[:40], "b", "c")])
-    page.verbatim(text, "red", indent=2)
     return page.text
 
 
 @settings(deadline=None)
 @given(TEXT, WIDTHS)
-def test_no_line_is_wider_than_the_page(text: str, width: int) -> None:
-    assert max(columns(line) for line in page_of(text, width).splitlines()) <= width
+def test_a_line_that_is_wider_than_the_page_is_one_word(text: str, width: int) -> None:
+    assert lines_too_wide(page_of(text, width), width) == []
+
+
+@settings(deadline=None)
+@given(TEXT, WIDTHS)
+def test_a_line_of_a_file_is_broken_after_blanks_alone(text: str, width: int) -> None:
+    page = Page(width, color=False)
+    page.verbatim(text, "red", indent=2)
+    wide = [line for line in page.text.splitlines() if columns(line) > width]
+    assert [line for line in wide if " " in line.strip(" ")] == []
+
+
+@settings(deadline=None)
+@given(TEXT, WIDTHS)
+def test_no_word_without_wide_characters_is_broken(text: str, width: int) -> None:
+    page = Page(width, color=False)
+    page.bullet(text)
+    page.table([("a", text)])
+    page.verbatim(text)
+    words = {word for word in clean(text).split(" ") if max(map(columns, word), default=0) < 2}
+    assert words <= {"", *page.text.split()}
 
 
 @settings(deadline=None)
@@ -60,15 +82,46 @@ def test_a_line_is_broken_at_blanks_and_hangs() -> None:
     assert wrap_pieces(("one two three four",), 10, first=("  ",), indent=4) == ["  one two", "    three", "    four"]
 
 
-def test_a_long_word_is_broken_after_a_slash() -> None:
-    assert wrap_pieces(("/etc/systemd/network/10-advisor-eth1.link",), 30) == [
-        "/etc/systemd/network/",
-        "10-advisor-eth1.link",
+def test_a_word_that_no_line_holds_has_one_of_its_own() -> None:
+    name = "iqn.2006-01.com.openfiler:tsn.4f3a1c"
+    assert wrap_pieces(("target", name, "is", "up"), 30, indent=6) == ["target" + name + "isup"]
+    assert wrap_pieces((f"target {name} is up",), 30, indent=6) == ["target", f"      {name}", "      is up"]
+    assert wrap_pieces((f"target {name} is up",), 38, indent=6) == ["target", f"  {name}", "      is up"]
+
+
+def test_no_line_begins_with_a_dot_between_parts() -> None:
+    page = Page(40, color=False)
+    page.table([("eth0", "1 Gbit/s", join_parts(["10.20.1.7/24", "MTU up to 9216", "0000:02:00.0"]))])
+    assert page.text == "  eth0  1 Gbit/s\n      10.20.1.7/24 · MTU up to 9216 ·\n      0000:02:00.0\n"
+
+
+def test_a_command_is_never_wrapped() -> None:
+    command = "advisor plan jumbo-frames --set links=eth1,eth2,eth3,eth4"
+    page = Page(40, color=False)
+    page.command(command)
+    page.labelled([("commands", [command_span(command)])])
+    assert page.text == f"  {command}\n  commands\n      {command}\n"
+
+
+def test_a_wide_cell_wraps_where_the_last_column_needs_the_room() -> None:
+    names = ", ".join(f"nvme{number}n1" for number in range(8))
+    page = Page(80, color=False)
+    page.table([(names, "8 × 1.6 TB", "INTEL SSDPE2KE016T7 none in md0")])
+    assert page.text.splitlines() == [
+        "  nvme0n1, nvme1n1, nvme2n1,        8 × 1.6 TB  INTEL SSDPE2KE016T7 none in md0",
+        "  nvme3n1, nvme4n1, nvme5n1,",
+        "  nvme6n1, nvme7n1",
     ]
 
 
 def test_wide_characters_count_twice_and_combining_ones_not() -> None:
     assert columns("宽e\u0301") == 3
+
+
+def test_no_character_counts_for_less_than_in_the_newest_tables() -> None:
+    """Those of rich are of a newer Unicode than Python's own: U+1D300 has become wide."""
+    printable = (char for char in map(chr, range(sys.maxunicode + 1)) if char.isprintable())
+    assert [char for char in printable if columns(char) < cell_len(char)] == []
 
 
 def test_pieces_that_touch_are_one_word_in_several_styles() -> None:
@@ -90,7 +143,7 @@ ARGUMENTS = st.lists(st.text(alphabet="ab /'\"\\`*$-", min_size=1, max_size=12),
 
 @settings(max_examples=60, deadline=None)
 @given(ARGUMENTS, WIDTHS)
-def test_a_broken_command_is_still_that_command(words: list[str], width: int) -> None:
+def test_a_command_is_still_that_command(words: list[str], width: int) -> None:
     command = " ".join(shell_quote(word) for word in words)
     page = Page(width, color=False)
     page.command(command)

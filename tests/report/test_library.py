@@ -14,9 +14,9 @@ from advisor.profiles.profile import (
     shipped_directory,
 )
 from advisor.profiles.single_values import is_line_about
-from advisor.report.layout import columns
 from advisor.report.library import profile_list_text, profile_text
 from advisor.report.profile_words import condition_words, fill_template, parameter_words, wanted_value
+from tests.report.pasted import lines_too_wide
 
 SHIPPED = profile_paths(local=shipped_directory())
 BARE = Profile("bare", "Title", "Summary.", "Helps.", "Hurts.", ("a source",))
@@ -45,7 +45,7 @@ def test_a_profile_is_told_whole(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_profile_keeps_to_the_width(name: str, width: int) -> None:
     text = profile_text(load(name, SHIPPED), width=width, color=False)
-    assert max(columns(line) for line in text.splitlines()) <= width
+    assert lines_too_wide(text, width) == []
     assert "\x1b" not in text
 
 

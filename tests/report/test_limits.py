@@ -15,10 +15,10 @@ from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import PciAndNetwork, PciHop
 from advisor.limits.records import Limits
 from advisor.report.encode import encode_document
-from advisor.report.layout import columns
 from advisor.report.limits import format_minutes, format_number, limits_document, limits_text
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
+from tests.report.pasted import lines_too_wide
 
 NAMES = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[2J\n\t宽\u202e\udcff /")), min_size=1, max_size=60)
 
@@ -72,7 +72,7 @@ def test_hostile_names_stay_within_the_page_and_out_of_the_terminal(name: str, w
     found = rich_host(name)
     lines = limits_text(found, width=width, color=False).split("\n")
     assert all(line.isprintable() for line in lines)
-    assert max(map(columns, lines)) <= width
+    assert lines_too_wide("\n".join(lines), width) == []
     document = encode_document(limits_document(found))
     assert json.loads(document)["schema"] == "advisor.limits/1"
     assert b"\x1b" not in document
@@ -109,6 +109,6 @@ def test_times(seconds: float, text: str) -> None:
 def test_captured_hosts(name: str, width: int) -> None:
     found = limits_of(scan(host(name)))
     lines = limits_text(found, width=width, color=False).split("\n")
-    assert max(map(columns, lines)) <= width
+    assert lines_too_wide("\n".join(lines), width) == []
     assert "None" not in "\n".join(lines)
     assert json.loads(encode_document(limits_document(found)))["paths"] is not None

@@ -19,11 +19,11 @@ from advisor.proof.records import Claim, Ended, FioRun, Guardrail, Pair, Proof, 
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import Settings, prove
 from advisor.proof.verdict import decide_session
-from advisor.report.layout import columns
 from advisor.report.proof import format_percent, proof_text
 from tests.proof.conftest import disk, fake_fio, host
 from tests.proof.fakes import FakeFio, SpeedToggle
 from tests.proof.sessions import WORKLOAD, figures, pair, run, session
+from tests.report.pasted import lines_too_wide
 
 __all__ = ["disk", "fake_fio", "host"]
 
@@ -136,7 +136,7 @@ def lines_of(proof: Proof, start: str, width: int = 100) -> list[str]:
 @pytest.mark.parametrize("name", PROOFS)
 def test_no_line_is_wider_than_the_page_and_colour_changes_no_character(name: str, width: int) -> None:
     plain, colored = (text_of(PROOFS[name], width, color=color) for color in (False, True))
-    assert max(map(columns, plain.splitlines())) <= width
+    assert lines_too_wide(plain, width) == []
     assert "\x1b" not in plain
     assert "\n".join(line.rstrip(" ") for line in SGR.sub("", colored).split("\n")) == plain
     assert all(line == line.rstrip() for line in plain.splitlines())
@@ -230,8 +230,7 @@ Session
   begun  2024-05-17T12:00:00+00:00, took 3 min 21 s
 
 To measure again in the same order:
-  advisor prove storage --target=/srv --workload=infoscale.4k-rand-r100 \\
-    --seed=1
+  advisor prove storage --target=/srv --workload=infoscale.4k-rand-r100 --seed=1
 """
 
 
@@ -647,7 +646,7 @@ def test_no_proof_breaks_the_page_or_reaches_the_terminal(
     page = text_of(made, width, color=color)
     lines = (SGR.sub("", page) if color else page).split("\n")
     assert all(line.isprintable() for line in lines)
-    assert max(map(columns, lines)) <= width
+    assert lines_too_wide("\n".join(lines), width) == []
 
 
 def test_a_control_that_no_session_can_give_is_shown_all_the_same() -> None:

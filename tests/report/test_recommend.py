@@ -12,10 +12,10 @@ from advisor.host import tree_host
 from advisor.profiles.profile import load
 from advisor.recommend import Outlook, Recommendation, declared, recommend
 from advisor.recommend.records import Reason
-from advisor.report.layout import columns
 from advisor.report.recommend import recommendation_document, recommendation_text
 from tests.recommend.test_recommend import BUFFERS, CLUSTER, DROPS, JUMBO, LLT, NUMA
 from tests.report import plans
+from tests.report.pasted import lines_too_wide
 from tests.rules.build import facts
 from tests.trees import make_tree
 
@@ -36,7 +36,7 @@ def found(tmp_path: Path) -> tuple[Recommendation, ...]:
 @pytest.mark.parametrize("width", [40, 80, 160])
 def test_no_line_is_wider_than_the_terminal(found: tuple[Recommendation, ...], width: int) -> None:
     text = recommendation_text(declared(SOME), found, width=width, color=False)
-    assert max(columns(line) for line in text.splitlines()) <= width
+    assert lines_too_wide(text, width) == []
     assert "\x1b" not in text
 
 

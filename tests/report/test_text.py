@@ -6,16 +6,16 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.unknown import Unknown
-from advisor.report.text import LINKS_SHOWN, scan_text
+from advisor.report.scan_page import LINKS_SHOWN, scan_text
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
-from tests.report.pasted import lines_without_commands
+from tests.report.pasted import lines_too_wide, lines_without_commands
 from tests.rules.build import (
     SYSCTL,
     array,
@@ -216,13 +216,13 @@ def test_hostile_names_do_nothing() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(name=st.text(max_size=30), model=st.text(max_size=60), width=st.integers(20, 200))
+@given(name=st.text(max_size=30), model=st.text(max_size=60), width=st.integers(40, 200))
+@example("a\U0001d300 b", "\u2630\u4dc0 c", 40)
 def test_any_name_fits_any_width(name: str, model: str, width: int) -> None:
     host = facts(links=(link(name, mtu=1500),), disks=(disk("sda", model=model),), arrays=(array(name),))
     text = page(host, width=width)
     assert all(map(str.isprintable, text.split("\n")))
-    for line in lines_without_commands(text, judge(host)):
-        assert cell_len(line) <= width
+    assert lines_too_wide("\n".join(lines_without_commands(text, judge(host))), width) == []
 
 
 def test_a_host_without_findings_says_so() -> None:

@@ -9,7 +9,7 @@ import pytest
 from advisor.facts.counters import Counters
 from advisor.report.explain import explain_id, explanation_text
 from advisor.report.json import scan_document
-from advisor.report.text import scan_text
+from advisor.report.scan_page import scan_text
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
 from advisor.rules.registry import RULES, judge
 from tests.rules.build import SYSCTL, facts

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.report.text import scan_text
+from advisor.report.scan_page import scan_text
 from advisor.rules.registry import judge
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball

@@ -12,10 +12,10 @@ from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, plan_document
 from advisor.profiles.profile import profile_paths
 from advisor.report.json import scan_document
-from advisor.report.text import scan_text
+from advisor.report.scan_page import scan_text
 from advisor.rules.registry import judge
 from advisor.snapshot.archive import capture_host, open_snapshot
-from tests.report.pasted import lines_without_commands
+from tests.report.pasted import lines_too_wide, lines_without_commands
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 HOSTS = sorted(FIXTURES.glob("*.tar.gz"))
@@ -94,7 +94,7 @@ def test_the_page_fits(path: Path, width: int) -> None:
     facts = facts_of(path)
     findings = judge(facts)
     page = scan_text(facts, findings, width=width, color=False)
-    assert max(map(len, lines_without_commands(page, findings))) <= width
+    assert lines_too_wide("\n".join(lines_without_commands(page, findings)), width) == []
     assert "\x1b" not in page
     for link in facts.links:
         assert link.name in page
