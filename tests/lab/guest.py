@@ -54,6 +54,8 @@ INITRAMFS_SECONDS = 40 * PATIENCE
 ANSWER_SECONDS = 90 * PATIENCE
 SETTLE_SECONDS = 90 * PATIENCE
 SHUTDOWN_SECONDS = 60 * PATIENCE
+IDLE_BOOT_SECONDS = 25.0
+"""On two idle cores a guest is up after 20 to 25 s; `Machine.slowness` is this much more."""
 # How much later than the guest's own timeout a reply may come: the clocks differ and base64 takes its time.
 REPLY_GRACE_SECONDS = 20 * PATIENCE
 
@@ -146,6 +148,11 @@ class Machine(ABC):
     def stop(self) -> None:
         """Switch off and forget the disks."""
 
+    @property
+    def slowness(self) -> float:
+        """How many times longer a step takes than on an idle computer, by what is known of it; at least 1."""
+        return max(PATIENCE, _crowding())
+
     def run(
         self,
         cmd: str | Sequence[str],
@@ -156,13 +163,14 @@ class Machine(ABC):
         user: str = "root",
         cwd: str | None = None,
     ) -> Result:
-        """Run a command to its end, or kill it and its session after `timeout` seconds.
+        """Run a command to its end, or kill it and its session after `timeout` seconds times `slowness`.
 
         A string goes to the guest's /bin/sh, a sequence is executed as it is. A process left in the
         background is not waited for. `env` is added to a login's environment; `user` may be `plain`, who is
         an ordinary one. Raises AgentError if the program does not exist, GuestGoneError.
         """
         data = input.encode() if isinstance(input, str) else input or b""
+        timeout *= self.slowness
         argv = ["/bin/sh", "-c", cmd] if isinstance(cmd, str) else list(cmd)
         request = {
             "op": "run",
@@ -248,6 +256,11 @@ class Guest(Machine):
     def is_on(self) -> bool:
         """See `Machine.is_on`; false also if QEMU ended by itself."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def slowness(self) -> float:
+        """See `Machine.slowness`; how long it took to start is the first measurement."""
+        return max(super().slowness, self.boot_seconds / IDLE_BOOT_SECONDS)
 
     def boot(self) -> None:
         """Switch on; see `Machine.boot`. A start that fails is tried again, and the number of attempts is

@@ -53,7 +53,10 @@ def main(where: Path, pages: int, how: str) -> None:
     found = {"applied": live(where, "apply", *window, "link:d0:mtu=9000")}
     fill(where, "more", 0)
     if how == "waiting":
-        time.sleep(7)
+        end = time.monotonic() + 20
+        names = ("pending", "taken", "reverting")
+        while any(path.name in names for path in where.glob("state/transactions/*/*")) and time.monotonic() < end:
+            time.sleep(0.1)
         found["full"] = now(where)
     else:
         found["full"] = live(where, "rollback")

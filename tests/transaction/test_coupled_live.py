@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -139,9 +140,14 @@ _KEYS = {
 }
 
 
-@pytest.mark.parametrize("lower_first", [True, False])
-@pytest.mark.parametrize("wider_below", [True, False])
-@pytest.mark.parametrize("wider", ["default", "all"])
+# In the short form, any two of the three come in each combination.
+LAYERS = [
+    pytest.param(*chosen, marks=[pytest.mark.thorough] * ((chosen[0] == "all") ^ chosen[1] ^ chosen[2]))
+    for chosen in itertools.product(["default", "all"], [True, False], [True, False])
+]
+
+
+@pytest.mark.parametrize(("wider", "wider_below", "lower_first"), LAYERS)
 def test_a_layer_on_a_link_and_one_on_all_or_default_in_either_order(
     net: Net, wider: str, *, wider_below: bool, lower_first: bool
 ) -> None:

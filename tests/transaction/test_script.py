@@ -186,7 +186,14 @@ def test_bad_arguments_and_no_root(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (6, b"rollback: needs root\n")
 
 
-@pytest.mark.parametrize("only", [[number] for number in range(len(TARGETS))] + [list(range(len(TARGETS)))])
+@pytest.mark.parametrize(
+    "only",
+    [
+        [0],
+        list(range(len(TARGETS))),
+        *(pytest.param([one], marks=pytest.mark.thorough) for one in range(1, len(TARGETS))),
+    ],
+)
 def test_the_script_is_clean_under_shellcheck(tmp_path: Path, only: list[int]) -> None:
     script = tmp_path / "rollback.sh"
     script.write_text(rollback_script(plan_of(build(tmp_path), only)))

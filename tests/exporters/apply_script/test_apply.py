@@ -429,7 +429,10 @@ def test_a_plan_that_cannot_be_applied_has_no_script(stage: Stage) -> None:
         transaction_script(msgspec.structs.replace(stage.plan, skipped=(stands,)), machine_id="x", hostname=None)
 
 
-@pytest.mark.parametrize("only", [[number] for number in range(len(system.TARGETS))] + [list(range(8))])
+@pytest.mark.parametrize(
+    "only",
+    [[0], list(range(8)), *(pytest.param([one], marks=pytest.mark.thorough) for one in range(1, len(system.TARGETS)))],
+)
 def test_the_script_is_clean_under_shellcheck(tmp_path: Path, only: list[int]) -> None:
     host = system.build(tmp_path)
     script = tmp_path / "apply.sh"
