@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,17 @@ def tables() -> dict[Path, str]:
     return {
         HERE / "__init__.py": '"""What is known of the command line without typer."""\n',
         HERE / "parameters.py": _parameters({path: command for path, (command, _context) in found.items()}),
-        HERE / "pages.py": _pages(found),
+        HERE / "pages.py": _pages(help_pages()),
         HERE / "words.py": _words(found),
     }
+
+
+@functools.cache
+def help_pages() -> Mapping[str, str]:
+    """What each command prints as its help, by its path."""
+    app = typer.main.get_command(parser.build_application(None))
+    with app.make_context("advisor", [], resilient_parsing=True) as context:
+        return {path: _page(path) for path, _ in _all(app, context, "")}
 
 
 def _all(command: Any, context: Any, path: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -65,8 +74,8 @@ def _as_wide_as(columns: int) -> Iterator[None]:
             os.environ["COLUMNS"] = before
 
 
-def _pages(found: Iterable[str]) -> str:
-    rows = "\n".join(f"    {path!r}: {_page(path)!r}," for path in found)
+def _pages(pages: Mapping[str, str]) -> str:
+    rows = "\n".join(f"    {path!r}: {text!r}," for path, text in pages.items())
     return f"{HEAD.format(about='The page of help of each command.')}\nPAGES: dict[str, str] = {{\n{rows}\n}}\n"
 
 

@@ -1,5 +1,6 @@
 """Writes docs/profiles/*.md, docs/schemas/*.json, docs/tunables.md, docs/rules.md, docs/contradictions.md,
-docs/systems/*-cases.md, docs/api.md, docs/picture.svg and advisor/cli/tables/*.py from what they describe.
+docs/systems/*-cases.md, docs/api.md, docs/commands.md, docs/picture.svg and advisor/cli/tables/*.py from what they
+describe.
 
 python docs/generate.py            writes what has changed
 python docs/generate.py --check    writes nothing; exit code 1 if a page is stale
@@ -33,6 +34,7 @@ from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: 
 from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import parse_tunable  # noqa: E402
 from docs.api_page import api_page  # noqa: E402
+from docs.command_page import MORE, command_page  # noqa: E402
 from docs.command_tables import tables as command_tables  # noqa: E402
 from docs.schemas import files as schema_files  # noqa: E402
 from tests.articles.table import SYSTEMS, Case, cases  # noqa: E402
@@ -68,10 +70,17 @@ def pages() -> dict[Path, str]:
     found[DOCS / "contradictions.md"] = contradictions_page()
     found[DOCS / "rules.md"] = rules_page()
     found[DOCS / "api.md"] = api_page(GENERATED)
+    found[DOCS / "commands.md"] = command_page(GENERATED, {page: heading(DOCS / page, found) for page in MORE.values()})
     found.update({DOCS / "systems" / f"{system}-cases.md": cases_page(system) for system in SYSTEMS})
     found.update(command_tables())
     found.update({DOCS / "schemas" / name: text for name, text in schema_files().items()})
     return found
+
+
+def heading(page: Path, made: Mapping[Path, str]) -> str:
+    """The first heading of a page, generated or not."""
+    text = made[page] if page in made else page.read_text("utf-8")
+    return next(line[2:] for line in text.splitlines() if line.startswith("# "))
 
 
 def example_picture() -> str:
@@ -288,7 +297,7 @@ def rules_page() -> str:
         GENERATED,
         "# Rules\n",
         f"A scan judges a host by {len(rows)} rules. Each fires on hosts that need it and is silent on hosts that look"
-        " alike and do not: the tests hold both (`tests/rules/table.py`), and what this page says of a rule is what it"
+        " alike and do not: the tests hold both, and what this page says of a rule is what it"
         " does on them. `advisor explain ID` says why, when it helps and when it hurts.\n",
         *RULE_WORDS,
         "",

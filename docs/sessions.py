@@ -3,11 +3,11 @@
 python docs/sessions.py [PAGE…]            writes what has changed
 python docs/sessions.py --check [PAGE…]    writes nothing; exit code 1 if a page is stale
 
-A session is a block of ```console. Its lines that begin with its first two characters, "$ " or "# ", are typed in a shell; what follows each is
-what the command printed, on both outputs, at 80 columns. A comment `<!-- setup: COMMANDS -->` is run without being
-shown. The blocks of a page share one sandbox: network, mount and host name namespaces of their own, with copies of
-/etc and empty state directories, so that nothing of this machine is changed; root is needed to make it. Dates that
-differ from run to run do not count as a difference.
+A session is a block of ```console. Its lines that begin with its first two characters, "$ " or "# ", are typed in a
+shell; what follows each is what the command printed, on both outputs, at 80 columns. A comment `<!-- setup: COMMANDS
+-->` is run without being shown. The blocks of a page share one sandbox: network, mount, process and host name
+namespaces of their own, with copies of /etc and empty state directories, so that nothing of this machine is changed;
+root is needed to make it. Dates and measured times do not count as a difference.
 """
 
 from __future__ import annotations
