@@ -91,11 +91,13 @@ def explain(
     snapshot: Snapshot = None,
 ) -> int:
     """Explain a finding, rule, profile or tunable. With its sources, and where they differ."""
+    import re
+
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 
     group = None
-    if identity.isdecimal():
+    if re.fullmatch(r"[0-9]{1,9}", identity):
         from advisor.operations.findings import find_finding
 
         group = find_finding(identity, open_host(root, snapshot))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.observe.sample import Reading, parse_counts
 
 _TICKS: Final = (
@@ -123,7 +124,7 @@ def read_thermal(host: Host, reading: Reading) -> None:
     reading.ask("thermal")
     top = "/sys/devices/system/cpu"
     for name in host.names(top):
-        if name.startswith("cpu") and name[3:].isdigit():
+        if name.startswith("cpu") and is_count(name[3:]):
             counters = read_numbers(host, f"{top}/{name}/thermal_throttle", _THROTTLE)
             reading.add("thermal", name[3:], counters)
 

@@ -94,7 +94,7 @@ def _read_each(host: Host) -> dict[str, DiskCounts]:
     """Where /proc/diskstats is hidden, as in some containers: whole disks by sysfs."""
     found = {}
     for name in host.names("/sys/block"):
-        text = "" if re.match(r"ram\d", name) else host.read(f"/sys/block/{name}/stat")
+        text = "" if re.match(r"ram[0-9]", name) else host.read(f"/sys/block/{name}/stat")
         counts = None if isinstance(text, Missing) else parse_stat(text)
         if counts is not None:
             found[name] = counts

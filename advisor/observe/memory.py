@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.observe.sample import Reading, parse_named_counts
 
@@ -71,7 +72,7 @@ def read_nodes(host: Host, reading: Reading) -> None:
     reading.ask("node")
     top = "/sys/devices/system/node"
     for name in host.names(top):
-        if name.startswith("node") and name[4:].isdigit():
+        if name.startswith("node") and is_count(name[4:]):
             text = host.read(f"{top}/{name}/numastat")
             counters: Mapping[str, int] = {} if isinstance(text, Missing) else parse_named_counts(text)
             reading.add("node", name[4:], counters)

@@ -39,6 +39,7 @@ from advisor.importers.tuned.ini import parse_tuned_ini
 from advisor.limits.declared import parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.what_if import parse_changes
+from advisor.observe.sample import parse_counts
 from advisor.operations.muting import parse_muting
 from advisor.operations.severity import check_severity
 from advisor.planning.records import Plan
@@ -202,6 +203,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("check_severity", check_severity, str, (UsageError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
     Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
+    Target("parse_counts", lambda text: parse_counts(text.split(" ")), str),
     Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
     Target("parse_said", _said, bytes),
     Target("reduce", _reduced, str),

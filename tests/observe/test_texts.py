@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from advisor.observe.cpus import parse_cpu_times, parse_interrupts, parse_scheduler, read_interrupts
-from advisor.observe.disks import parse_diskstats, parse_inflight, read_disks
+from advisor.observe.disks import parse_diskstats, parse_inflight, parse_stat, read_disks
 from advisor.observe.links import parse_net_dev, read_link_errors, read_links
 from advisor.observe.memory import parse_meminfo, parse_vmstat
 from advisor.observe.network import parse_conntrack_stat, parse_sockstat, parse_softnet
 from advisor.observe.pressure import parse_pressure, read_pressure
 from advisor.observe.rates import cpu_shares, disk_rates, link_rates, stall_shares
-from advisor.observe.sample import Reading, Sample
+from advisor.observe.sample import Reading, Sample, parse_counts, parse_named_counts
 from advisor.observe.span import CounterSpan
 from tests.observe.spans import sample_of, span_of
 
@@ -25,6 +25,27 @@ DISKS_2618 = (
     "   8    0 sda 25354637 34367663 1003346126 18492372 28444756 11134226 505697032 63877960 0 9653880 82621804\n"
     "   8    1 sda1 340 2818 11 152\n"
 )
+
+
+def test_the_file_of_one_disk_has_the_columns_alone() -> None:
+    stat = parse_stat(
+        "    1000      300    80000      500      200       50    16000      900        2      700     2000\n"
+    )
+    assert stat is not None
+    assert (stat.in_flight, stat.counters["reads"], stat.counters["weighted_ms"]) == (2, 1000, 2000)
+    assert parse_stat("1 2 3\n") is None
+    assert parse_stat("") is None
+
+
+@pytest.mark.parametrize("text", ["1 -1", "1 1_0", "1 \u0663", "", "1  2", "18446744073709551616", "9" * 5000])
+def test_what_the_kernel_cannot_have_counted_is_no_count(text: str) -> None:
+    assert parse_counts(text.split(" ")) is None
+    assert parse_counts(["0", "18446744073709551615"]) == [0, 18446744073709551615]
+
+
+def test_counts_with_names_are_ascii_digits_of_64_bits() -> None:
+    text = "oom_kill 3\npgfault 18446744073709551615\nbroken\nlow -1\nodd \u0663\nlarge 18446744073709551616\n"
+    assert parse_named_counts(text) == {"oom_kill": 3, "pgfault": 18446744073709551615}
 
 
 def test_diskstats_of_several_kernels() -> None:
