@@ -1,47 +1,47 @@
-"""The tutorial and the how-tos: what they type is what the command line takes, and prints what is on the page."""
+"""The manual: sessions and pictures show what is printed now, every page is reached, and has one name."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+from docs.sessions import DOCS, compose_page, find_pages, parse_commands
+
+PAGES = sorted(DOCS.rglob("*.md"))
+FOR_CONTRIBUTORS = ("architecture.md", "benchmarks.md", "style.md")
 
 
-def load_sessions() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("sessions", DOCS / "sessions.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["sessions"] = module
-    spec.loader.exec_module(module)
-    return module
+def links_of(page: Path) -> list[tuple[str, Path]]:
+    """The text and the target of each relative link."""
+    found = re.findall(r"\[([^\]]*)\]\(([^)#\s]+)[^)]*\)", page.read_text())
+    return [(text, (page.parent / target).resolve()) for text, target in found if "://" not in target]
 
 
-SESSIONS = load_sessions()
-PAGES = SESSIONS.find_pages()
+# What is printed depends on the machine and its libraries: kernel defaults, the version of rich.
+@pytest.mark.thorough
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
+@pytest.mark.parametrize("page", find_pages(), ids=lambda page: page.stem)
+def test_a_page_shows_what_its_commands_print(page: Path) -> None:
+    text = page.read_text()
+    assert compose_page(text) == text, "run python docs/sessions.py"
 
 
-def name_of(page: Path) -> str:
-    return str(page.relative_to(DOCS))
+@pytest.mark.thorough
+def test_the_pictures_of_terminals_show_what_is_printed() -> None:
+    call = [sys.executable, str(DOCS / "screenshots.py"), "--check"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"run python docs/screenshots.py\n{done.stdout}{done.stderr}"
 
 
-def test_the_tutorial_and_most_tasks_have_a_session() -> None:
-    names = {name_of(page) for page in PAGES}
-    assert "tutorial/first-host.md" in names
-    assert len(names) >= 6
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", find_pages(), ids=lambda page: page.stem)
 def test_each_option_that_is_typed_is_one_of_its_command(page: Path) -> None:
-    typed = [one.typed for one in SESSIONS.parse_commands(page.read_text("utf-8")) if one.typed]
+    typed = [one.typed for one in parse_commands(page.read_text("utf-8")) if one.typed]
     calls = [words for line in typed for words in calls_of(line)]
     assert calls
     for words in calls:
@@ -72,11 +72,33 @@ def help_of(path: list[str]) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-# It depends on the machine: a page is written on one, and shows its disks where it scans the machine itself.
-@pytest.mark.thorough
-@pytest.mark.skipif(os.geteuid() != 0, reason="the sandbox of a session needs root")
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_session_prints_what_is_on_the_page(page: Path) -> None:
-    call = [sys.executable, DOCS / "sessions.py", "--check", page]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_every_page_is_reached_from_the_landing_page_and_every_link_resolves() -> None:
+    seen, ahead = set(), [DOCS / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        for _text, target in links_of(page):
+            assert target.exists(), f"{page}: {target}"
+            ahead += [target] if target.suffix == ".md" and target.is_relative_to(DOCS) else []
+    assert set(PAGES) - seen == set()
+
+
+def test_a_page_has_one_heading_and_the_landing_page_calls_it_so() -> None:
+    headings = {}
+    for page in PAGES:
+        found = re.findall(r"^# (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+        assert len(found) == 1, f"{page}: {found}"
+        headings[page] = found[0]
+    named = [(text, headings[target]) for text, target in links_of(DOCS / "README.md") if target in headings]
+    assert len(named) > 30
+    assert [pair for pair in named if pair[0] != pair[1]] == []
+
+
+@pytest.mark.parametrize("page", [one for one in PAGES if one.name not in FOR_CONTRIBUTORS], ids=lambda one: one.stem)
+def test_prose_names_no_test(page: Path) -> None:
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    # The closing note of the list of tests names the directory that needs a virtual machine.
+    lines = [line for line in prose.splitlines() if not line.startswith("|") and page.name != "evidence.md"]
+    assert [line for line in lines if "tests/" in line] == []
