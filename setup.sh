@@ -62,6 +62,8 @@ ensure_venv() { # REQUIREMENT: . or .[test]
         .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1"
         echo "$wanted" > .venv/installed
     fi
+    # An editable install has no bytecode: without it every call compiles the package, where Python may not write any.
+    .venv/bin/python -m compileall -q advisor || :
 }
 
 # What the tests judge with. The lab's own packages are installed by tests/lab/build.sh.

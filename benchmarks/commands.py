@@ -124,7 +124,7 @@ def start() -> None:
 
 def _install_programs(place: Path) -> Path:
     """The directory of programs of a new environment that has the wheel of this checkout."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     subprocess.run([sys.executable, "-m", "uv", "build", "--wheel", "-q", "-o", str(place), str(root)], check=True)
     subprocess.run([sys.executable, "-m", "venv", str(place / "env")], check=True)
     subprocess.run([str(place / "env/bin/pip"), "install", "-q", *map(str, place.glob("*.whl"))], check=True)

@@ -120,7 +120,7 @@ def main(earlier: str, rounds: int) -> None:
         words = [sys.executable, "-m", "benchmarks.coupled_reads", earlier, str(rounds)]
         environment = {**os.environ, "ADVISOR_BENCH_NAMESPACE": "1"}
         raise SystemExit(subprocess.call([*inside, own, "sh", *words], env=environment))
-    now = str(Path(__file__).parents[2])
+    now = str(Path(__file__).parents[1])
     print("| 50 values | step | before, CPU ms | now, CPU ms | ratio |\n|---|---|---|---|---|")
     for kind, title in (("none", "none with a group"), ("half", "half with a group"), ("all", "all with a group")):
         runs = [(once(earlier, kind), once(now, kind)) for _ in range(rounds + 1)][1:]

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "storage-host-root.tar.gz"
+FIXTURE = Path(__file__).parents[1] / "tests" / "fixtures" / "storage-host-root.tar.gz"
 SIZES = (100, 300, 1000, 3000)
 SUMMARIES = (300, 1000, 3000, 10_000)
 ALONE = 1000
