@@ -20,7 +20,7 @@ def main() -> NoReturn:
     """Run the command line; ends the process with a code of the contract, never with a traceback for a user's error."""
     arguments = sys.argv[1:]
     # Nearly all that a start makes stays: looking through it for garbage, every 700 objects by default, takes a tenth
-    # of a scan. So many objects are 10 MB, which a start on a large host may take.
+    # of a scan.
     gc.set_threshold(100_000, 10, 10)
     if sys.stdout is None:
         # Closed by the caller (>&-): the answer goes nowhere, and that is what was asked for.

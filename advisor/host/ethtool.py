@@ -95,7 +95,7 @@ class Ethtool:
 
     def _open_device(self, link: str) -> _Device:
         if self._fd is None:
-            # The C part alone: socket itself makes enumerations of all constants first, a fiftieth of a scan.
+            # The C part alone: socket itself makes enumerations of all constants first.
             import _socket as socket
 
             self._fd = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC).detach()

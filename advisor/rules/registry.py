@@ -36,7 +36,7 @@ _SUBJECTS: Final[Mapping[str, Callable[[Facts], object]]] = {
     "vxvm": lambda facts: facts.arrays,
 }
 """What a host has where a rule of the module can find something without a declared workload. On other hosts the module
-is not loaded, which is a third of all that rules cost at start-up. A module that is not named here always is."""
+is not loaded. A module that is not named here always is."""
 
 if TYPE_CHECKING:
     RULES: tuple[Rule, ...]
