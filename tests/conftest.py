@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import tempfile
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.nobody import copy_for_everybody, prefix_for_nobody
 
 pytest_plugins = ["tests.machine_guard"]
 
@@ -129,3 +132,16 @@ def open_path() -> Iterator[Path]:
     place.chmod(0o755)
     yield place
     shutil.rmtree(place)
+
+
+@pytest.fixture(scope="session")
+def as_nobody() -> Iterator[tuple[str, ...]]:
+    """The words that, before ``sys.executable -m advisor``, run a copy of it as another user, who may not enter it."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("gives root's rights away, so needs them, and setpriv")
+    place = Path(tempfile.mkdtemp(prefix="advisor-test-", dir="/tmp"))
+    try:
+        copy_for_everybody(place)
+        yield prefix_for_nobody(place)
+    finally:
+        shutil.rmtree(place)

@@ -94,12 +94,9 @@ def test_a_file_that_is_immutable(tmp_path: Path) -> None:
     assert f"{name} cannot be written: it is immutable" in reasons(plan)[VALUES[1].partition("=")[0]]
 
 
-def test_another_user_is_told_what_root_could_not_do_either(open_path: Path) -> None:
-    setpriv = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    if not shutil.which("setpriv"):
-        pytest.skip("gives root's rights away")
-    code, plan = run(open_path, "", "plan", VALUES[1], before=setpriv)
+def test_another_user_is_told_what_root_could_not_do_either(open_path: Path, as_nobody: tuple[str, ...]) -> None:
+    code, plan = run(open_path, "", "plan", VALUES[1], before=as_nobody)
     assert (code, reasons(plan)) == (0, {})
     setup = "mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys"
-    code, plan = run(open_path, setup, "plan", VALUES[1], before=setpriv)
+    code, plan = run(open_path, setup, "plan", VALUES[1], before=as_nobody)
     assert (code, len(reasons(plan))) == (3, 1)

@@ -32,12 +32,13 @@ UNTRUE = [
 ]
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="gives root's rights away, so needs them")
 @pytest.mark.parametrize(("words", "message"), UNTRUE)
-def test_bad_input_is_told_before_root_is_asked_for(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_bad_input_is_told_before_root_is_asked_for(
+    words: tuple[str, ...], message: str, tmp_path: Path, as_nobody: tuple[str, ...]
+) -> None:
     call = ("prove", "numa-pinning", "--target", "/var/tmp", *words)
-    for nobody in (True, False):
-        done = advisor(*call, where=tmp_path, nobody=nobody)
+    for before in (as_nobody, ()):
+        done = advisor(*call, where=tmp_path, before=before)
         assert done.returncode == 2
         assert message in done.stderr
 

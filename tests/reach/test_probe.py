@@ -146,9 +146,8 @@ def test_the_document() -> None:
     assert (free["mtu"], free["carried"], free["peers"][0]["carries"]) == (None, None, None)
 
 
-def probe(spaces: Spaces, *words: str, nobody: bool = False) -> subprocess.CompletedProcess[str]:
-    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if nobody else []
-    command = ["ip", "netns", "exec", spaces.name("here"), *as_nobody, sys.executable, "-m", "advisor", "probe", *words]
+def probe(spaces: Spaces, *words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = ["ip", "netns", "exec", spaces.name("here"), *before, sys.executable, "-m", "advisor", "probe", *words]
     done = subprocess.run(
         command,
         capture_output=True,
@@ -212,10 +211,10 @@ def test_calls_that_make_no_sense(spaces: Spaces, words: tuple[str, ...], messag
     assert message in error["message"]
 
 
-def test_without_the_right_to_send_echoes(spaces: Spaces) -> None:
+def test_without_the_right_to_send_echoes(spaces: Spaces, as_nobody: tuple[str, ...]) -> None:
     spaces.add("here")
     spaces.set("here", "net/ipv4/ping_group_range", "1 0")
-    said = probe(spaces, "127.0.0.1", "--json", nobody=True)
+    said = probe(spaces, "127.0.0.1", "--json", before=as_nobody)
     assert said.returncode == 6
     error = json.loads(said.stdout)["error"]
     assert error["kind"] == "permission"
