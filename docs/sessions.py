@@ -1,4 +1,4 @@
-"""Runs the sessions of the tutorial and the how-tos, and writes what was really printed into the pages.
+"""Runs the sessions of the tutorial, the how-tos and the README, and writes what was really printed into the pages.
 
 python docs/sessions.py [PAGE…]            writes what has changed
 python docs/sessions.py --check [PAGE…]    writes nothing; exit code 1 if a page is stale
@@ -53,6 +53,7 @@ class Command(NamedTuple):
 def find_pages() -> list[Path]:
     """Every page that has a session."""
     found = [path for directory in ("tutorial", "how-to") for path in sorted((DOCS / directory).glob("*.md"))]
+    found.append(DOCS.parent / "README.md")
     return [path for path in found if "```console\n" in path.read_text("utf-8")]
 
 
