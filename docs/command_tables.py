@@ -16,6 +16,7 @@ import typer.main
 from typer._completion_classes import FishComplete, ZshComplete
 
 from advisor.cli import parser
+from advisor.cli.complete import FIXED
 from advisor.cli.parameters import DeclaredParameter
 from advisor.cli.quick import HELP_COLUMNS
 
@@ -42,6 +43,7 @@ def tables() -> dict[Path, str]:
         HERE / "parameters.py": _parameters({path: command for path, (command, _context) in found.items()}),
         HERE / "pages.py": _pages(help_pages()),
         HERE / "words.py": _words(found),
+        HERE / "values.py": _values(),
     }
 
 
@@ -175,6 +177,12 @@ GROUPS: dict[str, tuple[Word, ...]] = {{
 OPTIONS: dict[str, tuple[tuple[str, Word], ...]] = {{
 {"".join(options)}}}
 """
+
+
+def _values() -> str:
+    rows = "".join(f"    {one.__name__!r}: {tuple(one(''))!r},\n" for one in FIXED)
+    about = HEAD.format(about="Values that depend on neither the host nor the line, by what completes them.")
+    return f"{about}\nVALUES: dict[str, tuple[str, ...]] = {{\n{rows}}}\n"
 
 
 def _word(item: Any) -> tuple[str, str, str]:

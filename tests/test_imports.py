@@ -61,6 +61,9 @@ def test_what_is_asked_every_minute_loads_no_parser(arguments: tuple[str, ...], 
         (("fleet", "compare", "--help"), {}),
         ((), {"_ADVISOR_COMPLETE": "complete_bash", "COMP_WORDS": "advisor sc", "COMP_CWORD": "1"}),
         ((), {"_ADVISOR_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "advisor apply --"}),
+        ((), {"_ADVISOR_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "advisor scan --fail-on "}),
+        ((), {"_ADVISOR_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "advisor --lang de scan --workload "}),
+        ((), {"_ADVISOR_COMPLETE": "source_bash"}),
         (
             (),
             {

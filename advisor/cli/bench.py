@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from advisor.cli.complete import workload_names
+from advisor.cli.complete import measured_workloads
 from advisor.cli.measuring import (
     AllowRawWrites,
     Budget,
@@ -45,7 +45,7 @@ def bench(
             metavar="NAME",
             help="Measure this, or a pattern such as 'infoscale.*'; may be repeated. Default: a small random mix, and "
             "reads.",
-            autocompletion=workload_names,
+            autocompletion=measured_workloads,
         ),
     ] = None,
     budget: Budget = None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from advisor.transaction.status import RolledBack, Status
 
 from advisor import operations
-from advisor.cli.complete import requestable_words, transaction_ids, transactions_or_profiles
+from advisor.cli.complete import profile_parameters, requestable_words, transaction_ids, transactions_or_profiles
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verify_host
 from advisor.cli.output import (
     parse_settings,
@@ -41,7 +41,13 @@ Names = Annotated[
     ),
 ]
 Set = Annotated[
-    list[str] | None, Option("--set", metavar="K=V", help="Set a parameter of the profile; may be repeated.")
+    list[str] | None,
+    Option(
+        "--set",
+        metavar="K=V",
+        help="Set a parameter of the profile; may be repeated.",
+        autocompletion=profile_parameters,
+    ),
 ]
 RuntimeOnly = Annotated[bool, Option("--runtime-only", help="Change live values only; a reboot reverts them.")]
 InsteadOf = Annotated[
@@ -50,6 +56,7 @@ InsteadOf = Annotated[
         "--instead-of",
         metavar="PROFILE|ID",
         help="Replace this active transaction: only what differs is written; may be repeated.",
+        autocompletion=transactions_or_profiles,
     ),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from typing import Any
 
 from advisor.errors import AdvisorError
 
@@ -39,18 +40,43 @@ def requestable_words(start: str) -> list[str]:
     return profile_names(start)
 
 
-def transaction_ids(start: str) -> list[str]:
-    """Transactions of this host that begin so; none where they cannot be read."""
-    from advisor.operations.names import list_transaction_ids
+def transaction_ids(start: str) -> list[tuple[str, str]]:
+    """Transactions of this host that begin so, the latest first, with their profiles; none where they cannot be
+    read."""
+    from advisor.operations.names import describe_transactions
 
     with contextlib.suppress(AdvisorError, OSError):
-        return _names_matching(list_transaction_ids(), start)
+        return [(name, about) for name, about in describe_transactions().items() if name.startswith(start)]
     return []
 
 
-def transactions_or_profiles(start: str) -> list[str]:
+def transactions_or_profiles(start: str) -> list[tuple[str, str] | str]:
     """What ``rollback-script`` takes."""
     return [*transaction_ids(start), *profile_names(start)]
+
+
+def profile_parameters(start: str, ctx: Any) -> list[tuple[str, str]]:
+    """Parameters, with what they are, of the profiles that stand on the line; without those that are set there."""
+    from advisor.operations.names import describe_parameters
+
+    # While an option waits for its value, typer leaves the arguments unassigned in ``args``.
+    profiles = [*_given_texts(ctx, "names"), *_given_texts(ctx, "name"), *ctx.args]
+    given = {text.partition("=")[0] for text in _given_texts(ctx, "pairs")}
+    found: dict[str, str] = {}
+    for profile in profiles:
+        with contextlib.suppress(AdvisorError, OSError):
+            found |= describe_parameters(profile)
+    return [
+        (f"{name}=", " ".join(about.split()))
+        for name, about in sorted(found.items())
+        if name not in given and f"{name}=".startswith(start)
+    ]
+
+
+def _given_texts(ctx: Any, parameter: str) -> list[str]:
+    """The values that the line gives a parameter."""
+    value = ctx.params.get(parameter) or ()
+    return [value] if isinstance(value, str) else list(value)
 
 
 def finding_ids(start: str) -> list[str]:
@@ -67,8 +93,62 @@ def explainable_ids(start: str) -> list[str]:
     return _names_matching(["contradictions", *list_rule_ids()], start) + profile_names(start)
 
 
-def workload_names(start: str) -> list[str]:
-    """Workloads of ``prove`` and ``bench`` that begin so."""
+def measured_workloads(start: str) -> list[str]:
+    """Workloads of ``bench``, and patterns of them, that begin so."""
+    from advisor.operations.names import list_workload_names, list_workload_patterns
+
+    return _names_matching([*list_workload_names(), *list_workload_patterns()], start)
+
+
+def proven_workloads(start: str, ctx: Any) -> list[str]:
+    """Workloads of ``prove`` that begin so; patterns of them with ``--arms`` only, as it takes them."""
     from advisor.operations.names import list_workload_names
 
-    return _names_matching(list_workload_names(), start)
+    return measured_workloads(start) if _given_texts(ctx, "arms") else _names_matching(list_workload_names(), start)
+
+
+def declarable_workloads(start: str) -> list[str]:
+    """Workloads that ``scan`` and ``fix`` take, that begin so."""
+    from advisor.operations.names import list_declarable_workloads
+
+    return _names_matching(list_declarable_workloads(), start)
+
+
+def recommendable_workloads(start: str) -> list[str]:
+    """Workloads that ``recommend`` takes, that begin so."""
+    from advisor.operations.names import list_declarable_workloads, list_workload_names
+
+    return _names_matching([*list_declarable_workloads(), *list_workload_names()], start)
+
+
+def severity_names(start: str) -> list[str]:
+    """Severities of ``--fail-on``, the least first."""
+    from advisor.operations.names import list_severities
+
+    return [one for one in list_severities() if one.startswith(start)]
+
+
+def export_forms(start: str) -> list[str]:
+    """Forms of ``profiles export`` that begin so."""
+    from advisor.operations.names import list_export_forms
+
+    return _names_matching(list_export_forms(), start)
+
+
+def language_names(start: str) -> list[str]:
+    """Languages of ``--lang`` that begin so."""
+    from advisor.i18n import LANGUAGES
+
+    return [one for one in LANGUAGES if one.startswith(start)]
+
+
+FIXED = (
+    finding_ids,
+    measured_workloads,
+    declarable_workloads,
+    recommendable_workloads,
+    severity_names,
+    export_forms,
+    language_names,
+)
+"""What depends on neither the host nor the line: the tables hold these words."""

@@ -13,31 +13,76 @@ if TYPE_CHECKING:
     from advisor.cli.tables.words import Word
 
 _SHELLS = ("complete_bash", "complete_zsh", "complete_fish")
+# bash breaks words at these characters, and completes only what is behind the last of them.
+_BREAKS = ":="
+# Words stand as they come (globs are not expanded, the latest transaction is first), and no space is put behind what
+# goes on.
+_BASH_SCRIPT = """\
+_advisor_completion() {
+    local IFS=$'\\n'
+    mapfile -t COMPREPLY < <(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \\
+                                 _ADVISOR_COMPLETE=complete_bash "$1")
+    [[ -n ${COMPREPLY[*]} ]] || COMPREPLY=()
+    COMPREPLY=("${COMPREPLY[@]//\\*/\\\\*}")
+    [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *[=/] ]] || compopt -o nospace 2>/dev/null
+    return 0
+}
+
+complete -o default -o nosort -F _advisor_completion advisor
+"""
 _ESCAPED = (('"', '""'), ("'", "''"), ("$", "\\$"), ("`", "\\`"), (":", r"\\:"))
 
 
 def answer_shell(environment: Mapping[str, str]) -> int | None:
     """Write the answer to the shell that asks by these variables: the exit code. None where typer has to answer."""
     instruction = environment["_ADVISOR_COMPLETE"]
+    if instruction == "source_bash":
+        sys.stdout.write(_BASH_SCRIPT)
+        return 0
     line = environment.get("COMP_WORDS" if instruction == "complete_bash" else "_TYPER_COMPLETE_ARGS", "")
     # Quotes, escapes and other than ASCII characters are for a lexer of the shell's language.
     is_plain = bool(line) and line.isascii() and set(line).isdisjoint("'\"\\\v\f\x1c\x1d\x1e\x1f")
     if instruction not in _SHELLS or not is_plain:
         return None
     words = line.split()[1:]
+    answered = 0
     if instruction == "complete_bash":
         number = environment.get("COMP_CWORD", "")
         if not number.isascii() or not number.isdecimal() or int(number) < 1:
             return None
         at = int(number) - 1
-        before, start = words[:at], words[at] if at < len(words) else ""
+        *before, start = [*words[:at], words[at] if at < len(words) else ""]
+        before, start, answered = _join_pieces([*before, start])
     else:
         is_begun = bool(words) and not line.endswith(" ")
         before, start = (words[:-1], words[-1]) if is_begun else (words, "")
     found = _find_words(before, start)
     if found is None:
         return None
+    if answered:
+        found = [(word[answered:], zsh, fish) for word, zsh, fish in found]
     return _write_answer(instruction, found, environment.get("_TYPER_COMPLETE_FISH_ACTION"))
+
+
+def _join_pieces(pieces: Sequence[str]) -> tuple[list[str], str, int]:
+    """The words that bash broke at ``:`` and ``=``: those before, the last one, and how much of it bash holds for
+    words of their own. ``--option=value`` becomes two words."""
+    words: list[str] = []
+    is_open, answered = False, 0
+    for piece in pieces:
+        if piece and not piece.strip(_BREAKS) and words:
+            if piece == "=" and words[-1][:2] == "--" and "=" not in words[-1]:
+                words.append("")
+            else:
+                words[-1] += piece
+            is_open, answered = True, len(words[-1])
+        elif is_open and piece:
+            words[-1] += piece
+            is_open = False
+        else:
+            words.append(piece)
+            is_open, answered = False, 0
+    return words[:-1], words[-1], answered
 
 
 def _write_answer(instruction: str, found: Sequence[Word], fish_action: str | None) -> int | None:
@@ -63,9 +108,19 @@ def _find_words(before: Sequence[str], start: str) -> Sequence[Word] | None:
 
     path = ""
     rest = list(before)
+    given_above = []
+    while rest[:1] in (["--lang"], ["--no-color"]):
+        name = rest.pop(0)
+        given_above.append("language" if name == "--lang" else "no_color")
+        if name == "--lang":
+            if not rest:
+                return None if start[:1] == "-" else _call_completer("language_names", start, {})
+            del rest[0]
     while path in GROUPS:
         if not rest:
-            return _find_options(OPTIONS[path], start, ()) if start[:1] == "-" else _words_starting(GROUPS[path], start)
+            if start[:1] == "-":
+                return _find_options(OPTIONS[path], start, () if path else given_above)
+            return _words_starting(GROUPS[path], start)
         path = f"{path} {rest.pop(0)}".lstrip()
     if path not in COMMANDS:
         return None
@@ -81,11 +136,12 @@ def _find_words(before: Sequence[str], start: str) -> Sequence[Word] | None:
     if start[:1] == "-":
         once = [number for number in given if not command.parameters[number][2]]
         return _find_options(OPTIONS[path], start, [command.parameters[number][0] for number in once])
+    line = {command.parameters[number][0]: texts for number, texts in given.items()}
     if is_value and last is not None:
-        return _call_completer(command.completers.get(last[0]), start)
+        return _call_completer(command.completers.get(last[0]), start, line, others)
     for number, takes_many in command.arguments:
         if takes_many or not others:
-            return _call_completer(command.completers.get(number), start)
+            return _call_completer(command.completers.get(number), start, line)
         others.pop(0)
     return ()
 
@@ -99,13 +155,36 @@ def _words_starting(words: Iterable[Word], start: str) -> list[Word]:
     return [word for word in words if word[0].startswith(start)]
 
 
-def _call_completer(completer: str | None, start: str) -> list[Word]:
+class _Line:
+    """What a completer asks of typer's context: values by their parameters, and words that are not assigned yet."""
+
+    def __init__(self, params: Mapping[str, Sequence[str | bool]], args: Sequence[str]) -> None:
+        self.params = params
+        self.args = args
+
+
+def _call_completer(
+    completer: str | None, start: str, line: Mapping[str, Sequence[str | bool]], others: Sequence[str] = ()
+) -> list[Word]:
     if completer is None:
         return []
-    from advisor.cli import complete
+    from advisor.cli.tables.values import VALUES
 
-    names = [name for name in getattr(complete, completer)(start) if name.startswith(start)]
-    return [(name, f'"{_escape_name(name)}"', name) for name in names]
+    found: Iterable[str | tuple[str, str]] | None = VALUES.get(completer)
+    if found is None:
+        from advisor.cli import complete
+
+        call = getattr(complete, completer)
+        more = (_Line(line, others),) if "ctx" in call.__code__.co_varnames[: call.__code__.co_argcount] else ()
+        found = call(start, *more)
+    named = ((one, "") if isinstance(one, str) else one for one in found)
+    return [_describe_word(name, about) for name, about in named if name.startswith(start)]
+
+
+def _describe_word(name: str, about: str) -> Word:
+    if not about:
+        return name, f'"{_escape_name(name)}"', name
+    return name, f'"{_escape_name(name)}":"{_escape_name(about)}"', f"{name}\t{about}"
 
 
 def _escape_name(name: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from advisor.cli.change import Names
+from advisor.cli.change import Names, Set
+from advisor.cli.complete import export_forms
 from advisor.cli.output import parse_settings, print_json, print_text, say
 from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
@@ -23,6 +24,7 @@ def export(
             "--format",
             metavar="FORM",
             help="Write ansible, cloud-init, files (sysctl.d, udev, …), networkmanager, nmstate, shell or tuned.",
+            autocompletion=export_forms,
         ),
     ],
     output: Annotated[
@@ -31,9 +33,7 @@ def export(
             "-o", "--output", metavar="DIR", help="Write the files below this new directory; without it, to stdout."
         ),
     ] = None,
-    pairs: Annotated[
-        list[str] | None, Option("--set", metavar="K=V", help="Set a parameter of the profile; may be repeated.")
-    ] = None,
+    pairs: Set = None,
     root: Root = None,
     snapshot: Snapshot = None,
     as_json: Json = False,

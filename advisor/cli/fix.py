@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from advisor import operations
 from advisor.cli.change import RuntimeOnly, apply_agreed, remaining_state, show_applied
-from advisor.cli.complete import finding_ids
+from advisor.cli.complete import declarable_workloads, finding_ids
 from advisor.cli.output import print_json, print_result, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
@@ -27,7 +27,12 @@ def fix(
     runtime_only: RuntimeOnly = False,
     workload: Annotated[
         str | None,
-        Option("--workload", metavar="NAME|K=V,…", help="Declare what runs here, as for advisor scan."),
+        Option(
+            "--workload",
+            metavar="NAME|K=V,…",
+            help="Declare what runs here, as for advisor scan.",
+            autocompletion=declarable_workloads,
+        ),
     ] = None,
     root: Root = None,
     snapshot: Snapshot = None,

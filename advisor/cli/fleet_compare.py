@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from advisor.cli.complete import severity_names
 from advisor.cli.fleet_options import (
     Forks,
     Keep,
@@ -56,7 +57,13 @@ def compare(
         Path | None, Option("--html", metavar="FILE", help="Write the result as a page, too; - is stdout.")
     ] = None,
     fail_on: Annotated[
-        str, Option("--fail-on", metavar="SEVERITY", help="Exit with 1 on a difference of this severity or above.")
+        str,
+        Option(
+            "--fail-on",
+            metavar="SEVERITY",
+            help="Exit with 1 on a difference of this severity or above.",
+            autocompletion=severity_names,
+        ),
     ] = "advice",
     forks: Forks = FORKS,
     timeout: Timeout = TIMEOUT_SECONDS,

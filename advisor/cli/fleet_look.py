@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
+from advisor.cli.complete import declarable_workloads, severity_names
 from advisor.cli.fleet_options import (
     Forks,
     InventorySources,
@@ -32,7 +33,13 @@ def scan(
     output: Keep = None,
     as_json: Json = False,
     workload: Annotated[
-        str | None, Option("--workload", metavar="NAME|K=V,…", help="Declare what runs on these hosts.")
+        str | None,
+        Option(
+            "--workload",
+            metavar="NAME|K=V,…",
+            help="Declare what runs on these hosts.",
+            autocompletion=declarable_workloads,
+        ),
     ] = None,
     fail_on: Annotated[
         str | None,
@@ -40,6 +47,7 @@ def scan(
             "--fail-on",
             metavar="SEVERITY",
             help="Exit with 1 on a finding of this severity or above: info, advice, warning or critical.",
+            autocompletion=severity_names,
         ),
     ] = None,
     *,

@@ -14,6 +14,7 @@ import typer
 import typer.core
 
 from advisor import i18n
+from advisor.cli.complete import language_names
 from advisor.cli.output import print_error, say
 from advisor.cli.parameters import DeclaredParameter, Group
 from advisor.errors import UsageError
@@ -169,6 +170,7 @@ def global_options(
             envvar=i18n.VARIABLE,
             help="Print pages and messages in this language: en, de or ja. Default: the locale's on a terminal, else "
             "English; JSON is always English.",
+            autocompletion=language_names,
         ),
     ] = None,
     no_color: Annotated[

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from advisor.cli.change import Set
-from advisor.cli.complete import requestable_words, workload_names
+from advisor.cli.complete import proven_workloads, requestable_words
 from advisor.cli.measuring import (
     AllowRawWrites,
     Budget,
@@ -67,7 +67,7 @@ def prove(
             metavar="NAME",
             help="Measure this, up to three. Default: what the profile claims. With --arms any number, and patterns "
             "such as 'infoscale.*'.",
-            autocompletion=workload_names,
+            autocompletion=proven_workloads,
         ),
     ] = None,
     budget: Budget = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from advisor import operations
+from advisor.cli.complete import recommendable_workloads
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
@@ -18,6 +19,7 @@ def recommend(
             metavar="NAME|K=V,…",
             help="Declare what runs here: oltp, batch, backup, fss-udp …, a pattern of `advisor bench`, or "
             "read=70%,block=8k, access=random, transport=tcp, rtt=1.16ms, replication=sync.",
+            autocompletion=recommendable_workloads,
         ),
     ] = None,
     as_json: Json = False,

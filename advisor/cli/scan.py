@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from advisor import operations
+from advisor.cli.complete import declarable_workloads, severity_names
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Option
 from advisor.i18n import msg
@@ -34,7 +35,12 @@ def scan(
     snapshot: Snapshot = None,
     workload: Annotated[
         str | None,
-        Option("--workload", metavar="NAME|K=V,…", help="Declare what runs here, for the rules of intent."),
+        Option(
+            "--workload",
+            metavar="NAME|K=V,…",
+            help="Declare what runs here, for the rules of intent.",
+            autocompletion=declarable_workloads,
+        ),
     ] = None,
     volumes: Annotated[
         Path | None,
@@ -46,6 +52,7 @@ def scan(
             "--fail-on",
             metavar="SEVERITY",
             help="Exit with 1 on a finding of this severity or above: info, advice, warning or critical.",
+            autocompletion=severity_names,
         ),
     ] = None,
     svg: Annotated[

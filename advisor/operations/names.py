@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def list_profile_names() -> Iterable[str]:
@@ -27,6 +27,23 @@ def list_transaction_ids() -> Iterable[str]:
     return (record.id for record in Store().read_records())
 
 
+def describe_parameters(profile: str) -> Mapping[str, str]:
+    """Return what each parameter of a profile, by name or file, is. Raises InvalidInputError, UsageError, OSError."""
+    from advisor.operations.library import read_profile
+
+    return {name: one.about for name, one in read_profile(profile).parameters.items()}
+
+
+def describe_transactions() -> Mapping[str, str]:
+    """Return the profiles of each transaction of this host by its id, the latest first; none that is damaged.
+
+    Raises PermissionDeniedError without root, RefusedError where others could have written the journals.
+    """
+    from advisor.transaction.journal import Store
+
+    return {one.id: ", ".join(one.plan.profiles) for one in reversed(Store().readable_records())}
+
+
 def list_rule_ids() -> Iterable[str]:
     """Return the ids of all rules, which are those of findings."""
     from advisor.rules.registry import RULES
@@ -39,3 +56,33 @@ def list_workload_names() -> Iterable[str]:
     from advisor.proof.workloads import WORKLOADS
 
     return WORKLOADS
+
+
+def list_workload_patterns() -> Iterable[str]:
+    """Return a pattern for each group of those workloads (``infoscale.*``)."""
+    from advisor.proof.workloads import WORKLOADS
+
+    groups = [name.partition(".")[0] for name in WORKLOADS]
+    return (f"{group}.*" for group in dict.fromkeys(groups) if groups.count(group) > 1)
+
+
+def list_declarable_workloads() -> Iterable[str]:
+    """Return the names of the workloads that a host can be declared to be for. `recommend` takes those of
+    `list_workload_names` as well."""
+    from advisor.rules.workload import WORKLOADS
+
+    return WORKLOADS
+
+
+def list_severities() -> Iterable[str]:
+    """Return the severities of findings, the least first."""
+    from advisor.rules.finding import SEVERITIES
+
+    return SEVERITIES
+
+
+def list_export_forms() -> Iterable[str]:
+    """Return the forms that ``profiles export`` writes."""
+    from advisor.exporters import FORMATS
+
+    return FORMATS

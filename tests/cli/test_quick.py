@@ -99,7 +99,19 @@ LINES = (
     *("plan ", "plan so", "plan x so", "plan --set ", "plan --set a=b --", "plan --instead-of ", "plan --root=/ s"),
     *("apply -y --", "apply -yx --", "apply --peer a --peer b --p", "explain net", "explain con", "rollback "),
     *("prove --workload ", "prove --workload m", "bench --workload s", "probe ", "verify ", "verify x ", "limits x "),
-    *("scan --workload --", "--lang de pl", "scan 'a", 'scan "a b" --', "fleet compare --pair a ", "scan --x --"),
+    *("scan --fail-on ", "scan --fail-on w", "profiles export --format ", "--lang ", "--lang d", "--lang de --"),
+    *("plan socket-buffers-8m --set ", "plan --set bytes=1 socket-buffers-8m --set ", "plan no-such --set "),
+    *("rollback-script socket-buffers-8m --set b", "prove --arms a,b --workload infoscale.", "recommend --workload ir"),
+    *(
+        "--no-color scan --fail-on ",
+        "--no-color --",
+        "scan --workload --",
+        "--lang de pl",
+        "scan 'a",
+        'scan "a b" --',
+        "fleet compare --pair a ",
+        "scan --x --",
+    ),
 )
 
 

@@ -26,4 +26,5 @@ class Command:
         self.arguments = arguments
         """The number of each argument's parameter, and whether it takes all words that are left."""
         self.completers = completers
-        """By the number of a parameter the function of `advisor.cli.complete` that completes its values."""
+        """By the number of a parameter the function of `advisor.cli.complete` that completes its values, or the name of
+        what it returns in `advisor.cli.tables.values`."""

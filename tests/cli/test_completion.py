@@ -1,0 +1,136 @@
+"""What shells complete: bash itself with the completion that is shipped, zsh and fish by what they pass and read."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.complete import declarable_workloads, export_forms, measured_workloads, recommendable_workloads
+from advisor.errors import UsageError
+from advisor.exporters import FORMATS
+from advisor.proof.workloads import expand_workloads
+from advisor.recommend.declared import declared
+from advisor.rules.finding import SEVERITIES
+from advisor.rules.workload import parse_workload
+from advisor.transaction.journal import Applied, Store
+from tests.report.test_change import change, plan
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> dict[str, str]:
+    """The environment of a host with two transactions."""
+    store = Store(str(tmp_path / "state"))
+    for profile in ("jumbo-frames", "socket-buffers-8m"):
+        with (
+            store.hold_lock(),
+            store.begin_journal(plan(change(), profiles=(profile,)), boot_id=None, version="0", script=None) as journal,
+        ):
+            journal.write_entry(Applied(time.time(), {}))
+    return {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path / "state"), "PATH": f"{BIN}:{os.environ['PATH']}"}
+
+
+def ask_bash(environment: dict[str, str], *words: str, where: Path | None = None) -> list[str]:
+    """What bash offers for the last word; the words are as bash breaks them."""
+    script = (
+        "source <(_ADVISOR_COMPLETE=source_bash advisor); "
+        f"COMP_WORDS=(advisor {shlex.join(words)}); COMP_CWORD={len(words)}; "
+        "_advisor_completion advisor; printf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, env=environment, check=True, cwd=where
+    )
+    assert not done.stderr
+    return done.stdout.split()
+
+
+def ask_other(environment: dict[str, str], shell: str, line: str) -> str:
+    asked = {"_ADVISOR_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line}
+    asked |= {"_TYPER_COMPLETE_FISH_ACTION": "get-args"} if shell == "fish" else {}
+    done = subprocess.run(["advisor"], capture_output=True, text=True, env={**environment, **asked}, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("scan", "--fail-on", ""), list(SEVERITIES)),
+        (("scan", "--fail-on", "=", "w"), ["warning"]),
+        (("scan", "--fail-on", "="), list(SEVERITIES)),
+        (("fleet", "compare", "--fail-on", "c"), ["critical"]),
+        (("profiles", "export", "--format", "n"), ["networkmanager", "nmstate"]),
+        (("--lang", ""), ["en", "de", "ja"]),
+        (("--lang", "=", "j"), ["ja"]),
+        (("--lang", "de", "scan", "--fail-on", "i"), ["info"]),
+        (("recommend", "--workload", "iris.ranw"), ["iris.ranwrite"]),
+        (("scan", "--workload", "fss-"), ["fss-cross-zone", "fss-tcp", "fss-udp"]),
+        (("plan", "socket-buffers-8m", "--set", ""), ["bytes="]),
+        (("plan", "--set", "bytes", "=", "8", "socket-buffers-8m", "--set", ""), []),
+        (("plan", "socket-buffers-8m", "--set", "bytes", "="), []),
+        (("plan", "jumbo-frames", "--set", "byt"), []),
+        (("plan", "--set", ""), []),
+        (("plan", "sysctl", ":", "vm.swapp"), ["vm.swappiness="]),
+        (("plan", "sysctl:vm.swapp"), ["sysctl:vm.swappiness="]),
+        (("rollback", ""), ["0002", "0001"]),
+        (("confirm", ""), ["0002", "0001"]),
+        (("verify", "0001"), ["0001"]),
+        (("rollback-script", "000"), ["0002", "0001"]),
+        (("apply", "--instead-of", "000"), ["0002", "0001"]),
+    ],
+)
+def test_bash_offers_what_a_command_takes(state: dict[str, str], words: tuple[str, ...], offered: list[str]) -> None:
+    assert ask_bash(state, *words) == offered
+
+
+def test_bash_offers_patterns_where_they_are_taken(state: dict[str, str], tmp_path: Path) -> None:
+    # A glob would become this file's name.
+    (tmp_path / "infoscale.txt").touch()
+    for words in (("bench",), ("prove", "--arms", "a,b")):
+        offered = ask_bash(state, *words, "--workload", "infoscale.", where=tmp_path)
+        assert r"infoscale.\*" in offered
+        assert "infoscale.4k-rand-rw50" in offered
+    offered = ask_bash(state, "prove", "jumbo-frames", "--workload", "infoscale.", where=tmp_path)
+    assert "infoscale.4k-rand-rw50" in offered
+    assert not [one for one in offered if "*" in one or one.endswith(".txt")]
+
+
+def test_a_file_on_the_line_has_parameters(state: dict[str, str], tmp_path: Path) -> None:
+    shipped = Path(__file__).parents[2] / "profiles/socket-buffers-8m.toml"
+    own = shipped.read_text().replace("socket-buffers-8m", "own").replace("{bytes}", "{size}")
+    (tmp_path / "own.toml").write_text(own.replace("[parameters.bytes]", "[parameters.size]"))
+    assert ask_bash(state, "plan", "./own.toml", "--set", "", where=tmp_path) == ["size="]
+    (tmp_path / "own.toml").write_text("name = [")
+    assert ask_bash(state, "plan", "./own.toml", "--set", "", where=tmp_path) == []
+
+
+def test_zsh_and_fish_show_what_each_value_is(state: dict[str, str]) -> None:
+    assert ask_other(state, "fish", "advisor rollback ") == "0002\tsocket-buffers-8m\n0001\tjumbo-frames\n"
+    assert '"0002":"socket-buffers-8m"\n"0001":"jumbo-frames"' in ask_other(state, "zsh", "advisor rollback ")
+    line = "advisor plan socket-buffers-8m --set "
+    assert ask_other(state, "fish", line) == "bytes=\tBuffer size in bytes.\n"
+    assert '(("bytes=":"Buffer size in bytes."))' in ask_other(state, "zsh", line)
+    assert ask_other(state, "fish", "advisor scan --fail-on ").split() == list(SEVERITIES)
+
+
+def test_a_store_that_cannot_be_read_offers_nothing(state: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "state").chmod(0o777)
+    assert ask_bash(state, "rollback", "") == []
+
+
+def test_what_is_offered_is_taken() -> None:
+    for name in declarable_workloads(""):
+        assert parse_workload(name).name == name
+    for name in recommendable_workloads(""):
+        assert declared(name).name == name
+    for name in measured_workloads(""):
+        assert expand_workloads([name])
+    assert export_forms("") == sorted(FORMATS)
+    with pytest.raises(UsageError):
+        parse_workload("infoscale.4k-rand-rw50")
