@@ -16,7 +16,7 @@ from advisor.rules.remedy import PlanProfile, SetTunable
 NAMES_SHOWN: Final = 3
 """Names and ranges that stand for the devices of a line before the rest is counted."""
 _GAP: Final = 2
-_LEAST_TEXT: Final = 30
+_LEAST_TEXT: Final = 24
 _MOST_COMMAND: Final = 30
 # A verb after several names in place of one: the findings of a rule are sentences about one device each.
 _PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were", "does": "do", "lists": "list"}
@@ -112,9 +112,8 @@ def finding_lines(numbered: Sequence[NumberedFindings], width: int) -> Iterator[
     column = min(max(sizes, default=0), room - max(commands, default=0) - _GAP)
     for one, text, command in rows:
         rest = room - columns(command) - _GAP
-        # A sentence that is whole says more than a command: `advisor explain` has both.
-        is_whole = columns(finding_text(one, rest)) <= rest or columns(finding_text(one, room)) > room
-        has_room = bool(command) and columns(command) <= most and column >= _LEAST_TEXT and is_whole
+        # A line without its command reads as if nothing could be done; `advisor explain` has the whole sentence.
+        has_room = bool(command) and columns(command) <= most and rest >= min(_LEAST_TEXT, columns(text))
         line = [
             Span(f"  {one.number:>{digits}} "),
             Span(_padded(words[one.severity], word_size), SEVERITY_STYLE[one.severity]),

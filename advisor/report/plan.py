@@ -214,7 +214,8 @@ def _value_pieces(change: Change) -> tuple[list[Piece], Span]:
         return [Span(change.after, "green")], Span(_("is active; the file persists it"), "dim")
     human = human_change(change.tunable, change.before, change.after)
     remark = f"({human})" if human else unit_word(change.tunable)
-    return [Span(change.before, "red"), " → ", Span(change.after, "green")], Span(remark, "dim")
+    before = Span(change.before, "red") if change.before.strip() else Span(_("(empty)"), "red")
+    return [before, " → ", Span(change.after, "green")], Span(remark, "dim")
 
 
 def _add_hurts(page: Page, changes: Sequence[Change]) -> None:

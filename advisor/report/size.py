@@ -73,7 +73,9 @@ def _count_words(sizing: Sizing) -> Iterator[str]:
     if not certain:
         found = _("No choice is known to carry it")
     shown = len(sizing.choices)
-    more = "; " + _("the best {count} are shown").format(count=shown) if shown < sizing.found else ""
+    more = (
+        "; " + _("{count} of {total} are shown").format(count=shown, total=sizing.found) if shown < sizing.found else ""
+    )
     order = _("by the smallest unusable share, then by the smallest machine")
     if sizing.prices:
         order = _("by the prices in {file}").format(file=sizing.prices)

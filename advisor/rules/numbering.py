@@ -70,5 +70,5 @@ def find_numbered(numbered: Sequence[NumberedFindings], name: str) -> tuple[Numb
         )
     raise UsageError(
         msg("{name}: no finding on this host has this number or id", name=name),
-        hint="advisor scan lists the findings with their numbers",
+        hint="advisor scan lists the findings with their numbers, advisor scan --muted those that are accepted",
     )

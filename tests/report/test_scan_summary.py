@@ -12,7 +12,7 @@ import pytest
 from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.host.provenance import Provenance, read_provenance
-from advisor.report.finding_lines import finding_text, short_names
+from advisor.report.finding_lines import finding_text, is_settable, short_names
 from advisor.report.layout import columns
 from advisor.report.scan_summary import ScanSummary, brief_text, list_text, summary_text
 from advisor.rules.finding import Finding
@@ -48,6 +48,8 @@ def check_page(make: Callable[[], Host]) -> None:
         assert columns(line) <= 80
         assert line == line.rstrip()
         assert set(line.replace("…", " ").split()) <= words, line
+    fixed = [f"advisor fix {one.number}" for one in found.numbered[:12] if is_settable(one)]
+    assert [one for one in fixed if not any(line.endswith(one) for line in lines)] == []
     assert brief_text(found).count("\n") == 1
 
 
