@@ -16,19 +16,6 @@ fail() {
     exit 1
 }
 
-install_packages() { # PACKAGE ...: for the manager that is here
-    [ "$(id -u)" = 0 ] || fail "missing: $*; install it, or run this as root"
-    say "installing $*"
-    if command -v apt-get >/dev/null; then
-        apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
-    elif command -v dnf >/dev/null; then
-        dnf install -y -q "$@"
-    else
-        fail "neither apt-get nor dnf is here; install by hand: $*"
-    fi
-}
-
 # A Python that is new enough and can make virtual environments.
 find_python() {
     for python in python3.14 python3.13 python3.12 python3.11 python3; do
@@ -40,21 +27,103 @@ find_python() {
     done
 }
 
-ensure_python() {
+# The packages that bring such a Python, as far as the manager's lists tell; nothing where it has none.
+find_python_packages() {
+    if [ "$manager" = dnf ]; then
+        for name in python3.14 python3.13 python3.12 python3.11; do
+            if dnf -q list "$name" >/dev/null 2>&1; then
+                echo "$name"
+                return
+            fi
+        done
+        offered=$(dnf -q list python3 2>/dev/null | sed -n 's/^python3\.[^ ]* *\([0-9.]*\).*/\1/p' | tail -n 1)
+        ! is_new_enough "$offered" || echo python3
+    elif [ "$manager" = apt-get ]; then
+        for name in python3 python3.14 python3.13 python3.12 python3.11; do
+            offered=$(apt-cache policy "$name" 2>/dev/null | sed -n 's/^ *Candidate: *//p')
+            if is_new_enough "$offered"; then
+                echo "$name $name-venv"
+                return
+            fi
+        done
+    fi
+}
+
+is_new_enough() { # VERSION
+    case $1 in
+    3.1[1-9]* | 3.[2-9][0-9]*) ;;
+    *) return 1 ;;
+    esac
+}
+
+# Prints the packages of the test tools that are missing. The lab's own are installed by tests/lab/build.sh.
+find_test_packages() {
+    for pair in fio:fio ip:iproute2 ethtool:ethtool dash:dash busybox:busybox-static setpriv:util-linux \
+        ssh:openssh-client ping:iputils-ping; do
+        command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
+    done | if [ "$manager" = dnf ]; then
+        sed -e 's/iproute2/iproute/' -e 's/busybox-static/busybox/' -e 's/openssh-client/openssh-clients/' \
+            -e 's/iputils-ping/iputils/'
+    else
+        cat
+    fi
+    command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || echo openssh-server
+}
+
+# Every requirement is checked before anything is installed or made.
+ensure_packages() { # scan or test
+    manager=
+    for name in apt-get dnf; do
+        [ -n "$manager" ] || ! command -v "$name" >/dev/null || manager=$name
+    done
+    packages=
     python=$(find_python)
     if [ -z "$python" ]; then
-        if command -v apt-get >/dev/null; then
-            install_packages python3 python3-venv
-        else
-            install_packages python3.11 || install_packages python3
+        packages=$(find_python_packages)
+        if [ -z "$packages" ] && [ "$manager" = apt-get ] && [ "$(id -u)" = 0 ]; then
+            apt-get update -qq # a fresh image has no lists
+            packages=$(find_python_packages)
         fi
-        python=$(find_python)
+        [ -n "$packages" ] || fail "needs Python 3.11 or newer with venv; ${manager:-no package manager here} offers none"
     fi
-    [ -n "$python" ] || fail "needs Python 3.11 or newer with venv"
+    [ "$1" = scan ] || packages="$packages $(find_test_packages)"
+    # shellcheck disable=SC2086 # a list of words, on one line
+    set -- $packages
+    packages=$*
+    [ -n "$packages" ] || return 0
+    [ -n "$manager" ] || fail "missing: $packages; neither apt-get nor dnf is here: install them by hand"
+    [ "$(id -u)" = 0 ] || fail "missing: $packages; install with: sudo $manager install -y $packages"
+    say "installing $packages"
+    case " $packages " in
+    *" openssh-server "*) install_with_sshd ;;
+    *) install_packages ;;
+    esac
+    [ -n "$python" ] || python=$(find_python)
+    [ -n "$python" ] || fail "needs Python 3.11 or newer with venv: $packages did not bring it"
+}
+
+install_packages() {
+    # shellcheck disable=SC2086 # a list of words
+    if [ "$manager" = apt-get ]; then
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+    else
+        dnf install -y -q $packages
+    fi
+}
+
+# The tests start a server of their own, in a network namespace. Debian starts the package's at once and at each boot:
+# a machine that had none gets none.
+install_with_sshd() {
+    units='ssh.service ssh.socket sshd.service sshd.socket'
+    # shellcheck disable=SC2086 # a list of words
+    [ ! -d /run/systemd/system ] || systemctl --quiet mask $units || :
+    install_packages
+    # shellcheck disable=SC2086
+    [ ! -d /run/systemd/system ] || { systemctl --quiet unmask $units && systemctl --quiet disable $units 2>/dev/null; } || :
 }
 
 ensure_venv() { # REQUIREMENT: . or .[test]
-    ensure_python
     [ -x .venv/bin/python ] || "$python" -m venv .venv
     wanted="$1 $(cksum < pyproject.toml)"
     if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
@@ -66,43 +135,17 @@ ensure_venv() { # REQUIREMENT: . or .[test]
     .venv/bin/python -m compileall -q advisor || :
 }
 
-# What the tests judge with. The lab's own packages are installed by tests/lab/build.sh.
-ensure_test_tools() {
-    missing=
-    for pair in fio:fio ip:iproute2 ethtool:ethtool dash:dash busybox:busybox-static setpriv:util-linux \
-        ssh:openssh-client ping:iputils-ping; do
-        command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
-    done
-    if [ -n "$missing" ]; then
-        command -v dnf >/dev/null && missing=$(echo "$missing" | sed -e 's/iproute2/iproute/' -e 's/busybox-static/busybox/' \
-            -e 's/openssh-client/openssh-clients/' -e 's/iputils-ping/iputils/')
-        # shellcheck disable=SC2086 # a list of words
-        install_packages $missing
-    fi
-    [ -x /usr/sbin/sshd ] || ensure_sshd
-}
-
-# The tests start a server of their own, in a network namespace. Debian starts the package's at once and at each boot:
-# a machine that had none gets none.
-ensure_sshd() {
-    units='ssh.service ssh.socket sshd.service sshd.socket'
-    # shellcheck disable=SC2086 # a list of words
-    [ ! -d /run/systemd/system ] || systemctl --quiet mask $units || :
-    install_packages openssh-server
-    # shellcheck disable=SC2086
-    [ ! -d /run/systemd/system ] || { systemctl --quiet unmask $units && systemctl --quiet disable $units 2>/dev/null; } || :
-}
-
 case ${1:-} in
 scan)
     shift
+    ensure_packages scan
     ensure_venv .
     say "done: the command is $here/.venv/bin/advisor"
     exec .venv/bin/advisor scan "$@"
     ;;
 test)
     shift
-    ensure_test_tools
+    ensure_packages test
     ensure_venv '.[test]'
     if [ $# -gt 0 ]; then
         exec .venv/bin/python -m pytest "$@"
