@@ -150,9 +150,9 @@ test)
     if [ $# -gt 0 ]; then
         exec .venv/bin/python -m pytest "$@"
     fi
-    # A virtual machine keeps a core busy: two at once, and what measures runs alone.
+    # Most tests wait as long as they compute: three at once. A virtual machine keeps a core busy: two. What measures, alone.
     result=0
-    .venv/bin/python -m pytest -n 2 --dist worksteal -m "not lab and not thorough and not alone" || result=$?
+    .venv/bin/python -m pytest -n 3 --dist worksteal -m "not lab and not thorough and not alone" || result=$?
     # In the order of their names: the module with the fewest tests takes longest.
     .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "lab and not alone and not thorough" || result=$?
     .venv/bin/python -m pytest -m "alone and not thorough" || result=$?
