@@ -24,7 +24,7 @@ def lines_too_wide(text: str, width: int) -> list[str]:
         if columns(line) > width and not _COMMAND.fullmatch(line) and before.strip() != "by hand:"
     )
     # In columns of one, a text is broken wherever it may be.
-    return [line for line in wide if len(wrap_pieces((_LABEL.sub("", line),), 1)) > 1]
+    return [line for line in wide if len(wrap_pieces((_LABEL.sub("", line, count=1),), 1)) > 1]
 
 
 def lines_without_commands(text: str, findings: Iterable[Finding]) -> Iterator[str]:
