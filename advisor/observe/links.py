@@ -1,13 +1,16 @@
-"""Counters of links: kinds ``link`` (/proc/net/dev) and ``link-errors`` (sysfs, what only ends of a span need).
+"""Counters of links: kinds ``link`` (/proc/net/dev), ``link-errors`` (sysfs, what only ends of a span need), ``pause``.
 
-Source: proc_net(5); Linux Documentation/ABI/testing/sysfs-class-net and sysfs-class-net-statistics.
+Source: proc_net(5); Linux Documentation/ABI/testing/sysfs-class-net and sysfs-class-net-statistics; names of pause
+frames as mlx5, bnxt_en, ice, i40e and ixgbe give them to ``ethtool -S``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
 from advisor.observe.cpus import read_numbers
 from advisor.observe.sample import Reading, parse_counts
 
@@ -21,6 +24,12 @@ _ERRORS: Final = (
 )
 _CARRIER: Final = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 _NET: Final = "/sys/class/net"
+_PAUSING: Final = frozenset(
+    {*("mlx4_core", "mlx5_core", "bnxt_en", "ice", "i40e", "ixgbe", "qede", "cxgb4", "be2net", "ionic", "sfc", "igb")}
+)
+"""Drivers of cards whose links can pause: others are not asked."""
+_PAUSE: Final = lazy_regex(r"(?:(rx|tx)_.*(?:pause|xoff|pfc_ena_frames).*|.*_xoff_(rx|tx)(?:\.nic)?)")
+_NO_FRAMES: Final = ("duration", "transition", "storm", "_ms", "_us")
 
 
 def parse_net_dev(text: str) -> dict[str, dict[str, int]]:
@@ -63,3 +72,30 @@ def read_link_errors(host: Host, reading: Reading) -> None:
             {"speed_mbps": known[0]} if known else None,
             None if isinstance(state, Missing) or not state else {"state": state},
         )
+
+
+def find_pauses(statistics: Mapping[str, int | str | bool]) -> dict[str, int]:
+    """Frames by which the other end asked this one to pause (``rx``), and this one the other (``tx``).
+
+    A driver counts them for the whole link and for each priority: the largest counts.
+    """
+    found: dict[str, int] = {}
+    for name, count in statistics.items():
+        match = _PAUSE.fullmatch(name)
+        if match and isinstance(count, int) and not any(word in name for word in _NO_FRAMES):
+            way = match[1] or match[2]
+            found[way] = max(found.get(way, 0), count)
+    return found
+
+
+def read_pauses(host: Host, reading: Reading) -> None:
+    """Pause frames of links whose driver counts them."""
+    reading.ask("pause")
+    for name in host.names(_NET):
+        driver = host.readlink(f"{_NET}/{name}/device/driver")
+        if not isinstance(driver, Missing) and driver.rpartition("/")[2] in _PAUSING:
+            statistics = host.ethtool(name, "statistics")
+            if isinstance(statistics, Missing):
+                reading.note_missing(f"pause {name}", statistics)
+            else:
+                reading.add("pause", name, find_pauses(statistics))

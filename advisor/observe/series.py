@@ -7,14 +7,25 @@ from collections.abc import Callable
 from typing import Final
 
 from advisor.host import Host
+from advisor.observe.arrays import read_arrays
+from advisor.observe.cgroups import read_cgroups
+from advisor.observe.clock import read_clock
+from advisor.observe.connections import read_connections
 from advisor.observe.cpus import read_cpus, read_interrupts, read_thermal
 from advisor.observe.disks import read_disks
-from advisor.observe.links import read_link_errors, read_links
+from advisor.observe.drives import read_drives
+from advisor.observe.filesystems import read_space, read_zfs
+from advisor.observe.hardware import read_adapters, read_memory_errors, read_paths, read_scsi
+from advisor.observe.kills import read_kills
+from advisor.observe.links import read_link_errors, read_links, read_pauses
 from advisor.observe.memory import read_memory, read_nodes
 from advisor.observe.network import read_conntrack, read_protocols, read_softnet
+from advisor.observe.nfs import read_nfs_mounts, read_nfs_server
 from advisor.observe.pressure import read_pressure
+from advisor.observe.processes import read_processes
 from advisor.observe.sample import Reading, Sample
 from advisor.observe.span import CounterSpan
+from advisor.observe.volumes import read_allowances, read_volumes
 
 Source = Callable[[Host, Reading], None]
 
@@ -30,19 +41,44 @@ EACH_SAMPLE: Final[tuple[Source, ...]] = (
 """A few reads each, whatever the size of the host."""
 AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_conntrack,
+    read_connections,
     read_interrupts,
     read_thermal,
     read_nodes,
     read_link_errors,
+    read_cgroups,
+    read_memory_errors,
+    read_adapters,
+    read_scsi,
+    read_paths,
+    read_arrays,
+    read_volumes,
+    read_allowances,
+    read_clock,
+    read_kills,
+    read_drives,
+    read_space,
+    read_zfs,
+    read_nfs_server,
+    read_nfs_mounts,
+    read_pauses,
+    read_processes,
 )
 """A read for each device, CPU, process or service: rates of these run from the first sample to the last."""
+COSTLY: Final = frozenset({read_cgroups, read_thermal, read_link_errors, read_scsi})
+"""Those of them that take nine tenths of the time of a whole sample: a file or more for each service, CPU, link and
+drive, which change seldom or are wanted over seconds."""
 
 
-def take_sample(host: Host, *, whole: bool = True, clock: Callable[[], float] = time.monotonic) -> Sample:
-    """What the host counts now; without ``whole`` only what each sample of a series holds."""
+def take_sample(
+    host: Host, *, whole: bool = True, costly: bool = True, clock: Callable[[], float] = time.monotonic
+) -> Sample:
+    """What the host counts now; without ``whole`` only what each sample of a series holds, without ``costly`` all but
+    that."""
     reading = Reading(clock())
     for read in (*EACH_SAMPLE, *(AT_THE_ENDS if whole else ())):
-        read(host, reading)
+        if costly or read not in COSTLY:
+            read(host, reading)
     return reading.make_sample()
 
 

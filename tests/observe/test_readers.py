@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.host import Missing
+from advisor.observe.cgroups import read_cgroups
 from advisor.observe.cpus import read_cpus, read_interrupts, read_thermal
 from advisor.observe.disks import read_disks
+from advisor.observe.hardware import read_adapters, read_memory_errors, read_scsi
 from advisor.observe.links import read_link_errors, read_links
 from advisor.observe.memory import read_memory, read_nodes
 from advisor.observe.network import read_conntrack, read_protocols, read_softnet
 from advisor.observe.pressure import read_pressure
+from tests.each import for_each
 from tests.observe.spans import Source, sample_of, span_of
 
 Files = Mapping[str, str]
@@ -90,11 +93,7 @@ CASES = [
         ),
         *("conntrack", "host", "drop"),
     ),
-    Case(
-        read_memory,
-        one_file("/proc/vmstat", "", "nr_dirty 7\noom_kill {N}\n"),
-        *("vm", "host", "oom_kill"),
-    ),
+    Case(read_memory, one_file("/proc/vmstat", "", "nr_dirty 7\noom_kill {N}\n"), *("vm", "host", "oom_kill")),
     Case(
         read_nodes,
         lambda count: (
@@ -123,6 +122,48 @@ CASES = [
             )
         ),
         *("thermal", "3", "package_throttle_count"),
+    ),
+    Case(
+        read_cgroups,
+        lambda count: {
+            "/sys/fs/cgroup/cgroup.controllers": "cpu io memory",
+            "/sys/fs/cgroup/cpu.stat": "usage_usec 5",
+            **({} if count is None else {"/sys/fs/cgroup/a.slice/b.service/cpu.stat": f"throttled_usec {count}\n"}),
+        },
+        *("cgroup", "/a.slice/b.service", "cpu_throttled_us"),
+    ),
+    Case(
+        read_cgroups,
+        lambda count: {
+            "/sys/fs/cgroup/cpu/tasks": "",
+            "/sys/fs/cgroup/blkio/b/blkio.throttle.io_serviced": "8:0 Read 7\n"
+            + ("" if count is None else f"8:16 Read {count}\n"),
+        },
+        *("cgroup-io", "/b 8:16", "reads"),
+    ),
+    Case(
+        read_memory_errors,
+        lambda count: {} if count is None else {"/sys/devices/system/edac/mc/mc0/ce_count": f"{count}\n"},
+        *("edac", "mc0", "ce_count"),
+    ),
+    Case(
+        read_adapters,
+        lambda count: (
+            {} if count is None else {"/sys/class/fc_host/host7/statistics/invalid_crc_count": f"0x{count:08x}\n"}
+        ),
+        *("fc", "host7", "invalid_crc_count"),
+    ),
+    Case(
+        read_adapters,
+        lambda count: (
+            {} if count is None else {"/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence": f"{count}\n"}
+        ),
+        *("rdma", "mlx5_0/1", "out_of_sequence"),
+    ),
+    Case(
+        read_scsi,
+        lambda count: {} if count is None else {"/sys/block/sdab/device/iotmo_cnt": f"0x{count:08x}\n"},
+        *("scsi", "sdab", "iotmo_cnt"),
     ),
 ]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
@@ -153,7 +194,7 @@ def test_a_thing_that_vanished_or_appeared_is_unknown(case: Case) -> None:
 
 
 @each_case
-@pytest.mark.parametrize(
+@for_each(
     "garbage",
     ["", "\n", "\0\0", "²³ １", "sda" * 1000, "cpu -1 x\n8 0 sda -1", ":" * 99, "1" * 5000, "Tcp:\nTcp:", "CPU0\n1:"],
 )
@@ -164,7 +205,7 @@ def test_garbage_is_unknown_and_raises_nothing(case: Case, garbage: str) -> None
 
 
 @each_case
-@pytest.mark.parametrize("count", ["-1", "１", "1_0", "99999999999999999999", "1e3"])
+@for_each("count", ["-1", "１", "1_0", "99999999999999999999", "1e3"])
 def test_what_is_no_count_is_unknown(case: Case, count: str) -> None:
     files = {
         path: text.replace("54321", count).replace(f"{54321:08x}", "-") for path, text in case.files(54321).items()

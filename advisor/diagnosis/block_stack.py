@@ -1,0 +1,118 @@
+"""Which block devices lie on which: arrays, mappings and partitions down to disks, with the medium of each.
+
+Source: Linux Documentation/ABI/stable/sysfs-block (``slaves``, ``queue/rotational``, ``queue/read_ahead_kb``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.host import Host, Missing
+
+_TOP: Final = "/sys/block"
+_REMOTE: Final = r"vd[a-z]|xvd|nbd|rbd|drbd|loop|mmcblk"
+"""Devices of which the kernel says that they rotate (or nothing), whatever holds their bytes."""
+
+
+class BlockDevice(msgspec.Struct, frozen=True):
+    """A whole block device: its own number ``8:0``, what lies right below it, and its partitions."""
+
+    name: str
+    number: str | None = None
+    below: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    rotational: bool | None = None
+    read_ahead_kb: int | None = None
+    swap: bool = False
+
+
+class BlockStack(msgspec.Struct, frozen=True):
+    """The whole block devices of a host by name."""
+
+    devices: Mapping[str, BlockDevice] = {}
+
+    def whole(self, name: str) -> str:
+        """The disk that a partition is on; any other name as it is."""
+        return next((one.name for one in self.devices.values() if name in one.partitions), name)
+
+    def lowest(self, name: str) -> frozenset[str]:
+        """Everything below a device, down to the disks; without itself."""
+        found: set[str] = set()
+        pending = [name]
+        while pending:
+            device = self.devices.get(pending.pop())
+            for below in map(self.whole, device.below if device else ()):
+                if below not in found:
+                    found.add(below)
+                    pending.append(below)
+        return frozenset(found)
+
+    def above(self, name: str) -> frozenset[str]:
+        """Every device that lies on this one."""
+        return frozenset(one for one in self.devices if name in self.lowest(one))
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """The disks or mappings right below a device."""
+        device = self.devices.get(name)
+        return tuple(dict.fromkeys(map(self.whole, device.below))) if device else ()
+
+    def named(self, number: str) -> str | None:
+        """The device of a number as in ``io.max``."""
+        return next((one.name for one in self.devices.values() if one.number == number), None)
+
+
+def read_block_stack(host: Host) -> BlockStack:
+    """Every device of /sys/block but RAM disks; without sysfs none."""
+    words = [line.split() for line in host.read_or_empty("/proc/swaps").split("\n")[1:]]
+    swap_names = {row[0].rpartition("/")[2] for row in words if len(row) > 1 and row[1] == "partition"}
+    devices = {}
+    for name in host.names(_TOP):
+        if re.match(r"ram[0-9]", name):
+            continue
+        place = f"{_TOP}/{name}"
+        partitions = tuple(one for one in host.names(place) if host.exists(f"{place}/{one}/partition"))
+        rotational, ahead = (host.read_int(f"{place}/queue/{what}") for what in ("rotational", "read_ahead_kb"))
+        number = host.read(f"{place}/dev")
+        devices[name] = BlockDevice(
+            name,
+            None if isinstance(number, Missing) else number,
+            host.names(f"{place}/slaves"),
+            partitions,
+            None if isinstance(rotational, Missing) else bool(rotational),
+            None if isinstance(ahead, Missing) else ahead,
+            bool(swap_names & {name, *partitions}),
+        )
+    return BlockStack(devices)
+
+
+def service_ms(stack: BlockStack, name: str, size_bytes: float) -> float:
+    """What a healthy device of the kind takes for a request of a size, in ms, by the slowest medium below it.
+
+    Rotating 12 ms and 150 MB/s, NVMe 0.2 ms and 1 GB/s, other flash 0.5 ms and 400 MB/s, storage of a hypervisor or
+    over a network 2 ms and 100 MB/s, as of one whose medium is not known: generous figures, so that what exceeds them
+    is a wait in a queue and not the medium's own time.
+    """
+    lowest = [one for one in stack.lowest(name) if not stack.members(one)] or [name]
+    return max(_own_service_ms(stack.devices.get(one), one, size_bytes) for one in lowest)
+
+
+def _own_service_ms(device: BlockDevice | None, name: str, size_bytes: float) -> float:
+    if name.startswith(("nvme", "pmem")):
+        return 0.2 + size_bytes / 1e6
+    if device is None or device.rotational is None or re.match(_REMOTE, name):
+        return 2.0 + size_bytes / 1e5
+    return 12.0 + size_bytes / 1.5e5 if device.rotational else 0.5 + size_bytes / 4e5
+
+
+def is_flash(stack: BlockStack, names: Iterable[str]) -> bool:
+    """Whether none of the devices, nor what lies below them, is known to rotate."""
+    return not any(
+        device.rotational and not re.match(_REMOTE, device.name)
+        for name in names
+        for one in (name, *stack.lowest(name))
+        if (device := stack.devices.get(one)) is not None
+    )

@@ -1,0 +1,281 @@
+"""Causes in memory: out of memory, swap, reclaim, dirty pages, remote nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.diagnosis.askers import asks_memory, asks_storage
+from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
+from advisor.diagnosis.observation import Observation
+from advisor.host.numbers import count_noun
+from advisor.observe.cgroups import unit_of_cgroup
+
+_VMSTAT: Final = "proc_vmstat(5)"
+_PSI: Final = "Linux kernel documentation, accounting/psi"
+_PMIE_OOM: Final = "performancecopilot/pcp src/pmieconf/memory/oom_kill; netdata ram.conf"
+_CGROUP: Final = "Linux kernel documentation, admin-guide/cgroup-v2, memory"
+PAGE_BYTES: Final = 4096
+SWAPPED_FROM: Final = 20
+"""Pages a second that are read back: below, what nobody uses is put aside."""
+
+
+def _vm(seen: Observation, *fields: str) -> float | None:
+    """How many a second of some counters together; None where none of them is counted."""
+    rates = [rate for field in fields if (rate := seen.per_second("vm", "host", field)) is not None]
+    return sum(rates) if rates else None
+
+
+@cause(
+    id="memory.oom",
+    resource="memory",
+    help="hardware",
+    what="Processes that the kernel killed since memory, or that of a control group, was used up; its log names them.",
+    threshold="any",
+    sources=(_PMIE_OOM, "mm/oom_kill.c; Linux kernel documentation, ABI/testing/dev-kmsg"),
+    is_error=True,
+    explains=("memory.pressure", "memory.swap", "memory.cgroup-limit"),
+)
+def out_of_memory(seen: Observation) -> Iterator[BindingCause]:
+    killed = seen.rose("vm", "host", "oom_kill")
+    named = _list_killed(seen)
+    groups = {path: seen.rose("cgroup", path, "memory_oom_kill") or 0 for path in seen.span.names("cgroup")}
+    # A group counts the kills below it, too: the deepest is meant.
+    path = max((one for one in groups if groups[one]), key=len, default=None)
+    if not killed and path is None and not named:
+        return
+    # Where the group has ended with its process, the kernel's log still names it.
+    path = path or (named[-1].get("cgroup") if named and killed in (None, len(named)) else None)
+    unit = unit_of_cgroup(path) if path else None
+    victims = [f"{one['process']} ({one['pid']})" for one in named]
+    count = killed or len(named) or groups[path or ""]
+    limit = seen.level("cgroup", path, "memory_max_bytes") if path else None
+    yield out_of_memory.bind(
+        seen.stall("memory") or 0.0,
+        f"The kernel killed {victims[0] if victims and count == 1 else count_noun(count, 'process')}: "
+        f"memory of {unit or path or 'this host'} is used up",
+        evidence={
+            "killed": killed or len(named),
+            "processes": ", ".join(victims[-5:]) or None,
+            "cgroup": path or "none",
+            "limit_bytes": limit if limit is not None else "none",
+            "stalled_share": seen.stall("memory") or 0.0,
+        },
+        advice="More memory, a larger limit of the service (MemoryMax=), or smaller caches, pools and huge pages.",
+        commands=("journalctl -k --grep 'Out of memory|oom-kill'",),
+        asks=Asker(unit, victims[-1] if victims else None, None) if unit or victims else None,
+        help="tuning" if limit is not None else None,
+    )
+
+
+def _list_killed(seen: Observation) -> list[Mapping[str, str]]:
+    """What the kernel's log says of kills in the span, oldest first; nothing where it could not be read before it."""
+    first, last = seen.span.samples[0], seen.span.samples[-1]
+    if "kill" in first.missing:
+        return []
+    before = first.words.get("kill", {})
+    return [words for number, words in last.words.get("kill", {}).items() if number not in before]
+
+
+@cause(
+    id="memory.swap",
+    resource="memory",
+    help="hardware",
+    what="Pages that are read back from swap, and the time in which tasks waited for memory.",
+    threshold="20 pages a second, with tasks that wait 10 % of the time for memory or storage",
+    sources=(_VMSTAT, _PSI),
+    explains=("memory.pressure", "application.serial"),
+)
+def swap(seen: Observation) -> Iterator[BindingCause]:
+    back, out = _vm(seen, "pswpin"), _vm(seen, "pswpout")
+    if back is None or back < SWAPPED_FROM:
+        return
+    stalls = [one for one in (seen.stall("memory"), seen.stall("io")) if one is not None]
+    share = max(stalls, default=0.5)
+    if share < BINDS_FROM:
+        return
+    devices = [name for name, one in seen.stack.devices.items() if one.swap]
+    swapped = (back + (out or 0.0)) * PAGE_BYTES
+    busy = [name for name in devices if name in seen.loads and seen.loads[name].bytes_per_s <= 2 * swapped]
+    yield swap.bind(
+        share,
+        f"{back:.0f} pages a second are read back from swap: memory is too small for what runs",
+        evidence={
+            "pages_in_per_s": back,
+            "pages_out_per_s": out,
+            "stalled_share": share,
+            "swap_devices": ", ".join(devices) or "a file",
+        },
+        advice="More memory or fewer programs; limit the one that grew (MemoryHigh=).",
+        commands=("systemd-cgtop --iterations=1 --order=memory",),
+        asks=asks_memory(seen),
+        explains=tuple(f"{cause} {name}" for name in busy for cause in ("disk.saturated", "disk.slow")),
+    )
+
+
+@cause(
+    id="memory.cgroup-limit",
+    resource="memory",
+    help="tuning",
+    what="How often a control group reached memory.high or memory.max, and how long its tasks waited for it.",
+    threshold="its tasks wait 10 % of the time, or (version 1) 100 failed attempts a second",
+    sources=(_CGROUP,),
+    explains=("memory.pressure", "memory.swap"),
+)
+def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
+    """A service that reaches the limit of its own memory."""
+    seconds = seen.span.seconds_of("cgroup")
+    for path in seen.span.names("cgroup"):
+        reached = sum(seen.rose("cgroup", path, field) or 0 for field in ("memory_high", "memory_max"))
+        stalled = seen.rose("cgroup", path, "memory_some_us")
+        share = stalled / (seconds * 1e6) if stalled is not None and seconds else 0.0
+        if stalled is None and seconds and reached / seconds >= 100:
+            share = 0.5
+        limits = [seen.level("cgroup", path, f"memory_{name}_bytes") for name in ("high", "max")]
+        limit = min((one for one in limits if one is not None), default=None)
+        if not reached or share < BINDS_FROM or limit is None:
+            continue
+        unit = unit_of_cgroup(path)
+        yield cgroup_limit.bind(
+            min(1.0, share),
+            f"{unit or path} has reached the memory limit of its control group",
+            evidence={"cgroup": path, "limit_bytes": limit, "times_reached": reached, "stalled_share": share},
+            advice="Raise MemoryHigh= or MemoryMax= of the service, or give it smaller caches.",
+            commands=(f"systemctl show {unit} --property=MemoryHigh,MemoryMax",) if unit else (),
+            asks=Asker(unit, None, None),
+        )
+
+
+@cause(
+    id="memory.pressure",
+    resource="memory",
+    help="hardware",
+    what="The time in which tasks waited for memory; without PSI how often they had to free it themselves.",
+    threshold="10 % of the time, or 100 direct reclaims a second",
+    sources=(_PSI, _VMSTAT),
+)
+def pressure(seen: Observation) -> Iterator[BindingCause]:
+    stall = seen.stall("memory")
+    reclaims = _vm(seen, "allocstall") or 0.0
+    if (stall is not None and stall < BINDS_FROM) or (stall is None and reclaims < 100):
+        return
+    total, available = (seen.level("memory", "host", name) for name in ("MemTotal", "MemAvailable"))
+    refaults = _vm(seen, "workingset_refault_file", "workingset_refault_anon", "workingset_refault") or 0.0
+    read = sum(one.bytes_per_s for one in seen.loads.values() if not seen.stack.members(one.name))
+    thrashes = refaults * PAGE_BYTES >= read / 2 and refaults > SWAPPED_FROM
+    yield pressure.bind(
+        stall if stall is not None else 0.5,
+        "Tasks wait for free memory",
+        evidence={
+            "stalled_share": stall,
+            "direct_reclaims_per_s": reclaims,
+            "refaults_per_s": refaults,
+            "available_bytes": available,
+            "total_bytes": total,
+        },
+        advice="More memory, or a limit for the program that grew; files that are read again and again no longer fit.",
+        commands=("systemd-cgtop --iterations=1 --order=memory", "advisor scan"),
+        asks=asks_memory(seen),
+        explains=(
+            "application.serial",
+            *(f"{cause} {name}" for name in seen.loads for cause in ("disk.saturated", "disk.slow")),
+        )
+        if thrashes
+        else (),
+    )
+
+
+@cause(
+    id="memory.dirty-limit",
+    resource="memory",
+    help="tuning",
+    what="Dirty pages and pages under writeback against vm.dirty_ratio and vm.dirty_background_ratio.",
+    threshold="at or above the middle of both limits, where the kernel makes writers wait, in half of the samples, "
+    "with tasks that wait 10 % of the time for storage",
+    sources=("Linux mm/page-writeback.c, balance_dirty_pages", "Linux kernel documentation, admin-guide/sysctl/vm"),
+    explains=("application.serial",),
+)
+def dirty_limit(seen: Observation) -> Iterator[BindingCause]:
+    names = ("nr_dirty", "nr_writeback", "nr_dirty_threshold", "nr_dirty_background_threshold")
+    columns = [seen.span.levels("vm", "host", name) for name in names]
+    if not all(columns) or len({len(column) for column in columns}) > 1:
+        return
+    rows = list(zip(*columns, strict=True))
+    # Writers run freely up to here (dirty_freerun_ceiling).
+    held = [dirty + written >= (most + background) / 2 for dirty, written, most, background in rows]
+    stall = seen.stall("io")
+    share = sum(held) / len(held)
+    if share < 0.5 or not rows[-1][2] or (stall is not None and stall < BINDS_FROM):
+        return
+    dirty, written, most, background = rows[-1]
+    yield dirty_limit.bind(
+        min(share, stall if stall is not None else share),
+        "Writers wait: as many pages are dirty as vm.dirty_ratio or vm.dirty_bytes admits",
+        evidence={
+            "dirty_bytes": dirty * PAGE_BYTES,
+            "writeback_bytes": written * PAGE_BYTES,
+            "limit_bytes": most * PAGE_BYTES,
+            "background_bytes": background * PAGE_BYTES,
+            "held_share": share,
+        },
+        advice="Where the limit is small, raise it; where the device is slow, a larger limit only delays the wait.",
+        commands=("sysctl vm.dirty_ratio vm.dirty_bytes vm.dirty_background_ratio vm.dirty_background_bytes",),
+        asks=asks_storage(seen),
+    )
+
+
+@cause(
+    id="memory.remote-node",
+    resource="memory",
+    help="tuning",
+    what="Pages that were allocated on another NUMA node than was wanted.",
+    threshold="10 % of all allocations, and 1,000 a second",
+    sources=("Linux kernel documentation, admin-guide/numastat",),
+)
+def remote_node(seen: Observation) -> Iterator[BindingCause]:
+    nodes = seen.span.names("node")
+    if len(nodes) < 2:
+        return
+    totals = {
+        field: sum(seen.rose("node", node, field) or 0 for node in nodes)
+        for field in ("numa_hit", "numa_miss", "local_node", "other_node")
+    }
+    elsewhere = max(totals["numa_miss"], totals["other_node"])
+    every = totals["numa_hit"] + totals["numa_miss"]
+    if every and elsewhere / every >= BINDS_FROM and elsewhere / seen.span.seconds_of("node") >= 1000:
+        yield remote_node.bind(
+            elsewhere / every,
+            f"{percent(elsewhere / every)} of the pages come from another NUMA node",
+            of="allocations",
+            evidence=totals,
+            advice="Bind the services to the node of their devices, or spread memory evenly.",
+            commands=("advisor plan numa-pinning", "numastat"),
+        )
+
+
+@cause(
+    id="memory.arc-throttled",
+    resource="memory",
+    help="tuning",
+    what="How often ZFS made writers wait since memory for its cache (ARC) was short: memory_throttle_count.",
+    threshold="once a second",
+    sources=("netdata/netdata src/health/health.d/zfs.conf", "OpenZFS module/zfs/arc.c, arc_memory_throttle"),
+)
+def arc_throttled(seen: Observation) -> Iterator[BindingCause]:
+    often = seen.per_second("arc", "host", "memory_throttle_count")
+    if often is None or often < 1:
+        return
+    stall = seen.stall("io")
+    yield arc_throttled.bind(
+        max(BINDS_FROM, stall if stall is not None else 0.5),
+        f"ZFS holds writers up {often:.0f} times a second: memory for its cache is short",
+        evidence={
+            "throttles_per_s": often,
+            **{f"arc_{name}_bytes": seen.level("arc", "host", name) for name in ("size", "c_max")},
+            "available_bytes": seen.level("memory", "host", "MemAvailable"),
+        },
+        advice="Bound the cache (zfs_arc_max) so that programs and it fit into memory, or add memory.",
+        commands=("cat /sys/module/zfs/parameters/zfs_arc_max", "cat /proc/spl/kstat/zfs/arcstats"),
+        asks=asks_storage(seen),
+        explains=("application.serial",),
+    )

@@ -1,0 +1,427 @@
+"""Causes in the network: loss, round trips, windows, full links, full tables, errors of links and fabrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
+from advisor.diagnosis.observation import Observation
+from advisor.host.numbers import count_noun
+
+_SNMP: Final = "Linux kernel documentation, networking/snmp_counter"
+_TCP_INFO: Final = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, rwnd_limited, sndbuf_limited)"
+_NETDATA_TCP: Final = "netdata/netdata src/health/health.d/tcp_resets.conf and net.conf"
+_PMIE_SYN: Final = "performancecopilot/pcp src/pmieconf/network/tcpqfulldrops"
+_NETDATA_CONNTRACK: Final = "netdata/netdata src/health/health.d/netfilter.conf"
+_WEKA_LINKS: Final = "weka/tools install/scripts.d/ta/900_check_link_speeds.sh; netdata net.conf"
+LOSS_FROM: Final = 0.005
+LIMITED_FROM: Final = 0.2
+ROUND_TRIP_FROM_MS: Final = 2.0
+FULL_LINK_FROM: Final = 0.9
+FULL_TABLE_FROM: Final = 0.95
+
+
+def _tcp(seen: Observation, field: str, protocol: str = "TcpExt") -> int:
+    """The rise of a counter of TCP; 0 where this kernel does not count it."""
+    return seen.rose("protocol", protocol, field) or 0
+
+
+@cause(
+    id="net.loss",
+    resource="net",
+    help="repair",
+    what="Retransmitted of all sent segments, and segments that arrived out of order of all received ones.",
+    threshold="0.5 % retransmitted and at least 10, or 1 % out of order and at least 100",
+    sources=(_SNMP, _NETDATA_TCP),
+    explains=("net.send-buffer", "net.nfs-server"),
+)
+def loss(seen: Observation) -> Iterator[BindingCause]:
+    """Packets that get lost: TCP sends them again and slows down."""
+    sent, resent = seen.rose("protocol", "Tcp", "OutSegs"), seen.rose("protocol", "Tcp", "RetransSegs")
+    received, out_of_order = seen.rose("protocol", "Tcp", "InSegs"), _tcp(seen, "TCPOFOQueue")
+    evidence: dict[str, float | int | str] = {}
+    share = 0.0
+    if sent and resent is not None and resent >= 10 and resent / sent >= LOSS_FROM:
+        share = resent / sent
+        evidence |= {"retransmitted": resent, "sent": sent, "retransmitted_share": share}
+        evidence["timeouts"] = _tcp(seen, "TCPTimeouts")
+    # Received segments may be merged before they are counted, the ones out of order are then, too.
+    if received and out_of_order >= 100 and out_of_order / received >= 0.01:
+        share = max(share, out_of_order / received) if not evidence else share
+        evidence |= {"out_of_order": out_of_order, "received": received}
+    if not evidence:
+        return
+    peer = _peer_of(seen, "retransmitted")
+    # A connection that has lost segments waits for the network: that is the time which loss accounts for.
+    waited = max((one.network for one in _waiting(seen) if one.peer == peer), default=0.0)
+    yield loss.bind(
+        max(share, waited),
+        f"{percent(share, 1)} of the TCP segments are lost on the way" + (f" to {peer}" if peer else ""),
+        of="time" if waited > share else "segments",
+        device=_busiest_link(seen),
+        evidence=evidence | ({"peer": peer} if peer else {}),
+        advice="Find where packets get lost (a link, a switch port, a queue) before any buffer is raised.",
+        commands=("ip -s -s link", "ss -tin", "tc -s qdisc"),
+    )
+
+
+def _peer_of(seen: Observation, field: str) -> str | None:
+    """The other end of the connection of which a counter rose most."""
+    rises = {name: seen.rose("tcp", name, field) or 0 for name in seen.span.names("tcp")}
+    name = max(rises, key=lambda one: rises[one], default="")
+    return name.rpartition(" > ")[2] if rises.get(name) else None
+
+
+def _busiest_link(seen: Observation) -> str | None:
+    """The link, other than the loopback, that carried the most bytes."""
+    moved = {
+        name: (one.rx_bytes_per_s or 0.0) + (one.tx_bytes_per_s or 0.0)
+        for name, one in seen.links.items()
+        if name != "lo" or len(seen.links) == 1
+    }
+    name = max(moved, key=lambda one: moved[one], default=None)
+    return name if name is not None and moved[name] else None
+
+
+class _Waiting:
+    """Of a connection the shares of the span in which it was busy, and in which a window or a buffer limited it."""
+
+    def __init__(self, seen: Observation, name: str) -> None:
+        window_ms = seen.span.seconds_of("tcp") * 1000
+
+        def share(field: str) -> float:
+            return min(1.0, (seen.rose("tcp", name, field) or 0) / window_ms) if window_ms else 0.0
+
+        self.name = name
+        self.peer = name.rpartition(" > ")[2]
+        self.probe = f"advisor probe {self.peer.rpartition(':')[0].strip('[]')}"
+        self.peers_window, self.own_buffer = share("rwnd_limited_ms"), share("sndbuf_limited_ms")
+        self.network = max(0.0, share("busy_ms") - self.peers_window - self.own_buffer)
+        self.sent_per_s = seen.per_second("tcp", name, "bytes_acked") or 0.0
+        self.rtt_ms, self.least_rtt_ms = seen.level("tcp", name, "rtt_ms"), seen.level("tcp", name, "min_rtt_ms")
+        self.evidence: dict[str, float | int | str | None] = {
+            "connection": name,
+            "bytes_per_s": self.sent_per_s,
+            "rtt_ms": self.rtt_ms,
+            "min_rtt_ms": self.least_rtt_ms,
+        }
+
+
+def _waiting(seen: Observation) -> list[_Waiting]:
+    return [_Waiting(seen, name) for name in seen.span.names("tcp") if seen.rose("tcp", name, "busy_ms")]
+
+
+def _held_by_network(seen: Observation, *, times_the_least: float = 0.0) -> _Waiting | None:
+    """The connection that waits most for the network: half of the time or more, at a long round trip, which is so many
+    times the least that it had."""
+    found = (
+        one
+        for one in _waiting(seen)
+        if one.rtt_ms is not None
+        and one.rtt_ms >= ROUND_TRIP_FROM_MS
+        and (not times_the_least or (one.least_rtt_ms and one.rtt_ms >= times_the_least * one.least_rtt_ms))
+    )
+    worst = max(found, key=lambda one: one.network, default=None)
+    return worst if worst is not None and worst.network >= 0.5 else None
+
+
+@cause(
+    id="net.receive-window",
+    resource="net",
+    help="tuning",
+    what="The time in which a connection had data to send and the receive window of the peer did not admit it; on the "
+    "receiving host, windows that were closed.",
+    threshold="20 % of the time for one connection; a closed window twice a second on the receiver",
+    sources=(_TCP_INFO, _SNMP),
+    explains=("net.send-buffer", "net.round-trip"),
+)
+def receive_window(seen: Observation) -> Iterator[BindingCause]:
+    worst = max(_waiting(seen), key=lambda one: one.peers_window, default=None)
+    if worst is not None and worst.peers_window >= LIMITED_FROM:
+        yield receive_window.bind(
+            worst.peers_window,
+            f"The receive window of {worst.peer} holds a connection up {percent(worst.peers_window)} of the time",
+            device=worst.peer,
+            evidence={"window_limited_share": worst.peers_window, **worst.evidence},
+            advice="On the peer: larger receive buffers (net.ipv4.tcp_rmem), unless its program reads too slowly.",
+            commands=("advisor plan socket-buffers-8m", "ss -tin"),
+        )
+        return
+    closed = _tcp(seen, "TCPToZeroWindowAdv")
+    seconds = seen.span.seconds_of("protocol")
+    if closed >= 2 * seconds and closed >= 10:
+        yield receive_window.bind(
+            min(1.0, closed / (seconds * 100)) if closed < seconds * 10 else 0.5,
+            "Receivers on this host close their windows: data arrives faster than it is read",
+            evidence={"windows_closed": closed, "seconds": seconds},
+            advice="The program reads too slowly, or its receive buffer is small (SO_RCVBUF, net.ipv4.tcp_rmem).",
+            commands=("ss -tm", "advisor plan socket-buffers-8m"),
+        )
+
+
+@cause(
+    id="net.send-buffer",
+    resource="net",
+    help="tuning",
+    what="The time in which a connection had sent all that its send buffer holds.",
+    threshold="20 % of the time for one connection",
+    sources=(_TCP_INFO,),
+)
+def send_buffer(seen: Observation) -> Iterator[BindingCause]:
+    worst = max(_waiting(seen), key=lambda one: one.own_buffer, default=None)
+    if worst is not None and worst.own_buffer >= LIMITED_FROM:
+        yield send_buffer.bind(
+            worst.own_buffer,
+            f"The send buffer holds the connection to {worst.peer} up {percent(worst.own_buffer)} of the time",
+            device=worst.peer,
+            evidence={"buffer_limited_share": worst.own_buffer, **worst.evidence},
+            advice="Larger send buffers (net.ipv4.tcp_wmem, or SO_SNDBUF of the program).",
+            commands=("advisor plan socket-buffers-8m", "ss -tim"),
+        )
+
+
+@cause(
+    id="net.link-saturated",
+    resource="net",
+    help="hardware",
+    what="Bytes of the busier direction of each link against its speed; and the round-trip time of busy connections "
+    "against the least that they have had.",
+    threshold="90 % of the speed over the span (netdata warns at 90 %); or busy 50 % of the time and a round trip of "
+    "2 ms or more that is 4 times the least: packets wait in a queue on the way",
+    sources=("netdata/netdata src/health/health.d/net.conf", _TCP_INFO, "RFC 6349, section 3"),
+)
+def link_saturated(seen: Observation) -> Iterator[BindingCause]:
+    for name, link in seen.links.items():
+        if link.utilisation is None or link.utilisation < FULL_LINK_FROM or name == "lo":
+            continue
+        yield link_saturated.bind(
+            link.utilisation,
+            f"{name} carries {percent(link.utilisation)} of its speed",
+            device=name,
+            evidence={
+                "used_share": link.utilisation,
+                "rx_bytes_per_s": link.rx_bytes_per_s or 0.0,
+                "tx_bytes_per_s": link.tx_bytes_per_s or 0.0,
+                "speed_mbps": link.speed_mbps or 0.0,
+            },
+            advice="A faster link, one link more, or fewer bytes; advisor limits --what-if shows what it would carry.",
+            commands=("advisor limits --what-if links=+1",),
+            explains=("net.loss", "net.round-trip", "net.send-buffer", "net.receive-window", "net.nfs-server"),
+        )
+        return
+    yield from _full_way(seen)
+
+
+def _full_way(seen: Observation) -> Iterator[BindingCause]:
+    """A queue on the way: something slower than this host's link, or a limit of its rate."""
+    worst = _held_by_network(seen, times_the_least=4.0)
+    if worst is None:
+        return
+    yield link_saturated.bind(
+        worst.network,
+        f"Something on the way to {worst.peer} is full: packets wait in its queue",
+        device=worst.peer,
+        evidence={"network_limited_share": worst.network, **worst.evidence},
+        advice="A shaper here (tc -s qdisc), a slower link or switch port on the way, or a limit of the provider.",
+        commands=("tc -s qdisc", worst.probe),
+        explains=("net.round-trip",),
+    )
+
+
+@cause(
+    id="net.round-trip",
+    resource="net",
+    help="hardware",
+    what="The time in which a connection waited for acknowledgements and neither a window nor a buffer limited it.",
+    threshold="50 % of the time, at a round trip of 2 ms or more",
+    sources=(_TCP_INFO,),
+)
+def round_trip(seen: Observation) -> Iterator[BindingCause]:
+    worst = _held_by_network(seen)
+    if worst is None:
+        return
+    yield round_trip.bind(
+        worst.network,
+        f"The round trip to {worst.peer} ({worst.rtt_ms:.1f} ms) binds {percent(worst.network)} of the time",
+        device=worst.peer,
+        evidence={"network_limited_share": worst.network, **worst.evidence},
+        advice="A shorter way, or more requests or connections at a time; buffers are not what limits it.",
+        commands=(worst.probe,),
+    )
+
+
+@cause(
+    id="net.conntrack-full",
+    resource="net",
+    help="tuning",
+    what="Tracked connections against nf_conntrack_max, and packets that were dropped since the table was full.",
+    threshold="95 % of the table (netdata: critical at 95 %, warning at 85 %), or any packet dropped for it",
+    sources=(_NETDATA_CONNTRACK,),
+    explains=("net.loss",),
+)
+def conntrack_full(seen: Observation) -> Iterator[BindingCause]:
+    count, most = (seen.level("conntrack", "host", field) for field in ("count", "max"))
+    dropped = sum(seen.rose("conntrack", "host", field) or 0 for field in ("drop", "early_drop"))
+    if count is None or not most or (count / most < FULL_TABLE_FROM and not dropped):
+        return
+    yield conntrack_full.bind(
+        count / most,
+        f"The table of tracked connections is full: {count:.0f} of {most:.0f}",
+        of="entries",
+        evidence={"count": count, "max": most, "dropped": dropped},
+        advice="Raise net.netfilter.nf_conntrack_max, or exempt storage traffic from tracking (NOTRACK).",
+        commands=(f"advisor plan sysctl:net.netfilter.nf_conntrack_max={int(most) * 2}",),
+    )
+
+
+@cause(
+    id="net.listen-drops",
+    resource="net",
+    help="tuning",
+    what="Connections that were refused since the queue of a listening socket, or that of half-open ones, was full.",
+    threshold="any, and 1 % of the connections that were accepted",
+    sources=(_PMIE_SYN, _SNMP),
+    explains=("net.loss",),
+)
+def listen_drops(seen: Observation) -> Iterator[BindingCause]:
+    full = _tcp(seen, "ListenOverflows")
+    half_open = _tcp(seen, "TCPReqQFullDrop") + _tcp(seen, "TCPReqQFullDoCookies")
+    dropped = max(_tcp(seen, "ListenDrops"), full) + half_open
+    accepted = seen.rose("protocol", "Tcp", "PassiveOpens") or 0
+    share = dropped / (dropped + accepted) if dropped else 0.0
+    if share < 0.01:
+        return
+    yield listen_drops.bind(
+        share,
+        f"{count_noun(dropped, 'connection', 'was', 'were')} dropped: the queue of a listening socket is full",
+        of="connections",
+        evidence={"dropped": dropped, "queue_full": full, "half_open_full": half_open, "accepted": accepted},
+        advice="Raise net.core.somaxconn and the program's backlog (half-open: net.ipv4.tcp_max_syn_backlog), unless "
+        "the program accepts too slowly.",
+        commands=("ss -ltn", "advisor plan 'sysctl:net.core.somaxconn>=4096'"),
+    )
+
+
+_LINK_ERRORS: Final = (
+    *("rx_crc_errors", "rx_frame_errors", "rx_length_errors", "tx_carrier_errors", "tx_aborted_errors"),
+    "tx_window_errors",
+)
+_RING_DROPS: Final = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "tx_fifo_errors")
+_FABRIC_ERRORS: Final = (
+    *("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "local_link_integrity_errors"),
+    *("excessive_buffer_overrun_errors", "local_ack_timeout_err", "out_of_sequence", "rnr_nak_retry_err"),
+    *("req_transport_retries_exceeded", "implied_nak_seq_err", "packet_seq_err"),
+)
+_FC_ERRORS: Final = (
+    "link_failure_count",
+    "loss_of_sync_count",
+    "loss_of_signal_count",
+    "invalid_crc_count",
+    "invalid_tx_word_count",
+)
+
+
+@cause(
+    id="net.errors",
+    resource="net",
+    help="repair",
+    what="Damaged frames and changes of the carrier of each link; errors of Fibre Channel and InfiniBand ports.",
+    threshold="any change of the carrier; errors in at least 1 of 100,000 packets",
+    sources=(
+        _WEKA_LINKS,
+        "prometheus/procfs sysfs/class_fibrechannel.go",
+        "weka/tools install/scripts.d/ta/915_rdma_network_errors.sh",
+    ),
+    is_error=True,
+    explains=("net.loss",),
+)
+def errors(seen: Observation) -> Iterator[BindingCause]:
+    for name, link in seen.links.items():
+        counts = {field: rise for field in _LINK_ERRORS if (rise := seen.rose("link-errors", name, field))}
+        packets = ((link.rx_packets_per_s or 0) + (link.tx_packets_per_s or 0)) * seen.span.seconds_of("link-errors")
+        changes = link.carrier_changes or 0
+        wrong = sum(counts.values())
+        if not changes and (not wrong or wrong < packets / 100_000):
+            continue
+        yield errors.bind(
+            wrong / (packets + wrong) if wrong else 0.0,
+            f"{name} lost its carrier {count_noun(changes, 'time')}" if changes else f"{name} receives damaged frames",
+            of="packets",
+            device=name,
+            evidence={**counts, "carrier_changes": changes},
+            advice="Cable, optics and switch port first; no setting mends a bad link.",
+            commands=(f"ethtool {name}", f"ethtool -m {name}"),
+        )
+    for kind, fields, what in (("rdma", _FABRIC_ERRORS, "InfiniBand"), ("fc", _FC_ERRORS, "Fibre Channel")):
+        for name in seen.span.names(kind):
+            counts = {field: rise for field in fields if (rise := seen.rose(kind, name, field))}
+            if counts:
+                yield errors.bind(
+                    0.0,
+                    f"{what} port {name} counts errors",
+                    of="packets",
+                    device=name,
+                    evidence=counts,
+                    advice="Cable, optics, switch port and zoning first; no setting mends a bad link.",
+                    explains=("disk.slow",),
+                )
+
+
+@cause(
+    id="net.ring-drops",
+    resource="net",
+    help="tuning",
+    what="Packets that a link dropped since its receive ring, or the queue of a CPU, was full.",
+    threshold="1 of 10,000 packets, and at least 100",
+    sources=("Linux kernel documentation, networking/statistics", "proc_net(5), softnet_stat"),
+    explains=("net.loss",),
+)
+def ring_drops(seen: Observation) -> Iterator[BindingCause]:
+    for name, link in seen.links.items():
+        dropped = sum(seen.rose("link-errors", name, field) or 0 for field in _RING_DROPS)
+        packets = (link.rx_packets_per_s or 0) * seen.span.seconds_of("link-errors")
+        if dropped >= 100 and dropped >= packets / 10_000:
+            yield ring_drops.bind(
+                dropped / (packets + dropped),
+                f"{name} dropped {count_noun(dropped, 'packet')}: its ring was full",
+                of="packets",
+                device=name,
+                evidence={"dropped": dropped, "packets": packets},
+                advice="A larger receive ring, or interrupts spread over more CPUs.",
+                commands=(f"advisor plan 'link:{name}:ring.rx>=4096'", f"ethtool -g {name}"),
+            )
+    backlog = sum(seen.rose("softnet", cpu, "dropped") or 0 for cpu in seen.span.names("softnet"))
+    taken = sum(seen.rose("softnet", cpu, "processed") or 0 for cpu in seen.span.names("softnet"))
+    if backlog >= 100 and backlog >= taken / 10_000:
+        yield ring_drops.bind(
+            backlog / (taken + backlog),
+            f"{count_noun(backlog, 'received packet', 'was', 'were')} dropped: the queue of a CPU was full",
+            of="packets",
+            evidence={"dropped": backlog, "packets": taken},
+            advice="Raise net.core.netdev_max_backlog, or spread the packets over more CPUs (RPS).",
+            commands=("advisor plan 'sysctl:net.core.netdev_max_backlog>=10000'",),
+        )
+
+
+@cause(
+    id="net.tcp-memory",
+    resource="net",
+    help="tuning",
+    what="Memory of all TCP sockets under pressure, and connections that were ended for it.",
+    threshold="any",
+    sources=("netdata/netdata src/health/health.d/tcp_mem.conf; oracle/bpftune CASE_STUDIES.md",),
+    explains=("net.receive-window", "net.send-buffer", "net.loss"),
+)
+def tcp_memory(seen: Observation) -> Iterator[BindingCause]:
+    """TCP has used up what net.ipv4.tcp_mem grants to all sockets together."""
+    pressed, ended = _tcp(seen, "TCPMemoryPressures"), _tcp(seen, "TCPAbortOnMemory")
+    if pressed or ended:
+        pressed_ms = _tcp(seen, "TCPMemoryPressuresChrono")
+        yield tcp_memory.bind(
+            max(BINDS_FROM, pressed_ms / (seen.span.seconds_of("protocol") * 1000)),
+            "TCP has reached the memory that all its sockets may use",
+            evidence={"pressures": pressed, "connections_ended": ended, "pressed_ms": pressed_ms},
+            advice="Raise net.ipv4.tcp_mem (pages), after a look at which connections hold it.",
+            commands=("cat /proc/net/sockstat", "ss -tm"),
+        )

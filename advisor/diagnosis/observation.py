@@ -1,0 +1,137 @@
+"""What causes judge: a span, the rates in it, the stack of block devices and the facts of the host."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+import msgspec
+
+from advisor.diagnosis.block_stack import BlockStack, read_block_stack, service_ms
+from advisor.facts.host_facts import Facts, scan
+from advisor.host import Host, Missing
+from advisor.observe.rates import (
+    CpuShares,
+    DiskRates,
+    LinkRates,
+    StallShares,
+    cpu_shares,
+    disk_rates,
+    link_rates,
+    stall_shares,
+)
+from advisor.observe.span import CounterSpan
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What a host is, read once before its counters: the map on which a span is the measurement."""
+
+    facts: Facts
+    stack: BlockStack
+
+
+def read_surroundings(host: Host) -> Surroundings:
+    return Surroundings(scan(host), read_block_stack(host))
+
+
+class DiskLoad(msgspec.Struct, frozen=True):
+    """A device that did something: ``wait_ms`` is the mean time of a request with its wait in the queue,
+    ``service_ms`` what its medium takes by itself, ``pace_ms`` the busy time for each request that was completed."""
+
+    name: str
+    requests: float
+    bytes_per_s: float
+    queue: float
+    utilisation: float
+    wait_ms: float
+    service_ms: float
+    pace_ms: float
+
+    @property
+    def excess(self) -> float:
+        """The part of a request's time that the medium does not account for: 0 to 1."""
+        return max(0.0, 1 - self.service_ms / self.wait_ms) if self.wait_ms else 0.0
+
+
+class Observation:
+    """A span with what is read from it more than once. What is unknown is None."""
+
+    def __init__(self, span: CounterSpan, surroundings: Surroundings) -> None:
+        self.span = span
+        self.facts = surroundings.facts
+        self.stack = surroundings.stack
+
+    @cached_property
+    def disks(self) -> dict[str, DiskRates]:
+        return disk_rates(self.span)
+
+    @cached_property
+    def cpus(self) -> dict[str, CpuShares]:
+        return cpu_shares(self.span)
+
+    @cached_property
+    def links(self) -> dict[str, LinkRates]:
+        return link_rates(self.span)
+
+    @cached_property
+    def stalls(self) -> dict[str, StallShares]:
+        return stall_shares(self.span)
+
+    @cached_property
+    def cpu_count(self) -> int:
+        return len(self.cpus) - ("all" in self.cpus)
+
+    def stall(self, resource: str) -> float | None:
+        """The share of time in which some task waited for ``io``, ``memory`` or ``cpu``; None where it is unknown."""
+        found = self.stalls.get(resource)
+        return found.some if found else None
+
+    def rose(self, kind: str, name: str, field: str) -> int | None:
+        found = self.span.delta(kind, name, field)
+        return None if isinstance(found, Missing) else found
+
+    def per_second(self, kind: str, name: str, field: str) -> float | None:
+        found = self.span.rate(kind, name, field)
+        return None if isinstance(found, Missing) else found
+
+    def level(self, kind: str, name: str, field: str) -> float | None:
+        found = self.span.level(kind, name, field)
+        return None if isinstance(found, Missing) else found
+
+    def word(self, kind: str, name: str, field: str) -> str | None:
+        found = self.span.word(kind, name, field)
+        return None if isinstance(found, Missing) else found
+
+    @cached_property
+    def loads(self) -> dict[str, DiskLoad]:
+        """Every whole block device that completed requests and whose counters are known."""
+        names = set(self.disks)
+        found = {}
+        for name, rates in self.disks.items():
+            if rates.queue is None or rates.utilisation is None or _is_partition(name, names):
+                continue
+            per_s = sum(one or 0.0 for one in (rates.reads_per_s, rates.writes_per_s, rates.discards_per_s))
+            moved = (rates.read_bytes_per_s or 0.0) + (rates.write_bytes_per_s or 0.0)
+            if per_s * self.span.seconds_of("disk") < MIN_REQUESTS:
+                continue
+            found[name] = DiskLoad(
+                name,
+                requests=per_s,
+                bytes_per_s=moved,
+                queue=rates.queue,
+                utilisation=rates.utilisation,
+                wait_ms=rates.queue * 1000 / per_s,
+                service_ms=service_ms(self.stack, name, moved / per_s),
+                pace_ms=rates.utilisation * 1000 / per_s,
+            )
+        return found
+
+
+MIN_REQUESTS = 20
+"""Means of fewer say nothing."""
+
+
+def _is_partition(name: str, names: set[str]) -> bool:
+    """Whether a name is that of a disk with a number behind: sda1 of sda, nvme0n1p2 of nvme0n1."""
+    found = re.fullmatch(r"(.*?[a-z])[0-9]+|(.*[0-9])p[0-9]+", name)
+    return bool(found and (found[1] or found[2]) in names)

@@ -1,0 +1,301 @@
+"""Causes at the CPUs: saturation, stolen time, quotas, heat, interrupts on one CPU, one thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from advisor.diagnosis.askers import asks_cpu
+from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause, cause, percent
+from advisor.diagnosis.observation import Observation
+from advisor.host.numbers import is_count
+from advisor.observe.cgroups import unit_of_cgroup
+
+PSI: Final = "Linux kernel documentation, accounting/psi"
+_PROC_STAT: Final = "proc_stat(5)"
+_NETDATA_CPU: Final = "netdata/netdata src/health/health.d/cpu.conf"
+_PMIE_THERMAL: Final = "performancecopilot/pcp src/pmieconf/power/thermal_throttle"
+_BANDWIDTH: Final = "Linux kernel documentation, scheduler/sched-bwc"
+LINK_INTERRUPTS: Final = 10_000
+"""A second."""
+ONE_CPU_FROM: Final = 0.6
+
+
+@cause(
+    id="cpu.saturated",
+    resource="cpu",
+    help="hardware",
+    what="Busy time of all CPUs, and the share of time in which a task that could run waited for one.",
+    threshold="busy 90 % and tasks waiting 10 % of the time (systemd's default: 200 ms of 2 s), or (without PSI) more "
+    "tasks ready than CPUs; netdata warns at 85 to 95 % of ten minutes",
+    sources=(_NETDATA_CPU, PSI, "systemd.resource-control(5), CPUPressureThresholdSec="),
+    explains=("application.single-thread",),
+)
+def saturated(seen: Observation) -> Iterator[BindingCause]:
+    whole = seen.cpus.get("all")
+    if whole is None or whole.busy is None or whole.busy < 0.9:
+        return
+    stall = seen.stall("cpu")
+    running = seen.span.levels("scheduler", "host", "running")
+    ready = sum(running) / len(running) if running else 0.0
+    if (stall is not None and stall < BINDS_FROM) or (stall is None and ready <= seen.cpu_count):
+        return
+    yield saturated.bind(
+        stall if stall is not None else 1 - seen.cpu_count / ready,
+        f"All {seen.cpu_count} CPUs are busy and tasks wait for them",
+        evidence={"busy_share": whole.busy, "waiting_share": stall, "tasks_ready": ready, "cpus": seen.cpu_count},
+        advice="More or faster CPUs, or less work: see which service uses them.",
+        commands=("systemd-cgtop --iterations=2",),
+        asks=asks_cpu(seen),
+    )
+
+
+@cause(
+    id="cpu.steal",
+    resource="cpu",
+    help="tenant",
+    what="Time in which this virtual machine had work and the hypervisor ran something else.",
+    threshold="5 % of all CPU time (netdata: 5 to 10 % of 20 minutes), as a share of the time in which there was work",
+    sources=(_NETDATA_CPU, _PROC_STAT),
+    explains=("cpu.saturated", "application.single-thread"),
+)
+def steal(seen: Observation) -> Iterator[BindingCause]:
+    whole = seen.cpus.get("all")
+    if whole is None or whole.steal is None or whole.busy is None or whole.steal < STEAL_FROM:
+        return
+    share = whole.steal / (whole.steal + whole.busy)
+    if share >= BINDS_FROM:
+        yield steal.bind(
+            share,
+            f"The hypervisor takes {percent(whole.steal)} of the CPU time away",
+            of="time in which there was work",
+            evidence={"steal_share": whole.steal, "busy_share": whole.busy},
+            advice="Another tenant, or used-up CPU credits: another size or kind of machine, or a host of its own.",
+            commands=("advisor scan",),
+        )
+
+
+@cause(
+    id="cpu.quota",
+    resource="cpu",
+    help="tuning",
+    what="Periods in which a control group had used up its quota (cpu.max, cpu.cfs_quota_us).",
+    threshold="10 % of the periods in which it ran",
+    sources=(_BANDWIDTH, "netdata/netdata src/health/health.d/cgroups.conf"),
+    explains=("application.single-thread",),
+)
+def quota(seen: Observation) -> Iterator[BindingCause]:
+    for path in seen.span.names("cgroup"):
+        periods = seen.rose("cgroup", path, "cpu_periods")
+        throttled = seen.rose("cgroup", path, "cpu_throttled_periods")
+        if not periods or throttled is None or throttled / periods < BINDS_FROM:
+            continue
+        unit = unit_of_cgroup(path)
+        lost_us = seen.rose("cgroup", path, "cpu_throttled_us")
+        # A quota that is reached in few of the periods of the span binds for little of its time.
+        seconds = seen.span.seconds_of("cgroup")
+        waited = None if lost_us is None else lost_us / (seconds * 1e6)
+        if waited is not None and waited < 0.02:
+            continue
+        limit = seen.level("cgroup", path, "cpu_quota_cpus")
+        yield quota.bind(
+            throttled / periods,
+            f"{unit or path} has used up its CPU quota in {percent(throttled / periods)} of its periods",
+            of="periods",
+            device=None,
+            evidence={
+                "cgroup": path,
+                "throttled_periods": throttled,
+                "periods": periods,
+                "quota_cpus": limit,
+                "throttled_s": lost_us / 1e6 if lost_us is not None else None,
+            },
+            advice="Raise or remove CPUQuota=, if it is not meant; or fewer threads at a time.",
+            commands=(f"systemctl show {unit} --property=CPUQuotaPerSecUSec",)
+            if unit
+            else (f"cat /sys/fs/cgroup{path}/cpu.max",),
+            asks=Asker(unit, None, None),
+        )
+
+
+@cause(
+    id="cpu.thermal",
+    resource="cpu",
+    help="repair",
+    what="Time in which cores or packages were slowed down for their heat.",
+    threshold="10 % of the interval, or any event where no time is counted; PCP's pmie warns at 50 %",
+    sources=(_PMIE_THERMAL, "Linux arch/x86/kernel/cpu/mce/therm_throt.c"),
+    is_error=True,
+    explains=("cpu.saturated",),
+)
+def thermal(seen: Observation) -> Iterator[BindingCause]:
+    worst: tuple[float, str, dict[str, float | int | str]] | None = None
+    for name in seen.span.names("thermal"):
+        for part in ("package", "core"):
+            ms = seen.rose("thermal", name, f"{part}_throttle_total_time_ms")
+            events = seen.rose("thermal", name, f"{part}_throttle_count")
+            share = ms / (seen.span.seconds_of("thermal") * 1000) if ms is not None else 0.0
+            is_hot = share >= BINDS_FROM if ms is not None else bool(events)
+            if is_hot and (worst is None or share > worst[0]):
+                worst = (
+                    share,
+                    name,
+                    {"cpu": name, "part": part, "throttle_events": events or 0, "throttled_share": share},
+                )
+    if worst:
+        yield thermal.bind(
+            worst[0],
+            "CPUs are slowed down for their heat",
+            device=f"cpu{worst[1]}",
+            evidence=worst[2],
+            advice="Cooling and power first: fans, air flow, the power cap of the firmware. Measurements are invalid.",
+            commands=("journalctl -k --grep throttl",),
+        )
+
+
+@cause(
+    id="net.one-cpu",
+    resource="net",
+    help="tuning",
+    what="The share of soft interrupts on each CPU, and how the received packets are spread over the CPUs.",
+    threshold="one CPU spends 60 % of its time on them and takes 70 % of the packets, or 10,000 interrupts of a link a "
+    "second, while the others spend less than half of that",
+    sources=("Linux kernel documentation, networking/scaling", "proc_net(5), softnet_stat"),
+    explains=("cpu.interrupts",),
+)
+def one_cpu(seen: Observation) -> Iterator[BindingCause]:
+    """Packets that one CPU alone receives."""
+    busiest = _busiest_with_interrupts(seen)
+    if busiest is None:
+        return
+    name, share = busiest
+    packets = {cpu: seen.rose("softnet", cpu, "processed") or 0 for cpu in seen.span.names("softnet")}
+    total = sum(packets.values())
+    is_busy = bool(total) and total / seen.span.seconds_of("softnet") >= 1000
+    if not (is_busy and packets.get(name, 0) / total >= 0.7) and not _is_of_link(seen, name):
+        return
+    yield one_cpu.bind(
+        share,
+        f"CPU {name} alone receives the packets: {percent(share)} of its time are interrupts",
+        device=f"cpu{name}",
+        evidence={
+            "interrupt_share": share,
+            "packets_share": packets.get(name, 0) / total if total else 0.0,
+            "packets_per_s": total / seen.span.seconds_of("softnet"),
+            "dropped": sum(seen.rose("softnet", cpu, "dropped") or 0 for cpu in packets),
+            "rounds_cut_off": sum(seen.rose("softnet", cpu, "squeezed") or 0 for cpu in packets),
+        },
+        advice="Spread the queues of the link over the CPUs: more channels, interrupt affinity, or RPS.",
+        commands=("advisor recommend", "grep . /sys/class/net/*/queues/rx-*/rps_cpus"),
+    )
+
+
+def _is_of_link(seen: Observation, cpu: str) -> bool:
+    """Whether the interrupt that the CPU takes most is that of a queue of a link (``eth0-rx-0``)."""
+    counts = {irq: seen.rose("irq", irq, cpu) or 0 for irq in seen.span.names("irq")}
+    most = max(counts, key=lambda one: counts[one], default=None)
+    if most is None or counts[most] < LINK_INTERRUPTS * seen.span.seconds_of("irq"):
+        return False
+    words = re.split(r"[^\w.:]+", seen.word("irq", most, "called") or "")
+    return any(name in words for name in seen.links if name != "lo")
+
+
+def _busiest_with_interrupts(seen: Observation) -> tuple[str, float] | None:
+    """The CPU with the most interrupt time, and that share, where it is far more than that of the others."""
+    shares = {
+        name: (one.irq or 0.0) + (one.softirq or 0.0)
+        for name, one in seen.cpus.items()
+        if name != "all" and one.softirq is not None
+    }
+    if len(shares) < 2:
+        return None
+    name = max(shares, key=lambda one: shares[one])
+    others = [share for cpu, share in shares.items() if cpu != name]
+    if shares[name] < ONE_CPU_FROM or sum(others) / len(others) > shares[name] / 2:
+        return None
+    return name, shares[name]
+
+
+@cause(
+    id="cpu.interrupts",
+    resource="cpu",
+    help="tuning",
+    what="The share of interrupts, hard and soft, on each CPU, and which interrupt it takes most.",
+    threshold="one CPU spends 60 % of its time on them while the others spend less than half of that",
+    sources=(_PROC_STAT, "proc_interrupts(5)"),
+)
+def interrupts(seen: Observation) -> Iterator[BindingCause]:
+    """Interrupts that one CPU alone takes."""
+    busiest = _busiest_with_interrupts(seen)
+    if busiest is None:
+        return
+    name, share = busiest
+    counts = {irq: seen.rose("irq", irq, name) or 0 for irq in seen.span.names("irq")}
+    most = max(counts, key=lambda one: counts[one], default=None)
+    seconds = seen.span.seconds_of("irq")
+    yield interrupts.bind(
+        share,
+        f"Interrupts take {percent(share)} of CPU {name} alone",
+        device=f"cpu{name}",
+        evidence={
+            "interrupt_share": share,
+            "interrupt": f"{most} {seen.word('irq', most, 'called') or ''}".strip() if most else None,
+            "interrupts_per_s": counts[most] / seconds if most and seconds else None,
+        },
+        advice="Spread the interrupts of the device over the CPUs, or find out why it raises so many.",
+        commands=(f"cat /proc/irq/{most}/smp_affinity_list",) if most and is_count(most) else ("cat /proc/softirqs",),
+    )
+
+
+@cause(
+    id="application.single-thread",
+    resource="application",
+    help="application",
+    what="CPU time of each process over the span, while other CPUs are idle.",
+    threshold="a process that uses 95 to 105 % of one CPU for the whole span",
+    sources=("proc_pid_stat(5)",),
+)
+def single_thread(seen: Observation) -> Iterator[BindingCause]:
+    """A process with one thread that is always busy: more CPUs do not help it."""
+    whole = seen.cpus.get("all")
+    seconds = seen.span.seconds_of("process")
+    if whole is None or whole.idle is None or seen.cpu_count < 2 or whole.busy is None or whole.busy > 0.85:
+        return
+    for name in seen.span.names("process"):
+        used = seen.rose("process", name, "cpu_ms")
+        share = used / (seconds * 1000) if used is not None and seconds else 0.0
+        if 0.95 <= share <= 1.05:
+            process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
+            yield single_thread.bind(
+                min(share, 1.0),
+                f"{process} ({name.partition('@')[0]}) uses one CPU wholly, and the others are idle",
+                evidence={"cpu_share_of_process": share, "busy_share": whole.busy, "cpus": seen.cpu_count},
+                advice="More threads in the application, or faster CPUs; more CPUs do not help it.",
+                asks=Asker(unit, f"{process} ({name.partition('@')[0]})", None),
+            )
+
+
+@cause(
+    id="application.file-limit",
+    resource="application",
+    help="tuning",
+    what="Open files of each process of a storage service, against its own limit (LimitNOFILE=).",
+    threshold="90 % at the end of the span",
+    sources=("performancecopilot/pcp src/pmieconf/filesys/vfs_files", "proc_pid_limits(5), getrlimit(2)"),
+)
+def file_limit(seen: Observation) -> Iterator[BindingCause]:
+    for name in seen.span.names("process"):
+        used, limit = (seen.level("process", name, field) for field in ("open_files", "open_files_limit"))
+        if used is None or not limit or used < 0.9 * limit:
+            continue
+        process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
+        yield file_limit.bind(
+            used / limit,
+            f"{unit} has opened {used:.0f} files of the {limit:.0f} that it may",
+            of="limit",
+            evidence={"open_files": used, "limit": limit, "process": f"{process} ({name.partition('@')[0]})"},
+            advice="Raise LimitNOFILE= of the service with a drop-in, unless it leaks files; its next start takes it.",
+            commands=(f"systemctl edit {unit}", f"ls /proc/{name.partition('@')[0]}/fd"),
+            asks=Asker(unit, f"{process} ({name.partition('@')[0]})", None),
+        )

@@ -1,0 +1,405 @@
+"""Causes in the storage path: a slow member, a full or slow device, a service's own limit, read-ahead."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from itertools import combinations
+from statistics import median
+from typing import Final
+
+from advisor.diagnosis.askers import asks_storage
+from advisor.diagnosis.block_stack import is_flash
+from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
+from advisor.diagnosis.observation import DiskLoad, Observation
+from advisor.observe.cgroups import unit_of_cgroup
+
+IOSTATS: Final = "Linux kernel documentation, admin-guide/iostats"
+PSI: Final = "Linux kernel documentation, accounting/psi"
+_WEKA: Final = "weka/tools install/scripts.d/ta/360_disparate_drive_write_latencies.sh"
+_NETDATA_DISKS: Final = "netdata/netdata src/health/health.d/disks.conf"
+SLOW_MEMBER_TIMES: Final = 3.0
+SLOW_PACE_TIMES: Final = 3.0
+BUSY_FROM: Final = 0.7
+ALWAYS_BUSY_FROM: Final = 0.9
+SERIAL_QUEUE: Final = 1.6
+PAGE_BYTES: Final = 4096
+_LIMITS: Final = ("read_bytes", "write_bytes", "reads", "writes")
+AT_LIMIT_FROM: Final = 0.85
+
+
+def disk_evidence(load: DiskLoad) -> dict[str, float | int | str]:
+    """The figures of a device that every verdict on it shows."""
+    return {
+        "busy_share": load.utilisation,
+        "queue": load.queue,
+        "wait_ms": load.wait_ms,
+        "medium_ms": load.service_ms,
+        "requests_per_s": load.requests,
+        "bytes_per_s": load.bytes_per_s,
+    }
+
+
+def follow_up(seen: Observation, name: str) -> tuple[str, ...]:
+    """What follows from a device that holds its users up: all that lies on it waits, and so does who writes."""
+    above = seen.stack.above(name)
+    devices = (f"{cause} {one}" for one in (name, *sorted(above)) for cause in ("disk.saturated", "disk.slow"))
+    return (*devices, "application.serial")
+
+
+@cause(
+    id="disk.slow-member",
+    resource="disk",
+    help="repair",
+    what="The mean wait of each member of an array, and of each of several drives of one model, against its peers.",
+    threshold="3 times the median of two or more peers (10 times that of a single one) and more than its medium takes; "
+    "WEKA calls a drive slow at 10 times the lowest",
+    sources=(_WEKA, IOSTATS),
+)
+def slow_member(seen: Observation) -> Iterator[BindingCause]:
+    """A member whose requests take far longer than those of its peers: an array is as fast as its slowest member."""
+    found: dict[str, BindingCause] = {}
+    for group, names in _list_peers(seen):
+        loads = [seen.loads[name] for name in names if name in seen.loads]
+        for load in loads:
+            others = [one.wait_ms for one in loads if one is not load]
+            if not others or load.name in found:
+                continue
+            usual = median(others)
+            times = SLOW_MEMBER_TIMES if len(others) > 1 else 10.0
+            if load.wait_ms < times * usual or load.wait_ms < 1.5 * load.service_ms or load.wait_ms - usual < 1:
+                continue
+            share = load.utilisation * (1 - usual / load.wait_ms)
+            if share >= BINDS_FROM:
+                found[load.name] = slow_member.bind(
+                    share,
+                    f"{load.name} is {load.wait_ms / usual:.1f} times slower than its {_peers_text(others)} in {group}",
+                    device=load.name,
+                    evidence={**disk_evidence(load), "peers_wait_ms": usual, "peers": len(others)},
+                    advice="Look into the drive, its cable and its slot before any tuning.",
+                    commands=(f"smartctl -a /dev/{load.name}", f"journalctl -k --grep {load.name}"),
+                    asks=asks_storage(seen, load.name),
+                    explains=follow_up(seen, load.name),
+                )
+    yield from found.values()
+
+
+def _peers_text(others: list[float]) -> str:
+    return "peer" if len(others) == 1 else f"{len(others)} peers"
+
+
+def _list_peers(seen: Observation) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Devices that should answer alike: the members of an array, and disks of one model under like load."""
+    for name in seen.stack.devices:
+        members = seen.stack.members(name)
+        if len(members) > 1:
+            yield name, members
+    models: dict[str, list[str]] = {}
+    for disk in seen.facts.disks:
+        if disk.model and disk.kind not in ("virtio", "xen") and disk.name in seen.loads:
+            models.setdefault(f"{disk.model}", []).append(disk.name)
+    for model, names in models.items():
+        rates = [seen.loads[name].requests for name in names]
+        if len(names) > 3 and max(rates) < 3 * min(rates):
+            yield f"drives of model {model}", tuple(names)
+
+
+def _waited_share(seen: Observation) -> float:
+    """The share of time in which tasks waited for storage; without PSI an estimate: CPUs that had nothing to run but
+    waited, and tasks that were blocked when they were counted."""
+    stall = seen.stall("io")
+    if stall is not None:
+        return stall
+    whole, blocked = seen.cpus.get("all"), seen.span.levels("scheduler", "host", "blocked")
+    iowait = (whole.iowait or 0.0) * seen.cpu_count if whole else 0.0
+    return min(1.0, max(iowait, sum(blocked) / len(blocked) if blocked else 0.0))
+
+
+def _is_waited_for(seen: Observation, load: DiskLoad) -> bool:
+    """Whether somebody waits for the device. Asynchronous requests count as no stall, so a queue that is never empty
+    says so, too."""
+    return _waited_share(seen) >= BINDS_FROM or (load.utilisation >= ALWAYS_BUSY_FROM and load.queue >= 4)
+
+
+def _has_known_medium(seen: Observation, name: str) -> bool:
+    """Whether sysfs, which a container may hide, or the device's name shows what it is."""
+    return name in seen.stack.devices or name.startswith("nvme")
+
+
+def _is_lowest(seen: Observation, name: str) -> bool:
+    """Whether no device below this one holds it up: then it is the narrowest."""
+    return not any(
+        below in seen.loads and seen.loads[below].excess >= 0.3 and seen.loads[below].utilisation >= BUSY_FROM
+        for below in seen.stack.lowest(name)
+    )
+
+
+@cause(
+    id="disk.saturated",
+    resource="disk",
+    help="hardware",
+    what="Utilisation, queue and mean wait of each block device, against the time that its medium takes by itself.",
+    threshold="busy 70 % of the time and the wait above the medium's own time (block_stack.service_ms); "
+    "netdata warns at 98 % of ten minutes",
+    sources=(_NETDATA_DISKS, IOSTATS),
+)
+def saturated(seen: Observation) -> Iterator[BindingCause]:
+    """A device that is always busy, with requests that wait for each other."""
+    for name, load in seen.loads.items():
+        if load.utilisation < BUSY_FROM or not _is_waited_for(seen, load) or not _is_lowest(seen, name):
+            continue
+        rotates = not is_flash(seen.stack, (name,))
+        share = load.utilisation * load.excess
+        if rotates and load.utilisation >= ALWAYS_BUSY_FROM:
+            # One arm serves one request at a time: busy is full.
+            share = load.utilisation
+        if share < 0.3 or _is_slow(seen, load) or _members_differ(seen, name):
+            continue
+        yield saturated.bind(
+            share,
+            f"{name} is saturated: {load.queue:.1f} requests wait or are served at any time",
+            device=name,
+            evidence=disk_evidence(load),
+            advice="Spread the load over more or faster devices, or ask for fewer bytes; "
+            "advisor limits shows what the path carries.",
+            commands=("advisor limits",),
+            asks=asks_storage(seen, name),
+            explains=follow_up(seen, name),
+        )
+
+
+def _is_slow(seen: Observation, load: DiskLoad) -> bool:
+    """Whether a device completes far fewer requests than its medium could: it is slow, not full."""
+    is_slow = load.utilisation >= 0.5 and load.pace_ms > SLOW_PACE_TIMES * load.service_ms
+    return is_slow and _has_known_medium(seen, load.name)
+
+
+def _is_slow_everywhere(seen: Observation, name: str) -> bool:
+    """Whether a device has several members and all of them are slow: what they share is, not one of them."""
+    members = seen.stack.members(name)
+    return (
+        len(members) > 1
+        and name in seen.loads
+        and all(one in seen.loads and _is_slow(seen, seen.loads[one]) for one in members)
+    )
+
+
+def _members_differ(seen: Observation, name: str) -> bool:
+    """Whether one member of the device waits far longer than the others: then that one is the answer."""
+    waits = [seen.loads[one].wait_ms for one in seen.stack.members(name) if one in seen.loads]
+    return any(max(pair) > 10 * max(0.1, min(pair)) for pair in combinations(waits, 2))
+
+
+@cause(
+    id="disk.slow",
+    resource="disk",
+    help="repair",
+    what="The busy time for each completed request, against what the medium takes.",
+    threshold="3 times the medium's own time (block_stack.service_ms) while the device is busy",
+    sources=(IOSTATS,),
+)
+def slow(seen: Observation) -> Iterator[BindingCause]:
+    """A device that completes far fewer requests than its kind does, whatever is asked of it."""
+    whole = {name for name in seen.stack.devices if _is_slow_everywhere(seen, name)}
+    parts = {member for name in whole for member in seen.stack.lowest(name)}
+    for name, load in seen.loads.items():
+        if not _is_slow(seen, load) or not _is_waited_for(seen, load) or name in parts:
+            continue
+        if name not in whole and not _is_lowest(seen, name):
+            continue
+        share = load.utilisation * load.excess
+        if share < 0.3:
+            continue
+        virtual = seen.facts.host.virtualization not in (None, "none") and not seen.stack.members(name)
+        what = f"{name} is slow, with all its members" if name in whole else f"{name} is slow"
+        yield slow.bind(
+            share,
+            f"{what}: {load.pace_ms:.1f} ms of its time for each request, where its medium takes "
+            f"{load.service_ms:.1f} ms",
+            device=name,
+            evidence={**disk_evidence(load), "busy_ms_for_each_request": load.pace_ms},
+            advice="Ask who provides this storage: its own limit, or other tenants, hold it up."
+            if virtual
+            else "Look into the device and what lies behind it (drive, controller, fabric) before any tuning.",
+            commands=("advisor limits",) if virtual else (f"smartctl -a /dev/{name}", f"journalctl -k --grep {name}"),
+            asks=asks_storage(seen, name),
+            explains=follow_up(seen, name),
+            help="tenant" if virtual else "repair",
+        )
+
+
+@cause(
+    id="disk.cgroup-limit",
+    resource="disk",
+    help="tuning",
+    what="Bytes and requests of each control group and device against its io.max, or blkio.throttle of version 1, and "
+    "the group's own stalls.",
+    threshold="85 % of a limit, and (where it is counted) the group waits for storage 10 % of the time",
+    sources=(
+        "Linux kernel documentation, admin-guide/cgroup-v2, io.max",
+        "Linux kernel documentation, admin-guide/cgroup-v1/blkio-controller",
+    ),
+)
+def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
+    """A service that reaches the limit of its own control group."""
+    for name in seen.span.names("cgroup-io"):
+        path, _, number = name.rpartition(" ")
+        used = {}
+        for field in _LIMITS:
+            limit = seen.level("cgroup-io", name, f"{field}_max")
+            rate = seen.per_second("cgroup-io", name, field)
+            if limit and rate is not None:
+                used[field] = (rate / limit, rate, limit)
+        if not used:
+            continue
+        field, (part, rate, limit) = max(used.items(), key=lambda one: one[1][0])
+        stalled = seen.rose("cgroup", path, "io_some_us")
+        seconds = seen.span.seconds_of("cgroup")
+        share = part if stalled is None else min(1.0, stalled / (seconds * 1e6))
+        if part < AT_LIMIT_FROM or share < BINDS_FROM:
+            continue
+        device = seen.stack.named(number) or number
+        unit = unit_of_cgroup(path)
+        owner = unit or path
+        yield cgroup_limit.bind(
+            share,
+            f"{owner} is held up by the limit of its own control group on {device}",
+            device=device,
+            evidence={"cgroup": path, f"{field}_per_s": rate, "limit_per_s": limit, "used_share": part},
+            advice="Raise or remove the limit (IOReadBandwidthMax=, IOWriteIOPSMax=, …), if it is not meant.",
+            commands=(
+                f"systemctl show {unit} --property=IOReadBandwidthMax,IOWriteBandwidthMax,IOReadIOPSMax,IOWriteIOPSMax",
+            )
+            if unit
+            else (f"cat /sys/fs/cgroup{path}/io.max",),
+            asks=Asker(unit, None, None),
+            explains=(*follow_up(seen, device), "memory.dirty-limit"),
+        )
+
+
+@cause(
+    id="disk.read-ahead",
+    resource="disk",
+    help="tuning",
+    what="Bytes that a disk read, against what processes asked for by read(2) and by faults on mapped files; and the "
+    "mean size of its reads against read_ahead_kb.",
+    threshold="4 times what was asked for, by reads of at least half of read_ahead_kb (256 KiB or more)",
+    sources=("Linux kernel documentation, admin-guide/mm and sysctl/vm; mm/readahead.c", "proc_pid_io(5), rchar"),
+)
+def read_ahead(seen: Observation) -> Iterator[BindingCause]:
+    """A device that reads far more than anybody asked for: what is read ahead is thrown away."""
+    chars = [seen.rose("process", name, "read_chars") for name in seen.span.names("process")]
+    faults = seen.per_second("vm", "host", "pgmajfault")
+    stall = seen.stall("io")
+    if not any(chars) or faults is None or (stall is not None and stall < BINDS_FROM):
+        return
+    asked = sum(one or 0 for one in chars) / seen.span.seconds_of("process") + faults * PAGE_BYTES
+    for name, load in seen.loads.items():
+        ahead = seen.stack.devices[name].read_ahead_kb if name in seen.stack.devices else None
+        rates = seen.disks[name]
+        if ahead is None or ahead < 256 or seen.stack.members(name) or not rates.read_size_bytes:
+            continue
+        read = rates.read_bytes_per_s or 0.0
+        if read < 4 * asked or rates.read_size_bytes < ahead * 512 or load.utilisation < 0.3:
+            continue
+        yield read_ahead.bind(
+            load.utilisation * (1 - asked / read),
+            f"{name} reads {read / max(asked, 1):.0f} times as much as is asked for: read-ahead thrashes",
+            device=name,
+            evidence={
+                "read_bytes_per_s": read,
+                "asked_bytes_per_s": asked,
+                "read_size_bytes": rates.read_size_bytes,
+                "read_ahead_kb": ahead,
+                "major_faults_per_s": faults,
+            },
+            advice="Less read-ahead for random reads; the program may also advise the kernel (MADV_RANDOM).",
+            commands=(f"advisor plan block:{name}:read_ahead_kb=128",),
+            asks=asks_storage(seen, name),
+            explains=(*follow_up(seen, name), "memory.pressure"),
+        )
+
+
+@cause(
+    id="application.serial",
+    resource="application",
+    help="application",
+    what="Stalls for storage while the busiest device has one request at a time and is not slow.",
+    threshold="stalled 20 % of the time and a queue of at most 1.6 on a device that serves many requests at once",
+    sources=(IOSTATS, PSI),
+)
+def serial(seen: Observation) -> Iterator[BindingCause]:
+    """Requests that are sent one after the other: the device serves each quickly and waits for the next."""
+    waited = _waited_share(seen)
+    busiest = max(
+        (one for one in seen.loads.values() if not seen.stack.members(one.name)),
+        key=lambda one: one.utilisation,
+        default=None,
+    )
+    if busiest is None or waited < 0.2 or not _has_known_medium(seen, busiest.name):
+        return
+    if busiest.queue > SERIAL_QUEUE or busiest.utilisation < (0.15 if seen.stall("io") is not None else 0.5):
+        return
+    if _is_slow(seen, busiest) or not is_flash(seen.stack, (busiest.name,)):
+        return
+    yield serial.bind(
+        max(busiest.utilisation, waited),
+        f"Requests to {busiest.name} are sent one at a time: the device idles between them",
+        device=busiest.name,
+        evidence={**disk_evidence(busiest), "stalled_share": seen.stall("io")},
+        advice="More threads or a deeper queue of asynchronous requests in the application; the device has room.",
+        asks=asks_storage(seen, busiest.name),
+    )
+
+
+FULL_FROM: Final = 0.99
+NEARLY_FULL_FROM: Final = 0.9
+_FULL_WITHIN_S: Final = 3600
+
+
+@cause(
+    id="disk.filesystem-full",
+    resource="disk",
+    help="repair",
+    what="Space and inodes of file systems on this host's devices, and how fast they fill.",
+    threshold="99 % of what ordinary users may have, or of the inodes; or 90 % and full within an hour at the rate "
+    "of the span (netdata warns at 90 %, and where it would be full within hours)",
+    sources=(_NETDATA_DISKS, "df(1)"),
+    is_error=True,
+)
+def filesystem_full(seen: Observation) -> Iterator[BindingCause]:
+    """Writers fail, or will soon: allocation is slow near full, too."""
+    for target in seen.span.names("space"):
+        used, free = (seen.span.levels("space", target, f"{one}_bytes") for one in ("used", "available"))
+        inodes, free_inodes = (seen.level("space", target, name) for name in ("inodes", "free_inodes"))
+        if not used or not free or not used[-1] + free[-1]:
+            continue
+        share = used[-1] / (used[-1] + free[-1])
+        of_inodes = 1 - (free_inodes or 0) / inodes if inodes else 0.0
+        fills_per_s = (free[0] - free[-1]) / seen.span.seconds if len(free) > 1 and seen.span.seconds else 0.0
+        full_in_s = free[-1] / fills_per_s if fills_per_s > 0 else None
+        is_filling = full_in_s is not None and full_in_s <= _FULL_WITHIN_S and share >= NEARLY_FULL_FROM
+        if share < FULL_FROM and of_inodes < FULL_FROM and not is_filling:
+            continue
+        what = (
+            "has no inodes left"
+            if of_inodes >= FULL_FROM > share
+            else "is full"
+            if share >= FULL_FROM
+            else "is filling"
+        )
+        yield filesystem_full.bind(
+            max(share, of_inodes),
+            f"The file system {target} {what}: {percent(of_inodes if 'inodes' in what else share, 1)} used",
+            of="space",
+            evidence={
+                "mounted_on": target,
+                "used_share": share,
+                "inodes_used_share": of_inodes,
+                "available_bytes": free[-1],
+                "full_in_s": full_in_s if full_in_s is not None else "not filling" if len(free) > 1 else "unknown",
+            },
+            advice="Free space or grow it: near full allocation is slow, and at the end writers fail.",
+            commands=(f"df -h {shlex.quote(target)}", f"df -i {shlex.quote(target)}"),
+            asks=asks_storage(seen),
+        )

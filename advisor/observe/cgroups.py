@@ -1,0 +1,204 @@
+"""Limits, stalls and throttling of services: kinds ``cgroup`` (by path) and ``cgroup-io`` (by path and device number).
+
+Both versions of control groups, under one set of names. Source: Linux Documentation/admin-guide/cgroup-v2.rst,
+cgroup-v1/blkio-controller.rst, cgroup-v1/memory.rst; scheduler/sched-bwc.rst. Version 1 is the default of RHEL 7 and 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.host import Host
+from advisor.host.patterns import lazy_regex
+from advisor.observe.pressure import parse_pressure
+from advisor.observe.sample import Reading, parse_counts, parse_named_counts
+
+MAX_CGROUPS: Final = 2000
+_TOP: Final = "/sys/fs/cgroup"
+_ATTRIBUTE: Final = lazy_regex(r"(?:cgroup|cpu|cpuset|cpuacct|io|blkio|memory|pids|hugetlb|rdma|misc|irq|dmem)\..*")
+_V1_FILES: Final = frozenset({"tasks", "notify_on_release", "release_agent"})
+_DEVICE: Final = lazy_regex(r"[0-9]{1,10}:[0-9]{1,10}")
+_CPU: Final = {
+    **{"usage_usec": "cpu_usage_us", "nr_periods": "cpu_periods", "nr_throttled": "cpu_throttled_periods"},
+    "throttled_usec": "cpu_throttled_us",
+}
+_MEMORY: Final = {**{"high": "memory_high", "max": "memory_max", "oom": "memory_oom", "oom_kill": "memory_oom_kill"}}
+_IO: Final = {"rbytes": "read_bytes", "wbytes": "write_bytes", "rios": "reads", "wios": "writes"}
+_IO_MAX: Final = {"rbps": "read_bytes_max", "wbps": "write_bytes_max", "riops": "reads_max", "wiops": "writes_max"}
+_V1_IO: Final = {
+    "blkio.throttle.io_service_bytes": {"Read": "read_bytes", "Write": "write_bytes"},
+    "blkio.throttle.io_serviced": {"Read": "reads", "Write": "writes"},
+}
+_V1_IO_MAX: Final = {
+    **{"blkio.throttle.read_bps_device": "read_bytes_max", "blkio.throttle.write_bps_device": "write_bytes_max"},
+    **{"blkio.throttle.read_iops_device": "reads_max", "blkio.throttle.write_iops_device": "writes_max"},
+}
+_V1_UNLIMITED: Final = 1 << 62
+
+
+def parse_io_pairs(text: str, names: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """``io.stat`` and ``io.max`` by device number: ``8:0 rbytes=1 wbytes=2``; ``max`` and unknown keys are left out."""
+    found = {}
+    for line in text.split("\n"):
+        device, *pairs = line.split() or [""]
+        values = {}
+        for pair in pairs:
+            key, _, value = pair.partition("=")
+            count = parse_counts([value]) if key in names else None
+            if count:
+                values[names[key]] = count[0]
+        if values and _DEVICE.fullmatch(device):
+            found[device] = values
+    return found
+
+
+def parse_io_table(text: str, names: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """The files of version 1 by device number: ``8:0 Read 4096``."""
+    found: dict[str, dict[str, int]] = {}
+    for line in text.split("\n"):
+        words = line.split()
+        count = parse_counts(words[2:]) if len(words) == 3 and words[1] in names else None
+        if count and _DEVICE.fullmatch(words[0]):
+            found.setdefault(words[0], {})[names[words[1]]] = count[0]
+    return found
+
+
+def parse_io_limits(text: str) -> dict[str, int]:
+    """Limits of version 1 by device number: ``8:0 1048576``."""
+    rows = [line.split() for line in text.split("\n")]
+    counted = ((row[0], parse_counts(row[1:])) for row in rows if len(row) == 2 and _DEVICE.fullmatch(row[0]))
+    return {device: count[0] for device, count in counted if count}
+
+
+def parse_cpu_max(text: str) -> float | None:
+    """``cpu.max`` as a number of CPUs (``50000 100000`` is half a one); None for ``max`` and for what is no quota."""
+    counts = parse_counts(text.split())
+    return counts[0] / counts[1] if counts and len(counts) == 2 and counts[1] else None
+
+
+def read_cgroups(host: Host, reading: Reading) -> None:
+    reading.ask("cgroup", "cgroup-io")
+    if not host.is_dir(_TOP):
+        reading.note_missing("cgroup", "no control groups are mounted below /sys/fs/cgroup")
+        return
+    groups = _V2Groups(host, reading) if host.exists(f"{_TOP}/cgroup.controllers") else _V1Groups(host, reading)
+    groups.read_all()
+
+
+class _Groups:
+    """The groups of one host, each read by ``read_all`` of a version."""
+
+    def __init__(self, host: Host, reading: Reading) -> None:
+        self._host = host
+        self._reading = reading
+
+    def _text(self, path: str) -> str:
+        return self._host.read_or_empty(path)
+
+    def _level(self, path: str) -> int | None:
+        count = parse_counts([self._text(path)])
+        return count[0] if count else None
+
+    def _walk(self, top: str) -> Iterator[tuple[str, frozenset[str]]]:
+        """Every group below ``top``, its path within it and what its directory holds; parents first."""
+        pending = [""]
+        for number, path in enumerate(pending):
+            if number == MAX_CGROUPS:
+                self._reading.note_missing("cgroup others", f"more than {MAX_CGROUPS} control groups: not all are read")
+                return
+            names = self._host.names(f"{top}{path}")
+            yield path or "/", frozenset(names)
+            inner = (name for name in names if not _ATTRIBUTE.fullmatch(name) and name not in _V1_FILES)
+            pending += [f"{path}/{name}" for name in inner if self._host.is_dir(f"{top}{path}/{name}")]
+
+
+class _V2Groups(_Groups):
+    def read_all(self) -> None:
+        for path, files in self._walk(_TOP):
+            place = _TOP if path == "/" else f"{_TOP}{path}"
+            self._read_one(path, place, files)
+
+    def _read_one(self, path: str, place: str, files: frozenset[str]) -> None:
+        counters: dict[str, int] = {}
+        for name, fields in (("cpu.stat", _CPU), ("memory.events", _MEMORY)):
+            found = parse_named_counts(self._text(f"{place}/{name}")) if name in files else {}
+            counters |= {fields[key]: value for key, value in found.items() if key in fields}
+        for what in ("io", "cpu", "memory"):
+            if f"{what}.pressure" in files:
+                stalls = parse_pressure(self._text(f"{place}/{what}.pressure"))
+                counters |= {f"{what}_{field}": value for field, value in stalls.items()}
+        levels: dict[str, float] = {}
+        for name in ("current", "high", "max"):
+            level = self._level(f"{place}/memory.{name}") if f"memory.{name}" in files else None
+            levels |= {} if level is None else {f"memory_{name}_bytes": level}
+        quota = parse_cpu_max(self._text(f"{place}/cpu.max")) if "cpu.max" in files else None
+        self._reading.add("cgroup", path, counters, levels | ({} if quota is None else {"cpu_quota_cpus": quota}))
+        limits = parse_io_pairs(self._text(f"{place}/io.max"), _IO_MAX) if "io.max" in files else {}
+        moved = parse_io_pairs(self._text(f"{place}/io.stat"), _IO) if "io.stat" in files else {}
+        for device in moved | limits:
+            self._reading.add("cgroup-io", f"{path} {device}", moved.get(device), limits.get(device))
+
+
+class _V1Groups(_Groups):
+    """Each controller has a tree of its own; a path has the counters of all of them."""
+
+    def read_all(self) -> None:
+        counters: dict[str, dict[str, int]] = {}
+        levels: dict[str, dict[str, float]] = {}
+        for name in ("cpu", "memory", "blkio"):
+            top = f"{_TOP}/{name}"
+            for path, files in self._walk(top) if self._host.is_dir(top) else ():
+                place = top if path == "/" else f"{top}{path}"
+                if name == "blkio":
+                    self._read_blkio(path, place, files)
+                    continue
+                found, level = self._read_cpu(place) if name == "cpu" else self._read_memory(place)
+                counters.setdefault(path, {}).update(found)
+                levels.setdefault(path, {}).update(level)
+        for path, values in counters.items():
+            self._reading.add("cgroup", path, values, levels[path])
+
+    def _read_cpu(self, place: str) -> tuple[dict[str, int], dict[str, float]]:
+        found = parse_named_counts(self._text(f"{place}/cpu.stat"))
+        counters = {_CPU[key]: value for key, value in found.items() if key in _CPU}
+        if "throttled_time" in found:
+            counters["cpu_throttled_us"] = found["throttled_time"] // 1000
+        # -1 is no quota.
+        quota = parse_cpu_max(" ".join(self._text(f"{place}/cpu.cfs_{name}_us") for name in ("quota", "period")))
+        return counters, {} if quota is None else {"cpu_quota_cpus": quota}
+
+    def _read_memory(self, place: str) -> tuple[dict[str, int], dict[str, float]]:
+        counters: dict[str, int] = {}
+        failed = self._level(f"{place}/memory.failcnt")
+        if failed is not None:
+            counters["memory_max"] = failed
+        killed = parse_named_counts(self._text(f"{place}/memory.oom_control")).get("oom_kill")
+        if killed is not None:
+            counters["memory_oom_kill"] = killed
+        levels: dict[str, float] = {}
+        for file, field in (("usage", "memory_current_bytes"), ("limit", "memory_max_bytes")):
+            level = self._level(f"{place}/memory.{file}_in_bytes")
+            if level is not None and level < _V1_UNLIMITED:
+                levels[field] = level
+        return counters, levels
+
+    def _read_blkio(self, path: str, place: str, files: frozenset[str]) -> None:
+        moved: dict[str, dict[str, int]] = {}
+        for file, names in _V1_IO.items():
+            # With the groups below it, where the kernel counts these together.
+            own = f"{file}_recursive" if f"{file}_recursive" in files else file
+            for device, values in parse_io_table(self._text(f"{place}/{own}"), names).items():
+                moved.setdefault(device, {}).update(values)
+        limits: dict[str, dict[str, float]] = {}
+        for file, field in _V1_IO_MAX.items():
+            for device, limit in parse_io_limits(self._text(f"{place}/{file}")).items():
+                limits.setdefault(device, {})[field] = limit
+        for device in {**moved, **limits}:
+            self._reading.add("cgroup-io", f"{path} {device}", moved.get(device), limits.get(device))
+
+
+def unit_of_cgroup(path: str) -> str | None:
+    """The service or scope that a path names (``/system.slice/db.service/worker`` → ``db.service``); None for none."""
+    return next((name for name in reversed(path.split("/")) if re.search(r"\.(?:service|scope)$", name)), None)

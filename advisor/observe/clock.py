@@ -1,0 +1,25 @@
+"""Whether the kernel's clock is synchronised: kind ``clock``. Source: adjtimex(2); read only, no rights needed."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+from advisor.host import Host
+from advisor.observe.sample import Reading
+
+_TIMEX_WORDS: Final = 64
+"""More room than struct timex needs on any architecture."""
+_TIME_ERROR: Final = 5
+
+
+def read_clock(host: Host, reading: Reading) -> None:
+    reading.ask("clock")
+    if not host.is_live:
+        reading.note_missing("clock", "the kernel of the running host alone says whether it is synchronised")
+        return
+    state = ctypes.CDLL(None, use_errno=True).adjtimex((ctypes.c_long * _TIMEX_WORDS)())
+    if state < 0:
+        reading.note_missing("clock", "adjtimex is not permitted here")
+    else:
+        reading.add("clock", "host", words={"state": "unsynchronised" if state == _TIME_ERROR else "synchronised"})

@@ -1,0 +1,115 @@
+"""NFS on both sides: the threads of the kernel's server (kind ``nfsd``), and mounts of a client (kind ``nfs``).
+
+Source: Linux Documentation/filesystems/nfs/knfsd-stats.rst; net/sunrpc/svc_xprt.c; fs/nfs/super.c
+(nfs_show_stats), net/sunrpc/stats.c and xprtsock.c: times in ms, queues as sums over all requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
+from advisor.observe.sample import Reading, parse_counts
+
+POOL_STATS: Final = "/proc/fs/nfsd/pool_stats"
+_POOL: Final = ("packets", "queued", "woken", "timed_out")
+_DEVICE: Final = lazy_regex(r"device (\S{1,300}) mounted on (.{1,300}) with fstype nfs4?(?: statvers=\S+)?$")
+_OPERATION: Final = lazy_regex(r"\s+([A-Z][A-Z0-9_]{1,40}): ([0-9 ]{10,300})$")
+_MAX_MOUNTS: Final = 256
+
+
+class NfsMount(msgspec.Struct, frozen=True):
+    """Of a mount: sums over all operations and connections, the slots of its connections, and how many these are.
+
+    ``queue_ms`` is the time in which requests waited on this host before they were sent, ``rtt_ms`` that of network
+    and server, ``execute_ms`` the whole.
+    """
+
+    source: str
+    requests: int = 0
+    timeouts: int = 0
+    queue_ms: int = 0
+    rtt_ms: int = 0
+    execute_ms: int = 0
+    slots: int = 0
+    connections: int = 0
+
+
+def parse_pool_stats(text: str) -> dict[str, dict[str, int]]:
+    """Counters of each pool of nfsd threads: packets that arrived, transports that were queued, threads woken."""
+    found = {}
+    for line in text.split("\n"):
+        words = line.split()
+        counts = parse_counts(words[: 1 + len(_POOL)]) if len(words) > len(_POOL) else None
+        if counts:
+            found[words[0]] = dict(zip(_POOL, counts[1:], strict=True))
+    return found
+
+
+def parse_mountstats(text: str) -> dict[str, NfsMount]:
+    """The NFS mounts of /proc/self/mountstats by mount point; a line that is no mount, connection or operation of
+    one is left out."""
+    found: dict[str, NfsMount] = {}
+    sums: dict[str, int] = {}
+    target = ""
+
+    def close() -> None:
+        if target and target in found:
+            found[target] = msgspec.structs.replace(found[target], **sums)
+
+    for line in text.split("\n"):
+        if line.startswith("device "):
+            close()
+            head = _DEVICE.match(line)
+            target, sums = "", {}
+            if head and len(found) < _MAX_MOUNTS:
+                target = head[2]
+                found[target] = NfsMount(head[1])
+        elif target and line.lstrip().startswith("xprt:"):
+            words = line.split()
+            counts = parse_counts(words[2:]) if len(words) > 12 and words[1] in ("tcp", "rdma") else None
+            if counts:
+                # port binds connects connect-time idle sends receives bad-xids requests backlog slots …
+                sums["connections"] = sums.get("connections", 0) + 1
+                sums["slots"] = max(sums.get("slots", 0), counts[10] if words[1] == "tcp" else 0)
+        elif target and (operation := _OPERATION.match(line)):
+            counts = parse_counts(operation[2].split())
+            if counts and len(counts) >= 8:
+                names = ("requests", None, "timeouts", None, None, "queue_ms", "rtt_ms", "execute_ms")
+                for name, count in zip(names, counts, strict=False):
+                    if name:
+                        sums[name] = sums.get(name, 0) + count
+    close()
+    return found
+
+
+def read_nfs_server(host: Host, reading: Reading) -> None:
+    """Pools of a server that runs; nothing where none does."""
+    reading.ask("nfsd")
+    text = host.read(POOL_STATS)
+    threads = host.read_int("/proc/fs/nfsd/threads")
+    if isinstance(text, Missing):
+        if not text.is_absent:
+            reading.note_missing("nfsd", text)
+        return
+    levels: Mapping[str, float] = {} if isinstance(threads, Missing) else {"threads": threads}
+    for name, counters in parse_pool_stats(text).items():
+        reading.add("nfsd", name, counters, levels)
+
+
+def read_nfs_mounts(host: Host, reading: Reading) -> None:
+    """Mounts that this process sees; a host without any has a short table."""
+    reading.ask("nfs")
+    text = host.read("/proc/self/mountstats")
+    for target, mount in parse_mountstats("" if isinstance(text, Missing) else text).items():
+        counters = {name: getattr(mount, name) for name in _COUNTED}
+        levels = {"slots": mount.slots, "connections": mount.connections}
+        reading.add("nfs", re.sub(r"\s", "?", target), counters, levels, {"source": mount.source})
+
+
+_COUNTED: Final = ("requests", "timeouts", "queue_ms", "rtt_ms", "execute_ms")

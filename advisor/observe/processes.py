@@ -1,0 +1,86 @@
+"""Who asks: CPU time and storage of each process, by psutil, and the service that it belongs to: kind ``process``.
+
+psutil reads the running machine only, so the samples of a captured host have no processes unless they were recorded.
+Source: psutil's documentation of Process; proc_pid_io(5); cgroups(7) on /proc/PID/cgroup.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.facts.storage_services import STORAGE_UNIT
+from advisor.host import Host, Missing
+from advisor.observe.cgroups import unit_of_cgroup
+from advisor.observe.sample import Reading
+
+MAX_PROCESSES: Final = 4000
+"""Beyond, reading all of them would be the load that is looked for."""
+HIDDEN_STORAGE: Final = "process others"
+"""Under this a sample says of which processes it could not read the storage."""
+_NAMED: Final = 5
+
+
+def parse_process_cgroup(text: str) -> str | None:
+    """The path in /proc/PID/cgroup: the unified one, or in version 1 systemd's own; None for neither."""
+    paths = {}
+    for line in text.split("\n"):
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" or controllers == "name=systemd":
+            paths[number == "0"] = path
+    unified = paths.get(True)
+    return unified if unified not in (None, "", "/") else paths.get(False) or unified
+
+
+def parse_file_limit(text: str) -> int | None:
+    """The soft limit of open files in /proc/PID/limits; None for unlimited."""
+    found = re.search(r"^Max open files {1,40}([0-9]{1,18}) ", text, re.MULTILINE | re.ASCII)
+    return int(found[1]) if found else None
+
+
+def _count_files(host: Host, pid: int) -> dict[str, float]:
+    """Open files of a process and its limit; of storage services alone, as looking at each costs time."""
+    names = host.listdir(f"/proc/{pid}/fd")
+    limit = parse_file_limit(host.read_or_empty(f"/proc/{pid}/limits"))
+    return {} if isinstance(names, Missing) or not limit else {"open_files": len(names), "open_files_limit": limit}
+
+
+def read_processes(host: Host, reading: Reading) -> None:
+    """Every process but the advisor's own. A name is ``PID@START``, so a number that is used again is another one."""
+    reading.ask("process")
+    if not host.is_live:
+        reading.note_missing("process", "processes are read on the running host alone")
+        return
+    import psutil
+
+    pids = psutil.pids()
+    if len(pids) > MAX_PROCESSES:
+        reading.note_missing("process", f"more than {MAX_PROCESSES} processes")
+        return
+    own = psutil.Process()
+    mine = {own.pid, *(child.pid for child in own.children(recursive=True))}
+    hidden: list[int] = []
+    for process in psutil.process_iter(["name", "create_time", "cpu_times", "io_counters"]):
+        found = process.info
+        times, storage = found["cpu_times"], found["io_counters"]
+        if process.pid in mine or times is None:
+            continue
+        counters = {"cpu_ms": round((times.user + times.system) * 1000), "io_wait_ms": round(times.iowait * 1000)}
+        if storage is None:
+            hidden.append(process.pid)
+        else:
+            counters |= {"read_bytes": storage.read_bytes, "write_bytes": storage.write_bytes}
+            asked = getattr(storage, "read_chars", None)
+            counters |= {} if asked is None else {"read_chars": asked}
+        text = host.read(f"/proc/{process.pid}/cgroup")
+        cgroup = None if isinstance(text, Missing) else parse_process_cgroup(text)
+        words = {"name": (found["name"] or "?")[:80], "cgroup": (cgroup or "")[:1000]}
+        unit = unit_of_cgroup(cgroup or "")
+        words |= {"unit": unit[:200]} if unit else {}
+        levels = _count_files(host, process.pid) if unit and STORAGE_UNIT.match(unit) else {}
+        reading.add("process", f"{process.pid}@{found['create_time']:.2f}", counters, levels, words)
+    if hidden:
+        why = "is hidden by the kernel" if host.is_root else "needs root, as they are of other users"
+        named = ", ".join(map(str, hidden[:_NAMED])) + (", …" if len(hidden) > _NAMED else "")
+        reading.note_missing(HIDDEN_STORAGE, f"storage of {len(hidden)} {why}: PID {named}")

@@ -1,0 +1,124 @@
+"""Instruments of the running machine, fed with bytes and texts as their sources lay them out."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import psutil
+import pytest
+
+from advisor.host import Host, MemoryFiles, Missing, RecordedCommands, live_host
+from advisor.host.nvme_log import pack_command
+from advisor.observe.connections import CONNECTIONS, parse_connections, read_connections
+from advisor.observe.processes import HIDDEN_STORAGE, read_processes
+from advisor.observe.recording import decode_span, encode_span
+from advisor.observe.sample import Reading, Sample
+from advisor.observe.span import CounterSpan
+from advisor.observe.volumes import parse_allowances, parse_ebs_log, read_volumes
+from tests.diagnosis.moments import ebs_log
+
+# iproute2 6.1 and, without a blank before the process column, 5.18.
+SS = """\
+Recv-Q Send-Q Local Address:Port Peer Address:Port Process
+0      1448   10.0.0.1:40000     10.0.0.2:5201
+\t cubic wscale:7,7 rto:204 rtt:1.5/0.75 mss:1448 pmtu:1500 cwnd:10 bytes_sent:900 bytes_retrans:5 bytes_acked:800 \
+segs_out:9 data_segs_out:8 send 77Mbps busy:3024ms rwnd_limited:1008ms(33.3%) sndbuf_limited:4ms(0.1%) \
+retrans:1/7 minrtt:0.5
+0      0      [::1]:22           [::1]:50000
+\t cubic rto:200 rtt:0.03/0.01
+"""
+
+
+def test_connections_with_what_limited_them() -> None:
+    found = parse_connections(SS)
+    assert list(found) == ["10.0.0.1:40000 > 10.0.0.2:5201", "[::1]:22 > [::1]:50000"]
+    first = found["10.0.0.1:40000 > 10.0.0.2:5201"]
+    assert first.counters["busy_ms"] == 3024
+    assert (first.counters["rwnd_limited_ms"], first.counters["sndbuf_limited_ms"]) == (1008, 4)
+    assert (first.counters["retransmitted"], first.counters["bytes_acked"]) == (7, 800)
+    assert (first.gauges["rtt_ms"], first.gauges["min_rtt_ms"]) == (1.5, 0.5)
+    assert found["[::1]:22 > [::1]:50000"].counters["busy_ms"] == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n\t\n", "\t rtt:1/2", "a b\n\tbusy:\u0663ms", "1:1 2:2\n\t busy:" + "9" * 99 + "ms"]
+)
+def test_what_ss_cannot_have_printed_is_left_out(text: str) -> None:
+    assert all(one.counters["busy_ms"] == 0 for one in parse_connections(text).values())
+
+
+def test_a_host_without_ss_says_so() -> None:
+    reading = Reading(1.0)
+    read_connections(
+        Host(MemoryFiles({}), RecordedCommands({CONNECTIONS: Missing("absent", "ss: not found")})), reading
+    )
+    assert reading.missing == {"tcp": "ss: not found"}
+
+
+def test_the_log_page_of_an_ebs_volume() -> None:
+    found = parse_ebs_log(ebs_log({"volume_iops_us": 5, "instance_throughput_us": 7}, queue=9))
+    assert found is not None
+    counters, queue = found
+    assert (counters["volume_iops_us"], counters["instance_throughput_us"], queue) == (5, 7, 9)
+    assert (counters["reads"], counters["volume_throughput_us"], counters["instance_iops_us"]) == (1000, 0, 0)
+    assert parse_ebs_log(bytes(4096)) is None
+    assert parse_ebs_log(ebs_log({})[:50]) is None
+
+
+def test_a_volume_is_asked_by_its_controller() -> None:
+    asked = []
+
+    def read_log(device: str, page: int, length: int) -> bytes:
+        asked.append((device, page, length))
+        return ebs_log({})
+
+    files = {
+        "/sys/block/nvme1n1/device/model": b"Amazon Elastic Block Store              \n",
+        "/sys/block/nvme0n1/device/model": b"Samsung",
+    }
+    reading = Reading(1.0)
+    read_volumes(Host(MemoryFiles(files), RecordedCommands({}), is_live=True), reading, read_log)
+    assert asked == [("nvme1", 0xD0, 4096)]
+    assert list(reading.counters["ebs"]) == ["nvme1n1"]
+    captured = Reading(1.0)
+    read_volumes(Host(MemoryFiles(files), RecordedCommands({})), captured)
+    assert list(captured.missing) == ["ebs nvme1n1"]
+
+
+def test_the_command_is_that_of_the_kernel() -> None:
+    command = pack_command(0xD0, 4096, 0x1000, 0xFFFFFFFF)
+    assert len(command) == 72
+    assert command[0] == 2
+    address, _, length, first = struct.unpack_from("<QIII", command, 24)
+    assert (address, length) == (0x1000, 4096)
+    assert first == 0xD0 | 1023 << 16
+
+
+def test_allowances_of_an_ena_link() -> None:
+    text = "NIC statistics:\n     tx_timeout: 0\n     bw_in_allowance_exceeded: 12\n     queue_0_rx_cnt: 4\n"
+    assert parse_allowances(text) == {"bw_in_allowance_exceeded": 12}
+
+
+def test_a_span_survives_its_recording() -> None:
+    samples = [
+        Sample(
+            at, {"disk": {"sda": {"reads": int(10 * at)}}}, {"disk": {"sda": {"in_flight": 1.0}}}, {}, {"tcp": "no ss"}
+        )
+        for at in (1.0, 2.0)
+    ]
+    span, taken_at = decode_span(encode_span(CounterSpan(samples), 5.0))
+    assert span.samples == tuple(samples)
+    assert taken_at == 5.0
+    assert span.rate("disk", "sda", "reads") == 10
+
+
+def test_processes_whose_storage_is_hidden_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(process: psutil.Process) -> None:
+        raise psutil.AccessDenied(process.pid)
+
+    monkeypatch.setattr(psutil.Process, "io_counters", deny)
+    reading = Reading(0.0)
+    read_processes(live_host(), reading)
+    says = reading.missing[HIDDEN_STORAGE]
+    assert re.fullmatch(r"storage of \d+ (is hidden|needs root).*: PID \d+(, \d+){0,4}(, …)?", says)
