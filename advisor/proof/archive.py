@@ -21,15 +21,18 @@ import msgspec
 
 from advisor.errors import AdvisorError, CommandError, InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host.putfile import put_file
-from advisor.i18n import msg
+from advisor.host.trusted_files import check_trusted
+from advisor.i18n import N_, msg
+from advisor.proof.ablation import MAX_UNITS
 from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude_session
 from advisor.proof.metrics import RunFigures
-from advisor.proof.records import FioRun, Proof, resolve_subject
+from advisor.proof.own_command import COMMAND_WORKLOAD
+from advisor.proof.records import FioRun, Proof, Switchback, resolve_subject
 from advisor.proof.result_store import store_result
 from advisor.proof.schedule import MODES
 from advisor.proof.series import Bench, summarise_series
 from advisor.proof.verdict import decide_session
-from advisor.proof.workloads import get_workload
+from advisor.proof.workloads import get_measured
 
 MAX_BYTES = 256 << 20
 """A saved proof is a few hundred kB; more than this, unpacked, is a bomb or no proof."""
@@ -39,6 +42,9 @@ MAX_ROUNDS: Final = 80
 few hundred tied values take minutes."""
 _FIGURE: Final = (1e-9, 1e18)
 """Within this lies whatever a run can yield, but for zero."""
+
+_LEAST_LEVEL: Final = 1e-9
+"""Of significance: no session shares its 5 % among so many."""
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -127,7 +133,11 @@ def preserve_result(
             save_result(save_to, result, fio)
             return msgspec.structs.replace(result, saved_to=save_to), None
         if keep_result:
-            path = store_result(_pack_result(result, fio), _result_kind(result), _start_time(result))
+            if isinstance(result, Proof):
+                result_kind = result.profile
+            else:
+                result_kind = "bench" if isinstance(result, Bench) else "arms"
+            path = store_result(_pack_result(result, fio), result_kind, _start_time(result))
             return msgspec.structs.replace(result, saved_to=str(path)), None
     except (OSError, AdvisorError) as error:
         words = error.message if isinstance(error, AdvisorError) else f"{error.filename}: {error.strerror}"
@@ -152,12 +162,6 @@ def _saved_record(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> 
             return SavedArms(result, fio)
 
 
-def _result_kind(result: Proof | Bench | ArmsProof) -> str:
-    if isinstance(result, Proof):
-        return result.profile
-    return "bench" if isinstance(result, Bench) else "arms"
-
-
 def _start_time(result: Proof | Bench | ArmsProof) -> datetime:
     started = result.series.started if isinstance(result, Bench) else result.session.started
     return datetime.fromisoformat(started).astimezone(UTC)
@@ -166,9 +170,10 @@ def _start_time(result: Proof | Bench | ArmsProof) -> datetime:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def load_proof(path: str | Path) -> Saved:
-    """A saved proof. Raises InvalidInputError that names the file and what is wrong with it."""
-    saved = load_any(path)
+def load_proof(path: str | Path, *, only_trusted: bool = False) -> Saved:
+    """A saved proof. Raises InvalidInputError that names the file and what is wrong with it; with ``only_trusted``
+    RefusedError for a file that anybody but root and this user can write to."""
+    saved = load_any(path, only_trusted=only_trusted)
     if isinstance(saved, SavedArms):
         raise InvalidInputError(
             msg("{path}: a saved comparison of several arms: advisor compare {path} prints it", path=path)
@@ -178,19 +183,29 @@ def load_proof(path: str | Path) -> Saved:
     return saved
 
 
-def load_any(path: str | Path) -> Saved | SavedBench | SavedArms:
+def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBench | SavedArms:
     """A saved proof, series or comparison of arms, with ``saved_to`` as the path given.
 
-    Raises InvalidInputError that names the file, PermissionDeniedError.
+    Raises InvalidInputError that names the file, PermissionDeniedError; with ``only_trusted`` RefusedError for a file
+    that anybody but root and this user can write to.
     """
     try:
-        content = _unpack_file(path)
+        content = _unpack_file(path, only_trusted=only_trusted)
         schema = msgspec.json.decode(content, type=_Head).schema
+        if schema.startswith("advisor.tune/"):
+            raise InvalidInputError(
+                msg("{path}: a saved search, and no proof", path=path),
+                hint="zcat prints it; its confirmation is a proof in a file of its own",
+            )
         kind = _KINDS.get(schema.partition("/")[0], Saved)
         saved = msgspec.json.decode(content, type=kind)
     except PermissionError as error:
         raise PermissionDeniedError(
             msg("{path}: {error}", path=path, error=error.strerror), hint="run it as who saved it, or as root"
+        ) from error
+    except gzip.BadGzipFile as error:
+        raise InvalidInputError(
+            msg("{path}: not a saved proof or series: {reason}", path=path, reason=N_("not compressed by gzip"))
         ) from error
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -204,12 +219,14 @@ def load_any(path: str | Path) -> Saved | SavedBench | SavedArms:
     return change(saved, bench=change(saved.bench, saved_to=str(path)))
 
 
-def _unpack_file(path: str | Path) -> bytes:
+def _unpack_file(path: str | Path, *, only_trusted: bool) -> bytes:
     # O_NONBLOCK: a FIFO must not hold us up, nor a device do anything
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "no regular file")
+        if only_trusted:
+            check_trusted(fd, str(path))
         with gzip.open(file) as packed:
             content = packed.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -233,9 +250,13 @@ def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> N
             pairs = session.pairs
             runs = [run for pair in pairs for run in (*pair.runs, *pair.control_runs)]
             _require_that(len(pairs) <= MAX_ROUNDS, f"{len(pairs)} pairs are more than a session has")
-            level = session.schedule.alpha
-            _require_that(0 < level < 1, f"{level:g} is no level of significance")
+            most = session.schedule.pairs
+            _require_that(most <= MAX_ROUNDS, f"{most} planned pairs are more than a session has")
+            _check_level(session.schedule.alpha)
+            _check_summaries(saved.proof)
             extra = session.warm_up
+            if session.live is not None:
+                extra = (*extra, *_check_switchback(session.live))
         elif isinstance(saved, SavedArms):
             runs, extra = _arms_runs(saved.result.session), saved.result.session.warm_up
         else:
@@ -244,8 +265,13 @@ def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> N
             extra = series.warm_up
             _require_that(len(series.rounds) <= MAX_ROUNDS, f"{len(series.rounds)} rounds are more than a series has")
             for name in series.workloads:
-                get_workload(name)
-        arms = len(saved.result.session.arms) if isinstance(saved, SavedArms) else 1
+                get_measured(name)
+            is_own = series.workloads == (COMMAND_WORKLOAD,)
+            _require_that(is_own == (series.command is not None), "its workloads are not those of its command")
+        arms = 1
+        if isinstance(saved, SavedArms):
+            blocks = saved.result.session.blocks
+            arms = max((len(one.cells) for one in blocks), default=len(saved.result.session.arms))
         most = max(Counter((run.arm, run.workload) for run in runs).values(), default=0)
         _require_that(most <= MAX_ROUNDS * arms, f"{most} runs of a workload are more than a session has")
         _require_that(len(extra) <= MAX_RUNS, f"{len(extra)} warm-up runs are more than a session has")
@@ -269,18 +295,57 @@ def _result_of(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsPro
 
 def _arms_runs(session: ArmsSession) -> list[FioRun]:
     """The runs of a saved comparison. Raises InvalidInputError where its blocks are not those of its arms."""
+    _check_level(session.schedule.alpha)
+    _require_that(0 <= session.margin <= 1, f"{session.margin:g} is no margin of a session")
     _require_that(session.arms[:1] == (NONE,) and len(session.arms) > 1, "its arms are not those of a session")
     _require_that(len(session.blocks) <= MAX_ROUNDS, f"{len(session.blocks)} blocks are more than a session has")
+    is_own = session.workloads == (COMMAND_WORKLOAD,)
+    _require_that(is_own == (session.command is not None), "its workloads are not those of its command")
     for name in session.workloads:
-        get_workload(name)
+        get_measured(name)
     cells = [cell for block in session.blocks for cell in block.cells]
-    _require_that(all(cell.arm in session.arms for cell in cells), "a block has an arm that the session has not")
+    ablation = session.ablation
+    if ablation is None:
+        known = all(cell.arm in session.arms and cell.active is None for cell in cells)
+    else:
+        known = all(cell.active is not None and set(cell.active) <= set(session.arms[1:]) for cell in cells)
+        _require_that(tuple(ablation.units) == session.arms[1:], "its arms are not the values that it switched")
+        _require_that(
+            2 <= len(ablation.words) == len(ablation.units) <= MAX_UNITS, "its design is not that of a session"
+        )
+        _require_that(all(0 < word < 2 * MAX_UNITS for word in ablation.words), "its design is not that of a session")
+    _require_that(known, "a block has an arm that the session has not")
+    _require_that(all(len(block.cells) <= 2 * MAX_UNITS for block in session.blocks), "a block has too many runs")
     return [run for cell in cells for run in (*cell.runs, *([cell.control] if cell.control else []))]
 
 
 def reanalyse_arms(saved: SavedArms) -> ArmsProof:
     """The comparison that follows from a saved session."""
     return msgspec.structs.replace(conclude_session(saved.result.session), saved_to=saved.result.saved_to)
+
+
+def _check_switchback(live: Switchback) -> list[FioRun]:
+    """The runs of the short pairs. Raises InvalidInputError where its times are none."""
+    period, discard = live.period_seconds, live.discard_seconds
+    _require_that(0 < period <= _FIGURE[1] and 0 <= discard < period, "its periods are not those of a session")
+    _require_that(0 <= live.tau_seconds <= _FIGURE[1], f"{live.tau_seconds:g} s is no relaxation time")
+    _require_that(0 <= live.harm <= _FIGURE[1], f"{live.harm:g} is no E of a test")
+    _require_that(len(live.baseline) <= MAX_RUNS, f"{len(live.baseline)} seconds before the start are too many")
+    return [run for pair in live.probes for run in pair.runs]
+
+
+def _check_level(level: float) -> None:
+    _require_that(_LEAST_LEVEL <= level < 1, f"{level:g} is no level of significance")
+
+
+def _check_summaries(proof: Proof) -> None:
+    """What is printed of a stored result, and what a repetition begins with."""
+    _require_that(bool(proof.workloads), "it holds no claim")
+    control = () if proof.control is None else (proof.control,)
+    for one in (*proof.workloads, *proof.guardrails, *proof.exploratory, *control):
+        _require_that(one.confidence is None or 0 <= one.confidence <= 1, f"{one.confidence} is no confidence")
+        low, high = one.ci95 or (1.0, 1.0)
+        _require_that(0 < low <= high, f"{low:g} to {high:g} is no interval of a ratio")
 
 
 def _require_that(holds: bool, words: str) -> None:
@@ -291,9 +356,9 @@ def _require_that(holds: bool, words: str) -> None:
 def _check_runs(runs: Iterable[FioRun]) -> None:
     low, high = _FIGURE
     for run in runs:
-        get_workload(run.workload)
-        for name in RunFigures.__struct_fields__:
-            value: float | None = getattr(run.figures, name)
+        get_measured(run.workload)
+        named = {name: getattr(run.figures, name) for name in RunFigures.__struct_fields__ if name != "measures"}
+        for name, value in {**named, **run.figures.measures}.items():
             if value and not low <= value <= high:
                 raise InvalidInputError(
                     msg(

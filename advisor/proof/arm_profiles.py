@@ -5,34 +5,43 @@ Every arm's live values are part of one plan and so of one transaction: one jour
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from advisor.errors import RefusedError, UsageError
 from advisor.facts.host_facts import Facts, scan
-from advisor.host import Host
+from advisor.host import Host, Missing
 from advisor.i18n import msg
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile, load
+from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof import schedule as scheduling
-from advisor.proof.arms_session import ArmsRunner
-from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, smallest_blocks
+from advisor.proof.ablation import design_words, group_changes, run_count
+from advisor.proof.arms_session import ArmsRunner, ArmSwitch
+from advisor.proof.blocks import NONE, Ablation, ArmsProof, ArmsSession, smallest_blocks
+from advisor.proof.command_runner import CommandProcess
 from advisor.proof.covariates import read_gate
-from advisor.proof.fio import read_version
+from advisor.proof.fio import RunsCommand, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import caught_signals
+from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.path import PathCheck, path_check, require_other_way_in
 from advisor.proof.profile import (
+    Ground,
     Means,
     SecondHost,
+    check_unchanged,
     fio_node,
     ground_for,
+    ground_for_command,
     live_changes,
+    make_own_subject,
     measurable_claims,
     mounted_again,
     path_notes,
@@ -40,20 +49,13 @@ from advisor.proof.profile import (
     require_changes,
 )
 from advisor.proof.records import ArmSetting, Claim, ProofSubject, ToggleClass
-from advisor.proof.relevance import TOGGLE_CLASSES, require_visible, toggle_class
-from advisor.proof.schedule import Mode, Schedule
+from advisor.proof.relevance import TOGGLE_CLASSES, class_of, find_unseen, require_visible, toggle_class
+from advisor.proof.schedule import Schedule
 from advisor.proof.scratch import require_space
-from advisor.proof.session import (
-    PLACE_SECONDS,
-    chosen_mode,
-    layout_notes,
-    reconnects_itself,
-    require_calm,
-    require_measurable,
-)
-from advisor.proof.session_runner import Progress, ProgressEvent, Settings, silent
+from advisor.proof.session import PLACE_SECONDS, chosen_mode, layout_notes, reconnects_itself, require_measurable
+from advisor.proof.session_runner import Progress, ProgressEvent, Settings, require_calm, silent
 from advisor.proof.target import MeasuredTarget
-from advisor.proof.workloads import get_workload
+from advisor.proof.workloads import Pattern, command_pattern, get_workload
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.rollback import recover_unfinished
@@ -67,9 +69,13 @@ class ArmPlan(msgspec.Struct, frozen=True):
     """One profile as an arm: the live changes that it means on this host, and where fio runs under it."""
 
     name: str
-    profile: Profile
+    asked: RequestedProfile
     plan: Plan
     node: int | None = None
+
+    @property
+    def profile(self) -> Profile:
+        return self.asked.profile
 
     @property
     def tunables(self) -> frozenset[str]:
@@ -84,14 +90,20 @@ class ProfileSwitch:
         self._running = running
         self._arms = {one.name: one for one in arms}
         self._paths = paths
+        self._placed: Mapping[str, str | Missing] = {}
 
     def place(self, arm: str) -> None:
         """Restore what another arm has set, then set this one's values. Raises CommandError."""
         self._running.restore_values()
         if arm != NONE:
             self._running.set_values(self._arms[arm].tunables)
+        self._placed = self._running.observe_values()
         for name, path in self._paths.items():
             path.check("B" if name == arm else "A")
+
+    def require_unchanged(self) -> None:
+        """Raise CommandError where a value is no longer what the last arm made it: it was modified externally."""
+        check_unchanged(self._placed, self._running)
 
     def fio_options(self, arm: str) -> tuple[str, ...]:
         """fio on the node of an arm that places services."""
@@ -103,6 +115,43 @@ class ProfileSwitch:
         return max(
             (_settle_seconds(self._arms[one].profile) for one in (before, after) if one in self._arms), default=0.0
         )
+
+
+class ValueSwitch:
+    """Makes one combination of a profile's values active: what it leaves out is restored first, every one read back.
+    Its arms are the digits of `combination_digits`."""
+
+    def __init__(self, running: Trial, arm: ArmPlan, ablation: Ablation, path: PathCheck | None) -> None:
+        self._running = running
+        self._arm = arm
+        self._ablation = ablation
+        self._path = path
+        self._placed: Mapping[str, str | Missing] = {}
+
+    def place(self, arm: str) -> None:
+        """Restore the values that are off, then set the others. Raises CommandError."""
+        units = self._ablation.units
+        digits = "0" * len(units) if arm == NONE else arm
+        active = {tunable for name, digit in zip(units, digits, strict=True) if digit == "1" for tunable in units[name]}
+        self._running.restore_values({one.tunable for one in self._running.changes} - active)
+        self._running.set_values(active)
+        self._placed = self._running.observe_values()
+        if self._path is not None:
+            interrupts = any(one.tunable in active and class_of(one) == "T2" for one in self._running.changes)
+            self._path.check("B" if interrupts else "A")
+
+    def require_unchanged(self) -> None:
+        """Raise CommandError where a value is no longer what the last combination made it: it was modified
+        externally."""
+        check_unchanged(self._placed, self._running)
+
+    def fio_options(self, arm: str) -> tuple[str, ...]:
+        """fio runs where it runs in any case."""
+        return ()
+
+    def settle_seconds(self, before: str | None, after: str) -> float:
+        """What the profile asks for."""
+        return _settle_seconds(self._arm.profile)
 
 
 def _settle_seconds(profile: Profile) -> float:
@@ -141,6 +190,7 @@ def prove_arms(
     reconnect: str | None = None,
     allow_remount: bool = False,
     second: SecondHost | None = None,
+    command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Progress = silent,
     say: Callable[[str], None] = lambda _: None,
@@ -152,33 +202,112 @@ def prove_arms(
     and RefusedError before anything is changed, InterruptedArmsError with the partial result after a signal,
     NotRestoredError where something is not restored.
     """
-    names = measurable_claims(workloads, has_target=bool(settings.target or settings.raw), has_peer=second is not None)
+    means = Means(second, reconnect, allow_remount, progress, say, command)
+    names = _measurable(workloads, settings, means)
+    with _locked_store(host, store, say) as kept:
+        facts = scan(host)
+        own = [load_one([name], only_trusted=True) for name in arms[1:]]
+        planned = [
+            _plan_arm(
+                host,
+                asked,
+                {key: value for key, value in values.items() if key in asked.profile.parameters},
+                settings,
+                facts,
+                kept,
+                means,
+            )
+            for asked in own
+        ]
+        union = _join_plans(host, planned, values, facts, kept)
+        return _measure_arms(host, planned, union, facts, names, settings, means, kept, options)
+
+
+def prove_values(
+    host: Host,
+    asked: RequestedProfile,
+    workloads: Sequence[str],
+    values: Mapping[str, str],
+    settings: Settings,
+    *,
+    reconnect: str | None = None,
+    allow_remount: bool = False,
+    second: SecondHost | None = None,
+    command: CommandProcess | None = None,
+    options: Sequence[str] = (),
+    progress: Progress = silent,
+    say: Callable[[str], None] = lambda _: None,
+    store: Store | None = None,
+) -> ArmsProof:
+    """Measure which of a profile's values have an effect: combinations of them in randomised blocks.
+
+    ``workloads`` replace the profile's claims. Raises as `prove_arms`.
+    """
+    if asked.profile.proof is not None and not workloads:
+        workloads = asked.profile.proof.claims
+    means = Means(second, reconnect, allow_remount, progress, say, command)
+    names = _measurable(workloads, settings, means)
+    with _locked_store(host, store, say) as kept:
+        facts = scan(host)
+        arm = _plan_arm(host, asked, values, settings, facts, kept, means, has_reboots=True)
+        return _measure_arms(host, [arm], arm.plan, facts, names, settings, means, kept, options, is_ablation=True)
+
+
+def measure_values(
+    host: Host,
+    asked: RequestedProfile,
+    plan: Plan,
+    facts: Facts,
+    workloads: Sequence[str],
+    settings: Settings,
+    means: Means,
+    store: Store,
+    options: Sequence[str],
+) -> ArmsProof:
+    """`prove_values` of a plan that was made already, by who holds the lock of the store. Raises as `prove_arms`."""
+    arm = ArmPlan(asked.profile.name, asked, plan)
+    return _measure_arms(host, [arm], plan, facts, workloads, settings, means, store, options, is_ablation=True)
+
+
+def _measurable(workloads: Sequence[str], settings: Settings, means: Means) -> tuple[str, ...]:
+    if means.command is not None:
+        return (COMMAND_WORKLOAD,)
+    has_target = bool(settings.target or settings.raw)
+    return measurable_claims(workloads, has_target=has_target, has_peer=means.second is not None)
+
+
+@contextlib.contextmanager
+def _locked_store(host: Host, store: Store | None, say: Callable[[str], None]) -> Iterator[Store]:
     kept = store or Store()
     with kept.hold_lock():
         refuse_while_one_waits(kept)
         for record, _ in recover_unfinished(host, kept):
-            say(f"{record.id} had been interrupted and has been rolled back")
-        facts = scan(host)
-        planned = [_plan_arm(host, name, values, settings, facts, kept) for name in arms[1:]]
-        union = _join_plans(host, planned, values, facts, kept)
-        means = Means(second, reconnect, allow_remount, progress, say)
-        return _measure_arms(host, planned, union, facts, names, settings, means, kept, options)
+            say(msg("{id} had been interrupted and was rolled back", id=record.id))
+        yield kept
 
 
 def _plan_arm(
-    host: Host, name: str, values: Mapping[str, str], settings: Settings, facts: Facts, store: Store
+    host: Host,
+    asked: RequestedProfile,
+    values: Mapping[str, str],
+    settings: Settings,
+    facts: Facts,
+    store: Store,
+    means: Means,
+    *,
+    has_reboots: bool = False,
 ) -> ArmPlan:
-    profile = load(name)
+    profile, name = asked.profile, asked.profile.name
     if profile.proof is None:
         raise UsageError(msg("profile {name} does not say how it is proven", name=name), hint="it has no [proof] table")
-    own = {key: value for key, value in values.items() if key in profile.parameters}
-    plan = live_changes(plan_profiles(host, [name], own, runtime_only=True, store=store, facts=facts))
-    if toggle_class(profile.proof.toggle, plan.changes) == "T3":
+    plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=store, facts=facts))
+    if not has_reboots and toggle_class(profile.proof.toggle, plan.changes) == "T3":
         raise RefusedError(
             msg("{name}: its values need a reboot or a rebuild, so it cannot be an arm of a session", name=name)
         )
     require_changes(plan, profile)
-    return ArmPlan(name, profile, plan, fio_node(profile, settings, facts))
+    node = fio_node(profile, settings, facts) if means.command is None and not has_reboots else None
+    return ArmPlan(name, asked, plan, node)
 
 
 def _join_plans(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], facts: Facts, store: Store) -> Plan:
@@ -218,30 +347,49 @@ def _measure_arms(
     means: Means,
     store: Store,
     options: Sequence[str],
+    *,
+    is_ablation: bool = False,
 ) -> ArmsProof:
     require_other_way_in(host, facts, union, force=settings.force)
-    ground = ground_for(host, workloads, settings, means.second)
-    subjects = [_make_subject(one, workloads) for one in arms]
+    if means.command is None:
+        ground, loads = ground_for(host, workloads, settings, means.second), [get_workload(name) for name in workloads]
+    else:
+        ground, loads = ground_for_command(means.command), [command_pattern(means.command.command)]
+    hidden = list[str]()
+    ablation: Ablation | None = None
+    if is_ablation:
+        (whole,) = arms
+        ablation = _make_ablation(host, whole, ground, loads, means)
+        switched = {tunable for tunables in ablation.units.values() for tunable in tunables}
+        union = _without_others(union, switched)
+        arms = [msgspec.structs.replace(whole, plan=_without_others(whole.plan, switched))]
+    subjects = [
+        _make_subject(one, workloads) if means.command is None else make_own_subject(one.asked, one.plan, means)
+        for one in arms
+    ]
     hooks = [
         reconnect_hook(host, one.profile, subject, ground.target, means)
         for one, subject in zip(arms, subjects, strict=True)
     ]
     hook = next((one for one in hooks if one is not None), None)
-    loads, hidden = [get_workload(name) for name in workloads], list[str]()
     for one, subject in zip(arms, subjects, strict=True):
         can_reconnect = hook is not None or reconnects_itself(subject)
         require_measurable(subject, _Class(one), ground.target, settings, can_reconnect=can_reconnect)
-        hidden += require_visible(host, one.plan, ground.target, loads)
+        if means.command is None:
+            hidden += require_visible(host, one.plan, ground.target, loads)
     checks = {one.name: path_check(host, facts, one.plan, ground.target, means.say) for one in arms}
     paths = {name: check for name, check in checks.items() if check is not None}
     with caught_signals() as stop:
-        version = read_version(ground.runner, stop)
-        schedule = _make_schedule(arms, workloads, settings, ground.target)
+        version = "" if means.command is not None else read_version(ground.runner, stop)
+        schedule = _make_schedule(arms, loads, settings, ground.target, ablation)
         if schedule.scratch_bytes:
             require_space(ground.target, schedule.scratch_bytes, settings.keep)
         gate = read_gate(host)
         require_calm(gate, force=settings.force)
-        count = len(arms) + 1
+        if means.command is not None:
+            seconds = ground.runner.try_out(stop) if isinstance(ground.runner, RunsCommand) else None
+            schedule = _make_schedule(arms, loads, settings, ground.target, ablation, run_seconds=seconds)
+        count = schedule.arms
         notes = (
             *layout_notes(host, ground.target, schedule, settings, workloads, arms=count),
             *(note for check in paths.values() for note in path_notes(check)),
@@ -249,7 +397,7 @@ def _measure_arms(
         )
         target = ground.target
         session = ArmsSession(
-            arms=(NONE, *(one.name for one in arms)),
+            arms=(NONE, *(ablation.units if ablation is not None else (one.name for one in arms))),
             workloads=tuple(workloads),
             schedule=schedule,
             margin=chosen_mode(settings).margin,
@@ -260,7 +408,7 @@ def _measure_arms(
             device=target.device,
             fio_version=version,
             started=datetime.now(UTC).isoformat(timespec="seconds"),
-            values={one.name: _settings_of(one.plan) for one in arms},
+            values=_recorded_values(arms, ablation),
             host=read_identity(host),
             gate=gate,
             forced=bool(gate.busy),
@@ -269,11 +417,16 @@ def _measure_arms(
             peer_address=target.peer_address,
             raw_device=target.raw,
             options=tuple(options),
+            command=None if means.command is None else means.command.command,
+            ablation=ablation,
         )
-        seconds = schedule.predicted_seconds
-        means.progress(ProgressEvent("plan", 0, schedule.pairs, seconds, schedule=schedule, workloads=len(workloads)))
+        event = ProgressEvent("plan", 0, schedule.pairs, schedule.predicted_seconds, schedule=schedule)
+        event = msgspec.structs.replace(event, workloads=len(workloads), are_combined=ablation is not None)
+        means.progress(event)
         with mounted_again(hook), run_trial(host, union, store) as running:
-            switch = ProfileSwitch(running, arms, paths)
+            switch: ArmSwitch = ProfileSwitch(running, arms, paths)
+            if ablation is not None:
+                switch = ValueSwitch(running, arms[0], ablation, paths.get(arms[0].name))
             return ArmsRunner(host, target, switch, settings, session, ground.runner, stop, means.progress, hook).run()
 
 
@@ -298,32 +451,58 @@ def _make_subject(arm: ArmPlan, workloads: Sequence[str]) -> ProofSubject:
     return ProofSubject(arm.name, claims, path="network" if is_network else "any")
 
 
-def _settings_of(plan: Plan) -> tuple[ArmSetting, ...]:
-    return tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes)
+def _make_ablation(host: Host, arm: ArmPlan, ground: Ground, loads: Sequence[Pattern], means: Means) -> Ablation:
+    """What is switched, and what is not. Raises RefusedError where fewer than two values are left, UsageError for too
+    many."""
+    unseen = {} if means.command is not None else dict(find_unseen(host, arm.plan, ground.target, loads))
+    units, left_out = group_changes(arm.plan.changes, unseen)
+    return Ablation(arm.name, units, design_words(len(units)), left_out, arm.asked.words)
+
+
+def _without_others(plan: Plan, tunables: Collection[str]) -> Plan:
+    """The plan with the changes of these tunables alone."""
+    return msgspec.structs.replace(plan, changes=tuple(one for one in plan.changes if one.tunable in tunables))
+
+
+def _recorded_values(arms: Sequence[ArmPlan], ablation: Ablation | None) -> dict[str, tuple[ArmSetting, ...]]:
+    found = {
+        one.name: tuple(ArmSetting(each.tunable, each.before, each.after, each.why) for each in one.plan.changes)
+        for one in arms
+    }
+    if ablation is None:
+        return found
+    (whole,) = found.values()
+    return {name: tuple(one for one in whole if one.tunable in tunables) for name, tunables in ablation.units.items()}
 
 
 def _make_schedule(
-    arms: Sequence[ArmPlan], workloads: Sequence[str], settings: Settings, target: MeasuredTarget
+    arms: Sequence[ArmPlan],
+    loads: Sequence[Pattern],
+    settings: Settings,
+    target: MeasuredTarget,
+    ablation: Ablation | None,
+    *,
+    run_seconds: float | None = None,
 ) -> Schedule:
-    comparisons = len(arms) * len(workloads)
+    count = len(arms) if ablation is None else len(ablation.units)
+    comparisons = count * len(loads)
+    is_untried = run_seconds is None and loads[0].name == COMMAND_WORKLOAD
     settle = max(_settle_seconds(one.profile) for one in arms)
+    # Blocks of the chosen mode, and as many as a significant result of so many comparisons needs, with one to spare.
+    mode = chosen_mode(settings)
+    if run_seconds is not None:
+        mode = msgspec.structs.replace(mode, seconds=run_seconds)
+    blocks = max(BLOCKS[settings.mode], smallest_blocks(comparisons) + 1)
     return scheduling.make_schedule(
-        _choose_mode(settings, comparisons),
-        [get_workload(name) for name in workloads],
+        msgspec.structs.replace(mode, pairs=blocks, looks=(blocks,)),
+        loads,
         device_bytes=target.size_bytes,
         place_seconds=PLACE_SECONDS + settle,
-        budget_seconds=settings.budget_seconds,
+        # How long a command takes is not known before it was tried out: until then it has no budget to exceed.
+        budget_seconds=None if is_untried else settings.budget_seconds,
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
         is_raw=target.raw is not None,
         files=1 + len(settings.places),
-        arms=len(arms) + 1,
+        arms=len(arms) + 1 if ablation is None else run_count(ablation.words),
     )
-
-
-def _choose_mode(settings: Settings, comparisons: int) -> Mode:
-    """Blocks of the chosen mode, and as many as a significant result of so many comparisons needs, with one to
-    spare."""
-    mode = chosen_mode(settings)
-    blocks = max(BLOCKS[settings.mode], smallest_blocks(comparisons) + 1)
-    return msgspec.structs.replace(mode, pairs=blocks, looks=(blocks,))

@@ -41,6 +41,14 @@ class ChecksPath(Protocol):
         """Before an arm is measured, not when the host is restored. Raises AdvisorError where it does not carry."""
 
 
+@runtime_checkable
+class ChecksValues(Protocol):
+    """A toggle that notices when what it switches is modified externally."""
+
+    def require_unchanged(self) -> None:
+        """Before the next arm is activated. Raises AdvisorError where a value is not what the last arm made it."""
+
+
 Reconnect = Callable[[Arm], None]
 """Makes new sockets, sessions or mounts, so that the arm just placed acts. Raises AdvisorError if it cannot."""
 
@@ -71,7 +79,10 @@ class Arms:
         return self._reconnect is not None
 
     def place(self, arm: Arm) -> None:
-        """Activate an arm and let it settle. Raises ToggleError, ScratchChangedError and StoppedError."""
+        """Activate an arm and let it settle. Raises ToggleError, ScratchChangedError, StoppedError, and CommandError
+        where a value was modified externally since the last arm."""
+        if self.placed is not None and isinstance(self._toggle, ChecksValues):
+            self._toggle.require_unchanged()
         self.placed = arm
         try:
             self._toggle.place(arm)

@@ -142,13 +142,27 @@ def compare(a: Saved | SavedBench, b: Saved | SavedBench, sources: tuple[str, st
         )
     judged = _judge_workloads(first, second, common)
     invalid = (*_prefix_reasons("A", first.invalid), *_prefix_reasons("B", second.invalid))
-    tendency = _common_tendency(judged)
+    tendency: Verdict
+    verdicts = [one.verdict for one in judged]
+    if "gain" in verdicts:
+        tendency = "gain-with-cost" if "loss" in verdicts else "gain"
+    elif "loss" in verdicts:
+        tendency = "loss"
+    else:
+        tendency = "no-difference" if all(verdict == "no-difference" for verdict in verdicts) else "inconclusive"
     settled: Verdict = "inconclusive" if tendency == "inconclusive" else "indicative"
+    # The other metrics: shown without a p value.
+    found = [
+        _metric_difference(first, second, name, metric.name)
+        for name in common
+        for metric in METRICS.values()
+        if metric.name != get_workload(name).metric
+    ]
     return SeriesComparison(
         verdict="invalid" if invalid else settled,
         tendency=tendency,
         workloads=judged,
-        explored=_explore_metrics(first, second, common),
+        explored=tuple(msgspec.structs.replace(one, p_value=None) for one in found if one.ratio is not None),
         reasons=(*invalid, NOT_INTERLEAVED),
         notes=tuple(_list_notes(first.side, second.side, common)),
         alpha=ALPHA,
@@ -163,15 +177,12 @@ def _prefix_reasons(letter: str, reasons: Iterable[str]) -> Iterable[str]:
 
 def _runs_of(saved: Saved | SavedBench, source: str) -> _Runs:
     if isinstance(saved, SavedBench):
-        return _of_series(saved.bench.series, source)
+        series = saved.bench.series
+        found, rounds = summarise_series(series), counted_rounds(series)
+        side = _compared_side(series, source, "bench", series.workloads, len(rounds))
+        runs = tuple(run for one in rounds for run in one.runs)
+        return _Runs(side, runs, found.reasons if found.quality == "invalid" else ())
     return _of_session(saved.proof.session, source)
-
-
-def _of_series(series: Series, source: str) -> _Runs:
-    found, rounds = summarise_series(series), counted_rounds(series)
-    side = _compared_side(series, source, "bench", series.workloads, len(rounds))
-    runs = tuple(run for one in rounds for run in one.runs)
-    return _Runs(side, runs, found.reasons if found.quality == "invalid" else ())
 
 
 def _of_session(session: Session, source: str) -> _Runs:
@@ -275,31 +286,11 @@ def _workload_verdict(
     return "inconclusive"
 
 
-def _common_tendency(judged: Sequence[MetricDifference]) -> Verdict:
-    verdicts = [one.verdict for one in judged]
-    if "gain" in verdicts:
-        return "gain-with-cost" if "loss" in verdicts else "gain"
-    if "loss" in verdicts:
-        return "loss"
-    return "no-difference" if all(verdict == "no-difference" for verdict in verdicts) else "inconclusive"
-
-
-def _explore_metrics(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricDifference, ...]:
-    """The other metrics: shown without a p value."""
-    found = [
-        _metric_difference(first, second, name, metric.name)
-        for name in names
-        for metric in METRICS.values()
-        if metric.name != get_workload(name).metric
-    ]
-    return tuple(msgspec.structs.replace(one, p_value=None) for one in found if one.ratio is not None)
-
-
 # -- what they do not have in common -----------------------------------------------------------------------------------
 
 
 def _list_notes(a: ComparedSeries, b: ComparedSeries, common: Sequence[str]) -> Iterable[str]:
-    if _is_same(a, b):
+    if (a.kind, a.started, a.seed, a.host, a.target) == (b.kind, b.started, b.seed, b.host, b.target):
         yield "A and B are the same series: nothing can follow from that"
     yield from _host_notes(a.host, b.host)
     for what, first, second in (
@@ -327,10 +318,6 @@ def _list_notes(a: ComparedSeries, b: ComparedSeries, common: Sequence[str]) -> 
             yield f"{letter} is arm A of a proof of {side.profile}: the host as it was, with the other arm in between"
         if side.rounds < MINIMUM_RUNS:
             yield f"{letter} has {side.rounds} rounds only"
-
-
-def _is_same(a: ComparedSeries, b: ComparedSeries) -> bool:
-    return (a.kind, a.started, a.seed, a.host, a.target) == (b.kind, b.started, b.seed, b.host, b.target)
 
 
 def _place_text(side: ComparedSeries) -> str:

@@ -153,6 +153,7 @@ def read_counters(host: Host, device: str | None, at_seconds: float) -> Covariat
     stat = host.read("/proc/stat")
     ticks = None if isinstance(stat, Missing) else parse_cpu_ticks(stat)
     total, busy, steal = ticks or (None, None, None)
+    text = host.read("/proc/net/dev")
     return CovariateCounters(
         at_seconds=at_seconds,
         disk_bytes=None if isinstance(disk, Missing) or device is None else parse_disk_bytes(disk, device),
@@ -164,7 +165,7 @@ def read_counters(host: Host, device: str | None, at_seconds: float) -> Covariat
         tcp_retransmits=_read_snmp(host, "Tcp", "RetransSegs"),
         # no room in the socket's buffer, or a fragment missing
         udp_drops=_read_snmp(host, "Udp", "InErrors"),
-        link_drops=_link_drops(host),
+        link_drops=None if isinstance(text, Missing) else parse_link_drops(text),
     )
 
 
@@ -180,11 +181,6 @@ def parse_snmp(text: str, protocol: str) -> dict[str, int]:
         return {}
     names, numbers = rows
     return {name: int(number) for name, number in zip(names[1:], numbers[1:], strict=False) if _COUNT.fullmatch(number)}
-
-
-def _link_drops(host: Host) -> int | None:
-    text = host.read("/proc/net/dev")
-    return None if isinstance(text, Missing) else parse_link_drops(text)
 
 
 def parse_link_drops(text: str) -> int | None:
@@ -309,15 +305,13 @@ def read_gate(host: Host) -> CalmGate:
     mdstat = host.read("/proc/mdstat")
     if not isinstance(mdstat, Missing) and is_resyncing(mdstat):
         busy.append("an md array is being resynced or checked (/proc/mdstat)")
-    running = sorted({name for name in _command_names(host) if name in BACKUP_COMMANDS})
-    busy.extend(f"{name} is running" for name in running)
-    return CalmGate(tuple(busy), tuple(unknown))
-
-
-def _command_names(host: Host) -> list[str]:
     pids = (name for name in host.names("/proc") if is_count(name))
     texts = (host.read(f"/proc/{pid}/comm") for pid in pids)
-    return [text for text in texts if not isinstance(text, Missing)]
+    running = sorted(
+        {name for name in [text for text in texts if not isinstance(text, Missing)] if name in BACKUP_COMMANDS}
+    )
+    busy.extend(f"{name} is running" for name in running)
+    return CalmGate(tuple(busy), tuple(unknown))
 
 
 def foreign_io(idle: Covariates, expected_bytes_per_s: float) -> str | None:
@@ -349,6 +343,5 @@ def dirty_bytes(meminfo: str) -> int:
 
 def memory_bytes(host: Host) -> int | None:
     """MemTotal of the host."""
-    text = host.read("/proc/meminfo")
-    found = None if isinstance(text, Missing) else re.search(r"^MemTotal:\s+([0-9]+) kB", text, re.MULTILINE)
+    found = re.search(r"^MemTotal:\s+([0-9]+) kB", host.read_or_empty("/proc/meminfo"), re.MULTILINE)
     return int(found[1]) * 1024 if found else None

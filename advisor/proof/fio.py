@@ -19,6 +19,7 @@ import msgspec
 from advisor.errors import RefusedError
 from advisor.host.numbers import is_count
 from advisor.i18n import msg
+from advisor.observe.load import DIRECTIONS
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
 from advisor.proof.process import EndedProcess as EndedProcess
@@ -49,6 +50,17 @@ class RunsNetwork(Protocol):
         """One run with both ends: the figures, and both reports as one JSON text. Raises as `run_fio` does."""
 
 
+@runtime_checkable
+class RunsCommand(Protocol):
+    """A runner of a command of the user's own."""
+
+    def try_out(self, stop: Stop) -> float:
+        """One run that does not count: its seconds."""
+
+    def run_command(self, stop: Stop) -> tuple[RunFigures, str]:
+        """One run: the figures, and what it printed as JSON text. Raises CommandError, StoppedError."""
+
+
 class FioJob(msgspec.Struct, frozen=True):
     """One micro-run: a workload for ``seconds`` on ``size_bytes`` of scratch. ``write_limit_bytes`` bounds what a
     writing run may write; such a run ends at the time or at the bytes, whichever comes first. ``options`` are added to
@@ -75,7 +87,7 @@ class FioJob(msgspec.Struct, frozen=True):
         """fio's ``io_size`` for each job of a writing section: reads and writes together, whole blocks."""
         writers = sum(other.jobs for other in self.workload.sections if other.write_share > 0)
         share = self.write_limit_bytes / writers / section.write_share
-        return max(1, int(share) // section.block_bytes) * section.block_bytes
+        return max(1, int(share) // section.largest_bytes) * section.largest_bytes
 
 
 def fio_command(job: FioJob) -> list[str]:
@@ -92,19 +104,60 @@ def _section_options(job: FioJob, section: JobSection) -> Iterable[str]:
     yield from ("--thread", "--group_reporting", "--norandommap", "--randrepeat=0", "--allow_file_create=0")
     yield f"--ioengine={section.engine}"
     yield f"--rw={section.pattern}"
-    yield f"--bs={section.block_bytes}"
+    yield from _size_options(section)
     yield f"--iodepth={section.depth}"
     yield f"--numjobs={section.jobs}"
     if section.pattern in ("rw", "randrw"):
         yield f"--rwmixread={section.read_percent}"
-    if section.random_percent is not None:
+    if section.random_percents:
+        yield f"--percentage_random={','.join(map(str, section.random_percents))}"
+    elif section.random_percent is not None:
         yield f"--percentage_random={section.random_percent}"
+    if section.zones:
+        yield f"--random_distribution=zoned:{_zone_list(section.zones)}"
     if section.end_fsync:
         yield "--end_fsync=1"
+    if section.flush_every:
+        yield f"--fdatasync={section.flush_every}"
+    if section.durable:
+        yield "--sync=dsync"
+    yield from _arrival_options(section)
     yield from _place_options(job, section)
     yield from job.options
     yield f"--runtime={round(job.seconds * 1000)}ms"
     yield "--time_based" if section.write_share == 0 else f"--io_size={job.section_limit(section)}"
+
+
+def _size_options(section: JobSection) -> Iterable[str]:
+    if not section.sizes:
+        yield f"--bs={section.block_bytes}"
+        return
+    splits = (":".join(f"{size}/{part}" for size, part in section.sizes.get(one, {}).items()) for one in DIRECTIONS)
+    # A direction that is left out takes what the one before it has; it has no requests.
+    read, write = splits
+    yield f"--bssplit={read or write},{write or read}"
+    sizes = [[*map(int, found)] for found in section.sizes.values()]
+    if any(size % min(found) for found in sizes for size in found):
+        # Else each is cut to a multiple of the smallest, 12 KiB to 8 where there are 8.
+        yield "--bs_unaligned"
+
+
+def _zone_list(zones: Sequence[int]) -> str:
+    """fio's shares of accesses over shares of the region: whole percents of both, that add up to 100."""
+    ends = [100 * number // len(zones) for number in range(len(zones) + 1)]
+    return ":".join(f"{part}/{after - before}" for part, before, after in zip(zones, ends, ends[1:], strict=False))
+
+
+def _arrival_options(section: JobSection) -> Iterable[str]:
+    arrival = section.arrival
+    if arrival.kind in ("steady", "poisson"):
+        read = section.read_percent / 100 if section.pattern in ("rw", "randrw") else 1.0
+        rates = [max(1, round(arrival.rate * share)) for share in (read, 1 - read)]
+        # A mix has a rate for each direction; else the one rate is that of the only direction.
+        yield f"--rate_iops={rates[0]},{rates[1]}" if read < 1 else f"--rate_iops={rates[0]},{rates[0]}"
+        yield f"--rate_process={'poisson' if arrival.kind == 'poisson' else 'linear'}"
+    elif arrival.kind in ("think", "bursts"):
+        yield from (f"--thinktime={arrival.think_us}", f"--thinktime_blocks={arrival.think_blocks}")
 
 
 def _place_options(job: FioJob, section: JobSection) -> Iterable[str]:
@@ -114,15 +167,17 @@ def _place_options(job: FioJob, section: JobSection) -> Iterable[str]:
     start, length = (_whole_blocks(job.size_bytes * percent // 100, section) for percent in section.region)
     name = job.file_names.get(section.name, job.file_name)
     yield from (f"--filename={name}", f"--direct={int(not section.buffered)}", "--fallocate=none")
+    # A block of one size may begin where a smaller one still fits: none is to reach beyond the end of the file.
+    spare = section.largest_bytes if len({size for found in section.sizes.values() for size in found}) > 1 else 0
     if section.own_regions:
         own = _whole_blocks(length // section.jobs, section)
-        yield from (f"--offset={start}", f"--size={own}", f"--offset_increment={own}")
+        yield from (f"--offset={start}", f"--size={own - spare}", f"--offset_increment={own}")
     else:
-        yield from (f"--offset={start}", f"--size={length}")
+        yield from (f"--offset={start}", f"--size={length - spare}")
 
 
 def _whole_blocks(size_bytes: int, section: JobSection) -> int:
-    return size_bytes // section.block_bytes * section.block_bytes
+    return size_bytes // section.largest_bytes * section.largest_bytes
 
 
 def run_fio(
@@ -139,6 +194,8 @@ def run_fio(
                 msg("{name} needs a second host", name=job.workload.name), hint="--peer-ssh HOST names it"
             )
         return runner.run_network(job, stop)
+    if isinstance(runner, RunsCommand) and not job.workload.sections:
+        return runner.run_command(stop)
     timeout = job.seconds + GRACE_SECONDS + SECONDS_PER_THREAD * sum(one.jobs for one in job.workload.sections)
     if scratch is None:
         done = runner.run(fio_command(job), timeout=timeout, cwd="/", stop=stop)
@@ -182,6 +239,10 @@ class _Direction(msgspec.Struct, frozen=True):
     clat_ns: _Latency = _Latency()
 
 
+class _Syncs(msgspec.Struct, frozen=True):
+    total_ios: int = 0
+
+
 class _JobReport(msgspec.Struct, frozen=True):
     jobname: str
     error: int
@@ -190,6 +251,7 @@ class _JobReport(msgspec.Struct, frozen=True):
     usr_cpu: float = 0.0
     sys_cpu: float = 0.0
     job_runtime: float = 0.0
+    sync: _Syncs = _Syncs()
 
 
 class _Report(msgspec.Struct, frozen=True):
@@ -225,8 +287,28 @@ def read_figures(job: FioJob, done: EndedProcess) -> RunFigures:
     ios = sum(direction.total_ios for direction in directions)
     total_bytes = sum(direction.io_bytes for direction in directions)
     runtime = max((direction.runtime for direction in directions), default=0.0) / 1000
-    _require_io(directions, ios)
-    _require_length(job, runtime, total_bytes)
+    if ios <= 0:
+        raise FioError("fio ended well but did no I/O")
+    short_reads = sum(entry.read.short_ios for entry in report.jobs)
+    spoiled = sum(direction.short_ios + direction.drop_ios for direction in directions) - short_reads
+    # fio 3.33 counts each flush as a short read, and not all of them as a flush.
+    flush_every = min((section.flush_every for section in job.workload.sections if section.flush_every), default=0)
+    if flush_every:
+        writes = sum(entry.write.total_ios for entry in report.jobs)
+        flushes = max(sum(entry.sync.total_ios for entry in report.jobs), math.ceil(writes / flush_every))
+        short_reads = max(0, short_reads - flushes)
+    spoiled += short_reads
+    if spoiled:
+        raise FioError(msg("fio had {spoiled} short or dropped I/Os", spoiled=spoiled))
+    long_enough = runtime >= MINIMUM_RUNTIME_SHARE * job.seconds
+    # a run bounded by its bytes may end early, but not before it moved them
+    bounded = job.workload.is_writing and total_bytes >= MINIMUM_BYTES_SHARE * job.limited_bytes
+    if not (long_enough or bounded):
+        raise FioError(
+            msg("fio ran for {runtime:.3f} s instead of {seconds:g} s", runtime=runtime, seconds=job.seconds)
+        )
+    if runtime <= 0 or not math.isfinite(runtime):
+        raise FioError("the run was too short to be timed")
     bins = pooled_bins(direction.clat_ns.bins for direction in directions)
     weighted = sum(direction.clat_ns.mean * direction.clat_ns.N for direction in directions)
     samples = sum(direction.clat_ns.N for direction in directions)
@@ -283,26 +365,6 @@ def accepted_report(done: EndedProcess) -> _Report:
             )
         )
     return report
-
-
-def _require_io(directions: Sequence[_Direction], ios: int) -> None:
-    if ios <= 0:
-        raise FioError("fio ended well but did no I/O")
-    spoiled = sum(direction.short_ios + direction.drop_ios for direction in directions)
-    if spoiled:
-        raise FioError(msg("fio had {spoiled} short or dropped I/Os", spoiled=spoiled))
-
-
-def _require_length(job: FioJob, runtime: float, total_bytes: int) -> None:
-    long_enough = runtime >= MINIMUM_RUNTIME_SHARE * job.seconds
-    # a run bounded by its bytes may end early, but not before it moved them
-    bounded = job.workload.is_writing and total_bytes >= MINIMUM_BYTES_SHARE * job.limited_bytes
-    if not (long_enough or bounded):
-        raise FioError(
-            msg("fio ran for {runtime:.3f} s instead of {seconds:g} s", runtime=runtime, seconds=job.seconds)
-        )
-    if runtime <= 0 or not math.isfinite(runtime):
-        raise FioError("the run was too short to be timed")
 
 
 def _last_line(done: EndedProcess) -> str:

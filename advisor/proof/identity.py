@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from advisor.host import Host, Missing
+from advisor.host import Host
 from advisor.version import __version__
 
 _APPLICATION = b"advisor"
@@ -25,17 +25,12 @@ class HostIdentity(msgspec.Struct, frozen=True):
 
 def read_identity(host: Host) -> HostIdentity:
     """Who the host is."""
-    machine = _read_line(host, "/etc/machine-id")
+    machine = host.read_text("/etc/machine-id")
     return HostIdentity(
-        name=_read_line(host, "/proc/sys/kernel/hostname"),
+        name=host.read_text("/proc/sys/kernel/hostname"),
         machine=None if machine is None else _hash_machine(machine),
-        kernel=_read_line(host, "/proc/sys/kernel/osrelease"),
+        kernel=host.read_text("/proc/sys/kernel/osrelease"),
     )
-
-
-def _read_line(host: Host, path: str) -> str | None:
-    text = host.read(path)
-    return None if isinstance(text, Missing) else text.strip() or None
 
 
 def _hash_machine(machine: str) -> str:

@@ -33,7 +33,7 @@ from advisor.proof.scratch import MIB, Area, Keep, Scratch, make_scratch
 from advisor.proof.scratch_registry import forget_scratch, register_scratch, sweep_scratch
 from advisor.proof.statistics import median
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import Pattern, get_workload
+from advisor.proof.workloads import Pattern, get_measured
 
 WARM_UP_AGREEMENT = 0.20
 IDLE_SAMPLE_SECONDS = 1.0
@@ -164,7 +164,7 @@ class Measurer:
         number = len(self.raw)
         self.raw[number] = text
         self.bytes_written += figures.written_bytes
-        if figures.runtime_seconds < SUSTAINED_SHARE * seconds:
+        if workload.is_writing and figures.runtime_seconds < SUSTAINED_SHARE * seconds:
             self.note(
                 f"runs of {workload.name} ended before {seconds:g} s: each had written the"
                 f" {schedule.run_write_bytes // MIB} MiB that the byte budget leaves it (--byte-budget)"
@@ -178,16 +178,18 @@ class Measurer:
         for name in dict.fromkeys(run.workload for run in runs if _is_disturbable(run)):
             group = [run for run in runs if run.workload == name]
             covariates = [run.covariates for run in group]
-            history = self._groups.setdefault(name, self._warm_up_groups(group))
+            # What the warm-up would have been as pairs or rounds such as this one.
+            arms = (
+                [one.covariates for one in self.warm_up if ((one.arm, one.workload) == (run.arm, run.workload))]
+                for run in group
+            )
+            history = self._groups.setdefault(name, list(zip(*arms, strict=False)))
             for lamp in judge_group(covariates, history):
-                lit.setdefault(_most_hit(group, lamp).number, []).append(lamp)
+                lit.setdefault(
+                    max(group, key=lambda run: getattr(run.covariates, LAMPS[lamp].field)).number, []
+                ).append(lamp)
             history.append(covariates)
         return tuple(msgspec.structs.replace(run, lamps=tuple(lit.get(run.number, ()))) for run in runs)
-
-    def _warm_up_groups(self, like: Sequence[FioRun]) -> list[Sequence[Covariates]]:
-        """What the warm-up would have been as pairs or rounds such as this one."""
-        arms = ([one.covariates for one in self.warm_up if _is_same(one, run)] for run in like)
-        return list(zip(*arms, strict=False))
 
     def warm_up_workload(self, arm: Arm, workload: Pattern, options: tuple[str, ...] = ()) -> None:
         """Runs that do not count, until two in a row agree."""
@@ -237,21 +239,13 @@ class Measurer:
             )
 
     def _stored_warm_up(self) -> list[FioRun]:
-        return [run for run in self.warm_up if get_workload(run.workload).needs_scratch]
+        return [run for run in self.warm_up if get_measured(run.workload).needs_scratch]
 
 
 def _is_disturbable(run: FioRun) -> bool:
     """Whether others can get in its way: fio's null engine touches nothing."""
-    workload = get_workload(run.workload)
-    return workload.needs_scratch or workload.is_network
-
-
-def _is_same(one: FioRun, other: FioRun) -> bool:
-    return (one.arm, one.workload) == (other.arm, other.workload)
-
-
-def _most_hit(group: Sequence[FioRun], lamp: str) -> FioRun:
-    return max(group, key=lambda run: getattr(run.covariates, LAMPS[lamp].field))
+    workload = get_measured(run.workload)
+    return workload.needs_scratch or workload.is_network or not workload.sections
 
 
 class MeasurePace:

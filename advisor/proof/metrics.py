@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-MetricName = Literal[
+FioMetric = Literal[
     "iops",
     "bandwidth",
     "latency_mean",
@@ -19,6 +19,8 @@ MetricName = Literal[
     "cpu_per_io",
     "delivered",
 ]
+MetricName = str
+"""One of fio's, or what the user calls a figure of a command of their own."""
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -52,7 +54,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         )
     }
 )
-CLAIMABLE: tuple[MetricName, ...] = ("iops", "bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p99")
+CLAIMABLE: tuple[FioMetric, ...] = ("iops", "bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p99")
 
 
 class RunFigures(msgspec.Struct, frozen=True):
@@ -75,9 +77,13 @@ class RunFigures(msgspec.Struct, frozen=True):
     sent_bytes: int | None = None
     received_bytes: int | None = None
     """Of a network run, each as the side that did it counted; IOPS and bandwidth are those of the receiver."""
+    measures: Mapping[str, float] = {}
+    """Of a command of the user's own, its metrics by name; all figures of fio are 0 then."""
 
     def value(self, metric: MetricName) -> float:
-        """The figure in the metric's printed unit."""
+        """The figure in the metric's printed unit; 0 for one that the run has not."""
+        if metric in self.measures:
+            return self.measures[metric]
         match metric:
             case "iops":
                 return self.iops
@@ -98,3 +104,5 @@ class RunFigures(msgspec.Struct, frozen=True):
             case "delivered":
                 # 0 is "no value": what touches no network delivers nothing
                 return 100 * (self.received_bytes or 0) / self.sent_bytes if self.sent_bytes else 0.0
+            case _:
+                return 0.0

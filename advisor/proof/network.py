@@ -48,11 +48,6 @@ class NothingArrivedError(FioError):
     """The sender did its part, and the receiver took in nothing."""
 
 
-def has_network(workloads: Iterable[Pattern]) -> bool:
-    """Whether any of them needs a peer."""
-    return any(workload.is_network for workload in workloads)
-
-
 class NetworkFio(FioProcess):
     """The real runner, with a peer for the workloads that take one."""
 
@@ -100,7 +95,14 @@ class NetworkFio(FioProcess):
 
     def _receive_data(self, job: fio.FioJob, section: JobSection, stop: Stop) -> tuple[EndedProcess, EndedProcess]:
         bound = _bound_seconds(job)
-        port = self._free_port()
+        taken = self._bound_ports()
+        free = next((port for port in PORTS if port not in taken), None)
+        if free is None:
+            raise FioError(
+                msg("ports {ports}-{ports_2} are all in use here", ports=PORTS[0], ports_2=PORTS[-1]),
+                hint="ss -lntup shows by whom",
+            )
+        port = free
         # fio would wait for ever for a connection, even if this process were killed
         bounded = [*self._ended_with_us(), "timeout", "-k", "2", str(bound)]
         here = [*bounded, *_listener_arguments(job, section, bound, is_ipv6=self.peer.is_ipv6)]
@@ -138,16 +140,6 @@ class NetworkFio(FioProcess):
     def _require_connected(self, sender: EndedProcess, section: JobSection, port: int, address: str) -> None:
         if sender.timed_out or "func=connect" in sender.stderr:
             raise _not_connected(address, port, section)
-
-    def _free_port(self) -> int:
-        taken = self._bound_ports()
-        free = next((port for port in PORTS if port not in taken), None)
-        if free is None:
-            raise FioError(
-                msg("ports {ports}-{ports_2} are all in use here", ports=PORTS[0], ports_2=PORTS[-1]),
-                hint="ss -lntup shows by whom",
-            )
-        return free
 
     def _bound_ports(self) -> set[int]:
         texts = (self._host.read(f"/proc/net/{table}") for table in ("tcp", "tcp6", "udp", "udp6"))

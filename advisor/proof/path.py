@@ -16,7 +16,7 @@ from typing import Final
 from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts
 from advisor.host import Host
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
 from advisor.proof.peer import PeerError, SecondHostPeer, Ssh, check_destination
@@ -25,6 +25,7 @@ from advisor.proof.target import MeasuredTarget
 from advisor.reach import Passed, Peers, await_gate, gate, named_peers, peers_of, read_surroundings, up_links
 from advisor.reach.addresses import resolve, scope_of
 from advisor.reach.records import Peer as Other
+from advisor.transaction.reachability import links_at_risk
 
 WINDOW_SECONDS: Final = 10.0
 """For the other end to answer again, from the links being up."""
@@ -101,11 +102,6 @@ def peer_target(peer: SecondHostPeer) -> MeasuredTarget:
         peer_ssh=peer.ssh,
         peer_address=peer.address,
     )
-
-
-def links_at_risk(plan: Plan) -> frozenset[str]:
-    """The links that the plan may interrupt."""
-    return frozenset(change.tunable.split(":")[1] for change in plan.changes if change.risk == "link")
 
 
 class PathCheck:
@@ -185,9 +181,10 @@ def path_check(
             )
     check = PathCheck(host, links, now.passing, window_seconds)
     if check.asked:
-        say(f"after each toggle, asked whether the path carries the arm's MTU: {', '.join(check.asked)}")
+        names = ", ".join(check.asked)
+        say(msg("after each toggle, asked whether the path carries the arm's MTU: {names}", names=names))
     else:
-        say("nobody beyond these links can be asked whether the path carries the arm's MTU")
+        say(N_("nobody beyond these links can be asked whether the path carries the arm's MTU"))
     return check
 
 

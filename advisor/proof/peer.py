@@ -140,10 +140,6 @@ class RemoteProcess:
             self._process.stdin.write(f"{port}\n".encode())
             self._process.stdin.flush()
 
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
     def finish(self, *, seconds: float, stop: Stop) -> EndedProcess | None:
         """What it printed, once it has ended; ``None`` where it has not by then. Raises PeerError."""
         deadline = time.monotonic() + seconds

@@ -19,6 +19,7 @@ import msgspec
 from advisor.errors import CommandError, RefusedError
 from advisor.host import Missing
 from advisor.host.commands import SAFE_ENVIRONMENT, find_program
+from advisor.host.signals import signal_group
 from advisor.i18n import msg
 from advisor.proof.interrupt import Stop
 
@@ -63,6 +64,13 @@ class Running:
     def __init__(self, process: subprocess.Popen[bytes], cpu_before: float) -> None:
         self._process = process
         self._cpu_before = cpu_before
+
+    def list_threads(self) -> set[int]:
+        """The numbers of its threads; none after its end."""
+        try:
+            return {int(name) for name in os.listdir(f"/proc/{self._process.pid}/task")}
+        except OSError:
+            return set()
 
     def finish(self, *, timeout: float, stop: Stop, meanwhile: Callable[[], None] = lambda: None) -> EndedProcess:
         """Wait for its end. ``timeout`` in seconds is hard; ``meanwhile`` is called about ten times a second."""
@@ -135,21 +143,16 @@ def _wait_for_end(
 
 def _end_group(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
     """Stop the whole group, politely first, and reap it. Returns what it had written."""
-    _signal_group(process.pid, signal.SIGTERM)
+    signal_group(process.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.communicate(timeout=TERMINATION_SECONDS)
     # always, also after a polite end: a member of the group may have stayed behind and hold the pipes
-    _signal_group(process.pid, signal.SIGKILL)
+    signal_group(process.pid, signal.SIGKILL)
     try:
         return process.communicate(timeout=TERMINATION_SECONDS)
     except (subprocess.TimeoutExpired, ValueError):
         process.kill()
         return b"", b""
-
-
-def _signal_group(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
 
 
 def _children_cpu_seconds() -> float:

@@ -19,13 +19,23 @@ from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile
 from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof.arms import Reconnect
+from advisor.proof.command_runner import CommandProcess
 from advisor.proof.fio import FioProcess
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.network import NetworkFio
 from advisor.proof.path import PathCheck, find_peer, path_check, peer_target, require_other_way_in
 from advisor.proof.peer import Ssh
-from advisor.proof.records import Arm, ArmSetting, Proof, ProofSubject, ToggleClass, claims_for, measured_workloads
-from advisor.proof.relevance import require_visible, toggle_class
+from advisor.proof.records import (
+    Arm,
+    ArmSetting,
+    Proof,
+    ProofSubject,
+    ToggleClass,
+    claims_for,
+    command_subject,
+    measured_workloads,
+)
+from advisor.proof.relevance import class_of, require_visible, toggle_class
 from advisor.proof.remount import Remount, make_remount
 from advisor.proof.session import chosen_target, prove, self_test
 from advisor.proof.session_runner import Progress, Settings, silent
@@ -57,6 +67,7 @@ class ProfileToggle:
         self._running = running
         self._place_node = place_node
         self._path = path
+        self._placed: Mapping[str, str | Missing] = {}
         self.toggle_class: ToggleClass = toggle_class(profile.proof.toggle, running.changes)
         self.settle_seconds = profile.proof.settle_seconds
 
@@ -66,6 +77,11 @@ class ProfileToggle:
             self._running.set_values()
         else:
             self._running.restore_values()
+        self._placed = self._running.observe_values()
+
+    def require_unchanged(self) -> None:
+        """Raise CommandError where a value is no longer what the last arm made it: it was modified externally."""
+        check_unchanged(self._placed, self._running)
 
     def check(self, arm: Arm) -> None:
         """Where links were interrupted: wait for carrier, and ask the other end at the arm's MTU."""
@@ -79,6 +95,22 @@ class ProfileToggle:
         return (f"--numa_cpu_nodes={self._place_node}", f"--numa_mem_policy=bind:{self._place_node}")
 
 
+def check_unchanged(placed: Mapping[str, str | Missing], running: Trial) -> None:
+    """Raise CommandError where a value is no longer the one that was placed: it was modified externally."""
+    now = running.observe_values()
+    for tunable, before in placed.items():
+        if now[tunable] != before:
+            shown = [one.why if isinstance(one, Missing) else one for one in (before, now[tunable])]
+            raise CommandError(
+                msg(
+                    "{tunable}: expected {before}, found {value}: modified externally during the session",
+                    tunable=tunable,
+                    before=shown[0],
+                    value=shown[1],
+                )
+            )
+
+
 class Means(msgspec.Struct, frozen=True):
     """What the user permits and names in addition to the settings."""
 
@@ -87,6 +119,7 @@ class Means(msgspec.Struct, frozen=True):
     allow_remount: bool
     progress: Progress
     say: Callable[[str], None]
+    command: CommandProcess | None = None
 
 
 class Ground(msgspec.Struct, frozen=True):
@@ -111,6 +144,22 @@ def ground_for(host: Host, claims: Sequence[str], settings: Settings, second: Se
     if target is None:
         return Ground(peer_target(peer), runner)
     return Ground(msgspec.structs.replace(target, peer_ssh=peer.ssh, peer_address=peer.address), runner)
+
+
+def ground_for_command(command: CommandProcess) -> Ground:
+    """Where a command of the user's own measures: nothing is known of what it touches, so that no disk is watched."""
+    own = command.command
+    target = MeasuredTarget(
+        path=own.directory,
+        file_system="command",
+        mount_point="",
+        source=own.words,
+        device=None,
+        is_network=True,
+        size_bytes=0,
+        free_bytes=0,
+    )
+    return Ground(target, command)
 
 
 def measurable_claims(
@@ -144,10 +193,23 @@ def noise_floor(
     settings: Settings,
     *,
     second: SecondHost | None = None,
+    command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Progress = silent,
 ) -> Proof:
-    """`self_test` on a target, between two hosts, or both."""
+    """`self_test` on a target, between two hosts, or both; or of a command of the user's own."""
+    if command is not None:
+        ground = ground_for_command(command)
+        return self_test(
+            host,
+            (),
+            settings,
+            runner=ground.runner,
+            target=ground.target,
+            command=command.command,
+            options=options,
+            progress=progress,
+        )
     has_target = bool(settings.target or settings.raw)
     claims = measurable_claims(workloads, has_target=has_target, has_peer=second is not None)
     ground = ground_for(host, claims, settings, second)
@@ -166,6 +228,7 @@ def prove_profile(
     reconnect: str | None = None,
     allow_remount: bool = False,
     second: SecondHost | None = None,
+    command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Progress = silent,
     say: Callable[[str], None] = lambda _: None,
@@ -185,25 +248,27 @@ def prove_profile(
         raise UsageError(
             msg("profile {name} does not say how it is proven", name=profile.name), hint="it has no [proof] table"
         )
-    claims = measurable_claims(
-        workloads or profile.proof.claims,
-        has_target=bool(settings.target or settings.raw),
-        has_peer=second is not None,
-        are_chosen=bool(workloads),
-    )
+    claims: tuple[str, ...] = ()
+    if command is None:
+        claims = measurable_claims(
+            workloads or profile.proof.claims,
+            has_target=bool(settings.target or settings.raw),
+            has_peer=second is not None,
+            are_chosen=bool(workloads),
+        )
     kept = store or Store()
     with kept.hold_lock():
         refuse_while_one_waits(kept)
         for record, _ in recover_unfinished(host, kept):
-            say(f"{record.id} had been interrupted and was rolled back")
+            say(msg("{id} had been interrupted and was rolled back", id=record.id))
         facts = scan(host)
         plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts))
         require_changes(plan, profile)
-        means = Means(second, reconnect, allow_remount, progress, say)
-        return _measure_profile(host, asked, plan, facts, claims, settings, means, kept, options)
+        means = Means(second, reconnect, allow_remount, progress, say, command)
+        return measure_profile(host, asked, plan, facts, claims, settings, means, kept, options)
 
 
-def _measure_profile(
+def measure_profile(
     host: Host,
     asked: RequestedProfile,
     plan: Plan,
@@ -216,12 +281,16 @@ def _measure_profile(
 ) -> Proof:
     """The session itself, after the refusals that depend on this host and before the mount is checked."""
     profile = asked.profile
-    subject = _make_subject(asked, claims)
-    node = fio_node(profile, settings, facts)
+    subject = _make_subject(asked, claims) if means.command is None else make_own_subject(asked, plan, means)
+    node = fio_node(profile, settings, facts) if means.command is None else None
     own_class = toggle_class(profile.proof.toggle, plan.changes) if profile.proof is not None else "T0"
     require_other_way_in(host, facts, plan, force=settings.force)
-    ground = ground_for(host, claims, settings, means.second)
-    hidden = require_visible(host, plan, ground.target, [get_workload(name) for name in measured_workloads(subject)])
+    if means.command is None:
+        ground = ground_for(host, claims, settings, means.second)
+        loads = [get_workload(name) for name in measured_workloads(subject)]
+        hidden = require_visible(host, plan, ground.target, loads)
+    else:
+        ground, hidden = ground_for_command(means.command), ()
     hook = reconnect_hook(host, profile, subject, ground.target, means)
     # without that permission the session is refused anyway
     path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None
@@ -318,6 +387,23 @@ def _make_subject(asked: RequestedProfile, claims: Sequence[str]) -> ProofSubjec
     )
 
 
+def make_own_subject(asked: RequestedProfile, plan: Plan, means: Means) -> ProofSubject:
+    """The profile judged by the user's own command. Raises RefusedError where each run would find the old state."""
+    assert means.command is not None
+    stale = [one.tunable for one in plan.changes if class_of(one) == "T1" and not one.tunable.startswith("sysctl:net.")]
+    if stale and means.reconnect is None:
+        raise RefusedError(
+            msg(
+                "{tunable} acts on new sessions or mounts only, and the command does not make them: a measurement"
+                " would compare the old state with itself",
+                tunable=stale[0],
+            ),
+            hint="--reconnect COMMAND makes them after every toggle",
+        )
+    words = asked.words if asked.words != (asked.profile.name,) else ()
+    return command_subject(asked.profile.name, means.command.command, words)
+
+
 def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
     """The node of the device behind the target, for profiles that place services. Raises RefusedError if unknown."""
     if profile.proof is None or not profile.proof.place_fio:
@@ -346,7 +432,9 @@ def reconnect_hook(
         return _by_command(host, means.reconnect)
     if not means.allow_remount:
         return None
-    if target.raw is not None or not any(get_workload(name).needs_scratch for name in measured_workloads(subject)):
+    if target.raw is not None or not any(
+        subject.pattern_of(name).needs_scratch for name in measured_workloads(subject)
+    ):
         raise UsageError("--allow-remount: nothing is measured on a mount", hint="leave it out")
     assert profile.proof is not None
     if profile.proof.reconnect is None:

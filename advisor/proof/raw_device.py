@@ -49,7 +49,31 @@ def read_raw_target(host: Host, chosen: RawDevice) -> MeasuredTarget:
     path, number = _require_block_device(host, chosen.path)
     disks = read_disks(host, Unknowns())
     disk = _require_disk(host, chosen.path, number, disks)
-    _require_serial(chosen, disk, disks)
+    if disk.serial is None:
+        raise RefusedError(
+            msg(
+                "{path}: the kernel shows no serial number of {name}, so it cannot be distinguished from another disk",
+                path=chosen.path,
+                name=disk.name,
+            ),
+            hint="it can be measured through a file system: --target DIR",
+        )
+    if disk.serial != chosen.serial:
+        raise RefusedError(
+            msg("{path}: its serial number is not {serial!r}", path=chosen.path, serial=chosen.serial),
+            hint="advisor scan --json prints the serial number of each disk",
+        )
+    alike = [one.name for one in disks if one.serial == disk.serial and one.name != disk.name]
+    if alike:
+        # Where it is another path to the same disk, our hold on this one does not keep anybody from that one.
+        raise RefusedError(
+            msg(
+                "{path}: {alike} has the same serial number: another path to this disk, or one that"
+                " cannot be distinguished from it",
+                path=chosen.path,
+                alike=", ".join(alike),
+            )
+        )
     _require_unused(host, chosen.path, disk)
     if not disk.size_bytes:
         raise RefusedError(msg("{path}: its size is unknown or 0", path=chosen.path))
@@ -103,34 +127,6 @@ def _require_disk(host: Host, path: str, number: tuple[int, int], disks: Sequenc
             hint="a partition, volume, array or multipath map is measured through a directory: --target DIR",
         )
     return disk
-
-
-def _require_serial(chosen: RawDevice, disk: Disk, disks: Sequence[Disk]) -> None:
-    if disk.serial is None:
-        raise RefusedError(
-            msg(
-                "{path}: the kernel shows no serial number of {name}, so it cannot be distinguished from another disk",
-                path=chosen.path,
-                name=disk.name,
-            ),
-            hint="it can be measured through a file system: --target DIR",
-        )
-    if disk.serial != chosen.serial:
-        raise RefusedError(
-            msg("{path}: its serial number is not {serial!r}", path=chosen.path, serial=chosen.serial),
-            hint="advisor scan --json prints the serial number of each disk",
-        )
-    alike = [one.name for one in disks if one.serial == disk.serial and one.name != disk.name]
-    if alike:
-        # Where it is another path to the same disk, our hold on this one does not keep anybody from that one.
-        raise RefusedError(
-            msg(
-                "{path}: {alike} has the same serial number: another path to this disk, or one that"
-                " cannot be distinguished from it",
-                path=chosen.path,
-                alike=", ".join(alike),
-            )
-        )
 
 
 def _require_unused(host: Host, path: str, disk: Disk) -> None:
@@ -259,16 +255,6 @@ def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
                 loaded=", ".join(loaded),
             )
         )
-    _require_no_signature(host, raw)
-    for start, length in _sample_places(raw.size_bytes):
-        try:
-            if os.pread(descriptor, length, start).strip(b"\0"):
-                raise _refuse_content(raw, f"data (at byte {start} and on)")
-        except OSError as error:
-            raise CommandError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
-
-
-def _require_no_signature(host: Host, raw: RawDevice) -> None:
     done = host.run(["blkid", "--probe", host.locate(raw.path)])
     if isinstance(done, Missing):
         raise RefusedError(
@@ -278,6 +264,12 @@ def _require_no_signature(host: Host, raw: RawDevice) -> None:
     if done.rc != _NOTHING_FOUND or done.stdout.strip():
         words = done.stdout.strip().partition(": ")[2] or done.stderr.strip() or f"blkid ended with status {done.rc}"
         raise _refuse_content(raw, f"something: {words[:200]}")
+    for start, length in _sample_places(raw.size_bytes):
+        try:
+            if os.pread(descriptor, length, start).strip(b"\0"):
+                raise _refuse_content(raw, f"data (at byte {start} and on)")
+        except OSError as error:
+            raise CommandError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
 
 
 def _sample_places(size_bytes: int) -> Iterator[tuple[int, int]]:

@@ -17,14 +17,15 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.i18n import msg
 from advisor.proof.covariates import CalmGate, Covariates
 from advisor.proof.identity import HostIdentity
-from advisor.proof.metrics import CLAIMABLE, METRICS, MetricName, RunFigures
+from advisor.proof.metrics import CLAIMABLE, METRICS, Metric, MetricName, RunFigures
+from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OWN_WORKLOADS, OwnCommand
 from advisor.proof.schedule import Mode, Schedule
 from advisor.proof.target import RawDevice
-from advisor.proof.workloads import NULL_CONTROL, Pattern, get_workload
+from advisor.proof.workloads import NULL_CONTROL, Pattern, command_pattern, get_measured, get_workload
 
 Arm = Literal["A", "B"]
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
-Ended = Literal["complete", "settled", "budget", "interrupted", "fault", "io-pressure", "bytes"]
+Ended = Literal["complete", "settled", "budget", "interrupted", "fault", "io-pressure", "bytes", "harm", "limit"]
 Verdict = Literal["gain", "loss", "gain-with-cost", "no-difference", "inconclusive", "invalid", "indicative"]
 
 GuardrailStatus = Literal["kept", "undecided", "broken"]
@@ -73,6 +74,21 @@ class ProofSubject(msgspec.Struct, frozen=True):
     exploratory: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     """What asks for the profile on a command line, where that is not its name: a file, values."""
+    command: OwnCommand | None = None
+    """What is run in place of fio; then the claim and the guardrails are of its metrics."""
+
+    def metric_of(self, one: Claim | Guardrail) -> Metric:
+        """What a claim or guardrail is judged by. Raises KeyError for a metric that there is not."""
+        name = one.metric or get_workload(one.workload).metric
+        if self.command is not None and one.workload in OWN_WORKLOADS:
+            return self.command.metric(name)
+        return METRICS[name]
+
+    def pattern_of(self, workload: str) -> Pattern:
+        """A workload of the session; a command with the metric that is claimed of it."""
+        if self.command is None or workload not in OWN_WORKLOADS:
+            return get_measured(workload)
+        return command_pattern(self.command, workload)
 
 
 class ArmSetting(msgspec.Struct, frozen=True):
@@ -116,6 +132,28 @@ class Hold(msgspec.Struct, frozen=True):
     runs: tuple[FioRun, ...]
 
 
+class Switchback(msgspec.Struct, frozen=True):
+    """How a value was switched under live traffic: periods in seconds, and what of each was discarded.
+
+    An effect is taken to appear within ``tau_seconds`` (to 63 %): given, measured on the ``probes`` (short pairs at the
+    start, judged for harm alone), or assumed where none of them showed an effect. ``limits`` are the user's, as
+    written; ``withdrawn`` says why the change was withdrawn early, ``harm`` is the largest E of the test for a loss.
+    ``baseline`` are the claimed figures of each second before anything was switched, each with its time;
+    ``cycle_seconds`` is the length of the cycle that they showed, by which ``harm`` compares figures.
+    """
+
+    period_seconds: float
+    discard_seconds: float
+    tau_seconds: float
+    tau_from: Literal["given", "measured", "assumed"] = "assumed"
+    limits: tuple[str, ...] = ()
+    probes: tuple[Pair, ...] = ()
+    harm: float = 1.0
+    withdrawn: str | None = None
+    baseline: tuple[tuple[float, float | None], ...] = ()
+    cycle_seconds: float | None = None
+
+
 class Session(msgspec.Struct, frozen=True):
     """All that was measured, with the rules that were fixed beforehand. Claims carry their resolved margins.
 
@@ -156,6 +194,10 @@ class Session(msgspec.Struct, frozen=True):
     """Whether "no difference" needs the arms to be held first; False in records from before that rule."""
     options: tuple[str, ...] = ()
     """The other options of the call, word by word: with them it measures the same again."""
+    live: Switchback | None = None
+    """Where nothing was run and the traffic that was there was measured; then a run is a period."""
+    attempts: int = 1
+    """How often this comparison was started, with this one: those before were cut off."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -165,7 +207,8 @@ class Summary(msgspec.Struct, frozen=True):
     achieved: that of the test that the verdict rests on, so that it pays for every look and every claim. ``effect`` is
     the same as a fraction in the direction of better: +0.2 is 20 % more IOPS or 1/1.2 of the latency. ``status`` is
     whether a guardrail is shown to be kept or broken; ``below_margin`` a gain that is sure and smaller than the claim's
-    margin. ``minimum_detectable_effect`` and ``margin`` are fractions. ``p_value`` is not adjusted, ``p_holm`` is.
+    margin; ``is_constant`` a claim on a command's figure that was the same in every run, from which nothing follows.
+    ``minimum_detectable_effect`` and ``margin`` are fractions. ``p_value`` is not adjusted, ``p_holm`` is.
     """
 
     name: str
@@ -188,6 +231,12 @@ class Summary(msgspec.Struct, frozen=True):
     verdict: Verdict | None = None
     status: GuardrailStatus | None = None
     below_margin: bool | None = None
+    is_constant: bool = False
+
+    @property
+    def described(self) -> Metric:
+        """Its metric, with unit and direction."""
+        return Metric(self.metric, self.unit, self.better)
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -241,6 +290,34 @@ def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:
     return claims
 
 
+def command_subject(profile: str, command: OwnCommand, words: tuple[str, ...] = ()) -> ProofSubject:
+    """A profile (or the self-test) judged by a command of the user's own: its first metric is claimed, the others must
+    not get worse. There is no negative control, as nothing is known that the change cannot touch."""
+    first, *others = command.metrics
+    return ProofSubject(
+        profile=profile,
+        words=words,
+        claims=(Claim(COMMAND_WORKLOAD, first.name),),
+        guardrails=tuple(Guardrail(COMMAND_WORKLOAD, one.name) for one in others),
+        control=None,
+        command=command,
+    )
+
+
+def live_subject(profile: str, live: OwnCommand, judged: int, words: tuple[str, ...] = ()) -> ProofSubject:
+    """A profile judged by live traffic: of the first ``judged`` metrics one is claimed and the others must not get
+    worse, what follows is shown."""
+    first, *others = live.metrics[:judged]
+    return ProofSubject(
+        profile=profile,
+        words=words,
+        claims=(Claim(LIVE_WORKLOAD, first.name),),
+        guardrails=tuple(Guardrail(LIVE_WORKLOAD, one.name) for one in others),
+        control=None,
+        command=live,
+    )
+
+
 def resolve_subject(subject: ProofSubject, mode: Mode) -> ProofSubject:
     """The subject with every default filled in. Raises InvalidInputError or UnknownWorkloadError.
 
@@ -255,16 +332,17 @@ def resolve_subject(subject: ProofSubject, mode: Mode) -> ProofSubject:
                 max_claims=MAX_CLAIMS,
             )
         )
-    claims = tuple(_resolve_claim(subject.profile, claim, mode) for claim in subject.claims)
+    _check_command(subject)
+    claims = tuple(_resolve_claim(subject, claim, mode) for claim in subject.claims)
     if len({(claim.workload, claim.metric) for claim in claims}) < len(claims):
         raise InvalidInputError(
             msg("{profile}: the same workload and metric are claimed twice", profile=subject.profile)
         )
     for name in (*subject.exploratory, *([subject.control] if subject.control else [])):
         get_workload(name)
-    guardrails = subject.guardrails or tuple(_default_guardrails(claims))
+    guardrails = subject.guardrails or (() if subject.command else tuple(_default_guardrails(claims)))
     for guardrail in guardrails:
-        get_workload(guardrail.workload)
+        subject.pattern_of(guardrail.workload)
         if guardrail.limit <= 0:
             raise InvalidInputError(
                 msg(
@@ -276,9 +354,20 @@ def resolve_subject(subject: ProofSubject, mode: Mode) -> ProofSubject:
     return msgspec.structs.replace(subject, claims=claims, guardrails=guardrails)
 
 
-def _resolve_claim(profile: str, claim: Claim, mode: Mode) -> Claim:
+def _check_command(subject: ProofSubject) -> None:
+    """Raise InvalidInputError where a record names metrics that its command has not, or the same one twice."""
+    command = subject.command
+    judged: list[Claim | Guardrail] = [*subject.claims, *subject.guardrails]
+    named = [one.metric for one in judged if one.workload in OWN_WORKLOADS]
+    known = [one.name for one in command.metrics] if command is not None else []
+    if len(set(known)) < len(known) or (command is not None and not known) or not set(named) <= set(known):
+        raise InvalidInputError(msg("{profile}: its metrics are not those of its command", profile=subject.profile))
+
+
+def _resolve_claim(subject: ProofSubject, claim: Claim, mode: Mode) -> Claim:
+    profile = subject.profile
     metric = claim.metric or get_workload(claim.workload).metric
-    if metric not in CLAIMABLE:
+    if metric not in CLAIMABLE and claim.workload not in OWN_WORKLOADS:
         raise InvalidInputError(
             msg(
                 "{profile}: claim {workload}: no claim can be made on {metric}",
@@ -287,7 +376,7 @@ def _resolve_claim(profile: str, claim: Claim, mode: Mode) -> Claim:
                 metric=metric,
             )
         )
-    better = METRICS[metric].better
+    better = subject.metric_of(claim).better
     if claim.direction not in (None, better):
         raise InvalidInputError(
             msg(

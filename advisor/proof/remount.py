@@ -55,7 +55,7 @@ class Remount:
     def __init__(self, host: Host, mount: Mount) -> None:
         self._host = host
         self._mount = mount
-        self._options = _mount_options(mount)
+        self._options = tuple(option for option in mount.options.split(",") if option not in _SHOWN_ONLY)
         self._has_begun = False
 
     @property
@@ -69,7 +69,25 @@ class Remount:
         if self._find_mount() is None:
             self._mount_again()
         else:
-            self._remount_target()
+            one = self._mount
+            words = ["sh", "-c", _SCRIPT, "advisor", one.target, one.kind, ",".join(self._options), one.source]
+            done = self._host.run(words, timeout=REMOUNT_SECONDS)
+            if isinstance(done, Missing):
+                raise RemountError(msg("{target} was not remounted: {why}", target=one.target, why=done.why))
+            said = " ".join(done.stderr.split())[:300] or "no message"
+            if done.rc == _BUSY:
+                raise RemountError(
+                    msg(
+                        "{target} cannot be unmounted: {said}{users}",
+                        target=one.target,
+                        said=said,
+                        users=_find_users(self._host, one.target),
+                    )
+                )
+            if not done.ok:
+                raise RemountError(
+                    msg("{target} could not be mounted again: {said}", target=one.target, said=said), hint=self.by_hand
+                )
         self._require_same()
 
     def ensure_mounted(self) -> None:
@@ -82,35 +100,12 @@ class Remount:
             self._require_same()
         except RemountError as error:
             raise NotRestoredError(
-                error.message,
-                hint=self.by_hand,
-                items=((f"mount {self._mount.target}", self.by_hand),),
+                error.message, hint=self.by_hand, items=((f"mount {self._mount.target}", self.by_hand),)
             ) from error
 
     def _mount_words(self) -> list[str]:
         one = self._mount
         return ["mount", "-t", one.kind, "-o", ",".join(self._options), "--", one.source, one.target]
-
-    def _remount_target(self) -> None:
-        one = self._mount
-        words = ["sh", "-c", _SCRIPT, "advisor", one.target, one.kind, ",".join(self._options), one.source]
-        done = self._host.run(words, timeout=REMOUNT_SECONDS)
-        if isinstance(done, Missing):
-            raise RemountError(msg("{target} was not remounted: {why}", target=one.target, why=done.why))
-        said = " ".join(done.stderr.split())[:300] or "no message"
-        if done.rc == _BUSY:
-            raise RemountError(
-                msg(
-                    "{target} cannot be unmounted: {said}{users}",
-                    target=one.target,
-                    said=said,
-                    users=_find_users(self._host, one.target),
-                )
-            )
-        if not done.ok:
-            raise RemountError(
-                msg("{target} could not be mounted again: {said}", target=one.target, said=said), hint=self.by_hand
-            )
 
     def _mount_again(self) -> None:
         done = self._host.run(self._mount_words(), timeout=REMOUNT_SECONDS)
@@ -165,10 +160,6 @@ def _mounted_at(mounts: Iterable[Mount], place: str) -> Mount | None:
     return next((one for one in reversed(tuple(mounts)) if one.target == place), None)
 
 
-def _mount_options(mount: Mount) -> tuple[str, ...]:
-    return tuple(option for option in mount.options.split(",") if option not in _SHOWN_ONLY)
-
-
 def make_remount(host: Host, target: MeasuredTarget, *, needs_connection: bool) -> Remount:
     """The remount of the target, checked as far as that can be without trying. Raises RefusedError.
 
@@ -180,7 +171,11 @@ def make_remount(host: Host, target: MeasuredTarget, *, needs_connection: bool) 
     mount = _mounted_at(mounts, place)
     if mount is None:
         raise RefusedError(msg("{place} is no mount point that can be unmounted", place=place), hint=_YOUR_WAY)
-    _require_allowed(place)
+    if place in _PROTECTED or f"{place}/".startswith(_PROTECTED_BELOW):
+        raise RefusedError(
+            msg("{place} belongs to the system and is never unmounted", place=place),
+            hint=msg("--target takes a directory on a mount of its own; or {your_way}", your_way=_YOUR_WAY),
+        )
     _require_alone(mounts, mount)
     loop = mount.source.removeprefix("/dev/")
     if host.read(f"/sys/block/{loop}/loop/autoclear") == "1":
@@ -192,16 +187,26 @@ def make_remount(host: Host, target: MeasuredTarget, *, needs_connection: bool) 
             msg("the profile acts on new connections, and a remount of {kind} makes none", kind=mount.kind),
             hint="--reconnect COMMAND: one that logs out of the storage and in again, or --peer-ssh HOST",
         )
-    _require_no_other_namespace(host, mount)
+    # A container that has it mounted keeps the file system, and its connection, alive.
+    # A namespace to which our unmounting propagates does not: the services of systemd have such.
+    own = host.readlink("/proc/self/ns/mnt")
+    (group, *_) = [*_peer_groups(host, "self", mount, "shared"), ""]
+    asked: set[str] = set()
+    for pid in (name for name in host.names("/proc") if is_count(name)):
+        space = host.readlink(f"/proc/{pid}/ns/mnt")
+        if isinstance(space, Missing) or space == own or space in asked:
+            continue
+        asked.add(space)
+        if any(one != group or not one for one in _peer_groups(host, pid, mount, "shared", "master")):
+            raise RefusedError(
+                msg(
+                    "{target} is also mounted in the mount namespace of process {pid} (a container?)",
+                    target=mount.target,
+                    pid=pid,
+                ),
+                hint=msg("stop that first; or {your_way}", your_way=_YOUR_WAY),
+            )
     return Remount(host, mount)
-
-
-def _require_allowed(place: str) -> None:
-    if place in _PROTECTED or f"{place}/".startswith(_PROTECTED_BELOW):
-        raise RefusedError(
-            msg("{place} belongs to the system and is never unmounted", place=place),
-            hint=msg("--target takes a directory on a mount of its own; or {your_way}", your_way=_YOUR_WAY),
-        )
 
 
 def _require_alone(mounts: Iterable[Mount], mount: Mount) -> None:
@@ -244,34 +249,9 @@ def _mount_server(mount: Mount) -> str:
     return address or mount.source.rpartition(":")[0] or mount.source
 
 
-def _require_no_other_namespace(host: Host, mount: Mount) -> None:
-    """A container that has it mounted keeps the file system, and its connection, alive.
-
-    A namespace to which our unmounting propagates does not: the services of systemd have such.
-    """
-    own = host.readlink("/proc/self/ns/mnt")
-    (group, *_) = [*_peer_groups(host, "self", mount, "shared"), ""]
-    asked: set[str] = set()
-    for pid in (name for name in host.names("/proc") if is_count(name)):
-        space = host.readlink(f"/proc/{pid}/ns/mnt")
-        if isinstance(space, Missing) or space == own or space in asked:
-            continue
-        asked.add(space)
-        if any(one != group or not one for one in _peer_groups(host, pid, mount, "shared", "master")):
-            raise RefusedError(
-                msg(
-                    "{target} is also mounted in the mount namespace of process {pid} (a container?)",
-                    target=mount.target,
-                    pid=pid,
-                ),
-                hint=msg("stop that first; or {your_way}", your_way=_YOUR_WAY),
-            )
-
-
 def _peer_groups(host: Host, process: str, mount: Mount, *kinds: str) -> list[str]:
     """The peer group of each mount of that device in the process's namespace; an empty word where it has none."""
-    text = host.read(f"/proc/{process}/mountinfo")
-    lines = [] if isinstance(text, Missing) else [line.split() for line in text.splitlines()]
+    lines = [line.split() for line in host.read_or_empty(f"/proc/{process}/mountinfo").splitlines()]
     found = []
     for words in lines:
         if words[2:3] == [mount.number] and "-" in words[6:]:

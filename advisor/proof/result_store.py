@@ -40,7 +40,12 @@ def store_result(content: bytes, what: str, started: datetime) -> Path:
         raise
     # a result that was written is not lost because an old one cannot be removed
     with contextlib.suppress(OSError):
-        _remove_old(directory, path.name)
+        others = sorted(
+            (name for name in os.listdir(directory) if _NAME.fullmatch(name) and name != path.name), reverse=True
+        )
+        for name in others[KEPT_RESULTS - 1 :]:
+            with contextlib.suppress(FileNotFoundError):
+                (directory / name).unlink()
     return path
 
 
@@ -55,11 +60,3 @@ def _reserve_name(directory: Path, stem: str) -> Path:
             number += 1
             continue
         return path
-
-
-def _remove_old(directory: Path, written: str) -> None:
-    # The one just written stays whatever the clock says; files of other names are not ours to remove.
-    others = sorted((name for name in os.listdir(directory) if _NAME.fullmatch(name) and name != written), reverse=True)
-    for name in others[KEPT_RESULTS - 1 :]:
-        with contextlib.suppress(FileNotFoundError):
-            (directory / name).unlink()

@@ -14,11 +14,13 @@ import msgspec
 
 from advisor.errors import RefusedError, UsageError
 from advisor.i18n import msg
+from advisor.proof.own_command import OWN_WORKLOADS
 from advisor.proof.scratch import GIB, MIB
-from advisor.proof.statistics import POCOCK
+from advisor.proof.statistics import FIRST_LOOK, POCOCK
 from advisor.proof.workloads import Pattern
 
 ModeName = Literal["quick", "default", "deep"]
+SequentialTest = Literal["looks", "any-time"]
 
 WARM_UP_RUNS = 3
 CONTROL_SECONDS = 0.5
@@ -41,6 +43,7 @@ FIO_OVERHEAD_SECONDS = 0.5
 RESERVE_SECONDS = 3.0
 """Kept back for restoring and removing the scratch file."""
 MINIMUM_LOOK_DISTANCE = 4
+SESSION_LEVEL = 0.05
 
 
 class Mode(msgspec.Struct, frozen=True):
@@ -83,6 +86,8 @@ class Schedule(msgspec.Struct, frozen=True):
     pair_seconds: float
     arms: int = 2
     device_bytes: int = 0
+    test: SequentialTest = "looks"
+    """How the looks are paid for: each at the level ``alpha``, or after every pair out of ``alpha`` for the session."""
 
     @property
     def area_bytes(self) -> int:
@@ -112,18 +117,22 @@ def level_for(looks: Sequence[int]) -> float:
 def pair_seconds(workloads: Sequence[Pattern], mode: Mode, place_seconds: float, arms: int = 2) -> float:
     """Predicted duration of one pair or block: every workload and the control in each arm; or of a round of a single
     arm."""
-    arm = place_seconds + len(workloads) * (mode.seconds + FIO_OVERHEAD_SECONDS)
+    arm = place_seconds + len(workloads) * (mode.seconds + _overhead_seconds(workloads))
     if arms == 1:
         return arm
+    if _is_own_command(workloads):
+        return arms * arm
     control = min(CONTROL_SECONDS, mode.seconds) + FIO_OVERHEAD_SECONDS
     return arms * (arm + control)
 
 
-def plan_bytes(device_bytes: int, byte_budget: int | None) -> int:
-    """The byte budget: what the user gave, or the smaller of 8 GiB and 1 % of the device."""
-    if byte_budget is not None:
-        return byte_budget
-    return min(DEFAULT_BYTE_BUDGET, int(device_bytes * DEVICE_SHARE))
+def _is_own_command(workloads: Sequence[Pattern]) -> bool:
+    return all(workload.name in OWN_WORKLOADS for workload in workloads)
+
+
+def _overhead_seconds(workloads: Sequence[Pattern]) -> float:
+    """What a run takes besides its own seconds; of a command, whose runs are measured whole, nothing."""
+    return 0.0 if _is_own_command(workloads) else FIO_OVERHEAD_SECONDS
 
 
 def make_schedule(
@@ -138,28 +147,33 @@ def make_schedule(
     is_raw: bool = False,
     arms: int = 2,
     files: int = 1,
+    test: SequentialTest = "looks",
 ) -> Schedule:
-    """Lay a session out. ``place_seconds`` is what putting an arm in place and settling takes; one of a single arm
-    has no looks but the last. ``files`` is the number of scratch files, each of the same size. With ``is_raw`` the
-    whole device stands where a scratch file would.
+    """Lay a session out. ``place_seconds`` is what putting an arm in place and settling takes; one of a single arm has
+    no looks but the last. With the test ``any-time`` there is a look after every pair from the eighth. ``files`` is the
+    number of scratch files, each of the same size. With ``is_raw`` the whole device stands where a scratch file would.
 
     Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
     """
-    budget = plan_bytes(device_bytes, byte_budget)
+    # The byte budget: what the user gave, or the smaller of 8 GiB and 1 % of the device.
+    budget = byte_budget if byte_budget is not None else min(DEFAULT_BYTE_BUDGET, int(device_bytes * DEVICE_SHARE))
     area = scratch_bytes if scratch_bytes is not None else _scratch_size(mode, budget)
     area = device_bytes if is_raw else area
     area = area if any(workload.needs_scratch for workload in workloads) else 0
     size = 0 if is_raw else area
     _require_room(area, workloads)
     each = pair_seconds(workloads, mode, place_seconds, arms)
-    warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + FIO_OVERHEAD_SECONDS))
+    warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + _overhead_seconds(workloads)))
     fixed = files * size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
     noun = {1: "round", 2: "pair"}.get(arms, "block")
-    pairs = _fitting_pairs(mode, each, fixed, budget_seconds, noun)
+    pairs = _fitting_pairs(mode, each, fixed, budget_seconds, noun, has_scratch=size > 0)
     writers = sum(1 for workload in workloads if workload.is_writing)
     writing_runs = writers * arms * (WARM_UP_RUNS + pairs)
     per_run = _run_bytes(budget, files * size, writing_runs, _smallest_run(workloads))
     looks = looks_for(pairs, mode) if arms == 2 else (pairs,)
+    is_any_time = test == "any-time" and arms == 2 and pairs > FIRST_LOOK
+    if is_any_time:
+        looks = tuple(range(FIRST_LOOK, pairs + 1))
     hold = 2 * (HOLD_SECONDS + each) if arms == 2 and pairs >= EQUIVALENCE_PAIRS else 0.0
     if budget_seconds is not None:
         hold = max(0.0, min(hold, budget_seconds - fixed - pairs * each))
@@ -167,16 +181,52 @@ def make_schedule(
         mode=mode.name,
         pairs=pairs,
         looks=looks,
-        alpha=level_for(looks),
+        alpha=SESSION_LEVEL if is_any_time else level_for(looks),
         seconds_per_run=mode.seconds,
         scratch_bytes=size,
         byte_budget=budget,
         run_write_bytes=per_run,
         predicted_bytes=files * size + per_run * writing_runs,
-        predicted_seconds=fixed + pairs * each + hold,
+        # the sum of parts of a budget may exceed it in the last digit
+        predicted_seconds=min(fixed + pairs * each + hold, math.inf if budget_seconds is None else budget_seconds),
         pair_seconds=each,
         arms=arms,
         device_bytes=area if is_raw else 0,
+        test="any-time" if is_any_time else "looks",
+    )
+
+
+def make_live_schedule(
+    mode: Mode,
+    period_seconds: float,
+    *,
+    fixed: float,
+    budget_seconds: float | None = None,
+    test: SequentialTest = "looks",
+) -> Schedule:
+    """Lay a session under live traffic out: pairs of periods, after ``fixed`` seconds of short ones.
+
+    Raises RefusedError where the budget in seconds has no room for one pair.
+    """
+    each = 2 * period_seconds
+    pairs = _fitting_pairs(mode, each, fixed + RESERVE_SECONDS, budget_seconds, "pair", has_scratch=False)
+    looks = looks_for(pairs, mode)
+    is_any_time = test == "any-time" and pairs > FIRST_LOOK
+    if is_any_time:
+        looks = tuple(range(FIRST_LOOK, pairs + 1))
+    return Schedule(
+        mode=mode.name,
+        pairs=pairs,
+        looks=looks,
+        alpha=SESSION_LEVEL if is_any_time else level_for(looks),
+        seconds_per_run=period_seconds,
+        scratch_bytes=0,
+        byte_budget=0,
+        run_write_bytes=0,
+        predicted_bytes=0,
+        predicted_seconds=fixed + pairs * each + RESERVE_SECONDS,
+        pair_seconds=each,
+        test="any-time" if is_any_time else "looks",
     )
 
 
@@ -190,8 +240,10 @@ def _require_room(scratch_bytes: int, workloads: Sequence[Pattern]) -> None:
     for workload in workloads:
         for section in workload.sections:
             region = scratch_bytes * section.region[1] // 100 // (section.jobs if section.own_regions else 1)
-            if section.needs_scratch and region < MINIMUM_BLOCKS * section.block_bytes:
-                needed = -(-scratch_bytes * MINIMUM_BLOCKS * section.block_bytes // max(region, 1)) if region else None
+            if section.needs_scratch and region < MINIMUM_BLOCKS * section.largest_bytes:
+                needed = (
+                    -(-scratch_bytes * MINIMUM_BLOCKS * section.largest_bytes // max(region, 1)) if region else None
+                )
                 raise UsageError(
                     msg(
                         "{name} needs more than {scratch_bytes} KiB to work on",
@@ -206,10 +258,24 @@ def _require_room(scratch_bytes: int, workloads: Sequence[Pattern]) -> None:
                 )
 
 
-def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float | None, noun: str) -> int:
+def _fitting_pairs(
+    mode: Mode, each: float, fixed: float, budget_seconds: float | None, noun: str, *, has_scratch: bool
+) -> int:
     if budget_seconds is None:
         return mode.pairs
     pairs = min(mode.pairs, int((budget_seconds - fixed) / each))
+    if pairs < 1 and not has_scratch:
+        raise RefusedError(
+            msg(
+                "a budget of {budget_seconds:g} s has no room for one {noun}: warm-up and restoring take about"
+                " {fixed:.0f} s, each {noun} {each:.1f} s",
+                budget_seconds=budget_seconds,
+                noun=noun,
+                fixed=fixed,
+                each=each,
+            ),
+            hint="raise --budget, or measure fewer workloads",
+        )
     if pairs < 1:
         raise RefusedError(
             msg(
@@ -228,7 +294,7 @@ def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float 
 def _smallest_run(workloads: Sequence[Pattern]) -> int:
     """Bytes below which a bounded run could not give each of its writing jobs a few blocks."""
     needed = (
-        sum(section.jobs * section.block_bytes for section in workload.sections if section.write_share > 0)
+        sum(section.jobs * section.largest_bytes for section in workload.sections if section.write_share > 0)
         for workload in workloads
     )
     return max(MINIMUM_RUN_BYTES, MINIMUM_BLOCKS * max(needed, default=0))

@@ -110,29 +110,26 @@ class Scratch(msgspec.Struct, frozen=True):
                 raise ScratchChangedError(
                     msg("{directory} is not the directory that was made; left alone", directory=self.directory)
                 )
-            self._check_file(descriptor)
+            try:
+                found = os.stat(FILE_NAME, dir_fd=descriptor, follow_symlinks=False)
+            except OSError as error:
+                raise ScratchChangedError(
+                    msg("{path}: {error}", path=self.path, error=os.strerror(error.errno or 0))
+                ) from error
+            if _file_identity(found) != self.file_identity or not stat.S_ISREG(found.st_mode):
+                raise ScratchChangedError(msg("{path} is not the file that was made; left alone", path=self.path))
+            if found.st_size != self.size_bytes:
+                raise ScratchChangedError(
+                    msg(
+                        "{path} has {st_size} bytes instead of {size_bytes}",
+                        path=self.path,
+                        st_size=found.st_size,
+                        size_bytes=self.size_bytes,
+                    )
+                )
             yield descriptor
         finally:
             os.close(descriptor)
-
-    def _check_file(self, descriptor: int) -> None:
-        try:
-            found = os.stat(FILE_NAME, dir_fd=descriptor, follow_symlinks=False)
-        except OSError as error:
-            raise ScratchChangedError(
-                msg("{path}: {error}", path=self.path, error=os.strerror(error.errno or 0))
-            ) from error
-        if _file_identity(found) != self.file_identity or not stat.S_ISREG(found.st_mode):
-            raise ScratchChangedError(msg("{path} is not the file that was made; left alone", path=self.path))
-        if found.st_size != self.size_bytes:
-            raise ScratchChangedError(
-                msg(
-                    "{path} has {st_size} bytes instead of {size_bytes}",
-                    path=self.path,
-                    st_size=found.st_size,
-                    size_bytes=self.size_bytes,
-                )
-            )
 
     def after_remount(self) -> Scratch:
         """The same file after a remount of its file system, which may give it another device number.
@@ -246,7 +243,10 @@ def make_scratch(
         try:
             return _make_in(parent, name, target, size_bytes, check_stop, on_made)
         except BaseException:
-            _discard_directory(parent, name)
+            with contextlib.suppress(OSError):
+                os.unlink(f"{name}/{FILE_NAME}", dir_fd=parent)
+            with contextlib.suppress(OSError):
+                os.rmdir(name, dir_fd=parent)
             raise
     except OSError as error:
         raise CommandError(
@@ -276,7 +276,20 @@ def _make_in(
         creating = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(FILE_NAME, creating, 0o600, dir_fd=directory)
         try:
-            _fill_file(descriptor, size_bytes, check_stop)
+            # Random data: what compresses or deduplicates well is stored nowhere and read back at memory speed.
+            written = 0
+            while written < size_bytes:
+                check_stop()
+                chunk = memoryview(os.urandom(min(CHUNK_BYTES, size_bytes - written)))
+                while chunk:
+                    done = os.write(descriptor, chunk)
+                    chunk = chunk[done:]
+                    written += done
+                if written % SYNC_EVERY_BYTES == 0:
+                    # in steps, so that a signal is not kept waiting by one long flush
+                    os.fdatasync(descriptor)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             if has_holes(descriptor, size_bytes):
                 raise CommandError(
                     msg(
@@ -292,27 +305,3 @@ def _make_in(
         return Scratch(f"{target.path}/{name}", size_bytes, _file_identity(made), identity)
     finally:
         os.close(directory)
-
-
-def _fill_file(descriptor: int, size_bytes: int, check_stop: Callable[[], None]) -> None:
-    # Random data: what compresses or deduplicates well is stored nowhere and read back at memory speed.
-    written = 0
-    while written < size_bytes:
-        check_stop()
-        chunk = memoryview(os.urandom(min(CHUNK_BYTES, size_bytes - written)))
-        while chunk:
-            done = os.write(descriptor, chunk)
-            chunk = chunk[done:]
-            written += done
-        if written % SYNC_EVERY_BYTES == 0:
-            # in steps, so that a signal is not kept waiting by one long flush
-            os.fdatasync(descriptor)
-    os.fsync(descriptor)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _discard_directory(parent: int, name: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(f"{name}/{FILE_NAME}", dir_fd=parent)
-    with contextlib.suppress(OSError):
-        os.rmdir(name, dir_fd=parent)

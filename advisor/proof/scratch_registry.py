@@ -77,18 +77,15 @@ def _settle_entry(path: Path) -> str | None:
         with contextlib.suppress(OSError):
             path.unlink()
         return None
-    if _is_running(entry):
+    try:
+        is_running = start_ticks(entry.pid) == entry.started_ticks
+    except (OSError, ValueError, IndexError):
+        is_running = False
+    if is_running:
         return None
     line = _remove_directory(entry)
     forget_scratch(entry.directory)
     return line
-
-
-def _is_running(entry: ScratchEntry) -> bool:
-    try:
-        return start_ticks(entry.pid) == entry.started_ticks
-    except (OSError, ValueError, IndexError):
-        return False
 
 
 def _remove_directory(entry: ScratchEntry) -> str | None:

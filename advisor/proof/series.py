@@ -14,7 +14,8 @@ import msgspec
 
 from advisor.proof.covariates import CalmGate
 from advisor.proof.identity import HostIdentity
-from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.metrics import METRICS, Metric, MetricName
+from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.records import Ended, FioRun
 from advisor.proof.schedule import Schedule
 from advisor.proof.statistics import holm, median
@@ -73,6 +74,15 @@ class Series(msgspec.Struct, frozen=True):
     raw_device: RawDevice | None = None
     options: tuple[str, ...] = ()
     """The other options of the call, word by word: with them it measures the same again."""
+    command: OwnCommand | None = None
+    """What was run in place of fio; the only workload is ``command`` then."""
+
+    @property
+    def measured(self) -> tuple[tuple[str, Metric], ...]:
+        """What is summarised: each workload with its own metric, or a command with each of its metrics."""
+        if self.command is not None:
+            return tuple((COMMAND_WORKLOAD, one.described) for one in self.command.metrics)
+        return tuple((name, METRICS[get_workload(name).metric]) for name in self.workloads)
 
 
 class WorkloadSeries(msgspec.Struct, frozen=True):
@@ -103,6 +113,11 @@ class WorkloadSeries(msgspec.Struct, frozen=True):
     cpu_us_per_io: float | None = None
     cpu_percent: float | None = None
     """CPU time of the I/O threads, in percent of one CPU."""
+
+    @property
+    def described(self) -> Metric:
+        """Its metric, with unit and direction."""
+        return Metric(self.metric, self.unit, self.better)
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -148,15 +163,23 @@ def values_of(series: Series, workload: str, metric: MetricName) -> tuple[float,
 
 def summarise_series(series: Series) -> Bench:
     """The figures that follow from a series, and how far they can be relied on."""
-    invalid = _invalid_reasons(series)
+    reasons = list(series.faults)
+    share = contaminated_share(series)
+    if share > MAX_CONTAMINATED_SHARE:
+        reasons.append(f"{share:.0%} of the rounds were contaminated by other activity")
+    invalid = reasons
     indicative = _indicative_reasons(series)
-    measured = tuple(_summarise_workload(series, name) for name in series.workloads)
+    measured = tuple(_summarise_workload(series, name, metric) for name, metric in series.measured)
+    notes = []
+    left = sum(1 for one in counted_rounds(series) if one.contaminated)
+    if left:
+        notes.append(f"{left} contaminated rounds are included: there was no room to repeat them")
     return Bench(
         quality="invalid" if invalid else "indicative" if indicative else "sound",
         workloads=measured,
         sweeps=tuple(sweeps_of(measured)),
         reasons=(*invalid, *indicative),
-        notes=(*series.notes, *_list_notes(series)),
+        notes=(*series.notes, *[*notes, *_drift_notes(series)]),
         contaminated_share=contaminated_share(series),
         gate=series.gate,
         seed=series.seed,
@@ -164,14 +187,16 @@ def summarise_series(series: Series) -> Bench:
     )
 
 
-def _summarise_workload(series: Series, name: str) -> WorkloadSeries:
-    workload = get_workload(name)
-    described = METRICS[workload.metric]
-    values = values_of(series, name, workload.metric)
-    empty = WorkloadSeries(name, workload.metric, described.unit, described.better)
+def _summarise_workload(series: Series, name: str, described: Metric) -> WorkloadSeries:
+    values = values_of(series, name, described.name)
+    empty = WorkloadSeries(name, described.name, described.unit, described.better)
     if not values:
         return empty
     interval = median_interval(values, CONFIDENCE)
+    runs = [run.figures for one in counted_rounds(series) for run in one.runs if run.workload == name]
+    percent_values = [
+        one.cpu_us_per_io * one.ios / one.runtime_seconds / 1e4 for one in runs if one.runtime_seconds > 0
+    ]
     return msgspec.structs.replace(
         empty,
         runs=len(values),
@@ -187,18 +212,12 @@ def _summarise_workload(series: Series, name: str) -> WorkloadSeries:
         latency_p95_us=_median_of(series, name, "latency_p95"),
         latency_p99_us=_median_of(series, name, "latency_p99"),
         cpu_us_per_io=_median_of(series, name, "cpu_per_io"),
-        cpu_percent=_cpu_percent(series, name),
+        cpu_percent=median(percent_values) if percent_values else None,
     )
 
 
 def _median_of(series: Series, name: str, metric: MetricName) -> float | None:
     values = values_of(series, name, metric)
-    return median(values) if values else None
-
-
-def _cpu_percent(series: Series, name: str) -> float | None:
-    runs = [run.figures for one in counted_rounds(series) for run in one.runs if run.workload == name]
-    values = [one.cpu_us_per_io * one.ios / one.runtime_seconds / 1e4 for one in runs if one.runtime_seconds > 0]
     return median(values) if values else None
 
 
@@ -226,14 +245,6 @@ def contaminated_share(series: Series) -> float:
     return sum(one.contaminated for one in whole) / len(whole) if whole else 0.0
 
 
-def _invalid_reasons(series: Series) -> list[str]:
-    reasons = list(series.faults)
-    share = contaminated_share(series)
-    if share > MAX_CONTAMINATED_SHARE:
-        reasons.append(f"{share:.0%} of the rounds were contaminated by other activity")
-    return reasons
-
-
 def _indicative_reasons(series: Series) -> list[str]:
     reasons = []
     if series.forced:
@@ -242,26 +253,20 @@ def _indicative_reasons(series: Series) -> list[str]:
         reasons.append("the series was interrupted")
     count = len(counted_rounds(series))
     if count < MINIMUM_RUNS:
-        reasons.append(f"{count} rounds; fewer than {MINIMUM_RUNS} give no 95 % interval")
+        rounds = "1 round" if count == 1 else f"{count} rounds"
+        reasons.append(f"{rounds}; fewer than {MINIMUM_RUNS} give no 95 % interval")
     return reasons
-
-
-def _list_notes(series: Series) -> list[str]:
-    notes = []
-    left = sum(1 for one in counted_rounds(series) if one.contaminated)
-    if left:
-        notes.append(f"{left} contaminated rounds are included: there was no room to repeat them")
-    return [*notes, *_drift_notes(series)]
 
 
 def _drift_notes(series: Series) -> list[str]:
     """Workloads whose second half differs from the first: their runs are not independent, whatever moved them."""
-    halves = [_split_halves(values_of(series, name, get_workload(name).metric)) for name in series.workloads]
+    halves = [_split_halves(values_of(series, name, metric.name)) for name, metric in series.measured]
     adjusted = holm([mann_whitney(first, second) for first, second in halves])
     return [
-        f"{name} changed by {median(second) / median(first) - 1:+.0%} from the first half of the series to the second"
+        f"{name if series.command is None else metric.name} changed by"
+        f" {median(second) / median(first) - 1:+.0%} from the first half of the series to the second"
         f" (p = {p:.4f}): its interval takes the runs for independent, so it is too narrow"
-        for name, (first, second), p in zip(series.workloads, halves, adjusted, strict=True)
+        for (name, metric), (first, second), p in zip(series.measured, halves, adjusted, strict=True)
         if p < DRIFT_LEVEL
     ]
 

@@ -17,11 +17,12 @@ from advisor.host import Host
 from advisor.i18n import msg
 from advisor.proof import schedule as scheduling
 from advisor.proof.arms import Reconnect, Toggle
-from advisor.proof.covariates import CalmGate, memory_bytes, read_gate
+from advisor.proof.covariates import memory_bytes, read_gate
 from advisor.proof.credits import credit_notes
-from advisor.proof.fio import FioProcess, FioRunner, read_version
+from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import caught_signals
+from advisor.proof.own_command import OwnCommand
 from advisor.proof.raw_device import NEVER_WRITTEN, permit_writes, read_raw_target
 from advisor.proof.records import (
     Arm,
@@ -31,14 +32,15 @@ from advisor.proof.records import (
     Session,
     ToggleClass,
     claims_for,
+    command_subject,
     measured_workloads,
     resolve_subject,
 )
 from advisor.proof.schedule import MODES, Mode, Schedule
 from advisor.proof.scratch import left_behind, require_space
-from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, silent
+from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, require_calm, silent
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import get_workload
+from advisor.proof.workloads import get_measured
 
 __all__ = ["NullToggle", "Progress", "ProgressEvent", "Settings", "Toggle", "plan_session", "prove", "self_test"]
 
@@ -91,8 +93,11 @@ def require_measurable(
 
 
 def reconnects_itself(subject: ProofSubject) -> bool:
-    """Whether each run of every workload opens sockets of its own: then a change of class T1 acts without a hook."""
-    return all(get_workload(name).is_network for name in measured_workloads(subject))
+    """Whether each run of every workload opens sockets of its own: then a change of class T1 acts without a hook.
+
+    A command does, as each run is a new process; what of class T1 is not of sockets is refused before.
+    """
+    return subject.command is not None or all(get_measured(name).is_network for name in measured_workloads(subject))
 
 
 def plan_session(host: Host, subject: ProofSubject, toggle: Toggle, settings: Settings) -> Schedule:
@@ -106,12 +111,14 @@ def chosen_target(host: Host, settings: Settings, workloads: Iterable[str]) -> M
     """The directory or the disk that the user chose, for these workloads. Raises RefusedError."""
     if settings.raw is None:
         return read_target(host, settings.target)
-    return read_raw_target(host, permit_writes(settings.raw, map(get_workload, workloads)))
+    return read_raw_target(host, permit_writes(settings.raw, map(get_measured, workloads)))
 
 
 def chosen_mode(settings: Settings) -> Mode:
     """The mode with the length of a run that the user chose. Raises UsageError."""
     mode = MODES[settings.mode]
+    if settings.pairs is not None:
+        mode = replace(mode, pairs=settings.pairs)
     if settings.seconds is None:
         return mode
     if not MINIMUM_SECONDS <= settings.seconds <= MAXIMUM_SECONDS:
@@ -127,27 +134,29 @@ def chosen_mode(settings: Settings) -> Mode:
     return replace(mode, seconds=settings.seconds)
 
 
-def _make_schedule(subject: ProofSubject, toggle: Toggle, settings: Settings, target: MeasuredTarget) -> Schedule:
+def _make_schedule(
+    subject: ProofSubject,
+    toggle: Toggle,
+    settings: Settings,
+    target: MeasuredTarget,
+    *,
+    run_seconds: float | None = None,
+) -> Schedule:
+    mode = chosen_mode(settings)
+    # How long a command takes is not known before it was tried out: until then it has no budget to exceed.
+    is_untried = subject.command is not None and run_seconds is None
     return scheduling.make_schedule(
-        chosen_mode(settings),
-        [get_workload(name) for name in measured_workloads(subject)],
+        mode if run_seconds is None else replace(mode, seconds=run_seconds),
+        [get_measured(name) for name in measured_workloads(subject)],
         device_bytes=target.size_bytes,
         place_seconds=PLACE_SECONDS + toggle.settle_seconds,
-        budget_seconds=settings.budget_seconds,
+        budget_seconds=None if is_untried else settings.budget_seconds,
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
         is_raw=target.raw is not None,
         files=1 + len(settings.places),
+        test=settings.test,
     )
-
-
-def require_calm(gate: CalmGate, *, force: bool) -> None:
-    """Raise RefusedError on a busy host, unless forced."""
-    if gate.busy and not force:
-        raise RefusedError(
-            msg("the host is busy: {reason}", reason="; ".join(gate.busy)),
-            hint="try again later; --force measures all the same, and the verdict is then indicative at most",
-        )
 
 
 def prove(
@@ -178,12 +187,15 @@ def prove(
         target = target or chosen_target(host, settings, measured_workloads(subject))
         can_reconnect = reconnect is not None or reconnects_itself(subject)
         require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect)
-        version = read_version(runner, stop)
+        version = "" if subject.command else read_version(runner, stop)
         plan = _make_schedule(subject, toggle, settings, target)
         if plan.scratch_bytes:
             require_space(target, plan.scratch_bytes, settings.keep)
         gate = read_gate(host)
         require_calm(gate, force=settings.force)
+        if isinstance(runner, RunsCommand):
+            # Before anything is changed: that it runs, holds its figures, and how long it takes.
+            plan = _make_schedule(subject, toggle, settings, target, run_seconds=runner.try_out(stop))
         session = Session(
             subject=subject,
             schedule=plan,
@@ -198,6 +210,7 @@ def prove(
             forced=bool(gate.busy),
             host=read_identity(host),
             self_test=settings.self_test,
+            attempts=settings.attempts,
             notes=(*layout_notes(host, target, plan, settings, measured_workloads(subject)), *notes),
             peer_ssh=target.peer_ssh,
             peer_address=target.peer_address,
@@ -207,7 +220,7 @@ def prove(
             values=None if values is None else tuple(values),
         )
         progress(ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan))
-        return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).conduct()
+        return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).run()
 
 
 def layout_notes(
@@ -218,7 +231,7 @@ def layout_notes(
         host,
         target.device,
         settings.volume,
-        scheduling.io_seconds(plan, [get_workload(name) for name in workloads], arms),
+        scheduling.io_seconds(plan, [get_measured(name) for name in workloads], arms),
     )
     memory = memory_bytes(host)
     if plan.scratch_bytes and memory is not None and plan.scratch_bytes < 2 * memory:
@@ -240,11 +253,16 @@ def self_test(
     *,
     runner: FioRunner | None = None,
     target: MeasuredTarget | None = None,
+    command: OwnCommand | None = None,
     options: Iterable[str] = (),
     progress: Progress = silent,
 ) -> Proof:
     """`prove` with A = A: shows the noise floor of this host, and that no gain is invented."""
-    subject = ProofSubject(profile="self-test", claims=claims_for(workloads))
+    subject = (
+        ProofSubject(profile="self-test", claims=claims_for(workloads))
+        if command is None
+        else command_subject("self-test", command)
+    )
     settings = replace(settings, self_test=True, keep_if_gain=False)
     return prove(
         host,

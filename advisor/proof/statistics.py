@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
 from statistics import NormalDist
@@ -29,6 +29,9 @@ POCOCK: Mapping[int, float] = MappingProxyType({1: 0.05, 2: 0.0294, 3: 0.0221})
 POCOCK_ONE_SIDED: Mapping[int, float] = MappingProxyType({1: 0.05, 2: 0.03035, 3: 0.02345})
 """One-sided level for each of k equally spaced looks so that all together stay at 5 % one-sided: half the two-sided
 levels for 10 % (Jennison and Turnbull, *Group Sequential Methods* (2000), table 2.1)."""
+
+FIRST_LOOK = 8
+"""Pairs before which the any-time test does not look: hardly any level is spent, and no data could be significant."""
 
 POWER = 0.80
 MINIMUM_PAIRS = 6
@@ -141,6 +144,18 @@ def signed_rank(values: Sequence[float]) -> SignedRank:
     return SignedRank(min(1.0, 2 * tail / 2 ** len(ranks)), len(ranks), zeros)
 
 
+def rank_sum_level(ranks: Sequence[int], size: int) -> float:
+    """The probability that fair signs give doubled ranks a sum of at least that size, on either side. Zeros count as
+    no rank."""
+    kept = [rank for rank in ranks if rank]
+    if not kept:
+        return 1.0
+    # the sum with signs is twice that of the ranks with a plus sign, less all of them
+    smaller = (sum(kept) - size) // 2
+    width = len(kept) + 1
+    return float(min(1.0, 2 * _tail_count(_sign_flip_distribution(kept, width), smaller, width) / 2 ** len(kept)))
+
+
 @lru_cache(maxsize=256)
 def _untied_cumulative(pairs: int) -> tuple[int, ...]:
     """``P(W+ <= k) * 2**pairs`` for k up to half the support, without ties."""
@@ -162,13 +177,6 @@ def attainable_level(pairs: int, alpha: float) -> float:
     return 2 * _untied_cumulative(pairs)[k - 1] / 2**pairs if k else 0.0
 
 
-def walsh_averages(values: Sequence[float]) -> list[float]:
-    """All means of two values, each with itself included, in rising order."""
-    ordered = sorted(level_ties(values))
-    # each row is in order already: the sort only has to merge them
-    return sorted([(a + b) / 2 for i, a in enumerate(ordered) for b in ordered[i:]])
-
-
 def hodges_lehmann(values: Sequence[float], *confidences: float) -> tuple[Interval, ...]:
     """Hodges-Lehmann estimate with its signed-rank interval, one per wanted confidence.
 
@@ -176,7 +184,10 @@ def hodges_lehmann(values: Sequence[float], *confidences: float) -> tuple[Interv
     one wherever the number of values allows that; with too few values it is the full range of the Walsh
     averages, and ``confidence`` says what that is worth. Raises ValueError on an empty sequence.
     """
-    averages = walsh_averages(values)
+    # All means of two values, each with itself included, in rising order.
+    ordered = sorted(level_ties(values))
+    # each row is in order already: the sort only has to merge them
+    averages = sorted([(a + b) / 2 for i, a in enumerate(ordered) for b in ordered[i:]])
     estimate = median(averages)
     return tuple(_rank_interval(averages, estimate, len(values), 1 - wanted) for wanted in confidences)
 
@@ -207,16 +218,21 @@ class Tested(msgspec.Struct, frozen=True):
     is_significant: bool
 
 
-def step_down(p_values: Sequence[float], alpha: float) -> tuple[Tested, ...]:
+def step_down(
+    p_values: Sequence[float], alpha: float, level_of: Callable[[int, float], float] = lambda _index, level: level
+) -> tuple[Tested, ...]:
     """Holm's procedure with the level of each step, in input order. What comes after the first that fails has that
-    one's level, as the procedure stops there: so the interval ``1 - level`` excludes zero exactly where it decides."""
+    one's level, as the procedure stops there: so the interval ``1 - level`` excludes zero exactly where it decides.
+    ``level_of`` is what of a step's level is left for the present look, by the index of the p value."""
     count = len(p_values)
     order = sorted(range(count), key=p_values.__getitem__)
-    stop = next((step for step, index in enumerate(order) if p_values[index] > alpha / (count - step)), count)
+    stop = next(
+        (step for step, index in enumerate(order) if p_values[index] > level_of(index, alpha / (count - step))), count
+    )
     adjusted = holm(p_values)
     found: dict[int, Tested] = {}
     for step, index in enumerate(order):
-        level = alpha / (count - min(step, stop))
+        level = level_of(index, alpha / (count - min(step, stop)))
         found[index] = Tested(p_values[index], adjusted[index], level, step < stop)
     return tuple(found[index] for index in range(count))
 
@@ -304,13 +320,16 @@ def rank_sum(first: Sequence[float], second: Sequence[float]) -> float:
     return min(1.0, (lower + upper) / outcomes)
 
 
-def limit_status(values: Sequence[float], limit: float, level: float) -> Literal["kept", "undecided", "broken"]:
-    """What ln ratios (plus is better) say of a worsening by at most ``limit`` (a fraction), one-sided at ``level``:
-    *kept* where it is shown to stay below, *broken* where it is sure and estimated beyond it."""
+def limit_status(
+    values: Sequence[float], limit: float, level: float, cost_level: float
+) -> Literal["kept", "undecided", "broken"]:
+    """What ln ratios (plus is better) say of a worsening by at most ``limit`` (a fraction): *kept* where it is shown,
+    one-sided at ``level``, to stay below; *broken* where it is significant, two-sided at ``cost_level`` as every p that
+    is printed, and estimated beyond it."""
     if len(values) < MINIMUM_PAIRS:
         return "undecided"
     (interval,) = hodges_lehmann(values, 1 - 2 * level)
     allowed = -math.log1p(limit)
     if interval.low > allowed:
         return "kept"
-    return "broken" if interval.high < 0 and interval.estimate < allowed else "undecided"
+    return "broken" if interval.estimate < allowed and signed_rank(values).p_value <= cost_level else "undecided"

@@ -144,7 +144,10 @@ def read_target(host: Host, path: str) -> MeasuredTarget:
             msg("{path} is not writable for this user", path=path), hint="run it as root, or choose another directory"
         )
     space = os.statvfs(real)
-    device = _device_name(host, mount, os.stat(real).st_dev)
+    st_dev = os.stat(real).st_dev
+    text = host.read("/proc/diskstats")
+    names = {} if isinstance(text, Missing) else diskstats_names(text)
+    device = names.get(f"{os.major(st_dev)}:{os.minor(st_dev)}") or _mounted_device(host, mount)
     return MeasuredTarget(
         path=real,
         file_system=mount.file_system,
@@ -193,12 +196,6 @@ def _require_mount(host: Host, real: str) -> TargetMount:
     return mount
 
 
-def _device_name(host: Host, mount: TargetMount, st_dev: int) -> str | None:
-    text = host.read("/proc/diskstats")
-    names = {} if isinstance(text, Missing) else diskstats_names(text)
-    return names.get(f"{os.major(st_dev)}:{os.minor(st_dev)}") or _mounted_device(host, mount)
-
-
 def _mounted_device(host: Host, mount: TargetMount) -> str | None:
     text = host.read("/proc/diskstats")
     if isinstance(text, Missing):
@@ -222,7 +219,10 @@ def is_remote(host: Host, device: str, depth: int = 8) -> bool:
     if not isinstance(real, Missing):
         if re.search(r"/session[0-9]+/", real):
             return True
-        if any(_is_fabric(host, name) for name in _nvme_controllers(host, device, real)):
+        if any(
+            (host.read(f"/sys/class/nvme/{name}/transport") in ("tcp", "rdma", "fc"))
+            for name in _nvme_controllers(host, device, real)
+        ):
             return True
     mount = backing_mount(host, device)
     if mount is not None and mount.file_system in NETWORK_FILE_SYSTEMS:
@@ -259,7 +259,3 @@ def _nvme_controllers(host: Host, device: str, real: str) -> set[str]:
     """NVMe controllers of a namespace: the one it lies below, or all paths of a native multipath head."""
     siblings = host.names(f"/sys/class/block/{device}/device")
     return {name for name in (*real.split("/"), *siblings) if re.fullmatch(r"nvme[0-9]+", name)}
-
-
-def _is_fabric(host: Host, controller: str) -> bool:
-    return host.read(f"/sys/class/nvme/{controller}/transport") in ("tcp", "rdma", "fc")

@@ -6,7 +6,7 @@ The rules, in order of precedence:
 invalid         control moved, a fault (read-back failed, fio error), or more than half of the pairs contaminated
 indicative      tunables that cannot be toggled (T3), forced gate, interrupted, order effect, under 6 pairs; a gain
                 before the control has 6 pairs, or not shown to be larger than what it shows; contamination of one arm
-                alone
+                alone; a gain or none under live traffic where a pair has a figure in one arm only
 gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference; where pairs were repeated for
                 what one arm saw, also among all attempts that do not stand out when the arms are not known
 gain-with-cost  a gain, but a guardrail is broken, or another claim is a loss
@@ -15,8 +15,8 @@ inconclusive    everything else; the summary says what could have been seen and 
 ==============  ==============================================================================================
 
 A guardrail is *kept* where its worsening is shown to be below its limit (one-sided, 5 % over all looks), *broken* where
-it is significantly worse and its estimate is beyond the limit, else *undecided*. A session settles only when every
-claim and every guardrail is decided.
+it is significantly worse (two-sided, at the level of a single claim) and its estimate is beyond the limit, else
+*undecided*. A session settles only when every claim and every guardrail is decided.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from advisor.host.numbers import count_noun
+from advisor.i18n import msg
+from advisor.proof.anytime import level_after
 from advisor.proof.covariates import network_words, stand_out
-from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.metrics import METRICS, Metric, MetricName
+from advisor.proof.own_command import OWN_WORKLOADS
 from advisor.proof.records import (
     Arm,
     Claim,
@@ -38,11 +42,13 @@ from advisor.proof.records import (
     Proof,
     Session,
     Summary,
+    Switchback,
     Verdict,
     measured_workloads,
 )
 from advisor.proof.schedule import EQUIVALENCE_PAIRS
 from advisor.proof.statistics import (
+    FIRST_LOOK,
     MINIMUM_PAIRS,
     POCOCK_ONE_SIDED,
     Interval,
@@ -59,14 +65,19 @@ from advisor.proof.statistics import (
     signed_rank,
     step_down,
 )
+from advisor.proof.switchback import HARM_LEVEL, ONE_SIDED, compare_figures, estimated_share, shown_share
 from advisor.proof.workloads import get_workload
 
 CARRY_OVER_LEVEL = 0.01
+CARRY_OVER_DOUBT_LEVEL = 0.05
+"""Up to here an effect of the order is no reason against a verdict, but not to be called unseen either."""
 CONTROL_LEVEL = 0.05
 MAX_CONTAMINATED_SHARE = 0.5
 ONE_SIDED_LEVEL = 0.05
 LEANING_LEVEL = 0.5
 """Sign test below which contamination leans to an arm: low enough that two pairs of arm B alone count."""
+EARLY_EXCESS = 0.09
+"""By how much an estimate that ends a session early is too large: simulated, `benchmarks.anytime`, at +10 %."""
 HOLD_RUNS = 3
 """Runs of each claimed workload below which a held arm has no start and no end."""
 HOLD_ERRORS = 3.0
@@ -88,14 +99,14 @@ def counted_pairs(session: Session) -> tuple[Pair, ...]:
     return tuple(pair for pair in session.pairs if pair.whole and not pair.superseded)
 
 
-def make_sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, control: bool = False) -> PairedSample:
+def make_sample(pairs: Sequence[Pair], workload: str, metric: Metric, *, control: bool = False) -> PairedSample:
     """A metric's values over the pairs that have it; pairs with a value of zero or less are left out."""
     rows = []
     for pair in pairs:
         runs = [run for run in (pair.control_runs if control else pair.runs) if run.workload == workload]
-        before, after = _arm_value(runs, "A", metric), _arm_value(runs, "B", metric)
+        before, after = _arm_value(runs, "A", metric.name), _arm_value(runs, "B", metric.name)
         if before is not None and after is not None:
-            rows.append((before, after, METRICS[metric].sign * math.log(after / before), pair.order))
+            rows.append((before, after, metric.sign * math.log(after / before), pair.order))
     before_all, after_all, effects, orders = zip(*rows, strict=True) if rows else ((), (), (), ())
     return PairedSample(before_all, after_all, effects, orders)
 
@@ -111,20 +122,19 @@ def _arm_value(runs: Sequence[FioRun], arm: Arm, metric: MetricName) -> float | 
 
 
 def summarise_metric(
-    name: str, metric: MetricName, data: PairedSample, *, is_tested: bool = True, confidence: float = 0.95
+    name: str, metric: Metric, data: PairedSample, *, is_tested: bool = True, confidence: float = 0.95
 ) -> Summary:
     """Medians, ratio, interval and, where it is tested, p of one metric, not judged yet."""
-    described = METRICS[metric]
-    empty = Summary(name, metric, described.unit, described.better)
+    empty = Summary(name, metric.name, metric.unit, metric.better)
     if not data.effects:
         return empty
     (interval,) = hodges_lehmann(data.effects, confidence)
-    bounds = sorted(math.exp(described.sign * bound) for bound in (interval.low, interval.high))
+    bounds = sorted(math.exp(metric.sign * bound) for bound in (interval.low, interval.high))
     return msgspec.structs.replace(
         empty,
         before=median(data.before),
         after=median(data.after),
-        ratio=math.exp(described.sign * interval.estimate),
+        ratio=math.exp(metric.sign * interval.estimate),
         ci95=(bounds[0], bounds[1]),
         confidence=interval.confidence,
         effect=math.expm1(interval.estimate),
@@ -145,10 +155,23 @@ class _Judged(msgspec.Struct, frozen=True):
     """Significant, but perhaps only by the choice of the pairs that were repeated: neither a difference nor none."""
 
 
-def _judge_family(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair], alpha: float) -> list[_Judged]:
+def look_level(session: Session, effects: Sequence[float], alpha: float) -> float:
+    """What of a level for the whole session is left for the present look: all, where ``alpha`` is that of a look."""
+    if session.schedule.test == "looks":
+        return alpha
+    return level_after(tuple(effects), session.schedule.pairs, session.seed, alpha)
+
+
+def _judge_family(
+    session: Session, named: Sequence[tuple[str, Metric]], pairs: Sequence[Pair], alpha: float
+) -> list[_Judged]:
     """Test a family of (workload, metric) together: Holm over the family."""
     samples = [make_sample(pairs, name, metric) for name, metric in named]
-    tested = step_down([signed_rank(data.effects).p_value for data in samples], alpha)
+    tested = step_down(
+        [signed_rank(data.effects).p_value for data in samples],
+        alpha,
+        lambda index, level: look_level(session, samples[index].effects, level),
+    )
     judged = []
     for (name, metric), data, one in zip(named, samples, tested, strict=True):
         confidence = 1 - one.level
@@ -163,9 +186,11 @@ def _judge_family(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair]
 def judge_claims(session: Session) -> tuple[Summary, ...]:
     """Each claim with its own verdict, from the pairs so far."""
     claims = session.subject.claims
-    level = session.schedule.alpha / len(claims)
-    judged = _judged_claims(session)
-    return tuple(_claim_summary(claim, found, level) for claim, found in zip(claims, judged, strict=True))
+    share = session.schedule.alpha / len(claims)
+    return tuple(
+        _claim_summary(claim, found, look_level(session, found.data.effects, share) or share)
+        for claim, found in zip(claims, _judged_claims(session), strict=True)
+    )
 
 
 def _judged_claims(session: Session) -> list[_Judged]:
@@ -181,35 +206,37 @@ def _judged_claims(session: Session) -> list[_Judged]:
     """
     claims = session.subject.claims
     alpha = session.schedule.alpha
+    level = alpha / len(claims)
     attempts = [pair for pair in session.pairs if pair.whole]
-    judged = _judge_family([_claim_metric(claim) for claim in claims], counted_pairs(session), alpha)
+    named = [(claim.workload, session.subject.metric_of(claim)) for claim in claims]
+    judged = _judge_family(session, named, counted_pairs(session), alpha)
     if not any(pair.superseded for pair in attempts):
         return judged
     if session.judged_by == "pair":
         if not _leans_to_arm_b(session):
             return judged
-        whole = _judge_family([_claim_metric(claim) for claim in claims], attempts, alpha)
+        whole = _judge_family(session, named, attempts, alpha)
         return [
             _confirm_blindly(one, other) if one.direction > 0 else one for one, other in zip(judged, whole, strict=True)
         ]
-    return [_confirm_blindly(found, _judge_blindly(attempts, found, alpha / len(claims))) for found in judged]
+    return [
+        _confirm_blindly(
+            found, _judge_blindly(session, attempts, claim.workload, session.subject.metric_of(claim), level)
+        )
+        for claim, found in zip(claims, judged, strict=True)
+    ]
 
 
-def _judge_blindly(attempts: Sequence[Pair], found: _Judged, alpha: float) -> _Judged:
-    name, metric = found.summary.name, found.summary.metric
+def _judge_blindly(session: Session, attempts: Sequence[Pair], name: str, metric: Metric, alpha: float) -> _Judged:
     covariates = [[run.covariates for run in pair.runs if run.workload == name] for pair in attempts]
     calm = [pair for pair, is_out in zip(attempts, stand_out(covariates), strict=True) if not is_out]
-    return _judge_family([(name, metric)], calm, alpha)[0]
+    return _judge_family(session, [(name, metric)], calm, alpha)[0]
 
 
 def _confirm_blindly(found: _Judged, whole: _Judged) -> _Judged:
     if found.direction in (0, whole.direction):
         return found
     return msgspec.structs.replace(found, direction=0, is_withheld=True)
-
-
-def _claim_metric(claim: Claim) -> tuple[str, MetricName]:
-    return claim.workload, claim.metric or get_workload(claim.workload).metric
 
 
 def _claim_margin(claim: Claim) -> float:
@@ -219,11 +246,22 @@ def _claim_margin(claim: Claim) -> float:
 
 def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
     margin = _claim_margin(claim)
+    if claim.workload in OWN_WORKLOADS and len(set(found.data.before + found.data.after)) == 1:
+        # A figure without any scatter is most likely not the one that was meant.
+        return msgspec.structs.replace(found.summary, margin=margin, verdict="inconclusive", is_constant=True)
     sigma = robust_spread(found.data.effects)
+    if found.direction:
+        verdict = "gain" if found.direction > 0 else "loss"
+    elif found.is_withheld:
+        verdict = "inconclusive"
+    elif len(found.data.effects) >= EQUIVALENCE_PAIRS and is_equivalent(found.data.effects, margin):
+        verdict = "no-difference"
+    else:
+        verdict = "inconclusive"
     return msgspec.structs.replace(
         found.summary,
         margin=margin,
-        verdict=_claim_verdict(found, margin),
+        verdict=verdict,
         below_margin=(found.summary.effect or 0.0) < margin if found.direction > 0 else None,
         minimum_detectable_effect=minimum_detectable_effect(found.data.effects, level),
         needed_pairs=None if sigma is None else _bound_pairs(needed_pairs(sigma, margin, level)),
@@ -233,16 +271,6 @@ def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
 def _bound_pairs(pairs: int) -> int | None:
     """More pairs than anybody would run is no advice."""
     return pairs if pairs <= MAX_NEEDED_PAIRS else None
-
-
-def _claim_verdict(found: _Judged, margin: float) -> Verdict:
-    if found.direction:
-        return "gain" if found.direction > 0 else "loss"
-    if found.is_withheld:
-        return "inconclusive"
-    if len(found.data.effects) >= EQUIVALENCE_PAIRS and is_equivalent(found.data.effects, margin):
-        return "no-difference"
-    return "inconclusive"
 
 
 def is_settled(session: Session) -> bool:
@@ -264,24 +292,28 @@ def is_settled(session: Session) -> bool:
 
 def _judge_guardrails(session: Session) -> tuple[Summary, ...]:
     """Each at its full level: a guardrail is no further chance of a gain, but of missing a cost."""
-    level = _one_sided_level(session)
     pairs = counted_pairs(session)
     if _leans_to_arm_b(session):
         pairs = tuple(pair for pair in session.pairs if pair.whole)
-    return tuple(_guardrail_summary(item, pairs, level) for item in session.subject.guardrails)
+    subject = session.subject
+    return tuple(_guardrail_summary(session, item, subject.metric_of(item), pairs) for item in subject.guardrails)
 
 
-def _one_sided_level(session: Session) -> float:
-    """Of each look, so that all together stay at 5 %."""
+def _one_sided_level(session: Session, *samples: Sequence[float]) -> float:
+    """Of each look, so that all together stay at 5 %; of samples that are one shifted, the smallest."""
+    if session.schedule.test == "any-time":
+        return min(look_level(session, effects, 2 * ONE_SIDED_LEVEL) for effects in samples) / 2
     return POCOCK_ONE_SIDED.get(len(session.schedule.looks), min(POCOCK_ONE_SIDED.values()))
 
 
-def _guardrail_summary(guardrail: Guardrail, pairs: Sequence[Pair], level: float) -> Summary:
-    """``level`` is one-sided."""
-    data = make_sample(pairs, guardrail.workload, guardrail.metric)
+def _guardrail_summary(session: Session, guardrail: Guardrail, metric: Metric, pairs: Sequence[Pair]) -> Summary:
+    data = make_sample(pairs, guardrail.workload, metric)
+    allowed = math.log1p(guardrail.limit)
+    level = _one_sided_level(session, data.effects, [effect + allowed for effect in data.effects])
     confidence = 1 - 2 * level
-    found = summarise_metric(guardrail.workload, guardrail.metric, data, confidence=confidence)
-    status = limit_status(data.effects, guardrail.limit, level)
+    found = summarise_metric(guardrail.workload, metric, data, confidence=confidence)
+    cost_level = look_level(session, data.effects, session.schedule.alpha)
+    status = limit_status(data.effects, guardrail.limit, level, cost_level)
     verdict: Verdict | None = "loss" if status == "broken" else None
     return msgspec.structs.replace(found, limit=guardrail.limit, verdict=verdict, status=status)
 
@@ -293,25 +325,11 @@ def cost_of(guardrails: Sequence[Summary]) -> Cost:
     return "none" if all(one.status == "kept" for one in guardrails) else "undecided"
 
 
-def _explore_metrics(session: Session) -> tuple[Summary, ...]:
-    """Every metric of every measured workload that is neither claimed nor guarded: shown without a p value."""
-    judged = {_claim_metric(claim) for claim in session.subject.claims}
-    judged |= {(item.workload, item.metric) for item in session.subject.guardrails}
-    pairs = counted_pairs(session)
-    found = [
-        summarise_metric(name, metric.name, make_sample(pairs, name, metric.name), is_tested=False)
-        for name in measured_workloads(session.subject)
-        for metric in METRICS.values()
-        if (name, metric.name) not in judged
-    ]
-    return tuple(summary for summary in found if summary.pairs)
-
-
 def _judge_control(session: Session) -> Summary | None:
     control = session.subject.control
     if control is None:
         return None
-    metric = get_workload(control).metric
+    metric = METRICS[get_workload(control).metric]
     data = make_sample(counted_pairs(session), control, metric, control=True)
     return summarise_metric(control, metric, data)
 
@@ -332,27 +350,23 @@ def _exceeds_control(session: Session, direction: int = 1) -> bool:
         return True
     seen = direction * math.log1p(control.effect or 0.0)
     is_sure = control.p_value is not None and control.p_value <= CONTROL_LEVEL
-    confidence = 1 - 2 * _one_sided_level(session)
     for claim, found in zip(session.subject.claims, _judged_claims(session), strict=True):
         if found.direction != direction or found.interval is None:
             continue
-        excess = [direction * one for one in _excess_ratios(session, claim, control.name)]
+        # ln ratio of a claim less that of the control, of each pair that has both.
+        excess_ratios = []
+        for pair in counted_pairs(session):
+            own = make_sample([pair], claim.workload, session.subject.metric_of(claim)).effects
+            other = make_sample([pair], control.name, control.described, control=True).effects
+            if own and other:
+                excess_ratios.append(own[0] - other[0])
+        excess = [direction * one for one in excess_ratios]
+        confidence = 1 - 2 * _one_sided_level(session, excess)
         if len(excess) < MINIMUM_PAIRS or hodges_lehmann(excess, confidence)[0].low <= 0:
             return False
         if is_sure and min(direction * found.interval.low, direction * found.interval.high) <= seen:
             return False
     return True
-
-
-def _excess_ratios(session: Session, claim: Claim, control: str) -> list[float]:
-    """ln ratio of a claim less that of the control, of each pair that has both."""
-    found = []
-    for pair in counted_pairs(session):
-        own = make_sample([pair], *_claim_metric(claim)).effects
-        other = make_sample([pair], control, get_workload(control).metric, control=True).effects
-        if own and other:
-            found.append(own[0] - other[0])
-    return found
 
 
 def _count_alone(session: Session) -> dict[str, int]:
@@ -365,19 +379,6 @@ def _leans_to_arm_b(session: Session) -> bool:
     """Whether contamination fell on arm B alone more often than on arm A alone, so that what was put aside counts."""
     alone = _count_alone(session)
     return alone["B"] > alone["A"] and sign_test(alone["A"], alone["B"]) <= LEANING_LEVEL
-
-
-def _one_sided_contamination(session: Session) -> str | None:
-    """What contaminated one arm and not the other may be the change itself."""
-    alone = _count_alone(session)
-    p_value = sign_test(alone["A"], alone["B"])
-    if p_value > ONE_SIDED_LEVEL:
-        return None
-    arm = max(alone, key=alone.__getitem__)
-    return (
-        f"contamination fell on arm {arm} alone in {alone[arm]} of {sum(alone.values())} pairs (p = {p_value:.4f}):"
-        " what disturbed those runs may be an effect of the change, and they were put aside"
-    )
 
 
 def _worst_case(session: Session, claims: Sequence[Summary]) -> str | None:
@@ -394,13 +395,14 @@ def _worst_case(session: Session, claims: Sequence[Summary]) -> str | None:
         f"{one.metric} of {one.name} is {effect:+.0%}"
         for one in claims
         if one.verdict == "gain"
-        and (effect := _total_effect(attempts, one.name, one.metric)) is not None
+        and (effect := _total_effect(attempts, one.name, Metric(one.metric, one.unit, one.better))) is not None
         and effect < (0.0 if one.below_margin else one.margin or 0.0)
     ]
     found += [
         f"{one.metric} of {one.workload} is {-effect:+.0%} worse (limit {one.limit:.0%})"
         for one in session.subject.guardrails
-        if (effect := _total_effect(attempts, one.workload, one.metric)) is not None and -effect > one.limit
+        if (effect := _total_effect(attempts, one.workload, session.subject.metric_of(one))) is not None
+        and -effect > one.limit
     ]
     if not found:
         return None
@@ -410,13 +412,13 @@ def _worst_case(session: Session, claims: Sequence[Summary]) -> str | None:
     )
 
 
-def _total_effect(pairs: Sequence[Pair], workload: str, metric: MetricName) -> float | None:
+def _total_effect(pairs: Sequence[Pair], workload: str, metric: Metric) -> float | None:
     """The sum of a metric over the runs of arm B over that of arm A, minus one, plus is better; None without runs."""
     data = make_sample(pairs, workload, metric)
     if not data.effects:
         return None
     ratio = sum(data.after) / sum(data.before)
-    return (ratio - 1) if METRICS[metric].sign > 0 else (1 - ratio)
+    return (ratio - 1) if metric.sign > 0 else (1 - ratio)
 
 
 def _is_held(session: Session) -> bool:
@@ -432,8 +434,8 @@ def late_effect(session: Session) -> str | None:
     if not {"A", "B"} <= held.keys():
         return None
     for claim, found in zip(session.subject.claims, _judged_claims(session), strict=True):
-        name, metric = _claim_metric(claim)
-        trends = [_log_trend(held[arm], name, metric) for arm in ("A", "B")]
+        name, metric = claim.workload, session.subject.metric_of(claim)
+        trends = [_log_trend(held[arm], name, metric.name) for arm in ("A", "B")]
         first, second = trends
         if first is None or second is None:
             continue
@@ -441,7 +443,7 @@ def late_effect(session: Session) -> str | None:
         count = min(sum(run.workload == name for run in runs) for runs in held.values())
         # a third of the runs against another, in both arms; sigma is that of a difference of two runs
         error = sigma * math.sqrt(2 / max(1, count // 3))
-        moved = METRICS[metric].sign * (second - first)
+        moved = metric.sign * (second - first)
         if abs(moved) > max(math.log1p(_claim_margin(claim)), HOLD_ERRORS * error):
             seconds = sum(run.covariates.seconds for run in held["B"] if run.workload == name)
             return (
@@ -465,36 +467,20 @@ def carry_over(session: Session) -> float | None:
     """Smallest Holm-adjusted p, over the claims, that pairs run AB and pairs run BA differ; ``None`` without both."""
     p_values = []
     for claim in session.subject.claims:
-        data = make_sample(counted_pairs(session), *_claim_metric(claim))
-        ab, ba = (_of_order(data, order) for order in ("AB", "BA"))
+        data = make_sample(counted_pairs(session), claim.workload, session.subject.metric_of(claim))
+        ab, ba = (
+            [effect for effect, seen in zip(data.effects, data.orders, strict=True) if seen == order]
+            for order in ("AB", "BA")
+        )
         if ab and ba:
             p_values.append(rank_sum(ab, ba))
     return min(holm(p_values)) if p_values else None
-
-
-def _of_order(data: PairedSample, order: str) -> list[float]:
-    return [effect for effect, seen in zip(data.effects, data.orders, strict=True) if seen == order]
 
 
 def contaminated_share(session: Session) -> float:
     """Share of all attempts at a pair that were flagged."""
     whole = [pair for pair in session.pairs if pair.whole]
     return sum(pair.contaminated for pair in whole) / len(whole) if whole else 0.0
-
-
-def _return_check(session: Session) -> str | None:
-    """For A-B-A: did the second A come back to the first? Otherwise something else changed between the blocks."""
-    drifts: list[float] = []
-    for claim in session.subject.claims:
-        name, metric = _claim_metric(claim)
-        effects = []
-        for pair in counted_pairs(session):
-            values = [run.figures.value(metric) for run in pair.runs if run.arm == "A" and run.workload == name]
-            if pair.order == "ABA" and len(values) == 2 and min(values) > 0:
-                effects.append(math.log(values[1] / values[0]))
-        if effects and abs(median(effects)) > math.log1p(_claim_margin(claim)):
-            drifts.append(median(effects))
-    return f"arm A did not return to its first value ({math.expm1(drifts[0]):+.0%})" if drifts else None
 
 
 def _invalid_reasons(session: Session, control: Summary | None) -> list[str]:
@@ -507,18 +493,25 @@ def _invalid_reasons(session: Session, control: Summary | None) -> list[str]:
     share = contaminated_share(session)
     if share > MAX_CONTAMINATED_SHARE:
         reasons.append(f"{share:.0%} of the pairs were contaminated by other activity")
-    returned = _return_check(session)
+    # For A-B-A: did the second A come back to the first? Otherwise something else changed between the blocks.
+    drifts: list[float] = []
+    for claim in session.subject.claims:
+        name, metric = claim.workload, session.subject.metric_of(claim).name
+        effects = []
+        for pair in counted_pairs(session):
+            values = [run.figures.value(metric) for run in pair.runs if run.arm == "A" and run.workload == name]
+            if pair.order == "ABA" and len(values) == 2 and min(values) > 0:
+                effects.append(math.log(values[1] / values[0]))
+        if effects and abs(median(effects)) > math.log1p(_claim_margin(claim)):
+            drifts.append(median(effects))
+    returned = f"arm A did not return to its first value ({math.expm1(drifts[0]):+.0%})" if drifts else None
     if returned:
         reasons.append(returned)
     return reasons
 
 
 def _indicative_reasons(
-    session: Session,
-    carry_over_p: float | None,
-    control: Summary | None,
-    tendency: Verdict,
-    claims: Sequence[Summary],
+    session: Session, carry_over_p: float | None, control: Summary | None, tendency: Verdict, claims: Sequence[Summary]
 ) -> list[str]:
     reasons = []
     if tendency in ("gain", "gain-with-cost") and control is not None:
@@ -532,7 +525,19 @@ def _indicative_reasons(
         reasons.append(
             f"the loss is not shown to be larger than what the negative control shows{_control_text(control)}"
         )
-    one_sided = _one_sided_contamination(session)
+    if tendency in ("gain", "gain-with-cost", "no-difference") and session.live is not None:
+        reasons += _one_sided_reasons(session)
+    # What contaminated one arm and not the other may be the change itself.
+    alone = _count_alone(session)
+    p_value = sign_test(alone["A"], alone["B"])
+    if p_value > ONE_SIDED_LEVEL:
+        one_sided = None
+    else:
+        arm = max(alone, key=alone.__getitem__)
+        one_sided = (
+            f"contamination fell on arm {arm} alone in {alone[arm]} of {sum(alone.values())} pairs (p = {p_value:.4f}):"
+            " what disturbed those runs may be an effect of the change, and they were put aside"
+        )
     if one_sided:
         reasons.append(one_sided)
     worst = _worst_case(session, claims) if tendency in ("gain", "gain-with-cost") else None
@@ -542,15 +547,46 @@ def _indicative_reasons(
         reasons.append("the change needs a reboot or a rebuild: it cannot be interleaved")
     if session.forced:
         reasons.append("measured on a busy host by --force")
+    if session.attempts > 1:
+        reasons.append(f"the confirmation was started {session.attempts} times; the level holds for one")
     if session.ended == "interrupted":
         reasons.append("the session was interrupted")
+    if session.ended == "limit" and session.live is not None:
+        reasons.append(session.live.withdrawn or "a limit was exceeded")
     if len(counted_pairs(session)) < MINIMUM_PAIRS:
-        reasons.append(f"{len(counted_pairs(session))} pairs; fewer than {MINIMUM_PAIRS} cannot be significant")
+        reasons.append(
+            f"{count_noun(len(counted_pairs(session)), 'pair')}; fewer than {MINIMUM_PAIRS} cannot be significant"
+        )
     if carry_over_p is not None and carry_over_p < CARRY_OVER_LEVEL:
         reasons.append(
             f"the order within a pair matters (p = {carry_over_p:.3f}): an arm carries over into the next, which a"
             " longer settle time would end, or other load keeps time with the runs, or speed drifts steadily"
         )
+    return reasons
+
+
+def _one_sided_reasons(session: Session) -> list[str]:
+    """Metrics that have a figure above 0 in one arm only of some pairs: the estimate leaves these pairs out. Of a
+    guardrail, where arm B is the worse one."""
+    reasons, subject, pairs = [], session.subject, counted_pairs(session)
+    judged: tuple[Claim | Guardrail, ...] = (*subject.claims, *subject.guardrails)
+    for one in judged:
+        metric = subject.metric_of(one)
+        found = []
+        for pair in pairs:
+            figures = {run.arm: run.figures.measures.get(metric.name) for run in pair.runs}
+            found.append(compare_figures(figures.get("A"), figures.get("B"), metric.sign) or 0.0)
+        count = found.count(-ONE_SIDED) + (found.count(ONE_SIDED) if isinstance(one, Claim) else 0)
+        if count:
+            reasons.append(
+                msg(
+                    "{metric} has a figure above 0 in one arm only in {count} of {pairs}, which the estimate leaves"
+                    " out",
+                    metric=metric.name,
+                    count=count,
+                    pairs=count_noun(len(pairs), "pair"),
+                )
+            )
     return reasons
 
 
@@ -586,9 +622,22 @@ def decide_session(session: Session) -> Proof:
     is_unheld = session.wants_hold and not _is_held(session)
     tendency = _claims_tendency(claims, guardrails, is_late=is_unheld or late is not None)
     invalid = _invalid_reasons(session, control)
-    indicative = _indicative_reasons(session, carry_over_p, control, tendency, claims)
+    harm = [session.live.withdrawn or "harm was shown"] if session.live and session.ended == "harm" else []
+    # The test for harm has a level of its own, and needs no number of pairs.
+    tendency = "loss" if harm else tendency
+    indicative = [] if harm else _indicative_reasons(session, carry_over_p, control, tendency, claims)
     gains = [one for one in claims if one.verdict == "gain"]
     verdict: Verdict = "invalid" if invalid else "indicative" if indicative else tendency
+    # Every metric of every measured workload that is neither claimed nor guarded: shown without a p value.
+    judged = {(claim.workload, session.subject.metric_of(claim).name) for claim in session.subject.claims}
+    judged |= {(item.workload, item.metric) for item in session.subject.guardrails}
+    pairs = counted_pairs(session)
+    found = [
+        summarise_metric(name, metric, make_sample(pairs, name, metric), is_tested=False)
+        for name in measured_workloads(session.subject)
+        for metric in (*METRICS.values(), *_own_metrics(session))
+        if (name, metric.name) not in judged
+    ]
     return Proof(
         profile=session.subject.profile,
         words=session.subject.words,
@@ -596,14 +645,14 @@ def decide_session(session: Session) -> Proof:
         workloads=claims,
         kept=session.kept,
         tendency=tendency,
-        reasons=(*invalid, *indicative),
+        reasons=(*invalid, *harm, *indicative),
         notes=(*session.notes, *_list_notes(session, control, tendency, claims, guardrails, late)),
         guardrails=guardrails,
-        exploratory=_explore_metrics(session),
+        exploratory=tuple(summary for summary in found if summary.pairs),
         control=control,
         carry_over_p=carry_over_p,
         contaminated_share=contaminated_share(session),
-        alpha=session.schedule.alpha,
+        alpha=_shown_level(session),
         seed=session.seed,
         order=tuple(pair.order for pair in session.pairs),
         gate=session.gate,
@@ -612,6 +661,70 @@ def decide_session(session: Session) -> Proof:
         cost=cost_of(guardrails),
         below_margin=bool(gains) and all(one.below_margin for one in gains),
     )
+
+
+def _own_metrics(session: Session) -> list[Metric]:
+    return [] if session.subject.command is None else [one.described for one in session.subject.command.metrics]
+
+
+def _shown_level(session: Session) -> float:
+    """Up to which p a single claim was significant at the last look."""
+    first = session.subject.claims[0]
+    effects = make_sample(counted_pairs(session), first.workload, session.subject.metric_of(first)).effects
+    return look_level(session, effects, session.schedule.alpha)
+
+
+def _any_time_notes(session: Session, claims: Sequence[Summary]) -> list[str]:
+    """That the session could end after any pair, what that cost, and what an early end does to an estimate."""
+    most, done = session.schedule.pairs, len(counted_pairs(session))
+    notes = [
+        f"the session could end after any pair from the {FIRST_LOOK}th: 5 % are spent over {most} pairs, and the"
+        " interval pays for every look"
+    ]
+    if session.ended == "settled" and done < most and any(one.verdict in ("gain", "loss") for one in claims):
+        notes.append(
+            f"it ended early, after {done} of {most} pairs: the estimate that ends a session is too large, on average"
+            f" by {EARLY_EXCESS:.0%} where the effect is just large enough to be found; the interval allows for that"
+        )
+    return notes
+
+
+def _live_notes(session: Session, live: Switchback) -> list[str]:
+    """How much of an effect the periods can show, and what they cannot."""
+    tau, period = live.tau_seconds, live.period_seconds
+    kept = estimated_share(shown_share(tau, period, live.discard_seconds))
+    how = {
+        "given": f"an effect is taken to appear within {tau:g} s (given)",
+        "measured": "the first switches showed the effect appear " + (f"within about {tau:g} s" if tau else "at once"),
+        "assumed": f"no effect was large enough to see how soon it appears; {tau:g} s is assumed",
+    }[live.tau_from]
+    slow = estimated_share(shown_share(period / 4, period, live.discard_seconds))
+    notes = (
+        []
+        if not session.pairs
+        else [
+            f"periods of {period:g} s, the first {live.discard_seconds:g} s not counted; {how}: the estimate holds"
+            f" {kept:.1%} of the effect ({slow:.0%} if it took {period / 4:g} s); what takes minutes is not seen"
+        ]
+    )
+    notes.append(
+        f"nothing was run: the traffic that was there judged. Harm was looked for all the time, E reached"
+        f" {live.harm:.1f} of {HARM_LEVEL:g}" + (f"; limits: {', '.join(live.limits)}" if live.limits else "")
+    )
+    if live.cycle_seconds is not None:
+        notes.append(
+            msg(
+                "before anything was switched the traffic was seen to repeat every {seconds:.3g} s: harm was looked for"
+                " in figures less that cycle",
+                seconds=live.cycle_seconds,
+            )
+        )
+    pairs = counted_pairs(session)
+    for claim in session.subject.claims:
+        left = len(pairs) - len(make_sample(pairs, claim.workload, session.subject.metric_of(claim)).effects)
+        if left:
+            notes.append(f"{left} pairs have no figure of {claim.metric}: nothing happened in one of their periods")
+    return notes
 
 
 def _list_notes(
@@ -623,6 +736,8 @@ def _list_notes(
     late: str | None,
 ) -> list[str]:
     notes = [late] if late is not None else []
+    if session.live is not None:
+        notes += _live_notes(session, session.live)
     if control is not None and 0 < control.pairs < MINIMUM_PAIRS:
         notes.append(f"the negative control has {control.pairs} pairs: too few to judge it ({MINIMUM_PAIRS} needed)")
     if session.wants_hold and not _is_held(session) and all(one.verdict == "no-difference" for one in claims):
@@ -637,7 +752,8 @@ def _list_notes(
         )
     left = sum(1 for pair in counted_pairs(session) if pair.contaminated)
     if left:
-        notes.append(f"{left} contaminated pairs are included: there was no room to repeat them")
+        pairs = "1 contaminated pair is" if left == 1 else f"{left} contaminated pairs are"
+        notes.append(f"{pairs} included: there was no room to repeat {'it' if left == 1 else 'them'}")
     if any(pair.superseded for pair in session.pairs) and any(found.is_withheld for found in _judged_claims(session)):
         notes.append(
             "a difference is not called: it is not there among all the pairs that ran, the repeated ones included"
@@ -645,21 +761,22 @@ def _list_notes(
         )
     costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
     if costs or tendency == "gain-with-cost":
-        notes.append(f"cost: {', '.join(costs)}" if costs else "cost: another claim got worse")
-    notes += _network_notes(session)
-    if len(session.schedule.looks) > 1:
+        of = "out of nothing" if session.self_test else "cost"
+        notes.append(f"{of}: {', '.join(costs) or 'another claim got worse'}")
+    # What was lost on the way: shown where the profile is about the network, never judged.
+    if session.subject.path != "network" and session.peer_address is None:
+        network_notes = []
+    else:
+        runs = [run for pair in counted_pairs(session) for run in pair.runs]
+        before, after = ([run.covariates for run in runs if run.arm == arm] for arm in ("A", "B"))
+        words = network_words(before, after)
+        network_notes = [words] if words else []
+    notes += network_notes
+    if session.schedule.test == "any-time":
+        notes += _any_time_notes(session, claims)
+    elif len(session.schedule.looks) > 1:
         notes.append(
-            f"the data may be looked at {len(session.schedule.looks)} times, so significance is judged at"
+            f"the data may be looked at {count_noun(len(session.schedule.looks), 'time')}, so significance is judged at"
             f" {session.schedule.alpha:g} each time"
         )
     return notes
-
-
-def _network_notes(session: Session) -> list[str]:
-    """What was lost on the way: shown where the profile is about the network, never judged."""
-    if session.subject.path != "network" and session.peer_address is None:
-        return []
-    runs = [run for pair in counted_pairs(session) for run in pair.runs]
-    before, after = ([run.covariates for run in runs if run.arm == arm] for arm in ("A", "B"))
-    words = network_words(before, after)
-    return [words] if words else []

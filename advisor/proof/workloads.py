@@ -6,103 +6,32 @@ profiles. Those of the group ``net`` run between two hosts and touch no storage 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Literal
 
 import msgspec
 
-from advisor.errors import UsageError
+from advisor.errors import UsageError, near_names
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OwnCommand
+from advisor.proof.pattern import KIB as KIB
+from advisor.proof.pattern import AccessPattern as AccessPattern
+from advisor.proof.pattern import JobSection as JobSection
+from advisor.proof.pattern import Pattern as Pattern
+from advisor.proof.pattern import Protocol as Protocol
+from advisor.proof.pattern import default_metric as default_metric
+from advisor.proof.workload_file import is_workload_path, read_workload
 
-KIB = 1024
 SATURATION_DEPTH = 16
-
-AccessPattern = Literal["read", "write", "rw", "randread", "randwrite", "randrw"]
-Protocol = Literal["tcp", "udp"]
 
 
 class UnknownWorkloadError(UsageError):
     """No workload of that name; the hint names the closest ones."""
 
     kind = "unknown-workload"
-
-
-class JobSection(msgspec.Struct, frozen=True):
-    """One group of equal fio jobs. ``read_percent`` belongs to mixed patterns, ``random_percent`` is fio's
-    ``percentage_random``; ``region`` is the part of the scratch file in percent (start, length). With the engine
-    ``net`` a ``protocol`` is named, and ``write`` means that this host sends, ``read`` that it receives."""
-
-    name: str
-    pattern: AccessPattern
-    block_bytes: int
-    depth: int = 1
-    jobs: int = 1
-    engine: Literal["libaio", "psync", "null", "net"] = "libaio"
-    protocol: Protocol | None = None
-    read_percent: int = 50
-    random_percent: int | None = None
-    region: tuple[int, int] = (0, 100)
-    own_regions: bool = False
-    end_fsync: bool = False
-    buffered: bool = False
-    """Through the page cache, which fio empties of the file first (``invalidate``, its default)."""
-
-    @property
-    def needs_scratch(self) -> bool:
-        """Whether it touches storage."""
-        return self.engine not in ("null", "net")
-
-    @property
-    def write_share(self) -> float:
-        """Share of the transferred bytes that is written to storage, 0 to 1."""
-        if not self.needs_scratch or self.pattern in ("read", "randread"):
-            return 0.0
-        return 1.0 if self.pattern in ("write", "randwrite") else 1 - self.read_percent / 100
-
-
-class Pattern(msgspec.Struct, frozen=True):
-    """A named pattern: its fio jobs, the metric that a claim uses unless it names another, and its origin."""
-
-    name: str
-    title: str
-    sections: tuple[JobSection, ...]
-    metric: MetricName
-    source: str
-
-    @property
-    def unit(self) -> str:
-        """Unit of the default metric."""
-        return METRICS[self.metric].unit
-
-    @property
-    def is_writing(self) -> bool:
-        """Whether a run of it writes to the scratch file."""
-        return any(section.write_share > 0 for section in self.sections)
-
-    @property
-    def needs_scratch(self) -> bool:
-        """Whether it touches storage at all."""
-        return any(section.needs_scratch for section in self.sections)
-
-    @property
-    def is_network(self) -> bool:
-        """Whether it runs between this host and a peer."""
-        return any(section.engine == "net" for section in self.sections)
-
-    @property
-    def is_depth_one(self) -> bool:
-        """One outstanding I/O: the case in which the median completion latency is a sound metric."""
-        return sum(section.depth * section.jobs for section in self.sections) == 1
-
-
-def default_metric(block_bytes: int) -> MetricName:
-    """Total IOPS for blocks up to 16 KiB, bandwidth above."""
-    return "iops" if block_bytes <= 16 * KIB else "bandwidth"
 
 
 PAPER = "Veritas InfoScale 7.4.2 for RHEL on AWS, performance test results (2020), chapter 4"
@@ -113,24 +42,6 @@ BEEGFS = "Dell EMC Ready Solution for HPC BeeGFS High Performance Storage, bench
 
 def _single_pattern(name: str, title: str, source: str, section: JobSection) -> Pattern:
     return Pattern(name, title, (section,), default_metric(section.block_bytes), source)
-
-
-def _infoscale_patterns() -> list[Pattern]:
-    mixes: tuple[tuple[str, str, AccessPattern, AccessPattern], ...] = (
-        ("r100", "reads", "read", "randread"),
-        ("rw50", "half reads, half writes", "rw", "randrw"),
-        ("w100", "writes", "write", "randwrite"),
-    )
-    shapes = ((4, "rand", "random"), (4, "seq", "sequential"), (64, "seq", "sequential"))
-    found = []
-    for kib, order, word in shapes:
-        for mix, mix_word, sequential, scattered in mixes:
-            pattern = scattered if order == "rand" else sequential
-            for depth, suffix in ((1, ""), (SATURATION_DEPTH, "-qd16")):
-                name = f"infoscale.{kib}k-{order}-{mix}{suffix}"
-                title = f"{kib} KiB {word} {mix_word}, queue depth {depth}"
-                found.append(_single_pattern(name, title, PAPER, JobSection("io", pattern, kib * KIB, depth=depth)))
-    return found
 
 
 def _iometer_patterns() -> list[Pattern]:
@@ -165,30 +76,6 @@ def _iometer_patterns() -> list[Pattern]:
 def _ranread_pattern(name: str, jobs: int) -> Pattern:
     section = JobSection("db", "randread", 8 * KIB, jobs=jobs, engine="psync")
     return _single_pattern(name, f"RANREAD: 8 KiB random reads by {jobs} processes", IRIS, section)
-
-
-def _iris_patterns() -> list[Pattern]:
-    # Asyncwij=16 outstanding journal writes; 16 write daemons; the image journal goes first through its own region.
-    journal = JobSection("wij", "write", 256 * KIB, depth=16, region=(0, 25))
-    database = JobSection("db", "randwrite", 8 * KIB, jobs=16, engine="psync", region=(25, 75))
-    return [
-        _ranread_pattern("iris.ranread", 20),
-        _ranread_pattern("iris.ranread-10", 10),
-        _ranread_pattern("iris.ranread-40", 40),
-        Pattern(
-            "iris.ranwrite",
-            "RANWRITE: 256 KiB image-journal burst with 8 KiB random writes by 16 write daemons",
-            (journal, database),
-            "iops",
-            IRIS,
-        ),
-        _single_pattern(
-            "iris.oltp-7030",
-            "8 KiB random, 70 % read, 16 processes",
-            IRIS,
-            JobSection("db", "randrw", 8 * KIB, jobs=16, engine="psync", read_percent=70),
-        ),
-    ]
 
 
 def _beegfs_patterns() -> list[Pattern]:
@@ -278,20 +165,48 @@ def _network_patterns() -> list[Pattern]:
 NULL_CONTROL = "null.4k"
 
 
-def _control_pattern() -> Pattern:
-    section = JobSection("null", "randread", 4 * KIB, engine="null")
-    return _single_pattern(NULL_CONTROL, "fio's null engine: touches no storage (negative control)", "fio(1)", section)
-
-
 def _make_catalogue() -> Mapping[str, Pattern]:
+    section = JobSection("null", "randread", 4 * KIB, engine="null")
+    mixes: tuple[tuple[str, str, AccessPattern, AccessPattern], ...] = (
+        ("r100", "reads", "read", "randread"),
+        ("rw50", "half reads, half writes", "rw", "randrw"),
+        ("w100", "writes", "write", "randwrite"),
+    )
+    shapes = ((4, "rand", "random"), (4, "seq", "sequential"), (64, "seq", "sequential"))
+    found = []
+    for kib, order, word in shapes:
+        for mix, mix_word, sequential, scattered in mixes:
+            pattern = scattered if order == "rand" else sequential
+            for depth, suffix in ((1, ""), (SATURATION_DEPTH, "-qd16")):
+                name = f"infoscale.{kib}k-{order}-{mix}{suffix}"
+                title = f"{kib} KiB {word} {mix_word}, queue depth {depth}"
+                found.append(_single_pattern(name, title, PAPER, JobSection("io", pattern, kib * KIB, depth=depth)))
+    # Asyncwij=16 outstanding journal writes; 16 write daemons; the image journal goes first through its own region.
+    journal = JobSection("wij", "write", 256 * KIB, depth=16, region=(0, 25))
+    database = JobSection("db", "randwrite", 8 * KIB, jobs=16, engine="psync", region=(25, 75))
     workloads = [
-        *_infoscale_patterns(),
+        *found,
         *_iometer_patterns(),
-        *_iris_patterns(),
+        _ranread_pattern("iris.ranread", 20),
+        _ranread_pattern("iris.ranread-10", 10),
+        _ranread_pattern("iris.ranread-40", 40),
+        Pattern(
+            "iris.ranwrite",
+            "RANWRITE: 256 KiB image-journal burst with 8 KiB random writes by 16 write daemons",
+            (journal, database),
+            "iops",
+            IRIS,
+        ),
+        _single_pattern(
+            "iris.oltp-7030",
+            "8 KiB random, 70 % read, 16 processes",
+            IRIS,
+            JobSection("db", "randrw", 8 * KIB, jobs=16, engine="psync", read_percent=70),
+        ),
         *_beegfs_patterns(),
         *_buffered_patterns(),
         *_network_patterns(),
-        _control_pattern(),
+        _single_pattern(NULL_CONTROL, "fio's null engine: touches no storage (negative control)", "fio(1)", section),
     ]
     return MappingProxyType({workload.name: workload for workload in workloads})
 
@@ -342,19 +257,43 @@ def split_threads(name: str) -> tuple[str, int | None]:
 
 
 def get_workload(name: str) -> Pattern:
-    """The workload of that name, ``NAME@N`` with N threads. Raises UnknownWorkloadError, whose hint names close
-    matches, and UsageError as `with_threads`."""
+    """The workload of that name or of that file, ``NAME@N`` with N threads. Raises UnknownWorkloadError, whose hint
+    names close matches, UsageError as `with_threads`, and InvalidInputError as `read_workload`."""
     base, threads = split_threads(name)
+    if threads is None and is_workload_path(name):
+        # A session works in other directories, and its result is read in yet others.
+        path = os.path.abspath(name)
+        return read_workload(path).pattern(path)
     if threads is not None:
         return with_threads(get_workload(base), threads)
     try:
         return WORKLOADS[name]
     except KeyError:
-        close = get_close_matches(name, WORKLOADS, n=3, cutoff=0.5)
+        close = near_names(name, WORKLOADS)
         hint = msg("did you mean {names}?", names=", ".join(close))
-        if not close:
+        if os.path.isfile(name):
+            hint = msg("the file of that name is ./{name}", name=name)
+        elif not close:
             hint = msg("known: {names}", names=", ".join(sorted(WORKLOADS)))
         raise UnknownWorkloadError(msg("no workload is named {name!r}", name=name), hint=hint) from None
+
+
+OWN_COMMAND = Pattern(COMMAND_WORKLOAD, "a command of the user's own", (), "time", "the user")
+"""Stands for a command of the user's own: no workload of the library, so that no profile can name it."""
+
+
+LIVE_TRAFFIC = Pattern(LIVE_WORKLOAD, "the traffic that was there", (), "time", "the user")
+"""Stands for what the host does by itself."""
+
+
+def get_measured(name: str) -> Pattern:
+    """The workload of a record, a command of the user's own and live traffic among them. Raises as `get_workload`."""
+    return next((one for one in (OWN_COMMAND, LIVE_TRAFFIC) if one.name == name), None) or get_workload(name)
+
+
+def command_pattern(command: OwnCommand, name: str = COMMAND_WORKLOAD) -> Pattern:
+    """A command of the user's own, or live traffic, as a workload: its first metric judges."""
+    return msgspec.structs.replace(get_measured(name), metric=command.metrics[0].name)
 
 
 _DEPTH_VARIANT = f"-qd{SATURATION_DEPTH}"
@@ -365,7 +304,7 @@ def expand_workloads(patterns: Iterable[str]) -> tuple[str, ...]:
     unless it names them. Raises UsageError, UnknownWorkloadError."""
     found: dict[str, None] = {}
     for pattern in patterns:
-        if not set(pattern) & set("*?["):
+        if is_workload_path(split_threads(pattern)[0]) or not set(pattern) & set("*?["):
             found[get_workload(pattern).name] = None
             continue
         names = [name for name in WORKLOADS if fnmatchcase(name, pattern)]

@@ -200,7 +200,11 @@ def with_session(**changes: object) -> Saved:
         (saved(speeds(81)), "81 rounds are more"),
         (Saved(decide_session(session([pair(index, 1.0, 1.0) for index in range(81)])), {}), "81 pairs are more"),
         (with_session(schedule=change(PROOF.session.schedule, alpha=0.0)), "0 is no level"),
+        (with_session(schedule=change(PROOF.session.schedule, alpha=1e-320)), "is no level"),
         (with_session(subject=change(PROOF.session.subject, claims=())), "0 claims"),
+        (Saved(change(PROOF, workloads=()), {}), "holds no claim"),
+        (Saved(change(PROOF, workloads=(change(PROOF.workloads[0], confidence=-1e308),)), {}), "is no confidence"),
+        (Saved(change(PROOF, workloads=(change(PROOF.workloads[0], ci95=(0.0, 1.0)),)), {}), "is no interval"),
         (with_session(subject=change(PROOF.session.subject, guardrails=(), claims=(Claim(WORKLOAD),))), "its claims"),
     ],
 )

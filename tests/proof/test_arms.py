@@ -18,25 +18,19 @@ from advisor.host import Host
 from advisor.proof.archive import SavedArms, load_any, load_proof, reanalyse_arms
 from advisor.proof.arm_profiles import parse_arms, prove_arms
 from advisor.proof.arms_session import ArmsRunner, InterruptedArmsError
-from advisor.proof.blocks import (
-    NONE,
-    ArmBlock,
-    ArmsProof,
-    ArmsSession,
-    ArmTurn,
-    conclude_session,
-    smallest_blocks,
-)
+from advisor.proof.blocks import NONE, ArmBlock, ArmsProof, ArmsSession, ArmTurn, conclude_session, smallest_blocks
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import MIB
 from advisor.proof.session_runner import Settings, silent
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get_workload
-from advisor.report.arms import SVG_WIDTH, arms_page, arms_svg, arms_text, bar_words, command_again
+from advisor.report.arms import arms_page, arms_svg, arms_text, bar_words, command_again
+from advisor.report.chart_file import CHART_WIDTH
 from advisor.report.charts.bars import draw_bars
 from advisor.report.charts.shapes import MIN_WIDTH, Label, label_extent
 from advisor.transaction.journal import Store
+from tests.each import for_each
 from tests.report.pasted import lines_too_wide
 from tests.trees import host_of, listing, make_tree
 
@@ -138,7 +132,7 @@ def holm_by_hand(p_values: list[float]) -> list[float]:
     return adjusted
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each("seed", range(30))
 def test_an_interval_excludes_no_change_exactly_where_a_difference_is_called(seed: int) -> None:
     ratio = 1 + random.Random(seed).choice((-0.1, 0.0, 0.04, 0.08, 0.15))
     found = made({"a": ratio, "b": 1.03, "c": 1.0}, blocks=14, noise=0.06, seed=seed, workloads=(WORKLOAD, OTHER))
@@ -268,6 +262,13 @@ def test_a_saved_session_gives_the_same_result_again(fake_fio: FakeFio, host: Ho
     broken = msgspec.structs.replace(saved.result.session, arms=("a", "b"))
     with pytest.raises(InvalidInputError, match="arms are not those"):
         load_any(resaved(saved, broken, tmp_path))
+    session = saved.result.session
+    for odd, words in (
+        (msgspec.structs.replace(session, margin=-1.0), "-1 is no margin"),
+        (msgspec.structs.replace(session, schedule=msgspec.structs.replace(session.schedule, alpha=0.0)), "no level"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            load_any(resaved(saved, odd, tmp_path))
 
 
 def resaved(saved: SavedArms, session: ArmsSession, directory: Path) -> Path:
@@ -434,7 +435,7 @@ def test_a_picture_by_itself_says_that_it_is_no_proof() -> None:
     assert "indicative" not in "".join(ElementTree.fromstring(arms_svg(enough)).itertext())
 
 
-@pytest.mark.parametrize("width", [MIN_WIDTH, SVG_WIDTH])
+@pytest.mark.parametrize("width", [MIN_WIDTH, CHART_WIDTH])
 @pytest.mark.parametrize("name", ["a", "a-profile-with-a-name-that-is-longer-than-most-names-are-" * 3])
 def test_no_text_of_the_bars_leaves_the_picture_or_covers_another(width: int, name: str) -> None:
     workloads = expand_workloads(("infoscale.*", "iometer.*"))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.proof.archive import SavedBench, load_any
+from tests.waiting import PATIENCE_SECONDS
 
 from .fakes import FakeFio, calm_tree
 
@@ -59,7 +60,7 @@ def test_any_signal_leaves_no_file_and_keeps_the_partial_result(
     assert line in (seen.strip() for seen in process.stdout), "the series ended too early"
     time.sleep(0.05)
     process.send_signal(number)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert f"stopped by {number.name}" in output
     assert os.listdir(disk) == []

@@ -206,7 +206,7 @@ def test_fio_gets_a_session_of_its_own_and_a_clean_environment(tmp_path: Path, m
     program.write_text('#!/bin/sh\nps -o sid= -p $$; echo "secret=$SECRET locale=$LC_ALL"; readlink /proc/self/fd/0\n')
     program.chmod(0o755)
     monkeypatch.setenv("SECRET", "x")
-    done = FioProcess(search_path=f"{tmp_path}:/usr/bin:/bin").run(["fio"], timeout=5, cwd="/", stop=Stop())
+    done = FioProcess(search_path=f"{tmp_path}:/usr/bin:/bin").run(["fio"], timeout=60, cwd="/", stop=Stop())
     session, environment, stdin = done.stdout.splitlines()
     assert int(session) != os.getsid(0)
     assert environment == "secret= locale=C"
@@ -217,7 +217,7 @@ def test_much_output_does_not_block(tmp_path: Path) -> None:
     program = tmp_path / "fio"
     program.write_text("#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero >&2\n")
     program.chmod(0o755)
-    done = FioProcess(search_path=f"{tmp_path}:/usr/bin:/bin").run(["fio"], timeout=20, cwd="/", stop=Stop())
+    done = FioProcess(search_path=f"{tmp_path}:/usr/bin:/bin").run(["fio"], timeout=60, cwd="/", stop=Stop())
     assert len(done.stdout) == 3_000_000
     assert not done.timed_out
 

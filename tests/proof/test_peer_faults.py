@@ -68,7 +68,7 @@ def test_a_receiver_of_datagrams_whose_sender_is_gone_is_told_so(second: SecondH
         with second.ssh().started("far", "listen", listening, bound=60) as remote:
             port = remote.port(seconds=15, stop=Stop())
             sending = [*common, "--rw=write", "--runtime=60s", f"--hostname={FAR}", f"--port={port}"]
-            done = second.runner().run(["timeout", "-s", "KILL", "3", *sending], timeout=20, cwd="/", stop=Stop())
+            done = second.runner().run(["timeout", "-s", "KILL", "3", *sending], timeout=60, cwd="/", stop=Stop())
             assert done.returncode != 0
             hangs = remote.finish(seconds=1.0, stop=Stop()) is None
             for _ in range(100):

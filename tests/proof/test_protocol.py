@@ -363,9 +363,7 @@ def test_foreign_io_is_refused_before_arm_b_is_ever_placed(fake_fio: FakeFio, di
 
     row = "   8       0 sda 0 0 {} 0 0 0 0 0 0 0 0\n"
     host = calm_host(
-        tmp_path / "tree",
-        proc__diskstats=row.format(0),
-        proc__self__mountinfo="27 1 8:0 / / rw - ext4 /dev/sda rw\n",
+        tmp_path / "tree", proc__diskstats=row.format(0), proc__self__mountinfo="27 1 8:0 / / rw - ext4 /dev/sda rw\n"
     )
     toggle = SpeedToggle(fake_fio, 1.3)
     grow = threading.Timer(0.5, (tmp_path / "tree/proc/diskstats").write_text, (row.format(100_000),))
@@ -495,7 +493,7 @@ def test_repeats_are_limited_and_what_remains_is_kept_in(fake_fio: FakeFio, disk
     assert sum(pair.superseded for pair in proof.session.pairs) == 4
     assert [pair.attempt for pair in proof.session.pairs[:5]] == [0, 1, 2, 3, 4]
     assert proof.workloads[0].pairs == 8
-    assert any("1 contaminated pairs are included" in note for note in proof.notes)
+    assert any("1 contaminated pair is included" in note for note in proof.notes)
     assert proof.verdict == "gain"
 
 
@@ -544,7 +542,7 @@ def test_progress_shows_where_it_is_but_no_figure(fake_fio: FakeFio, host: Host,
     assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", "warm-up", *["pair"] * 8, "restore"]
     assert [event.pair for event in shown if event.stage == "pair"] == list(range(1, 9))
     assert all(event.pairs == 8 and event.seconds_left >= 0 for event in shown)
-    allowed = {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule", "workloads"}
+    allowed = {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule", "workloads", "are_combined"}
     assert set(ProgressEvent.__struct_fields__) == allowed
 
 

@@ -21,6 +21,7 @@ from advisor.proof.scratch import MIB, Keep, Scratch, scratch_file
 from advisor.proof.session import Settings, prove, self_test
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import WORKLOADS, JobSection, Pattern, get_workload
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed (package fio)")
 READ, MIXED = get_workload("infoscale.4k-rand-r100"), get_workload("infoscale.4k-rand-rw50")
@@ -100,7 +101,7 @@ def test_fio_creates_no_file(target: MeasuredTarget, tmp_path: Path) -> None:
     """In a directory without the scratch file fio fails instead of making one."""
     done = FioProcess().run(
         ["fio", "--name=x", "--thread", "--filename=scratch", "--allow_file_create=0", "--rw=read", "--size=1M"],
-        timeout=10,
+        timeout=PATIENCE_SECONDS,
         cwd=target.path,
         stop=Stop(),
     )
@@ -149,12 +150,7 @@ class FileToggle:
 
 def settings(target: MeasuredTarget) -> Settings:
     return Settings(
-        target=target.path,
-        mode="quick",
-        seconds=0.1,
-        scratch_bytes=16 * MIB,
-        byte_budget=4096 * MIB,
-        keep=Keep(0, 0.0),
+        target=target.path, mode="quick", seconds=0.1, scratch_bytes=16 * MIB, byte_budget=4096 * MIB, keep=Keep(0, 0.0)
     )
 
 

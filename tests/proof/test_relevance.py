@@ -163,6 +163,7 @@ def test_a_mirrored_volume_may_cross_the_network(tmp_path: Path, source: str) ->
         ({"takes_effect": "service-restart", "risk": "restart"}, "T1"),
         ({"risk": "link"}, "T2"),
         ({"takes_effect": "new-sockets", "risk": "link"}, "T2"),
+        ({"takes_effect": "new-links"}, "T3"),
         ({"takes_effect": "reboot"}, "T3"),
     ],
 )
@@ -268,11 +269,7 @@ def test_a_device_is_remote_where_what_it_lies_on_is(device: str, expected: bool
 
 @pytest.mark.parametrize(
     ("device", "below"),
-    [
-        ("loop0", {"loop0", "sde"}),
-        ("sda", {"sda", "sdb"}),
-        ("nvme0n1p1", {"nvme0n1p1", "nvme0n1", "nvme0c1n1"}),
-    ],
+    [("loop0", {"loop0", "sde"}), ("sda", {"sda", "sdb"}), ("nvme0n1p1", {"nvme0n1p1", "nvme0n1", "nvme0c1n1"})],
 )
 def test_loops_btrfs_and_nvme_paths_are_followed(device: str, below: set[str]) -> None:
     assert stack_of(fabric().host(), device) == below

@@ -203,8 +203,7 @@ def test_contamination_of_both_or_of_few_is_none(on_a: int, on_b: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("on_a", "on_b", "tail", "said"),
-    [(0, 1, 10.0, "latency_p99 of"), (2, 3, 10.0, "latency_p99 of"), (3, 1, 10.0, "")],
+    ("on_a", "on_b", "tail", "said"), [(0, 1, 10.0, "latency_p99 of"), (2, 3, 10.0, "latency_p99 of"), (3, 1, 10.0, "")]
 )
 def test_a_gain_must_survive_the_worst_case(on_a: int, on_b: int, tail: float, said: str) -> None:
     """What was put aside fell on arm B more often, by no more than chance may do."""

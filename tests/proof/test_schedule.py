@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.errors import RefusedError, UsageError
 from advisor.proof.schedule import MODES, Schedule, level_for, looks_for, make_schedule
 from advisor.proof.scratch import GIB, MIB
-from advisor.proof.workloads import WORKLOADS, get_workload
+from advisor.proof.workloads import OWN_COMMAND, WORKLOADS, get_workload
 
 READ, WRITE = get_workload("infoscale.4k-rand-r100"), get_workload("infoscale.4k-seq-w100")
 DEFAULT = MODES["default"]
@@ -52,6 +53,19 @@ def test_a_budget_without_room_for_a_pair_is_refused() -> None:
     with pytest.raises(RefusedError, match="no room for one pair") as caught:
         plan(budget_seconds=5.0)
     assert "--budget" in (caught.value.hint or "")
+
+
+def test_a_command_takes_its_own_seconds_and_no_scratch_file() -> None:
+    mode = msgspec.structs.replace(MODES["quick"], seconds=0.1)
+    made = make_schedule(mode, [OWN_COMMAND], device_bytes=1 << 40, place_seconds=0.0, budget_seconds=6.0)
+    assert made.pair_seconds == pytest.approx(0.2)
+    assert made.scratch_bytes == 0
+    assert made.pairs == 8
+    slow = msgspec.structs.replace(mode, seconds=30.0)
+    with pytest.raises(
+        RefusedError, match="no room for one pair: warm-up and restoring take about 183 s, each pair 60"
+    ):
+        make_schedule(slow, [OWN_COMMAND], device_bytes=1 << 40, place_seconds=0.0, budget_seconds=60.0)
 
 
 @given(

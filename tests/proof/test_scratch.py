@@ -174,9 +174,7 @@ def test_a_stranger_in_the_directory_keeps_the_directory(target: MeasuredTarget)
 
 def test_after_a_remount_the_device_number_may_differ_but_not_the_file(scratch: Scratch) -> None:
     elsewhere = msgspec.structs.replace(
-        scratch,
-        directory_identity=(1, scratch.directory_identity[1]),
-        file_identity=(1, scratch.file_identity[1]),
+        scratch, directory_identity=(1, scratch.directory_identity[1]), file_identity=(1, scratch.file_identity[1])
     )
     with pytest.raises(ScratchChangedError):
         elsewhere.check()

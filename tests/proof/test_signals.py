@@ -13,6 +13,7 @@ import pytest
 
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
+from tests.waiting import PATIENCE_SECONDS
 
 from .fakes import FakeFio, calm_tree
 
@@ -64,7 +65,7 @@ class Running:
 
     def end(self, number: signal.Signals) -> str:
         self.process.send_signal(number)
-        output, _ = self.process.communicate(timeout=20)
+        output, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
         return output
 
 
@@ -122,7 +123,7 @@ def test_signals_sent_again_and_again_do_not_disturb_the_restoring(
             break
         running.process.send_signal(signal.SIGINT)
         time.sleep(0.01)
-    running.process.communicate(timeout=20)
+    running.process.communicate(timeout=PATIENCE_SECONDS)
     # the last of them may come when the session is over and its handlers are gone
     assert running.process.returncode in (130, -signal.SIGINT)
     assert (fake_fio.directory / "speed").read_text() == "1.0"

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.proof.covariates import CalmGate
-from advisor.proof.metrics import RunFigures
+from advisor.proof.metrics import METRICS, RunFigures
 from advisor.proof.records import Claim, FioRun, Guardrail, Pair, Proof, ProofSubject, claims_for, resolve_subject
 from advisor.proof.schedule import MODES
 from advisor.proof.verdict import carry_over, decide_session, make_sample
@@ -115,6 +115,19 @@ def test_a_cost_that_is_only_noise_is_none() -> None:
     assert tail.p_value is not None
     assert tail.p_value > 0.05
     assert proof.verdict == "gain"
+
+
+def test_a_cost_is_not_shown_by_a_p_above_the_level() -> None:
+    """Five of six pairs are worse, by far: p = 0.0625."""
+    tails = (0.99, 1.3, 1.9, 2.0, 2.2, 3.0)
+    pairs = [pair(index, figures(1000), figures(1000, p99_us=500 * tail)) for index, tail in enumerate(tails)]
+    proof = decide_session(session(pairs, mode="quick"))
+    tail = next(item for item in proof.guardrails if item.metric == "latency_p99")
+    assert tail.p_value == pytest.approx(0.0625)
+    assert tail.ratio is not None
+    assert tail.ratio > 1.5
+    assert proof.alpha == pytest.approx(0.05)
+    assert (tail.status, tail.verdict, proof.cost) == ("undecided", None, "undecided")
 
 
 def test_a_guardrail_alone_is_no_verdict() -> None:
@@ -295,8 +308,8 @@ def test_a_sequence_that_does_not_return_is_invalid() -> None:
 
 def test_a_value_of_zero_leaves_its_pair_out_of_that_metric() -> None:
     pairs = [*noisy_pairs(1.2, 8), pair(8, figures(1000, p99_us=0.0), figures(1100))]
-    assert len(make_sample(pairs, WORKLOAD, "latency_p99").effects) == 8
-    assert len(make_sample(pairs, WORKLOAD, "iops").effects) == 9
+    assert len(make_sample(pairs, WORKLOAD, METRICS["latency_p99"]).effects) == 8
+    assert len(make_sample(pairs, WORKLOAD, METRICS["iops"]).effects) == 9
 
 
 def test_json_is_the_contract_s() -> None:
@@ -334,7 +347,7 @@ def test_a_proof_survives_its_json() -> None:
 def test_everything_else_is_explored_without_a_p_value() -> None:
     proof = decide_session(session(noisy_pairs(1.2)))
     assert {item.metric for item in proof.exploratory} == {
-        *("bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p999"),
+        *("bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p999")
     }
     assert all(item.p_value is None and item.verdict is None for item in proof.exploratory)
 

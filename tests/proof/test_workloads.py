@@ -14,7 +14,7 @@ EVERY = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workl
 @pytest.mark.parametrize("name", PAPER)
 def test_the_nine_patterns_of_the_paper_have_a_saturation_variant(name: str) -> None:
     single, saturated = get_workload(name), get_workload(f"{name}-qd16")
-    assert single.is_depth_one
+    assert [(one.depth, one.jobs) for one in single.sections] == [(1, 1)]
     assert saturated.sections[0].depth == 16
     assert single.sections[0].pattern == saturated.sections[0].pattern
     assert single.sections[0].block_bytes == (65536 if "64k" in name else 4096)

@@ -1,0 +1,793 @@
+"""`prove --live`: a value is switched under the traffic that is there, and no load is made.
+
+First the traffic is only watched: whether it repeats, and whether the figure measures anything. Short pairs follow:
+they show large harm soon, and how long an effect takes to appear. Then pairs of periods in the order of a fair coin,
+each second checked against the user's limits and for harm. The transaction that holds the arms, with its journal and
+watchdog, is the one of every other proof.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from advisor.errors import AdvisorError, CommandError, RefusedError, UsageError
+from advisor.facts.host_facts import scan
+from advisor.host import Host
+from advisor.host.numbers import count_noun
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import N_, joined, msg
+from advisor.planner import plan_profiles
+from advisor.planning.records import Change, Plan
+from advisor.profiles.profile import Profile
+from advisor.profiles.requested import RequestedProfile
+from advisor.proof.command_runner import CommandProcess
+from advisor.proof.covariates import Covariates
+from advisor.proof.host_metrics import DISK_METRICS, NETWORK_METRICS, PRESSURE_METRICS, HostCounters, Reading
+from advisor.proof.identity import read_identity
+from advisor.proof.interrupt import Stop, caught_signals
+from advisor.proof.live_source import Limit, LiveClock, LiveSource, figure_of, parse_limits
+from advisor.proof.load_cycle import LoadCycle, find_cycle
+from advisor.proof.metrics import Metric, RunFigures
+from advisor.proof.own_command import LIVE_KINDS, LIVE_WORKLOAD, CommandMetric, OwnCommand, parse_metrics
+from advisor.proof.profile import ProfileToggle, live_changes, require_changes
+from advisor.proof.records import (
+    Arm,
+    ArmSetting,
+    Ended,
+    FioRun,
+    Pair,
+    Proof,
+    Session,
+    Switchback,
+    live_subject,
+    resolve_subject,
+)
+from advisor.proof.relevance import class_of, toggle_class
+from advisor.proof.schedule import MODES, Mode, Schedule, make_live_schedule
+from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, silent
+from advisor.proof.statistics import FIRST_LOOK, median
+from advisor.proof.switchback import (
+    ASSUMED_TAU,
+    HARM_LEVEL,
+    MOST_DISCARDED_SHARE,
+    ONE_SIDED,
+    PROBE_DISCARD,
+    PROBE_PAIRS,
+    PROBE_SECONDS,
+    HarmTest,
+    PeriodSeries,
+    compare_figures,
+    discard_for,
+    estimate_tau,
+)
+from advisor.proof.target import MeasuredTarget
+from advisor.transaction.journal import Store
+from advisor.transaction.requests import refuse_while_one_waits
+from advisor.transaction.rollback import recover_unfinished
+from advisor.transaction.trial import Trial, run_trial
+
+PERIOD_SECONDS: Final = 40.0
+LEAST_PERIOD, MOST_PERIOD = 10.0, 3600.0
+BASELINE_SECONDS: Final = 300.0
+LEAST_BASELINE, MOST_BASELINE = 60.0, 900.0
+BASELINE_SHARE: Final = 0.25
+"""Of a budget: one that has no room for it begins with the short pairs."""
+STRETCH: Final = 1.5
+"""How much longer a session may take whose periods hold whole cycles of the load."""
+SUSPENDED_SECONDS: Final = 5.0
+"""Between two readings: nothing was checked meanwhile, and the period is not counted."""
+TICK_SECONDS: Final = 1.0
+METRIC_SECONDS: Final = 10.0
+"""After which a metric's command counts as hung."""
+SLOWEST_READING: Final = 1.0
+"""Seconds for one reading of all metrics: a longer one would put off the checks that are made each second."""
+_ROUNDING: Final = 1e-6
+SUSPENDED: Final = "suspended"
+"""The lamp of a period in which advisor, or the machine, did not run."""
+IDLE_HINT: Final = N_("judge by a figure that moves with the traffic, at a time when there is some")
+NOWHERE: Final = MeasuredTarget("", "live", "", "", None, is_network=True, size_bytes=0, free_bytes=0)
+"""Nothing is run, so that no directory and no disk is the target."""
+NO_FIGURES: Final = RunFigures(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0, 0.0)
+"""Of a period: figures of fio are 0, which stands for none."""
+_SLOW: Final = lazy_regex(
+    r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure|swappiness|min_free_kbytes|watermark_.*"
+    r"|zone_reclaim_mode|nr_.*hugepages.*|compaction_.*)|sysctl:kernel\.numa_balancing.*|thp:.*|ksm:.*"
+)
+"""What acts on caches, reclaim or the placement of pages: its effect builds up over minutes."""
+
+
+class LiveOptions(msgspec.Struct, frozen=True):
+    """What the user chose: ``metrics`` and ``limits`` as written, seconds of a period and of the time watched before
+    (None: what suits), tau where it is known, and the seconds after which a metric's command counts as hung."""
+
+    metrics: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    period_seconds: float | None = None
+    baseline_seconds: float | None = None
+    tau_seconds: float | None = None
+    metric_timeout: float = METRIC_SECONDS
+    user: str | None = None
+    directory: str = "/"
+    environment: Mapping[str, str] = {}
+
+
+class LivePlan(msgspec.Struct, frozen=True):
+    """What a session would do, for the question whether it may."""
+
+    profile: str
+    changes: tuple[Change, ...]
+    metrics: tuple[CommandMetric, ...]
+    judged: int
+    limits: tuple[str, ...]
+    periods: int
+    switchback: Switchback
+    seconds: float
+    baseline_seconds: float
+    may_stretch: bool
+    """Whether periods become whole cycles of a load that repeats."""
+
+
+Consent = Callable[[LivePlan], None]
+"""Shows the plan and asks. Raises RefusedError where the answer is no."""
+
+
+class WithdrawnError(AdvisorError):
+    """Harm was shown or a limit exceeded: the session ends, and the change is not switched on again."""
+
+    def __init__(self, message: str, *, ended: Ended) -> None:
+        super().__init__(message)
+        self.ended = ended
+
+
+class LiveToggle(ProfileToggle):
+    """Switches the profile. Nothing is waited for after a switch: the start of a period is discarded instead."""
+
+    def __init__(self, running: Trial, profile: Profile) -> None:
+        super().__init__(running, profile)
+        self.settle_seconds = 0.0
+
+
+class SteadyClock:
+    """The kernel's clock that never steps, and goes on while the machine sleeps."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+
+    def now(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def sleep(self, seconds: float) -> None:
+        self._stop.sleep(seconds)
+
+
+class WatchedTraffic(NamedTuple):
+    """What was read before anything was switched: seconds since it began, each with the figures; ``began`` is of the
+    session's clock."""
+
+    began: float
+    seen: Sequence[tuple[float, Mapping[str, float | None]]]
+
+    def figures_of(self, metric: str) -> tuple[tuple[float, float | None], ...]:
+        return tuple((at, figures.get(metric)) for at, figures in self.seen)
+
+
+class Period(NamedTuple):
+    """One period: as it was counted, and with each reading less the load's own cycle, for the test for harm."""
+
+    counted: FioRun
+    leveled: FioRun
+
+
+class LiveConductor(Conductor):
+    """Runs one session of two arms under live traffic."""
+
+    def __init__(
+        self,
+        host: Host,
+        toggle: LiveToggle,
+        settings: Settings,
+        session: Session,
+        process: CommandProcess,
+        stop: Stop,
+        progress: Progress,
+        source: LiveSource,
+        clock: LiveClock,
+        limits: Sequence[Limit],
+        baseline: WatchedTraffic,
+        cycles: Mapping[str, LoadCycle],
+    ) -> None:
+        super().__init__(host, NOWHERE, toggle, settings, session, process, stop, progress, None)
+        self._toggle = toggle
+        self._source = source
+        self._clock = clock
+        self._limits = limits
+        subject = session.subject
+        self._judged = [
+            *(subject.metric_of(one) for one in subject.claims),
+            *(subject.metric_of(one) for one in subject.guardrails),
+        ]
+        command = subject.command
+        assert command is not None
+        # A server is asked at the end of a period: within one there is no figure.
+        self._asked_late = {one.name for one in command.metrics if one.kind == "prom"}
+        self._harm = {one.name: HarmTest() for one in self._judged}
+        self._series: list[PeriodSeries] = []
+        self._baseline = baseline
+        self._cycles = cycles
+        self._began = clock.now()
+
+    @property
+    def _live(self) -> Switchback:
+        found = self.session.live
+        assert found is not None
+        return found
+
+    def _update_live(self, **changes: object) -> None:
+        self.recorder.update(live=msgspec.structs.replace(self._live, **changes))
+
+    def measure_all(self) -> None:
+        try:
+            self._measure_probes()
+            self.measure_units()
+        except WithdrawnError as error:
+            self._update_live(withdrawn=error.message)
+            self.end_session(error.ended)
+        except RefusedError as error:
+            # Values have been switched: a fault, with the host restored and the pairs kept, is no refusal.
+            raise CommandError(error.message, hint=error.hint) from error
+
+    def describe_fault(self, error: AdvisorError) -> str:
+        return joined("; ", [error.message, *([error.hint] if error.hint else [])])
+
+    def _measure_probes(self) -> None:
+        """Short pairs, and what they show of the time that the effect takes."""
+        series: list[list[PeriodSeries]] = []
+        for index in range(PROBE_PAIRS):
+            self.show_progress("probe", index + 1)
+            pair = self._measure_pair(index, 0, PROBE_SECONDS, PROBE_DISCARD, [])
+            self._update_live(probes=(*self._live.probes, pair))
+            if not pair.contaminated:
+                series.append(self._series)
+        self._require_figures(series)
+        if self._live.tau_from == "given":
+            return
+        tau, period = estimate_tau(series), self._live.period_seconds
+        if tau is None:
+            return
+        if tau > period:
+            raise CommandError(
+                msg(
+                    "{profile}: its effect takes about {tau:g} s to appear, too long for periods of {period:g} s",
+                    profile=self.session.subject.profile,
+                    tau=tau,
+                    period=period,
+                ),
+                hint=msg("--period {seconds:g}; or --tau SECONDS, where it is known to be less", seconds=6 * tau),
+            )
+        discard = min(discard_for(tau), MOST_DISCARDED_SHARE * period)
+        self._update_live(tau_seconds=tau, tau_from="measured", discard_seconds=discard)
+
+    def _require_figures(self, series: Sequence[Sequence[PeriodSeries]]) -> None:
+        """Raise CommandError where the claimed figure was the same in every second of both arms, or was never above 0:
+        hours more would say nothing either."""
+        claimed = self._judged[0].name
+        values = {value for periods in series for period in periods for value in period.values}
+        if claimed in self._asked_late or not series or len(values) > 1:
+            return
+        value = next(iter(values), None)
+        raise CommandError(
+            msg("{metric} measures nothing: no figure above 0 in any second of the short pairs", metric=claimed)
+            if not value
+            else msg(
+                "{metric} measures nothing: it was {value:g} in every second of the short pairs, with the change and"
+                " without",
+                metric=claimed,
+                value=value,
+            ),
+            hint=IDLE_HINT,
+        )
+
+    def measure_unit(self, index: int, attempt: int) -> Pair:
+        self.unfinished = runs = list[FioRun]()
+        return self._measure_pair(index, attempt, self._live.period_seconds, self._live.discard_seconds, runs)
+
+    def _measure_pair(self, index: int, attempt: int, seconds: float, discard: float, runs: list[FioRun]) -> Pair:
+        order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
+        self._series = []
+        leveled: list[FioRun] = []
+        for arm in order:
+            period = self._measure_period(arm, seconds, discard, leveled[0] if leveled else None)
+            runs.append(period.counted)
+            leveled.append(period.leveled)
+        is_whole = not any(run.lamps for run in runs)
+        for metric in self._judged if is_whole else ():
+            effect = _effect_of(metric, leveled[0], leveled[1])
+            if effect is not None:
+                self._harm[metric.name].add_pair(effect)
+        self._check_harm({name: test.evidence for name, test in self._harm.items()})
+        return Pair(index, attempt, "".join(order), tuple(runs), contaminated=not is_whole)
+
+    def _measure_period(self, arm: Arm, seconds: float, discard: float, other: FioRun | None) -> Period:
+        """One period: the arm is activated, each second read and checked, what was discarded is not counted."""
+        self.arms.place(arm)
+        began = seen_until = self._clock.now()
+        self._source.read_since(self._clock)
+        sums: dict[str, tuple[float, float]] = {}
+        level_sums: dict[str, tuple[float, float]] = {}
+        series: list[float | None] = []
+        seen: list[tuple[float, Reading]] = []
+        claimed = self._judged[0].name
+        lamps: tuple[str, ...] = ()
+        while seen_until < began + seconds - _ROUNDING:
+            self.stop.check()
+            self._clock.sleep(max(0.0, min(began + seconds, seen_until + TICK_SECONDS) - self._clock.now()))
+            reading = self._source.read_since(self._clock)
+            self._check_limits(reading, arm)
+            now = self._clock.now()
+            if now - seen_until > SUSPENDED_SECONDS:
+                lamps = (SUSPENDED,)
+            seen.append((now - began, reading))
+            level = self._level_reading(reading, now)
+            series.append(figure_of(level.get(claimed)))
+            if seen_until >= began + discard - TICK_SECONDS / 2:
+                _add_reading(sums, reading)
+                _add_reading(level_sums, level)
+            seen_until = now
+            is_late = seen_until - began - discard >= (seconds - discard) / 2
+            if is_late and other is not None and not lamps and not other.lamps:
+                self._look_ahead(other, self._make_run(arm, began, seconds - discard, level_sums, number=-1))
+        if seconds > PROBE_SECONDS:
+            # A server's own period is longer than a short one.
+            asked = self._source.read_period(seconds - discard)
+            self._check_limits(asked, arm)
+            sums |= asked
+            level_sums |= asked
+        self._toggle.require_unchanged()
+        run = self._make_run(arm, began, seconds - discard, sums, number=len(self.measurer.raw), lamps=lamps)
+        self.measurer.raw[run.number] = json.dumps(
+            [{"at": at, **{name: figure_of(pair) for name, pair in reading.items()}} for at, reading in seen]
+        )
+        self._series.append(PeriodSeries(arm == "B", series))
+        return Period(run, self._make_run(arm, began, seconds - discard, level_sums, number=-1, lamps=lamps))
+
+    def _level_reading(self, reading: Reading, now: float) -> Reading:
+        """Each figure less what the load's own cycle makes of it at this time."""
+        at = now - self._baseline.began
+        return {
+            name: (over / self._cycles[name].factor_at(at), under) if name in self._cycles else (over, under)
+            for name, (over, under) in reading.items()
+        }
+
+    def _make_run(
+        self, arm: Arm, began: float, seconds: float, sums: Reading, *, number: int, lamps: tuple[str, ...] = ()
+    ) -> FioRun:
+        measures = {name: value for name, pair in sums.items() if (value := figure_of(pair)) is not None}
+        figures = msgspec.structs.replace(NO_FIGURES, runtime_seconds=seconds, measures=measures)
+        at_seconds = began - self._began
+        return FioRun(number, arm, LIVE_WORKLOAD, at_seconds, figures, Covariates(seconds), lamps)
+
+    def _check_limits(self, reading: Reading, arm: Arm) -> None:
+        for limit in self._limits:
+            value = figure_of(reading.get(limit.metric))
+            if value is not None and limit.is_exceeded(value):
+                raise WithdrawnError(
+                    msg(
+                        "{limit} was found ({metric} was {value:.4g} in arm {arm}): withdrawn for good",
+                        limit=limit.words,
+                        metric=limit.metric,
+                        value=value,
+                        arm=arm,
+                    ),
+                    ended="limit",
+                )
+
+    def _look_ahead(self, first: FioRun, second: FioRun) -> None:
+        """The test for harm on the pair under way, as if it ended now."""
+        found = {}
+        for metric in self._judged:
+            effect = None if metric.name in self._asked_late else _effect_of(metric, first, second)
+            if effect is not None:
+                found[metric.name] = self._harm[metric.name].look_ahead(effect)
+        self._check_harm(found)
+
+    def _check_harm(self, found: Mapping[str, float]) -> None:
+        self._update_live(harm=max(self._live.harm, *found.values(), 0.0))
+        for name, evidence in found.items():
+            if evidence >= HARM_LEVEL * len(self._judged):
+                raise WithdrawnError(
+                    _harm_words(next(one for one in self._judged if one.name == name), self._harm[name], evidence),
+                    ended="harm",
+                )
+
+
+def _harm_words(metric: Metric, test: HarmTest, evidence: float) -> str:
+    """The change is that of the figure itself in the middle pair, as in every other line."""
+    middle = median(test.effects) if test.effects else 0.0
+    worse, pairs = sum(effect < 0 for effect in test.effects), count_noun(len(test.effects), "pair")
+    if abs(middle) >= ONE_SIDED:
+        return msg(
+            "{metric} was worse in arm B in {worse} of {pairs}, an outage in the middle one (E = {evidence:.1f}):"
+            " withdrawn for good",
+            metric=metric.name,
+            worse=worse,
+            pairs=pairs,
+            evidence=evidence,
+        )
+    return msg(
+        "{metric} was worse in arm B in {worse} of {pairs}, {change:+.0%} in the middle one (E = {evidence:.1f}):"
+        " withdrawn for good",
+        metric=metric.name,
+        worse=worse,
+        pairs=pairs,
+        evidence=evidence,
+        change=math.expm1(metric.sign * middle),
+    )
+
+
+def _add_reading(sums: dict[str, tuple[float, float]], reading: Reading) -> None:
+    for name, (over, under) in reading.items():
+        before = sums.get(name, (0.0, 0.0))
+        sums[name] = (before[0] + over, before[1] + under)
+
+
+def _effect_of(metric: Metric, first: FioRun, second: FioRun) -> float | None:
+    values = {run.arm: run.figures.measures.get(metric.name) for run in (first, second)}
+    return compare_figures(values["A"], values["B"], metric.sign)
+
+
+# -- before it starts --------------------------------------------------------------------------------------------------
+
+
+def require_switchable(plan: Plan, profile: Profile, period: float) -> None:
+    """Raise RefusedError where a value cannot be switched under traffic: it does not act at once, interrupts
+    something, or takes minutes to show."""
+    for change in plan.changes:
+        needed = class_of(change)
+        if needed != "T0":
+            raise RefusedError(
+                msg("{tunable}: {reason}", tunable=change.tunable, reason=_CLASS_REASONS[needed]),
+                hint="--live takes values that act at once and interrupt nothing; prove the others with --target"
+                " or --command",
+            )
+        if _SLOW.fullmatch(change.tunable):
+            raise RefusedError(
+                msg(
+                    "{tunable}: acts on caches or on the placement of pages, and its effect builds up over minutes:"
+                    " short periods would not show it",
+                    tunable=change.tunable,
+                ),
+                hint="prove it with --target or --command, where each run begins alike",
+            )
+    declared = profile.proof
+    if declared is not None and toggle_class(declared.toggle, plan.changes) != "T0":
+        raise RefusedError(
+            msg(
+                "{name} declares {toggle}: only T0 is switched under traffic", name=profile.name, toggle=declared.toggle
+            )
+        )
+    if declared is not None and declared.settle_seconds > MOST_DISCARDED_SHARE * period:
+        raise RefusedError(
+            msg(
+                "{name} asks for {settle:g} s to settle, too long for periods of {period:g} s",
+                name=profile.name,
+                settle=declared.settle_seconds,
+                period=period,
+            ),
+            hint=msg("--period {seconds:g}", seconds=2 * declared.settle_seconds),
+        )
+
+
+_CLASS_REASONS: Final[Mapping[str, str]] = {
+    "T1": N_("acts on new sockets, sessions or mounts only: the traffic that is there would not notice"),
+    "T2": N_("may interrupt a link: live traffic must not pay for a measurement"),
+    "T3": N_("needs a reboot or a rebuild: it cannot be switched on and off"),
+}
+
+
+def _choose_metrics(
+    host: Host, plan: Plan, options: LiveOptions, disks: Sequence[str]
+) -> tuple[list[CommandMetric], int]:
+    """All metrics, and how many of them are judged: the user's, or those of the host that fit what is switched. Its
+    others that can be read follow."""
+    given = list(parse_metrics(options.metrics, LIVE_KINDS))
+    is_network = any(change.tunable.startswith("sysctl:net.") for change in plan.changes)
+    own_disks = any(change.tunable.startswith(("block:", "md:")) for change in plan.changes)
+    if not given:
+        # A shorter wait because less was asked for is no gain, so that the rate must not get worse.
+        fitting = DISK_METRICS if own_disks else ("tcp-rtt",) if is_network else ()
+        if not fitting:
+            raise UsageError(
+                "--live needs --metric: nothing that the host counts fits these values",
+                hint="--metric 'p99=command:CMD:lower:ms', or --metric host:NAME",
+            )
+        given = list(parse_metrics([f"host:{name}" for name in fitting], LIVE_KINDS))
+    judged = len(given)
+    for one in given:
+        if one.kind == "host":
+            _require_counter(host, one.expression, disks)
+    wanted = (*(DISK_METRICS if own_disks else ()), *(NETWORK_METRICS if is_network else ()), *PRESSURE_METRICS)
+    taken = {word for one in given for word in (one.name, one.expression)}
+    for name in wanted:
+        if name not in taken and _can_read(host, name, disks):
+            given += parse_metrics([f"host:{name}"], LIVE_KINDS)
+    return given, judged
+
+
+def _can_read(host: Host, name: str, disks: Sequence[str]) -> bool:
+    try:
+        HostCounters(host, [name], disks).read_since(0.0)
+    except ValueError:
+        return False
+    return True
+
+
+def _require_counter(host: Host, name: str, disks: Sequence[str]) -> None:
+    try:
+        HostCounters(host, [name], disks).read_since(0.0)
+    except ValueError as error:
+        raise RefusedError(msg("--metric host:{name}: {reason}", name=name, reason=str(error))) from None
+
+
+def _disks_of(host: Host, plan: Plan) -> tuple[str, ...]:
+    """The disks that the plan changes; without any, the whole disks of this host."""
+    own = [change.tunable.split(":")[1] for change in plan.changes if change.tunable.startswith(("block:", "md:"))]
+    return tuple(dict.fromkeys(own)) or tuple(name for name in host.names("/sys/block") if not _STACKED.match(name))
+
+
+_STACKED: Final = lazy_regex(r"(?:loop|ram|zram|dm-|md|sr|nbd|fd)[0-9]")
+
+
+def base_period(options: LiveOptions) -> float:
+    """Seconds of a period, as long as nothing is known of the load."""
+    return PERIOD_SECONDS if options.period_seconds is None else options.period_seconds
+
+
+def _baseline_seconds(options: LiveOptions, settings: Settings, claimed: CommandMetric) -> float:
+    """How long the traffic is watched first: as asked; not where there is little time, nor where no second has a
+    figure. Raises UsageError."""
+    asked = options.baseline_seconds
+    if asked is not None and asked and not LEAST_BASELINE <= asked <= MOST_BASELINE:
+        raise UsageError(
+            msg(
+                "--baseline {seconds:g}: expected 0, or {least:g} to {most:g} s",
+                seconds=asked,
+                least=LEAST_BASELINE,
+                most=MOST_BASELINE,
+            )
+        )
+    if claimed.kind == "prom":
+        return 0.0
+    if asked is not None:
+        return asked
+    budget = settings.budget_seconds
+    is_short = settings.mode == "quick" or (budget is not None and BASELINE_SHARE * budget < BASELINE_SECONDS)
+    return 0.0 if is_short else BASELINE_SECONDS
+
+
+def _make_switchback(options: LiveOptions, limits: Sequence[Limit]) -> Switchback:
+    period = base_period(options)
+    if not LEAST_PERIOD <= period <= MOST_PERIOD:
+        raise UsageError(
+            msg(
+                "--period {period:g}: expected {least:g} to {most:g} s",
+                period=period,
+                least=LEAST_PERIOD,
+                most=MOST_PERIOD,
+            )
+        )
+    tau = ASSUMED_TAU if options.tau_seconds is None else options.tau_seconds
+    if not 0 <= tau <= MOST_PERIOD:
+        raise UsageError(msg("--tau {tau:g}: expected seconds, 0 or more", tau=tau))
+    discard = discard_for(tau)
+    if options.tau_seconds is not None and discard > MOST_DISCARDED_SHARE * period:
+        raise UsageError(
+            msg("--tau {tau:g}: too long for periods of {period:g} s", tau=tau, period=period),
+            hint=msg("--period {seconds:g}", seconds=math.ceil(discard / MOST_DISCARDED_SHARE)),
+        )
+    return Switchback(
+        period_seconds=period,
+        discard_seconds=min(discard, MOST_DISCARDED_SHARE * period),
+        tau_seconds=tau,
+        tau_from="assumed" if options.tau_seconds is None else "given",
+        limits=tuple(one.words for one in limits),
+    )
+
+
+def prove_live(
+    host: Host,
+    asked: RequestedProfile,
+    values: Mapping[str, str],
+    settings: Settings,
+    options: LiveOptions,
+    *,
+    consent: Consent,
+    words: Sequence[str] = (),
+    progress: Progress = silent,
+    say: Callable[[str], None] = lambda _: None,
+    store: Store | None = None,
+    clock: LiveClock | None = None,
+) -> Proof:
+    """Switch a profile's values under the traffic that is there, and judge them by what is read meanwhile.
+
+    ``words`` are recorded as those that repeat the call; ``clock`` is the kernel's steady one unless given. Raises
+    UsageError and RefusedError before anything is changed, InterruptedProofError with the partial result after a
+    signal, NotRestoredError where something is not restored.
+    """
+    profile = asked.profile
+    if profile.proof is None:
+        raise UsageError(
+            msg("profile {name} does not say how it is proven", name=profile.name), hint="it has no [proof] table"
+        )
+    kept = store or Store()
+    with kept.hold_lock():
+        refuse_while_one_waits(kept)
+        for record, _outcomes in recover_unfinished(host, kept):
+            say(msg("{id} had been interrupted and was rolled back", id=record.id))
+        plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=scan(host)))
+        require_changes(plan, profile)
+        require_switchable(plan, profile, base_period(options))
+        disks = _disks_of(host, plan)
+        metrics, judged = _choose_metrics(host, plan, options, disks)
+        limits = parse_limits(options.limits, metrics)
+        switchback = _make_switchback(options, limits)
+        mode = MODES[settings.mode]
+        watched = _baseline_seconds(options, settings, metrics[0])
+        schedule = plan_periods(mode, settings, switchback.period_seconds, watched)
+        periods = 2 * (PROBE_PAIRS + schedule.pairs)
+        consent(
+            LivePlan(
+                profile.name,
+                plan.changes,
+                tuple(metrics),
+                judged,
+                switchback.limits,
+                periods,
+                switchback,
+                schedule.predicted_seconds,
+                watched,
+                bool(watched) and options.period_seconds is None,
+            )
+        )
+        live = OwnCommand(
+            (), tuple(metrics), options.directory, options.user, options.metric_timeout, tuple(options.environment)
+        )
+        own_words = asked.words if asked.words != (profile.name,) else ()
+        subject = resolve_subject(live_subject(profile.name, live, judged, own_words), mode)
+        with caught_signals() as stop:
+            clock = clock or SteadyClock(stop)
+            process = CommandProcess(live, options.environment)
+            source = LiveSource(host, live, disks, process, stop)
+            _try_out(source, clock, limits, switchback)
+            progress(ProgressEvent("plan", 0, schedule.pairs, schedule.predicted_seconds))
+            if watched:
+                progress(ProgressEvent("baseline", 0, schedule.pairs, schedule.predicted_seconds))
+            baseline = _watch_traffic(source, clock, limits, watched, metrics[0].name)
+            cycles = _find_cycles(baseline, metrics[:judged])
+            cycle = cycles.get(metrics[0].name)
+            if cycle is not None:
+                switchback = msgspec.structs.replace(switchback, cycle_seconds=round(cycle.seconds, 2))
+                if options.period_seconds is None:
+                    schedule = stretch_periods(schedule, cycle, mode, settings, watched)
+                    switchback = msgspec.structs.replace(switchback, period_seconds=schedule.seconds_per_run)
+                say(
+                    msg(
+                        "the traffic repeats every {cycle:.3g} s: periods of {period:g} s",
+                        cycle=cycle.seconds,
+                        period=switchback.period_seconds,
+                    )
+                )
+            switchback = msgspec.structs.replace(switchback, baseline=baseline.figures_of(metrics[0].name))
+            session = Session(
+                subject=subject,
+                schedule=schedule,
+                toggle_class="T0",
+                seed=settings.seed if settings.seed is not None else secrets.randbits(32),
+                target="",
+                file_system="live",
+                device=None,
+                fio_version="",
+                started=datetime.now(UTC).isoformat(timespec="seconds"),
+                host=read_identity(host),
+                judged_by="pair",
+                options=tuple(words),
+                values=tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes),
+                live=switchback,
+            )
+            left = None if settings.budget_seconds is None else settings.budget_seconds - watched
+            with run_trial(host, plan, kept) as running:
+                return LiveConductor(
+                    host,
+                    LiveToggle(running, profile),
+                    msgspec.structs.replace(settings, keep_if_gain=False, budget_seconds=left),
+                    session,
+                    process,
+                    stop,
+                    progress,
+                    source,
+                    clock,
+                    limits,
+                    baseline,
+                    cycles,
+                ).run()
+
+
+def stretch_periods(usual: Schedule, cycle: LoadCycle, mode: Mode, settings: Settings, watched: float) -> Schedule:
+    """Periods of whole cycles of the load; the usual ones, where too few of those fit to be judged."""
+    with contextlib.suppress(RefusedError):
+        found = plan_periods(mode, settings, cycle.whole_cycles(PERIOD_SECONDS), watched)
+        if found.pairs >= FIRST_LOOK:
+            return found
+    return usual
+
+
+def plan_periods(mode: Mode, settings: Settings, period: float, watched: float) -> Schedule:
+    """The pairs that fit: of longer periods than usual, what a session may take that is stretched."""
+    fixed = watched + 2 * PROBE_PAIRS * PROBE_SECONDS
+    budget = settings.budget_seconds
+    if period > PERIOD_SECONDS and watched:
+        usual = make_live_schedule(mode, PERIOD_SECONDS, fixed=fixed)
+        budget = min(STRETCH * usual.predicted_seconds, math.inf if budget is None else budget)
+    return make_live_schedule(mode, period, fixed=fixed, budget_seconds=budget, test=settings.test)
+
+
+def _watch_traffic(
+    source: LiveSource, clock: LiveClock, limits: Sequence[Limit], seconds: float, claimed: str
+) -> WatchedTraffic:
+    """Read each second with nothing switched. Raises RefusedError where a limit is exceeded, or nothing is measured."""
+    began = clock.now()
+    seen: list[tuple[float, Mapping[str, float | None]]] = []
+    while (now := clock.now()) < began + seconds - _ROUNDING:
+        clock.sleep(max(0.0, min(began + seconds, began + (len(seen) + 1) * TICK_SECONDS) - now))
+        reading = source.read_since(clock)
+        _refuse_exceeded(limits, reading)
+        seen.append((clock.now() - began, {name: figure_of(pair) for name, pair in reading.items()}))
+    if seen and not any(figures.get(claimed) for _, figures in seen):
+        raise RefusedError(
+            msg("{metric} measures nothing: no figure above 0 within {seconds:g} s", metric=claimed, seconds=seconds),
+            hint=IDLE_HINT,
+        )
+    return WatchedTraffic(began, seen)
+
+
+def _find_cycles(baseline: WatchedTraffic, metrics: Sequence[CommandMetric]) -> dict[str, LoadCycle]:
+    found = {one.name: find_cycle(baseline.figures_of(one.name)) for one in metrics}
+    return {name: cycle for name, cycle in found.items() if cycle is not None}
+
+
+def _try_out(source: LiveSource, clock: LiveClock, limits: Sequence[Limit], live: Switchback) -> None:
+    """Before anything is changed: every metric has a figure soon enough, and no limit is exceeded already."""
+    source.read_since(clock)
+    clock.sleep(TICK_SECONDS)
+    began = clock.now()
+    reading = source.read_since(clock)
+    took = clock.now() - began
+    if took > SLOWEST_READING:
+        raise RefusedError(
+            msg("reading the metrics once takes {took:.1f} s: harm and limits are checked each second", took=took),
+            hint="let the command print a figure that the service keeps, or ask a server once a period (prom:)",
+        )
+    _refuse_exceeded(limits, {**reading, **source.read_period(live.period_seconds - live.discard_seconds)})
+
+
+def _refuse_exceeded(limits: Sequence[Limit], reading: Reading) -> None:
+    for limit in limits:
+        value = figure_of(reading.get(limit.metric))
+        if value is not None and limit.is_exceeded(value):
+            raise RefusedError(
+                msg(
+                    "{limit}: {metric} is {value:.4g} already, with nothing changed",
+                    limit=limit.words,
+                    metric=limit.metric,
+                    value=value,
+                ),
+                hint="choose a limit beyond what is usual",
+            )

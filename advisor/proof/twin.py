@@ -1,0 +1,232 @@
+"""The fio twin of an observed load: a workload that behaves like it, with its error, or the reason why there is none.
+
+A twin is made of what the block layer saw: direct I/O of the sizes, order, depth and arrival that were observed, on a
+scratch file. It never replays addresses. What fio cannot make is refused rather than approximated in silence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.errors import RefusedError
+from advisor.i18n import msg
+from advisor.observe.load import DIRECTIONS, LoadFigures, RoughFigures, ThreadFigures, joint_sizes, total_variation
+from advisor.proof.pattern import AccessPattern, Arrival, ArrivalKind, JobSection
+from advisor.proof.workload_file import TwinError
+
+LEAST_REQUESTS: Final = 1000
+SIZES_BOUND: Final = 0.05
+READ_BOUND: Final = 0.02
+ORDER_BOUND: Final = 0.05
+DEPTH_BOUND: Final = 0.15
+RATE_BOUND: Final = 0.10
+LATENCY_BOUND: Final = 0.15
+MAX_LOST: Final = 0.01
+_MAX_DISCARDS: Final = 0.05
+_MAX_DEPTH: Final = 256
+_MAX_STREAMS: Final = 16
+_MOST_SIZES: Final = 60
+_SEQUENTIAL: Final = 0.98
+_STREAMS_FROM: Final = 0.9
+_REACTION_US: Final = 60.0
+"""As long as an application may take, after a completion, to ask again without having waited for anything else."""
+_FIO_REACTION_US: Final = 15.0
+"""What fio itself takes: it comes on top of a pause that it is asked for."""
+_FULL_DEPTH: Final = 0.6
+_IDLE_SHARE: Final = 0.1
+_REGULAR: Final = 0.5
+_ALIKE: Final = 0.5
+"""The lower spread of times to think; independent arrivals have 0.58."""
+_MAX_THREADS: Final = 64
+_POISSON_QUARTILES: Final = 0.55
+"""The lower quartile of the gaps over the upper: 0.21 where arrivals are independent, 1 where they are regular."""
+_UNEVEN: Final = 0.6
+_CHANGED: Final = 2.0
+
+
+def make_section(load: LoadFigures) -> tuple[JobSection, TwinError]:
+    """The job that is like the load, and how far its distributions are from it.
+
+    Raises RefusedError, with the reason, where no faithful one can be made.
+    """
+    _require_load(load)
+    reads, writes = load.read_share > 0.005, load.read_share < 0.995
+    weights = {"read": load.read_share, "write": 1 - load.read_share}
+    used = [name for name in DIRECTIONS if (reads if name == "read" else writes)]
+    sizes: dict[str, dict[str, int]] = {name: _split_sizes(load.sizes[name]) for name in used}
+    in_order = all(load.sequential[name] >= _SEQUENTIAL for name in used)
+    kind = "rw" if len(used) == 2 else used[0]
+    pattern = msgspec.convert(kind if in_order else f"rand{kind}", AccessPattern)
+    random_percents = tuple(0 if name not in used else round(100 * (1 - load.sequential[name])) for name in DIRECTIONS)
+    streams = _count_streams(load, used)
+    threads = _find_threads(load)
+    jobs = streams if threads is None else threads.count
+    arrival, depth = _choose_arrival(load, streams) if threads is None else (_think(threads.think_us), 1)
+    read_percent = round(100 * load.read_share) if len(used) == 2 else 100 * reads
+    most = max(((size, share) for name in used for size, share in load.sizes[name].items()), key=lambda one: one[1])
+    section = JobSection(
+        "twin",
+        pattern,
+        int(most[0]),
+        depth=depth,
+        jobs=jobs,
+        engine="libaio" if depth > 1 else "psync",
+        read_percent=read_percent,
+        random_percent=None if in_order else max(random_percents),
+        random_percents=() if in_order or len(used) < 2 else random_percents,
+        own_regions=jobs > 1 and streams > 1,
+        sizes=sizes,
+        arrival=arrival,
+        flush_every=_flush_every(load) if writes else 0,
+        durable=writes and (load.flushes_per_write > 1.5 or load.durable_share > 0.5),
+        zones=_choose_zones(load) if not in_order else (),
+    )
+    shares = {"read": read_percent / 100, "write": 1 - read_percent / 100}
+    made = {name: {size: shares[name] * part / 100 for size, part in found.items()} for name, found in sizes.items()}
+    error = TwinError(
+        sizes=total_variation(joint_sizes(load.sizes), joint_sizes(made)),
+        read_share=abs(read_percent / 100 - load.read_share),
+        sequential=max(
+            weights[name] * abs((1.0 if in_order else 1 - percent / 100) - load.sequential[name])
+            for name, percent in zip(DIRECTIONS, random_percents, strict=True)
+            if name in used
+        ),
+    )
+    if error.sizes > SIZES_BOUND:
+        raise RefusedError(
+            msg(
+                "no faithful twin: the sizes of requests are too many for fio ({count} sizes; distance {found:.3f},"
+                " bound {bound})",
+                count=sum(map(len, load.sizes.values())),
+                found=error.sizes,
+                bound=SIZES_BOUND,
+            ),
+            hint="advisor observe --seconds N at a time when the load is simpler, or --unit NAME for one service",
+        )
+    return section, error
+
+
+def require_steady(first: RoughFigures, second: RoughFigures) -> None:
+    """Raise RefusedError where the load of the second half of an observation is another than that of the first."""
+    low, high = sorted((first.iops, second.iops))
+    sizes = total_variation(joint_sizes(first.sizes), joint_sizes(second.sizes))
+    if high > _CHANGED * low or sizes > 0.2:
+        raise RefusedError(
+            msg(
+                "no faithful twin: the load changed while it was observed ({before:,.0f} requests/s, then {after:,.0f};"
+                " distance of sizes {sizes:.2f})",
+                before=first.iops,
+                after=second.iops,
+                sizes=sizes,
+            ),
+            hint="observe a shorter time, or one in which the load is steady",
+        )
+
+
+def _require_load(load: LoadFigures) -> None:
+    if load.requests < LEAST_REQUESTS:
+        raise RefusedError(
+            msg(
+                "no faithful twin: {requests} requests in {seconds:.0f} s; {least} are needed",
+                requests=load.requests,
+                seconds=load.seconds,
+                least=f"{LEAST_REQUESTS:,}",
+            ),
+            hint=msg(
+                "advisor observe --seconds {seconds}",
+                seconds=math.ceil(1.5 * load.seconds * LEAST_REQUESTS / max(load.requests, 1)),
+            ),
+        )
+    if load.discard_share > _MAX_DISCARDS:
+        raise RefusedError(
+            msg("no faithful twin: {percent:.0f} % of the requests are discards", percent=100 * load.discard_share),
+            hint="observe at a time when nothing is trimmed",
+        )
+
+
+def _split_sizes(found: Mapping[str, float]) -> dict[str, int]:
+    """Whole percents of each size, as fio takes them, that add up to 100; sizes without one are left out."""
+    whole = sum(found.values())
+    exact = {size: 100 * share / whole for size, share in found.items()}
+    kept = dict(sorted(exact.items(), key=lambda one: -one[1])[:_MOST_SIZES])
+    parts = {size: math.floor(share) for size, share in kept.items()}
+    by_rest = sorted(kept, key=lambda size: parts[size] - kept[size])
+    for size in (by_rest * 100)[: 100 - sum(parts.values())]:
+        parts[size] += 1
+    return {size: part for size, part in sorted(parts.items(), key=lambda one: int(one[0])) if part}
+
+
+def _count_streams(load: LoadFigures, used: Iterable[str]) -> int:
+    """Sequential runs that go on at once become jobs, each with a region of its own."""
+    in_order = [name for name in used if load.sequential[name] >= _STREAMS_FROM]
+    if not in_order or load.streams < 2:
+        return 1
+    return max(1, min(_MAX_STREAMS, load.streams // len(in_order)))
+
+
+def _find_threads(load: LoadFigures) -> ThreadFigures | None:
+    """Several threads of which each asks, waits, and thinks for about the same time: each becomes a job."""
+    found = load.threads
+    is_alike = found is not None and 1 < found.count <= _MAX_THREADS and found.spread <= _ALIKE
+    return found if is_alike else None
+
+
+def _think(think_us: float) -> Arrival:
+    own = round(think_us - _FIO_REACTION_US)
+    return Arrival("think", think_us=own) if own > 0 else Arrival()
+
+
+def _choose_arrival(load: LoadFigures, streams: int) -> tuple[Arrival, int]:
+    """How requests arrive, and the depth of each job."""
+    busy_depth = load.depth_mean / load.busy_share if load.busy_share else 0.0
+    is_full = busy_depth >= _FULL_DEPTH * load.depth_high
+    high = max(1, min(_MAX_DEPTH, math.ceil(load.depth_high / streams)))
+    most = max(1, min(_MAX_DEPTH, math.ceil(load.depth_max / streams)))
+    bursts = load.bursts if load.bursts is not None and load.bursts.idle_share >= _IDLE_SHARE else None
+    if bursts is not None and max(bursts.requests_spread, bursts.pause_spread) <= _REGULAR:
+        return Arrival("bursts", think_us=round(bursts.pause_us), think_blocks=max(1, round(bursts.requests))), high
+    if (is_full and load.reaction.p50_us <= _REACTION_US) or load.depth_mean >= 0.8 * load.depth_high:
+        return Arrival(), high
+    if load.window_variation > _UNEVEN:
+        raise RefusedError(
+            msg(
+                "no faithful twin: requests come in irregular bursts (their number in 0.1 s varies by {percent:.0f} %)",
+                percent=100 * load.window_variation,
+            ),
+            hint="fio makes bursts of one size with pauses of one length",
+        )
+    if load.depth_high == 1 and _is_thinking(load):
+        return _think(load.reaction.p50_us), 1
+    kind: ArrivalKind = "poisson" if load.gap_quartiles < _POISSON_QUARTILES else "steady"
+    return Arrival(kind, rate=load.iops / streams), most
+
+
+def _is_thinking(load: LoadFigures) -> bool:
+    """Whether the time after a completion is steadier than that between arrivals, which has the latencies in it. By a
+    clock it is the other way round; times to think that vary as much differ from independent arrivals in their
+    lower quartile.
+    """
+    thinking = load.reaction.spread * load.reaction.p50_us
+    between = load.gap_spread * load.gap_p50_us
+    alike = load.threads is not None and load.threads.spread <= _ALIKE
+    return thinking < (1.05 if alike else 0.9) * between
+
+
+def _flush_every(load: LoadFigures) -> int:
+    """After how many writes a flush comes; 0 where there is none, or one with each write (``durable``)."""
+    if not 0.002 <= load.flushes_per_write <= 1.5:
+        return 0
+    return max(1, round(1 / load.flushes_per_write))
+
+
+def _choose_zones(load: LoadFigures) -> tuple[int, ...]:
+    """Whole percents of the requests in twentieths of the range, where they are not even."""
+    even = 1 / len(load.zones)
+    if sum(abs(share - even) for share in load.zones) / 2 < 0.1:
+        return ()
+    parts = _split_sizes({str(number): share for number, share in enumerate(load.zones)})
+    return tuple(parts.get(str(number), 0) for number in range(len(load.zones)))

@@ -1,0 +1,218 @@
+"""Which value of a profile did it: the design, what is switched as one, and what follows from a session."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from itertools import combinations
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from advisor.errors import RefusedError, UsageError
+from advisor.host import ReadFile
+from advisor.planning.records import Change
+from advisor.proof.ablation import (
+    MAX_UNITS,
+    combination_digits,
+    design_words,
+    draw_combinations,
+    group_changes,
+    list_aliases,
+    run_count,
+)
+from advisor.proof.blocks import ArmsProof, UnswitchedTunable, conclude_session, kept_values
+from advisor.report.ablation import ablation_page, ablation_svg, ablation_text
+from advisor.tunables import Effect, Risk
+from benchmarks.ablation import LAWS, covers, simulate_session
+from tests.report.pasted import lines_too_wide
+
+# -- the design --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", range(2, MAX_UNITS + 1))
+def test_no_value_shares_a_column_with_another_or_with_a_pair(count: int) -> None:
+    names = [f"v{number}" for number in range(count)]
+    words = design_words(count)
+    runs = draw_combinations(names, words, random.Random(count))
+    assert len(runs) == len(set(runs)) == run_count(words) <= 32
+    columns = {name: [1 if name in run else -1 for run in runs] for name in names}
+    assert all(sum(column) == 0 for column in columns.values())
+    products = {pair: multiply(columns[pair[0]], columns[pair[1]]) for pair in combinations(names, 2)}
+    assert all(sum(product) == 0 for product in products.values())
+    assert all(sum(multiply(product, columns[name])) == 0 for product in products.values() for name in names)
+    # the pairs that share a column are those that are named
+    alike = [(one, other) for one, other in combinations(products, 2) if sum(multiply(products[one], products[other]))]
+    named = {two for group in list_aliases(names, words) for two in combinations(group, 2)}
+    assert set(alike) == named
+    assert bool(named) == (count == 4 or count > 5)
+
+
+def multiply(one: list[int], other: list[int]) -> list[int]:
+    return [first * second for first, second in zip(one, other, strict=True)]
+
+
+def test_signs_change_places_from_block_to_block() -> None:
+    names, words, coin = ["a", "b", "c", "d"], design_words(4), random.Random(1)
+    seen = {frozenset(draw_combinations(names, words, coin)) for _ in range(40)}
+    assert len(seen) == 2, "both halves of all combinations"
+    orders = {tuple(draw_combinations(names, words, coin)) for _ in range(10)}
+    assert len(orders) == 10
+
+
+def test_a_combination_is_its_digits() -> None:
+    assert combination_digits(["a", "b", "c"], ("a", "c")) == "101"
+    assert combination_digits(["a", "b", "c"], ()) == "none"
+
+
+def test_too_many_values_are_refused() -> None:
+    with pytest.raises(UsageError, match="17 values; expected at most 16"):
+        design_words(17)
+
+
+# -- what is switched as one -------------------------------------------------------------------------------------------
+
+
+def change(tunable: str, takes_effect: Effect = "now", risk: Risk = "none") -> Change:
+    return Change(tunable, "1", "2", None, None, risk, takes_effect, "W.", "H.", ("S",), "p", ReadFile("/x"), (), ())
+
+
+def test_values_that_depend_on_each_other_are_one() -> None:
+    units, left_out = group_changes(
+        [
+            change("sysctl:vm.swappiness"),
+            change("sysctl:vm.dirty_ratio"),
+            change("sysctl:vm.dirty_background_bytes"),
+            change("block:sda:read_ahead_kb"),
+            change("block:sdb:read_ahead_kb"),
+            change("block:sda:scheduler"),
+            change("block:sda:nr_requests"),
+            change("block:sdb:nr_requests"),
+            change("link:eth0:mtu", risk="link"),
+            change("link:eth0:rx", risk="link"),
+            change("module:zfs:zfs_arc_max", "reboot"),
+        ]
+    )
+    assert {frozenset(tunables) for tunables in units.values()} == {
+        frozenset({"sysctl:vm.swappiness"}),
+        frozenset({"sysctl:vm.dirty_ratio", "sysctl:vm.dirty_background_bytes"}),
+        # one setting of several devices
+        frozenset({"block:sda:read_ahead_kb", "block:sdb:read_ahead_kb"}),
+        # a new scheduler resets the depth of its own disk
+        frozenset({"block:sda:scheduler", "block:sda:nr_requests"}),
+        frozenset({"block:sdb:nr_requests"}),
+        # all that interrupts a link
+        frozenset({"link:eth0:mtu", "link:eth0:rx"}),
+    }
+    assert units["sysctl:vm.swappiness"] == ("sysctl:vm.swappiness",)
+    assert left_out == (UnswitchedTunable("module:zfs:zfs_arc_max", "it needs a reboot or a rebuild"),)
+
+
+def test_what_cannot_show_is_left_out_and_one_value_alone_is_refused() -> None:
+    two = [change("sysctl:vm.swappiness"), change("sysctl:net.core.rmem_max")]
+    with pytest.raises(RefusedError, match=r"expected two values or more .* found sysctl:vm\.swappiness"):
+        group_changes(two, {"sysctl:net.core.rmem_max": "nothing crosses the network"})
+    with pytest.raises(RefusedError, match="expected two values or more"):
+        group_changes([change("sysctl:vm.dirty_bytes"), change("sysctl:vm.dirty_ratio")])
+
+
+# -- what follows from a session ---------------------------------------------------------------------------------------
+
+
+def test_an_effect_is_the_mean_of_the_runs_with_it_over_those_without() -> None:
+    found = simulate_session([0.2, 0.0, -0.1], 3)
+    for one in found.effects:
+        contrasts = []
+        for block in found.session.blocks:
+            sides: dict[bool, list[float]] = {True: [], False: []}
+            for cell in block.cells:
+                sides[one.arm in (cell.active or ())].append(math.log(cell.runs[0].figures.measures["tps"]))
+            contrasts.append(sum(sides[True]) / len(sides[True]) - sum(sides[False]) / len(sides[False]))
+        walsh = sorted((a + b) / 2 for at, a in enumerate(contrasts) for b in contrasts[at:])
+        middle = len(walsh) // 2
+        estimate = walsh[middle] if len(walsh) % 2 else (walsh[middle - 1] + walsh[middle]) / 2
+        assert math.log(one.ratio or 0) == pytest.approx(estimate)
+        assert one.blocks == 12
+
+
+def test_zero_effects_are_claimed_in_five_percent_at_most_and_intervals_cover() -> None:
+    """Over all laws of load, 150 sessions; the bounds are 5 % and 95 % with four standard errors. The whole table:
+    python -m benchmarks.ablation."""
+    wrong, covered = 0, list[bool]()
+    for seed in range(150):
+        count = 3 + seed % 5
+        found = simulate_session([0.0] * count, seed, law=list(LAWS.values())[seed // 5 % len(LAWS)])
+        wrong += any(one.call in ("gain", "loss") for one in found.effects)
+        covered += covers(found, [0.0] * count)
+    assert wrong / 150 <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 150)
+    assert sum(covered) / len(covered) >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / len(covered))
+
+
+@pytest.mark.parametrize("count", [3, 7])
+def test_planted_effects_are_found_and_the_others_are_bounded(count: int) -> None:
+    found = simulate_session([math.log(1.15), math.log(0.85), *[0.0] * (count - 2)], 11)
+    assert [one.call for one in found.effects[:2]] == ["gain", "loss"]
+    assert all(one.call not in ("gain", "loss") for one in found.effects[2:])
+    assert found.effects[0].is_plain_gain
+    assert "value-0" in kept_values(found)
+    assert "value-1" not in kept_values(found)
+    text = " ".join(ablation_text(found, width=100, color=False).split())
+    assert f"{count - 2} of {count} values: no effect larger than" in text
+    assert f"measured: {count} values of simulated, 12 blocks of {8 if count == 3 else 16} combinations" in text
+
+
+def test_two_values_that_act_together_alone_are_named() -> None:
+    found = simulate_session([0.0] * 7, 5, pairs={(2, 4): math.log(1.3)})
+    assert [one.pair for one in found.interactions] == [("value-2", "value-4")]
+    assert found.interactions[0].ratio == pytest.approx(1.3, rel=0.1)
+    assert {"value-2", "value-4"} <= set(kept_values(found))
+    text = " ".join(ablation_text(found, width=80, color=False).split())
+    assert "value-2 and value-4 act on each other" in text
+    assert "Within one block these pairs cannot be distinguished (AB = " in text
+
+
+def test_nothing_is_kept_of_an_invalid_session() -> None:
+    sound = simulate_session([0.3, 0.0, 0.0], 2)
+    assert "value-0" in kept_values(sound)
+    invalid = conclude_session(msgspec.structs.replace(sound.session, faults=("the command failed",)))
+    assert kept_values(invalid) == ()
+    assert "To prove the values with an effect" not in ablation_text(invalid, width=80, color=False)
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_the_text_fits(width: int) -> None:
+    result: ArmsProof = simulate_session([0.2, 0.0, 0.0, 0.0], 1)
+    text = ablation_text(result, width=width, color=False)
+    assert lines_too_wide(text, max(width, 40)) == []
+    assert "\x1b" not in text
+
+
+def test_the_picture_has_every_value_with_its_interval_and_the_page_every_figure() -> None:
+    result = simulate_session([math.log(1.15), math.log(0.85), 0.0], 11)
+    picture = ElementTree.fromstring(ablation_svg(result))
+    texts = " ".join(picture.itertext())
+    page = ablation_page(result)
+    assert "<script" not in page
+    for one in result.effects:
+        assert one.arm in texts
+        assert one.arm in page
+    assert "gain" in texts
+    assert "no effect shown" in texts
+    assert "None" not in re.sub(r"(?s)<style>.*?</style>", "", page)
+    # an interval for each value between its two ends, that of the gain right of no change
+    chart = picture[-1][-1]
+    lines = [one for one in chart.iter() if one.tag.endswith("line")]
+    (zero,) = {place(one, "x1") for one in lines if one.get("class") == "zero"}
+    spans = [one for one in lines if "interval" in (one.get("class") or "") and place(one, "x1") != place(one, "x2")]
+    assert len(spans) == 3
+    assert place(spans[0], "x1") > zero > place(spans[1], "x2")
+    assert place(spans[2], "x1") < zero < place(spans[2], "x2")
+    invalid = conclude_session(msgspec.structs.replace(result.session, faults=("the command <failed>",)))
+    assert "invalid: the command <failed>" in " ".join(ElementTree.fromstring(ablation_svg(invalid)).itertext())
+    assert "the command &lt;failed&gt;" in ablation_page(invalid)
+
+
+def place(line: ElementTree.Element, end: str) -> float:
+    return float((line.get(end) or "").removesuffix("%"))

@@ -1,0 +1,508 @@
+"""Twins of loads that are known exactly: what fio is asked for, what is refused, how both are compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageError
+from advisor.host import Host, MemoryFiles, NoCommands, live_host
+from advisor.observe.load import LoadFigures, measure_load, measure_roughly
+from advisor.observe.rates import DiskRates
+from advisor.observe.requests import BlockRequest
+from advisor.observe.tracing import device_number, events_of, trace_requests
+from advisor.proof.fio import EndedProcess, FioError, FioJob, fio_command, read_figures
+from advisor.proof.interrupt import caught_signals
+from advisor.proof.observing import _make_from_means, find_disk, require_unit
+from advisor.proof.pattern import JobSection
+from advisor.proof.scratch import MIB, Keep
+from advisor.proof.series import summarise_series
+from advisor.proof.target import read_target
+from advisor.proof.twin import make_section, require_steady
+from advisor.proof.twin_check import check_twin, compare_loads, traced_device
+from advisor.proof.workload_file import (
+    LoadObservation,
+    WorkloadFile,
+    encode_workload,
+    is_workload_path,
+    parse_workload_file,
+    read_workload,
+)
+from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
+from advisor.recommend.declared import declared
+from advisor.report.bench import bench_text
+from advisor.report.observed import twin_svg, twin_text
+from advisor.report.proof_words import _claim_title, workload_title
+
+from .benches import series
+
+SECTORS = 1 << 20
+
+
+def closed_loop(
+    depth: int,
+    count: int,
+    size: Callable[[random.Random], int] = lambda _: 4096,
+    *,
+    writes: float = 0.0,
+    think: float = 1e-5,
+) -> list[BlockRequest]:
+    """As many requests in flight as ``depth``: each is followed by the next after ``think`` seconds."""
+    chance = random.Random(depth)
+    free = [0.0] * depth
+    found = []
+    for _ in range(count):
+        slot = min(range(depth), key=lambda one: free[one])
+        took = chance.uniform(0.8e-3, 1.2e-3)
+        is_write = chance.random() < writes
+        found.append(BlockRequest(free[slot], took, 1, is_write, chance.randrange(SECTORS) * 8, size(chance)))
+        free[slot] += took + think
+    return found
+
+
+def by_clock(gaps: Iterator[float], count: int, seconds: float = 1e-4) -> list[BlockRequest]:
+    chance = random.Random(count)
+    at, found = 0.0, []
+    for _ in range(count):
+        at += next(gaps)
+        found.append(
+            BlockRequest(at, seconds * chance.uniform(0.8, 1.2), 1, False, chance.randrange(SECTORS) * 8, 4096)
+        )
+    return found
+
+
+def poisson_gaps(rate: float) -> Iterator[float]:
+    chance = random.Random(5)
+    while True:
+        yield chance.expovariate(rate)
+
+
+def even_gaps(gap: float) -> Iterator[float]:
+    while True:
+        yield gap
+
+
+def burst_gaps(chance: random.Random | None = None) -> Iterator[float]:
+    while True:
+        pause = 0.03 if chance is None else chance.uniform(0.01, 0.9)
+        for number in range(50 if chance is None else chance.choice((3, 10, 400))):
+            yield pause if number == 0 else 4e-4
+
+
+def options_of(section: JobSection) -> str:
+    job = FioJob(WorkloadFile(title="t", sections=(section,)).pattern("t"), 2.0, 1 << 28, 1 << 30)
+    return " ".join(fio_command(job))
+
+
+def test_sizes_and_mix_become_percents() -> None:
+    load = measure_load(closed_loop(8, 4000, lambda chance: 4096 if chance.random() < 0.75 else 65536, writes=0.3))
+    section, error = make_section(load)
+    assert (section.pattern, section.depth, section.arrival.kind) == ("randrw", 8, "closed")
+    assert section.read_percent == pytest.approx(70, abs=2)
+    assert sum(section.sizes["read"].values()) == sum(section.sizes["write"].values()) == 100
+    assert error.sizes < 0.02
+    command = options_of(section)
+    assert f"--bssplit=4096/{section.sizes['read']['4096']}:65536/" in command
+    assert "--iodepth=8" in command
+    assert f"--size={(1 << 28) - 65536} " in command
+    assert "--rate_iops" not in command
+
+
+def test_streams_in_order_become_jobs_with_regions() -> None:
+    rows = [
+        BlockRequest(number * 1e-3 + stream * 1e-5, 2.9e-3, 1, True, stream * SECTORS + number * 128, 65536)
+        for number in range(1000)
+        for stream in range(3)
+    ]
+    section, _ = make_section(measure_load(rows, flushes=[(0.0, 1e-3)] * 750))
+    assert (section.pattern, section.jobs, section.own_regions, section.flush_every) == ("write", 3, True, 4)
+    assert "--fdatasync=4" in options_of(section)
+
+
+@pytest.mark.parametrize(
+    ("requests", "kind", "option"),
+    [
+        (by_clock(poisson_gaps(2000), 4000), "poisson", "--rate_process=poisson"),
+        (by_clock(even_gaps(1e-3), 2000, 3e-3), "steady", "--rate_process=linear"),
+        (closed_loop(1, 2000, think=5e-4), "think", "--thinktime_blocks=1 "),
+        (by_clock(burst_gaps(), 4000), "bursts", "--thinktime_blocks=50 "),
+    ],
+    ids=["poisson", "steady", "think", "bursts"],
+)
+def test_arrival(requests: list[BlockRequest], kind: str, option: str) -> None:
+    # Of equal times with requests that overlap, none follows the end of another.
+    if kind == "steady":
+        chance = random.Random(1)
+        requests = [one._replace(seconds=chance.uniform(1e-4, 5e-3)) for one in requests]
+    section, _ = make_section(measure_load(requests))
+    assert section.arrival.kind == kind
+    assert option in options_of(section) + " "
+    if section.arrival.rate:
+        assert section.arrival.rate == pytest.approx(len(requests) / requests[-1].at_seconds, rel=0.02)
+
+
+def of_threads(count: int, think: Callable[[random.Random], float]) -> list[BlockRequest]:
+    """Threads that wait for each request, and then think."""
+    found = []
+    for thread in range(count):
+        chance = random.Random(thread)
+        at = 0.0
+        for _ in range(1500):
+            took = chance.uniform(0.8e-4, 1.2e-4)
+            found.append(BlockRequest(at, took, 100 + thread, False, chance.randrange(SECTORS) * 8, 4096))
+            at += took + think(chance)
+    return found
+
+
+def test_threads_that_think_are_jobs() -> None:
+    section, _ = make_section(measure_load(of_threads(4, lambda chance: chance.uniform(5e-4, 9e-4))))
+    assert (section.jobs, section.depth, section.engine, section.own_regions) == (4, 1, "psync", False)
+    # fio itself takes 15 of the 700.
+    assert section.arrival.kind == "think"
+    assert section.arrival.think_us == pytest.approx(685, abs=10)
+    assert "--numjobs=4" in options_of(section)
+    section, _ = make_section(measure_load(of_threads(2, lambda _: 5e-6)))
+    assert (section.jobs, section.arrival.kind) == (2, "closed")
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        of_threads(4, lambda chance: chance.expovariate(100)),
+        # One thread with four requests at a time.
+        [one._replace(pid=1) for one in of_threads(4, lambda _: 7e-4)],
+        # A thread for each request.
+        [one._replace(pid=number) for number, one in enumerate(of_threads(4, lambda _: 7e-4))],
+    ],
+    ids=["independent times", "one thread", "many threads"],
+)
+def test_what_is_no_thread_that_thinks(requests: list[BlockRequest]) -> None:
+    section, _ = make_section(measure_load(requests))
+    assert (section.jobs, section.arrival.kind) in ((1, "poisson"), (1, "steady"), (1, "closed"))
+
+
+def test_the_wait_for_a_flush_is_no_time_to_think() -> None:
+    writes, flushes, at = [], [], 0.0
+    chance = random.Random(2)
+    for _ in range(1500):
+        writes.append(BlockRequest(at, 1e-4, 1, True, chance.randrange(SECTORS) * 8, 4096))
+        flushes.append((at + 1.1e-4, at + 1.1e-4 + chance.uniform(3e-3, 5e-3)))
+        at = flushes[-1][1] + chance.uniform(1.5e-4, 2.5e-4)
+    load = measure_load(writes, flushes=flushes)
+    assert (load.bursts, load.flushes_per_write) == (None, 1)
+    assert load.flush_us == pytest.approx(4000, abs=100)
+    section, _ = make_section(load)
+    assert (section.flush_every, section.arrival.kind) == (1, "think")
+    assert section.arrival.think_us == pytest.approx(185, abs=10)
+
+
+def test_flushes_belong_to_writes() -> None:
+    reads = closed_loop(4, 4000)
+    few = [one._replace(is_write=True) for one in reads[:10]]
+    section, _ = make_section(measure_load([*few, *reads[10:]], flushes=[(0.0, 1e-3)] * 20))
+    assert (section.pattern, section.flush_every, section.durable) == ("randread", 0, False)
+
+
+def test_a_far_journal_does_not_squeeze_the_zones() -> None:
+    requests = closed_loop(4, 4000)
+    assert make_section(measure_load(requests))[0].zones == ()
+    far = [one._replace(sector=SECTORS * 1000) for one in requests[:10]]
+    assert make_section(measure_load([*far, *requests[10:]]))[0].zones == ()
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
+def test_fio_makes_sizes_that_are_no_multiples_of_the_smallest() -> None:
+    section = JobSection("a", "randread", 4608, engine="null", sizes={"read": {"4608": 50, "5120": 50}})
+    job = FioJob(WorkloadFile(title="t", sections=(section,)).pattern("t"), 0.5, 1 << 28, 1 << 30)
+    done = subprocess.run(fio_command(job), capture_output=True, text=True, check=True)
+    [report] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
+    assert report["read"]["io_bytes"] / report["read"]["total_ios"] == pytest.approx(4864, abs=20)
+    assert "--bs_unaligned" not in options_of(msgspec.structs.replace(section, sizes={"read": {"4096": 9, "8192": 91}}))
+
+
+# 122 flushes of 3,907 writes; not all versions count each of them as one.
+@pytest.mark.parametrize(
+    ("flush_every", "synced", "counts"), [(32, 122, True), (32, 0, True), (64, 0, False), (0, 122, False)]
+)
+def test_flushes_that_fio_reports_as_short_reads(flush_every: int, synced: int, *, counts: bool) -> None:
+    none = {"io_bytes": 0, "bw_bytes": 0, "iops": 0.0, "runtime": 0, "total_ios": 0, "short_ios": 122, "drop_ios": 0}
+    write = {"io_bytes": 1 << 27, "bw_bytes": 1 << 26, "iops": 1953.5, "runtime": 2000, "total_ios": 3907}
+    report = {"jobname": "a", "error": 0, "read": none, "write": write, "sync": {"total_ios": synced}}
+    done = EndedProcess(0, json.dumps({"jobs": [report]}), "", timed_out=False, cpu_seconds=1.0)
+    section = JobSection("a", "randwrite", 32768, depth=8, flush_every=flush_every)
+    job = FioJob(WorkloadFile(title="t", sections=(section,)).pattern("t"), 2.0, 1 << 28, 1 << 30)
+    if counts:
+        assert read_figures(job, done).ios == 3907
+        return
+    with pytest.raises(FioError, match="60 short" if flush_every else "122 short"):
+        read_figures(job, done)
+
+
+def test_uneven_places_become_zones() -> None:
+    requests = [
+        one._replace(sector=one.sector // 10 if number % 5 else one.sector)
+        for number, one in enumerate(closed_loop(4, 3000))
+    ]
+    section, _ = make_section(measure_load(requests))
+    assert len(section.zones) == 20
+    assert sum(section.zones) == 100
+    assert section.zones[0] > 30
+    assert "--random_distribution=zoned:" in options_of(section)
+
+
+@pytest.mark.parametrize(
+    ("load", "why"),
+    [
+        (measure_load(closed_loop(1, 500)), "500 requests in"),
+        (measure_load(closed_loop(1, 2000), discards=500), "20 % of the requests are discards"),
+        (measure_load(by_clock(burst_gaps(random.Random(3)), 4000)), "irregular bursts"),
+        (measure_load(closed_loop(4, 5000, lambda chance: 512 * chance.randrange(1, 400))), "sizes of requests"),
+    ],
+    ids=["few", "discards", "bursts", "sizes"],
+)
+def test_what_fio_cannot_be_asked_for_is_refused(load: LoadFigures, why: str) -> None:
+    with pytest.raises(RefusedError, match=why):
+        make_section(load)
+
+
+def test_a_load_that_changes_is_refused() -> None:
+    first = measure_roughly(closed_loop(2, 2000), 1.0)
+    require_steady(first, first)
+    others: tuple[list[BlockRequest], ...] = (
+        closed_loop(2, 900),
+        closed_loop(2, 4100),
+        [],
+        closed_loop(2, 2000, lambda _: 8192),
+    )
+    for other in others:
+        with pytest.raises(RefusedError, match="changed"):
+            require_steady(first, measure_roughly(other, 1.0))
+
+
+def file_of(load: LoadFigures) -> WorkloadFile:
+    section, error = make_section(load)
+    observed = LoadObservation("sda", "2026-01-01T00:00:00+00:00", load.seconds, "requests", figures=load)
+    return WorkloadFile(title="Twin of all on sda", sections=(section,), observed=observed, error=error)
+
+
+def test_the_comparison_names_what_is_the_farthest() -> None:
+    load = measure_load(closed_loop(8, 4000))
+    same = compare_loads(load, load)
+    assert same.is_faithful
+    slower = compare_loads(
+        load, measure_load([one._replace(at_seconds=2 * one.at_seconds) for one in closed_loop(8, 4000)])
+    )
+    assert not slower.is_faithful
+    assert slower.worst.name == "requests/s"
+    text = twin_text(file_of(load), slower, None, width=100, color=False)
+    assert "Refused: requests/s differs by 50%, bound 10%" in text
+    assert "latency, p99" in text
+    assert twin_svg(slower).startswith("<svg ")
+
+
+def test_a_depth_within_a_part_of_a_request_shows_its_difference_and_its_bound() -> None:
+    load = measure_load(closed_loop(8, 4000))
+    shallow = msgspec.structs.replace(load, depth_mean=2.0, depth_high=4)
+    found = compare_loads(shallow, msgspec.structs.replace(load, depth_mean=2.5, depth_high=5))
+    rows = [row for row in found.rows if row.kind == "depth"]
+    assert [(row.name, row.difference) for row in rows] == [("depth, mean", 0.25), ("depth, p95", 0.25)]
+    assert [row.bound for row in rows] == [pytest.approx(0.40), pytest.approx(0.40)]
+    assert found.is_faithful
+    assert found.worst.name.startswith("depth")
+    text = twin_text(file_of(load), found, None, width=100, color=False)
+    assert "depth, mean 2.0 2.5 25% 40%" in " ".join(text.split())
+    farther = compare_loads(shallow, msgspec.structs.replace(load, depth_mean=2.9, depth_high=4))
+    assert not farther.is_faithful
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = file_of(measure_load(closed_loop(8, 4000)))
+    assert parse_workload_file(encode_workload(found), "x") == found
+    place = tmp_path / "load.json"
+    place.write_bytes(encode_workload(found))
+    assert expand_workloads([str(place)]) == (str(place),)
+    pattern = get_workload(str(place))
+    assert (pattern.name, pattern.title, pattern.metric) == (str(place), "Twin of all on sda", "iops")
+    assert get_workload(f"{place}@3").sections[0].jobs == 3
+    assert workload_title(str(place)) == "Twin of all on sda"
+    # A verdict is one line; the title is another.
+    assert _claim_title(cast(Any, SimpleNamespace(name=str(place)))) == "load.json"
+    assert workload_title(str(tmp_path / "gone.json")) is None
+    workload = declared(f"{place},rtt=1ms")
+    assert (workload.block_bytes, workload.write_share, workload.access) == (4096, 0.0, "random")
+
+
+SECTION: dict[str, Any] = {"name": "a", "pattern": "randrw", "block_bytes": 4096, "depth": 2}
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"depth": 0}, r"sections\[0\].depth: expected 1 to 1,024, found 0"),
+    ({"depth": "2"}, r"sections\[0\].depth: Expected `int`"),
+    ({"engine": "net"}, r"sections\[0\].engine: expected libaio or psync"),
+    ({"engine": "psync"}, r"sections\[0\].depth: psync"),
+    ({"block_bytes": 1000}, r"block_bytes: expected a multiple of 512"),
+    ({"name": "a --filename=/dev/sda"}, r"sections\[0\].name"),
+    ({"filename": "/dev/sda"}, r"sections\[0\].filename: there is no such field"),
+    ({"sizes": {"read": {"4096": 100}}}, r"sizes: the pattern randrw needs those of write"),
+    ({"sizes": {"read": {"4096": 99}, "write": {"512": 100}}}, r"sizes.read: .* add up to 100"),
+    ({"sizes": {"read": {"1e3": 100}, "write": {"512": 100}}}, r"sizes.read: expected sizes in bytes"),
+    ({"sizes": {"trim": {}}}, r"sizes.trim: expected read or write"),
+    ({"arrival": {"kind": "poisson"}}, r"arrival.rate: poisson: expected 1 or more"),
+    ({"arrival": {"kind": "poisson", "rat": 3}}, r"arrival.rat: there is no such field"),
+    ({"zones": [50, 49]}, r"zones: "),
+    ({"random_percents": [1]}, r"random_percents: "),
+    ({"region": [50, 60]}, r"region: "),
+    ({"read_percent": 101}, r"read_percent: "),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"), BAD, ids=[next(iter(change)) + str(at) for at, (change, _) in enumerate(BAD)]
+)
+def test_a_bad_file_is_refused_with_its_field(change: dict[str, Any], why: str) -> None:
+    document = {"title": "t", "sections": [{**SECTION, **change}]}
+    with pytest.raises(InvalidInputError, match=why) as caught:
+        parse_workload_file(msgspec.json.encode(document), "load.json")
+    assert caught.value.message.startswith("load.json: field ")
+    assert caught.value.hint is not None
+
+
+def test_a_good_section_is_taken_as_toml_too() -> None:
+    text = 'title = "t"\n[[sections]]\nname = "a"\npattern = "randread"\nblock_bytes = 4096\n'
+    assert parse_workload_file(text.encode(), "x.toml").sections == (JobSection("a", "randread", 4096),)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"\xff", b"title = 1", b'{"title": "t", "sections": []}'])
+def test_what_is_no_workload_file(data: bytes) -> None:
+    with pytest.raises(InvalidInputError, match=r"x\.json"):
+        parse_workload_file(data, "x.json")
+
+
+def test_a_file_that_is_named_without_its_directory_is_hinted_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "load").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownWorkloadError) as caught:
+        get_workload("load")
+    assert caught.value.hint == "the file of that name is ./load"
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert is_workload_path("./a")
+    assert is_workload_path("a.toml")
+    assert not is_workload_path("iris.ranread")
+    with pytest.raises(InvalidInputError, match="No such file"):
+        read_workload(str(tmp_path / "none.json"))
+    with pytest.raises(AdvisorError, match="No such file"):
+        expand_workloads(["none.json"])
+    with pytest.raises(UsageError):
+        expand_workloads(["none"])
+
+
+def test_a_series_of_a_twin_is_set_against_what_was_observed(tmp_path: Path) -> None:
+    load = measure_load(closed_loop(8, 4000))
+    place = tmp_path / "load.json"
+    place.write_bytes(encode_workload(file_of(load)))
+    found = summarise_series(series({str(place): [load.iops * 1.1] * 24}))
+    text = " ".join(bench_text(found, width=160, color=False).split())
+    assert f"observed {load.iops:,.0f} IOPS (here +10%)" in text
+    assert "the load on sda, 2026-01-01T00:00:00+00:00" in text
+    place.unlink()
+    read_workload.cache_clear()
+    assert "observed" not in bench_text(found, width=160, color=False)
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("fio") is None, reason="needs root and fio")
+def test_a_running_fio_is_observed_and_its_twin_compared(disk: Path) -> None:
+    host = live_host()
+    target = read_target(host, str(disk))
+    try:
+        device = traced_device(host, target)
+        trace_requests(0.1, events_of(host, device))
+    except AdvisorError as error:
+        pytest.skip(error.message)
+    call = ["fio", "--name=a", f"--filename={disk}/data", "--size=32m", "--direct=1", "--rw=randwrite", "--norandommap"]
+    call += ["--bssplit=4k/50:16k/50", "--ioengine=libaio", "--iodepth=4", "--time_based", "--runtime=60", "--thread"]
+    with subprocess.Popen(call, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(disk)}) as running:
+        try:
+            time.sleep(2)
+            traced = trace_requests(3, events_of(host, device))
+            threads = {int(name) for name in os.listdir(f"/proc/{running.pid}/task")}
+        finally:
+            running.terminate()
+    found = traced.devices[device_number(host, device) or ""]
+    mine = [one for one in found.requests if one.pid in threads]
+    load = measure_load(mine)
+    assert load.read_share < 0.01  # The file system reads its own blocks in the name of fio, now and then.
+    assert load.depth_high in (4, 5)
+    section, _ = make_section(load)
+    assert section.sizes["write"]["4096"] == pytest.approx(50, abs=6)
+    workload = file_of(load)
+    with caught_signals() as stop:
+        comparison = check_twin(host, workload, target, 2.0, stop, scratch_bytes=64 * MIB, keep=Keep(0, 0.0))
+    rows = {row.name: row for row in comparison.rows}
+    # What the machine has no part in; how fast it is depends on what else it does.
+    assert rows["sizes by direction"].difference < 0.1
+    assert rows["reads"].is_within
+    assert comparison.twin.depth_high in (4, 5)
+    assert {one.name for one in disk.iterdir()} == {"data"}
+
+
+def test_counters_alone_make_a_coarse_twin_that_says_so() -> None:
+    rates = DiskRates(
+        "sda",
+        300.0,
+        100.0,
+        3e6,
+        1e6,
+        10_000.0,
+        9_000.0,
+        1.0,
+        2.0,
+        0.0,
+        0.0,
+        flushes_per_s=1.0,
+        queue=3.2,
+        utilisation=0.5,
+    )
+    found = _make_from_means(rates, "2026-01-01T00:00:00+00:00", 10.0, "not permitted")
+    assert parse_workload_file(encode_workload(found), "x") == found
+    (section,) = found.sections
+    assert (section.pattern, section.read_percent, section.arrival.kind) == ("randrw", 75, "poisson")
+    assert section.sizes == {"read": {"8192": 100}, "write": {"8192": 100}}
+    text = twin_text(found, None, Path("load"), width=100, color=False)
+    assert "means alone" in text
+    assert "not known: no distribution was observed" in text
+    assert "advisor bench --workload ./load --target DIR" in text
+
+
+def test_a_stacked_device_names_its_members() -> None:
+    files = {f"/sys/class/block/{name}/dev": b"%d:0\n" % number for number, name in ((9, "md0"), (8, "sda"))}
+    host = Host(MemoryFiles({**files, "/sys/class/block/md0/slaves/sda/dev": b"8:0\n"}), NoCommands())
+    assert find_disk(host, "sda") == "sda"
+    with pytest.raises(RefusedError, match="md0: requests are those of the devices below") as caught:
+        find_disk(host, "md0")
+    assert caught.value.hint == "--device sda"
+    with pytest.raises(UsageError, match="no such block device"):
+        find_disk(host, "../sda")
+
+
+def test_a_unit_is_one_of_which_a_process_runs() -> None:
+    files = {"/proc/1/cgroup": b"0::/init.scope\n", "/proc/7/cgroup": b"0::/system.slice/db.service/w\n"}
+    host = Host(MemoryFiles({**files, "/proc/self/cgroup": b"0::/\n"}), NoCommands())
+    for name in ("db", "db.service", "init.scope"):
+        require_unit(host, name)
+    for name in ("d", "", "../..", "w", "init"):
+        with pytest.raises(UsageError, match="no process of such a unit"):
+            require_unit(host, name)
