@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from advisor.i18n import count_msg
+
 FORKS: Final = 20
 """So many hosts at a time, unless it is asked for otherwise."""
 
@@ -16,4 +18,4 @@ MAX_SKEW_SECONDS: Final = 2.0
 
 def counted_hosts(count: int) -> str:
     """``1 host``, ``100 hosts``."""
-    return f"{count} host" if count == 1 else f"{count} hosts"
+    return count_msg("{count} host", "{count} hosts", count)

@@ -31,6 +31,7 @@ from advisor.fleet.inventory import (
     find_ansible_program,
 )
 from advisor.fleet.inventory import read_hosts as inventory_hosts
+from advisor.host.signals import signal_group
 from advisor.host.trusted_files import make_own_directory
 from advisor.i18n import msg
 
@@ -126,13 +127,6 @@ def run_job(
         yield msgspec.structs.replace(answer, message=unsaid) if unsaid else answer
 
 
-def read_answers(output: Path, hosts: Sequence[str]) -> Iterator[HostAnswer]:
-    """What a job left in its directory, after whoever ran it has gone; hosts without an answer are left out."""
-    for name in hosts:
-        if (output / (file_name(name) + ".json")).exists():
-            yield _read_answer(output, name, {})
-
-
 class _Playbook:
     """ansible-playbook, in a session of its own, until the block ends: then nothing of it is left here."""
 
@@ -146,7 +140,16 @@ class _Playbook:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="advisor-fleet.")))
             self._errors = stack.enter_context(tempfile.TemporaryFile())
             words = _playbook_words(self._inventory, self._job, self._output, self._names, self._forks, place)
-            self._process = _start_playbook(words, self._inventory.access, self._errors)
+            access = self._inventory.access
+            env = ansible_environment({"ANSIBLE_STDOUT_CALLBACK": "advisor_events"})
+            given = subprocess.DEVNULL if access.become_password is None else subprocess.PIPE
+            process = subprocess.Popen(
+                words, stdin=given, stdout=subprocess.PIPE, stderr=self._errors, env=env, start_new_session=True
+            )
+            if process.stdin is not None and access.become_password is not None:
+                with contextlib.suppress(BrokenPipeError), process.stdin:
+                    process.stdin.write(access.become_password.encode() + b"\n")
+            self._process = process
             stack.callback(_end_group, self._process)
             self._stack = stack.pop_all()
         return self
@@ -222,18 +225,6 @@ def _access_words(access: Access) -> list[str]:
     return [*words, "--become-password-file", "-"] if access.become_password is not None else words
 
 
-def _start_playbook(words: Sequence[str], access: Access, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    env = ansible_environment({"ANSIBLE_STDOUT_CALLBACK": "advisor_events"})
-    given = subprocess.DEVNULL if access.become_password is None else subprocess.PIPE
-    process = subprocess.Popen(
-        words, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
-    )
-    if process.stdin is not None and access.become_password is not None:
-        with contextlib.suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(access.become_password.encode() + b"\n")
-    return process
-
-
 def _read_lines(stream: IO[bytes]) -> Iterator[bytes]:
     """Whole lines; one that is longer than any that the callback writes is dropped. Signals are seen between them."""
     with selectors.DefaultSelector() as waiting:
@@ -255,18 +246,13 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     """End the whole group, politely first; members that stayed behind (an ssh that waits) as well."""
     deadline = time.monotonic() + _TERMINATION_SECONDS
     if process.poll() is None:
-        _signal_group(process.pid, signal.SIGTERM)
+        signal_group(process.pid, signal.SIGTERM)
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
-    _signal_group(process.pid, signal.SIGKILL)
+    signal_group(process.pid, signal.SIGKILL)
     if process.stdout is not None:
         process.stdout.close()
     process.wait()
-
-
-def _signal_group(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
 
 
 class _Kept(msgspec.Struct, frozen=True):

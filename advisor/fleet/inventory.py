@@ -6,14 +6,16 @@ names and variables are data: they become arguments of Ansible and names of file
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -65,6 +67,9 @@ class InventoryHost(msgspec.Struct, frozen=True):
     groups: tuple[str, ...]
     variables: Mapping[str, str] = {}
     """Its plain ones (a text, a number), without Ansible's own, which may be passwords. Templates are not resolved."""
+    private_key: str | None = None
+    ssh_arguments: str = ""
+    """What Ansible gives ssh for this host besides: a jump host, for example."""
 
 
 def file_name(host: str) -> str:
@@ -100,11 +105,20 @@ def read_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     Raises InvalidInputError with Ansible's own words where a source cannot be read or parsed, where a limit names what
     is not there, and where no host is left; RefusedError where Ansible is not installed.
     """
-    _check_sources(inventory)
+    if not inventory.sources:
+        raise InvalidInputError("no inventory", hint="-i INVENTORY: a file, a directory, or host1,host2,")
+    for source in inventory.sources:
+        if "," not in source and not os.path.exists(source):
+            raise InvalidInputError(
+                msg("{source}: no such inventory", source=source),
+                hint="a list of hosts ends in a comma: -i host1,host2 or -i host1,",
+            )
     words = [find_ansible_program("ansible-inventory"), *source_words(inventory), "--list"]
     # An untouched password file of ansible.cfg is Ansible's to read; ours is not needed to list hosts.
     done = _run_inventory(words)
-    warnings = _ansible_messages(done.stderr)
+    # Ansible's warnings and errors, each with the lines that belong to it, without those that say nothing.
+    texts = [text.strip() for text in _START.split(done.stderr)]
+    warnings = [text for text in texts if text]
     where = ", ".join(inventory.sources)
     if done.returncode != 0:
         raise InvalidInputError(
@@ -123,8 +137,12 @@ def read_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
         )
     found = parse_inventory(done.stdout, where)
     if not found:
-        limited = f"--limit {inventory.limit} leaves no host of it" if inventory.limit else "it names no host"
-        raise InvalidInputError(msg("inventory {where}: {limited}", where=where, limited=limited), hint=_HINT)
+        limited = (
+            msg("--limit {limit} leaves no host of it", limit=inventory.limit)
+            if inventory.limit
+            else N_("it names no host")
+        )
+        raise InvalidInputError(msg("inventory {where}: {reason}", where=where, reason=limited), hint=_HINT)
     return found
 
 
@@ -172,7 +190,10 @@ def parse_inventory(text: str, where: str = "inventory") -> tuple[InventoryHost,
         for group, body in document.items()
         if isinstance(body, dict) and group != "_meta"
     }
-    parents = _group_parents(document)
+    parents: dict[str, list[str]] = {}
+    for group, body in document.items():
+        for child in _string_items(body.get("children")) if isinstance(body, dict) else ():
+            parents.setdefault(child, []).append(group)
     direct: dict[str, list[str]] = {}
     for group, names in members.items():
         for name in names:
@@ -182,14 +203,6 @@ def parse_inventory(text: str, where: str = "inventory") -> tuple[InventoryHost,
 
 def _string_items(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _group_parents(document: Mapping[str, Any]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for group, body in document.items():
-        for child in _string_items(body.get("children")) if isinstance(body, dict) else ():
-            found.setdefault(child, []).append(group)
-    return found
 
 
 def _all_groups(direct: Iterable[str], parents: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -210,18 +223,74 @@ def _make_host(name: str, groups: tuple[str, ...], variables: object) -> Invento
     address = said if isinstance(said, str) and "{{" not in said else None
     if address is not None:
         _check_name(address, f"ansible_host of {name}")
+    user = _literal(known, "ansible_user", "ansible_ssh_user")
+    if user is not None:
+        _check_name(user, f"ansible_user of {name}")
     port = known.get("ansible_port", known.get("ansible_ssh_port"))
-    user = known.get("ansible_user")
     connection = known.get("ansible_connection")
     return InventoryHost(
         name,
         address,
         int(port) if isinstance(port, int | str) and re.fullmatch(r"[0-9]{1,5}", str(port)) else None,
-        user if isinstance(user, str) else None,
+        user,
         connection if isinstance(connection, str) else None,
         groups,
         {key: str(value) for key, value in known.items() if _is_plain(key, value)},
+        _literal(known, "ansible_ssh_private_key_file", "ansible_private_key_file"),
+        " ".join(filter(None, (_literal(known, f"ansible_ssh_{part}_args") for part in ("common", "extra")))),
     )
+
+
+def _literal(known: Mapping[str, object], *names: str) -> str | None:
+    """The first of these variables that is a text and no template."""
+    said = (known.get(name) for name in names)
+    return next((one for one in said if isinstance(one, str) and "{{" not in one), None)
+
+
+def rollback_command(host: InventoryHost, inventory: Inventory, script: str) -> str:
+    """What is typed on the controller to roll a host back by its transaction script, the way Ansible gets in."""
+    from advisor.shell.quote import shell_quote
+
+    if not _is_over_ssh(host):
+        # Its script module needs nothing on the host, and whatever connection the inventory names.
+        return _ansible_command(host, inventory, "ansible.builtin.script", f"{shell_quote(script)} rollback")
+    return f"{_root_login(host, inventory)}sh -s rollback <{shell_quote(script)}"
+
+
+def command_on(host: InventoryHost, inventory: Inventory, command: str) -> str:
+    """What is typed on the controller to run a plain command as root on a host, the way Ansible gets in."""
+    if not _is_over_ssh(host):
+        return _ansible_command(host, inventory, "ansible.builtin.command", command)
+    return _root_login(host, inventory) + command
+
+
+def _is_over_ssh(host: InventoryHost) -> bool:
+    return host.connection in (None, "ssh", "smart", "ansible.builtin.ssh", "paramiko", "paramiko_ssh")
+
+
+def _ansible_command(host: InventoryHost, inventory: Inventory, module: str, arguments: str) -> str:
+    from advisor.shell.quote import shell_quote
+
+    words = ["ansible", *source_words(msgspec.structs.replace(inventory, limit=None)), host.name]
+    words += ["--become"] if inventory.access.become is not False else []
+    return " ".join(map(shell_quote, [*words, "-m", module, "-a", arguments]))
+
+
+def _root_login(host: InventoryHost, inventory: Inventory) -> str:
+    """The words before a command of root over ssh, a space behind them."""
+    from advisor.shell.quote import shell_quote
+
+    access = inventory.access
+    user, key = access.user or host.user, access.private_key or host.private_key
+    words = ["ssh"]
+    words += ["-p", str(host.port)] if host.port not in (None, 22) else []
+    words += ["-i", os.path.expanduser(key)] if key else []
+    if host.ssh_arguments:
+        # Split as Ansible does it; quoted again, so that nothing in it reaches the shell.
+        with contextlib.suppress(ValueError):
+            words += shlex.split(host.ssh_arguments)
+    words += [f"{user}@{host.address or host.name}" if user else host.address or host.name]
+    return " ".join(map(shell_quote, words)) + (" " if user == "root" else " sudo ")
 
 
 def _is_plain(key: object, value: object) -> bool:
@@ -245,17 +314,6 @@ def find_duplicates(found: Iterable[InventoryHost]) -> tuple[tuple[str, ...], ..
     return tuple(tuple(names) for names in places.values() if len(names) > 1)
 
 
-def _check_sources(inventory: Inventory) -> None:
-    if not inventory.sources:
-        raise InvalidInputError("no inventory", hint="-i INVENTORY: a file, a directory, or host1,host2,")
-    for source in inventory.sources:
-        if "," not in source and not os.path.exists(source):
-            raise InvalidInputError(
-                msg("{source}: no such inventory", source=source),
-                hint="a list of hosts ends in a comma: -i host1,host2 or -i host1,",
-            )
-
-
 def _run_inventory(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
@@ -277,12 +335,6 @@ def _run_inventory(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 _START: Final = lazy_regex(r"^\[(?:WARNING|ERROR|DEPRECATION WARNING)\]: ?|^ERROR! ", re.MULTILINE)
-
-
-def _ansible_messages(stderr: str) -> list[str]:
-    """Ansible's warnings and errors, each with the lines that belong to it, without those that say nothing."""
-    texts = [text.strip() for text in _START.split(stderr)]
-    return [text for text in texts if text]
 
 
 def _first_reason(messages: Sequence[str]) -> str:

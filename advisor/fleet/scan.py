@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from advisor.rules.registry import judge
 from advisor.rules.workload import DeclaredWorkload
 from advisor.snapshot.archive import open_snapshot
 
+Mute = Callable[[Sequence[str], tuple[Finding, ...]], tuple[Finding, ...]]
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
 
 
@@ -56,6 +58,8 @@ class HostScan(msgspec.Struct, frozen=True):
     skew_seconds: float | None = None
     seconds: float | None = None
     archive: str | None = None
+    muted: int | None = None
+    """Findings that are accepted; they are in none of the lists."""
 
     @property
     def worst(self) -> Severity | None:
@@ -97,15 +101,20 @@ def capture_hosts(
     *,
     forks: int = FORKS,
     timeout_seconds: int = TIMEOUT_SECONDS,
+    seconds: float | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Iterator[HostAnswer]:
-    """Capture each of the hosts into the store; answers as they come, ``path`` is the archive. Raises as `run_job`."""
+    """Capture each of the hosts into the store; answers as they come, ``path`` is the archive. Raises as `run_job`.
+
+    With ``seconds`` each capture holds the counters of that time, which ``timeout_seconds`` does not contain.
+    """
     from advisor.snapshot.remote.capture import capture_script
 
     store.captures()
     with tempfile.TemporaryDirectory(prefix="advisor-capture.") as place:
         script = Path(place, "capture.sh")
-        script.write_text(capture_script())
+        script.write_text(capture_script(seconds))
+        timeout_seconds += math.ceil(seconds or 0)
         keep = (sys.executable, "-P", "-m", "advisor", "fleet", "receive", "-o", str(store.directory))
         job = HostJob("capture", script, timeout_seconds=timeout_seconds, receiver=keep)
         yield from run_job(inventory, job, output=Path(place, "answers"), hosts=hosts, forks=forks, progress=progress)
@@ -116,11 +125,14 @@ def scan_fleet(
     store: FleetStore,
     *,
     workload: DeclaredWorkload | None = None,
+    mute: Mute = lambda names, findings: findings,
     forks: int = FORKS,
     timeout_seconds: int = TIMEOUT_SECONDS,
     progress: Progress = lambda done, total: None,
 ) -> FleetScan:
     """Capture and judge every host of the inventory. A host that fails is in the result like the others.
+
+    ``mute`` returns the findings of a host, known by its name in the inventory and its own, with their muting.
 
     Raises InvalidInputError for an inventory that cannot be read, RefusedError without Ansible.
     """
@@ -128,11 +140,13 @@ def scan_fleet(
     gathered = _Gathered(named)
     answers = capture_hosts(inventory, named, store, forks=forks, timeout_seconds=timeout_seconds, progress=progress)
     for answer in answers:
-        gathered.add(*read_answer(answer, workload))
+        gathered.add(*read_answer(answer, workload, mute))
     return gathered.result(named)
 
 
-def read_answer(answer: HostAnswer, workload: DeclaredWorkload | None) -> tuple[HostScan, tuple[Finding, ...]]:
+def read_answer(
+    answer: HostAnswer, workload: DeclaredWorkload | None, mute: Mute
+) -> tuple[HostScan, tuple[Finding, ...]]:
     """What the capture of one host says, and its findings; a capture that cannot be read is a failed host."""
     if answer.state != "ok" or answer.path is None:
         state: State = "failed" if answer.state == "ok" else answer.state
@@ -140,11 +154,13 @@ def read_answer(answer: HostAnswer, workload: DeclaredWorkload | None) -> tuple[
         return msgspec.structs.replace(failed, skew_seconds=answer.skew_seconds), ()
     try:
         facts = scan_host(open_snapshot(answer.path))
-        findings = judge(facts, workload)
+        found = mute((answer.host, facts.host.hostname or ""), judge(facts, workload))
     except (AdvisorError, OSError) as error:
         message = error.message if isinstance(error, AdvisorError) else str(error)
         return HostScan(answer.host, "failed", message, seconds=answer.seconds), ()
-    return _scan_result(answer, facts, findings), findings
+    findings = tuple(one for one in found if one.muted is None)
+    scanned = _scan_result(answer, facts, findings)
+    return msgspec.structs.replace(scanned, muted=len(found) - len(findings)), findings
 
 
 def _scan_result(answer: HostAnswer, facts: Facts, findings: Sequence[Finding]) -> HostScan:

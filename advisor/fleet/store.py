@@ -28,7 +28,6 @@ from advisor.i18n import msg
 ARCHIVE: Final = ".tar.gz"
 HEADER: Final = ".json"
 MAX_HEADER_BYTES: Final = 1 << 20
-MAX_ARCHIVE_BYTES: Final = 512 << 20
 
 T = TypeVar("T")
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from advisor.host import Host, live_host
 from advisor.planner import plan_profiles
 from advisor.profiles.profile import load, profile_paths
 from advisor.snapshot.archive import open_archive
+from advisor.snapshot.remote import wanted
 from advisor.snapshot.remote.capture import capture_script, decode_capture
 
 
@@ -58,7 +61,7 @@ def captured(shell: Sequence[str] = ("sh",), *, root: Path | None = None) -> byt
 
 
 # What moves while nobody does anything: counters, free memory, the time.
-MOVING = frozenset({"counters", "available_bytes", "free_bytes", "sockets"})
+MOVING = frozenset({"counters", "fs.aio-nr", "available_bytes", "free_bytes", "sockets", "temperature_celsius"})
 
 
 def lasting(value: Any) -> Any:
@@ -89,7 +92,7 @@ def replayed(data: bytes) -> Host:
 
 def differences(there: Host) -> dict[str, Any]:
     """What the scan and the plans of a capture of this host say else than those of the host itself."""
-    facts_here, facts_there = scan(live_host()), scan(there)
+    facts_here, facts_there = scan(live_host(), with_drives=True), scan(there)
     found: dict[str, Any] = {}
     for name, here in facts_of(facts_here).items():
         if here != (other := facts_of(facts_there)[name]):
@@ -112,3 +115,12 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def is_captured(path: str) -> bool:
+    """Whether the capture takes a file of this path, where there is one."""
+    path = re.sub(r"^/sys/devices/pci.*/([0-9a-f]{4}:[0-9a-f]{2}:[^/]+/[^/]+)$", r"/sys/bus/pci/devices/\1", path)
+    directory, _, name = path.rpartition("/")
+    listed = (*wanted.ATTRIBUTES, *wanted.CONFIGURATION, *wanted.wanted_sysctls())
+    names = (one for place, names in listed if fnmatchcase(directory, place) for one in names)
+    return any(fnmatchcase(name, part) for one in names for part in one.split("|"))

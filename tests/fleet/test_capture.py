@@ -14,12 +14,7 @@ import pytest
 from tests.fleet.captures import captured, differences, replayed, script
 
 ROOT = Path(__file__).parents[2]
-SHELLS = {
-    "dash": ("dash",),
-    "bash": ("bash",),
-    "bash-posix": ("bash", "--posix"),
-    "busybox": ("busybox", "sh"),
-}
+SHELLS = {"dash": ("dash",), "bash": ("bash",), "bash-posix": ("bash", "--posix"), "busybox": ("busybox", "sh")}
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +20,9 @@ from advisor.fleet.inventory import (
     find_duplicates,
     parse_inventory,
     read_hosts,
+    rollback_command,
 )
+from tests.trees import make_command
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +97,54 @@ def test_a_name_becomes_one_file_name_and_no_two_the_same(name: str) -> None:
     assert not made.startswith(".")
     assert made.isascii()
     assert file_name(name + "x") != made
+
+
+RECORDER = """
+printf '%s\\n' "$0" "$@" >>"$LOG"
+cat >>"$LOG"
+"""
+ODD = r"""
+plain ansible_host=192.0.2.1
+keyed ansible_host=192.0.2.2 ansible_port=2222 ansible_user=keeper ansible_ssh_private_key_file='/keys/my key'
+rooted ansible_user=root
+jump ansible_ssh_common_args='-o ProxyJump=bastion -o "ProxyCommand=nc; touch $(hacked)"'
+box ansible_connection=docker
+"""
+
+
+def typed(place: Path, name: str, inventory: Inventory) -> list[str]:
+    """What reaches the program when a person pastes the command into a shell."""
+    script = place / "it's a script.sh"
+    script.write_text("echo of the script\n")
+    for program in ("ssh", "ansible"):
+        make_command(place / "bin", program, RECORDER)
+    host = next(one for one in read_hosts(inventory) if one.name == name)
+    log = place / "log"
+    log.unlink(missing_ok=True)
+    environment = {"PATH": f"{place / 'bin'}:/usr/bin:/bin", "LOG": str(log)}
+    command = rollback_command(host, inventory, str(script))
+    subprocess.run(["/bin/sh", "-c", command], env=environment, cwd=place, check=True, stdin=subprocess.DEVNULL)
+    words = log.read_text().splitlines()
+    return [Path(words[0]).name, *words[1:]]
+
+
+def test_the_command_by_hand_goes_the_way_that_the_inventory_goes(tmp_path: Path) -> None:
+    inventory = write(tmp_path / "inventory", ODD)
+    end = ["sudo", "sh", "-s", "rollback", "echo of the script"]
+    assert typed(tmp_path, "plain", inventory) == ["ssh", "192.0.2.1", *end]
+    keyed = ["ssh", "-p", "2222", "-i", "/keys/my key", "keeper@192.0.2.2", *end]
+    assert typed(tmp_path, "keyed", inventory) == keyed
+    assert typed(tmp_path, "rooted", inventory) == ["ssh", "root@rooted", *end[1:]]
+    proxy = ["-o", "ProxyJump=bastion", "-o", "ProxyCommand=nc; touch $(hacked)"]
+    assert typed(tmp_path, "jump", inventory) == ["ssh", *proxy, "jump", *end]
+    assert not (tmp_path / "hacked").exists()
+    own = msgspec.structs.replace(inventory, access=Access(user="me", private_key="/keys/own"))
+    assert typed(tmp_path, "keyed", own) == ["ssh", "-p", "2222", "-i", "/keys/own", "me@192.0.2.2", *end]
+    path = str(tmp_path / "it's a script.sh")
+    words = ["-i", str(tmp_path / "inventory"), "box", "--become", "-m", "ansible.builtin.script"]
+    assert typed(tmp_path, "box", inventory) == ["ansible", *words, "-a", f'"{path}" rollback']
+
+
+def test_a_user_that_would_be_an_option_of_ssh_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="ansible_user of node01"):
+        read_hosts(write(tmp_path / "inventory", "node01 ansible_user=-oProxyCommand=x\n"))

@@ -84,8 +84,10 @@ def state(fleet: Hosts, name: str) -> str:
 @needs_hosts
 def test_check_mode_changes_nothing_and_says_what_would_be(fleet: Hosts, scripts: Path) -> None:
     before = {name: state(fleet, name) for name in fleet.names}
-    output = play(fleet, "apply", "--check", scripts=scripts)
-    assert recap(output) == dict.fromkeys(fleet.names, (0, 0))
+    output = play(fleet, "apply", "--check", "--diff", scripts=scripts)
+    assert recap(output) == dict.fromkeys(fleet.names, (1, 0))
+    assert output.count("link:eth0:mtu: 1500 -> 9000") == len(fleet.names), output
+    assert recap(play(fleet, "rollback", "--check", scripts=scripts)) == dict.fromkeys(fleet.names, (0, 0))
     assert {name: state(fleet, name) for name in fleet.names} == before
 
 
@@ -96,6 +98,8 @@ def test_applied_once_verified_and_rolled_back(fleet: Hosts, scripts: Path) -> N
     assert {fleet.shell(name, "cat /sys/class/net/eth0/mtu") for name in fleet.names} == {"9000\n"}
     again = play(fleet, "apply", "-e", "advisor_serial=2", scripts=scripts)
     assert recap(again) == dict.fromkeys(fleet.names, (0, 0)), again
+    assert recap(play(fleet, "apply", "--check", scripts=scripts)) == dict.fromkeys(fleet.names, (0, 0))
+    assert recap(play(fleet, "rollback", "--check", scripts=scripts)) == dict.fromkeys(fleet.names, (1, 0))
     assert recap(play(fleet, "verify", scripts=scripts)) == dict.fromkeys(fleet.names, (0, 0))
     fleet.shell("node02", "ip link set eth0 mtu 9100")
     assert recap(play(fleet, "verify", scripts=scripts)) == {"node01": (0, 0), "node02": (0, 1)}
@@ -117,7 +121,7 @@ def test_one_failed_host_puts_its_batch_back_and_stops_the_play(fleet: Hosts, sc
     output = play(fleet, "apply", "-e", "advisor_serial=2", scripts=tmp_path)
     assert recap(output)["node01"][1] == 1, output
     assert recap(output)["node02"][1] == 1, output
-    assert "1 of 2 hosts of this batch failed" in output
+    assert "1 of 2 hosts of this batch failed" in output, output
     for name in fleet.names:
         assert fleet.shell(name, "cat /sys/class/net/eth0/mtu") == "1500\n"
         assert _of_etc(state(fleet, name)) == before[name]

@@ -140,11 +140,7 @@ def test_a_switch_that_does_not_carry_it_stops_the_second_wave_and_the_first_sta
 
 @pytest.mark.thorough
 def test_hosts_that_cannot_be_had_are_named_and_the_others_go_on() -> None:
-    kinds = {
-        "node02": plain(user="keeper"),
-        "node03": Kind(fault="unreachable"),
-        "node04": plain(fault="slow"),
-    }
+    kinds = {"node02": plain(user="keeper"), "node03": Kind(fault="unreachable"), "node04": plain(fault="slow")}
     with fleet(4, **kinds) as hosts:
         done = apply(hosts, "--batch", "100%", code=4, window=120)
         found = states(done)

@@ -18,6 +18,8 @@ from advisor.fleet.runs.journal import (
     HostDone,
     Planned,
     PlannedHost,
+    ProofBegun,
+    ProofDone,
     Resumed,
     RunJournal,
     WaveBegun,
@@ -78,6 +80,23 @@ def test_a_resumed_run_counts_its_waves_anew_and_forgets_no_host(tmp_path: Path)
     assert (run.sought["a"].fingerprint, run.sought["b"].fingerprint) == ("print-a", "anew")
     # Put back in the reverse of the order in which they were last changed.
     assert same_order(run) == ((1, ("a",)), (3, ("b",)))
+
+
+def test_a_proof_is_open_until_its_host_is_known_to_be_back(tmp_path: Path) -> None:
+    def open_after(*entries: Entry) -> dict[str, str]:
+        run = read_run("0001", (ASKED, *entries))
+        assert run is not None
+        return run.open_proofs
+
+    begun = ProofBegun(2.0, "a", "0123456789abcdef")
+    assert open_after(begun) == {"a": "0123456789abcdef"}
+    assert open_after(begun, ProofDone(3.0, "a", 5, "unknown", "why"), Resumed(4.0)) == {"a": "0123456789abcdef"}
+    assert open_after(begun, ProofDone(3.0, "a", 1, "rolled-back", "why")) == {}
+    # A journal of before the token was kept.
+    directory = written(tmp_path, (ASKED,))
+    with (directory / "journal").open("ab") as file:
+        file.write(b'{"event":"proof-begun","time":2.0,"host":"a"}\n')
+    assert open_after(*read_entries(directory)[1:]) == {"a": ""}
 
 
 @given(cut=st.integers(0, 4000))

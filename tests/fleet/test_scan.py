@@ -105,6 +105,25 @@ def test_the_page_fits_its_width_and_names_what_failed(fleet: Hosts) -> None:
         assert "6 of 6 hosts asked" in done.stderr
 
 
+def test_what_is_accepted_of_a_host_is_counted_and_not_listed(fleet: Hosts, document: dict[str, Any]) -> None:
+    first = document["hosts"][0]["findings"][0]["id"]
+    accepted, ours = fleet.home / "ignore.toml", {"ADVISOR_IGNORE_FILE": str(fleet.home / "ignore.toml")}
+    accepted.write_text(
+        f'[[ignore]]\nid = "{first}"\nhost = "node01"\nreason = "known"\n'
+        f'[[ignore]]\nid = "{first}"\nreason = "of the controller alone"\n'
+    )
+    done = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), "--json", "--limit", "node01,node02", more=ours)
+    assert done.returncode == 0, done.stderr
+    known, other = judge(done.stdout)["hosts"]
+    assert known["muted"] == sum(one["id"] == first for one in document["hosts"][0]["findings"])
+    assert first not in [one["id"] for one in known["findings"]]
+    assert (other["muted"], other["findings"]) == (0, document["hosts"][1]["findings"])
+    page = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), "--limit", "node01", more=ours).stdout
+    assert f"{known['muted']} muted" in page.splitlines()[0]
+    accepted.write_text("[[ignore]]\nid = 1\n")
+    assert fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), more=ours).returncode == 2
+
+
 def test_fail_on_asks_for_a_finding_of_that_weight_once_all_are_captured(fleet: Hosts) -> None:
     for floor in ("info", "warning"):
         words = ("--limit", "node02", "--fail-on", floor, "--json")
@@ -127,3 +146,18 @@ def test_what_the_script_printed_elsewhere_can_be_kept_too(fleet: Hosts, tmp_pat
     assert broken.returncode == 2
     assert "node09" in broken.stderr
     assert sorted(path.name for path in (tmp_path / "kept/captures").iterdir()) == ["node01.json", "node01.tar.gz"]
+
+
+def test_why_observes_the_hosts_at_once_and_keeps_their_spans(fleet: Hosts, tmp_path: Path) -> None:
+    words = ("fleet", "why", "-i", fleet.inventory(), "-o", tmp_path / "kept", "--json")
+    done = fleet.run(ADVISOR, *words, "--seconds", "2")
+    assert done.returncode == 4, done.stderr
+    document = judge(done.stdout, done.returncode)
+    assert [one["name"] for one in document["hosts"]] == ["node01", "node02", "node03"]
+    assert all(one["why"]["seconds"] >= 1.9 for one in document["hosts"])
+    assert set(document["failed"]) == set(FAILED)
+    again = json.loads(fleet.run(ADVISOR, *words, "--kept").stdout)
+    assert again["hosts"] == document["hosts"]
+    fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), "-o", tmp_path / "kept", "--limit", "node01")
+    gone = json.loads(fleet.run(ADVISOR, *words, "--kept").stdout)
+    assert "holds no counters over time" in gone["failed"]["node01"]

@@ -7,7 +7,7 @@ import msgspec
 from advisor.errors import AdvisorError
 from advisor.host import Host
 from advisor.snapshot.remote.store import CapturedStore
-from advisor.transaction.journal import STATE_DIRECTORY, Record
+from advisor.transaction.journal import STATE_DIRECTORY
 from advisor.transaction.verify import find_drift
 
 
@@ -35,11 +35,7 @@ def read_standing(host: Host, *, has_looked: bool) -> AdvisorState | None:
     in_force = [record for record in records if record.is_active]
     profiles = sorted({name for record in in_force for name in record.plan.profiles})
     unfinished = tuple(record.id for record in records if record.is_unfinished)
-    return AdvisorState(tuple(profiles), _find_drift(host, in_force), unfinished)
-
-
-def _find_drift(host: Host, in_force: list[Record]) -> tuple[str, ...] | None:
-    """What differs for certain; None where nothing does and something could not be read."""
+    # What differs for certain; None where nothing does and something could not be read.
     drift = find_drift(host, in_force)
     certain = tuple(sorted({one.what for one in drift if one.live is not None}))
-    return None if drift and not certain else certain
+    return AdvisorState(tuple(profiles), None if drift and not certain else certain, unfinished)

@@ -54,18 +54,16 @@ class Column:
         if value != self.base:
             self.others[host] = value
             if len(self.others) >= self._next_look and 2 * len(self.others) > host:
-                self._rebase(host + 1)
-
-    def _rebase(self, hosts: int) -> None:
-        counts = Counter(self.others.values())
-        value, count = counts.most_common(1)[0]
-        if count > hosts - len(self.others):
-            alike = {host for host, one in self.others.items() if one == value}
-            rest = {host: self.base for host in range(hosts) if host not in self.others}
-            self.others = {host: one for host, one in {**self.others, **rest}.items() if host not in alike}
-            self.base = value
-        # So that all looks together cost no more than a few per host.
-        self._next_look = max(_FEW, 2 * len(self.others))
+                hosts = host + 1
+                counts = Counter(self.others.values())
+                rebase_value, count = counts.most_common(1)[0]
+                if count > hosts - len(self.others):
+                    alike = {host for host, one in self.others.items() if one == rebase_value}
+                    rest = {host: self.base for host in range(hosts) if host not in self.others}
+                    self.others = {host: one for host, one in {**self.others, **rest}.items() if host not in alike}
+                    self.base = rebase_value
+                # So that all looks together cost no more than a few per host.
+                self._next_look = max(_FEW, 2 * len(self.others))
 
     def value(self, host: int) -> Value | None:
         return self.others.get(host, self.base)

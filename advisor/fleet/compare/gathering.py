@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ _FEW: Final = 12
 """Of fewer hosts, starting processes would take longer than it saves."""
 
 Progress = Callable[[int, int], None]
+T = TypeVar("T")
 
 
 class CaptureSource(msgspec.Struct, frozen=True):
@@ -79,7 +80,7 @@ def gather_hosts(
     """
     fleet = Fleet()
     failed: dict[str, str] = {}
-    for done, one in enumerate(_read_sources(sources, _process_count(len(sources), processes)), 1):
+    for done, one in enumerate(read_sources(sources, read_source, processes), 1):
         if isinstance(one, Unread):
             failed[one.name] = one.message
         else:
@@ -93,32 +94,30 @@ def _with_group(summary: HostSummary) -> HostSummary:
     return msgspec.structs.replace(summary, group=group)
 
 
-def _process_count(hosts: int, asked: int | None) -> int:
-    if asked is not None:
-        return max(asked, 1)
-    return 1 if hosts < _FEW else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
-
-
-def _read_sources(sources: Sequence[CaptureSource], processes: int) -> Iterator[HostSummary | Unread]:
-    if processes == 1:
-        yield from map(read_source, sources)
+def read_sources(
+    sources: Sequence[CaptureSource], read: Callable[[CaptureSource], T], processes: int | None = None
+) -> Iterator[T]:
+    """What ``read`` makes of each capture, in their order. ``read`` is a function of a module, and never raises."""
+    hosts = len(sources)
+    if processes is not None:
+        count = max(processes, 1)
+    else:
+        count = 1 if hosts < _FEW else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
+    if count == 1:
+        yield from map(read, sources)
         return
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     done = 0
     try:
-        with ProcessPoolExecutor(processes) as pool:
-            for one in pool.map(read_source, sources, chunksize=_chunk_size(len(sources), processes)):
+        with ProcessPoolExecutor(count) as pool:
+            for one in pool.map(read, sources, chunksize=max(1, min(16, len(sources) // (4 * count)))):
                 yield one
                 done += 1
     except BrokenProcessPool:
         # A process was killed (the system ran out of memory): on alone, which takes the least.
-        yield from map(read_source, sources[done:])
-
-
-def _chunk_size(hosts: int, processes: int) -> int:
-    return max(1, min(16, hosts // (4 * processes)))
+        yield from map(read, sources[done:])
 
 
 def named_sources(paths: Iterable[Path]) -> tuple[CaptureSource, ...]:

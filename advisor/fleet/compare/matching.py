@@ -27,10 +27,25 @@ def match_links(fleet: Fleet) -> None:
     rare = [role for role, hosts in there.items() if 2 * len(hosts) <= len(fleet.hosts)]
     if not usual or not rare:
         return
-    networks = _role_networks(fleet)
+    networks: dict[str, set[str]] = {}
+    for row in fleet.hosts:
+        for one in row.memberships:
+            networks.setdefault(one.role, set()).add(one.network)
     for role in sorted(usual, key=lambda one: (-len(there[one]), one)):
         for other in _stand_ins(fleet, role, rare, there, networks):
-            _move_role(fleet, other, role)
+            base = f"{_PREFIX}{other}."
+            for name in [name for name in fleet.columns if name.startswith(base)]:
+                column = fleet.columns.pop(name)
+                target = fleet.columns.get(f"{_PREFIX}{role}.{name[len(base) :]}")
+                moved = {host: column.value(host) for host in range(len(fleet.hosts)) if column.value(host) is not None}
+                if target is None:
+                    fleet.columns[f"{_PREFIX}{role}.{name[len(base) :]}"] = column
+                    continue
+                for host, value in moved.items():
+                    if value == target.base:
+                        target.others.pop(host, None)
+                    else:
+                        target.others[host] = value
             there[role] |= there[other]
             rare.remove(other)
 
@@ -72,33 +87,9 @@ def _is_claimed(found: list[str], other: str, there: dict[str, set[int]]) -> boo
     return any(there[one] & there[other] for one in found)
 
 
-def _role_networks(fleet: Fleet) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for row in fleet.hosts:
-        for one in row.memberships:
-            found.setdefault(one.role, set()).add(one.network)
-    return found
-
-
 def _link_kind(fleet: Fleet, role: str, hosts: set[int]) -> tuple[Value | None, Value | None] | None:
     """Driver and speed, where all of its hosts agree and both are known."""
     columns = [fleet.columns.get(f"{_PREFIX}{role}.{leaf}") for leaf in ("driver", "speed_mbps")]
     values = {tuple(column.value(host) if column else None for column in columns) for host in hosts}
     only = values.pop() if len(values) == 1 else (None, None)
     return None if None in only else (only[0], only[1])
-
-
-def _move_role(fleet: Fleet, other: str, role: str) -> None:
-    base = f"{_PREFIX}{other}."
-    for name in [name for name in fleet.columns if name.startswith(base)]:
-        column = fleet.columns.pop(name)
-        target = fleet.columns.get(f"{_PREFIX}{role}.{name[len(base) :]}")
-        moved = {host: column.value(host) for host in range(len(fleet.hosts)) if column.value(host) is not None}
-        if target is None:
-            fleet.columns[f"{_PREFIX}{role}.{name[len(base) :]}"] = column
-            continue
-        for host, value in moved.items():
-            if value == target.base:
-                target.others.pop(host, None)
-            else:
-                target.others[host] = value

@@ -17,14 +17,7 @@ from advisor.errors import UsageError
 from advisor.fleet.compare.attributes import OWN_PURPOSE, Scope, kind_of
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet, HardwareType, HostRow
-from advisor.fleet.compare.comparison import (
-    AttributeDifference,
-    FleetFinding,
-    HardwareGroup,
-    HostComparison,
-    HostLine,
-    UnknownOn,
-)
+from advisor.fleet.compare.comparison import FleetFinding, HardwareGroup, HostComparison, HostLine, UnknownOn
 from advisor.fleet.compare.consequences import key_of, without_covered, without_effects
 from advisor.fleet.compare.judged import Judge, JudgedRow
 from advisor.fleet.compare.matching import match_links
@@ -67,7 +60,11 @@ def find_outliers(
     types = _hardware_types(fleet, hosts)
     found: list[FleetFinding] = []
     rows: list[JudgedRow] = []
-    for group, members in _group_hosts(fleet, hosts):
+    # Hosts by the group that they are compared within; "" where all are one.
+    group_hosts: dict[str, list[int]] = {}
+    for number in hosts:
+        group_hosts.setdefault(fleet.hosts[number].group or "", []).append(number)
+    for group, members in sorted(group_hosts.items()):
         classes = _make_classes(fleet, members, types, group, lift=len(hosts) == 2)
         own = list(_judged_rows(judge, classes))
         rows += own
@@ -77,10 +74,14 @@ def find_outliers(
     lines = [_host_line(fleet.hosts[number], found, types[number]) for number in hosts]
     lines += [HostLine(name, "failed", message=message) for name, message in sorted((failed or {}).items())]
     names = set(fleet.columns)
+    by_label: dict[str, list[int]] = {}
+    for number, hardware in types.items():
+        by_label.setdefault(_hardware_label(hardware), []).append(number)
+    groups = (HardwareGroup(label, fleet.names(hosts)) for label, hosts in by_label.items())
     return HostComparison(
         hosts=tuple(lines),
         findings=tuple(found),
-        types=_told_types(fleet, types),
+        types=tuple(sorted(groups, key=lambda one: (-len(one.hosts), one.label))),
         networks=tuple(told_network(one) for one in shared_networks([fleet.hosts[number] for number in hosts])),
         unknown=tuple(UnknownOn(some, what) for some, what in judge.known.unknown_by_hosts(hosts).items()),
         attributes=len(names),
@@ -102,14 +103,6 @@ def _pair_numbers(fleet: Fleet, pair: tuple[str, str]) -> list[int]:
     if pair[0] == pair[1]:
         raise UsageError(msg("--pair {pair} {pair_2}: one host; two are compared", pair=pair[0], pair_2=pair[1]))
     return [numbers[name] for name in pair]
-
-
-def _group_hosts(fleet: Fleet, hosts: Sequence[int]) -> list[tuple[str, list[int]]]:
-    """Hosts by the group that they are compared within; "" where all are one."""
-    found: dict[str, list[int]] = {}
-    for number in hosts:
-        found.setdefault(fleet.hosts[number].group or "", []).append(number)
-    return sorted(found.items())
 
 
 def _hardware_types(fleet: Fleet, hosts: Sequence[int]) -> dict[int, HardwareType]:
@@ -207,7 +200,33 @@ def _class_findings(
         yield msgspec.structs.replace(one, goes_with=mine, scope=_join_labels(group, one.scope))
     if hardware:
         yield _hardware_finding(judge, hardware, effects.get("hardware", ()), group)
-    yield from _bundle_rows(judge, left, effects, controller)
+    # Differences of one topic on the same hosts, together.
+    bundles: dict[object, list[JudgedRow]] = {}
+    for row in left:
+        key = (row.scope, row.kind.topic, row.kind.severity, row.shape)
+        bundles.setdefault(key, []).append(row)
+    for some in bundles.values():
+        kind = min((row.kind for row in some), key=lambda one: one.rank)
+        differences = tuple(judge.name_hosts(row) for row in some)
+        if len(differences) > 1:
+            title = f"{kind.topic}: {len(differences)} attributes differ"
+        else:
+            title = f"{differences[0].attribute} differs"
+        yield FleetFinding(
+            id=f"fleet.{kind.name or kind.topic.lower().replace(' ', '-')}",
+            severity=kind.severity,
+            title=title,
+            hosts=judge.ordered(some[0].outliers),
+            scope=some[0].scope,
+            why=kind.why,
+            differences=differences,
+            goes_with=tuple(name for row in some for name in effects.get(key_of(row), ())),
+            advice=kind.do,
+            commands=remedy_commands(judge.fleet, some, controller),
+            hurts_when=kind.hurts_when,
+            sources=kind.sources,
+            rank=kind.rank,
+        )
 
 
 def _hardware_rows(
@@ -246,46 +265,6 @@ def _hardware_finding(judge: Judge, rows: Sequence[JudgedRow], effects: Sequence
     )
 
 
-def _bundle_rows(
-    judge: Judge, rows: Sequence[JudgedRow], effects: Mapping[str, tuple[str, ...]], controller: CommandOrigin
-) -> Iterator[FleetFinding]:
-    """Differences of one topic on the same hosts, together."""
-    bundles: dict[object, list[JudgedRow]] = {}
-    for row in rows:
-        key = (row.scope, row.kind.topic, row.kind.severity, row.shape)
-        bundles.setdefault(key, []).append(row)
-    for some in bundles.values():
-        yield _make_finding(judge, some, effects, controller)
-
-
-def _make_finding(
-    judge: Judge, rows: Sequence[JudgedRow], effects: Mapping[str, tuple[str, ...]], controller: CommandOrigin
-) -> FleetFinding:
-    kind = min((row.kind for row in rows), key=lambda one: one.rank)
-    differences = tuple(judge.name_hosts(row) for row in rows)
-    return FleetFinding(
-        id=f"fleet.{kind.name or kind.topic.lower().replace(' ', '-')}",
-        severity=kind.severity,
-        title=_finding_title(kind.topic, differences),
-        hosts=judge.ordered(rows[0].outliers),
-        scope=rows[0].scope,
-        why=kind.why,
-        differences=differences,
-        goes_with=tuple(name for row in rows for name in effects.get(key_of(row), ())),
-        advice=kind.do,
-        commands=remedy_commands(judge.fleet, rows, controller),
-        hurts_when=kind.hurts_when,
-        sources=kind.sources,
-        rank=kind.rank,
-    )
-
-
-def _finding_title(topic: str, differences: Sequence[AttributeDifference]) -> str:
-    if len(differences) > 1:
-        return f"{topic}: {len(differences)} attributes differ"
-    return f"{differences[0].attribute} differs"
-
-
 def _path_findings(matrix: Matrix | None) -> Iterator[FleetFinding]:
     """What the paths between the hosts say, among the rest."""
     for one in judge_paths(matrix) if matrix else ():
@@ -317,11 +296,3 @@ def _finding_order(one: FleetFinding) -> tuple[int, int, str, str, str, tuple[st
 def _host_line(row: HostRow, found: Iterable[FleetFinding], hardware: HardwareType) -> HostLine:
     count = sum(row.name in one.hosts for one in found)
     return HostLine(row.name, "compared", row.hostname, row.group, row.cluster, _hardware_label(hardware), count)
-
-
-def _told_types(fleet: Fleet, types: Mapping[int, HardwareType]) -> tuple[HardwareGroup, ...]:
-    found: dict[str, list[int]] = {}
-    for number, hardware in types.items():
-        found.setdefault(_hardware_label(hardware), []).append(number)
-    groups = (HardwareGroup(label, fleet.names(hosts)) for label, hosts in found.items())
-    return tuple(sorted(groups, key=lambda one: (-len(one.hosts), one.label)))

@@ -74,7 +74,10 @@ def _topic_commands(fleet: Fleet, row: JudgedRow, wanted: Value, controller: Com
         role, _, leaf = rest.partition(".") if rest.count(".") == 1 else _split_attribute(rest)
         alike: dict[str, list[str]] = {}
         for host in row.outliers:
-            name = link_name(fleet, role, host)
+            # What a host itself calls the link with a role.
+            column = fleet.columns.get(f"link.{role}.name")
+            value = column.value(host) if column else None
+            name = None if value is None else str(value)
             command = _link_command(name, leaf, wanted) if name else None
             if command:
                 alike.setdefault(command, []).append(fleet.hosts[host].name)
@@ -85,13 +88,6 @@ def _split_attribute(rest: str) -> tuple[str, str, str]:
     """Role and leaf of a link's attribute: the role may hold dots, and so may a leaf of two words."""
     found = re.fullmatch(r"(.+)\.((?:ring|channels|feature|detail)\.[^.]+|[^.]+)", rest, re.DOTALL)
     return (found[1], ".", found[2]) if found else (rest, "", "")
-
-
-def link_name(fleet: Fleet, role: str, host: int) -> str | None:
-    """What a host itself calls the link with a role."""
-    column = fleet.columns.get(f"link.{role}.name")
-    value = column.value(host) if column else None
-    return None if value is None else str(value)
 
 
 def _link_command(name: str, leaf: str, wanted: Value) -> str | None:

@@ -96,9 +96,26 @@ def summarise_host(facts: Facts, context: HostContext) -> HostSummary:
     found = Collected()
     roles = link_roles(facts)
     _collect_machine(facts, found)
-    _collect_memory(facts, found)
-    _collect_sysctls(facts, found)
-    _collect_words(context.command_line, found)
+    memory, nodes = facts.memory, facts.numa.nodes
+    found.put("memory.installed", _installed_memory(memory.total_bytes))
+    found.put("memory.thp_enabled", memory.thp_enabled)
+    found.put("memory.thp_defrag", memory.thp_defrag)
+    for pool in memory.hugepages:
+        found.put(f"memory.hugepages.{pool.size_bytes >> 10}kB", pool.total)
+    found.put("numa.nodes", len(nodes) or None)
+    found.put("numa.cpus", "; ".join("?" if node.cpus is None else node.cpus for node in nodes) or None)
+    found.put("numa.memory", "; ".join(_installed_memory(node.memory_bytes) or "?" for node in nodes) or None)
+    found.put("numa.distances", "; ".join(" ".join(map(str, node.distances)) for node in nodes) or None)
+    if not facts.sysctl:
+        found.unknown("sysctl.*")
+    for key, value in facts.sysctl.items():
+        if key not in _NO_SETTING:
+            is_derived = key in _FROM_MEMORY and key not in facts.sysctl_origin and _is_derived(key, value, facts)
+            found.put(f"sysctl.{key}", DERIVED if is_derived else value)
+    if context.command_line is None:
+        found.unknown("cmdline.*")
+    for key, value in tuning_words(context.command_line or "").items():
+        found.put(f"cmdline.{key}", value or "(set)")
     collect_links(facts, roles, found)
     collect_storage(facts, found)
     collect_services(facts, found)
@@ -142,33 +159,16 @@ def _collect_machine(facts: Facts, found: Collected) -> None:
         found.several("cpu.frequency.governor", [one.governor for one in cpu.frequency.groups])
         preferences = [one.energy_performance_preference for one in cpu.frequency.groups]
         found.several("cpu.frequency.energy_performance_preference", preferences)
-    _collect_owners(facts, found)
-    for setting in facts.site_settings:
-        if setting.path != "/proc/cmdline":
-            scope = f" ({setting.scope})" if setting.scope else ""
-            found.put(f"file.{setting.path}.{setting.key}{scope}", setting.value)
-
-
-def _collect_owners(facts: Facts, found: Collected) -> None:
     owners = facts.owners
     found.flag("owner.irqbalance", owners.irqbalance)
     found.flag("owner.power_profiles_daemon", owners.power_profiles_daemon)
     found.put("owner.tuned_profile", owners.tuned_profile)
     for name in ("network_managers", "saptune_notes", "agents"):
         found.put(f"owner.{name}", ", ".join(getattr(owners, name)) or None)
-
-
-def _collect_memory(facts: Facts, found: Collected) -> None:
-    memory, nodes = facts.memory, facts.numa.nodes
-    found.put("memory.installed", _installed_memory(memory.total_bytes))
-    found.put("memory.thp_enabled", memory.thp_enabled)
-    found.put("memory.thp_defrag", memory.thp_defrag)
-    for pool in memory.hugepages:
-        found.put(f"memory.hugepages.{pool.size_bytes >> 10}kB", pool.total)
-    found.put("numa.nodes", len(nodes) or None)
-    found.put("numa.cpus", "; ".join("?" if node.cpus is None else node.cpus for node in nodes) or None)
-    found.put("numa.memory", "; ".join(_installed_memory(node.memory_bytes) or "?" for node in nodes) or None)
-    found.put("numa.distances", "; ".join(" ".join(map(str, node.distances)) for node in nodes) or None)
+    for setting in facts.site_settings:
+        if setting.path != "/proc/cmdline":
+            scope = f" ({setting.scope})" if setting.scope else ""
+            found.put(f"file.{setting.path}.{setting.key}{scope}", setting.value)
 
 
 def _installed_memory(size_bytes: int | None) -> str | None:
@@ -178,15 +178,6 @@ def _installed_memory(size_bytes: int | None) -> str | None:
         return None
     step = max((1 << (size_bytes - 1).bit_length()) // 16, 1)
     return f"{-(-size_bytes // step) * step / _GIB:.4g} GiB"
-
-
-def _collect_sysctls(facts: Facts, found: Collected) -> None:
-    if not facts.sysctl:
-        found.unknown("sysctl.*")
-    for key, value in facts.sysctl.items():
-        if key not in _NO_SETTING:
-            is_derived = key in _FROM_MEMORY and key not in facts.sysctl_origin and _is_derived(key, value, facts)
-            found.put(f"sysctl.{key}", DERIVED if is_derived else value)
 
 
 def _is_derived(key: str, value: str, facts: Facts) -> bool:
@@ -205,13 +196,6 @@ def _is_derived(key: str, value: str, facts: Facts) -> bool:
         tenth = (facts.memory.total_bytes or 0) / 10240
         return bool(numbers) and 0.75 * tenth <= numbers[0] <= 1.25 * tenth
     return True
-
-
-def _collect_words(text: str | None, found: Collected) -> None:
-    if text is None:
-        found.unknown("cmdline.*")
-    for key, value in tuning_words(text or "").items():
-        found.put(f"cmdline.{key}", value or "(set)")
 
 
 def tuning_words(command_line: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ only where they do one of the things above, or, but for such bridges, have an ad
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from typing import Final
 
@@ -103,13 +103,9 @@ def _name_below(name: str, links: Mapping[str, Link], roles: dict[str, str]) -> 
 
 def _is_counted(link: Link, links: Mapping[str, Link]) -> bool:
     if link.kind == "bridge":
-        return _has_port(link, links)
+        # Whether a bridge leads out of the host: one of containers alone has the same address on every host.
+        return any(name in links and links[name].kind not in _PASSING for name in link.lower)
     return link.kind not in _PASSING or any(_link_networks(link))
-
-
-def _has_port(bridge: Link, links: Mapping[str, Link]) -> bool:
-    """Whether a bridge leads out of the host: one of containers alone has the same address on every host."""
-    return any(name in links and links[name].kind not in _PASSING for name in bridge.lower)
 
 
 def _link_networks(link: Link) -> Iterator[str]:
@@ -150,11 +146,7 @@ def collect_links(facts: Facts, roles: Mapping[str, str], found: Collected) -> N
         found.unknown("link.*")
     for name, role in roles.items():
         _collect_link(links[name], f"link.{role}", found)
-    found.put("link.count", _count_physical(facts.links) if facts.links else None)
-
-
-def _count_physical(links: Iterable[Link]) -> int:
-    return sum(link.pci is not None for link in links)
+    found.put("link.count", sum(link.pci is not None for link in facts.links) if facts.links else None)
 
 
 def _collect_link(link: Link, base: str, found: Collected) -> None:

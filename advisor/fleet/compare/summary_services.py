@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from advisor.facts.beegfs import Beegfs
 from advisor.facts.host_facts import Facts
-from advisor.facts.infoscale import InfoScale
 from advisor.facts.iris import Iris
-from advisor.facts.iscsi import Iscsi, IscsiSession
+from advisor.facts.iscsi import Iscsi
 from advisor.facts.llt import Llt
 from advisor.fleet.compare.collected import Collected
 from advisor.host.numbers import is_count
@@ -46,11 +44,34 @@ def collect_services(facts: Facts, found: Collected) -> None:
     if facts.llt:
         _collect_llt(facts.llt, found)
     if facts.infoscale:
-        _collect_infoscale(facts.infoscale, found)
+        infoscale = facts.infoscale
+        found.put("infoscale.configuration", infoscale.configuration)
+        found.put("infoscale.seed_nodes", infoscale.seed_nodes)
+        hosts = sorted((one.id, one.name) for one in infoscale.hosts)
+        found.put("infoscale.llthosts", "; ".join(f"{number} {name}" for number, name in hosts) or None)
+        if infoscale.vcs:
+            found.put("infoscale.systems", ", ".join(sorted(infoscale.vcs.systems)) or None)
+            found.put("infoscale.resources", len(infoscale.vcs.resources))
+        if infoscale.disks is None:
+            found.unknown("infoscale.disks")
+        elif infoscale.disks:
+            found.several("infoscale.disks", [" ".join((one.type, *sorted(one.status))) for one in infoscale.disks])
     if facts.iscsi:
         _collect_iscsi(facts.iscsi, found)
     if facts.beegfs:
-        _collect_beegfs(facts.beegfs, found)
+        for service in facts.beegfs.services:
+            base = f"beegfs.{service.kind}" + (f".{service.instance}" if service.instance else "")
+            found.put(f"{base}.targets", len(service.targets))
+            found.several(f"{base}.level", [target.level for target in service.targets])
+            found.several(f"{base}.filesystem", [target.filesystem for target in service.targets])
+            for name, value in service.settings.items():
+                if name not in _OWN_BEEGFS and not name.startswith("store"):
+                    found.put(f"{base}.{name}", value)
+            if service.service:
+                found.put(f"{base}.numa_policy", service.service.numa_policy)
+        found.several(
+            "beegfs.stripe", [f"{one.entry.chunk_bytes}×{one.entry.targets}" for one in facts.beegfs.patterns]
+        )
     for number, instance in enumerate(facts.iris, 1):
         _collect_iris(instance, f"iris.{instance.name or number}", found)
 
@@ -80,27 +101,13 @@ def _collect_llt(llt: Llt, found: Collected) -> None:
         found.put("llt.file.other", "; ".join(words) or None)
 
 
-def _collect_infoscale(infoscale: InfoScale, found: Collected) -> None:
-    found.put("infoscale.configuration", infoscale.configuration)
-    found.put("infoscale.seed_nodes", infoscale.seed_nodes)
-    hosts = sorted((one.id, one.name) for one in infoscale.hosts)
-    found.put("infoscale.llthosts", "; ".join(f"{number} {name}" for number, name in hosts) or None)
-    if infoscale.vcs:
-        found.put("infoscale.systems", ", ".join(sorted(infoscale.vcs.systems)) or None)
-        found.put("infoscale.resources", len(infoscale.vcs.resources))
-    if infoscale.disks is None:
-        found.unknown("infoscale.disks")
-    elif infoscale.disks:
-        found.several("infoscale.disks", [" ".join((one.type, *sorted(one.status))) for one in infoscale.disks])
-
-
 def _collect_iscsi(iscsi: Iscsi, found: Collected) -> None:
     found.put("iscsi.sessions", len(iscsi.sessions))
     found.put("iscsi.disks_with_multipath", len(iscsi.multipath_disks))
     for name, value in iscsi.settings.items():
         found.put(f"iscsi.file.{name}", value)
     for name in _SESSION:
-        found.several(f"iscsi.session.{name}", [_session_value(session, name) for session in iscsi.sessions])
+        found.several(f"iscsi.session.{name}", [_text_or_none(getattr(session, name)) for session in iscsi.sessions])
     connections = [one for session in iscsi.sessions for one in session.connections]
     for name in ("header_digest", "data_digest", "max_recv_bytes"):
         found.several(f"iscsi.connection.{name}", [_text_or_none(getattr(one, name)) for one in connections])
@@ -109,28 +116,10 @@ def _collect_iscsi(iscsi: Iscsi, found: Collected) -> None:
         found.several(f"iscsi.node.{name}", [node.settings.get(name) for node in iscsi.nodes])
 
 
-def _session_value(session: IscsiSession, name: str) -> str | None:
-    return _text_or_none(getattr(session, name))
-
-
 def _text_or_none(value: str | int | bool | None) -> str | None:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return None if value is None else str(value)
-
-
-def _collect_beegfs(beegfs: Beegfs, found: Collected) -> None:
-    for service in beegfs.services:
-        base = f"beegfs.{service.kind}" + (f".{service.instance}" if service.instance else "")
-        found.put(f"{base}.targets", len(service.targets))
-        found.several(f"{base}.level", [target.level for target in service.targets])
-        found.several(f"{base}.filesystem", [target.filesystem for target in service.targets])
-        for name, value in service.settings.items():
-            if name not in _OWN_BEEGFS and not name.startswith("store"):
-                found.put(f"{base}.{name}", value)
-        if service.service:
-            found.put(f"{base}.numa_policy", service.service.numa_policy)
-    found.several("beegfs.stripe", [f"{one.entry.chunk_bytes}×{one.entry.targets}" for one in beegfs.patterns])
 
 
 def _collect_iris(instance: Iris, base: str, found: Collected) -> None:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from advisor.facts.array import Array
 from advisor.facts.controller import Controller
-from advisor.facts.disks import Disk, FileSystem
+from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
 from advisor.fleet.compare.collected import Collected
 from advisor.host.patterns import lazy_regex
@@ -36,7 +36,14 @@ def collect_storage(facts: Facts, found: Collected) -> None:
         _collect_array(array, noted, found)
     mounted = [one for one in facts.filesystems if one.mountpoints and one.kind not in _PASSING]
     for filesystem in _first_objects(mounted, "filesystem.*", found):
-        _collect_filesystem(filesystem, found)
+        base = f"filesystem.{filesystem.mountpoints[0]}"
+        found.put(f"{base}.present", "yes")
+        found.put(f"{base}.kind", filesystem.kind)
+        if filesystem.options is not None:
+            words = {word for word in filesystem.options.split(",") if not _OWN_OPTION.fullmatch(word)}
+            found.put(f"{base}.options", ",".join(sorted(words)))
+        for name in ("block_bytes", "stripe_unit_bytes", "stripe_width_bytes"):
+            found.put(f"{base}.{name}", getattr(filesystem, name))
     for controller in _first_objects(facts.controllers, "controller.*", found):
         _collect_controller(controller, found)
 
@@ -52,25 +59,22 @@ def _collect_disks(disks: Sequence[Disk], noted: Collection[str], found: Collect
     for disk in disks:
         models.setdefault(disk.model or disk.kind, []).append(disk)
     for model, alike in _first_objects(sorted(models.items()), "disk.*", found):
-        _collect_model(f"disk.{model}", alike, noted, found)
-
-
-def _collect_model(base: str, disks: Sequence[Disk], noted: Collection[str], found: Collected) -> None:
-    found.put(f"{base}.present", "yes")
-    found.put(f"{base}.count", len(disks))
-    found.several(f"{base}.size_bytes", [disk.size_bytes for disk in disks])
-    found.several(f"{base}.scheduler", [disk.scheduler for disk in disks])
-    names = {name for disk in disks for name in disk.queue if name != "scheduler"}
-    for name in sorted(names):
-        found.several(f"{base}.queue.{name}", [disk.queue.get(name) for disk in disks])
-    details = {name for disk in disks for name in disk.detail if name not in _OWN_DETAIL}
-    for name in sorted(details):
-        found.several(f"{base}.detail.{name}", [disk.detail.get(name) for disk in disks])
-    found.several(f"{base}.pcie", [f"x{one.pcie.width} {one.pcie.speed_gts} GT/s" for one in disks if one.pcie])
-    for disk in disks:
-        prefix = f"disks.{disk.name}."
-        leaves = (fact[len(prefix) :] for fact in noted if fact.startswith(prefix))
-        found.unknown(*(pattern for leaf in leaves for pattern in (f"{base}.{leaf}", f"{base}.{leaf}.*")))
+        base = f"disk.{model}"
+        found.put(f"{base}.present", "yes")
+        found.put(f"{base}.count", len(alike))
+        found.several(f"{base}.size_bytes", [disk.size_bytes for disk in alike])
+        found.several(f"{base}.scheduler", [disk.scheduler for disk in alike])
+        names = {name for disk in alike for name in disk.queue if name != "scheduler"}
+        for name in sorted(names):
+            found.several(f"{base}.queue.{name}", [disk.queue.get(name) for disk in alike])
+        details = {name for disk in alike for name in disk.detail if name not in _OWN_DETAIL}
+        for name in sorted(details):
+            found.several(f"{base}.detail.{name}", [disk.detail.get(name) for disk in alike])
+        found.several(f"{base}.pcie", [f"x{one.pcie.width} {one.pcie.speed_gts} GT/s" for one in alike if one.pcie])
+        for disk in alike:
+            prefix = f"disks.{disk.name}."
+            leaves = (fact[len(prefix) :] for fact in noted if fact.startswith(prefix))
+            found.unknown(*(pattern for leaf in leaves for pattern in (f"{base}.{leaf}", f"{base}.{leaf}.*")))
 
 
 def _collect_array(array: Array, noted: Collection[str], found: Collected) -> None:
@@ -89,17 +93,6 @@ def _collect_array(array: Array, noted: Collection[str], found: Collected) -> No
             found.put(f"{base}.detail.{name}", value)
     prefix = f"arrays.{array.name}."
     found.unknown(*(f"{base}.{fact[len(prefix) :]}" for fact in noted if fact.startswith(prefix)))
-
-
-def _collect_filesystem(one: FileSystem, found: Collected) -> None:
-    base = f"filesystem.{one.mountpoints[0]}"
-    found.put(f"{base}.present", "yes")
-    found.put(f"{base}.kind", one.kind)
-    if one.options is not None:
-        words = {word for word in one.options.split(",") if not _OWN_OPTION.fullmatch(word)}
-        found.put(f"{base}.options", ",".join(sorted(words)))
-    for name in ("block_bytes", "stripe_unit_bytes", "stripe_width_bytes"):
-        found.put(f"{base}.{name}", getattr(one, name))
 
 
 def _collect_controller(controller: Controller, found: Collected) -> None:

@@ -120,6 +120,19 @@ def _mtu_finding(one: Shared, networks: str, mtus: tuple[HeldValue, ...], contro
     difference = _value_difference(f"network.{one.network}.mtu", mtus, unknown)
     wanted = difference.majority if isinstance(difference.majority, int) else max(int(held.value) for held in mtus)
     odd = [(row, member) for row, member in one.members if member.mtu not in (None, wanted)]
+    links = ", ".join(f"{member.link} of {row.name} ({member.mtu})" for row, member in odd[:4])
+    more = f" and {len(odd) - 4} more" if len(odd) > 4 else ""
+    # The profile raises to jumbo frames; all else is by hand.
+    smaller = [(row.name, member.link) for row, member in odd if (member.mtu or 0) < wanted]
+    if wanted > _ETHERNET_MTU and smaller:
+        commands = raise_mtu(smaller, wanted, controller)
+    else:
+        by_link: dict[str, list[str]] = {}
+        for row, member in odd:
+            by_link.setdefault(member.link, []).append(row.name)
+        commands = tuple(
+            controller.on(hosts, f"ip link set dev {shlex.quote(link)} mtu {wanted}") for link, hosts in by_link.items()
+        )
     return FleetFinding(
         id="fleet.mtu-in-network",
         severity="warning",
@@ -130,30 +143,11 @@ def _mtu_finding(one: Shared, networks: str, mtus: tuple[HeldValue, ...], contro
         "dropped by the other without an error: TCP goes on, LLT and other datagrams vanish; the ring breaks.",
         differences=(difference,),
         goes_with=(),
-        advice=_mtu_advice(odd, wanted),
-        commands=_mtu_commands(odd, wanted, controller),
+        advice=f"bring {links}{more} to {wanted}, or all to the smaller one; then advisor probe between them",
+        commands=commands,
         hurts_when="A switch or peer on the way that does not carry it. " + LINK_FLAP,
         sources=(sources.MEASURED_MTU, sources.VCS_UDP),
         rank=0,
-    )
-
-
-def _mtu_advice(odd: Sequence[Member], wanted: int) -> str:
-    links = ", ".join(f"{member.link} of {row.name} ({member.mtu})" for row, member in odd[:4])
-    more = f" and {len(odd) - 4} more" if len(odd) > 4 else ""
-    return f"bring {links}{more} to {wanted}, or all to the smaller one; then advisor probe between them"
-
-
-def _mtu_commands(odd: Sequence[Member], wanted: int, controller: CommandOrigin) -> tuple[str, ...]:
-    """The profile raises to jumbo frames; all else is by hand."""
-    smaller = [(row.name, member.link) for row, member in odd if (member.mtu or 0) < wanted]
-    if wanted > _ETHERNET_MTU and smaller:
-        return raise_mtu(smaller, wanted, controller)
-    by_link: dict[str, list[str]] = {}
-    for row, member in odd:
-        by_link.setdefault(member.link, []).append(row.name)
-    return tuple(
-        controller.on(hosts, f"ip link set dev {shlex.quote(link)} mtu {wanted}") for link, hosts in by_link.items()
     )
 
 

@@ -68,10 +68,6 @@ def _place_of(cells: Sequence[MatrixCell]) -> str:
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
-def _path_text(cell: MatrixCell, words: str) -> str:
-    return f"{cell.source} ({cell.link}) → {cell.target} ({cell.target_link}): {words}"
-
-
 def _path_rows(rows: Sequence[str]) -> tuple[str, ...]:
     more = (f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()
     return (*rows[:_SHOWN], *more)
@@ -94,7 +90,9 @@ def _path_finding(
     evidence: Evidence = {
         "network": network,
         "hosts": find_culprits((cell.source, cell.target) for cell in cells) or None,
-        "detail": _path_rows([_path_text(cell, words(cell)) for cell in cells]),
+        "detail": _path_rows(
+            [(f"{cell.source} ({cell.link}) → {cell.target} ({cell.target_link}): {words(cell)}") for cell in cells]
+        ),
         **(more or {}),
     }
     return Finding(identity, severity, title, why, evidence, advice, None, hurts_when, sources)

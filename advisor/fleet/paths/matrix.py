@@ -119,25 +119,6 @@ def _make_cell(source: str, index: int, target: ProbedLink, answer: Answer | str
         return _unknown_cell(source, target, lost)
     if not line.times_us:
         return _unknown_cell(source, target, line.why or f"no answer to {line.sent} echoes", line)
-    return _measured_cell(source, target, line, answer.tool)
-
-
-def _unknown_cell(source: str, target: ProbedLink, why: str, line: TargetAnswer | None = None) -> MatrixCell:
-    return MatrixCell(
-        source=source,
-        **msgspec.structs.asdict(target),
-        wanted=target.wanted,
-        rtt_us=None,
-        sent=line.sent if line else 0,
-        received=0,
-        path_mtu=None,
-        carries=None,
-        limit="unknown",
-        error=why,
-    )
-
-
-def _measured_cell(source: str, target: ProbedLink, line: TargetAnswer, tool: Tool | None) -> MatrixCell:
     times = line.times_us
     # Only what was asked for can be believed: a path MTU beyond the wanted one was never tried.
     mtu = line.mtu if line.mtu is not None and target.wanted is not None and line.mtu <= target.wanted else None
@@ -155,7 +136,22 @@ def _measured_cell(source: str, target: ProbedLink, line: TargetAnswer, tool: To
         limit=limit,
         limited_by=line.by,
         said_mtu=line.said_mtu,
-        error=_why_unknown(target, line, tool) if carries is None else None,
+        error=_why_unknown(target, line, answer.tool) if carries is None else None,
+    )
+
+
+def _unknown_cell(source: str, target: ProbedLink, why: str, line: TargetAnswer | None = None) -> MatrixCell:
+    return MatrixCell(
+        source=source,
+        **msgspec.structs.asdict(target),
+        wanted=target.wanted,
+        rtt_us=None,
+        sent=line.sent if line else 0,
+        received=0,
+        path_mtu=None,
+        carries=None,
+        limit="unknown",
+        error=why,
     )
 
 

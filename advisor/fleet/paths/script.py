@@ -21,8 +21,6 @@ WORKERS: Final = 8
 LIMIT_SECONDS: Final = 60
 """After which a node begins with no other target. A target that answers takes a second; one with a silent end some
 twenty."""
-LONGEST_SECONDS: Final = LIMIT_SECONDS + 60
-"""By when the script has ended, whatever the others do: what a time limit around it should allow."""
 MAX_ANSWER: Final = 1 << 20
 
 Tool = Literal["probe", "do", "plain", "none"]

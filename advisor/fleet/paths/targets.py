@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from advisor.fleet import counted_hosts
 from advisor.fleet.compare.summary_links import Membership
 from advisor.reach.addresses import parse_address
 from advisor.reach.icmp import LARGEST
@@ -75,14 +76,8 @@ def choose_targets(members: Mapping[str, Iterable[Membership]]) -> Targets:
             # Two links that share several networks (IPv4 and IPv6, say) are one wire.
             chosen[host].setdefault((own.link, other, far.link), made)
     kept = {host: tuple(found.values())[:MAX_TARGETS] for host, found in chosen.items()}
-    targets = Targets(kept, _possible_pairs(rings), tuple(notes))
-    is_large = any(len(ring) > FULL_MESH for ring in rings)
-    return msgspec.structs.replace(targets, notes=(*notes, *_describe_bounds(targets, chosen, is_large=is_large)))
-
-
-def _possible_pairs(rings: Iterable[_Ring]) -> int:
-    """Pairs of links, each once. Those of a large network are counted and not listed: a thousand hosts have a million;
-    of two large networks over the very same links, one counts."""
+    # Pairs of links, each once. Those of a large network are counted and not listed: a thousand hosts have a million;
+    # of two large networks over the very same links, one counts.
     listed: set[tuple[str, str, str, str]] = set()
     large: dict[frozenset[tuple[str, str]], int] = {}
     for ring in rings:
@@ -91,13 +86,12 @@ def _possible_pairs(rings: Iterable[_Ring]) -> int:
             listed.update((host, own.link, other, far.link) for host, other, own, far in pairs)
         else:
             ends = frozenset((host, one.link) for host, links in ring.items() for one in links)
-            large[ends] = _count_pairs(sorted(map(len, ring.values())))
-    return len(listed) + sum(large.values())
-
-
-def _count_pairs(links: Sequence[int]) -> int:
-    """Of hosts with so many links each, ascending: every two of them make as many pairs as the one with more has."""
-    return 2 * sum(place * count for place, count in enumerate(links))
+            # Of hosts with so many links each, ascending: every two of them make as many pairs as the one with more
+            # has.
+            large[ends] = 2 * sum(place * count for place, count in enumerate(sorted(map(len, ring.values()))))
+    targets = Targets(kept, len(listed) + sum(large.values()), tuple(notes))
+    is_large = any(len(ring) > FULL_MESH for ring in rings)
+    return msgspec.structs.replace(targets, notes=(*notes, *_describe_bounds(targets, chosen, is_large=is_large)))
 
 
 def ring_strides(count: int) -> tuple[int, ...]:
@@ -175,4 +169,7 @@ def _describe_bounds(
             f"asks about {NEIGHBOURS}, and is asked by as many"
         )
     if cut:
-        yield f"{len(cut)} hosts ask their first {MAX_TARGETS} targets only, those over cluster and storage links first"
+        yield (
+            f"{counted_hosts(len(cut))} asked about the first {MAX_TARGETS} targets only, those over cluster and "
+            "storage links first"
+        )

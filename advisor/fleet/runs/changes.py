@@ -18,11 +18,18 @@ from advisor.fleet.inventory import Access, Inventory, InventoryHost, file_name,
 from advisor.fleet.inventory import read_hosts as inventory_hosts
 from advisor.fleet.runs import run as running
 from advisor.fleet.runs.executor import Hands, Say
-from advisor.fleet.runs.journal import Asked, Ended, Planned, RunJournal, RunRecord, read_entries, read_run
+from advisor.fleet.runs.journal import Asked, Ended, Planned, ProofDone, RunJournal, RunRecord, read_entries, read_run
 from advisor.fleet.runs.planning import FleetPlan, check_failover, plan_fleet
-from advisor.fleet.runs.proving import check_provers, choose_provers, prove_on_canaries
+from advisor.fleet.runs.proving import (
+    SentProfile,
+    check_provers,
+    prove_on_canaries,
+    read_sent_profile,
+    settle_open_proofs,
+)
 from advisor.fleet.runs.resume import take_up
 from advisor.fleet.runs.run_store import find_run, lock_store, next_id
+from advisor.fleet.runs.trial_records import TrialTerms
 from advisor.fleet.runs.waves import Canary, WaveShape
 from advisor.fleet.store import FleetStore
 from advisor.i18n import msg
@@ -69,12 +76,12 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
 def make_fleet_plan(wish: Wish, store: FleetStore, say: Say) -> FleetPlan:
     """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is active."""
     profile_requests(wish.profiles, wish.settings)
-    with _scratch_hands(wish, store) as hands:
-        return _plan_hosts(wish, hands, frozenset(), say)
+    with scratch_hands(wish, store) as hands:
+        return plan_hosts(wish, hands, frozenset(), say)
 
 
 @contextmanager
-def _scratch_hands(wish: Wish, store: FleetStore) -> Iterator[Hands]:
+def scratch_hands(wish: Wish, store: FleetStore) -> Iterator[Hands]:
     """Hands that leave nothing but the captures."""
     place = Path(tempfile.mkdtemp(prefix="advisor-plan."))
     try:
@@ -83,10 +90,11 @@ def _scratch_hands(wish: Wish, store: FleetStore) -> Iterator[Hands]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> FleetPlan:
+def plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> FleetPlan:
+    """Capture the hosts and plan for all but ``leave``. Raises CommandError where none could be asked."""
     names = [*hands.hosts]
     check_failover(hands.hosts.values(), wish.shape.failover)
-    say(f"capturing {counted_hosts(len(names))}")
+    say(msg("capturing {hosts}", hosts=counted_hosts(len(names))))
     captured = hands.capture(names)
     plan = plan_fleet(
         [captured[name] for name in names],
@@ -112,31 +120,32 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
         run_id = next_id(store)
         hosts = named_hosts(wish.inventory)
         hands = Hands(wish.inventory, hosts, store, store.directory / "runs" / file_name(run_id), forks=wish.forks)
-        with _scratch_hands(wish, store) as scratch:
-            plan = _plan_hosts(wish, scratch, frozenset(), say)
+        # As it is before anything is planned: a file that changes later is another profile than the one agreed to.
+        sent = None if wish.options.proof is None else read_sent_profile(wish.profiles)
+        with scratch_hands(wish, store) as scratch:
+            plan = plan_hosts(wish, scratch, frozenset(), say)
             if not plan.changing:
                 return RunResult(plan, None, nothing_code(plan))
-            if wish.options.prove_directory is not None:
-                check_provers(scratch, choose_provers(plan, wish.profiles))
+            if sent is not None:
+                check_provers(scratch, plan, sent, wish.settings)
         if not agree(plan):
             raise RefusedError("cancelled; nothing was changed")
         with RunJournal(store.run(run_id)) as journal:
-            journal.write(_asked_entry(wish))
-            if wish.options.prove_directory is not None:
-                why = prove_on_canaries(
-                    hands,
-                    choose_provers(plan, wish.profiles),
-                    wish.profiles[0],
-                    _setting_pairs(wish),
-                    wish.options.prove_directory,
-                )
-                if why is not None:
-                    journal.write(Ended(time.time(), 1, "stopped", why))
-                    return RunResult(plan, read_run(run_id, tuple(journal.entries)), 1)
-            return _carried_out(wish, hands, plan, journal, run_id, say)
+            journal.write(asked_entry(wish))
+            return _carried_out(wish, hands, plan, journal, run_id, say, sent)
 
 
-def _carried_out(wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal, run_id: str, say: Say) -> RunResult:
+def _carried_out(
+    wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal, run_id: str, say: Say, sent: SentProfile | None
+) -> RunResult:
+    """The proof on the canary first, where a profile is sent for one, then every wave."""
+    code = 0
+    if sent is not None:
+        code = prove_on_canaries(hands, plan, sent, wish.settings, wish.options.proof or (), journal, say)
+        if code:
+            last = next(one for one in reversed(journal.entries) if isinstance(one, ProofDone))
+            journal.write(Ended(time.time(), code, "stopped", f"{last.host}: {last.message}"))
+            return RunResult(plan, read_run(run_id, tuple(journal.entries)), code)
     journal.write(Planned(time.time(), plan.hosts, plan.waves.waves, plan.notes))
     running.write_scripts(hands, plan)
     code = running.FleetRun(hands, plan, journal, wish.options, say).go()
@@ -146,30 +155,50 @@ def _carried_out(wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal,
 def resume_fleet(
     wanted: str | None, store: FleetStore, access: Access, *, agree: Agree, say: Say, rollback_all: bool = False
 ) -> RunResult:
-    """Take a run up where it was cut short. Raises RefusedError for one that has ended, UsageError for none."""
+    """Take a run up where it was cut short. Raises RefusedError for one that has ended, UsageError for none,
+    NotRestoredError where it is not known what a proof of it left."""
     with lock_store(store):
         run = find_run(store, wanted)
+        if run.asked.trial is not None:
+            raise RefusedError(
+                msg("run {id} is a trial with hosts as units", id=run.id),
+                hint=msg("advisor fleet prove --resume {id}", id=run.id),
+            )
         if run.ended is not None and run.ended.outcome in ("done", "rolled-back"):
             raise RefusedError(
                 msg("run {id} has ended ({outcome})", id=run.id, outcome=run.ended.outcome),
                 hint="advisor fleet apply begins a new run",
             )
-        wish = wish_of(run, access, rollback_all=rollback_all)
+        # What a run was asked for; how to get in is not kept with it.
+        asked = run.asked
+        wish = Wish(
+            Inventory(asked.inventory, asked.limit, access),
+            asked.profiles,
+            dict(asked.settings),
+            asked.shape,
+            asked.forks,
+            running.Options(asked.confirm_within, asked.gate_command, rollback_all, asked.proof),
+        )
         directory = store.run(run.id)
         hands = Hands(wish.inventory, named_hosts(wish.inventory), store, directory, forks=wish.forks)
-        missing = [name for name in run.hosts if name not in hands.hosts]
+        missing = [name for name in {**run.hosts, **run.open_proofs} if name not in hands.hosts]
         if missing:
             raise UsageError(
                 msg("run {id}: {missing} left the inventory since", id=run.id, missing=", ".join(missing)),
                 hint="add them to it again",
             )
         check_failover(hands.hosts.values(), wish.shape.failover)
+        # What stopped before its proof let it begin has nothing to take up but that proof.
+        sent = read_sent_profile(wish.profiles) if run.is_to_be_proven else None
         with RunJournal(directory) as journal:
             done = take_up(hands, journal, run, say)
-            plan = _plan_hosts(_without_canary(wish, done), hands, done, say)
+            settle_open_proofs(hands, journal, run, say)
+            plan = plan_hosts(_without_canary(wish, done), hands, done, say)
             if not plan.changing:
                 code = running.finish_run(journal, plan)
                 return RunResult(plan, read_run(run.id, read_entries(directory)), code)
+            if sent is not None:
+                check_provers(hands, plan, sent, wish.settings)
             if not agree(plan):
                 raise RefusedError(
                     msg(
@@ -178,7 +207,7 @@ def resume_fleet(
                         counted_hosts=counted_hosts(len(done)),
                     )
                 )
-            return _carried_out(wish, hands, plan, journal, run.id, say)
+            return _carried_out(wish, hands, plan, journal, run.id, say, sent)
 
 
 def _without_canary(wish: Wish, done: frozenset[str]) -> Wish:
@@ -188,35 +217,21 @@ def _without_canary(wish: Wish, done: frozenset[str]) -> Wish:
     return msgspec.structs.replace(wish, shape=msgspec.structs.replace(wish.shape, canary=Canary(count=0)))
 
 
-def _setting_pairs(wish: Wish) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(wish.settings.items()))
-
-
-def _asked_entry(wish: Wish) -> Asked:
+def asked_entry(wish: Wish, trial: TrialTerms | None = None) -> Asked:
+    """The first entry of a run's journal."""
     return Asked(
         time.time(),
         __version__,
         wish.profiles,
-        _setting_pairs(wish),
+        tuple(sorted(wish.settings.items())),
         tuple(str(Path(one).absolute()) if "," not in one else one for one in wish.inventory.sources),
         wish.inventory.limit,
         wish.forks,
         wish.options.confirm_within,
         wish.shape,
         wish.options.gate_command,
-    )
-
-
-def wish_of(run: RunRecord, access: Access, *, rollback_all: bool = False) -> Wish:
-    """What a run was asked for; how to get in is not kept with it."""
-    asked = run.asked
-    return Wish(
-        Inventory(asked.inventory, asked.limit, access),
-        asked.profiles,
-        dict(asked.settings),
-        asked.shape,
-        asked.forks,
-        running.Options(asked.confirm_within, asked.gate_command, rollback_all),
+        wish.options.proof,
+        trial,
     )
 
 

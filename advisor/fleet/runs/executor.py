@@ -15,7 +15,7 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.fleet.engine import HostAnswer, HostJob, run_job
-from advisor.fleet.inventory import Inventory, InventoryHost, file_name
+from advisor.fleet.inventory import Inventory, InventoryHost, command_on, file_name, rollback_command
 from advisor.fleet.runs.journal import HostState, Verb
 from advisor.fleet.runs.planning import CapturedHost
 from advisor.fleet.runs.wave_gate import EchoQuestion, GateAnswer, gate_script, parse_gate_answer
@@ -59,13 +59,7 @@ class Hands:
     """One run's hands: its inventory, its directory, and as many hosts at a time as Ansible's forks."""
 
     def __init__(
-        self,
-        inventory: Inventory,
-        hosts: Sequence[InventoryHost],
-        store: FleetStore,
-        directory: Path,
-        *,
-        forks: int,
+        self, inventory: Inventory, hosts: Sequence[InventoryHost], store: FleetStore, directory: Path, *, forks: int
     ) -> None:
         self.inventory = inventory
         self.hosts = {host.name: host for host in hosts}
@@ -82,21 +76,16 @@ class Hands:
 
     def by_hand(self, name: str) -> str:
         """The command that rolls a host back when it can be reached again. The script knows its own transaction."""
-        from advisor.shell.quote import shell_quote
+        return rollback_command(self.hosts[name], self.inventory, str(self.scripts / (file_name(name) + ".sh")))
 
-        script = self.scripts / (file_name(name) + ".sh")
-        return f"ssh {shell_quote(self.hosts[name].address or name)} sudo sh -s rollback <{shell_quote(str(script))}"
+    def look_by_hand(self, name: str) -> str:
+        """The command that shows, on a host with advisor, what is active or unfinished there."""
+        return command_on(self.hosts[name], self.inventory, "advisor status")
 
     def _own_directory(self, *names: str) -> Path:
         path = self.directory.joinpath(*names)
         make_own_directory(str(path))
         return path
-
-    def _answer_directory(self, label: str) -> Path:
-        """A directory of its own for each step: what a host said is never replaced by what it says later."""
-        place = self._own_directory("answers")
-        number = 1 + max((int(path.name[:4]) for path in place.iterdir() if is_count(path.name[:4])), default=0)
-        return self._own_directory("answers", f"{number:04d}-{label}")
 
     # -- connections ----------------------------------------------------------------------------------------------
 
@@ -116,7 +105,11 @@ class Hands:
                 self.inventory, access=msgspec.structs.replace(access, extra_vars=(*access.extra_vars, words))
             )
         finally:
-            _end_masters(place)
+            # End the masters of shared connections, which ssh would leave behind for a minute; each names its socket.
+            for pid, command in _running_commands():
+                if command.startswith(os.fsencode(f"ssh: {place}/")):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, signal.SIGTERM)
             shutil.rmtree(place, ignore_errors=True)
 
     # -- what is done ---------------------------------------------------------------------------------------------
@@ -126,7 +119,21 @@ class Hands:
         found: dict[str, CapturedHost] = {}
         with _marked_environment(self.directory), self._new_connections() as inventory:
             for answer in capture_hosts(inventory, self._hosts_named(names), self.store, forks=self._forks):
-                found[answer.host] = read_captured_host(answer, self.store)
+                # A host out of what its capture came to, which `fleet receive` read through before it kept it.
+                # One that was not captured by root cannot be changed or judged.
+                if answer.state != "ok" or answer.path is None:
+                    captured_host = CapturedHost(answer.host, None, message=answer.message or answer.state)
+                elif answer.uid != 0:
+                    captured_host = CapturedHost(
+                        answer.host, None, message="not root there: give --become, or ansible_become in the inventory"
+                    )
+                else:
+                    try:
+                        header = self.store.header(answer.host)
+                        captured_host = CapturedHost(answer.host, answer.path, header.machine_id if header else "")
+                    except AdvisorError as error:
+                        captured_host = CapturedHost(answer.host, None, message=error.message)
+                found[answer.host] = captured_host
         return found
 
     def ask(
@@ -146,26 +153,44 @@ class Hands:
     def do(self, verb: Verb, names: Sequence[str], *arguments: str) -> Iterator[Result]:
         """A verb of each host's transaction script, which changes it; answers come as they are given."""
         job = HostJob(
-            verb,
-            self.scripts,
-            (verb, *arguments),
-            needs_root=True,
-            changes=True,
-            timeout_seconds=_CHANGE_SECONDS,
+            verb, self.scripts, (verb, *arguments), needs_root=True, changes=True, timeout_seconds=_CHANGE_SECONDS
         )
         for answer in self._run_job(job, names, verb):
             yield result_of(answer)
 
-    def command(self, text: str, names: Sequence[str], *, seconds: int) -> dict[str, HostAnswer]:
+    def command(
+        self, text: str, names: Sequence[str], *, seconds: int, label: str = "gate-command"
+    ) -> dict[str, HostAnswer]:
         """A command line of the user's on each host, by its shell."""
+        return self._run_text(text, names, label, seconds=seconds)
+
+    def run_as_root(
+        self, text: str, names: Sequence[str], label: str, *, seconds: int, changes: bool = False
+    ) -> dict[str, HostAnswer]:
+        """A script on each host, as root; one that ``changes`` it is never sent twice."""
+        return self._run_text(text, names, label, seconds=seconds, needs_root=True, changes=changes)
+
+    def _run_text(
+        self,
+        text: str,
+        names: Sequence[str],
+        label: str,
+        *,
+        seconds: int,
+        needs_root: bool = False,
+        changes: bool = False,
+    ) -> dict[str, HostAnswer]:
         script = self._own_directory("gate") / "command"
         put_own(script, f"{text}\n".encode("utf-8", "surrogateescape"))
-        job = HostJob("gate command", script, timeout_seconds=seconds)
-        return {answer.host: answer for answer in self._run_job(job, names, "gate-command")}
+        job = HostJob(label, script, needs_root=needs_root, changes=changes, timeout_seconds=seconds)
+        return {answer.host: answer for answer in self._run_job(job, names, label)}
 
     def _run_job(self, job: HostJob, names: Sequence[str], label: str) -> Iterator[HostAnswer]:
         with _marked_environment(self.directory), self._new_connections() as inventory:
-            output = self._answer_directory(label)
+            # A directory of its own for each step: what a host said is never replaced by what it says later.
+            place = self._own_directory("answers")
+            number = 1 + max((int(path.name[:4]) for path in place.iterdir() if is_count(path.name[:4])), default=0)
+            output = self._own_directory("answers", f"{number:04d}-{label}")
             yield from run_job(inventory, job, output=output, hosts=self._hosts_named(names), forks=self._forks)
 
     def _hosts_named(self, names: Iterable[str]) -> list[InventoryHost]:
@@ -180,14 +205,6 @@ def _marked_environment(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.environ.pop(_MARK, None)
-
-
-def _end_masters(place: str) -> None:
-    """End the masters of shared connections, which ssh would leave behind for a minute; each names its socket."""
-    for pid, command in _running_commands():
-        if command.startswith(os.fsencode(f"ssh: {place}/")):
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGTERM)
 
 
 def _running_commands() -> Iterator[tuple[int, bytes]]:
@@ -212,24 +229,6 @@ def end_orphans(directory: Path) -> int:
                     os.kill(pid, signal.SIGKILL)
                     found += 1
     return found
-
-
-def read_captured_host(answer: HostAnswer, store: FleetStore) -> CapturedHost:
-    """A host out of what its capture came to, which `fleet receive` read through before it kept it.
-
-    One that was not captured by root cannot be changed or judged.
-    """
-    if answer.state != "ok" or answer.path is None:
-        return CapturedHost(answer.host, None, message=answer.message or answer.state)
-    if answer.uid != 0:
-        return CapturedHost(
-            answer.host, None, message="not root there: give --become, or ansible_become in the inventory"
-        )
-    try:
-        header = store.header(answer.host)
-        return CapturedHost(answer.host, answer.path, header.machine_id if header else "")
-    except AdvisorError as error:
-        return CapturedHost(answer.host, None, message=error.message)
 
 
 def _read_text(path: Path) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from advisor.errors import InvalidInputError
+from advisor.fleet.runs.trial_records import HostsAssigned, PhaseMeasured, TrialJudged, TrialTerms
 from advisor.fleet.runs.waves import Wave, WaveShape
 from advisor.host.putfile import sync_directory
 from advisor.host.trusted_files import open_own_file, read_own_file
@@ -49,13 +49,18 @@ class Asked(msgspec.Struct, frozen=True, tag="asked", tag_field="event"):
     confirm_within: int
     shape: WaveShape
     gate_command: str | None = None
+    proof: tuple[str, ...] | None = None
+    """The options of the proof on the canary; None where none was asked for."""
+    trial: TrialTerms | None = None
+    """Of a trial with hosts as units; None for a run that only changes hosts."""
 
 
-PlannedState = Literal["change", "nothing", "unfit", "cannot", "failed", "done"]
+PlannedState = Literal["change", "nothing", "unfit", "cannot", "failed", "done", "control"]
 """What a plan amounts to on a host.
 
 ``change`` there is something to do, ``nothing`` all is there already, ``unfit`` nothing of it applies there, ``cannot``
-something is blocked, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it.
+something is blocked, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it,
+``control`` a trial measures it and changes nothing there.
 """
 
 
@@ -82,6 +87,32 @@ class Planned(msgspec.Struct, frozen=True, tag="planned", tag_field="event"):
     hosts: tuple[PlannedHost, ...]
     waves: tuple[Wave, ...]
     notes: tuple[str, ...]
+
+
+class ProofBegun(msgspec.Struct, frozen=True, tag="proof-begun", tag_field="event"):
+    """From here on the profile may be set on the host, and restored, many times."""
+
+    time: float
+    host: str
+    token: str = ""
+    """By which the host finds the process of the proof; empty in journals of before it was kept."""
+
+
+class ProofDone(msgspec.Struct, frozen=True, tag="proof", tag_field="event"):
+    """The end of a proof on a canary. ``code`` is an exit code: 0 for a gain, 1 for any other verdict.
+
+    ``untouched`` the profile was never set there, ``rolled-back`` it was, and every value is as before, ``unknown`` it
+    may be either; then ``by_hand`` is the command that shows it. ``path`` is the answer, kept on the controller.
+    """
+
+    time: float
+    host: str
+    code: int
+    state: Literal["untouched", "rolled-back", "unknown"]
+    message: str
+    verdict: str | None = None
+    path: str | None = None
+    by_hand: str | None = None
 
 
 class WaveBegun(msgspec.Struct, frozen=True, tag="wave-begun", tag_field="event"):
@@ -142,7 +173,10 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="event"):
     message: str = ""
 
 
-Entry = Asked | Planned | WaveBegun | HostDone | GateDone | WaveEnded | RunInterrupted | Resumed | Ended
+ProofEntry = ProofBegun | ProofDone
+WaveEntry = WaveBegun | HostDone | GateDone | WaveEnded
+TrialEntry = HostsAssigned | PhaseMeasured | TrialJudged
+Entry = Asked | Planned | ProofEntry | WaveEntry | TrialEntry | RunInterrupted | Resumed | Ended
 _DECODER: Final = msgspec.json.Decoder(Entry)
 
 
@@ -154,7 +188,11 @@ class RunJournal:
         path = directory / NAME
         self.entries: list[Entry] = list(read_entries(directory))
         self._fd = open_own_file(str(path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        self._cut_torn_line()
+        size = os.fstat(self._fd).st_size
+        tail = os.pread(self._fd, 1, size - 1) if size else b"\n"
+        if tail != b"\n":
+            whole = os.pread(self._fd, size, 0).rpartition(b"\n")[0]
+            os.ftruncate(self._fd, len(whole) + 1 if whole else 0)
         sync_directory(str(directory))
 
     def write(self, entry: Entry) -> None:
@@ -179,13 +217,6 @@ class RunJournal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _cut_torn_line(self) -> None:
-        size = os.fstat(self._fd).st_size
-        tail = os.pread(self._fd, 1, size - 1) if size else b"\n"
-        if tail != b"\n":
-            whole = os.pread(self._fd, size, 0).rpartition(b"\n")[0]
-            os.ftruncate(self._fd, len(whole) + 1 if whole else 0)
-
 
 def read_entries(directory: Path) -> tuple[Entry, ...]:
     """The entries of a run's journal, without a torn last line. Raises InvalidInputError for damage anywhere else."""
@@ -194,19 +225,18 @@ def read_entries(directory: Path) -> tuple[Entry, ...]:
         data = read_own_file(str(path), limit=MAX_BYTES)
     except FileNotFoundError:
         return ()
-    return tuple(_decode_entries(data, str(path)))
-
-
-def _decode_entries(data: bytes, where: str) -> Iterator[Entry]:
+    where = str(path)
+    found: list[Entry] = []
     whole, _, _ = data.rpartition(b"\n")
     for number, line in enumerate(whole.split(b"\n") if whole else (), 1):
         try:
-            yield _DECODER.decode(line)
+            found.append(_DECODER.decode(line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidInputError(
                 msg("{where}: line {number}: {error}", where=where, number=number, error=error),
                 hint="the run cannot be read from it",
             ) from error
+    return tuple(found)
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -229,13 +259,28 @@ class RunRecord(msgspec.Struct, frozen=True):
     """The transaction by which each host was last to be changed."""
     is_going_back: bool = False
     """Whether the last request was to roll it back, not to carry it out."""
+    proofs: tuple[ProofDone, ...] = ()
+    """Every proof on a canary that came to an end, in their order."""
+    open_proofs: dict[str, str] = {}
+    """The token of each proof that may go on, or have left something, by host: one without an end, or whose end is
+    unknown."""
+    assigned: HostsAssigned | None = None
+    """The toss of a trial."""
+    phases: dict[str, PhaseMeasured] = {}
+    """What a trial measured last, by phase."""
+    judged: TrialJudged | None = None
 
     @property
     def state(self) -> str:
         """``planned``, ``interrupted`` (or still at it), or how it ended."""
         if self.ended is not None:
             return self.ended.outcome
-        return "interrupted" if self.outcomes or self.open_wave else "planned"
+        return "interrupted" if self.outcomes or self.open_wave or self.proofs or self.open_proofs else "planned"
+
+    @property
+    def is_to_be_proven(self) -> bool:
+        """Whether a proof on the canary was asked for and has not yet let the run begin."""
+        return self.asked.proof is not None and self.planned is None
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -243,10 +288,6 @@ class RunRecord(msgspec.Struct, frozen=True):
         return tuple(
             name for name, one in self.hosts.items() if one.state in ("applied", "awaiting-confirmation", "unknown")
         )
-
-    def wave_hosts(self, number: int) -> tuple[str, ...]:
-        waves = self.planned.waves if self.planned else ()
-        return next((wave.hosts for wave in waves if wave.number == number), ())
 
 
 def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
@@ -262,6 +303,11 @@ def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
     begun: list[tuple[str, ...]] = []
     sought: dict[str, Sought] = {}
     is_going_back = False
+    proofs: list[ProofDone] = []
+    open_proofs: dict[str, str] = {}
+    assigned: HostsAssigned | None = None
+    phases: dict[str, PhaseMeasured] = {}
+    judged: TrialJudged | None = None
     for entry in entries:
         match entry:
             case Planned():
@@ -269,6 +315,12 @@ def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
                 planned, outcomes, opened = entry, {}, None
                 changing = (one for one in entry.hosts if one.state == "change")
                 sought.update({one.name: one.sought for one in changing})
+            case ProofBegun():
+                open_proofs[entry.host], ended = entry.token, None
+            case ProofDone():
+                proofs.append(entry)
+                if entry.state != "unknown":
+                    open_proofs.pop(entry.host, None)
             case WaveBegun():
                 opened, ended = entry, None
                 begun.append(entry.hosts)
@@ -279,6 +331,12 @@ def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
             case WaveEnded():
                 outcomes[entry.wave] = entry.outcome
                 opened = None
+            case HostsAssigned():
+                assigned = entry
+            case PhaseMeasured():
+                phases[entry.phase] = entry
+            case TrialJudged():
+                judged = entry
             case Resumed():
                 ended, is_going_back = None, entry.verb == "rollback"
             case Ended():
@@ -288,5 +346,5 @@ def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
     began = entries[0].time
     return RunRecord(
         run_id, entries[0], planned, hosts, tuple(gates), outcomes, began, ended, opened, tuple(begun), sought,
-        is_going_back,
+        is_going_back, tuple(proofs), open_proofs, assigned, phases, judged,
     )  # fmt: skip

@@ -9,6 +9,7 @@ before their clients when it is raised, clients before their servers when it is 
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -50,6 +51,8 @@ class OrderSubject(msgspec.Struct, frozen=True):
     facts: OrderFacts
     plan: Plan | None
     peers: tuple[Peer, ...] = ()
+    hardware: str = ""
+    """Processor, CPUs, memory and disks in words; the same for hosts that are built alike."""
 
 
 def subject_of(name: str, host: Host, facts: Facts, plan: Plan | None) -> OrderSubject:
@@ -57,7 +60,15 @@ def subject_of(name: str, host: Host, facts: Facts, plan: Plan | None) -> OrderS
     moved = frozenset(move.link for move in mtu_moves(plan))
     peers = peers_of(host, facts, links=moved).asked if moved else ()
     known = OrderFacts(facts.host.hostname, facts.links, facts.llt, facts.iscsi, facts.infoscale)
-    return OrderSubject(name, known, plan, peers)
+    return OrderSubject(name, known, plan, peers, _describe_hardware(facts))
+
+
+def _describe_hardware(facts: Facts) -> str:
+    disks = Counter(f"{disk.model or disk.kind} {(disk.size_bytes or 0) // 10**9} GB" for disk in facts.disks)
+    # Firmware keeps some of the memory to itself, not the same on each boot.
+    memory = round((facts.memory.total_bytes or 0) / 2**30)
+    parts = [f"{facts.cpu.model or 'CPU'}", f"{facts.cpu.threads or 0} CPUs", f"{memory} GiB"]
+    return ", ".join([*parts, *(f"{count} x {disk}" for disk, count in sorted(disks.items()))])
 
 
 class MtuMove(msgspec.Struct, frozen=True):

@@ -107,17 +107,15 @@ def _plan_host(
         after = max((sequence_of(record.id) for record in store.read_records()), default=0)
         plan = plan_profiles(captured, names, settings, store=store, facts=facts)
     except AdvisorError as error:
-        return PlannedHost(one.name, "cannot", message=_error_sentence(error)), None
+        return PlannedHost(
+            one.name, "cannot", message=f"{error.message} ({error.hint})" if error.hint else error.message
+        ), None
     state, message = _judge_plan(plan)
     if state == "change" and waiting is not None:
         state, message = "cannot", f"transaction {waiting.id} waits for confirmation there"
     subject = subject_of(one.name, captured, facts, plan if state == "change" else None)
     host = PlannedHost(one.name, state, plan.fingerprint, len(plan.changes), len(plan.files), message, after)
     return host, subject
-
-
-def _error_sentence(error: AdvisorError) -> str:
-    return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 def _judge_plan(plan: Plan) -> tuple[PlannedState, str]:
@@ -143,7 +141,13 @@ def _failover_groups(
     """Failover groups of each host: those of the inventory and those that the hosts show."""
     found: dict[str, list[FailoverGroup]] = {name: [*groups] for name, groups in known_groups(subjects).items()}
     for host in inventory:
-        for group in _declared_groups(host, failover):
+        declared_groups = []
+        named = host.variables.get(VARIABLE)
+        if named:
+            declared_groups.append(FailoverGroup(named, f"{VARIABLE} of the inventory"))
+        if failover is not None:
+            declared_groups += _named_by(host, failover)
+        for group in declared_groups:
             if group not in found.setdefault(host.name, []):
                 found[host.name].append(group)
     return {name: tuple(groups) for name, groups in found.items()}
@@ -162,16 +166,6 @@ def check_failover(inventory: Iterable[InventoryHost], failover: str | None) -> 
 
 
 VARIABLE = "advisor_failover_group"
-
-
-def _declared_groups(host: InventoryHost, failover: str | None) -> list[FailoverGroup]:
-    found = []
-    named = host.variables.get(VARIABLE)
-    if named:
-        found.append(FailoverGroup(named, f"{VARIABLE} of the inventory"))
-    if failover is not None:
-        found += _named_by(host, failover)
-    return found
 
 
 def _named_by(host: InventoryHost, failover: str) -> list[FailoverGroup]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import GateDone, Resumed, RunJournal, RunRecord, WaveEnded
 from advisor.fleet.runs.reconcile import FleetRollback, make_host_done, settle_transactions
+from advisor.i18n import N_, count_msg, msg
 from advisor.snapshot.remote.store import Sought
 
 
@@ -20,25 +21,25 @@ def take_up(hands: Hands, journal: RunJournal, run: RunRecord, say: Say) -> froz
     which are named and journalled as unknown."""
     ended = end_orphans(hands.directory)
     if ended:
-        say(f"ended {ended} processes that the interrupted run had left behind here")
+        say(
+            count_msg(
+                "ended {count} process of the interrupted run", "ended {count} processes of the interrupted run", ended
+            )
+        )
     journal.write(Resumed(time.time()))
     states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
-    names = _open_hosts(run)
+    # The hosts of the open wave, and those that an earlier part of the run left open.
+    named = list(run.open_wave.hosts) if run.open_wave else []
+    more = [name for name, one in run.hosts.items() if one.state in ("unknown", "awaiting-confirmation")]
+    names = list(dict.fromkeys([*named, *more]))
     if names:
         wave = run.open_wave.wave if run.open_wave else 0
-        say(f"asking the hosts of wave {wave}: {', '.join(names)}")
+        say(msg("asking the hosts of wave {number}: {names}", number=wave, names=", ".join(names)))
         _settle_wave(hands, journal, run, wave, {name: run.sought[name] for name in names}, states, say)
         is_open = any(states[name].state == "unknown" for name in names)
         is_kept = any(states[name].state == "applied" for name in names)
         journal.write(WaveEnded(time.time(), wave, "open" if is_open else "confirmed" if is_kept else "rolled-back"))
     return frozenset(name for name, one in states.items() if one.state == "applied")
-
-
-def _open_hosts(run: RunRecord) -> list[str]:
-    """The hosts of the open wave, and those that an earlier part of the run left open."""
-    named = list(run.open_wave.hosts) if run.open_wave else []
-    more = [name for name, one in run.hosts.items() if one.state in ("unknown", "awaiting-confirmation")]
-    return list(dict.fromkeys([*named, *more]))
 
 
 def _settle_wave(
@@ -50,10 +51,14 @@ def _settle_wave(
     states: dict[str, Result],
     say: Say,
 ) -> None:
-    held = _gate_held(run, wave)
+    # Whether the gate of the open wave had held before the run was cut short.
+    gates = [gate for gate in run.gates if gate.wave == wave and run.open_wave is not None]
+    began = run.open_wave.time if run.open_wave else 0.0
+    last: GateDone | None = gates[-1] if gates else None
+    held = last is not None and last.held and last.time >= began
     for result in settle_transactions(hands, wanted, seconds=0):
         states[result.host] = result
-        say(f"{result.host}: {_WORDS.get(result.state, result.state)}")
+        say(msg("{host}: {result}", host=result.host, result=_WORDS.get(result.state, result.state)))
         if result.state != "awaiting-confirmation":
             journal.write(make_host_done(hands, wave, "apply", result))
     waiting = [name for name in wanted if states[name].state == "awaiting-confirmation"]
@@ -62,7 +67,7 @@ def _settle_wave(
             states[result.host] = result
             if result.state == "applied":
                 journal.write(make_host_done(hands, wave, "confirm", result))
-                say(f"{result.host}: kept")
+                say(msg("{host}: kept", host=result.host))
     left = {name: known for name, known in wanted.items() if states[name].state not in _SETTLED}
     window = float(run.asked.confirm_within)
     FleetRollback(hands, journal, states, say, window_seconds=window).run(wave, left)
@@ -70,16 +75,8 @@ def _settle_wave(
 
 _SETTLED = ("applied", "rolled-back", "failed", "unchanged", "refused")
 _WORDS: Mapping[str, str] = {
-    "applied": "changed, and kept",
-    "awaiting-confirmation": "changed, and waits for its confirmation",
-    "rolled-back": "has rolled back",
-    "failed": "had not been begun",
+    "applied": N_("changed, and kept"),
+    "awaiting-confirmation": N_("changed, awaiting confirmation"),
+    "rolled-back": N_("rolled back"),
+    "failed": N_("not begun"),
 }
-
-
-def _gate_held(run: RunRecord, wave: int) -> bool:
-    """Whether the gate of the open wave had held before the run was cut short."""
-    gates = [gate for gate in run.gates if gate.wave == wave and run.open_wave is not None]
-    began = run.open_wave.time if run.open_wave else 0.0
-    last: GateDone | None = gates[-1] if gates else None
-    return last is not None and last.held and last.time >= began

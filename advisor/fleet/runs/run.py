@@ -38,7 +38,7 @@ from advisor.fleet.runs.wave_gate import (
 from advisor.fleet.runs.waves import Wave
 from advisor.fleet.store import put_own
 from advisor.host.signals import interruptible
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 
 COMMAND_SECONDS: Final = 600
 _IN_FORCE: Final = ("applied", "awaiting-confirmation", "unknown")
@@ -51,7 +51,10 @@ class Options(msgspec.Struct, frozen=True):
     confirm_within: int
     gate_command: str | None = None
     rollback_all: bool = False
-    prove_directory: str | None = None
+    proof: tuple[str, ...] | None = None
+    """The options of ``advisor prove`` on the canary; None for no proof."""
+    is_trial: bool = False
+    """Whether the hosts go on waiting for their confirmation: who measures decides about it."""
 
 
 class FleetRun:
@@ -76,21 +79,45 @@ class FleetRun:
 
         The first signal stops it, and nothing stops the rollback.
         """
+        with interruptible():
+            code = self.run_waves()
+        return finish_run(self._journal, self._plan) if code is None else code
+
+    def run_waves(self) -> int | None:
+        """Every wave, until one fails: its exit code, None where none did. Signals are left to the caller."""
         for wave in self._plan.waves.waves:
-            with interruptible():
-                is_kept = self._run_wave(wave)
-                if not is_kept:
-                    return self._stop_run(wave)
-        return finish_run(self._journal, self._plan)
+            if not self._run_wave(wave):
+                return self._stop_run(wave)
+        return None
 
     # -- one wave -------------------------------------------------------------------------------------------------
 
     def _run_wave(self, wave: Wave) -> bool:
         """Whether the wave is confirmed; if not, all of it has been rolled back, as far as that could be done."""
-        self._say(f"wave {wave.number} of {len(self._plan.waves.waves)}: {', '.join(wave.hosts)}")
+        count, names = len(self._plan.waves.waves), ", ".join(wave.hosts)
+        self._say(msg("wave {number} of {count}: {names}", number=wave.number, count=count, names=names))
         self._journal.write(WaveBegun(time.time(), wave.number, wave.hosts))
         try:
-            is_kept = self._carried_out(wave)
+            before = self._measure_baselines(wave)
+            for name in wave.hosts:
+                # Until the host answers, as this may be interrupted here.
+                self._states[name] = Result(name, "unknown", message="was being changed", is_sure=False)
+            for result in self._hands.do("apply", wave.hosts, *self._guard_arguments):
+                self._note_result(wave, "apply", result)
+            self._settle_hosts(wave, "apply", [name for name in wave.hosts if not self._states[name].is_sure])
+            if not all(self._states[name].state in _WENT_WELL for name in wave.hosts):
+                is_kept = False
+            else:
+                failing, passing = self._asked_again(wave, before)
+                if not failing:
+                    commands = self._run_gate_command(wave)
+                    failing += commands
+                    if self._options.gate_command and not commands:
+                        passing.append(f"the gate command ended with 0 on {counted_hosts(len(wave.hosts))}")
+                self._journal.write(GateDone(time.time(), wave.number, not failing, tuple(failing), tuple(passing)))
+                for why in failing or (f"held, {len(passing)} asked and answered",) if passing or failing else ():
+                    self._say(msg("gate of wave {number}: {why}", number=wave.number, why=why))
+                is_kept = not failing and (self._options.is_trial or self._confirm_wave(wave))
         except BaseException as error:
             # A signal, a full disk, a fault here: while this process lives, no host is left to its watchdog.
             reason = str(error) or type(error).__name__
@@ -107,21 +134,6 @@ class FleetRun:
             self._roll_back(wave)
         self._end_wave(wave)
         return is_kept
-
-    def _carried_out(self, wave: Wave) -> bool:
-        before = self._measure_baselines(wave)
-        if not self._apply_wave(wave):
-            return False
-        return self._pass_gate(wave, before) and self._confirm_wave(wave)
-
-    def _apply_wave(self, wave: Wave) -> bool:
-        for name in wave.hosts:
-            # Until the host answers, as this may be interrupted here.
-            self._states[name] = Result(name, "unknown", message="was being changed", is_sure=False)
-        for result in self._hands.do("apply", wave.hosts, *self._guard_arguments):
-            self._note_result(wave, "apply", result)
-        self._settle_hosts(wave, "apply", [name for name in wave.hosts if not self._states[name].is_sure])
-        return all(self._states[name].state in _WENT_WELL for name in wave.hosts)
 
     @property
     def _guard_arguments(self) -> tuple[str, ...]:
@@ -156,7 +168,7 @@ class FleetRun:
         elif "applied" in states:
             outcome = "confirmed"
         self._journal.note(WaveEnded(time.time(), wave.number, outcome))
-        if outcome == "confirmed":
+        if outcome == "confirmed" or (self._options.is_trial and "awaiting-confirmation" in states):
             self._done += wave.hosts
 
     # -- the gate -------------------------------------------------------------------------------------------------
@@ -179,25 +191,22 @@ class FleetRun:
         for name, before in found.items():
             asked = len(targets[name])
             if asked and not before.answered:
-                why = "has no ping that can" if before.unasked else f"hears none of {asked}"
-                self._say(f"{name}: {why}: nobody can be asked afterwards whether the path still carries")
+                why = N_("has no ping that can") if before.unasked else msg("hears none of {count}", count=asked)
+                self._say(
+                    msg("{host}: {why}: no peer can confirm afterwards that the path still works", host=name, why=why)
+                )
             elif before.silent:
                 listed = ", ".join(target.address for target in before.silent[:6])
-                self._say(f"{name}: {len(before.silent)} do not answer and will not be asked again: {listed}")
+                self._say(
+                    msg(
+                        "{host}: {count} do not answer and will not be asked again: {names}",
+                        host=name,
+                        count=len(before.silent),
+                        names=listed,
+                    )
+                )
         for name in silent:
-            self._say(f"{name}: did not answer what its peers are; its gate is its own values alone")
-
-    def _pass_gate(self, wave: Wave, before: Mapping[str, Baseline]) -> bool:
-        failing, passing = self._asked_again(wave, before)
-        if not failing:
-            commands = self._run_gate_command(wave)
-            failing += commands
-            if self._options.gate_command and not commands:
-                passing.append(f"the gate command ended with 0 on {counted_hosts(len(wave.hosts))}")
-        self._journal.write(GateDone(time.time(), wave.number, not failing, tuple(failing), tuple(passing)))
-        for why in failing or (f"held, {len(passing)} asked and answered",) if passing or failing else ():
-            self._say(f"gate of wave {wave.number}: {why}")
-        return not failing
+            self._say(msg("{host}: did not answer what its peers are; its gate is its own values alone", host=name))
 
     def _asked_again(self, wave: Wave, before: Mapping[str, Baseline]) -> tuple[list[str], list[str]]:
         carried = carried_by(self._plan.subjects.values(), [*self._done, *wave.hosts])
@@ -238,7 +247,15 @@ class FleetRun:
         if result.is_sure:
             self._journal.write(make_host_done(self._hands, wave.number, verb, result))
         if result.state not in _WENT_WELL:
-            self._say(f"{result.host}: {verb}: {result.state}: {result.message}")
+            self._say(
+                msg(
+                    "{host}: {verb}: {state}: {reason}",
+                    host=result.host,
+                    verb=verb,
+                    state=result.state,
+                    reason=result.message,
+                )
+            )
 
     def _settle_hosts(self, wave: Wave, verb: Verb, names: Sequence[str]) -> None:
         """Ask the hosts themselves where an answer was not certain."""
@@ -248,7 +265,8 @@ class FleetRun:
     def _stop_run(self, wave: Wave) -> int:
         earlier = [one for one in self._plan.waves.waves if one.number < wave.number]
         for one in reversed(earlier) if self._options.rollback_all else ():
-            self._say(f"wave {one.number} is rolled back as well: {', '.join(one.hosts)}")
+            names = ", ".join(one.hosts)
+            self._say(msg("wave {number} is rolled back as well: {names}", number=one.number, names=names))
             self._roll_back(one)
             self._end_wave(one)
         self._journal.write(Ended(time.time(), self._exit_code(), "stopped", f"wave {wave.number} did not pass"))
@@ -261,14 +279,19 @@ class FleetRun:
         """What is active where a run was interrupted and is rolled back: no page follows that reports it."""
         run_id = self._journal.directory.name
         kept = [*(one.name for one in self._plan.hosts if one.state == "done"), *self._done]
-        also = f"; changed and kept: {', '.join(kept)} (advisor fleet rollback {run_id})" if kept else ""
-        self._say(f"run {run_id}: nothing is active of wave {wave.number} ({', '.join(wave.hosts)}){also}")
-        self._say(f"to resume it: advisor fleet apply --resume {run_id}")
+        names = ", ".join(wave.hosts)
+        self._say(
+            msg("run {id}: nothing is active of wave {number} ({names})", id=run_id, number=wave.number, names=names)
+        )
+        if kept:
+            self._say(msg("changed and kept: {names} (advisor fleet rollback {id})", names=", ".join(kept), id=run_id))
+        if not self._options.is_trial:
+            self._say(msg("to resume it: advisor fleet apply --resume {id}", id=run_id))
 
     def _left_behind(self, reason: str) -> NotRestoredError:
         items = tuple((name, self._hands.by_hand(name)) for name in sorted(self._not_back))
         return NotRestoredError(
-            msg("{reason}; {count} host(s) are not known to be back", reason=reason, count=len(items)), items=items
+            msg("{reason}; hosts not known to be back: {count}", reason=reason, count=len(items)), items=items
         )
 
 

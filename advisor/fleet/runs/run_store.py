@@ -8,8 +8,8 @@ import os
 import time
 from collections.abc import Iterator
 
-from advisor.errors import BusyError, InvalidInputError, RefusedError, UsageError
-from advisor.fleet.runs.journal import Asked, RunRecord, read_entries, read_run
+from advisor.errors import BusyError, RefusedError, UsageError
+from advisor.fleet.runs.journal import RunRecord, read_entries, read_run
 from advisor.fleet.store import FleetStore
 from advisor.host.numbers import is_count
 from advisor.host.trusted_files import make_own_directory
@@ -78,12 +78,3 @@ def same_order(run: RunRecord) -> tuple[tuple[int, tuple[str, ...]], ...]:
         if named:
             found.append((number, named))
     return tuple(found)
-
-
-def check_complete(run: RunRecord) -> Asked:
-    """What the run was asked for. Raises InvalidInputError where its plan is not in its journal."""
-    if run.planned is None:
-        raise InvalidInputError(
-            msg("run {id} ended before it had a plan", id=run.id), hint="advisor fleet apply begins a new run"
-        )
-    return run.asked

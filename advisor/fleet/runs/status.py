@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -22,7 +22,6 @@ from advisor.i18n import msg
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import captured_status
 from advisor.transaction.journal import Record
-from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift
 
 HostState = Literal["as-set", "drifted", "nothing", "waiting", "unfinished", "failed"]
@@ -96,22 +95,16 @@ def _missing_hosts(names: Iterable[str]) -> Iterator[HostStanding]:
 def _ask_hosts(
     inventory: Inventory, hosts: Sequence[InventoryHost], store: FleetStore, forks: int, say: Say, run: RunRecord | None
 ) -> Iterator[HostStanding]:
-    say(f"capturing {counted_hosts(len(hosts))}")
+    say(msg("capturing {hosts}", hosts=counted_hosts(len(hosts))))
     hands = Hands(inventory, hosts, store, store.directory, forks=forks)
     with interruptible():
         captured = hands.capture([one.name for one in hosts])
     for one in hosts:
-        yield host_standing(captured[one.name], _run_transactions(run, one.name), _capture_time(store, one.name))
-
-
-def _run_transactions(run: RunRecord | None, name: str) -> tuple[str, ...] | None:
-    known = run.hosts[name].transaction if run is not None else None
-    return None if known is None else (known,)
-
-
-def _capture_time(store: FleetStore, name: str) -> float | None:
-    header = store.header(name)
-    return None if header is None else header.taken
+        known = run.hosts[one.name].transaction if run is not None else None
+        header = store.header(one.name)
+        yield host_standing(
+            captured[one.name], None if known is None else (known,), None if header is None else header.taken
+        )
 
 
 def host_standing(captured: CapturedHost, only: Sequence[str] | None, taken: float | None) -> HostStanding:
@@ -122,17 +115,16 @@ def host_standing(captured: CapturedHost, only: Sequence[str] | None, taken: flo
         status = captured_status(open_snapshot(captured.archive), only=only)
     except AdvisorError as error:
         return HostStanding(captured.name, "failed", message=error.message, taken=taken)
-    return HostStanding(captured.name, _host_state(status), status.records, status.drift, taken=taken)
-
-
-def _host_state(status: Status) -> HostState:
+    host_state: HostState
     if status.unfinished:
-        return "unfinished"
-    if status.drift:
-        return "drifted"
-    if any(one.state == "awaiting-confirmation" for one in status.records):
-        return "waiting"
-    return "as-set" if any(one.is_active for one in status.records) else "nothing"
+        host_state = "unfinished"
+    elif status.drift:
+        host_state = "drifted"
+    elif any(one.state == "awaiting-confirmation" for one in status.records):
+        host_state = "waiting"
+    else:
+        host_state = "as-set" if any(one.is_active for one in status.records) else "nothing"
+    return HostStanding(captured.name, host_state, status.records, status.drift, taken=taken)
 
 
 def fleet_status(
@@ -189,22 +181,18 @@ def rollback_fleet(
             states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
             rollback = FleetRollback(hands, journal, states, say, window_seconds=float(run.asked.confirm_within))
             for number, names in waves:
-                say(f"rolling back wave {number}: {', '.join(names)}")
+                say(msg("rolling back wave {number}: {names}", number=number, names=", ".join(names)))
                 rollback.run(number, {name: run.sought[name] for name in names}, force=force)
             # Who was not left out on purpose should be back: also one that has left the inventory since.
             asked = [name for _, names in waves for name in names] if inventory or only else [*run.touched]
-            _end_run(journal, states, asked)
+            # 5 where a host that was asked is not back. Those that were not asked stay as they are, and are counted.
+            left = [one.host for one in states.values() if one.state in ("applied", "awaiting-confirmation", "unknown")]
+            message = f"{len(left)} {'host is' if len(left) == 1 else 'hosts are'} not rolled back" if left else ""
+            code = 5 if set(left) & {*asked} else 0
+            journal.write(Ended(time.time(), code, "stopped" if left else "rolled-back", message))
             found = read_run(run.id, tuple(journal.entries))
     assert found is not None
     return found
-
-
-def _end_run(journal: RunJournal, states: Mapping[str, Result], asked: Sequence[str]) -> None:
-    """5 where a host that was asked is not back. Those that were not asked stay as they are, and are counted."""
-    left = [one.host for one in states.values() if one.state in ("applied", "awaiting-confirmation", "unknown")]
-    message = f"{len(left)} {'host is' if len(left) == 1 else 'hosts are'} not rolled back" if left else ""
-    code = 5 if set(left) & {*asked} else 0
-    journal.write(Ended(time.time(), code, "stopped" if left else "rolled-back", message))
 
 
 def _hosts_to_roll_back(run: RunRecord, known: set[str]) -> list[tuple[int, list[str]]]:

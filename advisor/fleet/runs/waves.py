@@ -185,15 +185,7 @@ def _edges(order: Iterable[Before], names: Iterable[str]) -> dict[str, set[str]]
 
 
 def _without_circles(waits_for: dict[str, set[str]], notes: list[str]) -> dict[str, set[str]]:
-    for circle in _find_cycles(waits_for):
-        for name in circle:
-            waits_for[name] -= circle
-        notes.append(f"{', '.join(sorted(circle))} would each have to go before the other: they go in any order")
-    return waits_for
-
-
-def _find_cycles(waits_for: Mapping[str, set[str]]) -> list[set[str]]:
-    """Strongly connected components of more than one host (Tarjan 1972), without recursion."""
+    # Strongly connected components of more than one host (Tarjan 1972), without recursion.
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: dict[str, None] = {}
@@ -211,19 +203,19 @@ def _find_cycles(waits_for: Mapping[str, set[str]]) -> list[set[str]]:
                 if pending:
                     low[pending[-1][0]] = min(low[pending[-1][0]], low[name])
                 if low[name] == index[name]:
-                    found.append(_pop_component(stack, name))
+                    pop_component: set[str] = set()
+                    while name not in pop_component:
+                        pop_component.add(stack.popitem()[0])
+                    found.append(pop_component)
             elif other not in index:
                 pending.append((other, iter(sorted(waits_for[other]))))
             elif other in stack:
                 low[name] = min(low[name], index[other])
-    return [one for one in found if len(one) > 1]
-
-
-def _pop_component(stack: dict[str, None], until: str) -> set[str]:
-    found: set[str] = set()
-    while until not in found:
-        found.add(stack.popitem()[0])
-    return found
+    for circle in [one for one in found if len(one) > 1]:
+        for name in circle:
+            waits_for[name] -= circle
+        notes.append(f"{', '.join(sorted(circle))} would each have to go before the other: they go in any order")
+    return waits_for
 
 
 class _Left:
@@ -243,24 +235,7 @@ class _Left:
         """At least one host, at most ``limit``, out of those whose turn it may be; no two of one failover group."""
         pool = self.names if among is None else self.names & set(among)
         ready = [name for name in pool if in_any_order or not self._waits_for[name] & self.names]
-        chains, crowds = self._chain_lengths(), self._waves_needed()
-        ready.sort(key=lambda name: (-max(chains[name], crowds[name]), self._place[name]))
-        taken: list[str] = []
-        used: set[str] = set()
-        for name in ready:
-            if len(taken) < limit and not self._groups[name] & used:
-                taken.append(name)
-                used |= self._groups[name]
-        self.names -= set(taken)
-        return tuple(sorted(taken, key=self._place.__getitem__))
-
-    def _waves_needed(self) -> dict[str, int]:
-        """How many waves the largest failover group of each host still needs."""
-        sizes = Counter(group for name in self.names for group in self._groups[name])
-        return {name: max((sizes[group] for group in self._groups[name]), default=1) for name in self.names}
-
-    def _chain_lengths(self) -> dict[str, int]:
-        """How many waves must follow, one after the other, from each host on: who has most behind it goes first."""
+        # How many waves must follow, one after the other, from each host on: who has most behind it goes first.
         lengths: dict[str, int] = {}
         behind: dict[str, list[str]] = {name: [] for name in self.names}
         for name in self.names:
@@ -276,4 +251,18 @@ class _Left:
                     continue
                 pending.pop()
                 lengths[name] = 1 + max((lengths[other] for other in behind[name]), default=0)
-        return lengths
+        chains, crowds = lengths, self._waves_needed()
+        ready.sort(key=lambda name: (-max(chains[name], crowds[name]), self._place[name]))
+        taken: list[str] = []
+        used: set[str] = set()
+        for name in ready:
+            if len(taken) < limit and not self._groups[name] & used:
+                taken.append(name)
+                used |= self._groups[name]
+        self.names -= set(taken)
+        return tuple(sorted(taken, key=self._place.__getitem__))
+
+    def _waves_needed(self) -> dict[str, int]:
+        """How many waves the largest failover group of each host still needs."""
+        sizes = Counter(group for name in self.names for group in self._groups[name])
+        return {name: max((sizes[group] for group in self._groups[name]), default=1) for name in self.names}

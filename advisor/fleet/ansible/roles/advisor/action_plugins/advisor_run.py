@@ -24,6 +24,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.plugins.action import ActionBase
 
 MAX_BYTES = 64 << 20
+_KEEP_ALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=4"
 _ROOM = 8  # the answer is held as bytes, as text and in lines for a moment
 _TAIL = 2000
 
@@ -60,9 +61,16 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        self._given = self._read_job()
+        # The arguments of the task. Those in the file `job` are as they are: Ansible reads no templates there.
+        given = dict(self._task.args)
+        if given.get("job"):
+            with open(str(given["job"])) as file:
+                given.update(json.load(file))
+        self._given = given
         name = str((task_vars or {}).get("inventory_hostname", ""))
-        if self._has_no_script(name):
+        directory = str(self._given.get("scripts") or "")
+        own = os.path.join(directory, _file_name(name) + ".sh")
+        if bool(directory) and os.path.isdir(directory) and not os.path.exists(own):
             return {**result, "skipped": True, "msg": f"{self._given['scripts']}: no script for {name}"}
         answer: dict[str, Any] = {"host": name, "state": "unreachable", "message": "", "started": time.time()}
         try:
@@ -93,22 +101,39 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
                 self._write_file(name + ".json", json.dumps(answer).encode())
         return {**result, **_task_result(answer)}
 
+    def _keep_alive(self) -> None:
+        """Let ssh notice a host that lost its power or its cable while a script runs there.
+
+        A connection on which nothing is sent waits for ever otherwise. Behind the user's own arguments, as the first
+        value that ssh reads counts.
+        """
+        if getattr(self._connection, "transport", "") == "ssh":
+            given = self._connection.get_option("ssh_extra_args") or ""
+            self._connection.set_option("ssh_extra_args", f"{given} {_KEEP_ALIVE}".strip())
+
     def _ask_host(self, name: str, answer: dict[str, Any]) -> None:
+        self._keep_alive()
         script = self._read_script(name)
         if self._is_set("changes"):
             # What fails from here on may have begun there; what fails here has not.
             self._run_command("exit 0", None)
             answer["state"] = "lost"
         token = secrets.token_hex(8)
+        in_check = self._task.check_mode and self._is_set("changes")
+        given = self._given.get("check_arguments" if in_check else "arguments") or ()
+        if in_check and not given:
+            raise AnsibleActionFail("check_arguments: what changes a host needs them under --check")
         done = self._run_command(
-            _command_line(token, script, self._script_arguments(), needs_root=self._is_set("needs_root")), script
+            _command_line(token, script, [str(word) for word in given], needs_root=self._is_set("needs_root")), script
         )
         output = done["stdout"].encode("utf-8", "surrogateescape")
         noise = str(done["stderr"])[-_TAIL:].strip()
         body = _extract_answer(output, token, answer, noise)
         if body is not None:
             if transaction := _read_transaction(body):
-                answer["transaction"] = transaction
+                if self._task.diff and (lines := _show_planned(transaction)):
+                    answer["diff"] = {"prepared": lines}
+                answer["transaction"] = {key: transaction[key] for key in _KEPT if key in transaction}
             self._store_answer(name, body, answer)
 
     def _run_command(self, command: str, script: bytes | None) -> dict[str, Any]:
@@ -160,19 +185,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             raise
         return path
 
-    def _read_job(self) -> dict[str, Any]:
-        """The arguments of the task. Those in the file ``job`` are as they are: Ansible reads no templates there."""
-        given = dict(self._task.args)
-        if given.get("job"):
-            with open(str(given["job"])) as file:
-                given.update(json.load(file))
-        return given
-
-    def _has_no_script(self, name: str) -> bool:
-        directory = str(self._given.get("scripts") or "")
-        own = os.path.join(directory, _file_name(name) + ".sh")
-        return bool(directory) and os.path.isdir(directory) and not os.path.exists(own)
-
     def _output_directory(self) -> str:
         path = os.path.abspath(os.path.expanduser(str(self._given.get("output") or "")))
         if not self._given.get("output"):
@@ -193,34 +205,23 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         except OSError as error:
             raise AnsibleActionFail(f"{path}: {error.strerror}") from error
 
-    def _script_arguments(self) -> list[str]:
-        in_check = self._task.check_mode and self._is_set("changes")
-        given = self._given.get("check_arguments" if in_check else "arguments") or ()
-        if in_check and not given:
-            raise AnsibleActionFail("check_arguments: what changes a host needs them under --check")
-        return [str(word) for word in given]
-
     def _is_set(self, name: str) -> bool:
         return str(self._given.get(name, False)).lower() in ("true", "yes", "1")
 
 
 def _command_line(token: str, script: bytes, arguments: list[str], *, needs_root: bool) -> str:
+    # As POSIX cksum prints it on the host: CRC and size.
     words = [
         "/bin/sh",
         "-c",
         _RECEIVER,
         "advisor",
         token,
-        _posix_cksum(script),
+        subprocess.run(["cksum"], input=script, capture_output=True, check=True).stdout.decode().strip(),
         "yes" if needs_root else "no",
         *arguments,
     ]
     return " ".join(shlex.quote(word) for word in words)
-
-
-def _posix_cksum(data: bytes) -> str:
-    """As POSIX cksum prints it on the host: CRC and size."""
-    return subprocess.run(["cksum"], input=data, capture_output=True, check=True).stdout.decode().strip()
 
 
 def _extract_answer(output: bytes, token: str, answer: dict[str, Any], noise: str) -> bytes | None:
@@ -249,7 +250,7 @@ def _task_result(answer: dict[str, Any]) -> dict[str, Any]:
     """Small facts alone. ``transaction`` is what a transaction script said in its last line, without its items."""
     went_well = answer["state"] == "ok"
     found = {"changed": False, "failed": not went_well, "msg": "" if went_well else answer["message"]}
-    return {**found, **{key: answer[key] for key in ("state", "rc", "path", "transaction") if key in answer}}
+    return {**found, **{key: answer[key] for key in ("state", "rc", "path", "transaction", "diff") if key in answer}}
 
 
 def _read_transaction(body: bytes) -> dict[str, Any]:
@@ -258,7 +259,22 @@ def _read_transaction(body: bytes) -> dict[str, Any]:
         said = json.loads(last) if last.startswith(b"{") else {}
     except (ValueError, RecursionError):
         return {}
-    return {key: said[key] for key in ("id", "state", "code", "message", "deadline") if key in said}
+    return said if isinstance(said, dict) else {}
+
+
+_KEPT = ("id", "state", "code", "message", "deadline")
+_MAX_LINES = 500
+
+
+def _show_planned(transaction: dict[str, Any]) -> str:
+    """What --diff prints: each value that would change, or has changed."""
+    items = transaction.get("items")
+    lines = [
+        f"{one.get('what')}: {one.get('detail')}"[:300]
+        for one in (items if isinstance(items, list) else [])[:_MAX_LINES]
+        if isinstance(one, dict) and one.get("state") in ("planned", "applied")
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _file_name(host: str) -> str:

@@ -1,0 +1,239 @@
+"""``advisor fleet why``: spans of many hosts on the command line, and the span that the capture script takes."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.diagnosis.diagnose import diagnose
+from advisor.diagnosis.observation import read_surroundings
+from advisor.facts.space import DF
+from advisor.fleet.peers import Outlier
+from advisor.host import Host, MemoryFiles
+from advisor.observe.recording import encode_span
+from advisor.observe.series import take_sample
+from advisor.planner import read_for_scan_and_plans
+from advisor.report.fleet_why import outlier_title
+from advisor.snapshot.archive import capture_host, save_snapshot
+from advisor.snapshot.open import open_observed
+from advisor.snapshot.remote import wanted
+from advisor.snapshot.remote.capture import capture_script
+from advisor.snapshot.remote.moments import read_moments
+from advisor.snapshot.spans import SPAN
+from tests.diagnosis.cases import CASES
+from tests.diagnosis.moments import Machine, host_at, span_of
+from tests.fleet.captures import run_script
+from tests.fleet.test_capture import SHELLS, shell
+from tests.fleet.test_capture_complete import Asked
+from tests.fleet.test_peers import machine
+from tests.schemas import judge
+
+
+def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "advisor", "fleet", "why", *map(str, words)]
+    whole = {**os.environ, "COLUMNS": "80", **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=120, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def save_machine(path: Path, one: Machine) -> None:
+    def read_all(host: Host) -> None:
+        read_for_scan_and_plans(host)
+        read_surroundings(host)
+
+    save_snapshot(capture_host(host_at(one, 1000), read_all, {SPAN: encode_span(span_of(one, 2), 1.7e9)}), path)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight hosts of two drives each; node07 has one that is slow."""
+    place = tmp_path_factory.mktemp("fleet")
+    for at in range(8):
+        save_machine(place / f"node{at:02}.tar.gz", machine(slow=8 if at == 7 else 1, seed=at))
+    return place
+
+
+def test_a_slow_drive_comes_first(fleet: Path) -> None:
+    done = run(*sorted(fleet.glob("*.tar.gz")))
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("8 hosts observed: 1 figure stands out from its peers")
+    text = " ".join(done.stdout.split())
+    assert "node07: nvme1n1 is " in text
+    assert "than the 15 like it" in text
+    assert "smartctl -a /dev/nvme1n1" in text
+    assert "16 × nvme, 1,024 GB" in text
+
+
+def test_the_document_has_every_host_and_validates(fleet: Path) -> None:
+    done = run(*sorted(fleet.glob("*.tar.gz")), "--json")
+    document: dict[str, Any] = judge(done.stdout, done.returncode)
+    assert document["schema"] == "advisor.fleet-why/1"
+    assert [one["name"] for one in document["hosts"]] == [f"node{at:02}" for at in range(8)]
+    (found,) = document["outliers"]
+    assert (found["host"], found["device"], found["count"]) == ("node07", "nvme1n1", 15)
+    assert document["failed"] == {}
+
+
+def test_healthy_hosts_are_said_to_be_alike(fleet: Path) -> None:
+    done = run(*sorted(fleet.glob("node0[0-6].tar.gz")))
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith("7 hosts observed: nothing stands out from its peers, no host bound")
+
+
+def test_what_binds_a_host_is_listed_and_a_host_without_a_span_named(fleet: Path, tmp_path: Path) -> None:
+    bound = next(case for case in CASES if case.name == "CPU steal")
+    save_machine(tmp_path / "bound.tar.gz", bound.machine)
+    (tmp_path / "bad.tar.gz").write_bytes(b"no archive")
+    done = run(fleet / "node00.tar.gz", tmp_path / "bound.tar.gz", tmp_path / "bad.tar.gz")
+    assert done.returncode == 4
+    assert "cpu.steal 1 host: bound" in " ".join(done.stdout.split())
+    assert "bad" in done.stdout.partition("Without a span")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "give snapshots or an inventory"),
+        (("a", "--kept"), "--limit and --kept"),
+        (("a", "--seconds", "5"), "the span that was recorded counts"),
+        (("-i", "h,", "--seconds", "0"), "--seconds 0.0: expected 0.5 to 3600"),
+    ],
+)
+def test_a_call_that_is_wrong_exits_2(words: tuple[str, ...], message: str) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def test_a_mistyped_name_is_no_host_and_hosts_without_a_span_are_not_judged(fleet: Path, tmp_path: Path) -> None:
+    done = run(fleet / "node00.tar.gz", tmp_path / "nope")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{tmp_path / 'nope'}: no such file" in done.stderr
+    (tmp_path / "bad.tar.gz").write_bytes(b"no archive")
+    done = run(tmp_path / "bad.tar.gz")
+    assert done.returncode == 4
+    assert done.stdout.splitlines()[0].rstrip() == "0 hosts observed: nothing was judged"
+
+
+@pytest.mark.parametrize(
+    ("value", "usual", "says"),
+    [
+        (2000.0, 1.84, "1,087 times slower at reads than the 23 like it (2,000 ms, usual 1.84 ms)"),
+        (18.24, 2.99, "6.1 times slower at reads than the 23 like it (18.2 ms, usual 2.99 ms)"),
+    ],
+)
+def test_large_figures_are_written_out(value: float, usual: float, says: str) -> None:
+    found = Outlier("node07", "nvme3n1", "read-wait", "nvme", 23, value, usual, value / usual, 9.0)
+    assert outlier_title(found) == f"node07: nvme3n1 is {says}"
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_the_script_takes_the_counters_of_this_machine(name: str, tmp_path: Path) -> None:
+    done = run_script(shell(name), text=capture_script(1))
+    assert done.returncode == 0, done.stderr.decode()
+    path = tmp_path / "here.capture"
+    path.write_bytes(done.stdout)
+    host, span, taken_at = open_observed(path)
+    assert span.seconds >= 0.9
+    assert taken_at == host.captured_at
+    disks = [line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()]
+    assert set(span.names("disk")) <= set(disks)
+    assert span.names("link-errors")
+    assert span.delta("cpu", "all", "resting_ticks") is not None
+    asked = [sys.executable, "-m", "advisor", "why", "--snapshot", str(path), "--json"]
+    judged = subprocess.run(asked, capture_output=True, text=True, check=False)
+    document = json.loads(judged.stdout)
+    assert document["seconds"] == round(span.seconds, 3), judged.stderr
+    if shutil.which("df"):
+        assert [one for one in document["unknown"] if one["fact"] == "space of file systems"] == []
+
+
+@pytest.mark.skipif(shutil.which("df") is None, reason="df is not installed")
+def test_a_capture_that_asked_df_once_says_that_rates_are_unknown(tmp_path: Path) -> None:
+    """As scripts of earlier versions did."""
+    before, asked, after = capture_script(1).rpartition(f"    ask 10 {' '.join(DF)}\n")
+    assert asked
+    path = tmp_path / "here.capture"
+    path.write_bytes(run_script(text=before + after).stdout)
+    host, span, taken_at = open_observed(path)
+    found = diagnose(span, read_surroundings(host), taken_at)
+    assert [one.why for one in found.unknown if one.fact == "space of file systems"] == [
+        "asked once, so how fast they fill is unknown"
+    ]
+
+
+def test_the_script_with_a_span_is_clean_under_shellcheck(tmp_path: Path) -> None:
+    script = tmp_path / "capture.sh"
+    script.write_text(capture_script(100))
+    checker = Path(sys.executable).with_name("shellcheck")
+    done = subprocess.run([str(checker), str(script)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_script_of_a_plain_capture_takes_no_span(tmp_path: Path) -> None:
+    assert "moment" not in capture_script()
+    path = tmp_path / "here.capture"
+    path.write_bytes(run_script().stdout)
+    done = run(path)
+    assert done.returncode == 4
+    assert "holds no counters over time" in " ".join(done.stdout.split())
+
+
+def is_taken(path: str) -> bool:
+    patterns = (*wanted.EACH_MOMENT, *wanted.AT_THE_ENDS)
+    if path.startswith("/sys/fs/cgroup/"):
+        return any(fnmatch.fnmatchcase(path.rpartition("/")[2], name) for name in wanted.CGROUP_FILES)
+    listed = [f"{place}/{name}" for place, names in wanted.ATTRIBUTES for name in names]
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in (*patterns, *listed))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_script_takes_every_file_that_a_sample_reads(case: Any) -> None:
+    make: Callable[[float], Machine] = case.machine if callable(case.machine) else lambda at: case.machine
+    host = host_at(make(0.0), 1000)
+    asked = Asked(host.files)
+    take_sample(Host(asked, host.commands, is_root=True))
+    read = {path for path, found in asked.reads.items() if isinstance(found, bytes)}
+    assert {path for path in read if not is_taken(path)} == set()
+
+
+FILES = {"/span/0/proc/stat": b"cpu 1 0 0 9\n", "/span/1/proc/stat": b"cpu 2 0 0 18\n"}
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"/span/0.time": b"5.00\n"},
+        {"/span/0.time": b"5.00\n", "/span/1.time": b"5.00\n"},
+        {"/span/0.time": b"6.00\n", "/span/1.time": b"5.00\n"},
+        {"/span/0.time": b"nan\n", "/span/1.time": b"inf\n"},
+        {"/span/0.time": b"1\n", "/span/1.time": b"\xc2\xb2\n"},
+        {f"/span/{at}.time": str(at).encode() for at in range(wanted.MOST_MOMENTS + 2)},
+    ],
+)
+def test_moments_that_are_no_span_give_none(times: dict[str, bytes]) -> None:
+    assert read_moments({**FILES, **times}, MemoryFiles({}), ({}, {}), is_root=True) is None
+
+
+def test_moments_with_strange_names_and_counters_give_what_can_be_read() -> None:
+    times: dict[str, bytes | str] = {"/span/0.time": b"5.00\n", "/span/1.time": b"6.50\n"}
+    strange = {"/span/1/proc/diskstats": b"8 0 sda " + b"9" * 400 + b"\n", "/span/x/proc/stat": b"", "/span/1/": b"x"}
+    links = MemoryFiles({"/devices/sda/stat": b"1\n"}, {"/sys/block/sda": "/devices/sda"})
+    found = read_moments({**FILES, **times, **strange}, links, ({}, {}), is_root=False)
+    assert found is not None
+    assert found.seconds == 1.5
+    assert found.names("disk") == ()
+    assert links.with_contents({"/sys/block/sda/inflight": b"2"}).read("/devices/sda/inflight") == b"2"
+    assert links.with_contents({"/sys/fs/cgroup/a/cpu.stat": b"2"}).listdir("/sys/fs/cgroup/a") == ("cpu.stat",)
