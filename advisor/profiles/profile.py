@@ -11,12 +11,13 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
-from advisor.errors import InvalidInputError, UsageError
+from advisor.errors import InvalidInputError, UsageError, near_names
 from advisor.facts.llt_marks import HIGH_WATER_MARKS
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.host.input_files import open_given
@@ -38,9 +39,17 @@ ForEach = Literal[
     "links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links", "maps", "heartbeats", "records"
 ]
 Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-least"]
-Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
-ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
+# Python's $ also matches before a last newline, and \Z is not known to ECMA 262, whose patterns JSON Schema has.
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
+ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$(?!\n)")]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
+_EXAMPLES: Final = {
+    "{cpf}": "/usr/irissys/iris.cpf",
+    "{map}": "/etc/multipath.conf:defaults",
+    "{rr_min_io}": "rr_min_io_rq",
+    "{record}": "/etc/iscsi/nodes/iqn.x/192.0.2.1,3260,1/default",
+}
+_PLACEMENTS: Final[Mapping[str, Literal["unit", "cpus"]]] = {"units": "unit", "irqs": "cpus"}
 
 
 class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,7 +109,8 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One wanted value: which tunable (``for-each`` makes one of each selected link, unit, IRQ, disk, array or
     instance), what, why. ``only`` bounds the disks, arrays, links or instances; ``condition`` is for this line alone;
-    ``needs`` names a parameter without whose value the line has no sense.
+    ``needs`` names a parameter without whose value the line has no sense. ``new-devices``: also for disks and links of
+    the kind that appear later, by a udev rule.
     """
 
     tunable: Text
@@ -113,6 +123,7 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     only: Only | None = None
     condition: Condition | None = None
     needs: ParameterName | None = None
+    new_devices: bool = False
 
 
 class ProofDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -242,7 +253,11 @@ def _resolve_parents(
             )
         )
     profile = read(paths[name])
-    _check_file_name(profile, name, paths[name])
+    path = paths[name]
+    if profile.name != name:
+        raise InvalidInputError(
+            msg("{path}: name is {name!r}, the file name says {name_2!r}", path=path, name=profile.name, name_2=name)
+        )
     for parent in dict.fromkeys(reversed(profile.inherits)):
         profile = _merge_parent(profile, _resolve_parents(parent, paths, (*heirs, name), known, read))
     if profile.inherits:
@@ -255,16 +270,14 @@ def _resolve_parents(
 
 
 def _similar_names(name: str, paths: Mapping[str, Path]) -> str:
-    import difflib
-
     # What a user has planned and root is to apply.
     user = os.environ.get("SUDO_USER")
     own = personal_directory(os.path.expanduser(f"~{user}")) / f"{name}.toml" if user else None
     if own is not None and re.fullmatch(r"[a-z0-9-]+", name) and own.is_file():
         return msg("to let root use it: install -D -m 644 {path} {target}", path=own, target=LOCAL_PROFILES / own.name)
-    close = difflib.get_close_matches(name, paths, n=1)
+    close = near_names(name, paths)
     if close:
-        return msg("did you mean {names}?", names=close[0])
+        return msg("did you mean {names}?", names=", ".join(close))
     return msg("profiles: {names}", names=", ".join(paths) or "-")
 
 
@@ -292,13 +305,18 @@ def read_profile(path: Path, *, only_trusted: bool = False) -> Profile:
             if only_trusted:
                 check_trusted(file.fileno(), str(path))
             data = file.read(MAX_PROFILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise InvalidInputError(
+            msg("{path}: {error}", path=path, error=error.strerror),
+            hint="advisor profiles list names those of the library",
+        ) from error
     except OSError as error:
         raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
     if len(data) > MAX_PROFILE_BYTES:
         raise InvalidInputError(
             msg("{path}: larger than {max_profile_bytes} KiB", path=path, max_profile_bytes=MAX_PROFILE_BYTES // 1024)
         )
-    return parse_profile(data, str(path))
+    return _parse_once(data, str(path))
 
 
 class _FieldError(Exception):
@@ -327,8 +345,7 @@ def parse_profile(data: bytes, where: str) -> Profile:
         raise InvalidInputError(msg("{where}: line {deep}: nested too deeply", where=where, deep=deep))
     try:
         text = data.decode("utf-8")
-        document = tomllib.loads(text)
-        profile = _convert_document(document)
+        profile = _convert_document(tomllib.loads(text))
         _check_profile(profile, is_whole=not profile.inherits)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -352,7 +369,9 @@ def parse_profile(data: bytes, where: str) -> Profile:
             msg(
                 "{where}: line {line_of_digits}: {error}",
                 where=where,
-                line_of_digits=_line_of_digits(data),
+                line_of_digits=next(
+                    (number for number, line in enumerate(data.split(b"\n"), 1) if re.search(rb"[0-9_]{4300}", line)), 1
+                ),
                 error=error,
             )
         ) from error
@@ -378,17 +397,19 @@ def _deepest_line(data: bytes) -> int:
     return found
 
 
-def _line_of_digits(data: bytes) -> int:
-    lines = data.split(b"\n")
-    return next((number for number, line in enumerate(lines, 1) if re.search(rb"[0-9_]{4300}", line)), 1)
-
-
 def _convert_document(document: dict[str, object]) -> Profile:
     try:
         return msgspec.convert(document, Profile)
     except msgspec.ValidationError as error:
         words, _, place = str(error).partition(" - at `")
-        path = _parse_place(place, document)
+        # The keys and indices of a place as msgspec writes it: `$.parameters[...].type` and such like.
+        found: list[str | int] = []
+        for key, index in re.findall(r"\.([\w-]+)|\[([0-9]+|\.\.\.)\]", place.partition("$")[2]):
+            found.append(key if key else int(index) if is_count(index) else "")
+        if place.startswith("key`"):
+            found.append("")
+        # It does not say which: only the parameters have names of the author's choice.
+        path = tuple(_faulty_parameter(document) if part == "" else part for part in found)
         unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words, re.DOTALL)
         field = (*path, unknown[1]) if unknown else path
         leaf = next((part for part in reversed(field) if isinstance(part, str)), "")
@@ -396,23 +417,15 @@ def _convert_document(document: dict[str, object]) -> Profile:
         raise _FieldError(field, text, hint) from error
 
 
+# `recommend` asks for every profile of the library several times.
+_parse_once: Final = lru_cache(maxsize=64)(parse_profile)
+
+
 def _fields_at(path: Place) -> tuple[str, ...]:
-    """The fields of the table at a place of the document."""
     names = [part for part in path if isinstance(part, str)]
     record = _TABLES.get(names[0]) if names else Profile
     record = _TABLES.get(names[-1], record) if len(names) > 1 else record
     return () if record is None else tuple(field.encode_name for field in msgspec.structs.fields(record))
-
-
-def _parse_place(place: str, document: Mapping[str, object]) -> Place:
-    """The keys and indices of a place as msgspec writes it: ``$.parameters[...].type`` and such like."""
-    found: list[str | int] = []
-    for key, index in re.findall(r"\.([\w-]+)|\[([0-9]+|\.\.\.)\]", place.partition("$")[2]):
-        found.append(key if key else int(index) if is_count(index) else "")
-    if place.startswith("key`"):
-        found.append("")
-    # It does not say which: only the parameters have names of the author's choice.
-    return tuple(_faulty_parameter(document) if part == "" else part for part in found)
 
 
 def _faulty_parameter(document: Mapping[str, object]) -> str:
@@ -437,24 +450,45 @@ def _check_profile(profile: Profile, *, is_whole: bool) -> None:
     for number, condition in enumerate(profile.conditions):
         _check_condition(condition, ("conditions", number, "value"))
     if profile.proof is not None:
-        _check_proof(profile.proof)
+        proof = profile.proof
+        if proof.reconnect is not None and proof.toggle != "T1":
+            raise _FieldError(("proof", "reconnect"), f"only a change of class T1 needs it, not one of {proof.toggle}")
     seen: set[tuple[str, Only | None]] = set()
     for number, wanted in enumerate(profile.tunables):
         field: Place = ("tunables", number)
         if (wanted.tunable, wanted.only) in seen:
             raise _FieldError((*field, "tunable"), f"{wanted.tunable} is set by an earlier one already")
         seen.add((wanted.tunable, wanted.only))
-        _check_tunable(wanted, field)
+        from advisor.tunables import parse_tunable
+
+        if wanted.for_each and not re.fullmatch(_EACH[wanted.for_each], wanted.tunable):
+            shape = _SHAPES.get(wanted.for_each) or _EACH[wanted.for_each].replace("\\", "")
+            raise _FieldError((*field, "tunable"), f"for-each {wanted.for_each} is for {shape}")
+        if wanted.only is not None:
+            _check_only(wanted, wanted.only, (*field, "only"))
+        if wanted.condition is not None:
+            _check_condition(wanted.condition, (*field, "condition", "value"))
+        try:
+            parse_tunable(_example_id(wanted.tunable))
+        except UsageError as error:
+            raise _FieldError((*field, "tunable"), error.message, error.hint) from error
         if is_whole and wanted.needs is not None and wanted.needs not in profile.parameters:
             raise _FieldError((*field, "needs"), f"{wanted.needs} is no parameter of this profile")
         if is_whole:
-            _check_places(wanted, profile.parameters, field)
+            value = wanted.value.multiply if isinstance(wanted.value, Computed) else wanted.value
+            for place in re.findall(r"\{(\w*)\}", f"{wanted.tunable} {value}"):
+                if wanted.for_each and (place == wanted.for_each[:-1] or place in _FILLED.get(wanted.for_each, ())):
+                    continue
+                if place not in profile.parameters:
+                    raise _FieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects")
+                if profile.parameters[place].type == "names":
+                    raise _FieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
             _check_value(wanted, profile.parameters, field)
 
 
 def _check_parameter(name: str, parameter: Parameter) -> None:
     field: Place = ("parameters", name)
-    if name in _SELECTING and parameter.type != "names":
+    if name in {"links", "units", "disks", "arrays", "cpfs"} and parameter.type != "names":
         raise _FieldError((*field, "type"), f"{name} selects what for-each goes over, so it is of type names")
     try:
         _checked(parameter, parameter.default, "default")
@@ -466,35 +500,6 @@ def _check_condition(condition: Condition, field: Place) -> None:
     # bool is an int to Python.
     if condition.op.endswith(("at-least", "at-most")) and type(condition.value) is not int:
         raise _FieldError(field, f"{condition.op} needs a whole number")
-
-
-def _check_proof(proof: ProofDeclaration) -> None:
-    if proof.reconnect is not None and proof.toggle != "T1":
-        raise _FieldError(("proof", "reconnect"), f"only a change of class T1 needs it, not one of {proof.toggle}")
-
-
-def _check_tunable(wanted: Wanted, field: Place) -> None:
-    from advisor.tunables import parse_tunable
-
-    if wanted.for_each and not re.fullmatch(_EACH[wanted.for_each], wanted.tunable):
-        shape = _SHAPES.get(wanted.for_each) or _EACH[wanted.for_each].replace("\\", "")
-        raise _FieldError((*field, "tunable"), f"for-each {wanted.for_each} is for {shape}")
-    if wanted.only is not None:
-        _check_only(wanted, wanted.only, (*field, "only"))
-    if wanted.condition is not None:
-        _check_condition(wanted.condition, (*field, "condition", "value"))
-    try:
-        parse_tunable(_example_id(wanted.tunable))
-    except UsageError as error:
-        raise _FieldError((*field, "tunable"), error.message, error.hint) from error
-
-
-_EXAMPLES: Final = {
-    "{cpf}": "/usr/irissys/iris.cpf",
-    "{map}": "/etc/multipath.conf:defaults",
-    "{rr_min_io}": "rr_min_io_rq",
-    "{record}": "/etc/iscsi/nodes/iqn.x/192.0.2.1,3260,1/default",
-}
 
 
 def _example_id(identity: str) -> str:
@@ -516,24 +521,13 @@ def _check_only(wanted: Wanted, only: Only, field: Place) -> None:
         raise _FieldError(field, "says nothing")
 
 
-def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
-    value = wanted.value.multiply if isinstance(wanted.value, Computed) else wanted.value
-    for place in re.findall(r"\{(\w*)\}", f"{wanted.tunable} {value}"):
-        if wanted.for_each and (place == wanted.for_each[:-1] or place in _FILLED.get(wanted.for_each, ())):
-            continue
-        if place not in parameters:
-            raise _FieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects")
-        if parameters[place].type == "names":
-            raise _FieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
-
-
 def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
     value, placement = wanted.value, _PLACEMENTS.get(wanted.for_each or "")
     at = (*field, "value")
     if placement and value != Computed(placement=placement):
         raise _FieldError(at, f'for-each {wanted.for_each} computes it: {{ placement = "{placement}" }}')
     is_node = wanted.for_each == "instances" and value == Computed(placement="node")
-    is_pages = wanted.tunable == _HUGE_PAGES and value == Computed(huge_pages="iris")
+    is_pages = wanted.tunable == "sysctl:vm.nr_hugepages" and value == Computed(huge_pages="iris")
     is_ports = wanted.tunable == f"sysctl:{RESERVED_PORTS}" and value == Computed(llt="ports")
     if wanted.for_each == "heartbeats" and value != Computed(llt="mtu"):
         raise _FieldError(at, 'for-each heartbeats computes it: { llt = "mtu" }')
@@ -543,38 +537,30 @@ def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: Pla
         is_product = is_product and (wanted.for_each in (None, "disks", "arrays") or _is_link_setting(wanted))
         if not is_product or not _is_number(str(value.multiply), parameters):
             raise _FieldError(at, 'write { multiply = NUMBER, of = "value-before-us" }')
-        _check_default(wanted, value, parameters, at)
+        is_mark = wanted.tunable.removeprefix("llt:") in HIGH_WATER_MARKS
+        if value.of == "llt-default" and not is_mark:
+            marks = " and ".join(f"llt:{name}" for name in HIGH_WATER_MARKS)
+            raise _FieldError((*at, "of"), f"llt-default is the default of {marks}")
+        parameter = parameters.get(value.given) if value.given else None
+        if value.given and (value.of != "llt-default" or parameter is None or parameter.type != "integer"):
+            raise _FieldError((*at, "given"), "it names the integer parameter that says what llt-default is")
     if _is_link_setting(wanted):
-        _check_literal(wanted, at)
+        # A value without places must be one of its kind on any host.
+        from advisor.tunables import parse_tunable
+
+        if isinstance(wanted.value, str) and "{" not in wanted.value:
+            wrong = parse_tunable(_example_id(wanted.tunable)).check_value(wanted.value)
+            if wrong:
+                raise _FieldError(at, f"{wanted.value!r} {wrong}")
     elif wanted.for_each == "links" and not _is_number(str(value), parameters):
         raise _FieldError(at, "an MTU is a whole number, or the place of a parameter that is one")
     if isinstance(wanted.sense, tuple) and (not isinstance(value, str) or len(wanted.sense) != len(value.split())):
         raise _FieldError((*field, "sense"), "one is needed for each field of the value")
 
 
-def _check_default(wanted: Wanted, value: Computed, parameters: Mapping[str, Parameter], field: Place) -> None:
-    is_mark = wanted.tunable.removeprefix("llt:") in HIGH_WATER_MARKS
-    if value.of == "llt-default" and not is_mark:
-        marks = " and ".join(f"llt:{name}" for name in HIGH_WATER_MARKS)
-        raise _FieldError((*field, "of"), f"llt-default is the default of {marks}")
-    parameter = parameters.get(value.given) if value.given else None
-    if value.given and (value.of != "llt-default" or parameter is None or parameter.type != "integer"):
-        raise _FieldError((*field, "given"), "it names the integer parameter that says what llt-default is")
-
-
 def _is_link_setting(wanted: Wanted) -> bool:
     """Whether it sets something of links whose value does not depend on how they are stacked."""
     return wanted.for_each == "links" and not wanted.tunable.endswith(":mtu")
-
-
-def _check_literal(wanted: Wanted, field: Place) -> None:
-    """A value without places must be one of its kind on any host."""
-    from advisor.tunables import parse_tunable
-
-    if isinstance(wanted.value, str) and "{" not in wanted.value:
-        wrong = parse_tunable(_example_id(wanted.tunable)).check_value(wanted.value)
-        if wrong:
-            raise _FieldError(field, f"{wanted.value!r} {wrong}")
 
 
 def _is_number(text: str, parameters: Mapping[str, Parameter]) -> bool:
@@ -601,7 +587,6 @@ _SHAPES: Final[Mapping[str, str]] = {
     "links": "link:{link}:mtu, or another setting of a link",
     "shared_links": "sysctl:net.ipv4.conf.{shared_link}.arp_ignore, arp_announce, arp_filter or rp_filter",
 }
-_PLACEMENTS: Final[Mapping[str, Literal["unit", "cpus"]]] = {"units": "unit", "irqs": "cpus"}
 _BOUNDED: Final = ("disks", "arrays", "links", "instances")
 _FOREIGN: Final[Mapping[str, tuple[str, ...]]] = {
     "disks": ("levels", "drivers", "min_mbps"),
@@ -612,8 +597,6 @@ _FOREIGN: Final[Mapping[str, tuple[str, ...]]] = {
         *("drivers", "min_mbps"),
     ),
 }
-_HUGE_PAGES: Final = "sysctl:vm.nr_hugepages"
-_SELECTING: Final = frozenset({"links", "units", "disks", "arrays", "cpfs"})
 
 Value = int | str | tuple[str, ...] | None
 Values = Mapping[str, Value]
@@ -626,7 +609,7 @@ def parameter_values(profile: Profile, settings: Mapping[str, str]) -> Values:
     """
     for name in settings:
         if name not in profile.parameters:
-            known = ", ".join(f"{key}=" for key in sorted(profile.parameters)) or "it has none"
+            known = ", ".join(f"{key}=" for key in sorted(profile.parameters)) or msg("it has none")
             raise UsageError(
                 msg("profile {name} has no parameter {name_2!r}", name=profile.name, name_2=name),
                 hint=msg("parameters: {known}", known=known),
@@ -645,7 +628,11 @@ def _checked(parameter: Parameter, value: Value, where: str) -> Value:
     if parameter.type == "integer":
         return _parse_integer(parameter, value, where)
     if parameter.type == "names":
-        return _parse_names(value, where)
+        if isinstance(value, str):
+            value = tuple(value.split(","))
+        if not isinstance(value, tuple):
+            raise UsageError(msg("{where}: {value!r} is not a list of names", where=where, value=value))
+        return tuple(name.strip() for name in value if name.strip())
     if not isinstance(value, str):
         raise UsageError(msg("{where}: {value!r} is not a word", where=where, value=value))
     if parameter.choices and value not in parameter.choices:
@@ -658,14 +645,6 @@ def _checked(parameter: Parameter, value: Value, where: str) -> Value:
             )
         )
     return value
-
-
-def _parse_names(value: Value, where: str) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = tuple(value.split(","))
-    if not isinstance(value, tuple):
-        raise UsageError(msg("{where}: {value!r} is not a list of names", where=where, value=value))
-    return tuple(name.strip() for name in value if name.strip())
 
 
 def _parse_integer(parameter: Parameter, value: object, where: str) -> int:
@@ -693,13 +672,28 @@ def load_file(path: Path, *, only_trusted: bool = False) -> Profile:
     With ``only_trusted``, RefusedError for a file outside of the library that others could have written. Raises
     UsageError, InvalidInputError.
     """
-    around = {one.stem: one for one in sorted(path.parent.glob("*.toml"))}
     read = _read_trusted if only_trusted else read_profile
-    return _resolve_parents(path.stem, {**profile_paths(), **around, path.stem: path}, (), {}, read)
+    return _resolve_parents(path.stem, _paths_around(path), (), {}, read)
 
 
-def _check_file_name(profile: Profile, name: str, path: Path) -> None:
-    if profile.name != name:
-        raise InvalidInputError(
-            msg("{path}: name is {name!r}, the file name says {name_2!r}", path=path, name=profile.name, name_2=name)
-        )
+def read_profile_files(path: Path) -> dict[str, bytes]:
+    """The text of a profile's file and of those that it inherits from, as they are now, by name: side by side in any
+    directory they are the same profile. Raises UsageError, InvalidInputError."""
+    found: dict[str, bytes] = {}
+
+    def read(place: Path) -> Profile:
+        with open_given(place) as file:
+            found[place.stem] = file.read(MAX_PROFILE_BYTES + 1)
+        # Judged by what was read: a file that is replaced meanwhile is not another profile.
+        return parse_profile(found[place.stem], str(place))
+
+    try:
+        _resolve_parents(path.stem, _paths_around(path), (), {}, read)
+    except OSError as error:
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+    return found
+
+
+def _paths_around(path: Path) -> dict[str, Path]:
+    """Where a profile file finds what it inherits: in its directory, then in the library."""
+    return {**profile_paths(), **{one.stem: one for one in sorted(path.parent.glob("*.toml"))}, path.stem: path}

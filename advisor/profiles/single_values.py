@@ -21,6 +21,8 @@ from advisor.i18n import msg
 from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
 from advisor.rules.remedy import SIGNS
 from advisor.tunables import Effect, Risk, all_kinds, find_kind, parse_tunable
+from advisor.tunables.harm import find_harm
+from advisor.tunables.kind import kind_words
 from advisor.tunables.tunable import Sense
 
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
@@ -28,12 +30,14 @@ OPERATORS: Final[Mapping[str, Sense]] = {sign: sense for sense, sign in SIGNS.it
 MAX_NAME: Final = 63
 MAX_CLAIMS: Final = 3
 MAX_SUGGESTIONS: Final = 3
+_WHERE_KEPT: Final = lazy_regex(r",? (?:persisted|kept|held) |\. ")
+"""Ends what a kind's own words say of the value; the plan says where it persists."""
 _KIND: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
 _SPLIT: Final = lazy_regex(r"(?s)(.*?)([<>=]+)(.*)")
 _PLACE: Final = lazy_regex(r"\{\w+\}")
-_NETWORK: Final = ("sysctl:net.", "link:", "llt:")
 _BY_EFFECT: Final[Mapping[Effect, ToggleClass]] = {
     "new-sockets": "T1",
+    "new-links": "T3",
     "remount": "T1",
     "service-restart": "T1",
     "reboot": "T3",
@@ -82,7 +86,9 @@ def parse_value(word: str) -> WantedValue:
         one = parse_tunable(identity)
     except UsageError as error:
         close = nearest_ids(identity, known_ids(f"{identity}:".split(":")[1]))
-        raise UsageError(error.message, hint=_did_you_mean(close) if close else error.hint) from error
+        raise UsageError(
+            error.message, hint=msg("did you mean {names}?", names=", ".join(close)) if close else error.hint
+        ) from error
     if _PLACE.search(word):
         raise UsageError(msg("{word}: a place in braces belongs into a profile file", word=word))
     wrong = one.check_value(" ".join(value.split()))
@@ -96,10 +102,6 @@ def _hint(identity: str, operator: str, value: str) -> str:
     if "." in identity and not identity.startswith("."):
         return msg("did you mean {names}?", names=f"sysctl:{identity}{operator}{value}")
     return msg("a parameter of a profile is given with --set {pair}", pair=f"{identity}={value}")
-
-
-def _did_you_mean(names: Iterable[str]) -> str:
-    return msg("did you mean {names}?", names=", ".join(names))
 
 
 def known_ids(device: str) -> tuple[str, ...]:
@@ -128,6 +130,12 @@ def values_profile(values: Sequence[WantedValue]) -> Profile:
     library = tuple(map(load, profile_paths()))
     lines = [_wanted(one, library) for one in values]
     words = ", ".join(one.word for one in values)
+    # How a gain of the values is shown: by the claims of the profiles that set them, else by the usual workload.
+    declared = [profile.proof for profile in _setting(values, library) if profile.proof is not None]
+    claims = tuple(dict.fromkeys(claim for one in declared for claim in one.claims))[:MAX_CLAIMS]
+    is_network = all(one.tunable.startswith(("sysctl:net.", "link:", "llt:")) for one in values)
+    ones = [parse_tunable(one.tunable) for one in values]
+    toggle = max(toggle_needed(one.takes_effect, one.risk) for one in ones)
     return Profile(
         name=profile_name([one.tunable for one in values]),
         title=words if len(values) == 1 else f"{len(values)} values",
@@ -137,7 +145,16 @@ def values_profile(values: Sequence[WantedValue]) -> Profile:
         sources=tuple(dict.fromkeys(source for one in lines for source in one.sources)),
         tunables=tuple(lines),
         guards=tuple(dict.fromkeys(guard for profile in _setting(values, library) for guard in profile.guards)),
-        proof=_proof(values, library),
+        proof=ProofDeclaration(
+            toggle=toggle,
+            claims=claims or (("net.tcp-64k",) if is_network else ("infoscale.4k-rand-rw50",)),
+            where=declared[0].where if declared else "Where the values act; --workload names what to measure.",
+            reconnect="connections"
+            if toggle == "T1" and any(one.takes_effect == "new-sockets" for one in ones)
+            else "mount"
+            if toggle == "T1" and any(one.takes_effect == "remount" for one in ones)
+            else None,
+        ),
     )
 
 
@@ -172,48 +189,42 @@ def _setting(values: Iterable[WantedValue], library: Iterable[Profile]) -> tuple
 
 def _wanted(one: WantedValue, library: Iterable[Profile]) -> Wanted:
     """A line of the profile. What the library says of the same tunable is quoted with its profile and value, since a
-    reason for one value is none for another."""
+    reason for one value is none for another; a caution is of this very value, or of the tunable whoever sets it."""
     lines = [(profile, line) for profile in library for line in profile.tunables if is_line_about(line, one.tunable)]
-    first = lines[0] if lines else None
+    setting = [(profile, line) for profile, line in lines if line.sense != "keep"]
+    same = next((line for profile, line in setting if _default_value(profile, line) == one.value), None)
+    first = setting[0] if setting else None
     why, hurts, sources = one.why, one.hurts_when, one.sources
     if not why:
-        why = "Asked for by its id." if first is None else f"Asked for by its id. {_quoted(*first)}"
+        # What it is comes first: the reason of a profile is one for its own hosts.
+        what = _WHERE_KEPT.split(kind_words(parse_tunable(one.tunable)))[0].rstrip(".")
+        why = " ".join(filter(None, (f"{what}.", "Asked for by its id.", "" if first is None else _quoted(*first))))
     if not hurts:
-        hurts = first[1].hurts_when if first else "Not known: no profile sets it."
+        known = find_harm(one.tunable, one.value) if same is None else same.hurts_when
+        hurts = known or ("Not known of this value." if lines else "Not known: no profile sets it.")
     if not sources:
         sources = first[1].sources if first else ("the command line",)
     return Wanted(one.tunable, one.value, why, hurts, sources, sense=OPERATORS[one.operator])
 
 
 def _quoted(profile: Profile, line: Wanted) -> str:
-    value = line.value if isinstance(line.value, str) else ""
-    for name, parameter in profile.parameters.items():
-        value = value.replace(f"{{{name}}}", str(parameter.default))
+    value = _default_value(profile, line) or ""
     wants = f"{profile.name} wants {value}" if value and "{" not in value else profile.name
     return f"{wants}: {line.why}"
 
 
+def _default_value(profile: Profile, line: Wanted) -> str | None:
+    """What a line sets without ``--set``; None where the host decides."""
+    if not isinstance(line.value, str):
+        return None
+    value = line.value
+    for name, parameter in profile.parameters.items():
+        value = value.replace(f"{{{name}}}", str(parameter.default))
+    return value
+
+
 def toggle_needed(effect: Effect, risk: Risk) -> ToggleClass:
     """How a change may be toggled in a proof: T2 where a link may be interrupted, T1 for new sockets, mounts or a
-    restart, T3 for a reboot."""
+    restart, T3 for a reboot and for links that have yet to come up."""
     needed = _BY_EFFECT.get(effect, "T0")
     return "T2" if risk == "link" and needed != "T3" else needed
-
-
-def _proof(values: Sequence[WantedValue], library: Sequence[Profile]) -> ProofDeclaration:
-    """How a gain of the values is shown: by the claims of the profiles that set them, else by the usual workload."""
-    declared = [profile.proof for profile in _setting(values, library) if profile.proof is not None]
-    claims = tuple(dict.fromkeys(claim for one in declared for claim in one.claims))[:MAX_CLAIMS]
-    is_network = all(one.tunable.startswith(_NETWORK) for one in values)
-    ones = [parse_tunable(one.tunable) for one in values]
-    toggle = max(toggle_needed(one.takes_effect, one.risk) for one in ones)
-    return ProofDeclaration(
-        toggle=toggle,
-        claims=claims or (("net.tcp-64k",) if is_network else ("infoscale.4k-rand-rw50",)),
-        where=declared[0].where if declared else "Where the values act; --workload names what to measure.",
-        reconnect="connections"
-        if toggle == "T1" and any(one.takes_effect == "new-sockets" for one in ones)
-        else "mount"
-        if toggle == "T1" and any(one.takes_effect == "remount" for one in ones)
-        else None,
-    )

@@ -49,7 +49,23 @@ class _Scanner:
         self._skip_blank()
         while self._at < len(text):
             if text.startswith("[", self._at):
-                table = self._read_header()
+                # `[a.b]` or `[[a.b]]`: the table that the lines below it belong to.
+                is_array = self._text.startswith("[[", self._at)
+                self._at += 1 + is_array
+                self._skip_blank()
+                path: Place = ()
+                keys = self._read_keys()
+                for number, key in enumerate(keys):
+                    path = (*path, key)
+                    self._note_line(path)
+                    if is_array and number == len(keys) - 1:
+                        self._lengths[path] = self._lengths.get(path, 0) + 1
+                    if path in self._lengths:
+                        path = (*path, self._lengths[path] - 1)
+                        self._note_line(path)
+                self._skip_blank()
+                self._at += 1 + is_array
+                table = path
             else:
                 self._read_pair(table)
             self._skip_blank()
@@ -76,25 +92,6 @@ class _Scanner:
             keys.append(_unquote_key(self._match_pattern(_KEY)))
         return keys
 
-    def _read_header(self) -> Place:
-        """``[a.b]`` or ``[[a.b]]``: the table that the lines below it belong to."""
-        is_array = self._text.startswith("[[", self._at)
-        self._at += 1 + is_array
-        self._skip_blank()
-        path: Place = ()
-        keys = self._read_keys()
-        for number, key in enumerate(keys):
-            path = (*path, key)
-            self._note_line(path)
-            if is_array and number == len(keys) - 1:
-                self._lengths[path] = self._lengths.get(path, 0) + 1
-            if path in self._lengths:
-                path = (*path, self._lengths[path] - 1)
-                self._note_line(path)
-        self._skip_blank()
-        self._at += 1 + is_array
-        return path
-
     def _read_pair(self, table: Place) -> None:
         path = table
         for key in self._read_keys():
@@ -109,28 +106,26 @@ class _Scanner:
         first = self._text[self._at : self._at + 1]
         if first in ("[", "{"):
             self._at += 1
-            self._read_items(path, "]" if first == "[" else "}")
+            # The elements of an array, or the pairs of an inline table.
+            end = "]" if first == "[" else "}"
+            index = 0
+            self._skip_blank()
+            while not self._text.startswith(end, self._at):
+                if end == "]":
+                    self._note_line((*path, index))
+                    self._read_value((*path, index))
+                else:
+                    self._read_pair(path)
+                index += 1
+                self._skip_blank()
+                if self._text.startswith(",", self._at):
+                    self._at += 1
+                    self._skip_blank()
+            self._at += 1
         elif first in ('"', "'"):
             self._match_pattern(_STRING)
         else:
             self._match_pattern(_BARE)
-
-    def _read_items(self, path: Place, end: str) -> None:
-        """The elements of an array, or the pairs of an inline table."""
-        index = 0
-        self._skip_blank()
-        while not self._text.startswith(end, self._at):
-            if end == "]":
-                self._note_line((*path, index))
-                self._read_value((*path, index))
-            else:
-                self._read_pair(path)
-            index += 1
-            self._skip_blank()
-            if self._text.startswith(",", self._at):
-                self._at += 1
-                self._skip_blank()
-        self._at += 1
 
 
 def _unquote_key(key: str) -> str:

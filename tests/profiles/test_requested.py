@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageError
@@ -12,9 +13,10 @@ from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
-from advisor.profiles.requested import load_one, load_requested
+from advisor.profiles.requested import RequestedProfile, load_one, load_requested
 from advisor.profiles.single_values import WantedValue, parse_value, profile_name, values_profile
 from advisor.report.plan import apply_command, plan_text
+from tests.cli.inside import call_inside
 from tests.trees import host_of, make_tree
 
 FILES = {
@@ -23,6 +25,7 @@ FILES = {
     "/proc/sys/net/core/rmem_max": "4194304\n",
     "/proc/sys/kernel/hostname": "node1\n",
     "/proc/meminfo": "MemTotal:       65536000 kB\nMemAvailable:   60000000 kB\n",
+    "/proc/sys/net/ipv4/tcp_rmem": "4096 131072 6291456\n",
     "/sys/class/net/eth0/mtu": "1500\n",
     "/sys/block/sda/queue/scheduler": "[mq-deadline] none\n",
     "/etc/machine-id": "0" * 32,
@@ -37,6 +40,86 @@ def host(tmp_path: Path) -> Host:
 
 def plan_of(host: Host, *words: str) -> Plan:
     return plan_profiles(host, words, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("tcp_rmem", "9 5 1", "has default 5 below min 9: write MIN DEFAULT MAX, none below the one before it"),
+        ("tcp_rmem", "4096 131072 65536", "has max 65536 below default 131072: write MIN DEFAULT MAX"),
+        ("tcp_wmem", "8388608", "has 1 of 3 numbers: write MIN DEFAULT MAX"),
+        ("tcp_mem", "100 200 150", "has max 150 below pressure 200: write MIN PRESSURE MAX"),
+        ("ip_local_port_range", "1024", "has 1 of 2 numbers: write FIRST LAST"),
+        ("ip_local_port_range", "60000 1024", "1024 is less than 60000"),
+    ],
+)
+@pytest.mark.parametrize("operator", ["=", ">="])
+def test_numbers_that_are_too_few_or_fall_are_refused(key: str, value: str, reason: str, operator: str) -> None:
+    for command in ("plan", "apply"):
+        done = call_inside(command, f"sysctl:net.ipv4.{key}{operator}{value}")
+        assert done.returncode == 2
+        assert reason in " ".join(done.stderr.split())
+
+
+def test_numbers_of_a_profile_that_fall_are_blocked(host: Host, tmp_path: Path) -> None:
+    own = values_profile([parse_value("sysctl:net.ipv4.tcp_rmem=4096 131072 8388608")])
+    (line,) = own.tunables
+    fallen = msgspec.structs.replace(own, tunables=(msgspec.structs.replace(line, value="4096 131072 65536"),))
+    (skipped,) = plan_profiles(host, [RequestedProfile(fallen, ("own",))], {}).skipped
+    assert skipped.state == "blocked"
+    assert "has max 65536 below default 131072" in skipped.reason
+
+
+@pytest.mark.parametrize("value", ["4096 4096 4096", "4096 131072 8388608"])
+def test_numbers_that_rise_are_planned(host: Host, value: str) -> None:
+    assert [one.after for one in plan_of(host, f"sysctl:net.ipv4.tcp_rmem={value}").changes] == [value]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "reason"),
+    [("9", "names CPU 9, which this host does not have: it has CPUs 0-3"), ("2-3", "CPUs 0-1 are"), ("0-3", None)],
+)
+def test_cpus_of_an_interrupt_that_do_not_exist_are_refused(tmp_path: Path, cpus: str, reason: str | None) -> None:
+    listed = {"/sys/devices/system/cpu/present": "0-3\n", "/sys/devices/system/cpu/online": "0-1\n"}
+    root = make_tree(tmp_path / "root", {**FILES, **listed, "/proc/irq/40/smp_affinity_list": "0\n"})
+    done = call_inside("plan", "--root", root, f"irq:40:affinity={cpus}")
+    if reason is None:
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 2
+        assert reason in " ".join(done.stderr.split())
+        # A profile is blocked by it, with the same reason.
+        profile = values_profile([parse_value(f"irq:40:affinity={cpus}")])
+        plan = plan_profiles(host_of(root), [RequestedProfile(profile, ("own",))], {})
+        assert [(one.state, reason in one.reason) for one in plan.skipped] == [("blocked", True)]
+
+
+def test_the_reason_of_a_value_begins_with_what_its_kind_is(host: Host) -> None:
+    (line,) = values_profile([parse_value("block:sda:scheduler=none")]).tunables
+    assert line.why.startswith("A queue setting of a disk or an array. ")
+    assert "Asked for by its id. beegfs-nvme wants none: " in line.why
+
+
+@pytest.mark.parametrize(
+    ("word", "hurts"),
+    [
+        ("sysctl:net.core.rmem_max=65536", "Many sockets with large buffers take memory"),
+        ("sysctl:vm.vfs_cache_pressure=7", "Not known of this value."),
+        ("sysctl:kernel.watchdog=0", "Not known: no profile sets it."),
+    ],
+)
+def test_a_caution_is_of_the_value_that_is_asked_for(word: str, hurts: str) -> None:
+    (line,) = values_profile([parse_value(word)]).tunables
+    assert line.hurts_when.startswith(hurts)
+
+
+def test_a_line_that_changes_nothing_explains_no_value() -> None:
+    kept = [line for name in profile_paths() for line in load(name).tunables if "not changed" in line.hurts_when]
+    assert kept
+    for one in kept:
+        (line,) = values_profile([WantedValue(one.tunable, "=", "1 2 4194304")]).tunables
+        assert "not changed" not in line.hurts_when
+        assert one.why not in line.why
 
 
 @pytest.mark.parametrize(
@@ -117,7 +200,7 @@ def test_the_plan_has_the_reasons_of_the_library_and_the_command_that_asks_again
     assert len(plan.profiles) == 1
     swap = next(change for change in plan.changes if change.tunable == SWAP)
     assert "iris wants 5: Pages of IRIS" in swap.why
-    assert "page cache" in swap.hurts_when
+    assert "keep memory that others could use" in swap.hurts_when
     assert swap.sources
     assert swap.persist == f"/etc/sysctl.d/90-advisor-{plan.profiles[0]}.conf"
     command = "advisor apply sysctl:vm.swappiness=10 'sysctl:net.core.rmem_max>=8388608'"

@@ -1,0 +1,64 @@
+"""The published schema of a profile's TOML file, held by a library that is not ours against files that lint judges."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from advisor.errors import InvalidInputError
+from advisor.profiles.profile import parse_profile
+from tests.schemas import published
+
+SHIPPED = sorted((Path(__file__).parents[2] / "profiles").glob("*.toml"))
+VALID = """name = "late"
+title = "t"
+summary = "s"
+helps-when = "h"
+hurts-when = "w"
+sources = ["a"]
+
+[[tunables]]
+tunable = "sysctl:vm.swappiness"
+value = "1"
+why = "w"
+hurts-when = "h"
+sources = ["a"]
+"""
+
+
+def faults(text: str) -> list[str]:
+    schema = published("profile-file.1.json")
+    jsonschema.Draft7Validator.check_schema(schema)
+    return [one.message for one in jsonschema.Draft7Validator(schema).iter_errors(tomllib.loads(text))]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_profile_is_valid(path: Path) -> None:
+    assert faults(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('title = "t"\n', ""),
+        ('title = "t"', 'titel = "t"'),
+        ('name = "late"', 'name = "Late One"'),
+        ('sources = ["a"]\n\n', "sources = []\n\n"),
+        ('value = "1"', "value = 1"),
+        ('value = "1"', 'value = "1"\nsense = "about"'),
+        ('value = "1"', 'value = "1"\nfor-each = "disc"'),
+        ('value = "1"', 'value = { multiply = 2, from = "llt-default" }'),
+        ("[[tunables]]", '[proof]\ntoggle = "T9"\nclaims = ["db.oltp"]\nwhere = "w"\n\n[[tunables]]'),
+    ],
+)
+def test_what_lint_refuses_in_one_field_the_schema_refuses(old: str, new: str) -> None:
+    assert faults(VALID) == []
+    parse_profile(VALID.encode(), "late.toml")
+    text = VALID.replace(old, new, 1)
+    assert text != VALID
+    assert faults(text) != []
+    with pytest.raises(InvalidInputError):
+        parse_profile(text.encode(), "late.toml")

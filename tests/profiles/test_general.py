@@ -1,0 +1,116 @@
+"""The profiles of general services: planned where the service runs, and not where it would hurt or is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.errors import RefusedError
+from advisor.facts.host_facts import scan
+from advisor.planner import plan_profiles
+from advisor.recommend import outlooks, recommend
+from tests.serving_hosts import UNITS, cloud_host, serving_host
+
+CHANGES = {
+    "postgresql": {"thp:enabled": "madvise", "sysctl:vm.dirty_background_ratio": "5"},
+    "mysql": {"sysctl:vm.swappiness": "1"},
+    "redis": {"thp:enabled": "madvise", "sysctl:vm.overcommit_memory": "1"},
+    "nfs-server": {"sysctl:vm.dirty_background_ratio": "5"},
+    "ceph-osd": {"sysctl:fs.aio-max-nr": "1048576", "sysctl:kernel.pid_max": "4194304"},
+    "minio": {
+        "cpufreq:policy0:governor": "performance",
+        "thp:enabled": "madvise",
+        "sysctl:vm.swappiness": "1",
+        "sysctl:vm.dirty_background_ratio": "3",
+        "sysctl:vm.dirty_ratio": "10",
+        "sysctl:vm.max_map_count": "524288",
+    },
+    "kafka": {"sysctl:vm.max_map_count": "262144", "sysctl:vm.swappiness": "1"},
+    "kvm-host": {
+        "cpufreq:policy0:governor": "performance",
+        "sysctl:vm.dirty_background_ratio": "5",
+        "sysctl:vm.swappiness": "10",
+    },
+    "web-server": {
+        "sysctl:net.ipv4.tcp_max_syn_backlog": "4096",
+        "sysctl:net.ipv4.ip_local_port_range": "16384 65535",
+        "sysctl:net.ipv4.tcp_slow_start_after_idle": "0",
+    },
+}
+"""What each changes on a host as installed."""
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_profile_is_for_the_host_whose_service_runs(name: str) -> None:
+    plan = plan_profiles(serving_host([UNITS[name]]), [name], {})
+    assert {one.tunable: one.after for one in plan.changes} == CHANGES[name]
+    assert plan.blocking == ()
+    elsewhere = plan_profiles(serving_host(["ssh.service"]), [name], {})
+    assert elsewhere.is_empty
+    assert {one.state for one in elsewhere.skipped} == {"not-applicable"}
+
+
+def test_recommend_says_what_shows_the_service_and_why_the_others_do_not_fit() -> None:
+    host = serving_host([UNITS["redis"]])
+    facts = scan(host)
+    made = {one.profile: one for one in recommend(facts, None, outlooks(host, facts))}
+    assert (made["redis"].fits, made["redis"].standing) == ("perhaps", "intent")
+    assert "redis-server.service" in made["redis"].summary
+    assert [case.holds for case in made["redis"].cases] == [True]
+    assert (made["mysql"].fits, made["mysql"].standing) == ("no", "not-applicable")
+    assert "mysqld.service" in made["mysql"].summary
+
+
+def test_strict_accounting_that_somebody_chose_stays() -> None:
+    host = serving_host([UNITS["redis"]], sysctl={"vm.overcommit_memory": "2"})
+    plan = plan_profiles(host, ["redis"], {})
+    assert "sysctl:vm.overcommit_memory" not in {one.tunable for one in plan.changes}
+    assert any("strict accounting" in one.reason for one in plan.skipped)
+
+
+def test_huge_pages_are_reserved_where_their_number_is_given_and_fits() -> None:
+    host = serving_host([UNITS["postgresql"]])
+    plan = plan_profiles(host, ["postgresql"], {"huge_pages": "4200"})
+    assert {one.tunable: one.after for one in plan.changes}["sysctl:vm.nr_hugepages"] == "4200"
+    with pytest.raises(RefusedError):
+        plan_profiles(host, ["postgresql"], {"huge_pages": "40000"})
+
+
+def test_on_a_small_host_the_kernels_share_of_dirty_pages_stays() -> None:
+    plan = plan_profiles(serving_host([UNITS["postgresql"]], gib=8), ["postgresql"], {})
+    assert {one.tunable for one in plan.changes} == {"thp:enabled"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "expected"),
+    [
+        ("VMware, Inc.", "Virtual disk", {"block:sda:io_timeout": "180000"}),
+        ("VMware, Inc.", "LOGICAL VOLUME", {}),
+        ("Dell Inc.", "Virtual disk", {}),
+    ],
+)
+def test_a_virtual_disk_has_the_time_that_its_maker_asks_for(vendor: str, model: str, expected: dict[str, str]) -> None:
+    plan = plan_profiles(serving_host((), vendor=vendor, model=model), ["virtual-guest"], {})
+    assert {one.tunable: one.after for one in plan.changes} == expected
+
+
+def test_an_instance_of_a_cloud_keeps_its_connections_and_waits_for_its_volumes() -> None:
+    plan = plan_profiles(cloud_host(), ["cloud-guest"], {})
+    changes = {one.tunable: one.after for one in plan.changes}
+    assert changes["sysctl:net.ipv4.tcp_keepalive_time"] == "60"
+    assert changes["sysctl:net.ipv4.tcp_keepalive_intvl"] == "60"
+    assert [one for one in changes if one.startswith("block:") and one.endswith(":io_timeout")] != []
+    assert plan_profiles(serving_host(()), ["cloud-guest"], {}).is_empty
+
+
+def test_low_latency_is_a_matter_of_intent() -> None:
+    host = serving_host(())
+    facts = scan(host)
+    made = {one.profile: one for one in recommend(facts, None, outlooks(host, facts))}["low-latency"]
+    assert (made.fits, made.standing) == ("perhaps", "intent")
+    plan = plan_profiles(host, ["low-latency"], {})
+    assert {one.tunable: one.after for one in plan.changes} == {
+        "cpufreq:policy0:governor": "performance",
+        "thp:enabled": "madvise",
+        "sysctl:kernel.timer_migration": "0",
+        "sysctl:vm.stat_interval": "10",
+    }

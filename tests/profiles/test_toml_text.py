@@ -1,0 +1,35 @@
+"""Texts as TOML: whatever is written is read back by another program's reader as the same text."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.profiles.toml_text import quote_toml
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_text_is_read_back_as_it_is(text: str) -> None:
+    written = quote_toml(text)
+    assert tomllib.loads(f"a = {written}\n") == {"a": text}
+    assert written.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ('a "b" \\', '"a \\"b\\" \\\\"'),
+        ("a\n\x7f\u202e", '"a\\u000A\\u007F\\u202E"'),
+        ("\U000e0041", '"\\U000E0041"'),
+        ("größe", '"größe"'),
+    ],
+)
+def test_what_is_not_shown_as_itself_is_escaped(text: str, written: str) -> None:
+    assert quote_toml(text) == written
+
+
+def test_a_byte_of_a_name_that_is_no_text_is_marked() -> None:
+    assert tomllib.loads(f"a = {quote_toml('sd' + chr(0xDCFF))}") == {"a": "sd?"}
