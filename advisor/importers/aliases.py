@@ -14,7 +14,11 @@ def without_rivals(settings: Sequence[ImportedSetting]) -> tuple[ImportedSetting
     order = {one.tunable: place for place, one in enumerate(settings) if one.outcome == "tunable"}
     found: list[ImportedSetting] = []
     for place, one in enumerate(settings):
-        twin = _find_alias(one)
+        if one.outcome != "tunable" or one.tunable is None or not one.tunable.startswith("sysctl:"):
+            twin = None
+        else:
+            key = Sysctl(one.tunable.removeprefix("sysctl:")).twin
+            twin = None if key is None else f"sysctl:{key}"
         later = order.get(twin, -1) if twin is not None else -1
         if later > place:
             rival = settings[later]
@@ -23,10 +27,3 @@ def without_rivals(settings: Sequence[ImportedSetting]) -> tuple[ImportedSetting
         else:
             found.append(one)
     return tuple(found)
-
-
-def _find_alias(one: ImportedSetting) -> str | None:
-    if one.outcome != "tunable" or one.tunable is None or not one.tunable.startswith("sysctl:"):
-        return None
-    key = Sysctl(one.tunable.removeprefix("sysctl:")).twin
-    return None if key is None else f"sysctl:{key}"

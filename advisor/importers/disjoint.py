@@ -30,10 +30,6 @@ def last_wins(settings: Sequence[ImportedSetting]) -> list[ImportedSetting]:
 
 def make_disjoint(settings: Sequence[ImportedSetting], host: Host) -> list[ImportedSetting]:
     """Each device and each file of the host in one line for each of its settings, as a profile needs it."""
-    return _files_once(_devices_once(settings, host), host)
-
-
-def _devices_once(settings: Sequence[ImportedSetting], host: Host) -> list[ImportedSetting]:
     covered: dict[str, list[str]] = {}
     found: list[ImportedSetting] = []
     for one in reversed(settings):
@@ -45,7 +41,7 @@ def _devices_once(settings: Sequence[ImportedSetting], host: Host) -> list[Impor
         later = covered.setdefault(kind, [])
         found.append(_without_later(one, later, host) if later else one)
         later.extend(patterns)
-    return found[::-1]
+    return _files_once(found[::-1], host)
 
 
 def _files_once(settings: Iterable[ImportedSetting], host: Host) -> list[ImportedSetting]:

@@ -6,7 +6,7 @@ over: it is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from advisor.facts.disks import Disk
@@ -51,6 +51,7 @@ def import_host(other: Host, here: Host, mode: Mode, *, where: str) -> Imported:
     name = theirs.host.hostname or "host"
     judge = _Comparison(other, here, theirs, ours, where, mode)
     settings = tuple(judge.settings())
+    has_links = any(one.for_each == "links" for one in settings)
     return Imported(
         name=profile_name(f"like-{name}"),
         origin=f"host:{name}",
@@ -60,7 +61,7 @@ def import_host(other: Host, here: Host, mode: Mode, *, where: str) -> Imported:
         sources=(f"{where}: {name}",),
         settings=without_rivals(settings),
         differences=tuple(judge.find_lowering()),
-        links=_link_names(settings, here),
+        links=(devices_of(here, "net") or ()) if has_links else (),
         notes=("Only what differed from the host of the import is in it.",),
     )
 
@@ -84,7 +85,12 @@ class _Comparison:
                 yield found
         for name in ("governor", "energy_performance_preference"):
             yield from self._clock_settings(name)
-        yield from self._disk_settings()
+        ours = _group_by(self._ours.disks, _disk_kind)
+        for kind, disks in _group_by(self._theirs.disks, _disk_kind).items():
+            for attribute in _QUEUE:
+                values = {_queue_value(disk, attribute) for disk in disks} - {None}
+                if values:
+                    yield self._queue_setting(kind, attribute, {value for value in values if value}, ours.get(kind, []))
         yield from self._link_settings()
 
     def _source_line(self, section: str, key: str, raw: str) -> SourceLine:
@@ -102,7 +108,13 @@ class _Comparison:
         if _BY_MEMORY.fullmatch(key) and not self._is_as_large():
             return line.manual("the kernel works it out from the memory, of which the two hosts have not the same")
         if self._is_meant and is_growing(key):
-            return _raise_only(line, own)
+            # A limit or a buffer as it comes over in intent: never less than this host has.
+            lower = lowered_fields(own, line.raw)
+            if lower and not lowered_fields(line.raw, own):
+                return line.ignored(_more_than(" ".join(own.split())))
+            kept = ", ".join(str(was) for was, _ in lower)
+            note = f"this host has more of a part, {kept}, which stays" if lower else ""
+            return line.wanted(f"sysctl:{line.key}", " ".join(line.raw.split()), sense="at-least", note=note)
         return line.wanted(f"sysctl:{key}", value)
 
     def find_lowering(self) -> Iterator[ImportDifference]:
@@ -150,14 +162,6 @@ class _Comparison:
         else:
             yield line.wanted(f"cpufreq:*:{name}", next(iter(theirs)))
 
-    def _disk_settings(self) -> Iterator[ImportedSetting]:
-        ours = _group_by(self._ours.disks, _disk_kind)
-        for kind, disks in _group_by(self._theirs.disks, _disk_kind).items():
-            for attribute in _QUEUE:
-                values = {_queue_value(disk, attribute) for disk in disks} - {None}
-                if values:
-                    yield self._queue_setting(kind, attribute, {value for value in values if value}, ours.get(kind, []))
-
     def _queue_setting(
         self, kind: tuple[str, bool | None], attribute: str, values: set[str], ours: Iterable[Disk]
     ) -> ImportedSetting:
@@ -192,7 +196,11 @@ class _Comparison:
             elif mtus == own:
                 yield line.ignored("it is the same here")
             else:
-                yield line.manual(_mtu_words(mtus, own))
+                why = "an MTU has to fit the switches and peers of each link"
+                is_more = max(map(int, mtus)) > max(map(int, own))
+                yield line.manual(
+                    f"{why}: advisor plan jumbo-frames" if is_more else f"{why}; here it is {', '.join(own)}"
+                )
 
     def _ring_setting(self, driver: str, key: str, values: set[str], ours: Iterable[Link]) -> ImportedSetting:
         line = self._source_line("link", f"{driver}: ring.{key}", ", ".join(sorted(values)))
@@ -211,34 +219,13 @@ class _Comparison:
         return line.wanted(identity, value, sense=sense, for_each="links", only=only)
 
 
-def _raise_only(line: SourceLine, own: str) -> ImportedSetting:
-    """A limit or a buffer as it comes over in intent: never less than this host has."""
-    lower = lowered_fields(own, line.raw)
-    if lower and not lowered_fields(line.raw, own):
-        return line.ignored(_more_than(" ".join(own.split())))
-    kept = ", ".join(str(was) for was, _ in lower)
-    note = f"this host has more of a part, {kept}, which stays" if lower else ""
-    return line.wanted(f"sysctl:{line.key}", " ".join(line.raw.split()), sense="at-least", note=note)
-
-
 def _more_than(own: str) -> str:
     return f"this host has more of it, {own}, and in intent it is only raised"
-
-
-def _mtu_words(theirs: Sequence[str], own: Sequence[str]) -> str:
-    why = "an MTU has to fit the switches and peers of each link"
-    is_more = max(map(int, theirs)) > max(map(int, own))
-    return f"{why}: advisor plan jumbo-frames" if is_more else f"{why}; here it is {', '.join(own)}"
 
 
 def _clock_values(facts: Facts, name: str) -> set[str]:
     groups = facts.cpu.frequency.groups if facts.cpu.frequency is not None else ()
     return {value for group in groups if (value := getattr(group, name)) is not None}
-
-
-def _link_names(settings: Iterable[ImportedSetting], here: Host) -> tuple[str, ...]:
-    has_links = any(one.for_each == "links" for one in settings)
-    return (devices_of(here, "net") or ()) if has_links else ()
 
 
 def _group_by(things: Iterable[T], kind: Callable[[T], K]) -> Mapping[K, list[T]]:

@@ -200,16 +200,34 @@ class _Judge:
 
     def _fits_host(self, name: str, value: str) -> bool | None:
         if name == "os":
-            return self._fits_os(value)
+            text = self._host.read("/etc/os-release")
+            if isinstance(text, Missing):
+                return None
+            found = re.search(r'^VERSION="?([^"\n]*)"?$', text, re.MULTILINE)
+            version = found[1].strip() if found else ""
+            release = re.fullmatch(r"(\d+)(?:-SP|\.)?(\d*)", version, re.ASCII)
+            major, service_pack = (release[1], int(release[2] or 0)) if release else ("", 0)
+            if every := re.fullmatch(r"(\d+)(?:-(?:SP)?|\.)\*", value, re.ASCII):
+                return every[1] == major
+            if listed := re.fullmatch(r"(\d+)[-.]\[([^\]]*)\]", value, re.ASCII):
+                return listed[1] == major and any(_has_release(part, service_pack) for part in listed[2].split(","))
+            return version == value
         if name == "arch":
             return None if self._identity.architecture is None else self._identity.architecture == value
         if name == "csp":
             cloud = self._identity.cloud
             return cloud is not None and _CLOUDS.get(value) == cloud.provider
         if name == "virt":
-            return self._fits_virtualization(value)
+            kind = self._identity.virtualization
+            if kind is None:
+                return None
+            if value in ("vm", "container"):
+                return kind != "none" and (kind in _CONTAINERS) == (value == "container")
+            return kind == value
         if name == "pmu_name":
             return self._is_file("/sys/devices/cpu/caps/pmu_name", re.escape(value), whole=True)
+        if name == "kernel":
+            return self._is_file("/proc/sys/kernel/osrelease", value)
         if name in _DEVICE_TAGS:
             return bool(self._block_devices(((name, value),)))
         file = {"vendor": "board_vendor", "model": "product_name"}.get(name, name)
@@ -222,22 +240,6 @@ class _Judge:
         if isinstance(text, Missing):
             return False if text.is_absent else None
         return _finds_pattern(f"^{pattern}$" if whole else pattern, text)
-
-    def _fits_os(self, value: str) -> bool | None:
-        text = self._host.read("/etc/os-release")
-        if isinstance(text, Missing):
-            return None
-        found = re.search(r'^VERSION="?([^"\n]*)"?$', text, re.MULTILINE)
-        version = found[1].strip() if found else ""
-        return version.startswith(value[:-1].rstrip("-")) if value.endswith("-*") else version == value
-
-    def _fits_virtualization(self, value: str) -> bool | None:
-        kind = self._identity.virtualization
-        if kind is None:
-            return None
-        if value in ("vm", "container"):
-            return kind != "none" and (kind in _CONTAINERS) == (value == "container")
-        return kind == value
 
     def _block_devices(self, tags: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         """The block devices that fit the tags of a section: disks and multipath maps."""
@@ -309,26 +311,24 @@ class _Judge:
         if is_bound and not names:
             return [line.ignored("no block device of this host fits its tags")]
         if attribute == "scheduler":
-            return self._choose_schedulers(entry, line, names)
+            # For each device the first of the schedulers that it offers.
+            wanted = [word.strip() for word in entry.value.split(",")]
+            chosen: dict[str, list[str]] = {}
+            for name in names:
+                words = [
+                    word.strip("[]") for word in self._host.read_or_empty(f"/sys/block/{name}/queue/scheduler").split()
+                ]
+                first = next((word for word in wanted if word in words), None)
+                if first is not None:
+                    chosen.setdefault(first, []).append(name)
+            if not chosen:
+                return [line.ignored("no block device here offers one of its schedulers")]
+            return [
+                one
+                for scheduler, devices in chosen.items()
+                for one in self._for_devices(line, "scheduler", scheduler, tuple(devices), is_bound=True)
+            ]
         return self._for_devices(line, attribute, entry.value, names, is_bound=is_bound)
-
-    def _choose_schedulers(self, entry: NoteEntry, line: SourceLine, names: tuple[str, ...]) -> list[ImportedSetting]:
-        """For each device the first of the schedulers that it offers."""
-        wanted = [word.strip() for word in entry.value.split(",")]
-        chosen: dict[str, list[str]] = {}
-        for name in names:
-            offered = self._host.read(f"/sys/block/{name}/queue/scheduler")
-            words = [] if isinstance(offered, Missing) else [word.strip("[]") for word in offered.split()]
-            first = next((word for word in wanted if word in words), None)
-            if first is not None:
-                chosen.setdefault(first, []).append(name)
-        if not chosen:
-            return [line.ignored("no block device here offers one of its schedulers")]
-        return [
-            one
-            for scheduler, devices in chosen.items()
-            for one in self._for_devices(line, "scheduler", scheduler, tuple(devices), is_bound=True)
-        ]
 
     @staticmethod
     def _for_devices(
@@ -355,6 +355,16 @@ _CONVERTERS: Final[Mapping[str, Callable[[_Judge, NoteEntry, SourceLine], list[I
     "service": _Judge.service,
     "block": _Judge.block,
 }
+
+
+def _has_release(part: str, release: int) -> bool:
+    """Whether a release is one of ``4``, ``4-6``, ``-4`` or ``7-``, as saptune-note(5) lists them in brackets."""
+    found = re.fullmatch(r"(\d*)(-?)(\d*)", part.strip(), re.ASCII)
+    if not found or not (found[1] or found[3]):
+        return False
+    if not found[2]:
+        return release == int(found[1])
+    return int(found[1] or 0) <= release and (not found[3] or release <= int(found[3]))
 
 
 def _finds_pattern(pattern: str, text: str) -> bool:

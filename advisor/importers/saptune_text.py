@@ -56,7 +56,8 @@ def parse_saptune_note(text: str) -> SaptuneNote:
     comment: list[str] = []
     for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         line = raw.strip()
-        if section == REMINDER and (words := _parse_reminder(line)):
+        # What a line of the section reminder says; nothing for the end of a paragraph, and for a line that is none.
+        if section == REMINDER and (words := (line.lstrip("# \t") if line.startswith("#") else "")):
             reminder.append(words)
             continue
         if reminder:
@@ -94,11 +95,6 @@ def _parse_header(line: str) -> dict[str, str]:
         return {}
     date = dated.removeprefix("DATE=").strip()
     return {"VERSION": version.removeprefix("VERSION="), "DATE": date, "DESCRIPTION": name}
-
-
-def _parse_reminder(line: str) -> str:
-    """What a line of the section reminder says; nothing for the end of a paragraph, and for a line that is none."""
-    return line.lstrip("# \t") if line.startswith("#") else ""
 
 
 def _parse_section(line: str) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -42,8 +42,10 @@ def find_source(text: str) -> ImportSource:
             return ImportSource(known, name)
     place = Path(text)
     if not place.exists():
-        hint = "write tuned:NAME, saptune:NOTE, sysctl:FILE or a file; --list shows what is installed"
-        raise UsageError(msg("{text}: no such file", text=text[:120]), hint=hint)
+        raise UsageError(
+            msg("{text}: no such file", text=text[:120]),
+            hint="write tuned:NAME, saptune:NOTE, sysctl:FILE or a file; --list shows what is installed",
+        )
     path = os.path.abspath(text)
     if place.is_dir():
         inside = os.path.join(path, "tuned.conf")
@@ -77,33 +79,42 @@ def kind_of_text(text: str) -> Kind:
     return "saptune" if "version" in sections else "tuned"
 
 
-def import_source(source: ImportSource, host: Host, files: Host, mode: Mode) -> Imported:
-    """The profile as it comes over to ``host``; ``files`` is the machine whose files are read.
+def import_source(
+    source: ImportSource, host: Host, files: Host, mode: Mode, *, tuned_version: str | None = None
+) -> Imported:
+    """The profile as it comes over to ``host``; ``files`` is the machine whose files are read, ``tuned_version`` that
+    of TuneD to judge by instead of the one that is installed there.
 
     Raises UsageError for what is not there, InvalidInputError naming file and line for what is broken.
     """
     if source.kind != "sysctl" and "/" in source.name:
-        source = _source_at(source, files)
+        # A profile or a note that is named by its path on the machine whose files are read.
+        path = source.name.rstrip("/") or "/"
+        if source.kind == "saptune":
+            source = ImportSource("saptune", os.path.basename(path).removesuffix(".conf"), path)
+        else:
+            path = f"{path}/tuned.conf" if files.is_dir(path) else path
+            source = ImportSource("tuned", os.path.basename(os.path.dirname(path)), path)
     if source.kind == "tuned":
         from advisor.importers.from_tuned import import_tuned
+        from advisor.importers.tuned.versions import parse_tuned_version
 
-        return import_tuned(source.name, host, mode, files=files, path=source.path)
+        version = None if tuned_version is None else parse_tuned_version(tuned_version)
+        return import_tuned(source.name, host, mode, files=files, path=source.path, version=version)
     if source.kind == "saptune":
         from advisor.importers.saptune import import_saptune
 
-        return import_saptune(source.name, host, mode, files=files, path=source.path)
-    from advisor.importers.sysctl_text import import_sysctl
+        found = import_saptune(source.name, host, mode, files=files, path=source.path)
+    else:
+        from advisor.importers.sysctl_text import import_sysctl
 
-    return import_sysctl(source.path or source.name, host, mode, files=files)
-
-
-def _source_at(source: ImportSource, files: Host) -> ImportSource:
-    """A profile or a note that is named by its path on the machine whose files are read."""
-    path = source.name.rstrip("/") or "/"
-    if source.kind == "saptune":
-        return ImportSource("saptune", os.path.basename(path).removesuffix(".conf"), path)
-    path = f"{path}/tuned.conf" if files.is_dir(path) else path
-    return ImportSource("tuned", os.path.basename(os.path.dirname(path)), path)
+        found = import_sysctl(source.path or source.name, host, mode, files=files)
+    # After what is wrong with the file: that may be why it is taken for no profile of TuneD.
+    if tuned_version is not None:
+        raise UsageError(
+            msg("{origin}: --tuned-version is for profiles of TuneD", origin=found.origin), hint="leave it out"
+        )
+    return found
 
 
 def list_installed(files: Host) -> Mapping[str, str]:

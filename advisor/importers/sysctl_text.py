@@ -39,7 +39,7 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
     lines, strays = _read_lines(source, paths, is_alone=not source.is_dir(place))
     if strays and not lines:
         first = next((one for one in strays if one.line), strays[0])
-        reason = f"line {first.line}: no KEY = VALUE" if first.line else first.why
+        reason = msg("line {line}: no KEY = VALUE", line=first.line) if first.line else first.why
         raise InvalidInputError(
             msg("{file}: {reason}", file=first.file, reason=reason), hint="is this a file of sysctl(8)?"
         )
@@ -53,7 +53,14 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
         about="",
         sources=tuple(paths),
         settings=_in_order((*settings, *strays), paths),
-        differences=(*_refused_lines(faithful), *find_lowering(host, faithful)),
+        differences=(
+            *(
+                ImportDifference("refused", one.section, one.key, one.file, one.line, "nothing", one.raw, one.why)
+                for one in faithful
+                if one.departs == "refused"
+            ),
+            *find_lowering(host, faithful),
+        ),
     )
 
 
@@ -64,7 +71,20 @@ def _read_lines(
     lines: list[tuple[SysctlSource, SourceLine]] = []
     strays: list[ImportedSetting] = []
     for path in paths:
-        data = _read_content(files, path)
+        # A file's bytes. On this machine a FIFO or a device may be at the place, which holds no lines.
+        if not files.is_live:
+            data = files.read_bytes(path)
+        elif files.real(path) == "/dev/null":
+            # How a file of another directory is switched off: sysctl.d(5).
+            data = b""
+        else:
+            try:
+                with open_given(Path(path)) as file:
+                    data = file.read(MAX_BYTES + 1)
+            except InvalidInputError:
+                data = Missing("unreadable", _NO_FILE)
+            except OSError as error:
+                data = from_os_error(error)
         if isinstance(data, Missing):
             if is_alone or data.why != _NO_FILE:
                 raise InvalidInputError(msg("{path}: {why}", path=path, why=data.why))
@@ -80,28 +100,18 @@ def _read_lines(
 def _source_line(one: SysctlSource, text: str) -> SourceLine:
     raw = text.split("\n")[one.line - 1].strip(" \t")
     is_plain = re.sub(r"\s*=\s*", " = ", raw, count=1) == f"{one.key} = {one.value}"
+    # The comment above a line.
+    found: list[str] = []
+    for line in reversed(text.split("\n")[max(0, one.line - 12) : one.line - 1]):
+        if not line.strip().startswith(("#", ";")):
+            break
+        found.append(line.strip().lstrip("#; \t"))
     return SourceLine(
-        "", one.key, one.value, one.path, one.line, _comment_above(text, one.line), "" if is_plain else raw
+        "", one.key, one.value, one.path, one.line, " ".join(filter(None, found[::-1])), "" if is_plain else raw
     )
 
 
 _NO_FILE: Final = "not a regular file"
-
-
-def _read_content(files: Host, path: str) -> bytes | Missing:
-    """A file's bytes. On this machine a FIFO or a device may be at the place, which holds no lines."""
-    if not files.is_live:
-        return files.read_bytes(path)
-    if files.real(path) == "/dev/null":
-        # How a file of another directory is switched off: sysctl.d(5).
-        return b""
-    try:
-        with open_given(Path(path)) as file:
-            return file.read(MAX_BYTES + 1)
-    except InvalidInputError:
-        return Missing("unreadable", _NO_FILE)
-    except OSError as error:
-        return from_os_error(error)
 
 
 def _stray_lines(text: str, path: str, known: set[int]) -> Iterator[ImportedSetting]:
@@ -129,16 +139,6 @@ def _list_paths(files: Host, place: str) -> Sequence[str]:
     if len(names) > _MAX_FILES:
         raise InvalidInputError(msg("{place}: holds more than {max_files} files", place=place, max_files=_MAX_FILES))
     return [f"{place.rstrip('/')}/{name}" for name in sorted(names)]
-
-
-def _comment_above(text: str, number: int) -> str:
-    """The comment above a line."""
-    found: list[str] = []
-    for line in reversed(text.split("\n")[max(0, number - 12) : number - 1]):
-        if not line.strip().startswith(("#", ";")):
-            break
-        found.append(line.strip().lstrip("#; \t"))
-    return " ".join(filter(None, found[::-1]))
 
 
 def _convert_lines(
@@ -178,14 +178,16 @@ def _expand_pattern(
 
 
 def _make_setting(key: str, value: str, line: SourceLine, host: Host, mode: Mode) -> ImportedSetting:
-    numbers = _count_numbers(host, key)
+    # How many numbers the key holds on this host, where it holds nothing else.
+    words = host.read_or_empty(key_path(key)).split()
+    numbers = len(words) if words and all(re.fullmatch(r"-?[0-9]{1,20}", word) for word in words) else None
     plain, note = as_the_kernel_reads(key, " ".join(value.split()), numbers=numbers)
-    why = _refusal_reason(key, plain)
+    why = refusal(key, plain) or out_of_bounds(key, plain)
     if why is not None and mode == "faithful":
         return line.ignored(f"the kernel refuses the value: {why}", "refused")
     if why is not None:
         plain, note = as_the_kernel_reads(key, re.sub(r"[\"']", "", plain), numbers=numbers)
-        why = _refusal_reason(key, plain)
+        why = refusal(key, plain) or out_of_bounds(key, plain)
     if why is not None:
         return line.manual(f"the kernel refuses the value: {why}", "refused")
     words = plain.split()
@@ -193,20 +195,3 @@ def _make_setting(key: str, value: str, line: SourceLine, host: Host, mode: Mode
         return line.manual(f"the kernel keeps what the line does not say of its {numbers} numbers: say all of them")
     sense: ImportedSense = "at-least" if mode == "intent" and is_growing(key) else "exactly"
     return line.wanted(f"sysctl:{key}", plain, sense=sense, note=note)
-
-
-def _refusal_reason(key: str, value: str) -> str | None:
-    return refusal(key, value) or out_of_bounds(key, value)
-
-
-def _count_numbers(host: Host, key: str) -> int | None:
-    """How many numbers the key holds on this host, where it holds nothing else."""
-    live = host.read(key_path(key))
-    words = [] if isinstance(live, Missing) else live.split()
-    return len(words) if words and all(re.fullmatch(r"-?[0-9]{1,20}", word) for word in words) else None
-
-
-def _refused_lines(faithful: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
-    for one in faithful:
-        if one.departs == "refused":
-            yield ImportDifference("refused", one.section, one.key, one.file, one.line, "nothing", one.raw, one.why)

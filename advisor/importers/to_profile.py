@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -12,10 +10,11 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.importers.harm import hurts_when
 from advisor.importers.made import shorten_text
 from advisor.importers.records import Imported, ImportedSetting
 from advisor.profiles.profile import Only, Profile, parse_profile
+from advisor.profiles.toml_text import toml_pairs
+from advisor.tunables.harm import hurts_when
 
 _NAME: Final = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
 MAX_WHY: Final = 240
@@ -45,13 +44,21 @@ def to_toml(imported: Imported, *, said: bool = True) -> str:
     lines = [*_head_lines(imported), ""]
     for one in imported.settings:
         if one.outcome == "tunable":
-            lines += ["[[tunables]]", *_toml_pairs(_tunable_table(imported, one)), ""]
+            lines += ["[[tunables]]", *toml_pairs(_tunable_table(imported, one)), ""]
     if imported.links:
         about = "Links that the lines on links are for; those of the host on which the profile was imported."
         body = {"type": "names", "default": list(imported.links), "about": about}
-        lines += ["[parameters.links]", *_toml_pairs(body), ""]
+        lines += ["[parameters.links]", *toml_pairs(body), ""]
     if said:
-        lines += _left_out(imported.settings)
+        left_out_lines: list[str] = []
+        for one in imported.settings:
+            if one.outcome != "tunable" and not one.sets_nothing:
+                text = shorten_text(
+                    f"{f'[{one.section}] ' if one.section else ''}{one.quoted}: {one.outcome}, {one.why}"
+                    f" ({one.file} line {one.line})"
+                )
+                left_out_lines.append(f"# {_printable_text(text)}")
+        lines += ["# What became no tunable:", *left_out_lines] if left_out_lines else []
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -74,7 +81,7 @@ def _head_lines(imported: Imported) -> list[str]:
         "sources": list(imported.sources),
         "notes": " ".join(imported.notes),
     }
-    return [f"# {origin}.", *_toml_pairs({key: value for key, value in body.items() if value})]
+    return [f"# {origin}.", *toml_pairs({key: value for key, value in body.items() if value})]
 
 
 _MODES: Final = {
@@ -86,12 +93,17 @@ _MODES: Final = {
 def _tunable_table(imported: Imported, one: ImportedSetting) -> dict[str, Any]:
     assert one.tunable is not None
     place = f"{one.file} line {one.line}"
-    why = first_words(one.why) or f"Set by {imported.origin}, which gives no reason."
+    # The first sentence of an author's comment, and no more than a line or two of it.
+    flat = shorten_text(one.why, 10_000)
+    end = re.search(r"[.!?](?=\s|$)", flat)
+    why = (
+        shorten_text(flat[: end.end()] if end else flat, MAX_WHY) or f"Set by {imported.origin}, which gives no reason."
+    )
     body: dict[str, Any] = {
         "tunable": one.tunable,
         "value": one.value if one.multiply is None else {"multiply": one.multiply, "of": "value-before-us"},
         "why": f"{why} ({shorten_text(one.note, MAX_WHY)})" if one.note else why,
-        "hurts-when": hurts_when(one.tunable),
+        "hurts-when": hurts_when(one.tunable, one.value or ""),
         "sources": [f"{place}{_package_version(imported, one.file)}"],
     }
     if one.sense != "exactly":
@@ -99,15 +111,14 @@ def _tunable_table(imported: Imported, one: ImportedSetting) -> dict[str, Any]:
     if one.for_each is not None:
         body["for-each"] = one.for_each
     if one.only is not None:
-        body["only"] = _only_table(one.only)
+        default = Only()
+        fields = msgspec.structs.fields(Only)
+        body["only"] = {
+            field.encode_name: value
+            for field in fields
+            if (value := getattr(one.only, field.name)) != getattr(default, field.name)
+        }
     return body
-
-
-def first_words(text: str) -> str:
-    """The first sentence of an author's comment, and no more than a line or two of it."""
-    flat = shorten_text(text, 10_000)
-    end = re.search(r"[.!?](?=\s|$)", flat)
-    return shorten_text(flat[: end.end()] if end else flat, MAX_WHY)
 
 
 def _package_version(imported: Imported, file: str) -> str:
@@ -116,44 +127,6 @@ def _package_version(imported: Imported, file: str) -> str:
     return found.removeprefix(file)
 
 
-def _only_table(only: Only) -> dict[str, Any]:
-    default = Only()
-    fields = msgspec.structs.fields(Only)
-    return {
-        field.encode_name: value
-        for field in fields
-        if (value := getattr(only, field.name)) != getattr(default, field.name)
-    }
-
-
-def _left_out(settings: Iterable[ImportedSetting]) -> list[str]:
-    lines: list[str] = []
-    for one in settings:
-        if one.outcome != "tunable" and not one.sets_nothing:
-            text = shorten_text(
-                f"{f'[{one.section}] ' if one.section else ''}{one.quoted}: {one.outcome}, {one.why}"
-                f" ({one.file} line {one.line})"
-            )
-            lines.append(f"# {_printable_text(text)}")
-    return ["# What became no tunable:", *lines] if lines else []
-
-
 def _printable_text(text: str) -> str:
     """A comment of TOML may hold no control characters."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
-
-
-def _toml_pairs(body: Mapping[str, Any]) -> list[str]:
-    return [f"{key} = {_toml_value(value)}" for key, value in body.items()]
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml_value(one)}" for key, one in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml_value(one) for one in value) + "]"
-    if isinstance(value, bool | int):
-        return str(value).lower()
-    # A basic string of TOML is one of JSON, but that DEL is escaped and lone surrogates are none.
-    text = str(value).encode("utf-8", "replace").decode()
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

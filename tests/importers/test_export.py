@@ -53,11 +53,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def advisor(place: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "ADVISOR_STATE_DIR": str(place / "state"),
-        "PYTHONPATH": str(ROOT),
-    }
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(place / "state"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "advisor", "profiles", "export", *map(str, words), "--root", str(place / "host")],
         capture_output=True,

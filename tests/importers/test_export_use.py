@@ -207,7 +207,7 @@ def test_commands_name_the_directory_and_the_files_are_told(form: str, command: 
 @pytest.mark.parametrize("form", ["ansible", "tuned"])
 def test_without_a_directory_no_command_is_said_that_could_not_work(form: str, tmp_path: Path) -> None:
     told = exported(tmp_path, "--format", form).stderr
-    assert "with -o DIR the files are written" in told
+    assert "-o DIR writes the files" in told
     assert "use it with" not in told
 
 
@@ -222,3 +222,13 @@ def test_each_form_says_what_puts_it_to_use_from_its_directory() -> None:
     settings = (sysctl(), mtu(), block())
     for form in FORMATS.keys() - {"shell"}:
         assert "DIRECTORY" in " ".join(bundle(form, *settings).use), form
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS.keys() - {"shell"}))
+@pytest.mark.parametrize("one", [sysctl(), mtu(), block(), link_rule(), live_alone()], ids=lambda one: one.tunable)
+def test_each_form_carries_a_value_or_lists_it_as_left_out(form: str, one: ExportedSetting) -> None:
+    wanted = (one, *(other for other in (sysctl(), mtu()) if other.tunable != one.tunable))
+    found = bundle(form, *wanted)
+    text = "\n".join(line for line in said(found).splitlines() if not line.startswith("#"))
+    words = {"block": "none", "sysfs": "/proc/x"}.get(one.kind, one.value)
+    assert words in text or one.tunable in {left.tunable for left in found.left_out}, f"{form} loses {one.tunable}"

@@ -7,10 +7,10 @@ import pytest
 from advisor.host import Host, Missing, NoCommands
 from advisor.host.ethtool import Answer
 from advisor.importers.from_host import import_host
-from advisor.importers.planned import plan_imported
 from advisor.importers.records import Imported, Mode
 from advisor.importers.to_profile import to_profile
 from tests.importers.hosts import CPU, PROC, became, machine, values
+from tests.importers.plans import plan_imported
 
 OTHER: dict[str, str | bytes] = {
     f"{PROC}/kernel/hostname": "there\n",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from advisor.importers.from_tuned import import_tuned
-from advisor.importers.harm import hurts_when
-from advisor.importers.planned import plan_imported
+from advisor.importers.to_profile import to_profile
+from advisor.tunables.harm import hurts_when
 from tests.importers.hosts import became, machine, tuned
+from tests.importers.plans import plan_imported
 
 
 @pytest.mark.parametrize(
@@ -25,8 +26,19 @@ def test_a_word_that_takes_the_host_over_is_never_proposed(word: str) -> None:
 
 
 def test_what_a_weaker_protection_costs_is_said() -> None:
-    assert "memory not theirs" in hurts_when("cmdline:mitigations")
-    assert "memory not theirs" not in hurts_when("cmdline:nosmt")
+    assert "memory not theirs" in hurts_when("cmdline:mitigations", "off")
+    assert "memory not theirs" not in hurts_when("cmdline:nosmt", "")
+
+
+@pytest.mark.parametrize(
+    ("boost", "harm"), [("0", "Single threads are slower"), ("1", "It costs power and heat at all times")]
+)
+def test_what_a_value_costs_goes_by_the_value(boost: str, harm: str) -> None:
+    files = {**tuned(x=f"[cpu]\nboost={boost}\n"), "/sys/devices/system/cpu/cpufreq/boost": "1\n"}
+    imported = import_tuned("x", machine(files), "intent", version=(2, 28))
+    (line,) = to_profile(imported).tunables
+    assert line.tunable == "cpufreq:boost"
+    assert line.hurts_when.startswith(harm)
 
 
 def test_an_elevator_is_for_disks_and_arrays_alone() -> None:

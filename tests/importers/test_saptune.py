@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host
-from advisor.importers.planned import plan_imported
 from advisor.importers.saptune import import_saptune, installed_notes
 from advisor.importers.saptune_text import parse_saptune_note
 from advisor.importers.to_profile import to_profile
 from advisor.report.imported import imported_text
 from tests.importers.hosts import became, machine, values
+from tests.importers.plans import plan_imported
 
 OLD = '[version]\n# SAP-NOTE=1 CATEGORY=HANA VERSION=15 DATE=12.11.2020 NAME="A database"\n'
 NEW = "[version]\nVERSION=3\nDATE=01.02.2026\nDESCRIPTION=A database\nREFERENCES=https://x.example/1 https://x.example/2\n"
@@ -43,7 +43,7 @@ def test_the_header_in_both_syntaxes(header: str) -> None:
     ("text", "expected"),
     [
         ("[sysctl]\nkernel.numa_balancing=0\n", {"sysctl:kernel.numa_balancing": "0"}),
-        ('[sysctl]\nnet.ipv4.tcp_rmem = "4096 1 2"\n', {"sysctl:net.ipv4.tcp_rmem": "4096 1 2"}),
+        ('[sysctl]\nnet.ipv4.tcp_rmem = "4096 8192 9000"\n', {"sysctl:net.ipv4.tcp_rmem": "4096 8192 9000"}),
         ("[sysctl]\nvm.swappiness = 1 # why\n", {"sysctl:vm.swappiness": "1"}),
         ("[vm]\nTHP=never\nKSM=0\n", {"thp:enabled": "never", "sysfs:/sys/kernel/mm/ksm/run": "0"}),
         ("[cpu]\ngovernor=performance\nforce_latency=70\n", {
@@ -57,6 +57,12 @@ def test_the_header_in_both_syntaxes(header: str) -> None:
         ("[block:blkpat=sd[ab]]\nNRREQ=1024\n", {"block:{disk}:nr_requests sda": "1024"}),
         ("[block:blkvendor=ATA]\nREAD_AHEAD_KB=64\n", {"block:{disk}:read_ahead_kb sda": "64"}),
         ("[sysctl:os=15-SP5]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:os=15-[5-7]]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:os=15-[2,4-5]]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:os=15-[5-]]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:os=15-[-5]]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:os=15-SP*]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:kernel=^6\\.[0-4]\\.]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
         ("[sysctl:os=15-*:arch=x86_64]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
         ("[sysctl:vendor=Dell:model=R750]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
         ("[sysctl:blkvendor=ATA]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
@@ -70,6 +76,8 @@ def test_a_setting_becomes_a_tunable(text: str, expected: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     "tags",
     [
+        *("os=15-[6-7]", "os=15-[2,4]", "os=15-[6-]", "os=15-[-4]", "os=15-[-]", "os=16.[5-7]", "os=1-*"),
+        *("kernel=^5\\.14", "kernel=-rt$"),
         *("os=12-*", "os=15-SP4", "arch=ppc64le", "vendor=IBM", "model=R640", "csp=aws", "virt=kvm"),
         *("pmu_name=skylake", "blkvendor=SEAGATE", "blkmodel=nosuch", "arch=x86_64:arch=x86_64", "bios_vendor=Nobody"),
     ],

@@ -30,7 +30,7 @@ def made(text: str | bytes, mode: Mode = "faithful") -> dict[str, str | None]:
         ("vm.swappiness = 10\n", {"sysctl:vm.swappiness": "10"}),
         ("# why\n; also\nvm.swappiness=1\nvm.swappiness=2\n", {"sysctl:vm.swappiness": "2"}),
         ("-net/ipv4/conf/eth0.10/rp_filter = 2\n", {"sysctl:net.ipv4.conf.eth0/10.rp_filter": "2"}),
-        ("net.ipv4.tcp_rmem = 4096\t1 2\n", {"sysctl:net.ipv4.tcp_rmem": "4096 1 2"}),
+        ("net.ipv4.tcp_rmem = 4096\t8192 9000\n", {"sysctl:net.ipv4.tcp_rmem": "4096 8192 9000"}),
         ("vm.dirty_ratio=5\nvm.dirty_bytes=1000000\n", {"sysctl:vm.dirty_bytes": "1000000"}),
         ("kernel.modprobe=/tmp/x\n", {}),
         ("vm.swappiness=ten\n", {}),
@@ -44,7 +44,7 @@ def test_lines(text: str, expected: dict[str, str]) -> None:
 
 
 def test_quotes_are_not_meant() -> None:
-    assert made('net.ipv4.tcp_rmem="4096 1 2"\n', "intent") == {"sysctl:net.ipv4.tcp_rmem": "4096 1 2"}
+    assert made('net.ipv4.tcp_rmem="4096 8192 9000"\n', "intent") == {"sysctl:net.ipv4.tcp_rmem": "4096 8192 9000"}
 
 
 def test_a_directory_in_the_order_of_names() -> None:
@@ -61,10 +61,7 @@ def test_a_pattern_stands_for_the_keys_of_this_host() -> None:
     keys: dict[str, str | bytes] = {f"{PROC}/net/ipv4/conf/{name}/rp_filter": "0\n" for name in ("eth0", "eth1", "all")}
     text = "net.ipv4.conf.*.rp_filter = 2\n-net.ipv4.conf.all.rp_filter\nnet.ipv4.conf.eth1.rp_filter=1\n"
     found = import_sysctl(FILE, machine({**keys, FILE: text}), "faithful")
-    assert values(found) == {
-        "sysctl:net.ipv4.conf.eth0.rp_filter": "2",
-        "sysctl:net.ipv4.conf.eth1.rp_filter": "1",
-    }
+    assert values(found) == {"sysctl:net.ipv4.conf.eth0.rp_filter": "2", "sysctl:net.ipv4.conf.eth1.rp_filter": "1"}
     assert became(import_sysctl(FILE, machine({FILE: "a.*=1\n"}), "intent"), "a.*")[0].outcome == "ignored"
 
 

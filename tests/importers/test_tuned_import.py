@@ -9,13 +9,14 @@ import pytest
 
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import DirectoryFiles, Host, NoCommands
-from advisor.importers.from_tuned import faithful_values, import_tuned
-from advisor.importers.planned import plan_imported
+from advisor.importers.from_tuned import import_tuned
 from advisor.importers.records import Imported, Mode, count_outcomes
 from advisor.importers.to_profile import to_toml
 from advisor.importers.tuned.ini import decode_text, parse_tuned_ini
+from advisor.planning.records import SATISFIED
 from advisor.profiles.profile import lint_profile
 from tests.importers.hosts import LINKS, MACHINE, NETWORK, machine
+from tests.importers.plans import plan_imported
 from tests.importers.tuned_package import NAMES, tuned_files
 from tests.trees import make_tree
 
@@ -86,7 +87,9 @@ def test_the_network_profile_lowers_what_younger_kernels_have() -> None:
 
 
 def test_values_that_tuned_leaves_on_a_host(tree: Host) -> None:
-    found = faithful_values("network-throughput", tree, files=tuned_files())
+    plan = plan_imported(import_tuned("network-throughput", tree, "faithful", files=tuned_files()), tree)
+    found = {one.tunable: one.before for one in plan.skipped if one.state in SATISFIED}
+    found |= {change.tunable: change.after for change in plan.changes}
     assert found["sysctl:net.ipv4.tcp_rmem"] == "4096 87380 16777216"
     assert found["sysctl:net.core.somaxconn"] == "4096"
     assert found["sysctl:vm.swappiness"] == "10"

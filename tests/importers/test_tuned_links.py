@@ -8,9 +8,9 @@ from advisor.facts.host_facts import scan
 from advisor.host import Host, Missing, NoCommands
 from advisor.host.ethtool import Answer
 from advisor.importers.from_tuned import import_tuned
-from advisor.importers.planned import plan_imported
 from advisor.importers.records import Imported, Mode
 from tests.importers.hosts import machine, tuned, values
+from tests.importers.plans import plan_imported
 
 COMBINED: Answer = {**dict.fromkeys(("rx", "rx_max", "tx", "tx_max", "other", "other_max"), 0), "combined": 1}
 SPLIT: Answer = {**COMBINED, "combined": 0, "combined_max": 0, "rx": 1, "rx_max": 4, "tx": 1, "tx_max": 4}

@@ -15,7 +15,7 @@ from advisor.host import Host, live_host
 from advisor.importers.tuned.devices import parse_device_rules
 from advisor.importers.tuned.functions import AssertionFailedError
 from advisor.importers.tuned.ini import parse_tuned_ini
-from advisor.importers.tuned.operators import assign_value
+from advisor.importers.tuned.operators import SENSES, can_compare, parse_assignment
 from advisor.importers.tuned.places import installed_profiles
 from advisor.importers.tuned.profile import TunedProfile, load_tuned
 from advisor.importers.tuned.variables import Variables
@@ -98,6 +98,17 @@ OPERANDS = (
     "1.5",
     "9" * 30,
 )
+
+
+def assign_value(new: str, current: str | None) -> str | None:
+    """What TuneD writes for ``new`` where ``current`` is there, by what the import makes of it; None for nothing."""
+    operator, value = new[:1], new[1:]
+    if parse_assignment(new).sense == "exactly" or not can_compare(new, current):
+        return new
+    if current is None:
+        return value
+    assert parse_assignment(new).sense == SENSES[operator]
+    return value if (int(value) > int(current) if operator == ">" else int(value) < int(current)) else None
 
 
 def test_operators_agree() -> None:

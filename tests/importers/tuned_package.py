@@ -22,7 +22,8 @@ from tests.trees import make_command
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "advisor-tests"
 ORACLE = Path(__file__).with_name("tuned_oracle.py")
-# Those of Debian 12's tuned 2.20.
+# Debian 12's. Others have other profiles and options; what the tests say of those is in test_tuned_versions.
+VERSION = "2.20.0"
 NAMES = (
     *("accelerator-performance", "atomic-guest", "atomic-host", "aws", "balanced", "cpu-partitioning"),
     *("cpu-partitioning-powersave", "default", "desktop", "desktop-powersave", "enterprise-storage", "hpc-compute"),
@@ -32,6 +33,8 @@ NAMES = (
     *("realtime-virtual-host", "sap-hana", "sap-netweaver", "server-powersave", "spectrumscale-ece"),
     *("spindown-disk", "throughput-performance", "virtual-guest", "virtual-host"),
 )
+SINCE = ("balanced-battery", "sap-hana-kvm-guest")
+"""Those that TuneD 2.28 has besides."""
 
 
 def tuned_root() -> Path:
@@ -47,7 +50,7 @@ def tuned_root() -> Path:
 
 @cache
 def _unpacked() -> tuple[Path | None, str]:
-    for known in sorted(CACHE.glob("tuned-*/usr/lib/tuned")):
+    for known in sorted(CACHE.glob(f"tuned-{VERSION}-*/usr/lib/tuned")):
         return known.parents[2], ""
     for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:
@@ -67,9 +70,12 @@ def _download(directory: Path) -> tuple[Path | None, str]:
     packages = list(directory.glob("tuned_*.deb"))
     if not packages:
         return None, f"apt-get download tuned: {done.stderr.strip()[-200:]}"
+    version = packages[0].name.split("_")[1]
+    if not version.startswith(f"{VERSION}-"):
+        return None, f"the distribution has {version}, and these tests judge by {VERSION}"
     tree = directory / "tree"
     subprocess.run(["dpkg-deb", "-x", packages[0], tree], check=True, timeout=60)
-    target = CACHE / f"tuned-{packages[0].name.split('_')[1]}"
+    target = CACHE / f"tuned-{version}"
     if not target.exists():
         # Another process may be as far as this one.
         try:

@@ -26,6 +26,9 @@ class Context(msgspec.Struct, frozen=True):
     lacks_perf: bool = False
     """TuneD does not load its plugin scheduler here, as Python's module perf is missing."""
 
+    version: tuple[int, ...] | None = None
+    """Of TuneD; None where it is unknown, and the newest that the tables have is taken."""
+
     @property
     def is_faithful(self) -> bool:
         return self.mode == "faithful"

@@ -17,24 +17,49 @@ from advisor.importers.tuned.places import lacks_perf
 from advisor.importers.tuned.plugin_sysctl import read_reapplied
 from advisor.importers.tuned.plugins import PLUGINS, STEERED
 from advisor.importers.tuned.profile import SCOPE, TunedProfile
+from advisor.importers.tuned.versions import TunedVersion, known_since, show_version
 
 
 def convert_profile(
-    profile: TunedProfile, host: Host, mode: Mode, *, files: Host, main: Mapping[str, str]
+    profile: TunedProfile,
+    host: Host,
+    mode: Mode,
+    *,
+    files: Host,
+    main: Mapping[str, str],
+    version: TunedVersion | None = None,
 ) -> tuple[ImportedSetting, ...]:
     """Every line of the profile and of what it includes, in the order in which TuneD applies them.
 
-    ``faithful``: what TuneD does with it on this host; ``intent``: what its author meant by it.
+    ``faithful``: what TuneD does with it on this host; ``intent``: what its author meant by it. ``version`` of TuneD
+    decides what it knows; None is the newest.
     """
-    context = Context(host, mode, main, profile.variables, read_reapplied(files, main), lacks_perf(files))
-    found = [*_head_settings(profile), *_lost_lines(profile)]
+    context = Context(host, mode, main, profile.variables, read_reapplied(files, main), lacks_perf(files), version)
+    lost_lines: list[ImportedSetting] = []
+    for each in profile.lost:
+        lost_lines += _repeated_lines(each.unit, each.key, each.option)
+        sets_nothing = each.unit == "variables" or each.key in (*SCOPE, "priority")
+        lost_lines.append(_source_line(each.unit, each.key, each.option).ignored(each.why, sets_nothing=sets_nothing))
+    found = [*_head_settings(profile), *lost_lines]
     for instance in make_instances(profile, host, mode, main):
-        found.extend(_scope_lines(instance))
+        # The lines that say what a section is for; scripts among them are never run.
+        for key, option in instance.unit.settings.items():
+            scope_line = _source_line(instance.unit.name, key, option)
+            found += _repeated_lines(instance.unit.name, key, option)
+            if key.startswith("script_"):
+                found.append(
+                    scope_line.manual("a script that TuneD runs as root for each device, which is never executed here")
+                )
+            else:
+                found.append(scope_line.ignored("it says for whom or how the section is read", sets_nothing=True))
         for key, option in instance.unit.options.items():
             line = _source_line(instance.unit.name, key, option)
             found.extend(_repeated_lines(instance.unit.name, key, option))
             found.extend(_convert_option(context, profile, instance, key, option, line))
-    ordered = _by_specificity(found) if mode == "intent" else found
+    # What is for all devices first: what is for some of them was meant to hold there.
+    ordered = (
+        sorted(found, key=lambda one: one.for_each is not None and one.only is not None) if mode == "intent" else found
+    )
     return without_rivals(make_disjoint(last_wins(ordered), host))
 
 
@@ -63,24 +88,6 @@ def _repeated_lines(section: str, key: str, option: Option) -> Iterator[Imported
 _NAMES = ("main", "variables")
 
 
-def _lost_lines(profile: TunedProfile) -> Iterator[ImportedSetting]:
-    for one in profile.lost:
-        yield from _repeated_lines(one.unit, one.key, one.option)
-        sets_nothing = one.unit == "variables" or one.key in (*SCOPE, "priority")
-        yield _source_line(one.unit, one.key, one.option).ignored(one.why, sets_nothing=sets_nothing)
-
-
-def _scope_lines(instance: PluginInstance) -> Iterator[ImportedSetting]:
-    """The lines that say what a section is for; scripts among them are never run."""
-    for key, option in instance.unit.settings.items():
-        line = _source_line(instance.unit.name, key, option)
-        yield from _repeated_lines(instance.unit.name, key, option)
-        if key.startswith("script_"):
-            yield line.manual("a script that TuneD runs as root for each device, which is never executed here")
-        else:
-            yield line.ignored("it says for whom or how the section is read", sets_nothing=True)
-
-
 def _convert_option(
     context: Context, profile: TunedProfile, instance: PluginInstance, key: str, option: Option, line: SourceLine
 ) -> Iterable[ImportedSetting]:
@@ -97,6 +104,11 @@ def _convert_option(
         what = {"disk": "disk", "net": "link"}.get(kind, "CPU")
         why = f"the section [{instance.inert}] comes first and takes every {what}, so that this one gets none"
         return [line.ignored(why, "inert")]
+    since = known_since(kind, key)
+    if context.version is not None and context.version < since and context.is_faithful:
+        what = f"the option {key[:40]} of {kind}" if known_since(kind, "") < since else f"the plugin {kind}"
+        why = f"TuneD {show_version(context.version)} does not know {what} yet, which is of {show_version(since)}"
+        return [line.ignored(why, "unknown")]
     if kind in STEERED:
         return [line.manual(STEERED[kind])]
     if kind == "scheduler" and context.lacks_perf and context.is_faithful:
@@ -128,8 +140,3 @@ def _expand_option(context: Context, option: Option, line: SourceLine) -> tuple[
             return value, line.ignored(f"{why}: TuneD writes the name itself, which is refused", "refused")
         return value, line.manual(why, "refused")
     return expanded.text, None
-
-
-def _by_specificity(settings: list[ImportedSetting]) -> list[ImportedSetting]:
-    """What is for all devices first: what is for some of them was meant to hold there."""
-    return sorted(settings, key=lambda one: one.for_each is not None and one.only is not None)

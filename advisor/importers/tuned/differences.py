@@ -128,10 +128,7 @@ def _other_devices(profile: TunedProfile, host: Host, main: Mapping[str, str]) -
 
 
 _DYNAMIC: Mapping[str, tuple[str, str]] = {
-    "cpu": (
-        "while it runs, TuneD holds the CPUs' wake-up latency to 100 or 1000 us, by the load",
-        "force_latency",
-    ),
+    "cpu": ("while it runs, TuneD holds the CPUs' wake-up latency to 100 or 1000 us, by the load", "force_latency"),
     "net": ("while it runs, TuneD slows idle links down to 100 Mbit/s, which interrupts them", ""),
     "disk": ("while it runs, TuneD sends idle disks to sleep that take such orders (hdparm)", ""),
 }

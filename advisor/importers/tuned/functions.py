@@ -13,7 +13,7 @@ from advisor.facts.cpuinfo import parse_flags
 from advisor.facts.identity import read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.host.numbers import is_count, whole_number
+from advisor.host.numbers import count_noun, is_count, whole_number
 from advisor.importers.tuned.cpulists import format_mask, invert_cpus, pack_cpus, unpack_cpus, unpack_mask
 from advisor.importers.tuned.regex import UnsafePatternError, search_text
 
@@ -43,7 +43,7 @@ def call_function(host: Host, name: str, arguments: Sequence[str]) -> str | None
         raise UnknownError(f"the function {name} is not known here")
     function, most, least = FUNCTIONS[name]
     if (most and len(arguments) > most) or len(arguments) < least:
-        raise UnknownError(f"the function {name} is given {len(arguments)} arguments")
+        raise UnknownError(f"the function {name} is given {count_noun(len(arguments), 'argument')}")
     try:
         return function(host, arguments)
     except UnsafePatternError as error:
@@ -98,18 +98,14 @@ def _queue_count(host: Host, arguments: Sequence[str]) -> str:
 
 def _cpuinfo_check(host: Host, arguments: Sequence[str]) -> str:
     cpuinfo = _read_text(host, "/proc/cpuinfo")[:MAX_CPUINFO]
-    return _first_match(cpuinfo, arguments)
+    for pattern, result in zip(arguments[::2], arguments[1::2], strict=False):
+        if search_text(pattern, cpuinfo, lines=True):
+            return result
+    return arguments[-1] if len(arguments) % 2 else ""
 
 
 def _lscpu_check(_: Host, arguments: Sequence[str]) -> str:
     raise UnknownError("what lscpu prints is not read here")
-
-
-def _first_match(text: str, arguments: Sequence[str]) -> str:
-    for pattern, result in zip(arguments[::2], arguments[1::2], strict=False):
-        if search_text(pattern, text, lines=True):
-            return result
-    return arguments[-1] if len(arguments) % 2 else ""
 
 
 def _ternary(_: Host, arguments: Sequence[str]) -> str:
@@ -117,17 +113,13 @@ def _ternary(_: Host, arguments: Sequence[str]) -> str:
 
 
 def _kb2s(_: Host, arguments: Sequence[str]) -> str | None:
-    number = _parse_integer(arguments[0])
+    number = whole_number(arguments[0].strip().removeprefix("+"))
     return None if number is None else str(number * 2)
 
 
 def _s2kb(_: Host, arguments: Sequence[str]) -> str | None:
-    number = _parse_integer(arguments[0])
+    number = whole_number(arguments[0].strip().removeprefix("+"))
     return None if number is None else str(round(number / 2))
-
-
-def _parse_integer(text: str) -> int | None:
-    return whole_number(text.strip().removeprefix("+"))
 
 
 def _virt_check(host: Host, arguments: Sequence[str]) -> str:

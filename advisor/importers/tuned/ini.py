@@ -88,7 +88,14 @@ class _Reader:
             self._current = self._sections.setdefault(HEADERLESS, {})
 
     def take(self, line: str, number: int) -> None:
-        bare, is_comment = _without_comment(line)
+        # The line without its comment and outer blanks, and whether it had one.
+        if line.strip().startswith(("#", ";")):
+            bare, is_comment = "", True
+        else:
+            at = line.find("#")
+            while at > 0 and not line[at - 1].isspace():
+                at = line.find("#", at + 1)
+            bare, is_comment = (line.strip(), False) if at < 0 else (line[:at].strip(), True)
         if not bare:
             self._take_blank(line, is_comment=is_comment)
             return
@@ -103,9 +110,25 @@ class _Reader:
         self._indent = indent
         header = _SECTION.match(bare)
         if header:
-            self._begin_section(header["header"])
+            name = header["header"]
+            self._name = name
+            self._option = None
+            self._current = self._defaults if name == DEFAULT else self._sections.setdefault(name, {})
         else:
-            self._assign_option(bare, number)
+            if self._current is None:
+                raise self._make_error(number, "a setting before the first section")
+            option_name, equals, given = bare.partition("=")
+            option = option_name.rstrip()
+            if not equals and not self._is_variables:
+                raise self._make_error(number, f"neither a section nor NAME=VALUE: {bare[:40]!r}")
+            if not option:
+                raise self._make_error(number, "a value without a name")
+            if option in self._current:
+                before = "\n".join(self._current[option] or ()).rstrip()
+                self._earlier.setdefault((self._name, option), []).append((self._places[self._name, option][0], before))
+            self._current[option] = [given.strip()] if equals else None
+            self._option = option
+            self._places[self._name, option] = number, " ".join(filter(None, self._comment))
         self._comment = []
 
     def _take_blank(self, line: str, *, is_comment: bool) -> None:
@@ -116,27 +139,6 @@ class _Reader:
         values = self._current.get(self._option) if self._current is not None and self._option else None
         if values is not None:
             values.append("")
-
-    def _begin_section(self, name: str) -> None:
-        self._name = name
-        self._option = None
-        self._current = self._defaults if name == DEFAULT else self._sections.setdefault(name, {})
-
-    def _assign_option(self, bare: str, number: int) -> None:
-        if self._current is None:
-            raise self._make_error(number, "a setting before the first section")
-        name, equals, given = bare.partition("=")
-        option = name.rstrip()
-        if not equals and not self._is_variables:
-            raise self._make_error(number, f"neither a section nor NAME=VALUE: {bare[:40]!r}")
-        if not option:
-            raise self._make_error(number, "a value without a name")
-        if option in self._current:
-            before = "\n".join(self._current[option] or ()).rstrip()
-            self._earlier.setdefault((self._name, option), []).append((self._places[self._name, option][0], before))
-        self._current[option] = [given.strip()] if equals else None
-        self._option = option
-        self._places[self._name, option] = number, " ".join(filter(None, self._comment))
 
     def _make_error(self, number: int, message: str) -> InvalidInputError:
         return InvalidInputError(
@@ -156,13 +158,3 @@ class _Reader:
         line, comment = self._places[section, key]
         earlier = tuple(self._earlier.get((section, key), ()))
         return Option(None if values is None else "\n".join(values).rstrip(), self._path, line, comment, earlier)
-
-
-def _without_comment(line: str) -> tuple[str, bool]:
-    """The line without its comment and outer blanks, and whether it had one."""
-    if line.strip().startswith(("#", ";")):
-        return "", True
-    at = line.find("#")
-    while at > 0 and not line[at - 1].isspace():
-        at = line.find("#", at + 1)
-    return (line.strip(), False) if at < 0 else (line[:at].strip(), True)

@@ -24,23 +24,6 @@ def parse_assignment(text: str) -> Written:
     return Written(text, "exactly")
 
 
-def assign_value(new: str, current: str | None) -> str | None:
-    """What TuneD writes for ``new`` where ``current`` is there; None where it leaves the value alone.
-
-    It compares whole numbers alone: where one of the two is none, it writes the text with its operator.
-    """
-    if len(new) <= 1 or new[0] not in SENSES:
-        return new
-    value = new[1:]
-    if current is None:
-        return value
-    wanted, there = _parse_integer(value), _parse_integer(current)
-    if wanted is None or there is None:
-        return new
-    is_better = wanted > there if new[0] == ">" else wanted < there
-    return value if is_better else None
-
-
 def can_compare(text: str, current: str | None) -> bool:
     """Whether TuneD can compare the two; what has no operator need not be compared."""
     written = parse_assignment(text)

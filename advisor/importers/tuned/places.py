@@ -80,17 +80,21 @@ _PYTHONS: Final = lazy_regex(r"python3(\.[0-9]+)?")
 _LIBRARIES: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
 
 
+def python_packages(files: Host) -> list[str]:
+    """The directories of Python's packages on that machine."""
+    return [
+        f"{library}/{python}/{packages}"
+        for library in _LIBRARIES
+        for python in files.names(library)
+        if _PYTHONS.fullmatch(python)
+        for packages in ("dist-packages", "site-packages", "lib-dynload")
+    ]
+
+
 def lacks_perf(files: Host) -> bool:
     """Whether TuneD is installed and Python's module perf is not: its plugin scheduler is then not loaded at all.
 
     Debian 12 has no package of that module. False where TuneD's own package is not seen.
     """
-    names = {
-        name
-        for library in _LIBRARIES
-        for python in files.names(library)
-        if _PYTHONS.fullmatch(python)
-        for packages in ("dist-packages", "site-packages", "lib-dynload")
-        for name in files.names(f"{library}/{python}/{packages}")
-    }
+    names = {name for directory in python_packages(files) for name in files.names(directory)}
     return "tuned" in names and not any(re.fullmatch(r"perf(\..*)?\.(so|py)|perf", name) for name in names)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.host import Host
 from advisor.importers.records import ImportedSense, ImportedSetting
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.operators import parse_assignment
@@ -74,7 +73,18 @@ def _word(given: Given, word: str) -> ImportedSetting:
 
 def convert_modules(context: Context, given: Given) -> list[ImportedSetting]:
     module = given.key
-    if not _is_module(context.host, module):
+    # False only where the kernel's index of modules says that there is none.
+    host = context.host
+    release = host.read("/proc/sys/kernel/osrelease")
+    index = host.read(f"/lib/modules/{release}/modules.dep") if isinstance(release, str) else None
+    if not isinstance(index, str) or host.is_dir(f"/sys/module/{module}"):
+        is_module = True
+    else:
+        pattern = re.escape(module).replace("_", "[_-]")
+        built_in = host.read(f"/lib/modules/{release}/modules.builtin")
+        listed = f"{index}\n{built_in if isinstance(built_in, str) else ''}"
+        is_module = re.search(rf"(?m)^(?:\S*/)?{pattern}\.ko", listed) is not None
+    if not is_module:
         why = f"this host's kernel has no module {module[:40]}, and TuneD passes over it"
         return [given.line.ignored(why, "refused")]
     options = re.sub(r"^\s*\+r\s*,?\s*", "", given.text)
@@ -83,18 +93,6 @@ def convert_modules(context: Context, given: Given) -> list[ImportedSetting]:
         return [given.line.wanted(f"module:{module}", "loaded", note=note)]
     words = (word.partition("=") for word in options.split())
     return [given.line.wanted(f"module:{module}:{name}", value if equals else "1") for name, equals, value in words]
-
-
-def _is_module(host: Host, name: str) -> bool:
-    """False only where the kernel's index of modules says that there is none."""
-    release = host.read("/proc/sys/kernel/osrelease")
-    index = host.read(f"/lib/modules/{release}/modules.dep") if isinstance(release, str) else None
-    if not isinstance(index, str) or host.is_dir(f"/sys/module/{name}"):
-        return True
-    pattern = re.escape(name).replace("_", "[_-]")
-    built_in = host.read(f"/lib/modules/{release}/modules.builtin")
-    listed = f"{index}\n{built_in if isinstance(built_in, str) else ''}"
-    return re.search(rf"(?m)^(?:\S*/)?{pattern}\.ko", listed) is not None
 
 
 def convert_systemd(context: Context, given: Given) -> list[ImportedSetting]:
@@ -112,11 +110,8 @@ def convert_service(context: Context, given: Given) -> list[ImportedSetting]:
         return [given.swallowed(context, "TuneD takes service.NAME alone here", "unknown")]
     name = given.key.removeprefix("service.")
     unit = name if name.endswith(".service") else f"{name}.service"
-    return service_settings(context, given, unit, re.split(r"\s*[,;]\s*", given.text))
-
-
-def service_settings(context: Context, given: Given, unit: str, words: list[str]) -> list[ImportedSetting]:
-    """A service's wanted state; words that are none are passed over by TuneD, one by one."""
+    # A service's wanted state; words that are none are passed over by TuneD, one by one.
+    words = re.split(r"\s*[,;]\s*", given.text)
     states = [word for word in words if word in ("start", "stop", "enable", "disable")]
     found = [
         given.line.manual(f"a drop-in of {unit[:80]}: {word.removeprefix('file:')[:120]}")
@@ -147,7 +142,14 @@ def state_of(words: list[str]) -> tuple[str, ImportedSense]:
 def convert_scheduler(context: Context, given: Given) -> list[ImportedSetting]:
     key = given.key
     if key in _KNOBS:
-        return [_knob(context, given, _KNOBS[key])]
+        name = _KNOBS[key]
+        written = parse_assignment(given.text)
+        if not re.fullmatch(r"-?[0-9]{1,18}", written.value):
+            knob = given.swallowed(context, "it is no whole number")
+        else:
+            identities = (f"sched:{name}", f"sysctl:kernel.{given.key}")
+            knob = given.line.wanted(identities, written.value, sense=written.sense)
+        return [knob]
     if key in _OWN:
         return [given.line.ignored("it says how TuneD itself watches processes", "dynamic")]
     if key.startswith("group."):
@@ -155,14 +157,6 @@ def convert_scheduler(context: Context, given: Given) -> list[ImportedSetting]:
     if key.startswith("cgroup"):
         return [given.line.manual("it moves processes between control groups while it runs")]
     return [given.line.manual(_MOVING.get(key, "it moves processes while it runs"))]
-
-
-def _knob(context: Context, given: Given, name: str) -> ImportedSetting:
-    written = parse_assignment(given.text)
-    if not re.fullmatch(r"-?[0-9]{1,18}", written.value):
-        return given.swallowed(context, "it is no whole number")
-    identities = (f"sched:{name}", f"sysctl:kernel.{given.key}")
-    return given.line.wanted(identities, written.value, sense=written.sense)
 
 
 def convert_mounts(context: Context, given: Given) -> list[ImportedSetting]:

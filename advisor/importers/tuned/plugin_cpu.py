@@ -32,9 +32,15 @@ def convert_cpu(context: Context, given: Given) -> list[ImportedSetting]:
     if given.instance.unit.devices != "*" and key not in _FIRST_ONLY:
         return [given.line.manual("it is for some CPUs only, and our tunable is for all of them")]
     if key == "governor":
-        return [_governor(context, given)]
+        if "" in _split_alternatives(given.text):
+            governor = given.swallowed(context, "one of its alternatives is empty, and TuneD then sets none")
+        else:
+            governor = _first_offered(context, given, "scaling_available_governors", "governor")
+        return [governor]
     if key == "energy_performance_preference":
-        return [_preference(context, given)]
+        return [
+            _first_offered(context, given, "energy_performance_available_preferences", "energy_performance_preference")
+        ]
     if key == "energy_perf_bias":
         return [_bias(context, given)]
     if key == "force_latency":
@@ -55,28 +61,14 @@ def _split_alternatives(text: str) -> list[str]:
     return [word.strip() for word in text.split("|")]
 
 
-def _read_offered(host: Host, file: str) -> list[str] | None:
-    """What CPU 0 offers; None where nothing says so."""
-    text = host.read(f"{_CPUS}/cpu0/cpufreq/{file}")
-    if isinstance(text, Missing):
-        text = host.read(f"{_CPUS}/cpufreq/policy0/{file}")
-    return None if isinstance(text, Missing) else text.split()
-
-
-def _governor(context: Context, given: Given) -> ImportedSetting:
-    if "" in _split_alternatives(given.text):
-        return given.swallowed(context, "one of its alternatives is empty, and TuneD then sets none")
-    return _first_offered(context, given, "scaling_available_governors", "governor")
-
-
-def _preference(context: Context, given: Given) -> ImportedSetting:
-    return _first_offered(context, given, "energy_performance_available_preferences", "energy_performance_preference")
-
-
 def _first_offered(context: Context, given: Given, file: str, attribute: str) -> ImportedSetting:
     """With all of its alternatives, of which a plan takes the first that the CPUs of its host offer."""
     wanted = _split_alternatives(given.text)
-    offered = _read_offered(context.host, file)
+    # What CPU 0 offers; None where nothing says so.
+    text = context.host.read(f"{_CPUS}/cpu0/cpufreq/{file}")
+    if isinstance(text, Missing):
+        text = context.host.read(f"{_CPUS}/cpufreq/policy0/{file}")
+    offered = None if isinstance(text, Missing) else text.split()
     if offered and not set(wanted) & set(offered):
         return given.swallowed(context, f"these CPUs offer {', '.join(offered)}, and none of what is wanted")
     note = "this host shows no such setting of its CPUs: TuneD and a plan pass over it" if offered is None else ""

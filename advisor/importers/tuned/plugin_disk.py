@@ -30,27 +30,31 @@ def convert_disk(context: Context, given: Given) -> list[ImportedSetting]:
     if key == "scheduler_quantum":
         return [given.line.ignored("it belongs to the scheduler CFQ, which Linux has not had since 5.0", "unknown")]
     if key == "readahead":
-        return _read_ahead(context, given)
+        text = given.text.strip()
+        written = parse_assignment(text)
+        kilobytes = parse_readahead(written.value)
+        if context.is_faithful and not can_compare(text, "128"):
+            return [
+                given.line.ignored(
+                    f"TuneD takes {text[:40]!r} for no number, as an operator and a unit do not go together, and sets "
+                    "nothing",
+                    "refused",
+                )
+            ]
+        if kilobytes is None:
+            return [given.swallowed(context, "it is no number of KiB, or of sectors as in 8192 s")]
+        return _on_devices(context, given, "read_ahead_kb", str(kilobytes), sense=written.sense)
     if key == "readahead_multiply":
-        return _multiplied(context, given)
-    return _scheduler(context, given)
-
-
-def _read_ahead(context: Context, given: Given) -> list[ImportedSetting]:
-    text = given.text.strip()
-    written = parse_assignment(text)
-    kilobytes = parse_readahead(written.value)
-    if context.is_faithful and not can_compare(text, "128"):
-        return [
-            given.line.ignored(
-                f"TuneD takes {text[:40]!r} for no number, as an operator and a unit do not go together, and sets "
-                "nothing",
-                "refused",
-            )
-        ]
-    if kilobytes is None:
-        return [given.swallowed(context, "it is no number of KiB, or of sectors as in 8192 s")]
-    return _on_devices(context, given, "read_ahead_kb", str(kilobytes), sense=written.sense)
+        if not re.fullmatch(r"[1-9]\d{0,3}(\.0+)?", given.text.strip(), re.ASCII):
+            return [given.line.manual("our profiles multiply by whole numbers only")]
+        factor = int(given.text.strip().partition(".")[0])
+        return _on_devices(context, given, "read_ahead_kb", "", multiply=factor)
+    wanted = given.text.strip()
+    devices = given.instance.devices or ()
+    lacking = tuple(name for name in devices if not _takes_scheduler(context.host, name, wanted))
+    if devices and lacking == devices:
+        return [given.swallowed(context, f"no device here takes the scheduler {wanted[:40]}")]
+    return _on_devices(context, given, "scheduler", wanted, without=lacking)
 
 
 def parse_readahead(text: str) -> int | None:
@@ -60,22 +64,6 @@ def parse_readahead(text: str) -> int | None:
         return None
     count = int(number)
     return int(count / 2) if unit.strip().startswith("s") else count
-
-
-def _multiplied(context: Context, given: Given) -> list[ImportedSetting]:
-    if not re.fullmatch(r"[1-9]\d{0,3}(\.0+)?", given.text.strip(), re.ASCII):
-        return [given.line.manual("our profiles multiply by whole numbers only")]
-    factor = int(given.text.strip().partition(".")[0])
-    return _on_devices(context, given, "read_ahead_kb", "", multiply=factor)
-
-
-def _scheduler(context: Context, given: Given) -> list[ImportedSetting]:
-    wanted = given.text.strip()
-    devices = given.instance.devices or ()
-    lacking = tuple(name for name in devices if not _takes_scheduler(context.host, name, wanted))
-    if devices and lacking == devices:
-        return [given.swallowed(context, f"no device here takes the scheduler {wanted[:40]}")]
-    return _on_devices(context, given, "scheduler", wanted, without=lacking)
 
 
 def _takes_scheduler(host: Host, name: str, scheduler: str) -> bool:

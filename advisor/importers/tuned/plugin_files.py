@@ -9,14 +9,23 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from advisor.host import Host
+from advisor.host.numbers import whole_number
 from advisor.host.patterns import lazy_regex
 from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.versions import PERCENT_OF_DIRTY, show_version
 
 _HUGE_PAGES: Final = "/sys/kernel/mm/transparent_hugepage/"
 _OF_QUEUE: Final = lazy_regex(r"/sys/block/([^/*?\[]+)/queue/([a-z_]+)")
+DIRTY_OPTIONS: Final = {
+    f"dirty_{which}{unit}": f"dirty_{which}{other}"
+    for which in ("", "background_")
+    for unit, other in (("bytes", "ratio"), ("ratio", "bytes"))
+}
+"""Options of ``[vm]`` since TuneD 2.25, each with the one that the kernel zeroes when it is set."""
 _WORDS: Final = ("always", "never", "madvise")
 _MAX_MATCHES: Final = 4096
+_TWO_PAGES: Final = 2 * 4096  # Of the smallest page that Linux has; larger ones are met by the kernel's own check.
 
 
 def convert_sysfs(context: Context, given: Given) -> list[ImportedSetting]:
@@ -27,18 +36,14 @@ def convert_sysfs(context: Context, given: Given) -> list[ImportedSetting]:
         note = "nothing on this host fits the pattern"
     else:
         note = ""
-    return [given.line.wanted(identities_of(path), given.text, note=note)]
-
-
-def identities_of(path: str) -> tuple[str, ...]:
-    """Ids of tunables for a file below /sys, the most specific first."""
+    # Ids of tunables for a file below /sys, the most specific first.
     found: list[str] = []
     if path.startswith(_HUGE_PAGES):
         found.append(f"thp:{path.removeprefix(_HUGE_PAGES)}")
     queue = _OF_QUEUE.fullmatch(path)
     if queue:
         found.append(f"block:{queue[1]}:{queue[2]}")
-    return (*found, f"sysfs:{path}")
+    return [given.line.wanted((*found, f"sysfs:{path}"), given.text, note=note)]
 
 
 def is_glob(path: str) -> bool:
@@ -62,6 +67,8 @@ def match_files(host: Host, pattern: str) -> Iterator[str]:
 def convert_vm(context: Context, given: Given) -> list[ImportedSetting]:
     if given.key == "transparent_hugepage.defrag":
         return [given.line.wanted("thp:defrag", given.text)]
+    if given.key in DIRTY_OPTIONS:
+        return [_dirty_limit(context, given)]
     if given.text not in _WORDS:
         return [given.swallowed(context, f"TuneD takes always, never or madvise, not {given.text[:40]!r}")]
     cmdline = context.host.read("/proc/cmdline")
@@ -69,6 +76,25 @@ def convert_vm(context: Context, given: Given) -> list[ImportedSetting]:
         why = "the kernel's command line says transparent_hugepage=, and TuneD then leaves it alone"
         return [given.line.ignored(why, "overridden")]
     return [given.line.wanted("thp:enabled", given.text)]
+
+
+def _dirty_limit(context: Context, given: Given) -> ImportedSetting:
+    """``dirty_bytes`` and its family, with the checks of TuneD's own; of a pair TuneD sets the ratio last."""
+    key, text = given.key, given.text.strip()
+    percent = key.endswith("bytes") and text.endswith("%")
+    if percent and context.is_faithful and context.version is not None and context.version < PERCENT_OF_DIRTY:
+        return given.line.ignored(f"TuneD takes a percentage here since {show_version(PERCENT_OF_DIRTY)}", "refused")
+    if key.endswith("bytes") and DIRTY_OPTIONS[key] in given.instance.unit.options and context.is_faithful:
+        return given.line.ignored(f"{DIRTY_OPTIONS[key]} of the same section is set after it", "overridden")
+    number = whole_number(text.rstrip("%") if percent else text)
+    if percent:
+        key = DIRTY_OPTIONS[key]
+    least, most, range_of = (0, 100, "0 to 100") if key.endswith("ratio") else (1, None, "a positive number of bytes")
+    if key == "dirty_bytes":
+        least, range_of = _TWO_PAGES, "at least two pages"
+    if number is None or number < least or (most is not None and number > most):
+        return given.swallowed(context, f"TuneD takes {range_of}, not {text[:40]!r}")
+    return given.line.wanted(f"sysctl:vm.{key}", str(number))
 
 
 def convert_selinux(context: Context, given: Given) -> list[ImportedSetting]:

@@ -68,23 +68,13 @@ def convert_net(context: Context, given: Given) -> list[ImportedSetting]:
     if unknown:
         why = f"TuneD does not know {', '.join(unknown)[:80]} of {key}, and then sets none of the line"
         return [given.swallowed(context, why, "unknown")]
-    return _in_one_command(context, given, key, word, pairs)
-
-
-def parse_link_parameters(text: str) -> dict[str, str] | None:
-    """``rx on, tx off`` or ``rx: on; tx: off`` as pairs; None for an odd number of words."""
-    words = re.sub(r"(:\s*)|(\s+)|(\s*;\s*)|(\s*,\s*)", " ", text).split()
-    return None if len(words) % 2 else dict(zip(words[::2], words[1::2], strict=True))
-
-
-def _in_one_command(
-    context: Context, given: Given, key: str, word: str, pairs: Mapping[str, str]
-) -> list[ImportedSetting]:
-    """All pairs of a line, which TuneD gives to a link in one command: what a link takes otherwise is its own."""
+    # All pairs of a line, which TuneD gives to a link in one command: what a link takes otherwise is its own.
     taken = {link: _as_taken(context, link, key, pairs) for link in given.instance.devices or ()}
     others = {link: made for link, made in taken.items() if made != pairs}
     found = [
-        one for name, value in pairs.items() for one in _on_rest(given, f"{word}.{name}", _switch_value(value), others)
+        one
+        for name, value in pairs.items()
+        for one in _on_rest(given, f"{word}.{name}", value.lower() if value.lower() in ("on", "off") else value, others)
     ]
     for link, made in others.items():
         if isinstance(made, str):
@@ -97,6 +87,12 @@ def _in_one_command(
                 given.line.wanted(f"link:{{link}}:{word}.{name}", value, for_each="links", only=only, note=note)
             )
     return found
+
+
+def parse_link_parameters(text: str) -> dict[str, str] | None:
+    """``rx on, tx off`` or ``rx: on; tx: off`` as pairs; None for an odd number of words."""
+    words = re.sub(r"(:\s*)|(\s+)|(\s*;\s*)|(\s*,\s*)", " ", text).split()
+    return None if len(words) % 2 else dict(zip(words[::2], words[1::2], strict=True))
 
 
 def _on_rest(given: Given, attribute: str, value: str, others: Collection[str]) -> list[ImportedSetting]:
@@ -115,27 +111,19 @@ def _as_taken(context: Context, link: str, key: str, pairs: Mapping[str, str]) -
     if answer is None or isinstance(answer, Missing) or not all(map(_NUMBER.fullmatch, pairs.values())):
         return pairs
     if key == "channels" and answer.get(next(iter(pairs))) == 0:
-        return _other_channels(pairs)
+        # As many to receive and to send by where there are none that do both, and the other way round.
+        values = list(pairs.values())
+        if "combined" in pairs:
+            return {"rx": values[0], "tx": values[0]}
+        if len(values) == 1:
+            return "it has no such channels, and TuneD breaks off there"
+        return {"combined": str(max(int(values[0]), int(values[1])))}
     # Of a single value the plan says so itself.
     if not context.is_faithful or len(pairs) == 1:
         return pairs
     limits = ((name, value, answer.get(f"{name.replace('-', '_')}_max")) for name, value in pairs.items())
     refused = [f"{name} at most {most}" for name, value, most in limits if isinstance(most, int) and int(value) > most]
     return f"its driver takes {' and '.join(refused)}, and refuses the line as a whole" if refused else pairs
-
-
-def _other_channels(pairs: Mapping[str, str]) -> Mapping[str, str] | str:
-    """As many to receive and to send by where there are none that do both, and the other way round."""
-    values = list(pairs.values())
-    if "combined" in pairs:
-        return {"rx": values[0], "tx": values[0]}
-    if len(values) == 1:
-        return "it has no such channels, and TuneD breaks off there"
-    return {"combined": str(max(int(values[0]), int(values[1])))}
-
-
-def _switch_value(value: str) -> str:
-    return value.lower() if value.lower() in ("on", "off") else value
 
 
 def _feature_settings(context: Context, given: Given, name: str, value: str) -> list[ImportedSetting]:

@@ -62,8 +62,7 @@ def _faithful_setting(context: Context, given: Given, key: str, text: str, live:
     value, place = context.reapplied.get(key, (text, ""))
     if value != text:
         return given.line.ignored(
-            f"{place} sets it to {value[:60]}, and TuneD applies that again afterwards (reapply_sysctl)",
-            "overridden",
+            f"{place} sets it to {value[:60]}, and TuneD applies that again afterwards (reapply_sysctl)", "overridden"
         )
     return None
 

@@ -25,7 +25,7 @@ _SCHEDULER: Final = frozenset(
     {
         *("isolated_cores", "cgroup_mount_point", "cgroup_mount_point_init", "cgroup_groups_init"),
         *("cgroup_for_isolated_cores", "cgroup_ps_blacklist", "ps_whitelist", "ps_blacklist", "irq_process"),
-        *("default_irq_smp_affinity", "perf_mmap_pages", "perf_process_fork", "runtime"),
+        *("kthread_process", "default_irq_smp_affinity", "perf_mmap_pages", "perf_process_fork", "runtime"),
         *("sched_min_granularity_ns", "sched_latency_ns", "sched_wakeup_granularity_ns", "sched_tunable_scaling"),
         *("sched_migration_cost_ns", "sched_nr_migrate", "sched_base_slice_ns"),
         *("numa_balancing_scan_delay_ms", "numa_balancing_scan_period_min_ms"),
@@ -37,7 +37,8 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "sysfs": Plugin(plugin_files.convert_sysfs),
     "vm": Plugin(
         plugin_files.convert_vm,
-        frozenset({"transparent_hugepages", "transparent_hugepage", "transparent_hugepage.defrag"}),
+        frozenset({"transparent_hugepages", "transparent_hugepage", "transparent_hugepage.defrag"})
+        | plugin_files.DIRTY_OPTIONS.keys(),
     ),
     "cpu": Plugin(plugin_cpu.convert_cpu, plugin_cpu.OPTIONS),
     "disk": Plugin(plugin_disk.convert_disk, plugin_disk.OPTIONS),
@@ -67,6 +68,6 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
 }
 # Known by name, and steered while TuneD runs or by a tool of its own: nothing that one value could stand for.
 STEERED: Final = {
-    "irq": "where interrupts run, one after the other: irq:N:affinity lasts until the next boot",
+    "irq": "where interrupts run, one after the other, as irq:N:affinity does",
     "intel_sst": "Intel's Speed Select is set with intel-speed-select, package by package",
 }

@@ -112,7 +112,30 @@ class _Loader:
                     searched=self._searched_places(),
                 )
             )
-        return self._finish_profile(" ".join(wanted), main, units)
+        name = " ".join(wanted)
+        failed: str | None = None
+        variables = units.pop("variables", None)
+        lines = dict(variables.options) if variables else {}
+        for key, option in lines.items():
+            try:
+                self._add_variable(key, option)
+            except AssertionFailedError as error:
+                # TuneD stops here; the variables after it still show what the author meant.
+                failed = failed or f"its assertion does not hold: {error}"
+        unresolved: dict[str, tuple[str, ...]] = {}
+        expanded = {key: self._expand_unit(unit, unresolved) for key, unit in units.items()}
+        return TunedProfile(
+            name=name,
+            files=tuple(self._done),
+            main=main,
+            units=expanded,
+            variables=self._variables,
+            lost=tuple(self._lost),
+            failed=failed,
+            unresolved=unresolved,
+            variable_lines=lines,
+            main_lines=tuple(self._heads),
+        )
 
     def _read_named(self, names: list[str], heir: str | None) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
         for name in names:
@@ -237,31 +260,6 @@ class _Loader:
 
     def _lose_unit(self, unit: Unit, options: Mapping[str, Option], why: str) -> None:
         self._lost.extend(Lost(unit.name, key, option, why) for key, option in options.items())
-
-    def _finish_profile(self, name: str, main: dict[str, Option], units: dict[str, Unit]) -> TunedProfile:
-        failed: str | None = None
-        variables = units.pop("variables", None)
-        lines = dict(variables.options) if variables else {}
-        for key, option in lines.items():
-            try:
-                self._add_variable(key, option)
-            except AssertionFailedError as error:
-                # TuneD stops here; the variables after it still show what the author meant.
-                failed = failed or f"its assertion does not hold: {error}"
-        unresolved: dict[str, tuple[str, ...]] = {}
-        expanded = {key: self._expand_unit(unit, unresolved) for key, unit in units.items()}
-        return TunedProfile(
-            name=name,
-            files=tuple(self._done),
-            main=main,
-            units=expanded,
-            variables=self._variables,
-            lost=tuple(self._lost),
-            failed=failed,
-            unresolved=unresolved,
-            variable_lines=lines,
-            main_lines=tuple(self._heads),
-        )
 
     def _add_variable(self, key: str, option: Option) -> None:
         if option.value is None:
