@@ -46,9 +46,9 @@ cat > "$tree/usr/bin/advisor" <<'LAUNCHER'
 import sys
 
 sys.path.insert(0, "/usr/lib/advisor")
-from advisor.cli import main
+from advisor.cli import run_program
 
-main()
+run_program()
 LAUNCHER
 chmod 755 "$tree/usr/bin/advisor"
 
@@ -58,6 +58,8 @@ sh packaging/completions.sh "$work/completions"
 cp "$work/completions/advisor" "$tree/usr/share/bash-completion/completions/advisor"
 cp "$work/completions/_advisor" "$tree/usr/share/zsh/vendor-completions/_advisor"
 cp "$work/completions/advisor.fish" "$tree/usr/share/fish/vendor_completions.d/advisor.fish"
+mkdir -p "$tree/usr/lib/systemd/system"
+cp packaging/systemd/*.service packaging/systemd/*.timer "$tree/usr/lib/systemd/system/"
 cp README.md "$tree/usr/share/doc/host-advisor/"
 cp -R docs "$tree/usr/share/doc/host-advisor/docs"
 find "$tree/usr/share/doc/host-advisor/docs" \( -name '*.py' -o -name __pycache__ \) -prune -exec rm -rf {} +

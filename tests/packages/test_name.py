@@ -21,7 +21,7 @@ BY_NAME = re.compile(
     rf"""(?:\bpip3?\b|\bpipx\b|\buv\b|\bconda\b|\bpoetry\b|\bpdm\b|\bapt(?:-get)?\b|\bdnf\b|\byum\b|\bzypper\b)
          [^`\n|;]*?\b(?:install|add|inject|download|run)\s[^`\n|;]*?(?<![\w./-]){NAME}
        | \buvx\s+(?:-\S+\s+)*{NAME}
-       | \badvisor\[\w""",
+       | (?<![\w-])advisor\[\w""",
     re.VERBOSE,
 )
 
@@ -48,6 +48,7 @@ def test_the_pattern_finds_such_a_text(text: str) -> None:
     "text",
     [
         "pip install host-advisor",
+        "needs host-advisor[mcp]",
         "pip install ./advisor",
         "dpkg --install /root/advisor.deb",
         "`uv tool install .` | `advisor` on the search path",
@@ -77,7 +78,7 @@ def test_the_distribution_has_a_name_of_its_own_and_carries_its_licence(built: P
         metadata = email.parser.Parser().parsestr(archive.read(path).decode())
         licence = archive.read(f"{path.rpartition('/')[0]}/licenses/LICENSE").decode()
         (entry,) = (one for one in archive.namelist() if one.endswith("entry_points.txt"))
-        assert archive.read(entry).decode().strip() == "[console_scripts]\nadvisor = advisor.cli:main"
+        assert archive.read(entry).decode().strip() == "[console_scripts]\nadvisor = advisor.cli:run_program"
     assert (metadata["Name"], metadata["License-Expression"]) == ("host-advisor", "Apache-2.0")
     assert {"Summary", "Author", "Keywords", "Classifier", "License-File", "Requires-Python"} <= {*metadata}
     assert licence == (ROOT / "LICENSE").read_text()

@@ -92,6 +92,8 @@ def test_the_debian_package_is_whole_and_comes_out_the_same_twice(tmp_path: Path
     assert (tree / "share/man/man1/advisor-apply.1.gz").is_file()
     assert (tree / "share/bash-completion/completions/advisor").is_file()
     assert {path.name for path in (tree / "lib/advisor/advisor/_data/profiles").iterdir()} == shipped("profiles")
+    units = {path.name for path in (ROOT / "packaging/systemd").iterdir()}
+    assert units == {path.name for path in (tree / "lib/systemd/system").iterdir()}
     # Nothing tells where it was built.
     found = subprocess.run(["grep", "-rlF", str(ROOT), tree], capture_output=True, text=True, check=False)
     assert not found.stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from .conftest import ROOT
 
-PLAIN = ("dirname", "sed", "tail", "cat", "cksum")
+PLAIN = ("dirname", "sed", "tail", "cat", "cksum", "mktemp", "rm")
 TOOLS = ("fio", "ip", "ethtool", "dash", "busybox", "setpriv", "ssh", "ping", "sshd")
 OLD = "exit 1"
 NEW = '[ "$1" != -m ] || { echo "made $3" >> "$LOG"; exit 9; }'
@@ -55,6 +57,18 @@ def apt(candidate: str) -> dict[str, str]:
     return {"apt-get": 'echo "apt-get $*" >> "$LOG"', "apt-cache": policy}
 
 
+def zypper(offered: str) -> dict[str, str]:
+    return {"zypper": f'case "$*" in *search*) [ "$5" = {offered} ]; exit ;; esac; echo "zypper $*" >> "$LOG"'}
+
+
+def apk(offered: str) -> dict[str, str]:
+    return {"apk": f'case "$*" in *search*) echo python3-{offered}; exit ;; esac; echo "apk $*" >> "$LOG"'}
+
+
+def pacman(offered: str) -> dict[str, str]:
+    return {"pacman": f'[ "$1" = -Si ] && {{ echo "Version         : {offered}"; exit; }}; echo "pacman $*" >> "$LOG"'}
+
+
 def dnf(offered: str) -> dict[str, str]:
     return {"dnf": f'[ "$1" = -q ] && {{ [ "$3" = {offered} ]; exit; }}; echo "dnf $*" >> "$LOG"'}
 
@@ -64,15 +78,18 @@ def dnf(offered: str) -> dict[str, str]:
     [
         (apt("3.11.2-1"), "apt-get install -y python3 python3-venv"),
         (dnf("python3.12"), "dnf install -y python3.12"),
+        (zypper("python312"), "zypper install -y python312"),
+        (apk("3.12.3-r1"), "apk add python3"),
+        (pacman("3.13.1-1"), "pacman -S --needed python"),
     ],
-    ids=["apt", "dnf"],
+    ids=["apt", "dnf", "zypper", "apk", "pacman"],
 )
 def test_without_root_one_line_names_packages_and_command(
     tmp_path: Path, programs: dict[str, str], command: str
 ) -> None:
     machine = Machine(tmp_path, 1000, python3=OLD, **programs)
     code, said = machine.run("scan")
-    names = command.partition("-y ")[2]
+    names = re.sub(r"^(\S+ (?:install -y|add|-S --needed)) ", "", command)
     assert (code, said) == (1, f"setup: missing: {names}; install with: sudo {command}\n")
     assert machine.is_untouched()
 
@@ -87,13 +104,16 @@ def test_the_tools_of_the_tests_are_in_the_same_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["scan", "test"])
-@pytest.mark.parametrize("programs", [{}, dnf("python3.9"), apt("3.9.2-3")], ids=["none", "dnf", "apt"])
+@pytest.mark.parametrize(
+    "programs", [{}, dnf("python3.9"), apt("3.9.2-3"), zypper("python39"), apk("3.9.1-r0"), pacman("3.10.1-1")]
+)
 def test_a_machine_that_is_too_old_is_refused(tmp_path: Path, programs: dict[str, str], word: str) -> None:
     machine = Machine(tmp_path, 0, python3=OLD, **programs)
     code, said = machine.run(word)
     assert code == 1
     assert "needs Python 3.11 or newer" in said
-    assert "install" not in machine.called()
+    # Lists of packages are read into a place that is removed again.
+    assert re.fullmatch(r"(apt-get -o Dir::State::Lists=(\S+) -o Dir::Cache=\2 update -qq\n)?", machine.called())
     assert sorted(os.listdir(machine.home)) == ["pyproject.toml", "setup.sh"]
 
 
@@ -102,3 +122,51 @@ def test_root_installs_what_is_missing_at_once(tmp_path: Path) -> None:
     machine = Machine(tmp_path, 0, python3=NEW, **present, **dnf("python3.12"))
     machine.run("test")
     assert machine.called() == "dnf install -y -q fio iproute\nmade .venv\n"
+
+
+@pytest.mark.parametrize(
+    ("programs", "called"),
+    [
+        (zypper("python312"), "zypper --quiet --non-interactive install --no-recommends fio"),
+        (apk("3.12.3-r1"), "apk add -q --no-cache fio"),
+        (pacman("3.13.1-1"), "pacman -S --needed --noconfirm --quiet fio"),
+    ],
+    ids=["zypper", "apk", "pacman"],
+)
+def test_each_manager_installs_in_its_words(tmp_path: Path, programs: dict[str, str], called: str) -> None:
+    machine = Machine(
+        tmp_path, 0, python3=NEW, **dict.fromkeys((one for one in TOOLS if one != "fio"), ":"), **programs
+    )
+    machine.run("test")
+    assert machine.called() == f"{called}\nmade .venv\n"
+
+
+def test_apt_that_knows_too_old_a_python_leaves_its_lists_alone(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, 0, python3=OLD, **apt("3.9.2-3"))
+    machine.run("scan")
+    place = re.search(r"Lists=(\S+)", machine.called())
+    assert place
+    assert not Path(place[1]).exists()
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "__main__.py"])
+def test_an_old_python_reads_the_module_that_refuses_it(name: str) -> None:
+    ast.parse((ROOT / "advisor" / name).read_text(), feature_version=(3, 7))
+
+
+def test_an_old_python_is_refused_in_one_line() -> None:
+    places = [*os.environ["PATH"].split(":"), *map(str, Path.home().glob(".pyenv/versions/3.[789]*/bin"))]
+    named = (Path(place, f"python3.{minor}") for minor in (7, 8, 9, 10) for place in places)
+    found = next((one for one in named if os.access(one, os.X_OK) and _version_of(one) == one.name), None)
+    if found is None:
+        pytest.skip("no Python older than 3.11 here")
+    done = subprocess.run([str(found), "-m", "advisor", "scan"], cwd=ROOT, capture_output=True, text=True, check=False)
+    version = found.name.removeprefix("python")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"advisor: needs Python 3.11 or newer, this is {version}\n"
+
+
+def _version_of(python: Path) -> str:
+    """A shim of another interpreter's name answers with nothing."""
+    code = "import sys; print('python%d.%d' % sys.version_info[:2])"
+    return subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False).stdout.strip()

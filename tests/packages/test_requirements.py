@@ -1,0 +1,81 @@
+"""The declared requirements are true: advisor runs on the lowest versions that it names, and on the newest."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.tables.pages import PAGES
+
+from .conftest import ROOT, run
+
+ARCHIVE = ROOT / "tests" / "fixtures" / "storage-host-root.tar.gz"
+WRONG = {
+    ("scan", "--bogus"): "No such option: --bogus",
+    ("scan", "--root"): "Option '--root' requires an argument",
+    ("plan",): "Missing argument 'PROFILE…'",
+    ("fleet", "scan"): "Missing option '-i' / '--inventory'",
+    ("apply", "jumbo-frames", "--confirm-within", "x"): "--confirm-within: 'x' is not a whole number of seconds",
+    ("scan", "--interval", "0"): "--interval: expected 0.1 to 3600, found 0",
+    ("bogus",): "No such command 'bogus'",
+}
+
+
+@pytest.fixture(scope="module", params=["lowest-direct", "highest"])
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with advisor and the versions that this resolution chooses."""
+    place = tmp_path_factory.mktemp(request.param)
+    uv = (sys.executable, "-m", "uv", "--quiet")
+    run(*uv, "venv", "--python", sys.executable, place)
+    python = place / "bin" / "python"
+    command = (*uv, "pip", "install", "--python", python, "--resolution", request.param, ROOT)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if done.returncode and ("dns error" in done.stderr or "Failed to fetch" in done.stderr):
+        pytest.skip("no index of packages is reached from here")
+    assert done.returncode == 0, done.stderr
+    return python
+
+
+def advisor(python: Path, state: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(state / "state"), "NO_COLOR": "1"}
+    command = [str(python), "-m", "advisor", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=state)
+
+
+def test_every_page_of_help_is_made_by_this_typer(installed: Path, tmp_path: Path) -> None:
+    for name in PAGES:
+        # Behind a further word the page is not taken from a table.
+        done = advisor(installed, tmp_path, "--no-color", *name.split(), "--help")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(f"Usage: advisor {name}".rstrip())
+
+
+def test_wrong_calls_are_refused(installed: Path, tmp_path: Path) -> None:
+    """In the same words; but newer versions of typer know only the bound that is exceeded."""
+    for words, message in WRONG.items():
+        done = advisor(installed, tmp_path, *words)
+        assert done.returncode == 2
+        one_bound = re.sub(r"expected (\S+) to \S+,", r"expected \1 or more,", message)
+        assert done.stderr.startswith((f"advisor: {message}", f"advisor: {one_bound}")), done.stderr
+
+
+def test_a_captured_host_is_scanned_planned_and_exported(installed: Path, tmp_path: Path) -> None:
+    here = ("--snapshot", ARCHIVE)
+    assert advisor(installed, tmp_path, "scan", "--all", *here).returncode == 0
+    for words in (("plan", "socket-buffers-8m"), ("explain", "1"), ("recommend",), ("limits",), ("scan", "--json")):
+        done = advisor(installed, tmp_path, *words, *here)
+        assert (done.returncode, done.stderr) == (0, ""), words
+    export = ("profiles", "export", "socket-buffers-8m", "--format", "ansible", "-o", tmp_path / "role")
+    assert advisor(installed, tmp_path, *export, *here).returncode == 0
+
+
+def test_what_netlink_is_asked_by_is_there(installed: Path, tmp_path: Path) -> None:
+    """The loopback has no rings to read: a plain answer, by netlink or by ioctl, and nothing is logged."""
+    code = "from advisor.host.netlink import read_coalesce; print(type(read_coalesce('lo')).__name__)"
+    done = subprocess.run([str(installed), "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Missing\n", "")
