@@ -15,29 +15,31 @@ from advisor.host.commands import CommandRunner, Completed, LiveCommands, NoComm
 from advisor.host.files import DirectoryFiles, FileSource, MemoryFiles
 from advisor.host.machine import Host, live_host, tree_host
 from advisor.host.missing import Missing
-from advisor.host.steps import (
-    PutFile,
-    RunCommand,
-    SetEthtool,
-    SetIrqs,
-    SetMtu,
-    SetQdisc,
-    SetTxqueuelen,
-    Step,
-    WriteFile,
-)
+from advisor.host.numbers import count_noun, is_count, is_hexadecimal
+from advisor.host.patterns import lazy_regex
 
 if TYPE_CHECKING:
     from advisor.host.probes import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, observe
+    from advisor.host.steps import (
+        PutFile,
+        RunCommand,
+        SetEthtool,
+        SetIrqs,
+        SetMtu,
+        SetQdisc,
+        SetTxqueuelen,
+        Step,
+        WriteFile,
+    )
 else:
 
     def __getattr__(name: str) -> Any:
         # What plans are made of; a scan does without.
         if name not in __all__:
             raise AttributeError(name)
-        from advisor.host import probes
+        from advisor.host import probes, steps
 
-        return getattr(probes, name)
+        return getattr(steps if hasattr(steps, name) else probes, name)
 
 
 __all__ = [
@@ -65,6 +67,10 @@ __all__ = [
     "SetTxqueuelen",
     "Step",
     "WriteFile",
+    "count_noun",
+    "is_count",
+    "is_hexadecimal",
+    "lazy_regex",
     "live_host",
     "observe",
     "tree_host",

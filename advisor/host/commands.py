@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Protocol
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from advisor.host.files import BYTES_OF_STEP, ReadBudget
 from advisor.host.missing import Missing
 from advisor.host.safe_open import is_roots_alone
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -24,6 +25,8 @@ MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 # All of it, whatever root's shell exports: that must not steer what we run or how it answers.
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/VRTS/bin:/opt/VRTSllt"
 SAFE_ENVIRONMENT = {"PATH": SAFE_PATH, "LC_ALL": "C", "LANG": "C", "HOME": "/", "SYSTEMD_COLORS": "0"}
+
+_OD_NUMBER = ("od", "-A", "n", "-t", "d4")
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -36,6 +39,16 @@ class Completed(msgspec.Struct, frozen=True):
     @property
     def ok(self) -> bool:
         return self.rc == 0
+
+    def failure(self, program: str) -> Missing:
+        """Why a command that failed has no answer: what it printed, in one line.
+
+        "absent" where it is systemd's and systemd does not run, as in most containers (sd_booted(3)).
+        """
+        if "has not been booted with systemd" in self.stderr:
+            return Missing("absent", "systemd does not run on this host")
+        lines = "; ".join(line.strip() for line in self.stderr.splitlines() if line.strip())
+        return Missing("unreadable", f"{program} returned {self.rc}: {lines[:200] or 'no message'}")
 
 
 class CommandRunner(Protocol):
@@ -52,7 +65,7 @@ class NoCommands:
     def run(
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
     ) -> Completed | Missing:
-        return Missing("absent", f"no recorded output of {argv[0]}")
+        return Missing("absent", msg("no recorded output of {command}", command=argv[0]))
 
 
 class RecordedCommands:
@@ -64,7 +77,9 @@ class RecordedCommands:
     def run(
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
     ) -> Completed | Missing:
-        return self._answers.get(tuple(argv)) or Missing("absent", f"no recorded output of {argv[0]}")
+        return self._answers.get(tuple(argv)) or Missing(
+            "absent", msg("no recorded output of {command}", command=argv[0])
+        )
 
 
 class MeteredCommands:
@@ -88,15 +103,38 @@ class LiveCommands:
 
     def __init__(self, *, path: str = SAFE_PATH) -> None:
         self._environment = {**SAFE_ENVIRONMENT, "PATH": path}
+        self._has_stand_ins = path != SAFE_PATH
 
     def run(
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
     ) -> Completed | Missing:
+        if tuple(argv[:-1]) == _OD_NUMBER and not self._has_stand_ins and (read := _read_number(argv[-1])):
+            return read
         program = find_program(argv[0], self._environment["PATH"])
         if isinstance(program, Missing):
             return program
         try:
-            process = self._start_process((program, *argv[1:]), stdin)
+            words = (program, *argv[1:])
+            import subprocess
+
+            with contextlib.ExitStack() as stack:
+                given: int | IO[bytes] = subprocess.DEVNULL
+                if stdin is not None:
+                    from tempfile import TemporaryFile
+
+                    # A file, not a pipe: nothing waits for a command that does not read it.
+                    given = stack.enter_context(TemporaryFile())
+                    given.write(stdin.encode())
+                    given.seek(0)
+                process = subprocess.Popen(
+                    words,
+                    stdin=given,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=self._environment,
+                    cwd="/",
+                    start_new_session=True,
+                )
         except OSError as error:
             return Missing("unreadable", f"{argv[0]} did not start: {error.strerror}")
         except ValueError as error:
@@ -113,27 +151,22 @@ class LiveCommands:
         _close_pipes(process)
         return answer
 
-    def _start_process(self, words: Sequence[str], stdin: str | None) -> Popen[bytes]:
-        import subprocess
 
-        with contextlib.ExitStack() as stack:
-            given: int | IO[bytes] = subprocess.DEVNULL
-            if stdin is not None:
-                from tempfile import TemporaryFile
+def _read_number(path: str) -> Completed | None:
+    """What ``od -A n -t d4`` prints of a device of four bytes; None where that is for od to say.
 
-                # A file, not a pipe: nothing waits for a command that does not read it.
-                given = stack.enter_context(TemporaryFile())
-                given.write(stdin.encode())
-                given.seek(0)
-            return subprocess.Popen(
-                words,
-                stdin=given,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=self._environment,
-                cwd="/",
-                start_new_session=True,
-            )
+    With `Host.plain_links` this leaves most scans without a process: 3 ms of CPU time for it, and 3 for `subprocess`.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            data = os.read(fd, 5)
+        finally:
+            os.close(fd)
+    except (OSError, ValueError):
+        return None
+    number = int.from_bytes(data, sys.byteorder, signed=True)
+    return Completed(0, f"{number:12d}\n", "") if len(data) == 4 else None
 
 
 def find_program(name: str, path: str) -> str | Missing:
@@ -144,19 +177,15 @@ def find_program(name: str, path: str) -> str | Missing:
     found = Missing("absent", f"{name} is not installed")
     if not name or "\0" in name or not name.isprintable():
         return found
-    for candidate in _find_candidates(name, path):
-        if os.geteuid() != 0 or is_roots_alone(candidate):
-            return candidate
-        found = Missing("unreadable", f"{name} is not run: others than root can change {candidate}")
-    return found
-
-
-def _find_candidates(name: str, path: str) -> Iterator[str]:
     if "/" in name:
         places = [name] if name.startswith("/") else []
     else:
         places = [f"{directory}/{name}" for directory in path.split(":") if directory.startswith("/")]
-    return (place for place in places if os.access(place, os.X_OK) and os.path.isfile(place))
+    for candidate in (place for place in places if os.access(place, os.X_OK) and os.path.isfile(place)):
+        if os.geteuid() != 0 or is_roots_alone(candidate):
+            return candidate
+        found = Missing("unreadable", f"{name} is not run: others than root can change {candidate}")
+    return found
 
 
 def _collect_output(process: Popen[bytes], timeout: float) -> Completed | str:
@@ -188,6 +217,8 @@ def _collect_output(process: Popen[bytes], timeout: float) -> Completed | str:
 
 def _kill_group(process: Popen[bytes]) -> None:
     """Kill a command with its children. One that the kernel holds (a hung disk) is left behind, not waited for."""
+    import signal
+
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     _close_pipes(process)

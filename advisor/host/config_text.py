@@ -42,8 +42,7 @@ def key_value(text: str, key: str) -> str:
 def section_value(text: str, place: str) -> str:
     """The last ``key=value`` line in the ``[section]`` of ``place``, SECTION/KEY (InterSystems' CPF)."""
     section, _, key = place.partition("/")
-    own = "\n".join(_in_section(text, section))
-    return key_value(own, key)
+    return key_value("\n".join(_in_section(text, section)), key)
 
 
 def _in_section(text: str, section: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from advisor.host.identity import Identity
+from advisor.host.irq_identity import is_interrupt, locate_interrupt
 from advisor.host.missing import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.host.reader import Reader
@@ -44,6 +45,8 @@ def located(host: Reader, path: str, identity: Identity | None) -> str | Missing
     """
     if identity is None:
         return path
+    if is_interrupt(path):
+        return locate_interrupt(host, path, identity)
     own, attribute = _split_path(path)
     name = _name_now(host, own, identity)
     return name if isinstance(name, Missing) else f"{_BLOCK}/{name}/{attribute}"
@@ -148,9 +151,7 @@ def _is_certain(host: Reader, name: str, marks: Marks) -> bool:
 def _is_at(host: Reader, name: str, marks: Marks) -> bool:
     """Whether a device is at the recorded place. Where udev says nothing yet, by the device link alone."""
     place = _place_now(host, name, marks) if marks.place else ""
-    if place:
-        return place == marks.place
-    return bool(marks.device) and device_of(host, name) == marks.device
+    return place == marks.place if place else bool(marks.device) and device_of(host, name) == marks.device
 
 
 def _place_now(host: Reader, name: str, marks: Marks) -> str:

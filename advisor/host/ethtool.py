@@ -13,21 +13,27 @@ import fcntl
 import os
 import struct
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from advisor.host.missing import Missing, from_os_error
-from advisor.host.steps import DriverGroup
+
+if TYPE_CHECKING:
+    from advisor.host.steps import DriverGroup
 
 SIOCETHTOOL: Final = 0x8946
-_GDRVINFO, _GSTRINGS, _GSSET_INFO, _GFEATURES, _SFEATURES = 0x03, 0x1B, 0x37, 0x3A, 0x3B
-_SS_FEATURES = 4
+_GLINKSETTINGS = 0x4C
+_GDRVINFO, _GSTRINGS, _GSTATS, _GSSET_INFO, _GFEATURES, _SFEATURES = 0x03, 0x1B, 0x1D, 0x37, 0x3A, 0x3B
+_SS_STATS, _SS_FEATURES = 1, 4
+_MOST_STATISTICS = 20_000
 _STRING_BYTES = 32
 _IFNAMSIZ = 16
 
 Answer = dict[str, int | str | bool]
 
 
-class _Layout(NamedTuple):
+class _Layout(msgspec.Struct, frozen=True):
     """A structure of 32-bit words after its command: the commands that get and set it, and the words that are read."""
 
     get: int
@@ -68,8 +74,9 @@ class Ethtool:
         self.feature_sets: dict[tuple[int, ...], Answer] = {}
 
     def query(self, link: str, what: str) -> Answer | Missing:
-        """One query. ``what``: rings, channels, driver, coalesce, pause or features; of features also changeable (those
-        that are not ``[fixed]``) and requested (what was asked for, which another feature may prevent).
+        """One query. ``what``: rings, channels, driver, coalesce, pause, modes, statistics or features; of features
+        also changeable (those that are not ``[fixed]``) and requested (what was asked for, which another feature may
+        prevent).
 
         Absent where the driver does not know the query (EOPNOTSUPP) or the link is not there; unreadable with the
         kernel's words for everything else. An answer may be shared between links: do not change it.
@@ -86,7 +93,15 @@ class Ethtool:
         """
         device = self._open_device(link)
         if group == "features":
-            _set_feature(device, key, on=bool(value))
+            on = bool(value)
+            names = _names(device)
+            if key not in names:
+                raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+            blocks = (len(names) + 31) // 32
+            feature_words = [0] * blocks * 2
+            at, bit = divmod(names.index(key), 32)
+            feature_words[2 * at], feature_words[2 * at + 1] = 1 << bit, on << bit
+            device.ask(struct.pack(f"II{blocks * 2}I", _SFEATURES, blocks, *feature_words))
             return
         layout = _LAYOUTS[group]
         words = list(device.words(layout.get, layout.length))
@@ -145,8 +160,7 @@ def _group_reader(group: DriverGroup) -> Callable[[_Device], Answer]:
 
 
 def _read_driver(device: _Device) -> Answer:
-    reply = device.ask(struct.pack("I", _GDRVINFO).ljust(196, b"\0"))
-    fields = struct.unpack_from("32s32s32s32s", reply, 4)
+    fields = struct.unpack_from("32s32s32s32s", device.ask(struct.pack("I", _GDRVINFO).ljust(196, b"\0")), 4)
     driver, version, firmware, bus = (field.split(b"\0")[0].decode("ascii", "replace") for field in fields)
     return {"driver": driver, "version": version, "firmware": firmware, "bus": bus}
 
@@ -170,35 +184,69 @@ def _features_reader(which: int) -> Callable[[_Device], Answer]:
     return read
 
 
-def _set_feature(device: _Device, name: str, *, on: bool) -> None:
-    names = _names(device)
-    if name not in names:
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-    blocks = (len(names) + 31) // 32
-    words = [0] * blocks * 2
-    at, bit = divmod(names.index(name), 32)
-    words[2 * at], words[2 * at + 1] = 1 << bit, on << bit
-    device.ask(struct.pack(f"II{blocks * 2}I", _SFEATURES, blocks, *words))
-
-
 def _names(device: _Device) -> tuple[str, ...]:
     control = device.control
     if control.feature_names is None:
-        control.feature_names = _feature_names(device)
+        control.feature_names = _set_names(device, _SS_FEATURES)
     return control.feature_names
 
 
-def _feature_names(device: _Device) -> tuple[str, ...]:
-    info = device.ask(struct.pack("IIQI", _GSSET_INFO, 0, 1 << _SS_FEATURES, 0).ljust(24, b"\0"))
-    count: int = struct.unpack_from("I", info, 16)[0]
-    strings = device.ask(struct.pack("III", _GSTRINGS, _SS_FEATURES, count).ljust(12 + count * _STRING_BYTES, b"\0"))
+def _set_names(device: _Device, which: int) -> tuple[str, ...]:
+    """The strings of one of the driver's sets; none where it has no such set."""
+    info = device.ask(struct.pack("IIQI", _GSSET_INFO, 0, 1 << which, 0).ljust(24, b"\0"))
+    has, count = struct.unpack_from("Q", info, 8)[0], struct.unpack_from("I", info, 16)[0]
+    if not has or count > _MOST_STATISTICS:
+        return ()
+    strings = device.ask(struct.pack("III", _GSTRINGS, which, count).ljust(12 + count * _STRING_BYTES, b"\0"))
     places = range(12, 12 + count * _STRING_BYTES, _STRING_BYTES)
     return tuple(strings[at : at + _STRING_BYTES].split(b"\0")[0].decode("ascii", "replace") for at in places)
+
+
+_SPEEDS: Final[tuple[tuple[int, int, int], ...]] = (
+    *((0, 1, 10), (2, 3, 100), (4, 5, 1000), (12, 12, 10_000), (15, 15, 2500), (17, 17, 1000), (18, 20, 10_000)),
+    *((21, 22, 20_000), (23, 26, 40_000), (27, 30, 56_000), (31, 33, 25_000), (34, 35, 50_000), (36, 39, 100_000)),
+    *((40, 40, 50_000), (41, 41, 1000), (42, 46, 10_000), (47, 47, 2500), (48, 48, 5000), (52, 56, 50_000)),
+    *((57, 61, 100_000), (62, 66, 200_000), (67, 67, 100), (68, 68, 1000), (69, 73, 400_000), (75, 79, 100_000)),
+    *((80, 84, 200_000), (85, 89, 400_000), (90, 91, 100), (92, 92, 10), (93, 98, 800_000)),
+)
+"""First and last bit of ETHTOOL_LINK_MODE_* and their speed in Mbit/s (include/uapi/linux/ethtool.h)."""
+_SETTINGS_BYTES: Final = 48
+_WORDS_AT: Final = 15
+
+
+def best_mode_mbps(supported: int, advertised: int) -> int:
+    """The fastest of the modes that a link both supports and advertises, as bit masks; 0 for none."""
+    both = supported & advertised
+    return max((mbps for first, last, mbps in _SPEEDS if both >> first & (1 << last - first + 1) - 1), default=0)
+
+
+def _read_modes(device: _Device) -> Answer:
+    """``best_mbps``: asked twice, as the kernel says first how many words its masks have."""
+    head = struct.pack("I", _GLINKSETTINGS).ljust(_SETTINGS_BYTES, b"\0")
+    words = -struct.unpack_from("b", device.ask(head), _WORDS_AT)[0]
+    if not 0 < words <= 16:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+    request = bytearray(head.ljust(_SETTINGS_BYTES + 12 * words, b"\0"))
+    request[_WORDS_AT] = words
+    reply = device.ask(bytes(request))
+    masks = (reply[at : at + 4 * words] for at in (_SETTINGS_BYTES, _SETTINGS_BYTES + 4 * words))
+    return {"best_mbps": best_mode_mbps(*(int.from_bytes(mask, "little") for mask in masks))}
+
+
+def _read_statistics(device: _Device) -> Answer:
+    """The driver's own counters (``ethtool -S``)."""
+    names = _set_names(device, _SS_STATS)
+    reply = device.ask(struct.pack("II", _GSTATS, len(names)).ljust(8 + 8 * len(names), b"\0")) if names else b""
+    # A driver may have fewer by now: it says how many it filled.
+    count = min(len(names), struct.unpack_from("I", reply, 4)[0]) if names else 0
+    return dict(zip(names, struct.unpack_from(f"{count}Q", reply, 8) if count else (), strict=False))
 
 
 _QUERIES: Final[dict[str, Callable[[_Device], Answer]]] = {
     **{group: _group_reader(group) for group in _LAYOUTS},
     "driver": _read_driver,
+    "modes": _read_modes,
+    "statistics": _read_statistics,
     "features": _features_reader(_ACTIVE),
     "changeable": _features_reader(_CHANGEABLE),
     "requested": _features_reader(_REQUESTED),

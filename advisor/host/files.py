@@ -23,6 +23,7 @@ UNRECORDED: Final = "not recorded in this snapshot"
 """Why a file that was seen and never read cannot be read where its archive is opened."""
 
 IS_DIRECTORY = Missing("unreadable", os.strerror(errno.EISDIR))
+BYTES_OF_STEP: Final = 16
 
 
 class ReadBudget:
@@ -50,9 +51,6 @@ class ReadBudget:
             )
 
 
-BYTES_OF_STEP: Final = 16
-
-
 class FileSource(Protocol):
     """Reads of one host's files. Every method takes an absolute host path and never raises for a bad one."""
 
@@ -72,14 +70,13 @@ def _missing_from(error: OSError | ValueError) -> Missing:
     return from_os_error(error) if isinstance(error, OSError) else ABSENT
 
 
-def _read_fd(fd: int) -> bytes:
-    # sysfs and procfs report sizes of 0 or 4096 that are not true: read until the end, up to a bound.
-    chunks: list[bytes] = []
-    total = 0
-    while total < MAX_FILE_BYTES and (chunk := os.read(fd, 65536)):
-        chunks.append(chunk)
-        total += len(chunk)
-    return b"".join(chunks)
+def _holds_procfs(root: str) -> bool:
+    """Whether the kernel's own proc(5) is mounted below it, by the number of its first inode (``PROC_ROOT_INO``)."""
+    try:
+        found = os.stat(f"{root}/proc")
+        return found.st_ino == 1 and found.st_dev != os.stat(root).st_dev and os.path.isdir(f"{root}/proc/1")
+    except (OSError, ValueError):
+        return False
 
 
 class DirectoryFiles:
@@ -88,6 +85,7 @@ class DirectoryFiles:
     def __init__(self, root: str = "/") -> None:
         self.root = os.path.realpath(root)
         self._live = self.root == "/"
+        self._is_node = not self._live and _holds_procfs(self.root)
 
     def locate(self, path: str) -> str | Missing:
         """The path on this machine that the host path means, every link resolved inside the root."""
@@ -108,7 +106,12 @@ class DirectoryFiles:
         except (OSError, ValueError) as error:
             return _missing_from(error)
         try:
-            return _read_fd(fd)
+            chunks: list[bytes] = []
+            total = 0
+            while total < MAX_FILE_BYTES and (chunk := os.read(fd, 65536)):
+                chunks.append(chunk)
+                total += len(chunk)
+            return b"".join(chunks)
         except OSError as error:
             return from_os_error(error)
         finally:
@@ -149,6 +152,10 @@ class DirectoryFiles:
         return resolve(path, self._link_target)
 
     def _link_target(self, path: str) -> str | Missing | None:
+        # The /proc of a host that a container has mounted: its own mounts and network are those of the first process,
+        # where `self` is this one with those of the container.
+        if self._is_node and path == "/proc/self":
+            return "1"
         try:
             return os.readlink(self.root + path)
         except (OSError, ValueError) as error:
@@ -157,7 +164,7 @@ class DirectoryFiles:
 
 
 class RememberedFiles:
-    """Files of another source, each of which is read once: for a plan, which reads many and changes none."""
+    """Files of another source, each of which is read once: for a scan or a plan, which reads many and changes none."""
 
     def __init__(self, source: FileSource) -> None:
         # Not of the class: the answers are those of one source.
@@ -187,8 +194,7 @@ def resolve(path: str, target_of: LinkTarget) -> str | Missing:
             if done:
                 done.pop()
             continue
-        here = "/" + "/".join([*done, part])
-        target = target_of(here)
+        target = target_of("/" + "/".join([*done, part]))
         if isinstance(target, Missing):
             return target
         if target is None:
@@ -224,6 +230,22 @@ class MemoryFiles:
         names = (*contents,), (*self._links.items(),), (*self._unreadable,)
         self._children, self._directories = _directory_shape(*names, directories)
 
+    def with_contents(self, contents: Mapping[str, bytes]) -> MemoryFiles:
+        """These files, with others or newer ones by any path that leads to them."""
+        placed = {self._place(path): data for path, data in contents.items()}
+        unreadable = {path: why for path, why in self._unreadable.items() if path not in placed}
+        made = MemoryFiles({**self._contents, **placed}, self._links, frozenset(self._children), unreadable)
+        made._spend = self._spend
+        return made
+
+    def _place(self, path: str) -> str:
+        """Where a path leads; what lies below a directory that is not known stays below it."""
+        below = ""
+        while path and isinstance(self.real(path), Missing):
+            path, _, name = path.rpartition("/")
+            below = f"/{name}{below}"
+        return f"{self.real(path) if path else ''}{below}"
+
     def read(self, path: str) -> bytes | Missing:
         real = self.real(path)
         if isinstance(real, Missing):
@@ -252,9 +274,7 @@ class MemoryFiles:
     def readlink(self, path: str) -> str | Missing:
         parent, _, name = path.rstrip("/").rpartition("/")
         real = self.real(parent or "/")
-        if isinstance(real, Missing):
-            return real
-        return self._links.get(f"{real.rstrip('/')}/{name}", ABSENT)
+        return real if isinstance(real, Missing) else self._links.get(f"{real.rstrip('/')}/{name}", ABSENT)
 
     def real(self, path: str) -> str | Missing:
         # A scan asks for many names in few directories, and an archive does not change: each is resolved once.

@@ -1,4 +1,4 @@
-"""What the kernel, modprobe and systemctl print of modules, of the command line, of choices and of a unit's state."""
+"""Text of modprobe, systemctl, the kernel (modules, command line, choices) and udev rules, as one value."""
 
 from __future__ import annotations
 
@@ -68,6 +68,17 @@ def _parse_assignments(words: list[str]) -> Iterator[tuple[str, str]]:
     for word in words:
         key, equals, value = word.partition("=")
         yield key, value or SET if equals else SET
+
+
+def udev_class(text: str, record: str) -> str | Missing:
+    """The value that the last rule which records into this property assigns, ``at-least`` before it where the rule
+    leaves devices alone that have more."""
+    value = UNSET
+    for line in text.split("\n"):
+        found = re.search(r'ATTR\{([^}]*)\}="([^"]*)"$', line)
+        if found and f'ENV{{{record}}}="$attr{{' in line and not re.match(r"[ \t]*#", line):
+            value = ("at-least " if f"ATTR{{{found[1]}}}==" in line else "") + found[2]
+    return value
 
 
 def unit_state(text: str, _: str) -> str | Missing:

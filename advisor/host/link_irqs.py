@@ -34,7 +34,13 @@ class LinkIrq(NamedTuple):
 
 def link_irqs(host: Reader, link: str) -> tuple[LinkIrq, ...] | Missing:
     """The message-signalled interrupts of the PCI function that carries a link, by name and number."""
-    place = _pci_function(host, link)
+    # The directory of the PCI function: the link's device, or what a virtio or auxiliary device is part of.
+    device = host.real(f"/sys/class/net/{link}/device")
+    if isinstance(device, Missing):
+        place = None
+    else:
+        # Every PCI function has a class; the bridge above one has vectors of its own, which are not the link's.
+        place = device if host.exists(f"{device}/class") else device.rpartition("/")[0]
     names = () if place is None else host.names(f"{place}/msi_irqs")
     numbers = [int(name) for name in names if re.fullmatch(r"[0-9]{1,9}", name)]
     if not numbers:
@@ -46,7 +52,13 @@ def link_irqs(host: Reader, link: str) -> tuple[LinkIrq, ...] | Missing:
         if isinstance(cpus, Missing) or not _CPUS.fullmatch(cpus):
             why = cpus.why if isinstance(cpus, Missing) else "not a list of CPUs"
             return Missing("unreadable", f"the affinity of interrupt {number}: {why}")
-        found.append(LinkIrq(_irq_name(host, number), number, cpus))
+        actions = host.read_bytes(f"/sys/kernel/irq/{number}/actions")
+        if isinstance(actions, Missing):
+            interrupts = host.read_bytes("/proc/interrupts")
+            label = f"{number}:".encode()
+            lines = [] if isinstance(interrupts, Missing) else [line.split() for line in interrupts.split(b"\n")]
+            actions = next((words[-1] for words in lines if words[:1] == [label]), NAMELESS)
+        found.append(LinkIrq(_ODD_BYTE.sub(b"_", actions.rstrip(b"\n") or NAMELESS).decode("ascii"), number, cpus))
     return tuple(sorted(found))
 
 
@@ -77,24 +89,3 @@ def set_irqs(host: Reader, step: SetIrqs, do: Callable[[WriteFile], None]) -> No
             refused.append(error)
     if refused:
         raise refused[0]
-
-
-def _pci_function(host: Reader, link: str) -> str | None:
-    """The directory of the PCI function: the link's device, or what a virtio or auxiliary device is part of."""
-    device = host.real(f"/sys/class/net/{link}/device")
-    if isinstance(device, Missing):
-        return None
-    # Every PCI function has a class; the bridge above one has vectors of its own, which are not the link's.
-    return device if host.exists(f"{device}/class") else device.rpartition("/")[0]
-
-
-def _irq_name(host: Reader, number: int) -> str:
-    actions = host.read_bytes(f"/sys/kernel/irq/{number}/actions")
-    if isinstance(actions, Missing):
-        actions = _last_word(host.read_bytes("/proc/interrupts"), f"{number}:".encode())
-    return _ODD_BYTE.sub(b"_", actions.rstrip(b"\n") or NAMELESS).decode("ascii")
-
-
-def _last_word(interrupts: bytes | Missing, label: bytes) -> bytes:
-    lines = [] if isinstance(interrupts, Missing) else [line.split() for line in interrupts.split(b"\n")]
-    return next((words[-1] for words in lines if words[:1] == [label]), NAMELESS)

@@ -61,10 +61,7 @@ def qdisc(text: str, _: str = "") -> str | Missing:
         (roots if words[3] == "root" else children).append(words)
     if len(roots) != 1:
         return Missing("unreadable", "tc shows no root qdisc")
-    return _canonical_qdisc(roots[0], children)
-
-
-def _canonical_qdisc(root: list[str], children: list[list[str]]) -> str | Missing:
+    root = roots[0]
     kind, handle = root[1], root[2]
     if kind == "noop":
         return Missing("unreadable", "the link is down and has no qdisc yet")

@@ -6,28 +6,21 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from typing import Final, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from advisor.errors import CommandError
 from advisor.host import ethtool as ethtool_ioctl
 from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, LiveCommands, NoCommands
-from advisor.host.device_identity import located
 from advisor.host.files import DirectoryFiles, FileSource, RememberedFiles
 from advisor.host.missing import ABSENT, Missing
 from advisor.host.numbers import whole_number
-from advisor.host.steps import (
-    PutFile,
-    RunCommand,
-    SetEthtool,
-    SetIrqs,
-    SetMtu,
-    SetQdisc,
-    SetTxqueuelen,
-    Step,
-    WriteFile,
-)
 from advisor.i18n import msg
+
+if TYPE_CHECKING:
+    from advisor.host.steps import PutFile, SetEthtool, SetQdisc, Step
+
+T = TypeVar("T")
 
 MAX_TEXT_BYTES: Final = 1 << 20
 """The longest file that is read as text: no configuration file is as long."""
@@ -45,7 +38,9 @@ class Host:
     """A machine to read from and, where it is a directory or live, to change.
 
     ``is_live`` is true for the machine that this process runs on; ``is_root`` says whether its reads had root's rights.
-    ``captured_at`` is when a snapshot was taken, in seconds since the epoch; None where that is unknown, and live.
+    ``asks_kernel`` says whether the kernel is asked where a capture has a command's answer: on a live host, unless it
+    is being captured. ``captured_at`` is when a snapshot was taken, in seconds since the epoch; None where that is
+    unknown, and live.
     """
 
     def __init__(
@@ -61,21 +56,32 @@ class Host:
         self.files = files
         self._source = files
         self.commands = commands
-        self.is_live = is_live
+        self.is_live = self.asks_kernel = is_live
         self.is_root = is_root
         self.captured_at = captured_at
         self._ethtool = ethtool_answers
         self._drivers = ethtool_ioctl.Ethtool()
+        self._answers: dict[str, Any] | None = None
 
     def remembering(self) -> Self:
         """The same host, of which each file is read once: what is asked again is as it was then.
 
-        For the reads of one plan; whoever changes a value reads it by the host itself.
+        For the reads of one scan or plan; whoever changes a value reads it by the host itself.
         """
         again = object.__new__(type(self))
         vars(again).update(vars(self))
         again.files = RememberedFiles(self.files)
+        again._answers = {}
         return again
+
+    def read_once(self, name: str, read: Callable[[], T]) -> T:
+        """What ``read`` makes of files; where this host remembers them, made once for each ``name``."""
+        if self._answers is None:
+            return read()
+        if name not in self._answers:
+            self._answers[name] = read()
+        found: T = self._answers[name]
+        return found
 
     def read(self, path: str) -> str | Missing:
         """Text of a file without trailing white space and NUL bytes; bytes that are not UTF-8 become U+FFFD.
@@ -88,6 +94,15 @@ class Host:
         if len(data) > _most_text(path):
             return Missing("unreadable", f"longer than {_most_text(path) >> 20} MiB")
         return data.decode("utf-8", "replace").rstrip(" \t\r\n\0")
+
+    def read_or_empty(self, path: str) -> str:
+        """A file's text; ``""`` where it is missing or cannot be read, which then says no more than an empty file."""
+        text = self.read(path)
+        return "" if isinstance(text, Missing) else text
+
+    def read_text(self, path: str) -> str | None:
+        """A file's text without blanks at its ends; None where it is missing, cannot be read or is blank."""
+        return self.read_or_empty(path).strip() or None
 
     def read_bytes(self, path: str) -> bytes | Missing:
         """The exact content of a file."""
@@ -141,6 +156,15 @@ class Host:
             return self._drivers.query(link, what)
         return (self._ethtool or {}).get((link, what), ethtool_ioctl.NOT_RECORDED)
 
+    def plain_links(self) -> list[dict[str, Any]] | None:
+        """The links as ``ip -j -d addr show`` lists them; None where ip itself has to be asked: of a captured host, and
+        where a link has more than every link has. Without the process a scan takes 3 ms less."""
+        if not self.asks_kernel:
+            return None
+        from advisor.host.rtnetlink import read_plain_links
+
+        return read_plain_links()
+
     def locate(self, path: str) -> str:
         """Where a host path lies on this machine, for writing; directories on the way need not exist yet.
 
@@ -167,6 +191,18 @@ class Host:
 
     def do(self, step: Step) -> None:
         """Carry one step out. Raises CommandError with the kernel's or the tool's own words; nothing is retried."""
+        from advisor.host.device_identity import located
+        from advisor.host.steps import (
+            PutFile,
+            RunCommand,
+            SetEthtool,
+            SetIrqs,
+            SetMtu,
+            SetQdisc,
+            SetTxqueuelen,
+            WriteFile,
+        )
+
         match step:
             case WriteFile(path, value, identity):
                 place = located(self, path, identity)
@@ -184,7 +220,18 @@ class Host:
 
                 set_irqs(self, step, self.do)
             case RunCommand(argv):
-                self._run_step(argv)
+                done = self.commands.run(argv, timeout=60.0)
+                if isinstance(done, Missing):
+                    raise CommandError(msg("{argv}: {why}", argv=argv[0], why=done.why))
+                if not done.ok:
+                    raise CommandError(
+                        msg(
+                            "{argv}: returned {rc}: {stderr}",
+                            argv=" ".join(argv),
+                            rc=done.rc,
+                            stderr=done.stderr.strip() or "no message",
+                        )
+                    )
             case PutFile():
                 self._put_file(step)
 
@@ -237,25 +284,12 @@ class Host:
                 msg("link {link}: only the running kernel can set this, and here is a captured host", link=step.link)
             )
         from advisor.host import netlink
+        from advisor.host.steps import SetQdisc
 
         if isinstance(step, SetQdisc):
             netlink.set_qdisc(step)
         else:
             netlink.set_ethtool(step)
-
-    def _run_step(self, argv: tuple[str, ...]) -> None:
-        done = self.commands.run(argv, timeout=60.0)
-        if isinstance(done, Missing):
-            raise CommandError(msg("{argv}: {why}", argv=argv[0], why=done.why))
-        if not done.ok:
-            raise CommandError(
-                msg(
-                    "{argv}: returned {rc}: {stderr}",
-                    argv=" ".join(argv),
-                    rc=done.rc,
-                    stderr=done.stderr.strip() or "no message",
-                )
-            )
 
     def _put_file(self, step: PutFile) -> None:
         from advisor.host.putfile import put_file, remove_empty

@@ -7,6 +7,7 @@ load: whoever needs this module imports it in the function that does.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from pyroute2.netlink import (
     nla,
 )
 from pyroute2.netlink.exceptions import NetlinkError
-from pyroute2.netlink.generic import AsyncGenericNetlinkSocket, GenericNetlinkSocket
+from pyroute2.netlink.generic import GenericNetlinkSocket
 from pyroute2.netlink.nlsocket import NetlinkSocket
 from pyroute2.netlink.rtnl import RTM_DELQDISC, RTM_NEWQDISC, TC_H_ROOT
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
@@ -34,8 +35,6 @@ from advisor.host.ethtool import UNSUPPORTED, Answer, Ethtool
 from advisor.host.missing import ABSENT, Missing, from_os_error
 from advisor.host.steps import QDISC_HANDLES, SetEthtool, SetQdisc
 from advisor.i18n import msg
-
-_SWITCHES: Final[Mapping[str, int]] = {"off": 0, "on": 1}
 
 
 def set_link(link: str, attribute: str, value: int) -> None:
@@ -69,11 +68,17 @@ def set_qdisc(step: SetQdisc) -> None:
 
 def set_ethtool(step: SetEthtool) -> None:
     """Set one value of a driver; by ioctl where the kernel has no ethtool family. Raises CommandError."""
-    value = _SWITCHES.get(step.value)
+    value = {"off": 0, "on": 1}.get(step.value)
     number = int(step.value) if value is None else value
     try:
         try:
-            _send_request(step, number)
+            attribute, request_value = _attribute_of(step, number)
+            message = _Message()
+            message["cmd"] = _REQUESTS[step.group]
+            message["version"] = 1
+            device = {"attrs": [("INDEX", _link_index(step.link)), ("FLAGS", _OMIT_REPLY)]}
+            message["attrs"] = [("DEVICE", device), (attribute, request_value)]
+            _ask_kernel(message, flags=NLM_F_ACK)
         except _NoFamilyError:
             Ethtool().set(step.link, step.group, step.key, number)
     except (NetlinkError, OSError) as error:
@@ -151,15 +156,6 @@ class _NoFamilyError(Exception):
     """The kernel has no ethtool netlink family."""
 
 
-class _QuietSocket(AsyncGenericNetlinkSocket):  # type: ignore[misc]
-    # The ioctl stands in: nothing for a log.
-    module_err_level = "debug"
-
-
-class _Socket(GenericNetlinkSocket):  # type: ignore[misc]
-    async_class = _QuietSocket
-
-
 class _Device(nla):  # type: ignore[misc]
     nla_flags = NLA_F_NESTED
     nla_map = ((1, "INDEX", "uint32"), (3, "FLAGS", "uint32"))
@@ -201,25 +197,20 @@ class _CoalesceAnswer(genlmsg):  # type: ignore[misc]
     device = _Device
 
 
-def _send_request(step: SetEthtool, number: int) -> None:
-    attribute, value = _attribute_of(step, number)
-    message = _Message()
-    message["cmd"] = _REQUESTS[step.group]
-    message["version"] = 1
-    device = {"attrs": [("INDEX", _link_index(step.link)), ("FLAGS", _OMIT_REPLY)]}
-    message["attrs"] = [("DEVICE", device), (attribute, value)]
-    _ask_kernel(message, flags=NLM_F_ACK)
-
-
 def _ask_kernel(message: Any, *, flags: int = 0) -> Any:
     """The answers to a request. Raises NetlinkError, _NoFamilyError."""
-    with _Socket(ext_ack=True) as netlink:
+    with GenericNetlinkSocket(ext_ack=True) as netlink:
+        disabled = logging.root.manager.disable
+        # pyroute2 logs that a kernel has no such family, where the ioctl stands in.
+        logging.disable()
         try:
             netlink.bind("ethtool", type(message))
         except NetlinkError as error:
             if error.code == errno.ENOENT:
                 raise _NoFamilyError from error
             raise
+        finally:
+            logging.disable(disabled)
         return netlink.nlm_request(message, msg_type=netlink.prid, msg_flags=NLM_F_REQUEST | flags)
 
 

@@ -14,12 +14,11 @@ from advisor.host.patterns import lazy_regex
 _FORMS: Final = {
     0: lazy_regex(r"-?(?:0[xX][0-9a-fA-F]{1,64}|0[oO]?[0-7]{0,64}|[1-9][0-9]{0,63})"),
     8: lazy_regex(r"-?[0-7]{1,64}"),
-    10: lazy_regex(r"-?[0-9]{1,64}"),
     16: lazy_regex(r"-?(?:0[xX])?[0-9a-fA-F]{1,64}"),
 }
+_HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
 _LEAST: Final = -(1 << 63)
 _MOST: Final = (1 << 64) - 1
-_COUNT: Final = lazy_regex(r"[0-9]{1,20}")
 
 
 def whole_number(text: str, base: int = 10) -> int | None:
@@ -27,12 +26,28 @@ def whole_number(text: str, base: int = 10) -> int | None:
 
     ``base`` is 8, 10 or 16, or 0 for C's prefixes. What 64 bits do not hold is no number.
     """
-    if not _FORMS[base].fullmatch(text):
+    # Nearly all are decimal, and compiling the form takes longer than reading a hundred of them.
+    digits = text.removeprefix("-")
+    if not (
+        digits.isascii() and digits.isdigit() and len(digits) <= 64 if base == 10 else _FORMS[base].fullmatch(text)
+    ):
         return None
     number = int(text, 8) if base == 0 and re.match(r"-?0[0-7]", text) else int(text, base)
     return number if _LEAST <= number <= _MOST else None
 
 
+def is_hexadecimal(text: str) -> bool:
+    """Whether the text is hexadecimal digits alone, as many as 64 bits take, without ``0x``."""
+    return 0 < len(text) <= 16 and _HEXADECIMAL.issuperset(text)
+
+
 def is_count(text: str) -> bool:
     """Whether the text is ASCII digits alone, as many as 64 bits take; ``isdigit()`` is true of ``²`` and ``１``."""
-    return _COUNT.fullmatch(text) is not None
+    return text.isascii() and text.isdigit() and len(text) <= 20
+
+
+def count_noun(count: float, noun: str, verb: str = "", verbs: str = "") -> str:
+    """``1 packet``, ``1,200 packets``; with the verb of one and that of several, ``1 packet was``."""
+    is_one = round(count) == 1
+    ending = "" if is_one else "es" if noun.endswith("s") else "s"
+    return f"{count:,.0f} {noun}{ending} {verb if is_one else verbs}".rstrip()

@@ -18,6 +18,7 @@ A probe names a file or a command, and a *form* that reduces what it gives to on
 ``rss``        a link's RSS indirection table, as `rss_text.indirection` returns it
 ``number``     the only word, a whole number
 ``choice``     the word in brackets or parentheses where one is marked, else all words
+``udev-class:PROPERTY``  the value that a udev rule gives, by `kernel_text`; that of a file that is not there, too
 ``module:NAME``, ``module-option:NAME:PARAMETER``, ``cmdline:WORD``, ``unit-state``  as `kernel_text` returns them
 """
 
@@ -95,15 +96,25 @@ def observe(host: Host, probe: Probe) -> str | Missing:
         case ReadFile(path, form, identity):
             place = located(host, path, identity)
             text = place if isinstance(place, Missing) else host.read(place)
+            if isinstance(text, Missing) and text.is_absent and form.startswith("udev-class:"):
+                text = ""
         case ReadCommand(argv, form):
             done = host.run(argv)
             if isinstance(done, Missing):
                 return done
             if not done.ok:
-                return Missing("unreadable", f"{argv[0]} returned {done.rc}: {done.stderr.strip() or 'no message'}")
+                return done.failure(argv[0])
             text = done.stdout
         case ReadEthtool():
-            return _driver_value(host, probe)
+            answer = host.ethtool(probe.link, probe.group)
+            if isinstance(answer, Missing):
+                return Missing("unreadable", answer.why) if answer == NOT_RECORDED else answer
+            key = answer_key(probe.group, probe.key)
+            value = answer.get(key)
+            # A driver that has no such ring or channel says that there can be none.
+            if value is None or answer.get(f"{key}_max") == 0:
+                return Missing("absent", f"its driver has no {probe.key} among its {probe.group}")
+            return str(value) if not isinstance(value, bool) else "on" if value else "off"
         case ReadIrqs(link):
             # Nothing that a scan asks for.
             from advisor.host.link_irqs import irqs_line, link_irqs
@@ -115,18 +126,6 @@ def observe(host: Host, probe: Probe) -> str | Missing:
     if "\ufffd" in text or "\0" in text:
         return Missing("unreadable", "not UTF-8" if "\ufffd" in text else "holds NUL bytes")
     return reduce(text, form)
-
-
-def _driver_value(host: Host, probe: ReadEthtool) -> str | Missing:
-    answer = host.ethtool(probe.link, probe.group)
-    if isinstance(answer, Missing):
-        return Missing("unreadable", answer.why) if answer == NOT_RECORDED else answer
-    key = answer_key(probe.group, probe.key)
-    value = answer.get(key)
-    # A driver that has no such ring or channel says that there can be none.
-    if value is None or answer.get(f"{key}_max") == 0:
-        return Missing("absent", f"its driver has no {probe.key} among its {probe.group}")
-    return str(value) if not isinstance(value, bool) else "on" if value else "off"
 
 
 def reduce(text: str, form: str) -> str | Missing:
@@ -230,6 +229,7 @@ FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
     "module-option": kernel_text.module_option,
     "cmdline": kernel_text.cmdline,
     "unit-state": kernel_text.unit_state,
+    "udev-class": kernel_text.udev_class,
 }
 """The function of each form. ``templates/values.sh.j2`` and ``kernel_forms.sh.j2`` have one of the same name in sh, and
 ``tests/tunables/test_value_forms.py`` a text of each."""

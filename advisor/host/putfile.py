@@ -158,12 +158,33 @@ def remove_empty(path: str, *, root: str = "/") -> None:
         os.rmdir(name, dir_fd=here)
 
 
+def check_output(path: str) -> None:
+    """Raise UsageError where `save_output` could not write, before the work whose result it is. Leaves nothing."""
+    import tempfile  # 4 ms, and few calls write a file
+
+    place = _locate_output(path)
+    try:
+        # Asking for permission would not do: root is allowed in places where no file can be made.
+        with tempfile.TemporaryFile(dir=os.path.dirname(place)):
+            pass
+    except OSError as error:
+        raise _explain_output(path, error) from error
+
+
 def save_output(path: str, content: bytes, *, mode: int) -> None:
     """Write a file that a user asked for: a new one, or a regular one in place of an earlier.
 
     Raises UsageError for a directory that is missing and for a path that is a link, a device or a pipe: replacing
     one of those would take something away that is no earlier output.
     """
+    place = _locate_output(path)
+    try:
+        put_file(place, content, mode=mode, uid=os.geteuid(), gid=os.getegid())
+    except OSError as error:
+        raise _explain_output(path, error) from error
+
+
+def _locate_output(path: str) -> str:
     place = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(place)):
         raise UsageError(msg("{path}: there is no such directory", path=path), hint="make it first")
@@ -171,13 +192,13 @@ def save_output(path: str, content: bytes, *, mode: int) -> None:
         raise UsageError(
             msg("{path}: is there and is no regular file", path=path), hint="name a file that is new or may be replaced"
         )
-    try:
-        put_file(place, content, mode=mode, uid=os.geteuid(), gid=os.getegid())
-    except OSError as error:
-        raise UsageError(
-            msg("{path}: {error}", path=path, error=error.strerror),
-            hint="name a file in a directory that you can write to",
-        ) from error
+    return place
+
+
+def _explain_output(path: str, error: OSError) -> UsageError:
+    return UsageError(
+        msg("{path}: {error}", path=path, error=error.strerror), hint="name a file in a directory that you can write to"
+    )
 
 
 def sync_directory(path: str) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from advisor.host.missing import Missing
+
+T = TypeVar("T")
 
 
 class Reader(Protocol):
@@ -19,3 +22,5 @@ class Reader(Protocol):
     def real(self, path: str) -> str | Missing: ...
 
     def exists(self, path: str) -> bool: ...
+
+    def read_once(self, name: str, read: Callable[[], T]) -> T: ...

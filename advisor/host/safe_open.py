@@ -159,7 +159,15 @@ class _Walk:
         except FileNotFoundError:
             if not make:
                 raise
-        _make_directory(name, self.here)
+        # A directory of mode 0755 whatever the umask, durable; one that is there already is left as it is.
+        before = os.umask(0o777 & ~DIRECTORY_MODE)
+        try:
+            # Not by a chmod afterwards: by then the name may mean another directory.
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, DIRECTORY_MODE, dir_fd=self.here)
+        finally:
+            os.umask(before)
+        sync(self.here)
         return os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=self.here)
 
     def _check_owner(self, fd: int, place: str, *, is_directory: bool) -> None:
@@ -174,18 +182,6 @@ class _Walk:
         """Whether nobody but root can have made a link, or moved it to where it is."""
         around = os.fstat(self.here)
         return link.st_uid == around.st_uid == 0 and not around.st_mode & _WRITABLE_FOR_OTHERS
-
-
-def _make_directory(name: str, dir_fd: int) -> None:
-    """A directory of mode 0755 whatever the umask, durable; one that is there already is left as it is."""
-    before = os.umask(0o777 & ~DIRECTORY_MODE)
-    try:
-        # Not by a chmod afterwards: by then the name may mean another directory.
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, DIRECTORY_MODE, dir_fd=dir_fd)
-    finally:
-        os.umask(before)
-    sync(dir_fd)
 
 
 def sync(dir_fd: int) -> None:

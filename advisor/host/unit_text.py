@@ -21,11 +21,7 @@ def shown_cpus(text: str) -> str:
     if len(words) == 1 and _MASK.fullmatch(words[0]):
         mask = int.from_bytes(bytes.fromhex(words[0]), "little")
         words = [str(cpu) for cpu in range(mask.bit_length()) if mask >> cpu & 1]
-    return ",".join(_merge_ranges(words))
-
-
-def _merge_ranges(words: list[str]) -> list[str]:
-    """Neighbours in one range; what is no number stays as it is."""
+    # Neighbours in one range; what is no number stays as it is.
     found: list[list[str]] = []
     for word in words:
         low, _, high = word.partition("-")
@@ -33,4 +29,4 @@ def _merge_ranges(words: list[str]) -> list[str]:
             found[-1][1] = high or low
         else:
             found.append([low, high or low])
-    return [low if low == high else f"{low}-{high}" for low, high in found]
+    return ",".join([low if low == high else f"{low}-{high}" for low, high in found])

@@ -16,7 +16,6 @@ from advisor.host.machine import Host
 from advisor.host.missing import Missing
 from advisor.host.steps import RunCommand, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
-_READ_ONLY: Final = "its file system is mounted read-only here"
 _NOT_ALLOWED: Final = "this process may not write it, as in a container or without a capability"
 # linux/capability.h
 _CAPABILITIES: Final = {"CAP_NET_ADMIN": 12, "CAP_SYS_MODULE": 16}
@@ -33,7 +32,17 @@ def step_obstacle(host: Host, step: Step) -> str | None:
     match step:
         case WriteFile(path, _, identity):
             place = located(host, path, identity)
-            return None if isinstance(place, Missing) else _attribute_obstacle(place, is_root=host.is_root)
+            if isinstance(place, Missing):
+                return None
+            if why := _read_only(place):
+                return why
+            try:
+                mode = os.stat(place).st_mode
+            except OSError:
+                return None
+            if not mode & 0o222:
+                return "the kernel lets nobody write it"
+            return None if not host.is_root or os.access(place, os.W_OK) else _NOT_ALLOWED
         case SetIrqs():
             return _read_only("/proc/irq")
         case SetMtu() | SetTxqueuelen() | SetEthtool() | SetQdisc():
@@ -60,21 +69,9 @@ def file_obstacle(host: Host, path: str) -> str | None:
     return None if not host.is_root or os.access(directory, os.W_OK) else _NOT_ALLOWED
 
 
-def _attribute_obstacle(path: str, *, is_root: bool) -> str | None:
-    if why := _read_only(path):
-        return why
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return None
-    if not mode & 0o222:
-        return "the kernel lets nobody write it"
-    return None if not is_root or os.access(path, os.W_OK) else _NOT_ALLOWED
-
-
 def _read_only(path: str) -> str | None:
     try:
-        return _READ_ONLY if os.statvfs(path).f_flag & os.ST_RDONLY else None
+        return "its file system is mounted read-only here" if os.statvfs(path).f_flag & os.ST_RDONLY else None
     except OSError:
         return None
 

@@ -1,12 +1,15 @@
-"""A plan's rollback as a self-contained POSIX ``sh`` script, rendered from the same probes and steps that apply uses.
+"""A plan's rollback as POSIX ``sh``: one script for all plans, and for each the data that it reads, made from the same
+probes and steps that apply uses.
 
-The script needs a shell and the base system's tools, no Python and no network. Every name that enters it is quoted by
-``shell_quote``; file contents are embedded byte for byte as ``printf`` lines, whatever they are.
+The script needs a shell and the base system's tools, no Python and no network. It reads its data from the file
+``rollback.data`` next to it (`advisor.shell.data_file`), or holds them where it is to be a single file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Final
 
 import msgspec
 
@@ -28,18 +31,26 @@ from advisor.host import (
     Step,
     WriteFile,
 )
+from advisor.host.config_text import UNSET
 from advisor.host.device_identity import ATTRIBUTES, PLACES, located
+from advisor.host.irq_identity import FUNCTIONS
 from advisor.host.link_text import printed
 from advisor.host.patterns import lazy_regex
+from advisor.host.probes import FORMS
 from advisor.host.steps import QDISC_HANDLES
-from advisor.planning.records import Change, FileChange, Plan
+from advisor.planning.records import Change, Plan
+from advisor.shell.data_file import FORMAT, make_data, make_records
 from advisor.shell.quote import LINK, shell_quote
+from advisor.shell.templates import render_shell
+from advisor.tunables import parse_tunable
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank, twin_of
+from advisor.tunables.udev import DeviceClass, plain_value
 
-_ARGUMENT = "@argument@"
+KIND: Final = "advisor-rollback"
+"""What the first record of its data says."""
 _MOST_COMMANDS = 200
 _PRINTABLE = lazy_regex(rb"[\x20-\x7e]*")
 
@@ -51,12 +62,10 @@ def hand_command(step: Step) -> str:
             return f"printf '%s\\n' {shell_quote(value)} > {shell_quote(path)}"
         case SetMtu(link, mtu):
             return f"ip link set dev {shell_quote(link)} mtu {mtu}"
-        case SetTxqueuelen() | SetEthtool() | SetQdisc():
-            return _quote_words(step.argv)
+        case SetTxqueuelen() | SetEthtool() | SetQdisc() | RunCommand():
+            return " ".join(map(shell_quote, step.argv))
         case SetIrqs(link):
             return f"set the affinity of the interrupts of {shell_quote(link)} again (the rollback script holds them)"
-        case RunCommand(argv):
-            return " ".join(shell_quote(word) for word in argv)
         case PutFile(path, None):
             return f"rm -f {shell_quote(path)}"
         case PutFile(path):
@@ -76,10 +85,6 @@ def commands_by_hand(host: Host, steps: Iterable[Step]) -> str | None:
     return "; ".join(found)
 
 
-def _quote_words(argv: Iterable[str]) -> str:
-    return " ".join(shell_quote(word) for word in argv)
-
-
 def printf_lines(content: bytes) -> tuple[str, ...]:
     """Commands that print exactly ``content``, a ``printf`` for each of its lines; many are grouped in braces.
 
@@ -88,13 +93,9 @@ def printf_lines(content: bytes) -> tuple[str, ...]:
     """
     commands = [_printf_line(line) for line in content.splitlines(keepends=True)] or ["printf ''"]
     while len(commands) > _MOST_COMMANDS:
-        commands = ["\n".join(("{", *group, "}")) for group in _split_batches(commands)]
+        batches = (commands[at : at + _MOST_COMMANDS] for at in range(0, len(commands), _MOST_COMMANDS))
+        commands = ["\n".join(("{", *batch, "}")) for batch in batches]
     return tuple(commands)
-
-
-def _split_batches(commands: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(commands), _MOST_COMMANDS):
-        yield commands[start : start + _MOST_COMMANDS]
 
 
 def _printf_line(line: bytes) -> str:
@@ -106,53 +107,38 @@ def _printf_line(line: bytes) -> str:
     return f"printf '{escaped}'"
 
 
-def _step_command(step: Step) -> str:
+def step_fields(step: Step) -> tuple[str, ...]:
+    """A step as fields of a record, which ``do_step`` of ``templates/values.sh.j2`` carries out."""
     match step:
         case WriteFile(path, value, identity):
-            if identity is None:
-                return f'write {shell_quote(value)} "$root"{shell_quote(path)}'
-            return f'attribute=$(located {_quote_words((path, *identity))}) && write {shell_quote(value)} "$attribute"'
+            return ("write", value, path, *(identity or ()))
         case SetMtu(link, mtu):
-            return f"set_mtu {shell_quote(link)} {mtu}"
+            return ("mtu", link, str(mtu))
         case SetTxqueuelen(link, packets):
-            return f'write {packets} "$root"{shell_quote(f"/sys/class/net/{link}/tx_queue_len")}'
+            return ("write", str(packets), f"/sys/class/net/{link}/tx_queue_len")
         case SetEthtool() | SetQdisc():
-            return f"on_link {_quote_words(step.argv)}"
+            return ("on-link", *step.argv)
         case SetIrqs(link, affinities):
-            return f"set_irqs {_quote_words((link, *affinities))}"
+            return ("irqs", link, *affinities)
         case RunCommand(argv):
-            return " ".join(shell_quote(word) for word in argv)
+            return ("run", *argv)
         case PutFile():
             raise AssertionError("files are restored by their number")
 
 
-def _probe_command(probe: Probe) -> str:
-    form = probe.form
-    reduction, _, name = form.partition(":")
-    reduce = f"{reduction.replace('-', '_')} {shell_quote(name)}".rstrip()
+def probe_fields(probe: Probe) -> tuple[str, ...]:
+    """A probe as fields of a record, which ``read_probe`` of ``templates/values.sh.j2`` reads."""
+    form, _, argument = probe.form.partition(":")
+    form = form.replace("-", "_")
     match probe:
         case ReadFile(path, _, identity):
-            if identity is None:
-                return f'{reduce} < "$root"{shell_quote(path)}'
-            return f'attribute=$(located {_quote_words((path, *identity))}) && {reduce} < "$attribute"'
+            return (form, argument, "file", path, *(identity or ()))
         case ReadCommand(argv):
-            command = " ".join(shell_quote(word) for word in argv)
-            return f"output=$({command}) || return 1; printf '%s\\n' \"$output\" | {reduce}"
+            return (form, argument, "command", *argv)
         case ReadEthtool(_, group, key):
-            place = _quote_words(str(one) for one in printed(group, key))
-            output = f"output=$(on_link {_quote_words(probe.argv)}) || return 1"
-            return f"{output}; printf '%s\\n' \"$output\" | ethtool_value {place}"
+            return (form, "", "ethtool", *map(str, printed(group, key)), *probe.argv)
         case ReadIrqs(link):
-            return f"found=$(irqs {shell_quote(link)}) || return 1; printf '%s\\n' \"$found\" | irqs_line"
-
-
-def _with_link(command: str) -> str:
-    return command.replace(LINK, '"$link"')
-
-
-def _hand_words(commands: Iterable[str]) -> str:
-    """What a person would type, as one shell word; the script has quoted the name of a link in it as ``$shown``."""
-    return '"$shown"'.join(map(shell_quote, "; ".join(commands).split(LINK)))
+            return (form, "", "irqs", link)
 
 
 class UpperLayersData(msgspec.Struct, frozen=True):
@@ -170,73 +156,171 @@ class UpperLayersData(msgspec.Struct, frozen=True):
     after: Mapping[str, str]
 
 
-def rollback_script(
+def rollback_data(
     plan: Plan,
     side_effects_after: Mapping[str, str] | None = None,
     *,
     above: UpperLayersData | None = None,
     fingerprint: str | None = None,
     directory: str | None = None,
-) -> str:
-    """The script that rolls ``plan`` back, with the exit codes of the command-line contract.
+) -> bytes:
+    """The data by which `script_text` rolls ``plan`` back.
 
     ``side_effects_after`` are the values of side effects, once they are known. ``fingerprint`` is that of the plan that
-    was applied, by which the script is found, where ``plan`` is no longer that. ``directory`` is that of the
+    was applied, by which the transaction is found, where ``plan`` is no longer that. ``directory`` is that of the
     transaction, for a script that is to lie elsewhere.
     """
-    after = side_effects_after or {}
-    context = script_context(plan, after)
-    if above is not None:
-        plan_of_both = msgspec.structs.replace(plan, side_effects=(*plan.side_effects, *above.side_effects))
-        known = {mark.name for mark in plan.links}
-        free = [
-            {**_side_effect_context(one, after.get(one.tunable, ""), known), "only": "free"}
-            for one in plan.side_effects
-        ]
-        held = [
-            {**_side_effect_context(one, above.after.get(one.tunable, ""), known), "only": "held"}
-            for one in above.side_effects
-        ]
-        context = {**script_context(plan_of_both, after), "moved": free + held, "above": _upper_context(plan, above)}
-    return _render_script(**{**context, "fingerprint": fingerprint or plan.fingerprint, "directory": directory})
+    return make_data(KIND, rollback_records(plan, side_effects_after or {}, above, fingerprint, directory))
 
 
-def _upper_context(plan: Plan, above: UpperLayersData) -> dict[str, object]:
-    numbers = {one.tunable: number for number, one in enumerate(reversed(plan.changes), 1)}
-    known = {
-        identity: [{"number": numbers[name], "after": value} for name, value in values.items()]
-        for identity, values in above.values.items()
-    }
-    return {"ids": above.ids, "named": above.held, "known": known}
+def rollback_records(
+    plan: Plan,
+    after: Mapping[str, str],
+    above: UpperLayersData | None = None,
+    fingerprint: str | None = None,
+    directory: str | None = None,
+    *,
+    with_steps: bool = False,
+) -> bytes:
+    """What `rollback_data` holds between its first and its last record. Arguments as there; ``with_steps``: the steps
+    of the plan as well."""
+    changes, files = tuple(reversed(plan.changes)), tuple(reversed(plan.files))
+    shared = above.held if above else {}
+    effects = [(one, "free" if above else "always", after) for one in plan.side_effects]
+    effects += [(one, "held", above.after) for one in above.side_effects] if above else []
+    records: list[tuple[str | bytes, ...]] = [
+        ("plan", fingerprint or plan.fingerprint),
+        ("profiles", ", ".join(plan.profiles)),
+        ("machine", plan.machine_id or ""),
+        ("risk", "link" if plan.has_link_risk else "none"),
+    ]
+    if directory:
+        records.append(("directory", directory))
+    marks = {mark.name: tuple(field or "" for field in msgspec.structs.astuple(mark)) for mark in plan.links}
+    both = msgspec.structs.replace(plan, side_effects=tuple(effect for effect, *_ in effects))
+    coupled = {one.tunable for one in coupled_changes(both)}
+    for one in changes:
+        if one.tunable.startswith("udev:"):
+            records.append(("reached", *_reached_fields(one), _shared_word(one.tunable, shared)))
+        links = marks.get(link_of(one.tunable) or "")
+        queue = queue_file(_on_link(one, links, ())[0]) or ""
+        records.append(("value", one.tunable, one.before, one.after, queue, _shared_word(one.tunable, shared)))
+        records += _item_records(one, links)
+        if with_steps:
+            records += (("set", *step_fields(step)) for step in _on_link(one, links, one.steps)[1])
+        if one.tunable in coupled:
+            movers = (str(number) for number, other in enumerate(changes, 1) if can_move(other.tunable, one.tunable))
+            records.append(("movers", " ".join(movers)))
+    for effect, only, _ in effects:
+        twin = twin_of(effect.tunable.removeprefix("sysctl:"))
+        goes = "goes" if isinstance(effect.probe, ReadFile) else "stays"
+        way = "coupled" if effect.coupled else "keeps" if effect.keeps else "resets" if effect.resets else "moves"
+        records.append(("effect", effect.tunable, effect.before, way, only, (twin and f"sysctl:{twin}") or "", goes))
+        records += _item_records(effect, marks.get(link_of(effect.tunable) or ""))
+    names = [(one.tunable, one.tunable in coupled) for one in changes]
+    names += [(effect.tunable, effect.coupled) for effect, *_ in effects]
+    group = sorted(
+        (restore_rank(name.removeprefix("sysctl:")), number) for number, (name, is_in) in enumerate(names, 1) if is_in
+    )
+    records.append(("group", " ".join(str(number) for _, number in group)))
+    for file in files:
+        sizes = f"{len(file.before or b'')} {len(file.after)}"
+        existed, owner = "no" if file.before is None else "yes", f"{file.uid}:{file.gid}"
+        words = (file.path, existed, f"{file.undo.mode:04o}", owner, sizes, _shared_word(file.path, shared))
+        records.append(("file", *words, *file.new_directories))
+    reload = dict.fromkeys(step for file in plan.files for step in file.reload)
+    records += (("reload", hand_command(step), *step_fields(step)) for step in reload)
+    if above:
+        numbers = {one.tunable: str(number) for number, one in enumerate(changes, 1)}
+        records.append(("upper", " ".join(above.ids)))
+        known = ((layer, name, value) for layer, values in above.values.items() for name, value in values.items())
+        records += (("known", layer, numbers[name], value) for layer, name, value in known)
+        records += (("shared", name, *ids) for name, ids in above.held.items())
+    records += (("after", values.get(effect.tunable, "")) for effect, _, values in effects)
+    records.append(("contents",))
+    for number, file in enumerate(files, 1):
+        contents = (("old", file.before or b""), ("new", file.after))
+        records += ((which, str(number), line) for which, text in contents for line in text.splitlines(keepends=True))
+    return make_records(records)
 
 
-def script_context(plan: Plan, side_effects_after: Mapping[str, str]) -> dict[str, object]:
-    """What ``rollback.sh.j2`` is rendered from, and the parts of it that ``transaction.sh.j2`` shares: values and files
-    in the order in which they are restored, each a mapping with its words for a shell."""
-    probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.side_effects)]
-    steps = [step for one in plan.changes for step in (*one.steps, *one.undo)]
-    steps += [step for one in plan.side_effects for step in one.undo]
-    known = {mark.name for mark in plan.links}
+def _reached_fields(change: Change) -> tuple[str, ...]:
+    """The devices that a rule for a class reaches, for ``list_reached`` of ``templates/rollback.sh.j2``: subsystem, the
+    property in which it records, the file that it sets, its form, the rule's value, and what it was before; empty where
+    there was no rule."""
+    one = parse_tunable(change.tunable)
+    assert isinstance(one, DeviceClass)
+    before = "" if change.before == UNSET else plain_value(change.before)
+    return (one.subsystem, one.record, one.file, one.attribute, one.form, plain_value(change.after), before)
+
+
+def _shared_word(name: str, shared: Collection[str]) -> str:
+    return "shared" if name in shared else "own"
+
+
+def _item_records(one: Change | SideEffect, mark: tuple[str, ...] | None) -> Iterator[tuple[str, ...]]:
+    """How to read a value and to restore it, after the record of the value itself."""
+    probe, undo = _on_link(one, mark, one.undo)
+    if mark:
+        yield ("on", *mark)
+    yield ("probe", *probe_fields(probe))
+    yield from (("undo", *step_fields(step)) for step in undo)
+    yield ("hand", "; ".join(map(hand_command, undo)))
+
+
+def _on_link(
+    one: Change | SideEffect, mark: tuple[str, ...] | None, steps: tuple[Step, ...]
+) -> tuple[Probe, tuple[Step, ...]]:
+    """Probe and steps, with `LINK` in the place of the link's name where the script has to find the link."""
+    if not mark:
+        return one.probe, steps
+    return renamed_probe(one.probe, mark[0], LINK), tuple(renamed_step(step, mark[0], LINK) for step in steps)
+
+
+@cache
+def script_text() -> str:
+    """``rollback.sh``: the same for every transaction of this version."""
+    return _render_script(embedded=None)
+
+
+def self_contained_script(data: bytes, profiles: Iterable[str], fingerprint: str) -> str:
+    """The script as a single file that holds its `rollback_data`. Its header names profiles and plan."""
+    return _render_script(embedded=quote_data(data), profiles=", ".join(profiles), fingerprint=fingerprint)
+
+
+def rollback_script(plan: Plan) -> str:
+    """The single file that rolls ``plan`` back."""
+    return self_contained_script(rollback_data(plan), plan.profiles, plan.fingerprint)
+
+
+def quote_data(data: bytes) -> str:
+    """Data as one word of a shell, line by line as they are in a file."""
+    return "'" + data.decode("ascii").rstrip("\n").replace("'", "'\\''") + "'"
+
+
+def _render_script(**context: object) -> str:
+    known = {**forms_context(None), "links": True, "has_links": True, "data_kind": KIND}
+    return render_shell("rollback.sh.j2", {**known, **context})
+
+
+def forms_context(probes: Collection[Probe] | None, steps: Collection[Step] = ()) -> dict[str, object]:
+    """What ``values.sh.j2`` needs in order to read these probes and do these steps; None: all that there are."""
+    if probes is None:
+        found = {*FORMS, "irqs", "ethtool", "on-link", "identity"}
+    else:
+        found = {probe.form.partition(":")[0] for probe in probes}
+        if any(isinstance(probe, ReadFile) and probe.identity for probe in probes):
+            found.add("identity")
+        if any(isinstance(step, SetEthtool | SetQdisc) for step in steps):
+            found.add("on-link")
     return {
-        "profiles": ", ".join(plan.profiles),
-        "fingerprint": plan.fingerprint,
-        "directory": None,
-        "machine_id": plan.machine_id or "",
-        "values": [_value_context(one, known) for one in reversed(plan.changes)],
-        "moved": [
-            _side_effect_context(one, side_effects_after.get(one.tunable, ""), known) for one in plan.side_effects
-        ],
-        "coupled": [one.tunable for one in coupled_changes(plan)],
-        "can_move": can_move,
-        "links": plan.links,
-        "link_of": link_of,
-        "files": [_file_context(file) for file in reversed(plan.files)],
-        "reload": [_step_command(step) for step in dict.fromkeys(step for file in plan.files for step in file.reload)],
-        "forms": _list_forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
+        "forms": sorted(found),
+        "reductions": sorted(found & FORMS.keys()),
+        "data_format": FORMAT,
         "qdisc_handles": QDISC_HANDLES,
         "device_attributes": ATTRIBUTES,
         "device_places": PLACES,
-        "has_links": any(change.risk == "link" for change in plan.changes),
+        "interrupt_functions": FUNCTIONS,
     }
 
 
@@ -253,133 +337,23 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
 
     It keeps no journal and rolls nothing back: it is part of exports to tools that work this way.
     """
-    from advisor.shell.templates import make_environment
-
     listed = list(values)
     steps = [step for one in listed for step in one[3]]
-    return (
-        make_environment(escape_html=False)
-        .get_template("settings.sh.j2")
-        .render(
-            values=[
-                {
-                    "name": name,
-                    "after": after,
-                    "on_link": False,
-                    "probe": _probe_command(probe),
-                    "steps": [_step_command(step) for step in steps],
-                }
-                | {"senses": "" if sense == "exactly" else sense if isinstance(sense, str) else " ".join(sense)}
-                for name, after, probe, steps, sense in listed
-            ],
-            moved=[],
-            coupled=[],
-            links=[],
-            forms=_list_forms([one[2] for one in listed])
-            + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
-            qdisc_handles=QDISC_HANDLES,
-            device_attributes=ATTRIBUTES,
-            device_places=PLACES,
-            has_links=any(isinstance(step, SetMtu) for step in steps),
-        )
-    )
-
-
-def _value_context(one: Change, known: Collection[str]) -> dict[str, object]:
-    old = link_of(one.tunable)
-    steps, undo, probe = one.steps, one.undo, one.probe
-    if old is not None and old in known:
-        probe = renamed_probe(probe, old, LINK)
-        steps, undo = (tuple(renamed_step(step, old, LINK) for step in each) for each in (steps, undo))
-    queue = queue_file(probe)
-    return {
-        "name": one.tunable,
-        "before": one.before,
-        "after": one.after,
-        "on_link": old in known,
-        "probe": _with_link(_probe_command(probe)),
-        "steps": [_with_link(_step_command(step)) for step in steps],
-        "undo": [_with_link(_step_command(step)) for step in undo],
-        "by_hand": _hand_words(map(hand_command, undo)),
-        "queue": None if queue is None else _with_link(shell_quote(queue)),
-        "located": _locate_command(one.probe),
-        "rank": _rank_of(one.tunable),
-        "write": _write_command(probe),
+    records: list[tuple[str, ...]] = []
+    for name, after, probe, own, sense in listed:
+        senses = "" if sense == "exactly" else sense if isinstance(sense, str) else " ".join(sense)
+        records += (("value", name, after, senses), ("probe", *probe_fields(probe)))
+        records += (("set", *step_fields(step)) for step in own)
+    context = {
+        **forms_context([one[2] for one in listed], steps),
+        "data": quote_data(make_records(records)),
+        "has_senses": any(one[4] != "exactly" for one in listed),
+        "links": False,
+        "has_links": any(isinstance(step, SetMtu) for step in steps),
     }
-
-
-def _locate_command(probe: Probe) -> str | None:
-    """The command that prints the file of a value of a block device; None for all others."""
-    if not isinstance(probe, ReadFile) or probe.identity is None:
-        return None
-    return f"located {_quote_words((probe.path, *probe.identity))}"
-
-
-def _rank_of(identity: str) -> int:
-    return restore_rank(identity.removeprefix("sysctl:"))
-
-
-def _write_command(probe: Probe) -> str | None:
-    """The command that writes ``$2`` into what the probe reads; None where that is no file."""
-    if not isinstance(probe, ReadFile):
-        return None
-    written = _step_command(WriteFile(probe.path, _ARGUMENT, probe.identity)).replace(shell_quote(_ARGUMENT), '"$2"', 1)
-    return _with_link(written)
+    return render_shell("settings.sh.j2", context)
 
 
 def queue_file(probe: Probe) -> str | None:
     """The file that is gone where a link has fewer queues than it had; None for what is no queue's."""
     return probe.path if isinstance(probe, ReadFile) and "/queues/" in probe.path else None
-
-
-def _side_effect_context(one: SideEffect, after: str, known: Collection[str]) -> dict[str, object]:
-    old = link_of(one.tunable)
-    undo, probe = one.undo, one.probe
-    if old is not None and old in known:
-        undo, probe = tuple(renamed_step(step, old, LINK) for step in undo), renamed_probe(probe, old, LINK)
-    twin = twin_of(one.tunable.removeprefix("sysctl:"))
-    return {
-        "name": one.tunable,
-        "before": one.before,
-        "after": after,
-        "on_link": old in known,
-        "keeps": one.keeps,
-        "coupled": one.coupled,
-        "rank": _rank_of(one.tunable),
-        "write": _write_command(probe),
-        "resets": one.resets,
-        "twin": twin and f"sysctl:{twin}",
-        "goes": isinstance(probe, ReadFile),
-        "by_hand": _hand_words(map(hand_command, undo)),
-        "probe": _with_link(_probe_command(probe)),
-        "undo": [_with_link(_step_command(step)) for step in undo],
-    }
-
-
-def _file_context(file: FileChange) -> dict[str, object]:
-    return {
-        "path": file.path,
-        "before": None if file.before is None else printf_lines(file.before),
-        "after": printf_lines(file.after),
-        "size_before": len(file.before or b""),
-        "size_after": len(file.after),
-        "mode": f"{file.undo.mode:04o}",
-        "mode_after": f"{file.mode:04o}",
-        "uid": file.uid,
-        "gid": file.gid,
-        "prune": file.new_directories,
-    }
-
-
-def _list_forms(probes: Collection[Probe]) -> list[str]:
-    """The functions that the probes need, by what follows ``forms`` in the template."""
-    found = {probe.form.partition(":")[0] for probe in probes}
-    if any(isinstance(probe, ReadFile) and probe.identity for probe in probes):
-        found.add("identity")
-    return sorted(found)
-
-
-def _render_script(**context: object) -> str:
-    from advisor.shell.templates import make_environment
-
-    return make_environment(escape_html=False).get_template("rollback.sh.j2").render(context)

@@ -32,6 +32,8 @@ RESERVE: Final = "reserve"
 LENGTH: Final = "length"
 NOTE: Final = "put-back"
 LOCK_DIRECTORY: Final = "lock.d"
+SCRIPT_DATA: Final = "rollback.data"
+WATCH_DATA: Final = "watch.data"
 
 CLOSED_FILES: Final[Mapping[str, str]] = {
     RESERVE: "space for what is written when the disk is full",
@@ -43,8 +45,10 @@ CLOSED_FILES: Final[Mapping[str, str]] = {
 
 FILES: Final[Mapping[str, str]] = {
     "journal": "the plan, and an entry before and after each step",
-    "rollback.sh": "restores the values before the transaction",
-    "watch.sh": "the watchdog",
+    "rollback.sh": "restores the values before the transaction; the same text for each",
+    SCRIPT_DATA: "these values and files, which it reads",
+    "watch.sh": "the watchdog; the same text for each transaction",
+    WATCH_DATA: "the boot unit of this transaction, which it removes; options of its rollback script",
     **OPEN_FILES,
     **RUNNING_FILES,
     **CLOSED_FILES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,3 +37,8 @@ def make_environment(*, escape_html: bool) -> Environment:
     made.filters["sh"] = shell_quote
     made.globals["state_table"] = state_table
     return made
+
+
+def render_shell(template: str, context: Mapping[str, object]) -> str:
+    """A shell script from its template."""
+    return make_environment(escape_html=False).get_template(template).render(context)

@@ -18,8 +18,8 @@ from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
 from advisor.host.device_identity import located
 from advisor.host.signals import Interrupted
 from advisor.i18n import N_, msg
-from advisor.planning.records import Change, FileChange, Plan
-from advisor.shell.rollback_script import rollback_script
+from advisor.planning.records import Change, Plan
+from advisor.shell.rollback_script import rollback_data
 from advisor.transaction.confirm import settle_claims
 from advisor.transaction.coupled import settle_changes
 from advisor.transaction.journal import Applied, Awaiting, Doing, Done, Journal, Left, Record, Store, Undoing, Undone
@@ -30,7 +30,6 @@ from advisor.transaction.reserved_space import release_space
 from advisor.transaction.restore import (
     MOVING_KINDS,
     Progress,
-    encode_script,
     file_content,
     not_restored_error,
     note_entry,
@@ -71,7 +70,7 @@ def apply_plan(
         at = _Place()
         try:
             moved = _carry_out(host, plan, journal, watchdog, at, progress, gate)
-            store.write_script(journal.id, encode_script(rollback_script(plan, moved)))
+            store.write_script(journal.id, rollback_data(plan, moved))
             if waits:
                 watchdog.check_ownership()
                 watchdog.await_confirmation(confirm_within)
@@ -111,8 +110,8 @@ def begin_transaction(
 
     A watchdog of a tree is there as files alone: no process of its own acts on what is no running host.
     """
-    script = encode_script(rollback_script(plan))
-    with store.begin_journal(plan, boot_id=boot_id_of(host), version=__version__, script=script) as journal:
+    data = rollback_data(plan)
+    with store.begin_journal(plan, boot_id=boot_id_of(host), version=__version__, data=data) as journal:
         watchdog = store.watchdog_of(journal.id)
         if host.is_live:
             try:
@@ -165,8 +164,10 @@ def check_preconditions(host: Host, plan: Plan) -> None:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
     for why in foreign_links(host, plan.links).values():
         raise RefusedError(msg("changed since the plan was made: {why}", why=why), hint="plan again")
+    # What a device is found by is compared with that of all others, for each value.
+    reading = host.remembering()
     for change in (*plan.changes, *plan.claims):
-        live = observe(host, change.probe)
+        live = observe(reading, change.probe)
         if isinstance(live, Missing):
             raise RefusedError(
                 msg("{tunable}: cannot be read: {why}", tunable=change.tunable, why=live.why), hint=_READ_AGAIN
@@ -181,7 +182,9 @@ def check_preconditions(host: Host, plan: Plan) -> None:
             raise RefusedError(msg("{path}: cannot be read: {why}", path=file.path, why=content.why), hint=_READ_AGAIN)
         if content != file.before:
             raise RefusedError(msg("{path}: changed since the plan was made", path=file.path), hint="plan again")
-        if not _is_writable(host, file):
+        # Asked for before the first live value is touched; a disk that fills up later makes the transaction roll back.
+        parent = (file.new_directories or (file.path,))[-1].rpartition("/")[0] or "/"
+        if not os.access(host.locate(f"{parent.rstrip('/')}/x").rpartition("/")[0] or "/", os.W_OK):
             raise RefusedError(
                 msg("{path}: its directory cannot be written to", path=file.path), hint="or use --runtime-only"
             )
@@ -190,11 +193,21 @@ def check_preconditions(host: Host, plan: Plan) -> None:
 def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
     """An id can be no layer on one of the same name that is set on another device, or is not found. Raises
     RefusedError."""
+    host = host.remembering()
     places = {one.tunable: _find_device(host, one.probe) for one in (*plan.changes, *plan.claims)}
     if not any(places.values()):
         return
+    irqs = {place: name for name, place in places.items() if name.startswith("irq:") and isinstance(place, str)}
     for record in store.readable_records():
         for name, change in values_of(record).items() if record.is_active else ():
+            own = irqs.get(place) if isinstance(place := _find_device(host, change.probe), str) else None
+            if own is not None and own != name:
+                raise RefusedError(
+                    msg(
+                        "{own}: transaction {id} holds it as {name}, its number then", own=own, id=record.id, name=name
+                    ),
+                    hint=msg("roll it back first: advisor rollback {id}", id=record.id),
+                )
             if places.get(name) and places[name] != (_find_device(host, change.probe) or places[name]):
                 raise RefusedError(
                     msg(
@@ -251,20 +264,8 @@ def _find_device(host: Host, probe: Probe) -> str | Missing | None:
     return located(host, probe.path, probe.identity)
 
 
-def _is_writable(host: Host, file: FileChange) -> bool:
-    # Asked for before the first live value is touched; a disk that fills up later makes the transaction roll back.
-    parent = (file.new_directories or (file.path,))[-1].rpartition("/")[0] or "/"
-    return os.access(host.locate(f"{parent.rstrip('/')}/x").rpartition("/")[0] or "/", os.W_OK)
-
-
 def _carry_out(
-    host: Host,
-    plan: Plan,
-    journal: Journal,
-    watchdog: Watchdog,
-    at: _Place,
-    progress: Progress,
-    gate: Gate | None,
+    host: Host, plan: Plan, journal: Journal, watchdog: Watchdog, at: _Place, progress: Progress, gate: Gate | None
 ) -> Mapping[str, str]:
     """Carry the plan out. Returns the values of its side effects, by tunable."""
     expected = _Expected(host, plan.changes)
@@ -303,7 +304,8 @@ def _carry_out(
         host.do(PutFile(file.path, file.after, file.mode, file.uid, file.gid))
         watchdog.check_ownership()
         journal.write_entry(Done(file.path, None))
-    _reload_services(host, plan.files)
+    for step in dict.fromkeys(step for file in plan.files for step in file.reload):
+        host.do(step)
     watchdog.check_ownership()
     for change in plan.changes:
         if not change.steps:
@@ -354,7 +356,9 @@ class _Expected:
         )
 
     def note_moves(self, change: Change) -> None:
-        """After a step: what it may have moved is looked at."""
+        """After a step: what it may have moved is looked at. The CPUs of an interrupt move nothing else."""
+        if change.tunable.startswith("irq:"):
+            return
         if change in self._moving or any(can_move(change.tunable, one.tunable) for one in self._moving):
             for one in self._moving:
                 self._moved[one.tunable] = observe(self._host, one.probe)
@@ -395,11 +399,6 @@ def read_back(host: Host, change: Change) -> str:
             msg("{tunable}: set to {after}, but {found}", tunable=change.tunable, after=change.after, found=found)
         )
     return change.after
-
-
-def _reload_services(host: Host, files: Iterable[FileChange]) -> None:
-    for step in dict.fromkeys(step for file in files for step in file.reload):
-        host.do(step)
 
 
 def _roll_back_after(

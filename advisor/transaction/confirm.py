@@ -8,8 +8,7 @@ from advisor.errors import RefusedError
 from advisor.host import Host
 from advisor.i18n import msg
 from advisor.transaction.journal import Applied, Confirmed, Record, Store
-from advisor.transaction.layers import claim_owned, script_of
-from advisor.transaction.restore import encode_script
+from advisor.transaction.layers import claim_owned, data_of
 from advisor.transaction.rollback import write_scripts
 from advisor.transaction.watchdog import current_session
 
@@ -23,8 +22,7 @@ def confirm_record(host: Host, record: Record, store: Store, *, same_session: bo
     if record.state != "awaiting-confirmation":
         said = record.why_undone or record.state
         raise RefusedError(
-            msg("transaction {id} is not awaiting confirmation: {said}", id=record.id, said=said),
-            hint="advisor status",
+            msg("transaction {id} is not awaiting confirmation: {said}", id=record.id, said=said), hint="advisor status"
         )
     if not same_session and record.session is not None and record.session == current_session():
         raise RefusedError(
@@ -62,7 +60,7 @@ def settle_claims(store: Store, record: Record) -> Record:
         with store.reopen_journal(record.id) as journal:
             journal.write_entry(Applied(time.time(), record.side_effects_after, plan))
         record = store.find_record(record.id)
-        store.write_script(record.id, encode_script(script_of(record, store.readable_records())))
+        store.write_script(record.id, data_of(record, store.readable_records()))
     except OSError:
         # Its rollback then restores what it found, as for another profile.
         return store.find_record(record.id)

@@ -27,8 +27,25 @@ from advisor.host.putfile import put_file, sync_directory
 from advisor.host.trusted_files import check_own_directory, make_own_directory, open_own_file, read_own_file
 from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
-from advisor.shell.state_table import ACTIVE, LENGTH, LOCK_DIRECTORY, NOTE, PARTIAL, STATE_AFTER, UNFINISHED, State
-from advisor.transaction.lock_holder import end_stopped_holders, lock_holders, stopped_hint, stopped_process
+from advisor.shell.rollback_script import script_text
+from advisor.shell.state_table import (
+    ACTIVE,
+    LENGTH,
+    LOCK_DIRECTORY,
+    NOTE,
+    PARTIAL,
+    SCRIPT_DATA,
+    STATE_AFTER,
+    UNFINISHED,
+    State,
+)
+from advisor.transaction.lock_holder import (
+    end_stopped_holders,
+    lock_holders,
+    read_lock_holder,
+    stopped_hint,
+    stopped_process,
+)
 from advisor.transaction.reserved_space import (
     ignore_errors,
     is_read_only,
@@ -332,8 +349,7 @@ def find_record(records: Iterable[Record], identity: str, damaged: Iterable[Dama
     if not matching and len(named) > 1:
         ids = ", ".join(one.id for one in named)
         raise UsageError(
-            msg("{identity} is active more than once: {ids}", identity=identity, ids=ids),
-            hint="name one of these ids",
+            msg("{identity} is active more than once: {ids}", identity=identity, ids=ids), hint="name one of these ids"
         )
     if not matching and not named:
         raise UsageError(
@@ -363,17 +379,6 @@ def with_watchdog_files(record: Record, standing: TransactionFiles) -> Record:
         return change(record, state="awaiting-confirmation", seconds_left=standing.seconds_left)
     is_undoing = standing.open != "pending" or record.state == "rolling-back"
     return change(record, state="rolling-back" if is_undoing else "applying", process=standing.process)
-
-
-def find_contradiction(record: Record, standing: TransactionFiles) -> str | None:
-    """Why the journal cannot be right; None where it can. The files of a running transaction are there before it does
-    anything, and until its journal says how it ended."""
-    if record.is_unfinished and standing.open is None and standing.outcome is None:
-        word = N_("applied") if record.state == "applying" else N_("rolled back")
-        return msg(
-            "ends while the transaction is being {word}, and no file of a running transaction is there", word=word
-        )
-    return None
 
 
 def noted_time(note: str, journal_bytes: int) -> float | None:
@@ -576,7 +581,15 @@ class Store:
         ``may_be_read_only`` is for what only restores: it holds a store that it cannot write to as well. A holder that
         stays stopped (SIGSTOP) for ``stopped_for`` seconds is ended; None waits for nobody.
         """
-        self._make_directories()
+        try:
+            for directory in (self.directory, self._transactions):
+                make_own_directory(str(directory))
+        except PermissionError as error:
+            raise PermissionDeniedError(
+                msg("{directory}: {error}", directory=self.directory, error=error.strerror), hint="run it as root"
+            ) from error
+        except OSError as error:
+            raise self._unwritable_error(error) from error
         path, flags = self.directory / "lock", os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
@@ -594,7 +607,10 @@ class Store:
                     hint=stopped_hint(lock_holders(path)) or "wait for it to end",
                 )
             self._refuse_under_directory_lock()
-            self._sign_lock(fd)
+            # Leave the holder's name in the lock file, for the one who finds it taken. A full disk stops nothing.
+            with contextlib.suppress(OSError):
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, f"process {os.getpid()}, since {time.strftime('%F %T')}\n".encode(), 0)
             yield
         finally:
             os.close(fd)
@@ -615,33 +631,18 @@ class Store:
             raise BusyError(msg("another transaction is under way ({holder})", holder=holder), hint=hint)
         rmtree(place, ignore_errors=True)
 
-    def _sign_lock(self, fd: int) -> None:
-        """Leave the holder's name in the lock file, for the one who finds it taken. A full disk stops nothing."""
-        with contextlib.suppress(OSError):
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"process {os.getpid()}, since {time.strftime('%F %T')}\n".encode(), 0)
-
     def _unwritable_error(self, error: OSError) -> RefusedError:
         return RefusedError(
             msg("{directory}: the journal cannot be written: {error}", directory=self.directory, error=error.strerror),
             hint="make room there, or name another directory in ADVISOR_STATE_DIR",
         )
 
-    def _make_directories(self) -> None:
-        try:
-            for directory in (self.directory, self._transactions):
-                make_own_directory(str(directory))
-        except PermissionError as error:
-            raise PermissionDeniedError(
-                msg("{directory}: {error}", directory=self.directory, error=error.strerror), hint="run it as root"
-            ) from error
-        except OSError as error:
-            raise self._unwritable_error(error) from error
-
-    def begin_journal(self, plan: Plan, *, boot_id: str | None, version: str, script: bytes | None) -> Journal:
+    def begin_journal(self, plan: Plan, *, boot_id: str | None, version: str, data: bytes | None) -> Journal:
         """A new journal, its first entry and the rollback script on disk. Raises RefusedError, nothing left then."""
         try:
-            name = self._next_id()
+            # A running number, not the time: a clock that is set back must not reorder transactions.
+            last = max((sequence_of(name) for name in os.listdir(self._transactions)), default=0)
+            name = f"{last + 1:04d}"
         except OSError as error:
             raise self._unwritable_error(error) from error
         # It is renamed once it is complete: a script next to an empty journal is then a damaged transaction.
@@ -649,11 +650,12 @@ class Store:
         self._discard_directory(making)
         try:
             making.mkdir(mode=0o700)
-            if script is not None:
-                put_file(str(making / "rollback.sh"), script, mode=0o700, uid=0, gid=0)
+            if data is not None:
+                put_file(str(making / SCRIPT_DATA), data, mode=0o600, uid=0, gid=0)
+                put_file(str(making / "rollback.sh"), script_text().encode(), mode=0o700, uid=0, gid=0)
             first = Begun(plan, boot_id, time.time(), version)
             items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
-            reserve_space(making, needed_bytes(len(encode_entry(first)), len(script or b""), items))
+            reserve_space(making, needed_bytes(len(encode_entry(first)), len(data or b""), items))
             # Before the journal: one that says that it is being applied, and has no such file, is damaged.
             Watchdog(making, "").open_files("pending", is_durable=False)
             journal = Journal(making)
@@ -664,11 +666,6 @@ class Store:
                 self._discard_directory(directory)
             raise self._unwritable_error(error) from error
         return journal
-
-    def _next_id(self) -> str:
-        # A running number, not the time: a clock that is set back must not reorder transactions.
-        last = max((sequence_of(name) for name in os.listdir(self._transactions)), default=0)
-        return f"{last + 1:04d}"
 
     @staticmethod
     def _discard_directory(directory: Path) -> None:
@@ -718,10 +715,18 @@ class Store:
                 raise
         return Journal(self._transactions / identity, may_fail=may_fail)
 
-    def write_script(self, identity: str, script: bytes) -> None:
-        """Replace a transaction's rollback script. Raises OSError."""
-        path = self.script_path(identity)
-        with_reserve(path.parent, lambda: put_file(str(path), script, mode=0o700, uid=0, gid=0, is_alone=True))
+    def write_script(self, identity: str, data: bytes) -> None:
+        """Replace what a transaction's rollback script reads, and the script where it is of another version. Raises
+        OSError."""
+        path, script = self.script_path(identity), script_text().encode()
+
+        def write() -> None:
+            put_file(str(path.with_name(SCRIPT_DATA)), data, mode=0o600, uid=0, gid=0, is_alone=True)
+            # A script that needs no data, of a version before, still holds all of its own.
+            if not path.is_file() or path.read_bytes() != script:
+                put_file(str(path), script, mode=0o700, uid=0, gid=0, is_alone=True)
+
+        with_reserve(path.parent, write)
 
     def script_path(self, identity: str) -> Path:
         return self._transactions / identity / "rollback.sh"
@@ -777,7 +782,15 @@ class Store:
             message = msg("{path}: line 1: damaged", path=path) if data else msg("{path}: is empty", path=path)
             return self._without_beginning(name, message, len(data))
         standing = self.watchdog_of(name).read_state()
-        why = find_contradiction(record, standing)
+        # The files of a running transaction are there before it does anything, and until its journal says how it
+        # ended: an unfinished journal without them cannot be right.
+        if record.is_unfinished and standing.open is None and standing.outcome is None:
+            word = N_("applied") if record.state == "applying" else N_("rolled back")
+            why = msg(
+                "ends while the transaction is being {word}, and no file of a running transaction is there", word=word
+            )
+        else:
+            why = None
         if why is None and not self._is_as_noted(name, data):
             why = N_("entries are missing, or are not those that were written")
         if why is not None:
@@ -823,6 +836,10 @@ class Store:
     def stopped_holder(self) -> int | None:
         """The number of a process that holds the store and is stopped; None where none does."""
         return stopped_process(self.directory / "lock")
+
+    def lock_holder(self) -> str | None:
+        """Who holds the store and since when, for people; None where nobody does."""
+        return read_lock_holder(self.directory / "lock")
 
     def find_waiting(self) -> Record | None:
         """The transaction that awaits confirmation."""

@@ -50,26 +50,20 @@ def split_side_effects(
         is_passed = _hand_over(one, was, later, receivers, is_own=is_own)
         top, is_moved = _find_top(one.tunable, later)
         if is_own and top is not None:
-            remaining.append(_keep_upper_value(one, top, again=again))
+            # A value that an upper layer set, to be set again if the rollback of the change changes it.
+            keeps = not (one.resets or one.coupled or again)
+            remaining.append(_replace(one, before=top.after, undo=top.steps, keeps=keeps))
             if not one.resets:
                 after[one.tunable] = top.after
                 if again:
                     del after[one.tunable]
         elif is_own and not is_moved:
             remaining.append(one)
-        elif not (is_own or is_passed or one.resets or one.coupled) and _is_moved(one, was):
+        elif not (is_own or is_passed or one.resets or one.coupled) and (
+            was != one.before and (one.keeps or was is not None)
+        ):
             released.append((one, was))
     return LayerSideEffects(tuple(remaining), after, tuple(released))
-
-
-def _is_moved(one: SideEffect, was: str | None) -> bool:
-    return was != one.before and (one.keeps or was is not None)
-
-
-def _keep_upper_value(one: SideEffect, top: Change, *, again: bool) -> SideEffect:
-    """A value that an upper layer set, to be set again if the rollback of the change changes it."""
-    keeps = not (one.resets or one.coupled or again)
-    return _replace(one, before=top.after, undo=top.steps, keeps=keeps)
 
 
 def _find_top(name: str, later: UpperLayers) -> tuple[Change | None, bool]:

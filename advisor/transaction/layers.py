@@ -19,7 +19,7 @@ from advisor.i18n import N_, msg
 from advisor.planning.ownership import OwnedValue, Ownership
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.planning.unmerge import remove_edits, settings_of
-from advisor.shell.rollback_script import UpperLayersData, rollback_script
+from advisor.shell.rollback_script import UpperLayersData, rollback_data
 from advisor.transaction.journal import Record, sequence_of
 from advisor.transaction.layer_ownership import UpperLayers, files_of, is_side_effect, side_effects_of, values_of
 from advisor.transaction.layer_side_effects import LayerSideEffects, depends_on, split_side_effects
@@ -85,7 +85,8 @@ def replacement_notes(records: Sequence[Record], made: Plan) -> Iterator[str]:
         if record.id in made.instead_of:
             tops = (name for name in values_of(record) if layered[name][-1][0] == record.id and name not in taken)
             back = [f"{name} {held[name].value} → {held[name].underneath}" for name in tops]
-            back += [_file_back(file) for file in record.plan.files if file.path not in taken | staying]
+            files = [file for file in record.plan.files if file.path not in taken | staying]
+            back += [f"{file.path} {'is removed' if file.before is None else 'is restored'}" for file in files]
             listed = ", ".join(back)
             what = (
                 msg("what it alone holds is restored ({listed})", listed=listed) if back else N_("nothing is restored")
@@ -97,10 +98,6 @@ def replacement_notes(records: Sequence[Record], made: Plan) -> Iterator[str]:
                 profiles=profiles,
                 what=what,
             )
-
-
-def _file_back(file: FileChange) -> str:
-    return f"{file.path} {'is removed' if file.before is None else 'is restored'}"
 
 
 class _PreviewHost(Host):
@@ -158,14 +155,14 @@ def owned_above(record: Record, records: Iterable[Record]) -> Mapping[str, str]:
     return found
 
 
-def script_of(record: Record, records: Iterable[Record], *, directory: str | None = None) -> str:
-    """The rollback script of a transaction. It skips what an upper layer holds, and reports that.
+def data_of(record: Record, records: Iterable[Record], *, directory: str | None = None) -> bytes:
+    """The data of the rollback script of a transaction, which skips what an upper layer holds, and reports that.
 
     ``directory`` is that of the transaction, for a script that is stored elsewhere.
     """
     above = _script_layers(record, active_above(record, records))
     after, fingerprint = record.side_effects_after, record.fingerprint
-    return rollback_script(record.plan, after, above=above, fingerprint=fingerprint, directory=directory)
+    return rollback_data(record.plan, after, above=above, fingerprint=fingerprint, directory=directory)
 
 
 def _script_layers(record: Record, later: tuple[Record, ...]) -> UpperLayersData | None:
@@ -324,7 +321,17 @@ class _LayerPlanner:
                 self._pass_pair(upper, change, twin)
                 return False
             if along is not None and is_side_effect(upper, name):
-                self._pass_moved(upper, change, along)
+                # The upper layer changed it as a side effect, and restores it with the cause.
+                if self._is_restored_already(name) or name in dict(self._record.left):
+                    self._outcomes.append(ItemOutcome(name, "already", msg("{id} restores it", id=upper.id)))
+                elif self._is_passable(upper, change, along.before):
+                    self._pass_side_effect(upper, change, along)
+                    self._pass_item(name, upper, msg("side effect of {id}, which restores it", id=upper.id))
+                else:
+                    self._skip_item(
+                        name,
+                        msg("modified externally ({before}) before {id} was applied", before=along.before, id=upper.id),
+                    )
                 return False
             if along is not None and along.before == change.after:
                 # It did not change then: the upper layer now starts from the value before this one.
@@ -347,19 +354,6 @@ class _LayerPlanner:
                 name, msg("modified externally ({before}) before {id} was applied", before=above.before, id=upper.id)
             )
 
-    def _pass_moved(self, upper: Record, change: Change, along: SideEffect) -> None:
-        """The upper layer changed it as a side effect, and restores it with the cause."""
-        name = change.tunable
-        if self._is_restored_already(name) or name in dict(self._record.left):
-            self._outcomes.append(ItemOutcome(name, "already", msg("{id} restores it", id=upper.id)))
-        elif self._is_passable(upper, change, along.before):
-            self._pass_side_effect(upper, change, along)
-            self._pass_item(name, upper, msg("side effect of {id}, which restores it", id=upper.id))
-        else:
-            self._skip_item(
-                name, msg("modified externally ({before}) before {id} was applied", before=along.before, id=upper.id)
-            )
-
     def _is_passable(self, upper: Record, change: Change, found: str) -> bool:
         """Whether the upper layer found what this one had set, or is treated so."""
         return found == change.after or self._force or (self._record.id in upper.without and found == change.before)
@@ -376,9 +370,7 @@ class _LayerPlanner:
             self._later.set_value(upper.id, _replace(above, before=own.before, undo=change.undo))
             self._pass_side_effect(upper, change, along)
             self._pass_item(
-                change.tunable,
-                upper,
-                msg("{id} holds {twin}, the same limit in another unit", id=upper.id, twin=twin),
+                change.tunable, upper, msg("{id} holds {twin}, the same limit in another unit", id=upper.id, twin=twin)
             )
         else:
             self._skip_item(

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from advisor.host.numbers import is_count
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.transaction.watchdog import process_fields
 
 _STOPPED_STATES: Final = ("T", "t")
@@ -81,12 +81,27 @@ def stopped_hint(holders: tuple[LockHolder, ...]) -> str | None:
 
 def stopped_process(path: Path) -> int | None:
     """The number of the process that holds the lock and is stopped; None where nobody holds it, or the holder runs."""
-    try:
-        is_held = re.search(rf"FLOCK .*:{os.stat(path).st_ino} 0 EOF", Path("/proc/locks").read_text())
-    except OSError:
-        return None
-    holders = lock_holders(path) if is_held else ()
+    holders = lock_holders(path) if _is_locked(path) else ()
     return holders[0].number if holders and all(one.is_stopped for one in holders) else None
+
+
+def read_lock_holder(path: Path) -> str | None:
+    """What the holder of the lock has left of itself there, its number and since when it holds it; None where nobody
+    holds it."""
+    if not _is_locked(path):
+        return None
+    try:
+        text = path.read_text("utf-8", "replace")[:200]
+    except OSError:
+        text = ""
+    return " ".join(text.split()) or N_("another process")
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        return re.search(rf"FLOCK .*:{os.stat(path).st_ino} 0 EOF", Path("/proc/locks").read_text()) is not None
+    except OSError:
+        return False
 
 
 def end_stopped_holders(path: Path, stopped_for: float) -> bool:

@@ -42,9 +42,7 @@ def on_own_links(host: Host, plan: Plan) -> OwnLinks:
     if not lost and all(name == place for name, place in places.items()):
         return OwnLinks(plan, places, lost)
     moved = _replace(
-        plan,
-        changes=_on_places(plan.changes, places, lost),
-        side_effects=_on_places(plan.side_effects, places, lost),
+        plan, changes=_on_places(plan.changes, places, lost), side_effects=_on_places(plan.side_effects, places, lost)
     )
     return OwnLinks(moved, places, lost)
 

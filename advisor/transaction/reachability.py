@@ -14,7 +14,7 @@ from advisor.i18n import N_, joined, msg
 from advisor.planning.records import Plan
 
 if TYPE_CHECKING:
-    from advisor.reach import NotPassed, Unprobeable
+    from advisor.reach import NotPassed
 
 WINDOW_SECONDS: Final = 10.0
 """For everybody to answer again, from the links being up."""
@@ -30,7 +30,7 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
     ``named`` are addresses that must answer. None where no link is at risk. Raises UsageError for a name that means no
     host, RefusedError where a named peer does not answer even before the change.
     """
-    links = _links_at_risk(plan)
+    links = links_at_risk(plan)
     if not links:
         if named:
             raise RefusedError("--peer: this plan changes no link", hint="leave --peer out")
@@ -38,7 +38,12 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
     from advisor.reach import await_gate, gate, peers_of, read_surroundings, up_links
 
     peers = peers_of(host, read_surroundings(host), links=links, extra=named)
-    _refuse_unasked(peers.unprobeable)
+    for one in peers.unprobeable:
+        if one.role == "named":
+            raise RefusedError(
+                msg("--peer {what}: {why}", what=one.what, why=one.why),
+                hint="name one that these links lead to, or none",
+            )
     before = gate(peers)
     _refuse_silent(before.failing)
     up = up_links(host, links)
@@ -70,17 +75,9 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
     return ask
 
 
-def _links_at_risk(plan: Plan) -> frozenset[str]:
+def links_at_risk(plan: Plan) -> frozenset[str]:
+    """The links that the plan may interrupt."""
     return frozenset(change.tunable.split(":")[1] for change in plan.changes if change.risk == "link")
-
-
-def _refuse_unasked(unprobeable: Iterable[Unprobeable]) -> None:
-    for one in unprobeable:
-        if one.role == "named":
-            raise RefusedError(
-                msg("--peer {what}: {why}", what=one.what, why=one.why),
-                hint="name one that these links lead to, or none",
-            )
 
 
 def _refuse_silent(failing: Iterable[NotPassed]) -> None:
@@ -93,7 +90,7 @@ def _refuse_silent(failing: Iterable[NotPassed]) -> None:
 
 
 def _summarize_answers(answering: Sequence[str], silent: Sequence[str]) -> str:
-    parts = [N_("nobody answers over these links: nobody can be asked afterwards whether the path still carries")]
+    parts = [N_("no peer answers over these links: none can confirm afterwards that the path still works")]
     if answering:
         names = f"{_join_words(answering[:6])}{', …' if len(answering) > 6 else ''}"
         parts = [msg("these answer over these links: {names}", names=names)]

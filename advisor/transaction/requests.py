@@ -9,14 +9,6 @@ from advisor.i18n import msg
 from advisor.transaction.journal import Store, find_waiting, sequence_of
 
 
-def replaced_ids(names: Sequence[str] | None, store: Store | None = None) -> tuple[str, ...]:
-    """Ids of the active transactions that a plan replaces.
-
-    Raises UsageError for a name that means none, PermissionDeniedError where only root can read the journals.
-    """
-    return active_by_name(store or Store(), tuple(names or ()))
-
-
 def active_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
     """Ids of the active transactions that ids or names of profiles mean, the oldest first. Raises UsageError."""
     if not names:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from advisor.errors import CommandError, NotRestoredError
-from advisor.host import Host, Missing, observe
+from advisor.host import Host, Missing, Probe, ReadFile, observe
+from advisor.host.irq_identity import is_gone_since_boot, is_interrupt
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import commands_by_hand, hand_command, queue_file
+from advisor.transaction.appeared import list_reached, restore_early, restore_reached
 from advisor.transaction.coupled import Coupled
 from advisor.transaction.journal import Bottom, Entry, Journal, Undoing, Undone
 from advisor.transaction.layers import LayerRollback
@@ -32,13 +34,9 @@ from advisor.tunables.sysctl_group import can_be_moved
 Progress = Callable[[str], None]
 
 
-def encode_script(script: str) -> bytes:
-    return script.encode("utf-8", "surrogateescape")
-
-
 def not_restored_error(reason: str, lost: tuple[ItemOutcome, ...]) -> NotRestoredError:
     return NotRestoredError(
-        msg("{reason}; {count} item(s) not restored", reason=reason, count=len(lost)),
+        msg("{reason}; not restored: {count}", reason=reason, count=len(lost)),
         items=tuple((one.what, one.by_hand or one.detail) for one in lost),
     )
 
@@ -84,6 +82,8 @@ def restore_plan(
     ends = bottom or Bottom({}, {})
     note_entry(journal, Undoing(time.time(), why))
     outcomes: list[ItemOutcome] = []
+    reached = list_reached(host, plan)
+    outcomes += restore_early(host, plan, reached)
     for file in reversed(plan.files):
         check()
         is_begun = may_have_begun(file.path, announced)
@@ -113,6 +113,7 @@ def restore_plan(
         outcomes.append(outcome)
     check()
     outcomes = _tried_again(host, plan, outcomes)
+    outcomes += restore_reached(host, plan, reached)
     own, after = on_own_links(host, plan), side_effects_after or {}
     standing = {**read_side_effects(host, own.plan.side_effects), **standing}
     outcomes += restore_side_effects(host, own.plan, outcomes, after, standing, force=force)
@@ -192,40 +193,44 @@ def _reload_again(host: Host, files: Iterable[FileChange]) -> list[ItemOutcome]:
 _NOT_BEGUN: Final = N_("was not changed by this transaction")
 
 
+def _is_gone_since_boot(host: Host, probe: Probe) -> bool:
+    """Whether it is of an interrupt that is not there yet: a driver that requests it gives it CPUs of its own."""
+    identity = probe.identity if isinstance(probe, ReadFile) and is_interrupt(probe.path) else None
+    return identity is not None and is_gone_since_boot(host, identity)
+
+
 def restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_begun: bool = True) -> ItemOutcome:
     """Restore a value on the link that it was set on, whatever the name of that is now."""
     found = on_own_link(host, plan.links, change)
     if not isinstance(found, LostLink):
-        return _restore_value(host, found, force=force, is_begun=is_begun)
+        live = observe(host, found.probe)
+        if live == found.before:
+            return ItemOutcome(found.tunable, "already", msg("is {before}", before=found.before))
+        if isinstance(live, Missing) and live.is_absent and queue_file(found.probe) is not None:
+            return ItemOutcome(found.tunable, "already", N_("is gone with its queue"))
+        if isinstance(live, Missing) and _is_gone_since_boot(host, found.probe):
+            return ItemOutcome(found.tunable, "already", N_("is not there since the boot"))
+        by_hand = commands_by_hand(host, found.undo)
+        if by_hand == "":
+            by_hand = msg("set it to {before}", before=found.before)
+        if isinstance(live, Missing):
+            return ItemOutcome(found.tunable, "failed", msg("cannot be read: {why}", why=live.why), by_hand)
+        if not is_begun:
+            return ItemOutcome(found.tunable, "already", _NOT_BEGUN)
+        if live != found.after and not force:
+            return ItemOutcome(found.tunable, "kept", msg("modified externally ({value})", value=live), by_hand)
+        try:
+            for step in found.undo:
+                host.do(step)
+        except CommandError as error:
+            return ItemOutcome(found.tunable, "failed", error.message, by_hand)
+        now = observe(host, found.probe)
+        if now != found.before:
+            shown = now.why if isinstance(now, Missing) else now
+            return ItemOutcome(found.tunable, "failed", msg("written, but reads {shown}", shown=shown), by_hand)
+        return ItemOutcome(found.tunable, "restored", f"{live} → {found.before}")
     return (
         ItemOutcome(change.tunable, "failed", found.why)
         if is_begun
         else ItemOutcome(change.tunable, "already", _NOT_BEGUN)
     )
-
-
-def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = True) -> ItemOutcome:
-    live = observe(host, change.probe)
-    if live == change.before:
-        return ItemOutcome(change.tunable, "already", msg("is {before}", before=change.before))
-    if isinstance(live, Missing) and live.is_absent and queue_file(change.probe) is not None:
-        return ItemOutcome(change.tunable, "already", N_("is gone with its queue"))
-    by_hand = commands_by_hand(host, change.undo)
-    if by_hand == "":
-        by_hand = msg("set it to {before}", before=change.before)
-    if isinstance(live, Missing):
-        return ItemOutcome(change.tunable, "failed", msg("cannot be read: {why}", why=live.why), by_hand)
-    if not is_begun:
-        return ItemOutcome(change.tunable, "already", _NOT_BEGUN)
-    if live != change.after and not force:
-        return ItemOutcome(change.tunable, "kept", msg("modified externally ({value})", value=live), by_hand)
-    try:
-        for step in change.undo:
-            host.do(step)
-    except CommandError as error:
-        return ItemOutcome(change.tunable, "failed", error.message, by_hand)
-    now = observe(host, change.probe)
-    if now != change.before:
-        shown = now.why if isinstance(now, Missing) else now
-        return ItemOutcome(change.tunable, "failed", msg("written, but reads {shown}", shown=shown), by_hand)
-    return ItemOutcome(change.tunable, "restored", f"{live} → {change.before}")

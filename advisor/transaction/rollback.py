@@ -13,7 +13,7 @@ from advisor.errors import AdvisorError, NotRestoredError, RefusedError, Restore
 from advisor.host import Host, Missing
 from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
-from advisor.shell.rollback_script import rollback_script
+from advisor.shell.rollback_script import rollback_data
 from advisor.transaction.journal import (
     BY_SCRIPT,
     Applied,
@@ -27,11 +27,10 @@ from advisor.transaction.journal import (
     damaged_above,
     kept_items,
 )
-from advisor.transaction.layers import LayerRollback, plan_layer_rollback, script_of, still_active, touched_items
+from advisor.transaction.layers import LayerRollback, data_of, plan_layer_rollback, still_active, touched_items
 from advisor.transaction.reserved_space import ignore_errors, release_space
 from advisor.transaction.restore import (
     Progress,
-    encode_script,
     kept_outcomes,
     not_restored_error,
     note_entry,
@@ -257,10 +256,9 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: LayerRollback
                 theirs.write_entry(Applied(time.time(), upper.side_effects_after, upper.plan, without))
         records = [one for one in store.readable_records() if one.id != own.id]
         for upper in taken.upper:
-            store.write_script(upper.id, encode_script(script_of(store.find_record(upper.id), records)))
+            store.write_script(upper.id, data_of(store.find_record(upper.id), records))
         cut_off = msgspec.structs.replace(own.plan, side_effects=taken.cut_off.side_effects)
-        own_script = rollback_script(cut_off, taken.cut_off.after, fingerprint=fingerprint)
-        store.write_script(own.id, encode_script(own_script))
+        store.write_script(own.id, rollback_data(cut_off, taken.cut_off.after, fingerprint=fingerprint))
     except OSError as error:
         raise RefusedError(
             msg("{directory}: the journal cannot be written: {error}", directory=store.directory, error=error.strerror),
@@ -280,7 +278,7 @@ def write_scripts(store: Store, changed: Record) -> None:
         is_known = record.is_active and not damaged_above(record, damaged)
         if is_known and record.id != changed.id and touched_items(changed) & touched_items(record):
             with contextlib.suppress(OSError):
-                store.write_script(record.id, encode_script(script_of(record, records)))
+                store.write_script(record.id, data_of(record, records))
 
 
 def _of_this_boot(host: Host, record: Record) -> Plan:
@@ -300,18 +298,14 @@ def recover_unfinished(
     One that a watchdog rolled back is among them, once: its outcome goes into the journal. A switch that was cut
     off once the new transaction was kept is finished. What a kill has left of a closed one is removed.
     """
-    take_down_notes(host, store)
+    # Journal what rollback scripts have rolled back; the caller holds the lock.
+    for record in store.readable_records():
+        if record.by_script:
+            _take_down_note(host, record, store)
     unfinished = [record for record in store.readable_records() if record.is_unfinished or record.by_watchdog]
     done = tuple((record, roll_back(host, record, store, warn=warn)) for record in reversed(unfinished))
     store.remove_leftovers(is_live=host.is_live)
     return (*done, *finish_switches(host, store, warn))
-
-
-def take_down_notes(host: Host, store: Store) -> None:
-    """Journal what rollback scripts have rolled back; the caller holds the lock."""
-    for record in store.readable_records():
-        if record.by_script:
-            _take_down_note(host, record, store)
 
 
 def _take_down_note(host: Host, record: Record, store: Store) -> None:

@@ -13,7 +13,8 @@ from advisor.host.signals import interruptible
 from advisor.i18n import msg
 from advisor.importers.conflicts import OtherWriter, writers_beside
 from advisor.transaction.confirm import confirm_record
-from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record
+from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record, sequence_of
+from advisor.transaction.layer_ownership import files_of, values_of
 from advisor.transaction.rollback import finish_switches, recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import Drift, find_drift
@@ -41,6 +42,10 @@ class Status(msgspec.Struct, frozen=True):
     damaged: tuple[Damaged, ...] = ()
     stopped_holder: int | None = None
     """The number of a process that holds the store and is stopped: others are refused until it goes on or ends."""
+    held_above: tuple[tuple[str, str], ...] = ()
+    """Of one transaction that was asked for: the tunables and files that an upper one holds, with its id."""
+    lock_holder: str | None = None
+    """Who holds the store now, with its number and since when, as the lock says it; None where nobody does."""
 
     @property
     def unfinished(self) -> tuple[Record, ...]:
@@ -61,7 +66,8 @@ def host_status(host: Host, store: Store | None = None) -> Status:
     """Every transaction, and the drift of the active ones. Raises PermissionDeniedError without root."""
     kept = store or Store()
     records, damaged = kept.survey_records()
-    return Status(records, find_drift(host, records), damaged=damaged, stopped_holder=kept.stopped_holder())
+    stopped, holder = kept.stopped_holder(), kept.lock_holder()
+    return Status(records, find_drift(host, records), damaged=damaged, stopped_holder=stopped, lock_holder=holder)
 
 
 def verify_transactions(
@@ -76,7 +82,17 @@ def verify_transactions(
     # What an upper layer holds is verified with that layer.
     own = {record.id for record in asked}
     drift = tuple(one for one in find_drift(host, everything) if one.transaction in own)
-    return Status(asked, drift, _find_writers(host, asked) if with_others else (), () if identity else damaged)
+    others = _find_writers(host, asked) if with_others else ()
+    above = tuple(item for one in asked for item in _held_above(one, everything)) if identity else ()
+    return Status(asked, drift, others, () if identity else damaged, held_above=above)
+
+
+def _held_above(record: Record, everything: Iterable[Record]) -> Iterable[tuple[str, str]]:
+    """What upper active transactions hold of what this one set, each with the id of one that does."""
+    held = {*values_of(record), *files_of(record)}
+    for upper in everything:
+        if upper.is_active and sequence_of(upper.id) > sequence_of(record.id):
+            yield from ((name, upper.id) for name in (*values_of(upper), *files_of(upper)) if name in held)
 
 
 def _find_writers(host: Host, records: Iterable[Record]) -> tuple[OtherWriter, ...]:
@@ -153,17 +169,11 @@ class ConfirmResult(msgspec.Struct, frozen=True):
     taken_out: tuple[tuple[Record, tuple[ItemOutcome, ...]], ...] = ()
 
 
-def confirm_transaction(
-    host: Host, identity: str | None, *, same_session: bool = False, store: Store | None = None
-) -> Record:
-    """Confirm the transaction that awaits it. Raises RefusedError where none does."""
-    return confirm_switch(host, identity, same_session=same_session, store=store).record
-
-
 def confirm_switch(
     host: Host, identity: str | None, *, same_session: bool = False, store: Store | None = None
 ) -> ConfirmResult:
-    """Confirm the transaction that awaits it, and roll back those that it replaces. Raises as `confirm_transaction`."""
+    """Confirm the transaction that awaits it, and roll back those that it replaces. Raises RefusedError
+    where none does."""
     kept = store or Store()
     if identity is None and kept.find_waiting() is None:
         raise RefusedError("no transaction awaits confirmation", hint="advisor status lists all transactions")

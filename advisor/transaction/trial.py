@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from advisor.errors import CommandError
-from advisor.host import Host, observe
+from advisor.host import Host, Missing, observe
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, Plan
 from advisor.transaction.apply import begin_transaction, check_link, check_preconditions, read_back, set_value
@@ -41,6 +41,11 @@ class _Pace:
     def _check_ownership(self) -> None:
         if self._watchdog is not None:
             self._watchdog.check_ownership()
+
+    def require_watchdog(self) -> None:
+        """Raise CommandError where the watchdog's process is gone: nobody would restore the values after a kill."""
+        if self._watchdog is not None and not self._watchdog.is_watching:
+            raise CommandError(msg("the watchdog of this measurement was killed: nothing is switched without it"))
 
     @contextlib.contextmanager
     def extend_during(self, hung_after: float) -> Iterator[None]:
@@ -88,30 +93,48 @@ class Trial:
     def set_values(self, tunables: Collection[str] | None = None) -> None:
         """Set every value of the plan, or those of ``tunables`` alone, and read it back. Raises CommandError."""
         for change in self._plan.changes:
+            if tunables is None or change.tunable in tunables:
+                self._set_change(change)
+                self.pending = None
+
+    def set_variant(self, change: Change) -> None:
+        """Set the tunable that `run_trial` was given as ``varied`` to another value than the plan's, until the values
+        are restored. Raises CommandError."""
+        self._set_change(change)
+
+    def _set_change(self, change: Change) -> None:
+        self._pace.require_watchdog()
+        with self._pace.guard_step():
+            check_link(self._host, self._plan, change)
+            self.pending = change.tunable
+            kept = None if observe(self._host, change.probe) == change.after else set_value(self._host, change)
+            if kept is None:
+                read_back(self._host, change)
+
+    def observe_values(self) -> Mapping[str, str | Missing]:
+        """Each value of the plan as it is now, by its tunable."""
+        return {change.tunable: observe(self._host, change.probe) for change in self._plan.changes}
+
+    def restore_values(self, tunables: Collection[str] | None = None) -> None:
+        """Restore every value, or those of ``tunables`` alone, and read it back. Raises CommandError."""
+        for change in reversed(self._plan.changes):
             if tunables is not None and change.tunable not in tunables:
                 continue
-            with self._pace.guard_step():
-                check_link(self._host, self._plan, change)
-                self.pending = change.tunable
-                kept = None if observe(self._host, change.probe) == change.after else set_value(self._host, change)
-                if kept is None:
-                    read_back(self._host, change)
-            self.pending = None
-
-    def restore_values(self) -> None:
-        """Restore every value, and read it back. Raises CommandError."""
-        for change in reversed(self._plan.changes):
             with self._pace.guard_step():
                 outcome = restore_change(self._host, self._plan, change, force=change.tunable == self.pending)
             if not outcome.is_back:
                 raise CommandError(
                     msg("{what}: {detail}", what=outcome.what, detail=outcome.detail), hint=outcome.by_hand
                 )
+        self.pending = None
 
 
 @contextlib.contextmanager
-def run_trial(host: Host, plan: Plan, store: Store, *, hung_after: float = _TRIAL_SECONDS) -> Iterator[Trial]:
-    """A trial of a plan's live values under the journal; the caller holds ``store.lock()``.
+def run_trial(
+    host: Host, plan: Plan, store: Store, *, hung_after: float = _TRIAL_SECONDS, varied: str | None = None
+) -> Iterator[Trial]:
+    """A trial of a plan's live values under the journal; the caller holds ``store.lock()``. ``varied`` is a tunable of
+    the plan that may get other values than the plan's as well.
 
     A process that is stopped, or blocked in a step, for ``hung_after`` seconds counts as hung.
 
@@ -120,8 +143,9 @@ def run_trial(host: Host, plan: Plan, store: Store, *, hung_after: float = _TRIA
     """
     check_preconditions(host, plan)
     with begin_transaction(host, plan, store, hung_after) as (journal, watchdog):
-        for change in plan.changes:
-            # From here on any of them may be active, and this process restores it.
+        for change in sorted(plan.changes, key=lambda one: one.tunable == varied):
+            # From here on any of them may be active, and this process restores it. What is announced last is the
+            # transaction's after a crash, whatever it reads.
             journal.write_entry(Doing(change.tunable))
         running = Trial(host, plan, watchdog if host.is_live else None)
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -10,6 +10,7 @@ from advisor.host import Host, Missing, observe
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, FileChange
 from advisor.planning.unmerge import holds_edit, settings_of
+from advisor.transaction.appeared import classes_of, own_places, unreached_devices
 from advisor.transaction.journal import Record, sequence_of
 from advisor.transaction.layer_ownership import files_of, values_of
 from advisor.transaction.layers import overlaid_settings
@@ -44,7 +45,7 @@ def find_drift(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
                 key = (found.probe, None if link_of(name) else name)
                 held.pop(key, None)
                 held[key] = _value_drift(host, record, change, found, in_force)
-    drifted = list(held.values())
+    drifted = [*held.values(), *_appeared_drift(host, in_force)]
     files: dict[str, Drift] = {}
     for record in in_force:
         for path, file in files_of(record).items():
@@ -53,6 +54,23 @@ def find_drift(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
                 files[path] = drift
     drifted += files.values()
     return tuple(sorted((one for one in drifted if one is not None), key=lambda one: one.what))
+
+
+def _appeared_drift(host: Host, in_force: Iterable[Record]) -> Iterator[Drift]:
+    """Devices of a class that have appeared and have not its value; those that are set one by one are judged so."""
+    records = tuple(in_force)
+    known = own_places(host, (change for record in records for change in values_of(record).values()))
+    # The last one that sets a class counts.
+    rules = {
+        change.tunable: (record, change, one)
+        for record in records
+        for change, one in classes_of(values_of(record).values())
+    }
+    for record, change, one in rules.values():
+        left_out = {each.tunable for each in record.plan.skipped}
+        for device, why in unreached_devices(host, change, one, left_out=left_out, known=known):
+            live = None if isinstance(device.live, Missing) else device.live
+            yield Drift(record.id, device.tunable, change.after, live, why)
 
 
 def _value_drift(host: Host, record: Record, change: Change, found: Change, in_force: Iterable[Record]) -> Drift | None:

@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import time
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,9 @@ import msgspec
 from advisor.errors import CommandError, RefusedError
 from advisor.host.putfile import fixed_temporary, put_file, remove_temporary, sync_directory
 from advisor.i18n import msg
-from advisor.shell.state_table import OPEN_FILES, OUTCOME, RUNNING_FILES
+from advisor.shell.data_file import FORMAT, make_data, make_records
+from advisor.shell.state_table import OPEN_FILES, OUTCOME, RUNNING_FILES, WATCH_DATA
+from advisor.shell.templates import render_shell
 from advisor.transaction.reserved_space import ignore_errors, is_full, is_read_only, with_reserve
 
 _UNIT_DIRECTORY: Final = "/etc/systemd/system"
@@ -36,6 +39,8 @@ _START_SECONDS: Final = 20.0
 _REVERT_SECONDS: Final = 120.0
 _FILES: Final = (*OPEN_FILES, *RUNNING_FILES)
 _MAX_OUTCOME_BYTES: Final = 1 << 20
+WATCH_KIND: Final = "advisor-watch"
+"""What the first record of the data of ``watch.sh`` says."""
 _ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
@@ -76,9 +81,6 @@ class TransactionFiles(msgspec.Struct, frozen=True):
     process: int | None = None
 
 
-CLOSED: Final = TransactionFiles(None, None, None)
-
-
 def parse_outcome(text: str) -> WatchdogOutcome | None:
     """The file ``outcome``; None where it is not there yet, or not whole."""
     found = re.match(r"([0-9]{1,3}) ([0-9]{1,12}) ([^\n]*)\n", text)
@@ -95,6 +97,7 @@ class Watchdog:
         self._place = str(directory)
         self._name = unit
         self._script = directory / "watch.sh"
+        self._data = directory / WATCH_DATA
         self._state: str | None = "pending"
         self._step_seconds: float | None = None
         self._limit = 0.0
@@ -110,30 +113,33 @@ class Watchdog:
         self._write_file(state, "", is_durable=is_durable)
         self._state = state
 
-    def arm_watchdog(self, *, persists: bool, state: str = "pending", step_seconds: float | None = None) -> None:
+    def start_watching(self, *, persists: bool, state: str, step_seconds: float | None) -> None:
         """Start watching this process; returns when the watchdog is seen to run.
 
         ``persists`` asks for the unit that acts at the next boot. ``step_seconds`` is how long each step may take
-        before this process counts as hung; None where that is not watched. Raises RefusedError with nothing left where
-        it cannot be.
+        before this process counts as hung; None where that is not watched. Raises OSError and leaves what is there.
         """
-        try:
-            self.start_watching(persists=persists, state=state, step_seconds=step_seconds)
-        except OSError as error:
-            self.close_files()
-            raise not_started(self, error) from error
-        except BaseException:
-            self.close_files()
-            raise
-
-    def start_watching(self, *, persists: bool, state: str, step_seconds: float | None) -> None:
-        """As `arm`, but raises OSError and leaves what is there."""
         try:
             (self.directory / OUTCOME).unlink(missing_ok=True)
             self._state, self._step_seconds, self._limit = state, step_seconds, 0.0
             self.extend_limit()
             self._lay_out(state, with_boot_unit=persists and _systemd_runs())
-            self._start_process()
+            words = ["/bin/sh", str(self._script)]
+            if not (_is_in_the_hosts_namespaces() and _systemd_runs() and self._start_unit(words)):
+                # The shell in between ends at once, so that the watchdog is nobody's child that we would have to reap.
+                subprocess.run(
+                    ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *words],
+                    check=True,
+                    start_new_session=True,
+                    cwd="/",
+                    env=_ENVIRONMENT,
+                    timeout=_START_SECONDS,
+                )
+            end = time.monotonic() + _START_SECONDS
+            while self._find_process() is None:
+                if time.monotonic() > end:
+                    raise subprocess.SubprocessError(f"{self._script} does not start")
+                time.sleep(0.01)
         except subprocess.SubprocessError as error:
             raise OSError(errno.EIO, str(error)) from error
 
@@ -154,6 +160,11 @@ class Watchdog:
     def stands_down(self) -> bool:
         """Whether this process works without a watchdog."""
         return self._state is None
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether its process runs, or this one goes on without it."""
+        return self.stands_down or self._find_process() is not None
 
     def extend_limit(self, more_seconds: float = 0.0) -> None:
         """Let the next step take that much longer. Raises OSError where even the reserved space is gone."""
@@ -222,6 +233,7 @@ class Watchdog:
         self.remove_boot_unit()
         if not keeps_script:
             self._script.unlink(missing_ok=True)
+            self._data.unlink(missing_ok=True)
         ignore_errors(lambda: sync_directory(str(self.directory)))
 
     def await_outcome(self) -> WatchdogOutcome | None:
@@ -250,7 +262,7 @@ class Watchdog:
 
     def has_files(self, *, with_script: bool) -> bool:
         """Whether files of a running transaction are there; ``with_script``: the watchdog's script counts as one."""
-        names = (*_FILES, self._script.name) if with_script else _FILES
+        names = (*_FILES, self._script.name, WATCH_DATA) if with_script else _FILES
         return any((self.directory / name).exists() for name in names)
 
     @property
@@ -280,40 +292,22 @@ class Watchdog:
         # Holds the block that the script's own number goes into.
         self._write_file("watching", "0\n", is_durable=False)
         made = with_boot_unit and not os.path.isdir(_BOOT_TARGET)
-        self._write_file(
-            "watch.sh", self._render_script(with_boot_unit=with_boot_unit, made_directory=made), mode=0o700
-        )
+        units = (self._boot_link, self._boot_unit, fixed_temporary(self._boot_unit)) if with_boot_unit else ()
+        records = [("unit", path) for path in units] + [("made", _BOOT_TARGET)] * made
+        self._write_file(self._data.name, make_data(WATCH_KIND, make_records(records)).decode("ascii"))
+        self._write_file(self._script.name, watch_text(), mode=0o700)
         if with_boot_unit:
-            self._write_boot_unit()
-
-    def _render_script(self, *, with_boot_unit: bool, made_directory: bool) -> str:
-        from advisor.shell.templates import make_environment
-
-        return (
-            make_environment(escape_html=False)
-            .get_template("watch.sh.j2")
-            .render(
-                directory=str(self.directory),
-                boot_files=[self._boot_link, self._boot_unit] if with_boot_unit else [],
-                boot_leftovers=[fixed_temporary(self._boot_unit)] if with_boot_unit else [],
-                boot_directories=[_BOOT_TARGET] if made_directory else [],
-            )
-        )
+            text = self.boot_unit_text()
+            put_file(self._boot_unit, text.encode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0, is_alone=True)
+            os.makedirs(_BOOT_TARGET, mode=0o755, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.symlink(f"../{self._name}-boot.service", self._boot_link)
+            sync_directory(_BOOT_TARGET)
 
     def boot_unit_text(self) -> str:
         """The unit that runs the watchdog at the next boot."""
-        from advisor.shell.templates import make_environment
-
-        template = make_environment(escape_html=False).get_template("boot.service.j2")
-        return template.render(identity=self.directory.name, directory=_unit_escaped(str(self.directory)))
-
-    def _write_boot_unit(self) -> None:
-        text = self.boot_unit_text()
-        put_file(self._boot_unit, text.encode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0, is_alone=True)
-        os.makedirs(_BOOT_TARGET, mode=0o755, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.symlink(f"../{self._name}-boot.service", self._boot_link)
-        sync_directory(_BOOT_TARGET)
+        context = {"identity": self.directory.name, "directory": _unit_escaped(str(self.directory))}
+        return render_shell("boot.service.j2", context)
 
     def remove_boot_unit(self) -> None:
         """Remove the unit for the next boot, and what a kill has left of it."""
@@ -322,15 +316,9 @@ class Watchdog:
                 os.unlink(path)
                 ignore_errors(lambda path=path: sync_directory(os.path.dirname(path)))  # type: ignore[misc]
         ignore_errors(lambda: remove_temporary(self._boot_unit))
-        if f"rmdir {_BOOT_TARGET}" in self._script_text():
+        if f"\nmade\t{_BOOT_TARGET}\n" in (self._read_file(self._data.name) or ""):
             with contextlib.suppress(OSError):
                 os.rmdir(_BOOT_TARGET)
-
-    def _script_text(self) -> str:
-        try:
-            return self._script.read_text("utf-8", "surrogateescape")
-        except FileNotFoundError:
-            return ""
 
     def _write_file(self, name: str, text: str, *, mode: int = 0o600, is_durable: bool = True) -> None:
         content, path = text.encode("utf-8", "surrogateescape"), str(self.directory / name)
@@ -348,7 +336,12 @@ class Watchdog:
             return None
 
     def _sign_client(self) -> None:
-        text = f"{os.getpid()} {_start_time(os.getpid())}\n"
+        number = os.getpid()
+        found = process_fields(number)
+        if found is None:
+            raise FileNotFoundError(f"/proc/{number}/stat")
+        # The clock ticks after boot at which it started: a number alone may be given to another process.
+        text = f"{number} {found[1][19]}\n"
         try:
             self._write_file("client", text, is_durable=False)
         except OSError as error:
@@ -386,24 +379,6 @@ class Watchdog:
 
     # -- the process ----------------------------------------------------------------------------------------------
 
-    def _start_process(self) -> None:
-        words = ["/bin/sh", str(self._script)]
-        if not (_is_in_the_hosts_namespaces() and _systemd_runs() and self._start_unit(words)):
-            # The shell in between ends at once, so that the watchdog is nobody's child that we would have to reap.
-            subprocess.run(
-                ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *words],
-                check=True,
-                start_new_session=True,
-                cwd="/",
-                env=_ENVIRONMENT,
-                timeout=_START_SECONDS,
-            )
-        end = time.monotonic() + _START_SECONDS
-        while self._find_process() is None:
-            if time.monotonic() > end:
-                raise subprocess.SubprocessError(f"{self._script} does not start")
-            time.sleep(0.01)
-
     def _start_unit(self, words: list[str]) -> bool:
         command = ["systemd-run", "--quiet", "--collect", f"--unit={self._name}"]
         command += ["--property=Restart=on-failure", "--property=TimeoutStopSec=60", "--", *words]
@@ -429,6 +404,12 @@ class Watchdog:
 
     def _is_abandoned(self) -> bool:
         return self._find_process() is None
+
+
+@cache
+def watch_text() -> str:
+    """``watch.sh``: the same for every transaction of this version."""
+    return render_shell("watch.sh.j2", {"data_format": FORMAT, "data_kind": WATCH_KIND})
 
 
 def boot_units(prefix: str) -> set[str]:
@@ -472,14 +453,6 @@ def process_fields(number: int) -> tuple[str, list[str]] | None:
         return None
     name = text[text.find("(") + 1 : text.rfind(")")]
     return name, text[text.rfind(")") + 2 :].split()
-
-
-def _start_time(number: int) -> str:
-    """Clock ticks after boot at which a process started."""
-    found = process_fields(number)
-    if found is None:
-        raise FileNotFoundError(f"/proc/{number}/stat")
-    return found[1][19]
 
 
 def _read_uptime() -> float:

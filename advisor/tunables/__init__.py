@@ -7,7 +7,7 @@ the same ones.
 
 from __future__ import annotations
 
-from advisor.tunables.catalogue import all_kinds, find_kind, parse_tunable
+from advisor.tunables.catalogue import all_kinds, find_kind, namespace_of, parse_tunable
 from advisor.tunables.edits import FileEdit, Persisted, apply_edit, mentions_key
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.tunable import Effect, Risk, Tunable
@@ -24,5 +24,6 @@ __all__ = [
     "apply_edit",
     "find_kind",
     "mentions_key",
+    "namespace_of",
     "parse_tunable",
 ]

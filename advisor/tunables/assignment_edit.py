@@ -18,7 +18,11 @@ def edit_assignment(text: str, key: str, value: str) -> str:
     lines = _LINE.findall(text)
     found = _find_assignments(lines, key)
     if not found:
-        return _add_assignment(lines, key, value)
+        end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+        quotes = Counter(match[1] for line in lines if (match := _ASSIGNMENT.match(line)))
+        quote = quotes.most_common(1)[0][0] if quotes else ""
+        before = "".join(lines)
+        return before + ("" if not before or before.endswith("\n") else end) + f"{key}={quote}{value}{quote}{end}"
     last = max(found)
     head, body, rest = found[last]
     quote = body[:1] if body[:1] in ("'", '"') else ""
@@ -61,11 +65,3 @@ def _find_assignments(lines: list[str], key: str) -> dict[int, tuple[str, str, s
         for number, line in enumerate(lines)
         if (match := pattern.fullmatch(line)) is not None
     }
-
-
-def _add_assignment(lines: list[str], key: str, value: str) -> str:
-    end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-    quotes = Counter(match[1] for line in lines if (match := _ASSIGNMENT.match(line)))
-    quote = quotes.most_common(1)[0][0] if quotes else ""
-    before = "".join(lines)
-    return before + ("" if not before or before.endswith("\n") else end) + f"{key}={quote}{value}{quote}{end}"

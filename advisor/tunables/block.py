@@ -13,24 +13,13 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg, noun
-from advisor.tunables.block_identity import (
-    BLOCK_PATHS,
-    device_rule,
-    disk_files,
-    identity_of,
-    identity_refusal,
-    is_device_name,
-    later_rules,
-)
-from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_file import KernelFile
+from advisor.i18n import noun
+from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
+from advisor.tunables.block_value import BlockValue, example_files
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight, SideEffect, list_choices
-from advisor.tunables.tunable import Tunable
 
 _SWITCH = ("0", "1")
 _NUMBER = lazy_regex(r"0|[1-9][0-9]{0,9}")
@@ -58,27 +47,11 @@ ATTRIBUTES: Final = ("scheduler", *_LEAST, *_WORDS)
 _MODULES: Final[Mapping[str, str]] = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
 
 
-class BlockQueue(KernelFile, frozen=True):
-    device: str
-    attribute: str
-
-    @classmethod
-    def parse(cls, rest: str) -> BlockQueue:
-        device, _, attribute = rest.rpartition(":")
-        if attribute not in ATTRIBUTES or not is_device_name(device):
-            raise UsageError(
-                msg("'block:{rest}' is not a tunable", rest=rest),
-                hint=msg("write block:nvme0n1:ATTRIBUTE, one of {attributes}", attributes=", ".join(ATTRIBUTES)),
-            )
-        return cls(device, attribute)
-
-    @property
-    def id(self) -> str:
-        return f"block:{self.device}:{self.attribute}"
-
-    @property
-    def path(self) -> str:
-        return f"/sys/block/{self.device}/queue/{self.attribute}"
+class BlockQueue(BlockValue, frozen=True):
+    kind = "block"
+    example = "nvme0n1"
+    directory = "queue"
+    attributes = ATTRIBUTES
 
     @property
     def value_form(self) -> str:
@@ -101,8 +74,11 @@ class BlockQueue(KernelFile, frozen=True):
             return "is not a multiple of 4: the kernel counts in pages of 4 KiB"
         return None
 
-    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        return device_rule(host, self.device, f"queue/{self.attribute}", value)
+    def list_values(self, host: Host) -> tuple[str, ...]:
+        """The schedulers that the device offers, or the words of a setting that has few; none of a number."""
+        if self.attribute == "scheduler":
+            return tuple(word.strip("[]") for word in host.read_or_empty(self.path).split())
+        return tuple(word for word in _WORDS.get(self.attribute, ()) if self.check_value(word) is None)
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         refusal: str | None = None
@@ -110,7 +86,11 @@ class BlockQueue(KernelFile, frozen=True):
         if self.attribute == "scheduler":
             refusal, note = self._check_scheduler(host, after)
         elif self.attribute == "max_sectors_kb":
-            refusal = self._above_hardware(host, after)
+            limit = host.read_int(f"/sys/block/{self.device}/queue/max_hw_sectors_kb")
+            if isinstance(limit, Missing) or int(after) <= limit:
+                refusal = None
+            else:
+                refusal = f"its hardware takes at most {limit} (max_hw_sectors_kb)"
         siblings = self._side_effects(host) if self.attribute == "scheduler" and before != after else ()
         # Going back resets the length of the queue once more, to what the scheduler has by default.
         again = [step for one in siblings if one.tunable.endswith(":nr_requests") for step in one.undo]
@@ -127,8 +107,7 @@ class BlockQueue(KernelFile, frozen=True):
 
     def _check_scheduler(self, host: Host, wanted: str) -> tuple[str | None, tuple[str, ...]]:
         """Why the device would not take a scheduler, and notes on one that it would."""
-        text = host.read(self.path)
-        listed = [] if isinstance(text, Missing) else [word.strip("[]") for word in text.split()]
+        listed = [word.strip("[]") for word in host.read_or_empty(self.path).split()]
         if wanted in listed:
             return None, ()
         known = f"it offers {list_choices(listed)}"
@@ -143,12 +122,6 @@ class BlockQueue(KernelFile, frozen=True):
             return f"{known}, and there is no module for {wanted}", ()
         return None, (f"the scheduler {wanted} is in the module {module}, which the kernel loads when it is asked for",)
 
-    def _above_hardware(self, host: Host, wanted: str) -> str | None:
-        limit = host.read_int(f"/sys/block/{self.device}/queue/max_hw_sectors_kb")
-        if isinstance(limit, Missing) or int(wanted) <= limit:
-            return None
-        return f"its hardware takes at most {limit} (max_hw_sectors_kb)"
-
     def _side_effects(self, host: Host) -> tuple[SideEffect, ...]:
         """What the kernel resets with the scheduler: the length of the queue, and its throttling (none with bfq)."""
         found = []
@@ -160,10 +133,6 @@ class BlockQueue(KernelFile, frozen=True):
         return tuple(found)
 
 
-def _example_files(one: Tunable) -> Mapping[str, bytes]:
-    return disk_files(one.device, one.path) if isinstance(one, BlockQueue) else {}
-
-
 KIND: Final = Kind(
     name="block",
     order=40,
@@ -173,5 +142,5 @@ KIND: Final = Kind(
     capture=Capture(files=(("/sys/block/*/queue", ATTRIBUTES),)),
     written_by=frozenset({"tuned", "saptune"}),
     sysfs=((rf"{BLOCK_PATHS}/queue/([^/]+)", r"block:\1:\2"),),
-    example_files=_example_files,
+    example_files=example_files,
 )

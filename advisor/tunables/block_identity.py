@@ -83,38 +83,36 @@ def device_rule(host: Host, device: str, attribute: str, value: str) -> FileEdit
     Missing says why no rule can name the device."""
     if not host.exists("/run/udev/data") and not host.exists("/run/udev/control"):
         return Missing("absent", "udev does not run here, so no rule would be carried out")
-    match = _match_keys(host, device)
+    # The match keys of a rule that this device alone fits.
+    own = udev_properties(host, device)
+    base = f"/sys/block/{device}"
+    if host.exists(f"{base}/md"):
+        match = _array_match("MD_UUID", own.get("MD_UUID"), 'KERNEL=="md*"')
+    elif host.exists(f"{base}/dm"):
+        uuid = own.get("DM_UUID") or _read_text(host, f"{base}/dm/uuid")
+        if uuid:
+            match = _array_match("DM_UUID", uuid)
+        else:
+            match = _array_match("DM_NAME", own.get("DM_NAME") or _read_text(host, f"{base}/dm/name"))
+    else:
+        others = [name for name in host.names("/sys/block") if name != device]
+        match = _by_property(host, own, others) or _by_attribute(host, device, others) or _explain_nameless(own)
     if isinstance(match, Missing):
         return match
     rule = ('ACTION=="add|change"', 'SUBSYSTEM=="block"', 'ENV{DEVTYPE}=="disk"', *match)
     return FileEdit(RULES, "udev-rule", ", ".join(rule), f'ATTR{{{attribute}}}="{value}"', _HEADER, reload=_RELOAD)
 
 
-def later_rules(host: Host, attribute: str) -> tuple[str, ...]:
+def later_rules(host: Host, attribute: str, *, after: str = RULES) -> tuple[str, ...]:
     """Notes on the site's own rule files that are read after advisor's and assign this attribute."""
     said: list[str] = []
     for directory in ("/etc/udev/rules.d", "/run/udev/rules.d"):
         for name in host.names(directory):
-            if name.endswith(".rules") and name > RULES.rpartition("/")[2]:
+            if name.endswith(".rules") and name > after.rpartition("/")[2] and "-advisor-" not in name:
                 text = host.read(f"{directory}/{name}")
                 if not isinstance(text, Missing) and re.search(rf"ATTR\{{{re.escape(attribute)}\}}\s*=[^=]", text):
-                    said.append(f"{directory}/{name} assigns {attribute} after {RULES}: see which devices it means")
+                    said.append(f"{directory}/{name} assigns {attribute} after {after}: see which devices it means")
     return tuple(said)
-
-
-def _match_keys(host: Host, device: str) -> tuple[str, ...] | Missing:
-    """The match keys of a rule that this device alone fits."""
-    own = udev_properties(host, device)
-    base = f"/sys/block/{device}"
-    if host.exists(f"{base}/md"):
-        return _array_match("MD_UUID", own.get("MD_UUID"), 'KERNEL=="md*"')
-    if host.exists(f"{base}/dm"):
-        uuid = own.get("DM_UUID") or _read_text(host, f"{base}/dm/uuid")
-        if uuid:
-            return _array_match("DM_UUID", uuid)
-        return _array_match("DM_NAME", own.get("DM_NAME") or _read_text(host, f"{base}/dm/name"))
-    others = [name for name in host.names("/sys/block") if name != device]
-    return _by_property(host, own, others) or _by_attribute(host, device, others) or _explain_nameless(own)
 
 
 def _array_match(name: str, value: str | None, *more: str) -> tuple[str, ...] | Missing:
@@ -160,8 +158,3 @@ def _explain_nameless(own: Mapping[str, str]) -> Missing:
     if odd:
         return Missing("unreadable", f"its serial number holds signs that a udev rule could not carry: {odd[0][:80]!r}")
     return Missing("absent", "it has no serial number or WWN of its own, and the kernel's name for it may change")
-
-
-def disk_files(device: str, attribute: str) -> Mapping[str, bytes]:
-    """Files of a host with a device of the number 8:0 that has the file ``attribute``."""
-    return {f"/sys/block/{device}/dev": b"8:0", attribute: b""}

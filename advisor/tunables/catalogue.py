@@ -12,11 +12,10 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
-from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.tunables.kind import Kind
-from advisor.tunables.tunable import Tunable
+from advisor.tunables.kind import Kind, Namespace
+from advisor.tunables.tunable import Tunable, UnknownIdError
 
 _WORD: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}", re.ASCII)
 _found: dict[str, Kind] = {}
@@ -37,6 +36,13 @@ def find_kind(identity: str) -> Kind | None:
     if declared is None or declared.name != word:
         return None
     return _found.setdefault(word, declared)
+
+
+def namespace_of(identity: str) -> Namespace | None:
+    """The kind of namespace of which each has its own value of this id; None for a value of the whole host."""
+    kind, rest = find_kind(identity), identity.partition(":")[2]
+    patterns = kind.namespaces if kind else ()
+    return next((namespace for pattern, namespace in patterns if re.fullmatch(pattern, rest)), None)
 
 
 @cache
@@ -60,8 +66,5 @@ def parse_tunable(identity: str) -> Tunable:
     kind = find_kind(identity)
     if kind is None:
         known = ", ".join(sorted(one.name for one in all_kinds()))
-        raise UsageError(
-            msg("{identity!r} is not a tunable", identity=identity),
-            hint=msg("an id begins with one of: {known}", known=known),
-        )
+        raise UnknownIdError(identity, hint=msg("an id begins with one of: {known}", known=known))
     return kind.parse(identity.partition(":")[2])

@@ -11,47 +11,33 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
-from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadFile, Step
+from advisor.host import Host, Missing, Probe, ReadFile
 from advisor.host.kernel_text import SET
-from advisor.i18n import msg, noun
+from advisor.i18n import noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.programs import refused_word
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import RefusedIdError, StoredValue, UnknownIdError
 
 _BY_HAND = Missing("absent", "manual step: the boot loader's configuration")
 
 _PROGRAM_DIRECTORIES: Final = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
-class CommandLine(msgspec.Struct, frozen=True):
+class CommandLine(StoredValue, frozen=True):
     word: str
+
+    takes_effect = "reboot"
+    id_form = "cmdline:{self.word}"
 
     @classmethod
     def parse(cls, rest: str) -> CommandLine:
         if not re.fullmatch(r"[A-Za-z0-9_][\w.-]{0,80}", rest, re.ASCII):
-            raise UsageError(
-                msg("'cmdline:{rest}' is not a tunable", rest=rest), hint="write cmdline:intel_idle.max_cstate"
-            )
+            raise UnknownIdError(rest, kind="cmdline", hint="write cmdline:intel_idle.max_cstate")
         why = refused_word(rest)
         if why:
-            raise UsageError(msg("'cmdline:{rest}' is not a tunable here", rest=rest), hint=why)
+            raise RefusedIdError(rest, kind="cmdline", hint=why)
         return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"cmdline:{self.word}"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "reboot"
 
     @property
     def probe(self) -> Probe:
@@ -60,9 +46,6 @@ class CommandLine(msgspec.Struct, frozen=True):
     def check_value(self, value: str) -> str | None:
         fits = value == SET or re.fullmatch(r"[\w.,:;/+@%=-]{1,200}", value, re.ASCII)
         return None if fits else f"is neither one word nor {SET}"
-
-    def make_steps(self, value: str) -> tuple[Step, ...]:
-        return ()
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> Missing:
         return _BY_HAND

@@ -5,24 +5,21 @@ The switch of the drivers acpi-cpufreq, amd_pstate and cppc_cpufreq; that of int
 
 from __future__ import annotations
 
-from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.tunables.cpufreq_policy import CPUFREQ
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
+from advisor.tunables.tunable import UnknownIdError
 
 
 class CpuBoost(WrittenAtBoot, frozen=True):
+    id_form = "cpufreq:boost"
+
     @classmethod
     def parse(cls, rest: str) -> CpuBoost:
         if rest != "boost":
-            raise UsageError(msg("'cpufreq:{rest}' is not a tunable", rest=rest), hint="write cpufreq:boost")
+            raise UnknownIdError(rest, kind="cpufreq", hint="write cpufreq:boost")
         return cls()
-
-    @property
-    def id(self) -> str:
-        return "cpufreq:boost"
 
     @property
     def path(self) -> str:

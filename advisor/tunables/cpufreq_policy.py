@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
-from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
+from advisor.tunables.tunable import UnknownIdError
 
 CPUFREQ: Final = "/sys/devices/system/cpu/cpufreq"
 GOVERNOR: Final = "governor"
@@ -45,23 +45,23 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
     policy: str
     attribute: str
 
+    holds_count = True
+    id_form = "cpufreq:{self.policy}:{self.attribute}"
+
     @classmethod
     def parse(cls, rest: str) -> CpuFrequency:
         policy, _, attribute = rest.rpartition(":")
         is_pattern = bool(_PATTERN.fullmatch(policy)) and any(sign in policy for sign in "*?[")
         if attribute not in _FILES or not (_POLICY.fullmatch(policy) or is_pattern):
-            raise UsageError(
-                msg("'cpufreq:{rest}' is not a tunable", rest=rest),
+            raise UnknownIdError(
+                rest,
+                kind="cpufreq",
                 hint=msg(
                     "write cpufreq:policy0:ATTRIBUTE, or cpufreq:*:ATTRIBUTE for all, one of {files}",
                     files=", ".join(_FILES),
                 ),
             )
         return cls(policy, attribute)
-
-    @property
-    def id(self) -> str:
-        return f"cpufreq:{self.policy}:{self.attribute}"
 
     @property
     def path(self) -> str:
@@ -103,13 +103,20 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
         return next((word for word in words if word in self._read_offered(host)), words[0])
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        other = {PREFERENCE: GOVERNOR, LOWEST: HIGHEST, HIGHEST: LOWEST}.get(self.attribute)
+        one = self.other_attribute(other) if other else None
+        live = observe(host, one.probe) if one else Missing("absent", "")
         return Preflight(
             refusal=self._not_offered(host, after) or self._out_of_range(host, after),
             state="not-applicable",
             overridden=self.find_override(host, after, profile=profile),
             side_effects=self._side_effects(host) if before != after else (),
-            related=self._read_related(host),
+            related=() if one is None or isinstance(live, Missing) else ((one.id, live),),
         )
+
+    def list_values(self, host: Host) -> tuple[str, ...]:
+        """What the driver offers; none of a frequency."""
+        return tuple(self._read_offered(host))
 
     def _read_offered(self, host: Host) -> list[str]:
         text = host.read(f"{CPUFREQ}/{self.policy}/{_OFFERS[self.attribute]}") if self.attribute in _OFFERS else ""
@@ -138,9 +145,3 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
         one = self.other_attribute(PREFERENCE)
         live = observe(host, one.probe)
         return () if isinstance(live, Missing) else (SideEffect(one.id, live, one.probe, one.make_steps(live)),)
-
-    def _read_related(self, host: Host) -> tuple[tuple[str, str], ...]:
-        other = {PREFERENCE: GOVERNOR, LOWEST: HIGHEST, HIGHEST: LOWEST}.get(self.attribute)
-        one = self.other_attribute(other) if other else None
-        live = observe(host, one.probe) if one else Missing("absent", "")
-        return () if one is None or isinstance(live, Missing) else ((one.id, live),)

@@ -14,6 +14,7 @@ from advisor.host.patterns import lazy_regex
 LineForm = Literal[
     "udev-rule",
     "udev-run",
+    "udev-class",
     "tmpfiles",
     "llttab-timer",
     "llttab-directive",
@@ -57,7 +58,8 @@ def line_setting(form: LineForm, key: str, value: str) -> EditSetting:
 
     ``udev-rule``: the line ``key, value``; ``key`` is the rule's match part, ``value`` one assignment with its quotes,
     by whose left side the line is found again. ``udev-run``: ``key`` is a rule that runs a program, up to the program's
-    last word, which ``value`` is. ``tmpfiles``: ``value`` is written into the file ``key`` at boot.
+    last word, which ``value`` is. ``udev-class``: two lines that name the property ``key``: one keeps it in udev's
+    database, the other is ``value``, a whole rule. ``tmpfiles``: ``value`` is written into the file ``key`` at boot.
     ``llttab-timer``: ``set-timer key:value``. ``llttab-directive``: ``key value``. ``llttab-mtu``: the MTU field of the
     link line whose tag is ``key``, which must be there. ``conf``: ``key = value``. ``cpf``: ``key`` is SECTION/KEY.
     ``unit-list``: SECTION/KEY of a unit's list, which is emptied first: what several lines give is joined. ``word``:
@@ -67,9 +69,22 @@ def line_setting(form: LineForm, key: str, value: str) -> EditSetting:
     section, _, name = key.partition("/")
     match form:
         case "udev-rule":
-            return _udev_rule(key, value)
+            left, _, right = value.partition("=")
+            own = rf"[ \t]*{re.escape(key)}[ \t]*,"
+            return EditSetting(
+                head=rf"{own}[ \t]*{re.escape(left)}[ \t]*=[ \t]*",
+                body=_STRING,
+                value=right,
+                line=f"{key}, {value}",
+                before=own if left in _ASSIGNED_FIRST else None,
+            )
         case "udev-run":
             return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]+", r'[^"\n\r\0]*"', f'{value}"', f'{key} {value}"')
+        case "udev-class":
+            keeping = f'ACTION!="remove", IMPORT{{db}}="{key}"'
+            return EditSetting(
+                rf"[^\n\r\0]*\b{re.escape(key)}\b", TO_THE_END, value, f"{keeping}\n{value}", is_whole=True
+            )
         case "tmpfiles":
             head = rf"[ \t]*w[-+!=~^$]*[ \t]+{re.escape(key)}(?:[ \t]+{_FIELD}){{4}}[ \t]+"
             return EditSetting(head, TO_THE_END, value, f"w {key} - - - - {value}")
@@ -95,18 +110,6 @@ def line_setting(form: LineForm, key: str, value: str) -> EditSetting:
         case "unit-list":
             head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
             return EditSetting(head, TO_THE_END, value, f"{name}=\n{name}={value}", section, is_whole=True)
-
-
-def _udev_rule(match: str, assignment: str) -> EditSetting:
-    left, _, right = assignment.partition("=")
-    own = rf"[ \t]*{re.escape(match)}[ \t]*,"
-    return EditSetting(
-        head=rf"{own}[ \t]*{re.escape(left)}[ \t]*=[ \t]*",
-        body=_STRING,
-        value=right,
-        line=f"{match}, {assignment}",
-        before=own if left in _ASSIGNED_FIRST else None,
-    )
 
 
 def edit_multipath(text: str, place: str, value: str) -> str:

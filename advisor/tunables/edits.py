@@ -23,7 +23,7 @@ from advisor.tunables.edit_forms import (
     line_setting,
     multipath_mentions,
 )
-from advisor.tunables.network_forms import NetworkForm, edit_network, network_mentions
+from advisor.tunables.network_forms import NetworkForm, edit_network, network_mentions, to_latin
 
 Form = Literal["sysctl", "section", "llttab-flow", LineForm, "multipath", NetworkForm]
 
@@ -69,9 +69,30 @@ def apply_edit(old: bytes | None, edit: FileEdit) -> bytes:
     if edit.form in ("shell", "interfaces", "netplan"):
         return edit_network(edit.fresh if old is None else old, edit.form, edit.key, edit.value)
     if edit.form == "multipath":
-        return edit_multipath(text, _to_latin(edit.key), _to_latin(edit.value)).encode("latin-1")
+        return edit_multipath(text, to_latin(edit.key), to_latin(edit.value)).encode("latin-1")
     for setting in _split_settings(edit):
-        text = _set_line(text, setting)
+        lines: list[str] = _LINE.findall(text)
+        matching = _find_lines(lines, setting)
+        if not matching:
+            end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+            at = len(lines)
+            new = [setting.line + end]
+            if setting.section is not None:
+                headers = [n for n, line in enumerate(lines) if line.strip(" \t\r\n\0") == f"[{setting.section}]"]
+                if headers:
+                    filled = [n for n in _section_lines(lines, setting.section) if lines[n].strip(" \t\r\n\0")]
+                    at = max([headers[-1], *filled]) + 1
+                else:
+                    new = [*([end] if lines else []), f"[{setting.section}]{end}", *new]
+            if setting.before is not None:
+                at = next((number for number, line in enumerate(lines) if re.match(setting.before, line)), at)
+            before = "".join(lines[:at])
+            text = before + ("" if not before or before[-1] in "\n\r\0" else end) + "".join(new) + "".join(lines[at:])
+        else:
+            last = max(matching)
+            end = lines[last][matching[last].end() :]
+            lines[last] = setting.line + end if setting.is_whole else matching[last][1] + setting.value + end
+            text = "".join(line for number, line in enumerate(lines) if number == last or number not in matching)
     return text.encode("latin-1")
 
 
@@ -80,13 +101,13 @@ def mentions_key(content: bytes, edit: FileEdit) -> bool:
     if edit.form in ("shell", "interfaces", "netplan"):
         return network_mentions(content, edit.form, edit.key)
     if edit.form == "multipath":
-        return multipath_mentions(content.decode("latin-1"), _to_latin(edit.key))
+        return multipath_mentions(content.decode("latin-1"), to_latin(edit.key))
     lines = _LINE.findall(content.decode("latin-1"))
     return any(_find_lines(lines, setting) for setting in _split_settings(edit))
 
 
 def _split_settings(edit: FileEdit) -> Iterator[EditSetting]:
-    key, value = _to_latin(edit.key), _to_latin(edit.value)
+    key, value = to_latin(edit.key), to_latin(edit.value)
     match edit.form:
         case "sysctl":
             # sysctl.d(5): where a slash is the first separator, dots and slashes stand for each other.
@@ -109,21 +130,6 @@ def _split_settings(edit: FileEdit) -> Iterator[EditSetting]:
             yield line_setting(edit.form, key, value)
 
 
-def _to_latin(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
-def _set_line(text: str, setting: EditSetting) -> str:
-    lines: list[str] = _LINE.findall(text)
-    matching = _find_lines(lines, setting)
-    if not matching:
-        return _add_line(lines, setting)
-    last = max(matching)
-    end = lines[last][matching[last].end() :]
-    lines[last] = setting.line + end if setting.is_whole else matching[last][1] + setting.value + end
-    return "".join(line for number, line in enumerate(lines) if number == last or number not in matching)
-
-
 def _find_lines(lines: list[str], setting: EditSetting) -> dict[int, re.Match[str]]:
     """The lines, by number, that give the setting."""
     pattern = re.compile(f"({setting.head}){setting.body}")
@@ -140,20 +146,3 @@ def _section_lines(lines: Iterable[str], section: str) -> Iterator[int]:
             is_inside = bare == f"[{section}]"
         elif is_inside:
             yield number
-
-
-def _add_line(lines: list[str], setting: EditSetting) -> str:
-    end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-    at = len(lines)
-    new = [setting.line + end]
-    if setting.section is not None:
-        headers = [n for n, line in enumerate(lines) if line.strip(" \t\r\n\0") == f"[{setting.section}]"]
-        if headers:
-            filled = [n for n in _section_lines(lines, setting.section) if lines[n].strip(" \t\r\n\0")]
-            at = max([headers[-1], *filled]) + 1
-        else:
-            new = [*([end] if lines else []), f"[{setting.section}]{end}", *new]
-    if setting.before is not None:
-        at = next((number for number, line in enumerate(lines) if re.match(setting.before, line)), at)
-    before = "".join(lines[:at])
-    return before + ("" if not before or before[-1] in "\n\r\0" else end) + "".join(new) + "".join(lines[at:])

@@ -17,15 +17,14 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
+from advisor.host import Host, Missing, Probe, ReadFile, RunCommand
 from advisor.host.config_text import UNSET, Layout, key_value, multipath_layout
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Kind
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import Effect, Risk, StoredValue, UnknownIdError
 
 _VALUE: Final = lazy_regex(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
 _LINK_MTU: Final = lazy_regex(r"link\.([\w.-]{1,60})\.mtu", re.ASCII)
@@ -128,15 +127,7 @@ DIALECTS: Final = (
         "restart",
         _restart_llt,
     ),
-    Dialect(
-        "LLT",
-        lazy_regex(r"/etc/llttab"),
-        _LINK_MTU,
-        "llttab-mtu",
-        "llttab-mtu",
-        "restart",
-        _restart_llt,
-    ),
+    Dialect("LLT", lazy_regex(r"/etc/llttab"), _LINK_MTU, "llttab-mtu", "llttab-mtu", "restart", _restart_llt),
     Dialect(
         "InterSystems",
         lazy_regex(r"(/(?!\.\.?/)[\w.-]+){1,20}/iris\.cpf", re.ASCII),
@@ -149,9 +140,11 @@ DIALECTS: Final = (
 )
 
 
-class FileKey(msgspec.Struct, frozen=True):
+class FileKey(StoredValue, frozen=True):
     path: str
     key: str
+
+    id_form = "file:{self.path}:{self.key}"
 
     @classmethod
     def parse(cls, rest: str) -> FileKey:
@@ -162,25 +155,16 @@ class FileKey(msgspec.Struct, frozen=True):
                 "/etc/beegfs/beegfs-*.conf, /etc/multipath.conf, /etc/iscsi/iscsid.conf, "
                 "/etc/iscsi/nodes/TARGET/PORTAL/INTERFACE, /etc/llttab, …/iris.cpf"
             )
-            raise UsageError(
-                msg("'file:{rest}' is not a tunable", rest=rest),
-                hint=msg("write file:PATH:KEY with one of {files}", files=files),
-            )
+            raise UnknownIdError(rest, kind="file", hint=msg("write file:PATH:KEY with one of {files}", files=files))
         if not any(one.key.fullmatch(key) for one in known):
-            raise UsageError(
-                msg("'file:{rest}' is not a tunable", rest=rest),
-                hint=msg("{key!r} is no key of {product} that is set here", key=key[:80], product=known[0].product),
-            )
+            hint = msg("{key!r} is no key of {product} that is set here", key=key[:80], product=known[0].product)
+            raise UnknownIdError(rest, kind="file", hint=hint)
         return cls(path, key)
 
     @property
     def dialect(self) -> Dialect:
         """What kind of file it is."""
         return next(one for one in DIALECTS if one.path.fullmatch(self.path) and one.key.fullmatch(self.key))
-
-    @property
-    def id(self) -> str:
-        return f"file:{self.path}:{self.key}"
 
     @property
     def risk(self) -> Risk:
@@ -222,9 +206,6 @@ class FileKey(msgspec.Struct, frozen=True):
         if _VALUE.fullmatch(value) and len(value) <= 400:
             return None
         return "holds signs that are set here in no configuration file: letters, digits, blanks and _.,:+*- are"
-
-    def make_steps(self, value: str) -> tuple[Step, ...]:
-        return ()
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return FileEdit(self.path, self.dialect.edit, self._name, value)
@@ -271,5 +252,6 @@ KIND: Final = Kind(
     noun=noun("configuration key"),
     examples=(("file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers", "32"),),
     capture=None,
+    namespaces=((".+", "mnt"),),
     written_by=frozenset(),
 )

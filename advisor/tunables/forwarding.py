@@ -29,7 +29,11 @@ def forwarding_preflight(host: Host, key: str, before: str) -> Preflight:
     is_all = found["short"] is not None or found["link"] == "all"
     links = host.names("/sys/class/net") if is_all else (found["link"].replace("/", "."),)
     siblings = tuple(_lro_side_effects(host, links))
-    return Preflight(side_effects=siblings, notes=_make_notes(siblings))
+    names = ", ".join(one.tunable.split(":")[1] for one in siblings)
+    note = (
+        f"the kernel switches large receive offload off on {names} where it begins to forward; a rollback restores it"
+    )
+    return Preflight(side_effects=siblings, notes=(note,) if siblings else ())
 
 
 def _lro_side_effects(host: Host, links: tuple[str, ...]) -> Iterator[SideEffect]:
@@ -37,11 +41,3 @@ def _lro_side_effects(host: Host, links: tuple[str, ...]) -> Iterator[SideEffect
         changeable = host.ethtool(name, "changeable")
         if not isinstance(changeable, Missing) and changeable.get(_LRO):
             yield from (one for one in observe_side_effect(host, LinkFeature(name, _LRO)) if one.before == "on")
-
-
-def _make_notes(siblings: tuple[SideEffect, ...]) -> tuple[str, ...]:
-    names = ", ".join(one.tunable.split(":")[1] for one in siblings)
-    note = (
-        f"the kernel switches large receive offload off on {names} where it begins to forward; a rollback restores it"
-    )
-    return (note,) if siblings else ()

@@ -9,40 +9,23 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
-from advisor.i18n import msg, noun
+from advisor.i18n import noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight, SideEffect
-from advisor.tunables.tmpfiles_line import WrittenAtBoot
+from advisor.tunables.tmpfiles_line import NamedAttribute
 
 DIRECTORY: Final = "/sys/devices/system/cpu/intel_pstate"
 NO_TURBO: Final = "no_turbo"
 LOWEST: Final = "min_perf_pct"
 HIGHEST: Final = "max_perf_pct"
-_NAMES: Final = (NO_TURBO, LOWEST, HIGHEST)
 
 
-class IntelPstate(WrittenAtBoot, frozen=True):
-    name: str
-
-    @classmethod
-    def parse(cls, rest: str) -> IntelPstate:
-        if rest not in _NAMES:
-            known = ", ".join(_NAMES)
-            raise UsageError(
-                msg("'intel_pstate:{rest}' is not a tunable", rest=rest),
-                hint=msg("write intel_pstate:NAME, one of {known}", known=known),
-            )
-        return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"intel_pstate:{self.name}"
-
-    @property
-    def path(self) -> str:
-        return f"{DIRECTORY}/{self.name}"
+class IntelPstate(NamedAttribute, frozen=True):
+    kind = "intel_pstate"
+    directory = DIRECTORY
+    names = (NO_TURBO, LOWEST, HIGHEST)
+    holds_count = True
 
     def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if not missing.is_absent:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from advisor.host import ReadFile, Step, WriteFile
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue
 
 
-class KernelFile(msgspec.Struct, frozen=True):
+class KernelFile(DirectValue, frozen=True):
     """A kind gives the path, and the form that reduces the file to a value where its words alone do not do."""
 
     @property
@@ -19,14 +17,6 @@ class KernelFile(msgspec.Struct, frozen=True):
     def value_form(self) -> str:
         """As `advisor.host.probes` lists them."""
         return "words"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
 
     @property
     def probe(self) -> ReadFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from advisor.host import Host, Missing
@@ -39,16 +38,14 @@ def read_dependencies(host: Host, name: str) -> tuple[str, ...] | None:
 def read_loaded(host: Host) -> frozenset[str]:
     """Names of the modules that are loaded."""
     text = host.read("/proc/modules")
-    return frozenset(_first_words("" if isinstance(text, Missing) else text))
+    return frozenset(
+        line.split()[0] for line in ("" if isinstance(text, Missing) else text).split("\n") if line.strip()
+    )
 
 
 def has_index(host: Host) -> bool:
     """Whether the list of the kernel's modules is there."""
     return host.exists(f"{_module_directory(host)}/modules.dep")
-
-
-def _first_words(text: str) -> Iterator[str]:
-    return (line.split()[0] for line in text.split("\n") if line.strip())
 
 
 def _module_directory(host: Host) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
@@ -11,6 +12,8 @@ from advisor.host import Host
 from advisor.tunables.tunable import Tunable
 
 Writer = Literal["tuned", "saptune", "power-profiles-daemon", "irqbalance", "network-manager"]
+Namespace = Literal["ipc", "mnt", "net", "user", "uts"]
+"""A kind of namespace (namespaces(7)) of which each has a value of its own."""
 Argv = tuple[str, ...]
 Files = tuple[tuple[str, tuple[str, ...]], ...]
 """Directories (patterns of the shell) and the names of files in them."""
@@ -64,9 +67,29 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """Files below /sys that the kind sets: pattern of the path, and the id with the pattern's groups (``\\1``)."""
     units: tuple[tuple[str, str], ...] = ()
     """Pattern of an id, and the unit of its value (`advisor.i18n.N_`)."""
+    namespaces: tuple[tuple[str, Namespace], ...] = ()
+    """Pattern of an id, and the namespace whose value it is; what no pattern fits belongs to the whole host."""
     in_bytes: str = ""
     """Pattern of the ids whose values are bytes and are shown as KiB or MiB."""
     example_files: Callable[[Tunable], Mapping[str, bytes]] = no_files
     """Files of a host on which the tunable can be persisted, for the docs."""
     by_hand: Callable[[Host, str, str], str] | None = None
     """For a kind that only a person sets: the commands, from a host, the id without its kind, and a value."""
+
+
+def kind_words(one: Tunable) -> str:
+    """What the kind's own module says that it is."""
+    return plain_text(own_docstring(one).partition("\n\n")[0].partition(" — ")[2])
+
+
+def own_docstring(one: Tunable) -> str:
+    """The docstring of the module of a kind: how its ids are made, what it is, and more paragraphs."""
+    import inspect
+
+    return inspect.cleandoc(sys.modules[type(one).__module__].__doc__ or "")
+
+
+def plain_text(text: str) -> str:
+    """A part of it as a sentence."""
+    words = " ".join(text.replace("``", "").split())
+    return words[:1].upper() + words[1:] if " " in words else words

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from advisor.errors import UsageError
-from advisor.i18n import N_, msg, noun
+from advisor.i18n import N_, noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.link_channels import LinkChannels
 from advisor.tunables.link_coalesce import LinkCoalesce
@@ -22,7 +22,7 @@ from advisor.tunables.link_rps import LinkRps
 from advisor.tunables.link_rps_flows import LinkRpsFlows
 from advisor.tunables.link_txqueuelen import LinkTxqueuelen
 from advisor.tunables.link_xps import LinkXps
-from advisor.tunables.tunable import Tunable
+from advisor.tunables.tunable import Tunable, UnknownIdError
 
 _SYSFS: Final = r"/sys/(?:class|devices/.*)/net/([^/]+)"
 _WHOLE: Final[Mapping[str, Callable[[str], Tunable]]] = {
@@ -48,7 +48,7 @@ def parse_link(rest: str) -> Tunable:
     found = _parse_link(link, attribute) if _is_name(link) else None
     if found is None:
         hint = f"write link:eth1:mtu, or in the place of mtu one of {', '.join(_ATTRIBUTES)}"
-        raise UsageError(msg("'link:{rest}' is not a tunable", rest=rest), hint=hint)
+        raise UnknownIdError(rest, kind="link", hint=hint)
     return found
 
 
@@ -115,11 +115,9 @@ KIND: Final = Kind(
         ),
         port_commands=tuple(("ethtool", option, "{link}") for option in ("-c", "-a", "-x")),
     ),
+    namespaces=((".+", "net"),),
     written_by=frozenset({"tuned", "network-manager"}),
-    sysfs=(
-        (rf"{_SYSFS}/mtu", r"link:\1:mtu"),
-        (rf"{_SYSFS}/tx_queue_len", r"link:\1:txqueuelen"),
-    ),
+    sysfs=((rf"{_SYSFS}/mtu", r"link:\1:mtu"), (rf"{_SYSFS}/tx_queue_len", r"link:\1:txqueuelen")),
     units=((r".+:mtu", N_("bytes")),),
     example_files=_example_files,
 )

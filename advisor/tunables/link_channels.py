@@ -17,21 +17,17 @@ from advisor.host import Host
 from advisor.tunables.link_driver import DriverValue
 from advisor.tunables.link_queue_state import queue_state, rss_notes
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Risk
 
 # A link receives by its combined channels and by those for receiving alone.
 _BESIDE: Final = {"combined": "rx", "rx": "combined"}
 
 
 class LinkChannels(DriverValue, frozen=True):
+    risk = "link"
     group = "channels"
     word = "channels"
     keys = ("rx", "tx", "other", "combined")
     unit = "queues"
-
-    @property
-    def risk(self) -> Risk:
-        return "link"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         around = super().run_preflight(host, before, after, profile=profile)

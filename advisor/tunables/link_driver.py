@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import msgspec
-
 from advisor.host import Host, Missing, Probe, ReadEthtool, SetEthtool, Step, observe
 from advisor.host.ethtool import answer_key
 from advisor.host.patterns import lazy_regex
@@ -15,13 +13,13 @@ from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_override import overriding_setting
 from advisor.tunables.link_rules import run_rule
 from advisor.tunables.preflight import Preflight, SideEffect
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue
 
 SWITCH = ("on", "off")
 _NUMBER = lazy_regex(r"0|[1-9][0-9]{0,8}")
 
 
-class DriverValue(msgspec.Struct, frozen=True):
+class DriverValue(DirectValue, frozen=True):
     """One value of one group; a kind gives the group, its word in ids, and its keys."""
 
     link: str
@@ -32,18 +30,7 @@ class DriverValue(msgspec.Struct, frozen=True):
     keys: ClassVar[tuple[str, ...]]
     switches: ClassVar[frozenset[str]] = frozenset()
     unit: ClassVar[str] = ""
-
-    @property
-    def id(self) -> str:
-        return f"link:{self.link}:{self.word}.{self.key}"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
+    id_form = "link:{self.link}:{self.word}.{self.key}"
 
     @property
     def probe(self) -> Probe:

@@ -53,7 +53,15 @@ class LinkFeature(DriverValue, frozen=True):
             if key != self.key:
                 yield from observe_side_effect(host, LinkFeature(self.link, key))
         if self.key == _HANDED_DOWN:
-            for link in _lower_links(host, self.link):
+            # The links that this one is made of, and theirs in turn, sorted.
+            found: set[str] = set()
+            pending = [self.link]
+            while pending:
+                names = host.names(f"/sys/class/net/{pending.pop()}")
+                lower = {name.removeprefix("lower_") for name in names if name.startswith("lower_")} - found
+                found |= lower
+                pending += lower
+            for link in tuple(sorted(found)):
                 if self.key in _changeable_features(host, link):
                     yield from observe_side_effect(host, LinkFeature(link, self.key))
 
@@ -63,15 +71,3 @@ def _changeable_features(host: Host, link: str) -> tuple[str, ...]:
     if isinstance(features, Missing) or isinstance(changeable, Missing):
         return ()
     return tuple(key for key, on in features.items() if on and changeable.get(key))
-
-
-def _lower_links(host: Host, link: str) -> tuple[str, ...]:
-    """The links that this one is made of, and theirs in turn, sorted."""
-    found: set[str] = set()
-    pending = [link]
-    while pending:
-        names = host.names(f"/sys/class/net/{pending.pop()}")
-        lower = {name.removeprefix("lower_") for name in names if name.startswith("lower_")} - found
-        found |= lower
-        pending += lower
-    return tuple(sorted(found))

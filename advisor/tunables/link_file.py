@@ -1,4 +1,4 @@
-"""A systemd .link file that gives one link its MTU and hides nothing from it (systemd.link(5))."""
+"""A systemd .link file that gives one link settings of its own and hides nothing from it (systemd.link(5))."""
 
 from __future__ import annotations
 
@@ -17,21 +17,36 @@ _DEFAULT_LINK_FILE: Final = "/usr/lib/systemd/network/99-default.link"
 _PREFIXES: Final = ("10", "05", "00")
 
 
-def link_file_edit(host: Host, link: str, value: str) -> FileEdit | Missing:
-    """A .link file that matches this link alone and keeps what its present one says.
+def link_file_edit(host: Host, link: str, settings: str) -> FileEdit | Missing:
+    """A .link file that matches this link alone and keeps what its present one says; ``settings`` are ``KEY=VALUE``.
 
-    One that carried the MTU alone would take the naming and MAC policies of the file it hides from the link, and
+    One that carried these alone would take the naming and MAC policies of the file it hides from the link, and
     rename it at the next boot.
     """
     match = _match_section(host, link)
     if isinstance(match, Missing):
         return match
     present = udev_property(host, link, "ID_NET_LINK_FILE")
-    path = _file_path(link, present)
+    path = _file_path(link, present, settings)
     if isinstance(path, Missing):
         return path
-    fresh = f"[Match]\n{match}\n\n[Link]\n{_link_section(host, present)}".encode()
-    return FileEdit(path, "section", "Link/", f"MTUBytes={value}", fresh, reload=_RELOAD)
+    text = host.read(present or _DEFAULT_LINK_FILE)
+    if isinstance(text, Missing):
+        link_section = ""
+    else:
+        lines: list[str] = []
+        section = ""
+        # A line that ends in a backslash goes on in the next one (systemd.syntax(7)).
+        for line in text.replace("\\\n", " ").splitlines():
+            stripped = " ".join(line.split())
+            if stripped.startswith("["):
+                section = stripped
+            elif section == "[Link]" and "=" in stripped and stripped[0] not in "#;":
+                lines.append(stripped)
+        own = tuple(one.partition("=")[0] for one in settings.split())
+        link_section = "".join(line + "\n" for line in lines if line.partition("=")[0].strip() not in own)
+    fresh = f"[Match]\n{match}\n\n[Link]\n{link_section}".encode()
+    return FileEdit(path, "section", "Link/", settings, fresh, reload=_RELOAD)
 
 
 def _match_section(host: Host, link: str) -> str | Missing:
@@ -48,30 +63,15 @@ def _match_section(host: Host, link: str) -> str | Missing:
             return missing
 
 
-def _file_path(link: str, present: str | None) -> str | Missing:
+def _file_path(link: str, present: str | None, settings: str) -> str | Missing:
     """A place before the file that the link has now, by name: the directory does not count."""
     first = present.rpartition("/")[2] if present else ""
     for prefix in _PREFIXES:
         name = f"{prefix}-advisor-{_file_name(link)}.link"
         if not first or name <= first:
             return f"{_DIRECTORY}/{name}"
-    return Missing("unreadable", f"{present} comes before any other .link file: set MTUBytes= there")
-
-
-def _link_section(host: Host, present: str | None) -> str:
-    text = host.read(present or _DEFAULT_LINK_FILE)
-    if isinstance(text, Missing):
-        return ""
-    lines: list[str] = []
-    section = ""
-    # A line that ends in a backslash goes on in the next one (systemd.syntax(7)).
-    for line in text.replace("\\\n", " ").splitlines():
-        stripped = " ".join(line.split())
-        if stripped.startswith("["):
-            section = stripped
-        elif section == "[Link]" and "=" in stripped and stripped[0] not in "#;":
-            lines.append(stripped)
-    return "".join(line + "\n" for line in lines if not line.startswith("MTUBytes"))
+    key = settings.partition("=")[0]
+    return Missing("unreadable", f"{present} comes before any other .link file: set {key}= there")
 
 
 def _file_name(link: str) -> str:

@@ -46,13 +46,13 @@ def link_of(tunable: str) -> str | None:
 def mark_of(host: Host, name: str) -> LinkMark | None:
     """None where there is no such link, or nothing identifies it."""
     base = f"{_LINKS}/{name}"
-    ifindex = _read_text(host, f"{base}/ifindex")
+    ifindex = host.read_text(f"{base}/ifindex")
     if ifindex is None:
         return None
-    address = _read_text(host, f"{base}/bonding_slave/perm_hwaddr")
-    if _read_text(host, f"{base}/addr_assign_type") == "0":
-        address = _read_text(host, f"{base}/address")
-    device, boot_id = host.real(f"{base}/device"), _read_text(host, _BOOT_ID)
+    address = host.read_text(f"{base}/bonding_slave/perm_hwaddr")
+    if host.read_text(f"{base}/addr_assign_type") == "0":
+        address = host.read_text(f"{base}/address")
+    device, boot_id = host.real(f"{base}/device"), host.read_text(_BOOT_ID)
     if isinstance(device, Missing):
         # A virtual link shows the address of the one below it, or a random one.
         return LinkMark(name, ifindex, boot_id, None, None)
@@ -68,9 +68,9 @@ def place_of(host: Host, mark: LinkMark) -> str | LostLink:
     """The name that the link has now. Within one boot it is found by its ifindex, after a boot by its permanent address
     and its device together, and a virtual one by its name; what is known of it besides must agree."""
     names = host.names(_LINKS)
-    if mark.boot_id is not None and mark.boot_id == _read_text(host, _BOOT_ID):
+    if mark.boot_id is not None and mark.boot_id == host.read_text(_BOOT_ID):
         for name in (mark.name, *names):
-            if _read_text(host, f"{_LINKS}/{name}/ifindex") == mark.ifindex:
+            if host.read_text(f"{_LINKS}/{name}/ifindex") == mark.ifindex:
                 return name if _is_same_link(mark, mark_of(host, name)) else _report_unclear(mark, name)
         return _report_gone(host, mark)
     found = {name: now for name in names if (now := mark_of(host, name)) is not None}
@@ -114,8 +114,3 @@ def _report_gone(host: Host, mark: LinkMark) -> LostLink:
 
 def _report_unclear(mark: LinkMark, *names: str) -> LostLink:
     return LostLink(f"{mark.name} cannot be distinguished from {', '.join(names)}", is_gone=False)
-
-
-def _read_text(host: Host, path: str) -> str | None:
-    text = host.read(path)
-    return None if isinstance(text, Missing) or not text else text

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
-from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
+from advisor.i18n import N_
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_driver import observe_side_effect
 from advisor.tunables.link_ring import LinkRing
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import coupled_side_effects
 from advisor.tunables.sysctl_group import ipv6_keys
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue, UnknownIdError
 
 _NAME = lazy_regex(r"[^\s/:\0]{1,15}", re.ASCII)
 _MAX_NAME_BYTES = 15
@@ -29,34 +26,26 @@ IPV6_MTU_BYTES = 1280
 """The least that IPv6 asks of a link (RFC 8200 section 5); below it the kernel removes all that IPv6 has of it."""
 
 
-class LinkMtu(msgspec.Struct, frozen=True):
+class LinkMtu(DirectValue, frozen=True):
     link: str
+
+    risk = "link"
+    holds_count = True
+    id_form = "link:{self.link}:mtu"
 
     @classmethod
     def parse(cls, rest: str) -> LinkMtu:
         name, _, attribute = rest.rpartition(":")
         if attribute != "mtu" or not _is_name(name):
-            raise UsageError(msg("'link:{rest}' is not a tunable", rest=rest), hint="write link:eth1:mtu")
+            raise UnknownIdError(rest, kind="link", hint="write link:eth1:mtu")
         return cls(name)
-
-    @property
-    def id(self) -> str:
-        return f"link:{self.link}:mtu"
-
-    @property
-    def risk(self) -> Risk:
-        return "link"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
 
     @property
     def probe(self) -> Probe:
         return ReadFile(f"/sys/class/net/{self.link}/mtu")
 
     def check_value(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "an MTU is a number of bytes"
+        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else N_("is no MTU: that is a number of bytes")
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetMtu(self.link, int(value)),)

@@ -6,15 +6,11 @@ KEY is autoneg, rx or tx. Most drivers renegotiate the link.
 from __future__ import annotations
 
 from advisor.tunables.link_driver import DriverValue
-from advisor.tunables.tunable import Risk
 
 
 class LinkPause(DriverValue, frozen=True):
+    risk = "link"
     group = "pause"
     word = "pause"
     keys = ("autoneg", "rx", "tx")
     switches = frozenset({"autoneg", "rx", "tx"})
-
-    @property
-    def risk(self) -> Risk:
-        return "link"

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from advisor.host import Host, Missing, Probe, ReadCommand, SetQdisc, Step
 from advisor.host.link_text import DEFAULT
 from advisor.host.steps import QDISC_HANDLES
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue
 
 _DEFAULT_PATH = "/proc/sys/net/core/default_qdisc"
 # How many full frames a quantum is by default; a frame is the MTU and a link header.
@@ -28,20 +26,10 @@ _FRAMES = {"fq": 2, "fq_codel": 1, "fq_pie": 1, "sfq": 1}
 _MAX_HEADER_BYTES = 64
 
 
-class LinkQdisc(msgspec.Struct, frozen=True):
+class LinkQdisc(DirectValue, frozen=True):
     link: str
 
-    @property
-    def id(self) -> str:
-        return f"link:{self.link}:qdisc"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
+    id_form = "link:{self.link}:qdisc"
 
     @property
     def probe(self) -> Probe:
@@ -74,9 +62,7 @@ class LinkQdisc(msgspec.Struct, frozen=True):
             return f"which one the kernel attaches is unknown: {_DEFAULT_PATH}: {kind.why}"
         if words[:1] != [kind]:
             return f"it is {' '.join(words[:1])}, and the kernel would attach {kind} now (net.core.default_qdisc)"
-        return self._other_mtu(host, kind, " ".join(words))
-
-    def _other_mtu(self, host: Host, kind: str, text: str) -> str | None:
+        text = " ".join(words)
         mtu = host.read_int(f"/sys/class/net/{self.link}/mtu")
         quantum = re.search(r"\bquantum ([0-9]+)b?\b", text)
         if isinstance(mtu, Missing) or quantum is None or kind not in _FRAMES:

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from advisor.host import Host, Missing, Probe, ReadCommand, ReadIrqs, RunCommand, SetIrqs, Step, observe
+from advisor.host import Host, Missing, ReadCommand, ReadIrqs, RunCommand, SetIrqs, Step, observe
 from advisor.host.link_text import NO_CPUS
 from advisor.host.rss_text import NO_TABLE, highest_queue, setting_words
-from advisor.tunables.link_queues import QueueValue
 from advisor.tunables.link_rps import LinkRps
 from advisor.tunables.link_rps_flows import LinkRpsFlows
 from advisor.tunables.link_xps import LinkXps
@@ -26,7 +25,16 @@ def queue_state(host: Host, link: str) -> tuple[tuple[SideEffect, ...], tuple[st
     queues = tuple(_read_queues(host, link))
     irqs, table = observe(host, ReadIrqs(link)), _read_table(host, link)
     others = (*_irq_side_effect(link, irqs), *_rss_side_effect(link, table))
-    recorded = tuple(filter(None, (_irq_words(irqs), _table_words(table), _queue_words(queues))))
+    if isinstance(table, Missing) or setting_words(table) is None:
+        table_words = ""
+    else:
+        table_words = f"its RSS indirection table ({table if len(table) <= _SHOWN else table[:_SHOWN] + '…'})"
+    if isinstance(irqs, Missing):
+        irq_words = ""
+    else:
+        count = len(irqs.split(" "))
+        irq_words = f"the affinity of {count} interrupt{'s' * (count > 1)}"
+    recorded = tuple(filter(None, (irq_words, table_words, _queue_words(queues))))
     notes = [f"{link}: {_RESET} {'; '.join(recorded)}"] if recorded else []
     return (*queues, *others), (*notes, *(f"{link}: {why}" for why in _open_ends(irqs, table)))
 
@@ -54,13 +62,10 @@ def _read_queues(host: Host, link: str) -> Iterator[SideEffect]:
         found = re.fullmatch(r"(rx|tx)-(\d{1,5})", name, re.ASCII)
         for kind in (LinkRps, LinkRpsFlows, LinkXps) if found else ():
             if found and found[1] == kind.side:
-                yield from _queue_side_effect(host, kind(link, int(found[2])))
-
-
-def _queue_side_effect(host: Host, one: QueueValue) -> Iterator[SideEffect]:
-    live = observe(host, one.probe)
-    if isinstance(live, str):
-        yield SideEffect(one.id, live, one.probe, one.make_steps(live), resets=True)
+                one = kind(link, int(found[2]))
+                live = observe(host, one.probe)
+                if isinstance(live, str):
+                    yield SideEffect(one.id, live, one.probe, one.make_steps(live), resets=True)
 
 
 def _irq_side_effect(link: str, live: str | Missing) -> Iterator[SideEffect]:
@@ -74,29 +79,12 @@ def _rss_side_effect(link: str, live: str | Missing) -> Iterator[SideEffect]:
     if isinstance(live, str):
         words = setting_words(live)
         undo: tuple[Step, ...] = () if words is None else (RunCommand(("ethtool", "-X", link, *words)),)
-        yield SideEffect(f"link:{link}:rss", live, _rss_probe(link), undo, resets=True)
-
-
-def _rss_probe(link: str) -> Probe:
-    return ReadCommand(("ethtool", "-x", link), "rss")
+        yield SideEffect(f"link:{link}:rss", live, ReadCommand(("ethtool", "-x", link), "rss"), undo, resets=True)
 
 
 def _read_table(host: Host, link: str) -> str | Missing:
     # A name that begins with a dash would be an option to ethtool(8).
-    return NO_TABLE if link.startswith("-") else observe(host, _rss_probe(link))
-
-
-def _irq_words(live: str | Missing) -> str:
-    if isinstance(live, Missing):
-        return ""
-    count = len(live.split(" "))
-    return f"the affinity of {count} interrupt{'s' * (count > 1)}"
-
-
-def _table_words(live: str | Missing) -> str:
-    if isinstance(live, Missing) or setting_words(live) is None:
-        return ""
-    return f"its RSS indirection table ({live if len(live) <= _SHOWN else live[:_SHOWN] + '…'})"
+    return NO_TABLE if link.startswith("-") else observe(host, ReadCommand(("ethtool", "-x", link), "rss"))
 
 
 def _queue_words(queues: tuple[SideEffect, ...]) -> str:

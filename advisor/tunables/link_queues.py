@@ -22,10 +22,7 @@ class QueueValue(KernelFile, frozen=True):
     word: ClassVar[str]
     side: ClassVar[str]
     file: ClassVar[str]
-
-    @property
-    def id(self) -> str:
-        return f"link:{self.link}:{self.word}.{self.side}-{self.queue}"
+    id_form = "link:{self.link}:{self.word}.{self.side}-{self.queue}"
 
     @property
     def path(self) -> str:

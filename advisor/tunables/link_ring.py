@@ -7,15 +7,11 @@ Many drivers take the link down for a moment to make new rings.
 from __future__ import annotations
 
 from advisor.tunables.link_driver import DriverValue
-from advisor.tunables.tunable import Risk
 
 
 class LinkRing(DriverValue, frozen=True):
+    risk = "link"
     group = "rings"
     word = "ring"
     keys = ("rx", "rx-mini", "rx-jumbo", "tx")
     unit = "descriptors"
-
-    @property
-    def risk(self) -> Risk:
-        return "link"

@@ -16,6 +16,7 @@ class LinkRpsFlows(QueueValue, frozen=True):
     word = "rps-flow-cnt"
     side = "rx"
     file = "rps_flow_cnt"
+    holds_count = True
 
     def check_value(self, value: str) -> str | None:
         if not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or int(value) > _MAX_FLOWS:

@@ -7,28 +7,17 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from advisor.host import Host, Missing, Probe, ReadFile, SetTxqueuelen, Step
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_rules import attribute_rule
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue
 
 
-class LinkTxqueuelen(msgspec.Struct, frozen=True):
+class LinkTxqueuelen(DirectValue, frozen=True):
     link: str
 
-    @property
-    def id(self) -> str:
-        return f"link:{self.link}:txqueuelen"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
+    holds_count = True
+    id_form = "link:{self.link}:txqueuelen"
 
     @property
     def probe(self) -> Probe:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
-import msgspec
-
-from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit, Form
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue, UnknownIdError
 
 LLTTAB = "/etc/llttab"
 ONE_VALUE: Final = (
@@ -21,22 +17,16 @@ ONE_VALUE: Final = (
 )
 
 
-class LltValue(msgspec.Struct, frozen=True):
+class LltValue(DirectValue, frozen=True):
     """A number that lltconfig sets at once; a kind gives its option, its word in a probe, and its line of llttab."""
 
     name: str
 
+    holds_count = True
+
     option: ClassVar[str]
     word: ClassVar[str]
     line: ClassVar[Form]
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
 
     @property
     def probe(self) -> Probe:
@@ -57,16 +47,13 @@ class LltFlow(LltValue, frozen=True):
     option: ClassVar[str] = "-F"
     word: ClassVar[str] = "flow"
     line: ClassVar[Form] = "llttab-flow"
+    id_form = "llt:{self.name}"
 
     @classmethod
     def parse(cls, rest: str) -> LltFlow:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", rest):
-            raise UsageError(msg("'llt:{rest}' is not a tunable", rest=rest), hint="write llt:highwater")
+            raise UnknownIdError(rest, kind="llt", hint="write llt:highwater")
         return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"llt:{self.name}"
 
     def check_value(self, value: str) -> str | None:
         return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"

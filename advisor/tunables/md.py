@@ -11,23 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from advisor.errors import UsageError
-from advisor.host import Host, Missing
-from advisor.i18n import msg, noun
-from advisor.tunables.block_identity import (
-    BLOCK_PATHS,
-    device_rule,
-    disk_files,
-    identity_of,
-    identity_refusal,
-    is_device_name,
-    later_rules,
-)
-from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_file import KernelFile
+from advisor.host import Host
+from advisor.i18n import noun
+from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
+from advisor.tunables.block_value import BlockValue, example_files
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Tunable
 
 # Bounds of the kernel's own (drivers/md/raid5.c, md.c); what it takes beyond is bounded by the array.
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
@@ -41,27 +30,14 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
 ATTRIBUTES: Final = tuple(_BOUNDS)
 
 
-class MdSetting(KernelFile, frozen=True):
-    device: str
-    attribute: str
+class MdSetting(BlockValue, frozen=True):
+    kind = "md"
+    example = "md0"
+    directory = "md"
+    attributes = ATTRIBUTES
 
-    @classmethod
-    def parse(cls, rest: str) -> MdSetting:
-        device, _, attribute = rest.rpartition(":")
-        if attribute not in _BOUNDS or not is_device_name(device):
-            raise UsageError(
-                msg("'md:{rest}' is not a tunable", rest=rest),
-                hint=msg("write md:md0:ATTRIBUTE, one of {bounds}", bounds=", ".join(_BOUNDS)),
-            )
-        return cls(device, attribute)
-
-    @property
-    def id(self) -> str:
-        return f"md:{self.device}:{self.attribute}"
-
-    @property
-    def path(self) -> str:
-        return f"/sys/block/{self.device}/md/{self.attribute}"
+    def can_read(self, live: str) -> bool:
+        return live == "system" or super().can_read(live)
 
     @property
     def _is_speed(self) -> bool:
@@ -79,9 +55,6 @@ class MdSetting(KernelFile, frozen=True):
             return None
         return f"is not a whole number from {low} to {high}" + (" or the word system" if self._is_speed else "")
 
-    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        return device_rule(host, self.device, f"md/{self.attribute}", value)
-
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         identity = identity_of(host, self.device)
         return Preflight(
@@ -90,10 +63,6 @@ class MdSetting(KernelFile, frozen=True):
             identity=identity,
             notes=later_rules(host, f"md/{self.attribute}"),
         )
-
-
-def _example_files(one: Tunable) -> Mapping[str, bytes]:
-    return disk_files(one.device, one.path) if isinstance(one, MdSetting) else {}
 
 
 KIND: Final = Kind(
@@ -105,5 +74,5 @@ KIND: Final = Kind(
     capture=Capture(files=(("/sys/block/*/md", ATTRIBUTES),)),
     written_by=frozenset(),
     sysfs=((rf"{BLOCK_PATHS}/md/([^/]+)", r"md:\1:\2"),),
-    example_files=_example_files,
+    example_files=example_files,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from advisor.i18n import noun
+from advisor.tunables.kernel_modules import module_name
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.module_load import KernelModule
 from advisor.tunables.module_option import ModuleOption
@@ -13,8 +14,10 @@ from advisor.tunables.tunable import Tunable
 
 
 def parse_module(rest: str) -> Tunable:
-    """The tunable of ``NAME``, ``NAME:PARAMETER`` or ``NAME:option.PARAMETER``. Raises UsageError for what names
-    none."""
+    """The tunable of ``NAME``, ``NAME:PARAMETER`` or ``NAME:option.PARAMETER``; a hyphen of NAME is an underscore, as
+    to modprobe(8). Raises UsageError for what names none."""
+    name, colon, parameter = rest.partition(":")
+    rest = f"{module_name(name)}{colon}{parameter}"
     if ":option." in rest:
         return ModuleOption.parse(rest)
     return ModuleParameter.parse(rest) if ":" in rest else KernelModule.parse(rest)

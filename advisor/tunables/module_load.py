@@ -7,45 +7,30 @@ kernel is there already.
 
 from __future__ import annotations
 
-import msgspec
-
-from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_modules import NAME, has_index, is_built_in, module_name, read_dependencies, read_loaded
+from advisor.tunables.kernel_modules import NAME, has_index, is_built_in, read_dependencies, read_loaded
 from advisor.tunables.module_removal import removal_command
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue, UnknownIdError
 
 _DIRECTORIES = ("/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d", "/run/modules-load.d")
 
 
-class KernelModule(msgspec.Struct, frozen=True):
+class KernelModule(DirectValue, frozen=True):
     name: str
+
+    id_form = "module:{self.name}"
 
     @classmethod
     def parse(cls, rest: str) -> KernelModule:
         if not NAME.fullmatch(rest):
-            named = module_name(rest)
-            name = named if NAME.fullmatch(named) else "nf_conntrack"
-            raise UsageError(
-                msg("'module:{rest}' is not a tunable", rest=rest),
-                hint=msg("write module:{name} or module:{name}:PARAMETER", name=name),
-            )
+            raise UnknownIdError(rest, kind="module", hint="write module:nf_conntrack or module:nf_conntrack:PARAMETER")
         return cls(rest)
 
-    @property
-    def id(self) -> str:
-        return f"module:{self.name}"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
+    def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
+        # The id that was written may have hyphens.
+        return (self.id,)
 
     @property
     def probe(self) -> Probe:

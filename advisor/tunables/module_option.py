@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
-from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadCommand, Step
-from advisor.i18n import msg
+from advisor.host import Host, Missing, Probe, ReadCommand
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import NAME, has_index, is_built_in, read_dependencies, read_loaded
 from advisor.tunables.own_files import with_last_word
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.programs import refused_parameter
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import RefusedIdError, StoredValue, UnknownIdError
 
 
 def wrong_option(value: str) -> str | None:
@@ -36,33 +32,26 @@ def option_edit(host: Host, name: str, parameter: str, value: str, *, profile: s
     return with_last_word(host, edit, profile)
 
 
-class ModuleOption(msgspec.Struct, frozen=True):
+class ModuleOption(StoredValue, frozen=True):
     name: str
     parameter: str
+
+    takes_effect = "reboot"
+    id_form = "module:{self.name}:option.{self.parameter}"
 
     @classmethod
     def parse(cls, rest: str) -> ModuleOption:
         found = re.fullmatch(r"([A-Za-z0-9_]+):option\.([A-Za-z0-9_]{1,60})", rest, re.ASCII)
         if not found or not NAME.fullmatch(found[1]):
-            raise UsageError(
-                msg("'module:{rest}' is not a tunable", rest=rest), hint="write module:nvme_core:option.multipath"
-            )
+            raise UnknownIdError(rest, kind="module", hint="write module:nvme_core:option.multipath")
         why = refused_parameter(found[1], found[2])
         if why:
-            raise UsageError(msg("'module:{rest}' is not a tunable here", rest=rest), hint=why)
+            raise RefusedIdError(rest, kind="module", hint=why)
         return cls(found[1], found[2])
 
-    @property
-    def id(self) -> str:
-        return f"module:{self.name}:option.{self.parameter}"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "reboot"
+    def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
+        # The id that was written may have hyphens.
+        return (self.id,)
 
     @property
     def probe(self) -> Probe:
@@ -70,9 +59,6 @@ class ModuleOption(msgspec.Struct, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         return wrong_option(value)
-
-    def make_steps(self, value: str) -> tuple[Step, ...]:
-        return ()
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return option_edit(host, self.name, self.parameter, value, profile=profile)

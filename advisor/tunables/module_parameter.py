@@ -11,15 +11,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.kernel_modules import NAME, is_built_in
 from advisor.tunables.module_option import ModuleOption, option_edit, wrong_option
 from advisor.tunables.programs import refused_parameter
 from advisor.tunables.tmpfiles_line import tmpfiles_edit
+from advisor.tunables.tunable import RefusedIdError, UnknownIdError
 
 _YES: Final = ("1", "y", "yes", "on", "true")
 _NO: Final = ("0", "n", "no", "off", "false")
@@ -29,21 +28,17 @@ class ModuleParameter(KernelFile, frozen=True):
     name: str
     parameter: str
 
+    id_form = "module:{self.name}:{self.parameter}"
+
     @classmethod
     def parse(cls, rest: str) -> ModuleParameter:
         name, _, parameter = rest.partition(":")
         if not NAME.fullmatch(name) or not re.fullmatch(r"[A-Za-z0-9_]{1,60}", parameter, re.ASCII):
-            raise UsageError(
-                msg("'module:{rest}' is not a tunable", rest=rest), hint="write module:nvme_core:io_timeout"
-            )
+            raise UnknownIdError(rest, kind="module", hint="write module:nvme_core:io_timeout")
         why = refused_parameter(name, parameter)
         if why:
-            raise UsageError(msg("'module:{rest}' is not a tunable here", rest=rest), hint=why)
+            raise RefusedIdError(rest, kind="module", hint=why)
         return cls(name, parameter)
-
-    @property
-    def id(self) -> str:
-        return f"module:{self.name}:{self.parameter}"
 
     @property
     def path(self) -> str:

@@ -75,7 +75,12 @@ def _insert_value(text: str, mapping: MappingNode, path: Sequence[str], value: s
         inner = _flow_text(path, value)[1:-1]
         return text[:brace] + inner + (", " if mapping.value else "") + text[brace:]
     indent = " " * mapping.value[0][0].start_mark.column
-    at = _end_of_line(text, _last_leaf(mapping).end_mark.index)
+    position = _last_leaf(mapping).end_mark.index
+    if position and text[position - 1] == "\n":
+        at = position
+    else:
+        found = text.find("\n", position)
+        at = len(text) if found < 0 else found + 1
     end = _line_end(text)
     return _end_line(text[:at], end) + _block_text(path, value, indent, end) + text[at:]
 
@@ -88,13 +93,6 @@ def _last_leaf(node: Node) -> Node:
         last = node.value[-1]
         node = last[1] if isinstance(last, tuple) else last
     return node
-
-
-def _end_of_line(text: str, position: int) -> int:
-    if position and text[position - 1] == "\n":
-        return position
-    found = text.find("\n", position)
-    return len(text) if found < 0 else found + 1
 
 
 def _block_text(path: Sequence[str], value: str, indent: str, end: str) -> str:

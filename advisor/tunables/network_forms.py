@@ -19,9 +19,9 @@ def edit_network(old: bytes, form: NetworkForm, key: str, value: str) -> bytes:
     """
     match form:
         case "shell":
-            return edit_assignment(old.decode("latin-1"), _to_latin(key), _to_latin(value)).encode("latin-1")
+            return edit_assignment(old.decode("latin-1"), to_latin(key), to_latin(value)).encode("latin-1")
         case "interfaces":
-            return edit_interfaces(old.decode("latin-1"), _to_latin(key), _to_latin(value)).encode("latin-1")
+            return edit_interfaces(old.decode("latin-1"), to_latin(key), to_latin(value)).encode("latin-1")
         case "netplan":
             new = edit_netplan(text, key, value) if (text := _to_utf8(old)) is not None else None
             return (new or edit_netplan("", key, value) or "").encode()
@@ -31,9 +31,9 @@ def network_mentions(content: bytes, form: NetworkForm, key: str) -> bool:
     """Whether the file sets this key, whatever the value."""
     match form:
         case "shell":
-            return assignment_mentions(content.decode("latin-1"), _to_latin(key))
+            return assignment_mentions(content.decode("latin-1"), to_latin(key))
         case "interfaces":
-            return interfaces_mention(content.decode("latin-1"), _to_latin(key))
+            return interfaces_mention(content.decode("latin-1"), to_latin(key))
         case "netplan":
             text = _to_utf8(content)
             return text is not None and netplan_mentions(text, key)
@@ -50,7 +50,8 @@ def network_line(form: NetworkForm, key: str, value: str) -> str:
             return f"network: {{{key.replace('/', ': {')}: {{mtu: {value}}}}}}}"
 
 
-def _to_latin(text: str) -> str:
+def to_latin(text: str) -> str:
+    """The bytes of a text as characters, so that an edit keeps those that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 

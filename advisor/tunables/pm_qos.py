@@ -11,15 +11,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
-from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue, UnknownIdError
 
 NAME: Final = "cpu_dma_latency"
 DEVICE: Final = f"/dev/{NAME}"
@@ -44,28 +41,16 @@ ExecStart=/bin/sh -c '{_HOLD.format('"$$CPU_DMA_LATENCY"')}'
 _STOP: Final = (RunCommand(("systemctl", "stop", f"{_UNIT}*.service")),)
 
 
-class PmQos(msgspec.Struct, frozen=True):
+class PmQos(DirectValue, frozen=True):
     name: str
+
+    id_form = "pm-qos:{self.name}"
 
     @classmethod
     def parse(cls, rest: str) -> PmQos:
         if rest != NAME:
-            raise UsageError(
-                msg("'pm-qos:{rest}' is not a tunable", rest=rest), hint=msg("write pm-qos:{name}", name=NAME)
-            )
+            raise UnknownIdError(rest, kind="pm-qos", hint=msg("write pm-qos:{name}", name=NAME))
         return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"pm-qos:{self.name}"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
 
     @property
     def probe(self) -> Probe:

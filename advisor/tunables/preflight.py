@@ -86,6 +86,15 @@ class ExpandsIds(Protocol):
 
 
 @runtime_checkable
+class ListsDevices(Protocol):
+    """A tunable that stands for a class of devices."""
+
+    def list_present(self, host: Host, value: str) -> Iterable[tuple[str, str]]:
+        """The devices that are there and have not the value: the id of each, and its value."""
+        ...
+
+
+@runtime_checkable
 class ChoosesValue(Protocol):
     """A tunable whose wanted value depends on what the host offers, or on how the host spells it."""
 

@@ -13,13 +13,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg, noun
+from advisor.i18n import noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import sysctl_path
-from advisor.tunables.tmpfiles_line import WrittenAtBoot
+from advisor.tunables.tmpfiles_line import NamedAttribute
 
 DIRECTORY: Final = "/sys/kernel/debug/sched"
 _BALANCING: Final = "numa_balancing/"
@@ -37,36 +36,22 @@ _PREEMPT: Final = "preempt"
 KEYS: Final = (*_NUMBERS, _PREEMPT)
 
 
-class SchedDebug(WrittenAtBoot, frozen=True):
-    key: str
-
-    @classmethod
-    def parse(cls, rest: str) -> SchedDebug:
-        if rest not in KEYS:
-            raise UsageError(
-                msg("'sched:{rest}' is not a tunable", rest=rest),
-                hint=msg("write sched:KEY, one of {keys}; others are sysctls still", keys=", ".join(sorted(KEYS))),
-            )
-        return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"sched:{self.key}"
-
-    @property
-    def path(self) -> str:
-        return f"{DIRECTORY}/{self.key}"
+class SchedDebug(NamedAttribute, frozen=True):
+    kind = "sched"
+    directory = DIRECTORY
+    names = KEYS
+    holds_count = True
 
     @property
     def value_form(self) -> str:
-        return "choice" if self.key == _PREEMPT else "words"
+        return "choice" if self.name == _PREEMPT else "words"
 
     @property
     def sysctl(self) -> str:
         """The key that it was until Linux 5.12."""
-        if self.key.startswith(_BALANCING):
-            return f"kernel.numa_balancing_{self.key.removeprefix(_BALANCING)}"
-        return f"kernel.sched_{self.key}"
+        if self.name.startswith(_BALANCING):
+            return f"kernel.numa_balancing_{self.name.removeprefix(_BALANCING)}"
+        return f"kernel.sched_{self.name}"
 
     def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         return (f"sysctl:{self.sysctl}",) if host.exists(sysctl_path(self.sysctl)) else (self.id,)
@@ -81,13 +66,13 @@ class SchedDebug(WrittenAtBoot, frozen=True):
             if not host.is_root:
                 return Missing("unreadable", "debugfs is for root alone")
             return Missing("absent", "debugfs is not mounted: mount -t debugfs none /sys/kernel/debug")
-        if self.key in _DROPPED and host.exists(f"{DIRECTORY}/base_slice_ns"):
+        if self.name in _DROPPED and host.exists(f"{DIRECTORY}/base_slice_ns"):
             why = "this kernel's scheduler (EEVDF, since Linux 6.6) has dropped it"
-            return Missing("absent", f"{why}; {_DROPPED[self.key]}")
+            return Missing("absent", f"{why}; {_DROPPED[self.name]}")
         return Missing("absent", "this kernel has no such value of its scheduler")
 
     def check_value(self, value: str) -> str | None:
-        if self.key == _PREEMPT:
+        if self.name == _PREEMPT:
             return None if value in ("none", "voluntary", "full", "lazy") else "is not none, voluntary, full or lazy"
         return None if re.fullmatch(r"0|[1-9][0-9]{0,12}", value) else "is not a whole number"
 
@@ -95,24 +80,11 @@ class SchedDebug(WrittenAtBoot, frozen=True):
         masked = host.readlink("/etc/systemd/system/sys-kernel-debug.mount")
         note = "sys-kernel-debug.mount is masked: at boot debugfs is not there to write into, unless fstab mounts it"
         return Preflight(
-            refusal=self._not_offered(host, after),
+            refusal=self.explain_choice(host, after),
             state="not-applicable",
             overridden=self.find_override(host, after, profile=profile),
             notes=(note,) if masked == "/dev/null" else (),
         )
-
-    def _not_offered(self, host: Host, wanted: str) -> str | None:
-        text = host.read(self.path)
-        if self.key != _PREEMPT or isinstance(text, Missing):
-            return None
-        offered = [word.strip("()") for word in text.split()]
-        return None if wanted in offered else f"this kernel offers {', '.join(offered)}"
-
-
-def debug_key(sysctl: str) -> str | None:
-    """The id that a sysctl of the scheduler has had since Linux 5.13; None for one that stayed, or is none."""
-    found = next((key for key in KEYS if SchedDebug(key).sysctl == sysctl), None)
-    return None if found is None else f"sched:{found}"
 
 
 KIND: Final = Kind(

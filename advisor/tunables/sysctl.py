@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.errors import UsageError
+from advisor.facts.sysctl_keys import WORDS
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, msg, noun
@@ -19,8 +19,9 @@ from advisor.tunables.own_files import with_last_word
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.programs import refused_sysctl
 from advisor.tunables.sysctl_group import group_of, twin_of
-from advisor.tunables.sysctl_value import out_of_bounds, to_canonical
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.sysctl_namespaces import NAMESPACES
+from advisor.tunables.sysctl_value import explain_fields, out_of_bounds, to_canonical
+from advisor.tunables.tunable import NUMBERS, DirectValue, Effect, RefusedIdError, UnknownIdError
 
 # Read by the kernel when a socket is made, so sockets that exist keep what they have (tcp(7), socket(7)).
 _AT_SOCKET_CREATION = lazy_regex(
@@ -39,32 +40,33 @@ def _is_key(key: str) -> bool:
     return "/" not in names[0] and all(re.fullmatch(r"[\w/:@+-]+", name) and name.strip("/") for name in names)
 
 
+_MEMINFO = lazy_regex(r"^(\w+): +([0-9]{1,18}) kB$", re.MULTILINE)
 _HINT = N_("a key is names with dots between, such as net.core.rmem_max")
 
 
-class Sysctl(msgspec.Struct, frozen=True):
+class Sysctl(DirectValue, frozen=True):
     key: str
+
+    id_form = "sysctl:{self.key}"
 
     @classmethod
     def parse(cls, rest: str) -> Sysctl:
         if not _is_key(rest):
-            raise UsageError(msg("'sysctl:{rest}' is not a tunable", rest=rest), hint=_HINT)
+            raise UnknownIdError(rest, kind="sysctl", hint=_HINT)
         why = refused_sysctl(rest)
         if why:
-            raise UsageError(msg("'sysctl:{rest}' is not a tunable here", rest=rest), hint=why)
+            raise RefusedIdError(rest, kind="sysctl", hint=why)
         return cls(rest)
 
     @property
-    def id(self) -> str:
-        return f"sysctl:{self.key}"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
     def takes_effect(self) -> Effect:
+        # Attached when a link is first brought up, and kept then (net/sched/sch_generic.c: dev_activate).
+        if self.key == "net.core.default_qdisc":
+            return "new-links"
         return "new-sockets" if _AT_SOCKET_CREATION.fullmatch(self.key) else "now"
+
+    def can_read(self, live: str) -> bool:
+        return self.key in WORDS or NUMBERS.fullmatch(live) is not None
 
     @property
     def probe(self) -> Probe:
@@ -77,18 +79,21 @@ class Sysctl(msgspec.Struct, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.key.endswith("_bytes") and self.twin and value == "0":
-            return f"is refused by the kernel: {self.twin} is what to set instead"
+            return msg("is refused by the kernel: {twin} is what to set instead", twin=self.twin)
         if '"' in value or "'" in value:
-            return "quotes would be written into the kernel's value and refused there"
+            return N_("quotes would be written into the kernel's value and refused there")
         if not value or re.search(r"[\0-\x1f\x7f]", value):
-            return "needs one line of plain text"
+            return N_("needs one line of plain text")
         # A value that does not read back as it was written would roll back the whole transaction.
         folded = " ".join(value.split())
         read = to_canonical(self.key, folded)
         refused = out_of_bounds(self.key, read)
         if refused:
-            return f"is refused by the kernel: {refused}"
-        return None if read == folded else f"is {read} to the kernel: write that"
+            return msg("is refused by the kernel: {reason}", reason=refused)
+        incomplete = explain_fields(self.key, read)
+        if incomplete:
+            return incomplete
+        return None if read == folded else msg("is {read} to the kernel: write that", read=read)
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (WriteFile(sysctl_path(self.key), value),)
@@ -102,6 +107,8 @@ class Sysctl(msgspec.Struct, frozen=True):
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if before == after:
             return Preflight()
+        if self.key == "vm.overcommit_memory" and after == "2" and (why := _explain_commit_limit(host)):
+            return Preflight(refusal=why)
         if self.twin is None:
             siblings = tuple(coupled_side_effects(host, group_of(host, self.key)))
             around = forwarding_preflight(host, self.key, before)
@@ -124,6 +131,21 @@ class Sysctl(msgspec.Struct, frozen=True):
         return (*ratio.make_steps("1"), *ratio.make_steps("0"))
 
 
+def _explain_commit_limit(host: Host) -> str | None:
+    """Why strict accounting (vm/overcommit-accounting) would refuse memory to every program at once; None where there
+    is room, or neither figure can be read."""
+    figures = dict(_MEMINFO.findall(host.read_or_empty("/proc/meminfo")))
+    limit, asked = figures.get("CommitLimit"), figures.get("Committed_AS")
+    if limit is None or asked is None or int(asked) < int(limit):
+        return None
+    return msg(
+        "programs have asked for {asked} MiB (Committed_AS), and with 2 only {limit} MiB may be asked for "
+        "(CommitLimit): no program could start; more swap or a larger vm.overcommit_ratio first",
+        asked=int(asked) // 1024,
+        limit=int(limit) // 1024,
+    )
+
+
 def coupled_side_effects(host: Host, keys: Iterable[str]) -> Iterator[SideEffect]:
     """Those of the keys that can be read and set, each with its value now."""
     for key in keys:
@@ -140,6 +162,7 @@ KIND: Final = Kind(
     noun=noun("kernel parameter"),
     examples=(("sysctl:net.core.rmem_max", "8388608"),),
     capture=None,
+    namespaces=NAMESPACES,
     written_by=frozenset({"tuned", "saptune"}),
     in_bytes=r"net\.core\.([rw]mem_(default|max)|optmem_max)|net\.ipv4\.(tcp_[rw]mem|udp_[rw]mem_min)|vm\.\w+_bytes",
 )

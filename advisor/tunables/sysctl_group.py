@@ -86,10 +86,6 @@ def _find_place(key: str) -> _Place | None:
     return None if found is None else _Place(**found.groupdict())
 
 
-def _other_of_pair(key: str) -> str | None:
-    return _OTHERS_OF_PAIRS.get(key)
-
-
 @cache
 def _changed_attributes(table: str, attribute: str) -> frozenset[str]:
     """What a write of an attribute can change, in any scope that it reaches."""
@@ -100,7 +96,7 @@ def _changed_attributes(table: str, attribute: str) -> frozenset[str]:
 def _is_moved_key(key: str, other: str) -> bool:
     if key == other:
         return False
-    if _other_of_pair(key) == other:
+    if _OTHERS_OF_PAIRS.get(key) == other:
         return True
     one, two = _find_place(key), _find_place(other)
     if one is None or two is None or (one.version, one.table) != (two.version, two.table):
@@ -145,7 +141,7 @@ def _reached_places(tunable: str) -> Iterator[tuple[str, ...]]:
         yield ("link",)
         return
     key = tunable.removeprefix("sysctl:")
-    other, one = _other_of_pair(key), _find_place(key)
+    other, one = _OTHERS_OF_PAIRS.get(key), _find_place(key)
     if other is not None:
         yield (other,)
     if one is not None:
@@ -167,24 +163,21 @@ def _own_places(tunable: str) -> Iterator[tuple[str, ...]]:
 
 def group_of(host: Host, key: str) -> tuple[str, ...]:
     """The other keys that a write of ``key`` can change on this host, in the order in which they are to be restored."""
-    found = {one for one in _find_candidates(host, key) if _is_moved_key(key, one)}
-    return tuple(sorted(found, key=lambda one: (restore_rank(one), one)))
-
-
-def _find_candidates(host: Host, key: str) -> Iterator[str]:
-    other = _other_of_pair(key)
+    candidates: list[str] = []
+    other = _OTHERS_OF_PAIRS.get(key)
     if other is not None:
-        yield other
-    one = _find_place(key)
-    if one is None:
-        return
-    attributes = set(_changed_attributes(one.table, one.attribute))
-    if (one.version, one.attribute) == ("ipv4", "forwarding"):
-        yield "net.ipv4.ip_forward"
-        attributes.add("accept_redirects")
-    for scope in host.names(f"/proc/sys/net/{one.version}/{one.table}"):
-        # A dot in a name is a slash in a key.
-        yield from (f"net.{one.version}.{one.table}.{scope.replace('.', '/')}.{name}" for name in attributes)
+        candidates.append(other)
+    each = _find_place(key)
+    if each is not None:
+        attributes = set(_changed_attributes(each.table, each.attribute))
+        if (each.version, each.attribute) == ("ipv4", "forwarding"):
+            candidates.append("net.ipv4.ip_forward")
+            attributes.add("accept_redirects")
+        for scope in host.names(f"/proc/sys/net/{each.version}/{each.table}"):
+            # A dot in a name is a slash in a key.
+            candidates += (f"net.{each.version}.{each.table}.{scope.replace('.', '/')}.{name}" for name in attributes)
+    found = {one for one in candidates if _is_moved_key(key, one)}
+    return tuple(sorted(found, key=lambda one: (restore_rank(one), one)))
 
 
 def ipv6_keys(host: Host, link: str) -> tuple[str, ...]:

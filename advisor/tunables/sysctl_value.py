@@ -11,8 +11,9 @@ import msgspec
 
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports, ports_text
-from advisor.facts.sysctl_keys import kernel_number, numbers_of
+from advisor.facts.sysctl_keys import UNSIGNED_KEYS, kernel_number, numbers_of
 from advisor.host.patterns import lazy_regex
+from advisor.i18n import msg
 
 # Keys whose words are no such numbers: text, lists and masks of CPUs or ports, hexadecimal in what is read back.
 _TEXT: Final = lazy_regex(
@@ -39,8 +40,22 @@ class Bounds(msgspec.Struct, frozen=True):
 
 _VM: Final = "Documentation/admin-guide/sysctl/vm.rst"
 _IP: Final = "Documentation/networking/ip-sysctl.rst"
+_CORE_TABLE: Final = "net/core/sysctl_net_core.c"
+_IPV4_TABLE: Final = "net/ipv4/sysctl_net_ipv4.c"
+_UNSIGNED: Final = "kernel/sysctl.c: it has no sign, and a negative number is left out"
 # Where kernels differ, the widest. A key whose other values a kernel takes without a word is not here (rp_filter).
 _BOUNDS: Final[Mapping[str, Bounds]] = {
+    **dict.fromkeys(sorted(UNSIGNED_KEYS), Bounds(0, None, _UNSIGNED)),
+    **dict.fromkeys(
+        (f"net.core.{way}mem_{end}" for way in "rw" for end in ("default", "max")), Bounds(1, None, _CORE_TABLE)
+    ),
+    **dict.fromkeys(("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"), Bounds(1, None, _IPV4_TABLE)),
+    **dict.fromkeys(("net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min"), Bounds(1, None, _IPV4_TABLE)),
+    **{f"net.ipv4.neigh.default.gc_thresh{number}": Bounds(0, None, "net/core/neighbour.c") for number in (1, 2, 3)},
+    "net.core.somaxconn": Bounds(0, None, _CORE_TABLE),
+    "vm.max_map_count": Bounds(0, None, "kernel/sysctl.c"),
+    "vm.min_free_kbytes": Bounds(0, None, "kernel/sysctl.c"),
+    "vm.dirty_expire_centisecs": Bounds(0, None, "mm/page-writeback.c"),
     "vm.swappiness": Bounds(0, 200, _VM),
     "vm.overcommit_memory": Bounds(0, 2, _VM),
     "vm.panic_on_oom": Bounds(0, 2, _VM),
@@ -53,6 +68,45 @@ _BOUNDS: Final[Mapping[str, Bounds]] = {
     "net.ipv4.ip_local_port_range": Bounds(1, 65535, _IP, is_ordered=True),
     "net.ipv4.tcp_tw_reuse": Bounds(0, 2, _IP),
 }
+
+
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.sctp.sctp_rmem", "net.sctp.sctp_wmem"),
+        ("min", "default", "max"),
+    ),
+    **dict.fromkeys(("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.sctp.sctp_mem"), ("min", "pressure", "max")),
+    "net.ipv4.ip_local_port_range": ("first", "last"),
+}
+"""Keys whose numbers have these names and rise (ip-sysctl). The kernel takes fewer of them and keeps the others, and
+takes most of these keys in any order: a buffer is then never larger than the least of them."""
+
+
+def explain_fields(key: str, value: str) -> str | None:
+    """Why the numbers of a key are too few or do not rise, with what to write; None where they are neither."""
+    names, numbers = _FIELDS.get(key, ()), [kernel_number(word) for word in value.split()]
+    read = [number for number in numbers if number is not None]
+    if not names or len(read) != len(numbers):
+        return None
+    shown = " ".join(name.upper() for name in names)
+    if len(read) < len(names):
+        return msg(
+            "has {found} of {count} numbers: write {names}, none below the one before it",
+            count=len(names),
+            found=len(read),
+            names=shown,
+        )
+    falling = next((place for place in range(1, len(names)) if read[place] < read[place - 1]), None)
+    if falling is None:
+        return None
+    return msg(
+        "has {name} {number} below {lower} {least}: write {names}, none below the one before it",
+        name=names[falling],
+        number=read[falling],
+        lower=names[falling - 1],
+        least=read[falling - 1],
+        names=shown,
+    )
 
 
 def is_text_key(key: str) -> bool:
@@ -80,6 +134,11 @@ def to_canonical(key: str, value: str, *, numbers: int | None = None) -> str:
     return " ".join(map(str, read))
 
 
+def documented_bounds(key: str) -> Bounds | None:
+    """What every number of a key has to be; None where nothing is documented."""
+    return _BOUNDS.get(key)
+
+
 def out_of_bounds(key: str, value: str) -> str | None:
     """Why the kernel refuses numbers for a key, by its own documentation; None where it does not or is not known to."""
     bounds = _BOUNDS.get(key)
@@ -91,8 +150,10 @@ def out_of_bounds(key: str, value: str) -> str | None:
         return None
     wrong = next((one for one in found if one < bounds.low or (bounds.high is not None and one > bounds.high)), None)
     if wrong is not None:
-        span = f"from {bounds.low} on" if bounds.high is None else f"{bounds.low} to {bounds.high}"
-        return f"{wrong} is not {span} ({bounds.source})"
+        low, high, source = bounds.low, bounds.high, bounds.source
+        if high is None:
+            return msg("{wrong} is not from {low} on ({source})", wrong=wrong, low=low, source=source)
+        return msg("{wrong} is not {low} to {high} ({source})", wrong=wrong, low=low, high=high, source=source)
     if bounds.is_ordered and found != sorted(found):
-        return f"{found[-1]} is less than {found[0]} ({bounds.source})"
+        return msg("{last} is less than {first} ({source})", last=found[-1], first=found[0], source=bounds.source)
     return None

@@ -15,15 +15,15 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Final
 
-from advisor.errors import UsageError
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg, noun
+from advisor.i18n import noun
 from advisor.tunables.kind import Kind
 from advisor.tunables.preflight import Preflight, list_choices
 from advisor.tunables.sysfs_owner import owner_of
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
+from advisor.tunables.tunable import RefusedIdError, UnknownIdError
 
 MAX_FILES: Final = 4096
 """More of them one line does not mean: hardly anybody meant what a pattern then fits."""
@@ -53,23 +53,18 @@ _ELSEWHERE: Final = (
 class SysfsAttribute(WrittenAtBoot, frozen=True):
     place: str
 
+    id_form = "sysfs:{self.place}"
+
     @classmethod
     def parse(cls, rest: str) -> SysfsAttribute:
         parts = rest.split("/")
         is_path = rest.startswith("/sys/") and len(rest) <= 400 and len(parts) > 3
         if not is_path or any(not _PART.fullmatch(part) or part in (".", "..") for part in parts[1:]):
-            raise UsageError(
-                msg("'sysfs:{rest}' is not a tunable", rest=rest),
-                hint="write sysfs:/sys/PATH; * ? and [ ] fit names as in a shell",
-            )
+            raise UnknownIdError(rest, kind="sysfs", hint="write sysfs:/sys/PATH; * ? and [ ] fit names as in a shell")
         why = refused_place(rest)
         if why:
-            raise UsageError(msg("'sysfs:{rest}' is not a tunable here", rest=rest), hint=why)
+            raise RefusedIdError(rest, kind="sysfs", hint=why)
         return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"sysfs:{self.place}"
 
     @property
     def path(self) -> str:
@@ -84,7 +79,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
             owner = owner_of(self.place, host)
             return (owner or self.id,)
         found: dict[str, str] = {}
-        for path in islice(_matching_files(host, self.place), MAX_FILES + 1):
+        for path in islice(_files_below(host, "/sys", self.place.split("/")[2:]), MAX_FILES + 1):
             # A device is listed below several directories: one file, one id.
             real = host.real(path)
             if isinstance(real, str) and _is_settable(path) and _is_settable(real):
@@ -127,8 +122,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         return None if isinstance(owner, Missing) or owner[0] & 0o222 else "the kernel lets it be read alone"
 
     def _not_offered(self, host: Host, before: str, wanted: str) -> str | None:
-        text = host.read(self.place)
-        words = [] if isinstance(text, Missing) else text.split()
+        words = host.read_or_empty(self.place).split()
         offered = [word.strip("[]()") for word in words]
         if len(words) < 2 or " ".join(words) == before or wanted in offered:
             return None
@@ -146,10 +140,6 @@ def refused_place(path: str) -> str | None:
 
 def _is_settable(path: str) -> bool:
     return path.startswith("/sys/") and refused_place(path) is None
-
-
-def _matching_files(host: Host, pattern: str) -> Iterator[str]:
-    yield from _files_below(host, "/sys", pattern.split("/")[2:])
 
 
 def _files_below(host: Host, directory: str, parts: list[str]) -> Iterator[str]:

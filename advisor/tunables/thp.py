@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg, noun
-from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_file import KernelFile
+from advisor.i18n import noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
+from advisor.tunables.tmpfiles_line import NamedAttribute
 
 _BASE: Final = "/sys/kernel/mm/transparent_hugepage"
 _CHOICES: Final = ("enabled", "defrag", "shmem_enabled")
@@ -27,26 +24,12 @@ _NUMBERS: Final = (
 )
 
 
-class HugePages(KernelFile, frozen=True):
-    name: str
-
-    @classmethod
-    def parse(cls, rest: str) -> HugePages:
-        known = (*_CHOICES, *_SWITCHES, *_NUMBERS)
-        if rest not in known:
-            raise UsageError(
-                msg("'thp:{rest}' is not a tunable", rest=rest),
-                hint=msg("write thp:NAME, one of {known}", known=", ".join(known)),
-            )
-        return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"thp:{self.name}"
-
-    @property
-    def path(self) -> str:
-        return f"{_BASE}/{self.name}"
+class HugePages(NamedAttribute, frozen=True):
+    kind = "thp"
+    directory = _BASE
+    names = (*_CHOICES, *_SWITCHES, *_NUMBERS)
+    about = "Transparent huge pages"
+    holds_count = True
 
     @property
     def value_form(self) -> str:
@@ -59,23 +42,12 @@ class HugePages(KernelFile, frozen=True):
             return None if value in ("0", "1") else "is not 0 or 1"
         return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else "is not a whole number"
 
-    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        about = "Transparent huge pages"
-        return tmpfiles_edit(host, self.path, value, profile=profile, about=about)
-
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         return Preflight(
-            refusal=self._not_offered(host, after),
-            overridden=written_first(host, self.path, after, profile=profile),
+            refusal=self.explain_choice(host, after),
+            overridden=self.find_override(host, after, profile=profile),
             notes=self._command_line(host),
         )
-
-    def _not_offered(self, host: Host, wanted: str) -> str | None:
-        text = host.read(self.path)
-        if self.name not in _CHOICES or isinstance(text, Missing):
-            return None
-        offered = [word.strip("[]") for word in text.split()]
-        return None if wanted in offered else f"this kernel offers {', '.join(offered)}"
 
     def _command_line(self, host: Host) -> tuple[str, ...]:
         text = host.read("/proc/cmdline")

@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final, Self
 
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.own_files import with_last_word
+from advisor.tunables.tunable import UnknownIdError
 
 _DIRECTORIES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
 
 
 class WrittenAtBoot(KernelFile, frozen=True):
-    """An attribute that a line of advisor's writes at boot."""
+    """An attribute that a line of advisor's writes at boot; ``about`` heads the file."""
+
+    about: ClassVar[str] = "Kernel attributes"
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        return tmpfiles_edit(host, self.path, value, profile=profile)
+        return tmpfiles_edit(host, self.path, value, profile=profile, about=self.about)
 
     def find_override(self, host: Host, value: str, *, profile: str) -> str | None:
         """The conflicting line that is carried out instead."""
         return written_first(host, self.path, value, profile=profile)
+
+
+class NamedAttribute(WrittenAtBoot, frozen=True):
+    """``KIND:NAME``, for a kind that lists its names and has each as a file below one directory."""
+
+    name: str
+
+    kind: ClassVar[str]
+    directory: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]
+    id_form = "{self.kind}:{self.name}"
+
+    @classmethod
+    def parse(cls, rest: str) -> Self:
+        if rest not in cls.names:
+            hint = msg("write {id}, one of {names}", id=f"{cls.kind}:NAME", names=", ".join(cls.names))
+            raise UnknownIdError(rest, kind=cls.kind, hint=hint)
+        return cls(rest)
+
+    @property
+    def path(self) -> str:
+        return f"{self.directory}/{self.name}"
+
+    def explain_choice(self, host: Host, wanted: str) -> str | None:
+        """Why a file that lists its choices would not take a word."""
+        text = host.read(self.path)
+        if self.value_form == "words" or isinstance(text, Missing):
+            return None
+        offered = [word.strip("[]()") for word in text.split()]
+        return None if wanted in offered else f"this kernel offers {', '.join(offered)}"
 
 
 def tmpfiles_edit(
@@ -40,26 +74,18 @@ def _make_line(host: Host, path: str, value: str, *, profile: str, about: str = 
 
 def written_first(host: Host, path: str, wanted: str, *, profile: str) -> str | None:
     """The line of tmpfiles.d that hides advisor's: of those for one path, the first in order of file names counts."""
-    for file in _earlier_files(host, _make_line(host, path, wanted, profile=profile).path):
-        text = host.read(file)
-        for number, line in enumerate([] if isinstance(text, Missing) else text.split("\n"), 1):
-            value = _written_value(line, path)
-            if value not in (None, wanted):
-                return f"{file} line {number} writes {value} at boot instead of advisor's line: remove that line"
-    return None
-
-
-def _written_value(line: str, path: str) -> str | None:
-    words = line.split(None, 6)
-    is_ours = len(words) == 7 and words[0].startswith("w") and words[1] == path
-    return words[6].strip() if is_ours else None
-
-
-def _earlier_files(host: Host, ours: str) -> list[str]:
-    """Files of tmpfiles.d that are read before advisor's; a name in one directory hides that name in later ones."""
+    # Files of tmpfiles.d that are read before advisor's; a name in one directory hides that name in later ones.
+    ours = _make_line(host, path, wanted, profile=profile).path
     by_name: dict[str, str] = {}
     for directory in _DIRECTORIES:
         for name in host.names(directory):
             if name.endswith(".conf"):
                 by_name.setdefault(name, f"{directory}/{name}")
-    return [by_name[name] for name in sorted(by_name) if name < ours.rpartition("/")[2]]
+    for file in [by_name[name] for name in sorted(by_name) if name < ours.rpartition("/")[2]]:
+        for number, line in enumerate(host.read_or_empty(file).split("\n"), 1):
+            words = line.split(None, 6)
+            is_ours = len(words) == 7 and words[0].startswith("w") and words[1] == path
+            value = words[6].strip() if is_ours else None
+            if value not in (None, wanted):
+                return f"{file} line {number} writes {value} at boot instead of advisor's line: remove that line"
+    return None

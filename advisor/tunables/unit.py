@@ -35,7 +35,8 @@ KIND: Final = Kind(
             *("LimitNOFILE", "LimitNOFILESoft", "LimitMEMLOCK", "LimitMEMLOCKSoft", "LimitNPROC", "LimitNPROCSoft"),
             *("LimitSTACK", "LimitSTACKSoft", "LimitCORE", "LimitCORESoft"),
             *("CPUWeight", "IOWeight", "Nice", "OOMScoreAdjust", "TasksMax"),
-        ),
+        )
     ),
+    namespaces=((".+", "mnt"),),
     written_by=frozenset({"tuned", "saptune"}),
 )

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
-from advisor.errors import UsageError
 from advisor.facts.cpulist import parse_list
-from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
+from advisor.host import Host, Missing, Probe, ReadCommand
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import UnknownIdError
+from advisor.tunables.unit_setting import RELOAD, UNIT, ServiceValue
 
-_UNIT = lazy_regex(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
 _PROPERTIES = "LoadState,NUMAPolicy,NUMAMask,CPUAffinity,CPUAffinityFromNUMA"
 DEFAULT = "NUMAPolicy=default NUMAMask= CPUAffinity="
 
@@ -43,31 +39,15 @@ def bound_cpus(cpus: str) -> str:
     return _ALONE + cpus
 
 
-class UnitNuma(msgspec.Struct, frozen=True):
-    unit: str
+class UnitNuma(ServiceValue, frozen=True):
+    id_form = "unit:{self.unit}:numa"
 
     @classmethod
     def parse(cls, rest: str) -> UnitNuma:
         unit, _, attribute = rest.rpartition(":")
-        if attribute != "numa" or not _UNIT.fullmatch(unit):
-            raise UsageError(msg("'unit:{rest}' is not a tunable", rest=rest), hint="write unit:NAME.service:numa")
+        if attribute != "numa" or not UNIT.fullmatch(unit):
+            raise UnknownIdError(rest, kind="unit", hint="write unit:NAME.service:numa")
         return cls(unit)
-
-    @property
-    def id(self) -> str:
-        return f"unit:{self.unit}:numa"
-
-    @property
-    def restart_command(self) -> RunCommand:
-        return RunCommand(("systemctl", "restart", self.unit))
-
-    @property
-    def risk(self) -> Risk:
-        return "restart"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "service-restart"
 
     @property
     def probe(self) -> Probe:
@@ -76,14 +56,10 @@ class UnitNuma(msgspec.Struct, frozen=True):
     def check_value(self, value: str) -> str | None:
         return None if _PLACEMENT.fullmatch(value) else "is not a placement such as " + binding_value(0)
 
-    def make_steps(self, value: str) -> tuple[Step, ...]:
-        return ()
-
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         path = f"/etc/systemd/system/{self.unit}.d/50-advisor-numa.conf"
-        reload = (RunCommand(("systemctl", "daemon-reload")),)
         if value.startswith(_ALONE):
             # systemd before 228 takes single numbers with blanks between them, and neither ranges nor commas.
             numbers = " ".join(map(str, parse_list(value.removeprefix(_ALONE))))
-            return FileEdit(path, "unit-list", "Service/CPUAffinity", numbers, reload=reload)
-        return FileEdit(path, "section", "Service/", value, b"", reload=reload)
+            return FileEdit(path, "unit-list", "Service/CPUAffinity", numbers, reload=RELOAD)
+        return FileEdit(path, "section", "Service/", value, b"", reload=RELOAD)

@@ -11,18 +11,15 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
-from advisor.errors import UsageError
 from advisor.facts.cpulist import format_list, parse_list
-from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
+from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import StoredValue, UnknownIdError
 
 UNIT: Final = lazy_regex(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
-_RELOAD: Final = (RunCommand(("systemctl", "daemon-reload")),)
+RELOAD: Final = (RunCommand(("systemctl", "daemon-reload")),)
 _LIMITS: Final = ("LimitNOFILE", "LimitMEMLOCK", "LimitNPROC", "LimitSTACK", "LimitCORE")
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "CPUWeight": (1, 10000),
@@ -34,36 +31,33 @@ DIRECTIVES: Final = (*_LIMITS, *_BOUNDS, "TasksMax", "CPUAffinity")
 _COUNT = lazy_regex(r"0|[1-9][0-9]{0,17}")
 
 
-class UnitSetting(msgspec.Struct, frozen=True):
+class ServiceValue(StoredValue, frozen=True):
+    """What a running service takes up when it is restarted."""
+
     unit: str
-    directive: str
 
-    @classmethod
-    def parse(cls, rest: str) -> UnitSetting:
-        unit, _, directive = rest.rpartition(":")
-        if directive not in DIRECTIVES or not UNIT.fullmatch(unit):
-            known = f"numa, {', '.join(DIRECTIVES)}"
-            raise UsageError(
-                msg("'unit:{rest}' is not a tunable", rest=rest),
-                hint=msg("write unit:NAME.service:DIRECTIVE, one of {known}", known=known),
-            )
-        return cls(unit, directive)
-
-    @property
-    def id(self) -> str:
-        return f"unit:{self.unit}:{self.directive}"
+    risk = "restart"
+    takes_effect = "service-restart"
 
     @property
     def restart_command(self) -> RunCommand:
         return RunCommand(("systemctl", "restart", self.unit))
 
-    @property
-    def risk(self) -> Risk:
-        return "restart"
 
-    @property
-    def takes_effect(self) -> Effect:
-        return "service-restart"
+class UnitSetting(ServiceValue, frozen=True):
+    directive: str
+
+    id_form = "unit:{self.unit}:{self.directive}"
+
+    @classmethod
+    def parse(cls, rest: str) -> UnitSetting:
+        unit, _, directive = rest.rpartition(":")
+        if directive not in DIRECTIVES or not UNIT.fullmatch(unit):
+            hint = msg(
+                "write {id}, one of {names}", id="unit:NAME.service:DIRECTIVE", names=", ".join(("numa", *DIRECTIVES))
+            )
+            raise UnknownIdError(rest, kind="unit", hint=hint)
+        return cls(unit, directive)
 
     @property
     def probe(self) -> Probe:
@@ -75,39 +69,29 @@ class UnitSetting(msgspec.Struct, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.directive == "CPUAffinity":
-            return _wrong_list(value)
+            try:
+                is_canonical = bool(value) and format_list(parse_list(value)) == value
+            except ValueError:
+                is_canonical = False
+            return None if is_canonical else "is not a list of CPUs such as 0-3,8"
         if self.directive in _BOUNDS:
             low, high = _BOUNDS[self.directive]
             fits = re.fullmatch(r"0|-?[1-9][0-9]{0,4}", value) and low <= int(value) <= high
             return None if fits else f"is not a whole number from {low} to {high}"
-        return _wrong_limit(value, has_soft=self.directive in _LIMITS)
-
-    def make_steps(self, value: str) -> tuple[Step, ...]:
-        return ()
+        # As systemd shows it again: plain numbers, and one alone where both limits are the same.
+        has_soft = self.directive in _LIMITS
+        soft, colon, hard = value.partition(":")
+        if not all(one == "infinity" or _COUNT.fullmatch(one) for one in ((soft, hard) if colon else (soft,))):
+            return "is not a whole number or infinity"
+        if not colon:
+            return None
+        if not has_soft:
+            return "has no soft limit with it"
+        is_lower = soft != "infinity" and (hard == "infinity" or int(soft) < int(hard))
+        return None if is_lower else "has a soft limit that is not below the hard one"
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         path = f"/etc/systemd/system/{self.unit}.d/50-advisor.conf"
         if self.directive == "CPUAffinity":
-            return FileEdit(path, "unit-list", f"Service/{self.directive}", value, reload=_RELOAD)
-        return FileEdit(path, "section", "Service/", f"{self.directive}={value}", reload=_RELOAD)
-
-
-def _wrong_list(value: str) -> str | None:
-    try:
-        is_canonical = bool(value) and format_list(parse_list(value)) == value
-    except ValueError:
-        is_canonical = False
-    return None if is_canonical else "is not a list of CPUs such as 0-3,8"
-
-
-def _wrong_limit(value: str, *, has_soft: bool) -> str | None:
-    """As systemd shows it again: plain numbers, and one alone where both limits are the same."""
-    soft, colon, hard = value.partition(":")
-    if not all(one == "infinity" or _COUNT.fullmatch(one) for one in ((soft, hard) if colon else (soft,))):
-        return "is not a whole number or infinity"
-    if not colon:
-        return None
-    if not has_soft:
-        return "has no soft limit with it"
-    is_lower = soft != "infinity" and (hard == "infinity" or int(soft) < int(hard))
-    return None if is_lower else "has a soft limit that is not below the hard one"
+            return FileEdit(path, "unit-list", f"Service/{self.directive}", value, reload=RELOAD)
+        return FileEdit(path, "section", "Service/", f"{self.directive}={value}", reload=RELOAD)

@@ -11,15 +11,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
-from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.tunables.edits import Persisted
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.tunable import DirectValue, RefusedIdError, UnknownIdError
 
 _UNIT: Final = lazy_regex(r"[\w:.\\@][\w:.\\@-]{0,245}\.(service|socket|timer)", re.ASCII)
 _READ: Final = (
@@ -41,33 +37,21 @@ _START: Final = (
 )
 
 
-class UnitState(msgspec.Struct, frozen=True):
+class UnitState(DirectValue, frozen=True):
     unit: str
+
+    risk = "restart"
+    id_form = "unit:{self.unit}:state"
 
     @classmethod
     def parse(cls, rest: str) -> UnitState:
         unit, _, attribute = rest.rpartition(":")
         found = _UNIT.fullmatch(unit)
         if attribute != "state" or not found:
-            raise UsageError(msg("'unit:{rest}' is not a tunable", rest=rest), hint="write unit:NAME.service:state")
+            raise UnknownIdError(rest, kind="unit", hint="write unit:NAME.service:state")
         if _REFUSED.fullmatch(unit.removesuffix(f".{found[1]}")):
-            raise UsageError(
-                msg("'unit:{rest}' is not a tunable here", rest=rest),
-                hint="the way to this host, its disks or systemd itself hang on it",
-            )
+            raise RefusedIdError(rest, kind="unit", hint="the way to this host, its disks or systemd itself hang on it")
         return cls(unit)
-
-    @property
-    def id(self) -> str:
-        return f"unit:{self.unit}:state"
-
-    @property
-    def risk(self) -> Risk:
-        return "restart"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
 
     @property
     def probe(self) -> Probe:
@@ -88,7 +72,9 @@ class UnitState(msgspec.Struct, frozen=True):
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         undo = [
-            RunCommand(("/bin/sh", "-c", _START, self.unit)) if _is_start(step) else step
+            RunCommand(("/bin/sh", "-c", _START, self.unit))
+            if (isinstance(step, RunCommand) and step.argv[:2] == ("systemctl", "start"))
+            else step
             for step in self.make_steps(before)
         ]
         return Preflight(refusal=self._explain_kept(host, before, after), state="not-applicable", undo=tuple(undo))
@@ -103,7 +89,3 @@ class UnitState(msgspec.Struct, frozen=True):
         if not isinstance(own, Missing) and f"/{self.unit}" in own:
             return "it is the unit that this command runs in"
         return None
-
-
-def _is_start(step: Step) -> bool:
-    return isinstance(step, RunCommand) and step.argv[:2] == ("systemctl", "start")

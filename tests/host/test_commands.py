@@ -185,3 +185,19 @@ def test_answers_of_a_snapshot() -> None:
     assert [recorded.run(words) for words in answers] == list(answers.values())
     for runner in (recorded, NoCommands()):
         assert runner.run(("ip", "-j", "-d")) == Missing("absent", "no recorded output of ip")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\0\x94\x35\x77", b"\1\0\0\0", b"", b"1", b"12345"])
+def test_four_bytes_are_read_as_od_prints_them(data: bytes, tmp_path: Path) -> None:
+    place = tmp_path / "number"
+    for read in range(2):
+        words = ("od", "-A", "n", "-t", "d4", str(place))
+        assert LiveCommands().run(words) == COMMANDS.run(words), f"{read} file"
+        place.write_bytes(data)
+
+
+def test_a_stand_in_of_od_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "number").write_bytes(bytes(4))
+    make_command(tmp_path, "od", "echo mine")
+    words = ("od", "-A", "n", "-t", "d4", str(tmp_path / "number"))
+    assert LiveCommands(path=str(tmp_path)).run(words) == Completed(0, "mine\n", "")

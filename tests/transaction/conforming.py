@@ -16,6 +16,7 @@ from advisor.planning.records import Plan
 from advisor.profiles.profile import load
 from advisor.transaction.journal import Store
 from tests.fuzz.hosts import ARTICLES, Parts, parts_of
+from tests.serving_hosts import UNITS, serving_host
 from tests.transaction import kernel_system, queues, system, test_storage_kinds
 from tests.trees import host_of, listing, make_command, make_tree
 
@@ -40,6 +41,13 @@ PROFILE_HOSTS = {
     "beegfs: A target whose four drives lie two on each node": ("beegfs-nvme", "numa-pinning"),
 }
 """Hosts of the articles, and the profiles that are applied there."""
+SERVICES = ("postgresql", "mysql", "redis", "nfs-server", "kafka", "ceph-osd", "low-latency")
+"""General profiles, planned together on one host that serves it all: they have no form of a value of their own."""
+ON_SERVICES = ("minio", "kvm-host", "web-server")
+"""Those that are applied on top, as they want other values of the same."""
+OF_GUESTS = ("virtual-guest", "cloud-guest", "nfs-client")
+"""What these set, ``ebs-volumes`` and the services set as well: they differ in the hosts that they are for."""
+SERVING = "services"
 FORM_SYSTEMS = ("small", "kernel", "storage", "queues")
 
 _PRESENT = {
@@ -105,6 +113,16 @@ def profile_system(host_name: str, profile: str) -> ConformanceSystem:
     return ConformanceSystem(profile, build, planner_of(profile), tree_state, uppers=uppers)
 
 
+def services_system() -> ConformanceSystem:
+    def planner_of(names: tuple[str, ...]) -> Callable[[Host, Store], Plan]:
+        return lambda host, store: plan_profiles(host, names, {}, store=store, facts=_facts_of(SERVING))
+
+    plan, uppers = planner_of(SERVICES), tuple(planner_of((one,)) for one in ON_SERVICES)
+    return ConformanceSystem(
+        SERVING, functools.partial(_build_article, host_name=SERVING), plan, tree_state, uppers=uppers
+    )
+
+
 def form_system(name: str) -> ConformanceSystem:
     if name == "queues":
         return ConformanceSystem(name, queues.build, lambda host, _: queues.plan_of(host), queues.state, False)
@@ -122,7 +140,11 @@ def form_system(name: str) -> ConformanceSystem:
 def systems() -> tuple[ConformanceSystem, ...]:
     """Each profile on one host, and the small systems."""
     hosts = {profile: host for host, names in PROFILE_HOSTS.items() for profile in names}
-    return (*(profile_system(host, one) for one, host in hosts.items()), *map(form_system, FORM_SYSTEMS))
+    return (
+        *(profile_system(host, one) for one, host in hosts.items()),
+        services_system(),
+        *map(form_system, FORM_SYSTEMS),
+    )
 
 
 def tree_state(where: Path) -> dict[str, tuple[str, int, bytes]]:
@@ -139,7 +161,7 @@ def tree_state(where: Path) -> dict[str, tuple[str, int, bytes]]:
 
 @functools.cache
 def _parts(host_name: str) -> Parts:
-    parts = parts_of(ARTICLES[host_name]())
+    parts = parts_of(serving_host(UNITS.values()) if host_name == SERVING else ARTICLES[host_name]())
     added = {path: text.encode() for path, text in _PRESENT.items() if path not in parts.files}
     return parts._replace(files={**parts.files, **added, "/etc/machine-id": _PRESENT["/etc/machine-id"].encode()})
 

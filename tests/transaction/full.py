@@ -11,12 +11,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from advisor.host import live_host
 from advisor.transaction.journal import Store
 from advisor.transaction.verify import find_drift
+from tests.waiting import is_locked, until
 
 PAGE = 4096
 SIZE_PAGES = 160
@@ -53,10 +53,9 @@ def main(where: Path, pages: int, how: str) -> None:
     found = {"applied": live(where, "apply", *window, "link:d0:mtu=9000")}
     fill(where, "more", 0)
     if how == "waiting":
-        end = time.monotonic() + 20
         names = ("pending", "taken", "reverting")
-        while any(path.name in names for path in where.glob("state/transactions/*/*")) and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: not any(path.name in names for path in where.glob("state/transactions/*/*")))
+        until(lambda: not is_locked(where / "state/lock"))
         found["full"] = now(where)
     else:
         found["full"] = live(where, "rollback")

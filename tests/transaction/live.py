@@ -20,7 +20,7 @@ from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
-from advisor.transaction.status import confirm_transaction, rollback_transactions
+from advisor.transaction.status import confirm_switch, rollback_transactions
 from advisor.transaction.trial import run_trial
 
 
@@ -56,7 +56,7 @@ def main(words: list[str]) -> None:
                 print(one.what, one.state, one.detail)
         return
     if verb == "confirm":
-        confirm_transaction(live_host(), None, same_session=True, store=kept)
+        confirm_switch(live_host(), None, same_session=True, store=kept)
         return
     window = float(rest[rest.index("--confirm") + 1]) if "--confirm" in rest else 0
     pairs = [(word.partition("=")[0], word.partition("=")[2]) for word in rest if "=" in word]

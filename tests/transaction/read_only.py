@@ -42,7 +42,7 @@ def on_link(where: Path, how: str) -> dict[str, object]:
     process = None
     if how == "killed":
         # At a step after the link was changed.
-        words = [sys.executable, "-m", "tests.transaction.hanging", "13", str(where / "state"), "apply"]
+        words = [sys.executable, "-m", "tests.transaction.hanging", "17", str(where / "state"), "apply"]
         process = subprocess.Popen([*words, "--confirm", "10", "link:d0:mtu=9000"], stdout=subprocess.DEVNULL)
         while (state := Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]) != "T":
             assert state != "Z"

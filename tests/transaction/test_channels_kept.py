@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.rollback import roll_back
 from tests.rules.build import link
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, plan_of, state
@@ -168,11 +165,3 @@ def test_an_interrupt_is_not_named_beside_what_gives_it_another_number(tmp_path:
         ("irq:40:affinity", "eth1 gets other interrupts with its channels: apply those first, then this")
     ]
     assert plan_of(host, {"irq:40:affinity": "1-3"}, known).blocking == ()
-
-
-def test_the_script_is_clean_under_shellcheck(tmp_path: Path) -> None:
-    script = tmp_path / "rollback.sh"
-    script.write_text(rollback_script(plan_of(build(tmp_path))))
-    shellcheck = Path(sys.executable).with_name("shellcheck")
-    done = subprocess.run([shellcheck, "--shell=sh", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout

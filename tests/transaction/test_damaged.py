@@ -100,13 +100,16 @@ def test_alone_it_is_not_nothing(tmp_path: Path, damage: Damage) -> None:
 def test_what_came_later_than_it_can_be_put_back_and_what_came_before_cannot(tmp_path: Path) -> None:
     host, store = three(tmp_path)
     is_empty(journal_of(store, "0002"))
-    script = store.script_path("0001").read_bytes()
+    path = store.script_path("0001").with_name("rollback.data")
+    data = path.read_bytes()
     rollback_transactions(host, "3", everything=False, force=False, store=store)
     assert live(host)[QUEUE] == BASE[QUEUE]
     with pytest.raises(RefusedError, match="upper layer 0002 is damaged, and what it holds is unknown") as caught:
         rollback_transactions(host, "1", everything=False, force=True, store=store)
     assert f"to roll it back: sh {store.script_path('0002')}\n" in (caught.value.hint or "")
-    assert store.script_path("0001").read_bytes() == script, "it knows of the damaged one still"
+    assert store.script_path("0001").with_name("rollback.data").read_bytes() == data, (
+        "it knows of the damaged one still"
+    )
     assert live(host) == {**BASE, SWAP: "20", HIGH: "1000"}
 
 

@@ -18,7 +18,7 @@ from advisor.errors import BusyError
 from advisor.shell.state_table import RUNNING_FILES
 from advisor.transaction.journal import Store
 from tests.transaction.test_stacked_links import Namespace
-from tests.transaction.veth import until
+from tests.waiting import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 APPLY = ("apply", "--confirm", "10", "link:d0:mtu=9000", "link:d1:mtu=9000")
@@ -279,7 +279,7 @@ def test_a_rollback_script_leaves_a_transaction_as_closed_as_it_was(tmp_path: Pa
         done = subprocess.run(one.space.command("rollback"), capture_output=True, text=True, check=False)
         assert done.returncode in (0, 3), done.stderr
         assert {path.name for path in (one.space.store / "transactions/0001").iterdir()} <= {
-            "journal", "length", "rollback.sh", "put-back", *(["reserve"] if how == "in part" else []),
+            "journal", "length", "rollback.data", "rollback.sh", "put-back", *(["reserve"] if how == "in part" else []),
         }  # fmt: skip
 
 
@@ -290,7 +290,7 @@ def test_a_rollback_ends_a_script_that_stays_stopped(tmp_path: Path) -> None:
         assert one.await_stop()
         one.space.run("rollback")
         assert one.process is not None
-        assert one.process.wait(timeout=10) == -signal.SIGKILL
+        assert one.process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
         assert (one.mtus(), one.records()) == (OLD, ["rolled-back"])
 
 

@@ -149,7 +149,8 @@ def test_what_was_set_of_a_queue_that_is_gone_is_gone_with_it(tmp_path: Path, wa
     (drift,) = find_drift(host, store.read_records())
     assert (drift.transaction, drift.live) == ("0002", None)
     code, said = back(tmp_path, host, store.find_record("2"), store, way)
-    assert (code, state(tmp_path)) == (0, before), said
+    # A script that works on a tree keeps no note of what it has found: nothing to do is all that it can say.
+    assert (code, state(tmp_path)) == (0 if way == "rollback" else 3, before), said
     assert "already   link:eth1:xps.tx-6" in said
 
 
@@ -176,9 +177,7 @@ LAYER = st.tuples(st.sampled_from([None, None, "2", "3", "8"]), WANTED).filter(l
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=st.lists(LAYER, min_size=2, max_size=4), order=st.randoms(use_true_random=False))
 def test_in_any_order_what_is_left_is_in_force_and_all_is_as_before_in_the_end(
-    tmp_path_factory: pytest.TempPathFactory,
-    wanted: list[tuple[str | None, dict[str, str]]],
-    order: Random,
+    tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[str | None, dict[str, str]]], order: Random
 ) -> None:
     where = tmp_path_factory.mktemp("beside")
     host, store = build(where), store_of(where)

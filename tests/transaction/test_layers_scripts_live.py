@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.schemas import judge
-from tests.transaction.veth import Done, Veth, until, veth
+from tests.transaction.veth import Done, Veth, veth
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 TTL, FIN = "net.ipv4.ip_default_ttl", "net.ipv4.tcp_fin_timeout"

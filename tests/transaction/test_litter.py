@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.transaction.veth import ADVISOR, Veth, until, veth
+from tests.transaction.veth import ADVISOR, Veth, veth
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 KEY = "net.ipv4.tcp_fin_timeout"
@@ -54,7 +55,11 @@ def end(host: Booted, how: str) -> None:
     script = host.store / "transactions/0001/rollback.sh"
     if how == "script" and script.exists():
         done = host.call("sh", str(script))
-        assert done.returncode == 0, done.said
+        if done.returncode == 3 and "its watchdog" in done.said:
+            # The client's death was the watchdog's sign: on a busy machine it is at work before the script is.
+            until(lambda: not host.is_watched())
+            done = host.call("sh", str(script))
+        assert done.returncode in (0, 3), done.said
         # What is open is the watchdog's to record, where it was there already.
         until(lambda: not host.is_watched())
     if how == "command":
@@ -64,10 +69,15 @@ def end(host: Booted, how: str) -> None:
 @pytest.mark.parametrize("first", [1, *(pytest.param(first, marks=pytest.mark.thorough) for first in range(2, 8))])
 def test_killed_at_any_write_nothing_is_left(host: Booted, first: int) -> None:
     before = everything(host)
-    at, killed = first, 0
+    at, killed, refusals = first, 0, 0
     while True:
         program = [sys.executable, "-m", "tests.transaction.dying", str(at)]
         done = host.call(*program, "apply", "fin", "--yes", "--confirm-within", "0")
+        if done.returncode == 3 and "the watchdog, which guards the change, cannot be started" in done.said:
+            # The one before, of the same number, is at its last step: it removes what a kill has left of its unit.
+            refusals += 1
+            assert refusals < 5, done.said
+            continue
         if done.returncode != -signal.SIGKILL:
             assert done.returncode == 0, done.said
             break

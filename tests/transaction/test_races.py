@@ -27,6 +27,7 @@ from tests.transaction.test_layers import HIGH
 from tests.transaction.test_script import SHELLS, run_script
 from tests.transaction.test_script_notes import host_files, store_in
 from tests.trees import make_command
+from tests.waiting import PATIENCE_SECONDS
 
 # Stops at the call of that number, until it is let go on; who comes meanwhile is not stopped.
 STEERED = """
@@ -95,7 +96,7 @@ def stopped(where: Path, act: Act, at: int) -> Iterator[bool]:
     child = os.fork()
     if child == 0:
         os._exit(act(where))
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE_SECONDS
     ended = 0
     while not (steer / "reached").exists() and not ended:
         assert time.monotonic() < end
@@ -256,7 +257,8 @@ def test_a_lock_that_a_kill_has_left_holds_nobody_up(tmp_path: Path) -> None:
 def test_without_a_store_it_runs(tmp_path: Path) -> None:
     where = first_applied(tmp_path / "one")
     copy = tmp_path / "rollback.sh"
-    shutil.copy(store_in(where).script_path("0001"), copy)
+    for name in ("rollback.sh", "rollback.data"):
+        shutil.copy(store_in(where).script_path("0001").with_name(name), tmp_path / name)
     shutil.rmtree(where / "root/var/lib/advisor")
     assert run_script(copy, where).returncode == 0
     assert live(host_at(where))[HIGH] == "200"

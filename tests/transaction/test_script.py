@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from advisor.planning.records import FileChange, Plan
 from advisor.shell.quote import shell_quote
-from advisor.shell.rollback_script import printf_lines, rollback_script
+from advisor.shell.rollback_script import printf_lines, rollback_script, script_text
 from advisor.transaction.apply import apply_plan
+from advisor.transaction.watchdog import watch_text
 from tests.host.test_walk import ACCESS, attributes_of, for_nobody, set_or_skip
 from tests.transaction.system import TARGETS, build, plan_of, store_of
 from tests.trees import listing
@@ -57,10 +58,23 @@ def test_the_script_leaves_every_byte_as_it_was_and_is_safe_to_run_twice(tmp_pat
     first = run_script(script, tmp_path, shell=shell)
     reload_stand_in(tmp_path)
     second = run_script(script, tmp_path, shell=shell)
-    assert second.returncode == 0, second.stdout + second.stderr
-    assert "restored" in first.stdout
+    assert (first.returncode, "restored" in first.stdout) == (5, True), "the stand-in had not reloaded the unit"
+    assert second.returncode == 3, second.stdout + second.stderr
+    assert second.stderr == "rollback: nothing to do: everything is as it was before\n"
     assert "restored" not in second.stdout
     assert listing(tmp_path / "root") == before
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_help_prints_the_usage_and_changes_nothing(tmp_path: Path, shell: list[str]) -> None:
+    script = applied_script(tmp_path)
+    applied = listing(tmp_path / "root")
+    done = run_script(script, tmp_path, "--help", shell=shell)
+    assert (done.returncode, done.stderr, listing(tmp_path / "root")) == (0, "", applied)
+    assert done.stdout.startswith("usage: sh rollback.sh [OPTION]...\n")
+    assert "--force      also restore what was modified externally" in done.stdout
+    assert "3 refused or nothing to do" in done.stdout
+    assert done.stdout.rstrip().endswith("needs root.")
 
 
 def path_without(where: Path, tool: str) -> str:
@@ -102,18 +116,24 @@ def test_a_missing_tool_is_never_mistaken_for_another_end(tmp_path: Path, shell:
         build(where)
         before = listing(where / "root")
         script = applied_script(where)
+        applied = listing(where / "root")
         words = [*shell, str(script), "--root", str(where / "root")]
         environment = {"PATH": path_without(where, tool)}
         done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=60, check=False)
         reload_stand_in(where)
         is_whole = listing(where / "root") == before
-        # 5 as well where all is there but for the unit, which systemd has not loaded by then.
-        assert done.returncode in ((0, 5) if is_whole else (5,)), (tool, done.stdout + done.stderr)
+        if done.returncode == 3:
+            # The data cannot be read without it.
+            assert listing(where / "root") == applied
+            assert "nothing was changed" in done.stderr
+        else:
+            # 5 as well where all is there but for the unit, which systemd has not loaded by then.
+            assert done.returncode in ((0, 5) if is_whole else (5,)), (tool, done.stdout + done.stderr)
         if done.returncode == 5:
             assert "not restored" in done.stderr, tool
         run_script(script, where, shell=shell)
         reload_stand_in(where)
-        assert run_script(script, where, shell=shell).returncode == 0, tool
+        assert run_script(script, where, shell=shell).returncode == 3, tool
         assert listing(where / "root") == before, tool
 
 
@@ -128,7 +148,7 @@ def test_the_access_list_of_a_file_comes_back_with_it(tmp_path: Path, shell: lis
     script = applied_script(tmp_path)
     run_script(script, tmp_path, shell=shell)
     reload_stand_in(tmp_path)
-    assert run_script(script, tmp_path, shell=shell).returncode == 0
+    assert run_script(script, tmp_path, shell=shell).returncode == 3
     assert (listing(tmp_path / "root"), attributes_of(table), table.stat().st_mode) == before
 
 
@@ -186,19 +206,13 @@ def test_bad_arguments_and_no_root(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (6, b"rollback: needs root\n")
 
 
-@pytest.mark.parametrize(
-    "only",
-    [
-        [0],
-        list(range(len(TARGETS))),
-        *(pytest.param([one], marks=pytest.mark.thorough) for one in range(1, len(TARGETS))),
-    ],
-)
-def test_the_script_is_clean_under_shellcheck(tmp_path: Path, only: list[int]) -> None:
-    script = tmp_path / "rollback.sh"
-    script.write_text(rollback_script(plan_of(build(tmp_path), only)))
-    shellcheck = Path(sys.executable).with_name("shellcheck")
-    done = subprocess.run([shellcheck, "--shell=sh", script], capture_output=True, text=True, check=False)
+def test_scripts_are_clean_under_shellcheck(tmp_path: Path) -> None:
+    texts = {"rollback": script_text(), "watch": watch_text(), "single": rollback_script(plan_of(build(tmp_path)))}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.sh").write_text(text)
+    words = [str(Path(sys.executable).with_name("shellcheck")), "--shell=sh"]
+    words += [str(tmp_path / f"{name}.sh") for name in texts]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 

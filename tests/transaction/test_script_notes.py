@@ -11,7 +11,9 @@ import pytest
 
 from advisor.host import Host
 from advisor.operations.transactions import script_for
+from advisor.shell.rollback_script import self_contained_script
 from advisor.transaction.journal import Confirmed, Store, encode_entry
+from advisor.transaction.layers import data_of
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, LLTTAB, apply, build, live
 from tests.transaction.test_layers import HIGH, LOW, QUEUE, SWAP, A, B, C, out
@@ -125,7 +127,7 @@ def test_after_a_script_advisor_writes_the_others_anew_at_the_next_change(tmp_pa
 
 def test_put_back_by_advisor_counts_as_well_where_the_script_is_an_old_one(tmp_path: Path) -> None:
     host, store = two(tmp_path)
-    old = store.script_path("0001").read_bytes()
+    old = store.script_path("0001").with_name("rollback.data").read_bytes()
     out(host, store, "2")
     store.write_script("0001", old)
     assert run(store, tmp_path, "0001")[0] == 0
@@ -159,17 +161,23 @@ def test_killed_anywhere_a_note_is_there_only_when_all_is_back(tmp_path: Path) -
     """The script is cut short at each of its commands, as by a kill."""
     _, store = two(tmp_path)
     lines = store.script_path("0002").read_text().splitlines()
-    words = ("value ", "file ", "sync", "mv ")
+    plan = store.find_record("2").plan
     # Before that it takes the lock and the transaction, which is not open here.
     first = lines.index("still_ours() {")
-    places = [at for at, line in enumerate(lines) if at > first and line.strip().startswith(words)]
-    assert len(places) >= 5
-    for at in places:
-        copy = tmp_path / f"at{at}"
+    places = []
+    for at, line in enumerate(lines):
+        if at > first and line.strip().startswith(("sync", "mv ", '[ "$files" = 0 ] || sync')):
+            places.append((at, "kill -9 $$"))
+        for call, items in (("value", plan.changes), ("file", plan.files)):
+            if line.strip() == f'with_fields "$record" {call} "$current"':
+                places += [(at, f'[ "$current" != {number} ] || kill -9 $$') for number in range(1, len(items) + 1)]
+    assert len(places) == 3 + len(plan.changes) + len(plan.files)
+    for number, (at, kill) in enumerate(places):
+        copy = tmp_path / f"at{number}"
         shutil.copytree(tmp_path / "root", copy / "root", symlinks=True)
         shutil.copytree(tmp_path / "bin", copy / "bin")
         kept = store_in(copy)
-        kept.script_path("0002").write_text("\n".join((*lines[:at], "kill -9 $$", *lines[at:])) + "\n")
+        kept.script_path("0002").write_text("\n".join((*lines[:at], kill, *lines[at:])) + "\n")
         assert run_script(kept.script_path("0002"), copy).returncode == -9
         assert not note(kept, "0002").exists()
 
@@ -217,9 +225,9 @@ def test_what_came_into_the_journal_since_counts_more_than_a_note(tmp_path: Path
 def test_a_copy_of_the_script_notes_it_as_well(tmp_path: Path) -> None:
     host, store = build(tmp_path), store_in(tmp_path)
     apply(host, store, "aa", A)
-    directory = str(store.directory).removeprefix(str(tmp_path / "root"))
-    text = script_for(host, "1", {}, store).replace(str(store.directory), directory)
-    (tmp_path / "copy.sh").write_text(text)
+    record, place = store.find_record("1"), store.script_path("0001").parent
+    data = data_of(record, (record,), directory=str(place).removeprefix(str(tmp_path / "root")))
+    (tmp_path / "copy.sh").write_text(self_contained_script(data, record.plan.profiles, record.fingerprint))
     assert run_script(tmp_path / "copy.sh", tmp_path).returncode == 0
     assert store.find_record("1").by_script
 

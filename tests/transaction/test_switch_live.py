@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.transaction.veth import Veth, until, veth
+from tests.transaction.veth import Veth, veth
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 

@@ -382,11 +382,7 @@ def test_journal_file_and_script_belong_to_their_owner_alone(where: Path) -> Non
     directory = where / "state/transactions" / record.id
     assert [
         oct(path.stat().st_mode & 0o7777) for path in (directory, directory / "journal", store.script_path(record.id))
-    ] == [
-        "0o700",
-        "0o600",
-        "0o700",
-    ]
+    ] == ["0o700", "0o600", "0o700"]
 
 
 class ManagingHost(Host):

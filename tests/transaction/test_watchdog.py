@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.transaction.watchdog import Watchdog
+from advisor.shell.data_file import make_data
+from advisor.transaction.watchdog import WATCH_KIND, Watchdog, watch_text
 
 ROLLBACK = "#!/bin/sh\necho ran >> {trace}\necho 'restored  sysctl:a.b: 2 -> 1'\nexit {code}\n"
 SHELLS = ("dash", "busybox sh")
@@ -64,7 +65,7 @@ import sys, time
 from pathlib import Path
 from advisor.transaction.watchdog import Watchdog
 watchdog = Watchdog(Path(sys.argv[1]), "advisor-watchdog-test")
-watchdog.arm_watchdog(persists=False)
+watchdog.start_watching(persists=False, state="pending", step_seconds=None)
 if sys.argv[2] == "claim":
     watchdog.claim_rollback()
 if sys.argv[2] == "await":
@@ -107,14 +108,14 @@ def test_a_client_that_is_not_reaped_counts_as_dead(transaction: Transaction) ->
 
 
 def test_a_client_that_works_is_left_alone(transaction: Transaction) -> None:
-    transaction.watchdog.arm_watchdog(persists=False)
+    transaction.watchdog.start_watching(persists=False, state="pending", step_seconds=None)
     time.sleep(2.5)
     assert transaction.reverted == 0
     assert transaction.watchdog.place is not None
     assert transaction.watchdog.keep_change()
     until(lambda: watching(transaction) is None)
     assert transaction.reverted == 0
-    assert sorted(os.listdir(transaction.watchdog.directory)) == ["journal", "rollback.sh", "watch.sh"]
+    assert sorted(os.listdir(transaction.watchdog.directory)) == ["journal", "rollback.sh", "watch.data", "watch.sh"]
 
 
 def test_a_client_that_dies_while_putting_back_is_taken_over(transaction: Transaction) -> None:
@@ -150,7 +151,7 @@ def test_one_alone_decides(tmp_path: Path) -> None:
     kept = 0
     for number in range(12):
         one = Transaction(tmp_path / f"{number:04d}")
-        one.watchdog.arm_watchdog(persists=False)
+        one.watchdog.start_watching(persists=False, state="pending", step_seconds=None)
         one.watchdog.await_confirmation(0)
         time.sleep(number * 0.1)
         was_kept = one.watchdog.keep_change()
@@ -234,10 +235,16 @@ def test_what_is_kept_stays_over_a_boot(tmp_path: Path) -> None:
     assert one.reverted == 0
 
 
+def write_watch(directory: Path) -> Path:
+    (directory / "watch.data").write_bytes(make_data(WATCH_KIND, b""))
+    script = directory / "watch.sh"
+    script.write_text(watch_text())
+    return script
+
+
 def boot_case(tmp_path: Path, state: str, *, boot: str) -> Transaction:
     one = Transaction(tmp_path / "0001")
-    script = one.watchdog._render_script(with_boot_unit=False, made_directory=False)
-    (one.watchdog.directory / "watch.sh").write_text(script)
+    write_watch(one.watchdog.directory)
     (one.watchdog.directory / "boot").write_text(boot)
     (one.watchdog.directory / state).write_text("")
     return one
@@ -248,8 +255,7 @@ def test_any_directory_name_will_do(tmp_path: Path, shell: str) -> None:
     one = Transaction(tmp_path / 'it\'s $(touch pwned) `x` "quoted" \\n' / "0001")
     (one.watchdog.directory / "client").write_text("1 0\n")  # a number in use by another process
     (one.watchdog.directory / "pending").write_text("")
-    script = one.watchdog.directory / "watch.sh"
-    script.write_text(one.watchdog._render_script(with_boot_unit=False, made_directory=False))
+    script = write_watch(one.watchdog.directory)
     subprocess.run([*shell.split(), str(script)], check=True, cwd=tmp_path)
     assert one.reverted == 1
     assert not list(tmp_path.rglob("pwned"))
@@ -265,12 +271,3 @@ def test_a_link_that_comes_late_is_tried_again(transaction: Transaction) -> None
     outcome = transaction.watchdog.await_outcome()
     assert outcome is not None
     assert outcome.code == 0
-
-
-@pytest.mark.parametrize("boot_files", [True, False])
-def test_the_script_is_clean_under_shellcheck(transaction: Transaction, tmp_path: Path, boot_files: bool) -> None:
-    script = tmp_path / "watch.sh"
-    script.write_text(transaction.watchdog._render_script(with_boot_unit=boot_files, made_directory=boot_files))
-    shellcheck = Path(sys.executable).with_name("shellcheck")
-    done = subprocess.run([shellcheck, "--shell=sh", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout

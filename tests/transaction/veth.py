@@ -8,17 +8,16 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from advisor.transaction.journal import Store
 from tests.transaction.test_stacked_links import Namespace
 from tests.trees import make_command
+from tests.waiting import PATIENCE_SECONDS, until
 
 ADVISOR: Final = str(Path(sys.executable).with_name("advisor"))
-_PATIENCE_SECONDS: Final = 60.0
 
 _PROFILE: Final = """\
 name = "{name}"
@@ -74,7 +73,7 @@ class Veth(Namespace):
     def call(self, *command: str) -> Done:
         done = subprocess.run(
             self.words(*command),
-            capture_output=True, text=True, env=self.environment(), timeout=_PATIENCE_SECONDS, check=False,
+            capture_output=True, text=True, env=self.environment(), timeout=PATIENCE_SECONDS, check=False,
         )  # fmt: skip
         return Done(done.args, done.returncode, done.stdout, done.stderr)
 
@@ -147,8 +146,12 @@ class Veth(Namespace):
 
     def is_watched(self) -> bool:
         """Whether a watchdog of any of the transactions runs."""
-        watching = (path.read_text().strip() for path in self.store.glob("transactions/*/watching"))
-        return any(Path(f"/proc/{number}").exists() for number in watching)
+        for path in self.store.glob("transactions/*/watching"):
+            # Its watchdog removes it while it ends.
+            with contextlib.suppress(FileNotFoundError):
+                if Path(f"/proc/{path.read_text().strip()}").exists():
+                    return True
+        return False
 
     def forget(self) -> None:
         """All transactions, which are rolled back."""
@@ -157,14 +160,6 @@ class Veth(Namespace):
     def everything(self) -> dict[str, Any]:
         """All that a test may change, as the kernel and the files have it."""
         return {**self.settled(), "files": self.files()}
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that comes by itself."""
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.1)
 
 
 @contextlib.contextmanager

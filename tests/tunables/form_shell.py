@@ -3,63 +3,63 @@
 from __future__ import annotations
 
 import functools
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from advisor.host import Missing, Probe, ReadFile, ReadIrqs, observe
-from advisor.host.steps import QDISC_HANDLES
-from advisor.shell.rollback_script import _probe_command
+from advisor.host import Missing, Probe, ReadCommand, ReadEthtool, ReadFile, observe
+from advisor.shell.data_file import make_records
+from advisor.shell.rollback_script import probe_fields, script_text
 from tests.trees import host_of
 
 SHELLS = [shell for shell in (["dash"], ["busybox", "sh"], ["bash", "--posix"]) if shutil.which(shell[0])]
 NOTHING = "nothing"
 
 
-def functions(*forms: str) -> str:
-    """The template's functions of these forms."""
-    from advisor.shell.templates import make_environment
-
-    blank = {"profiles": "", "fingerprint": "", "machine_id": "", "values": [], "moved": [], "files": [], "reload": []}
-    template = make_environment(escape_html=False).get_template("rollback.sh.j2")
-    text = template.render(**blank, has_links=False, forms=["words", *forms], qdisc_handles=QDISC_HANDLES)
-    return text[text.index("words() {") : text.index('if [ "$problems"')]
+@functools.cache
+def functions() -> str:
+    """The script's functions that read data, values and links, and that do steps."""
+    text = script_text()
+    return text[text.index("tab='") : text.index("load_data() {")]
 
 
-def read_by_shell(probe: Probe, text: str, shell: list[str], functions: str) -> str:
+def fields_command(fields: Sequence[str], function: str) -> str:
+    """The command that calls a function of the script with the fields of a record."""
+    return f"with_fields {shlex.quote(make_records([fields]).decode().rstrip())} {function}"
+
+
+def read_by_shell(probe: Probe, text: str, shell: list[str]) -> str:
     """What the script makes of ``text``, in the place of what the probe's command or file gives."""
-    *_, reduction = _probe_command(probe).rpartition(" | ")
-    reduction = reduction.partition(" < ")[0]
-    done = subprocess.run(
-        [*shell, "-c", f"root=\n{functions}\n{reduction}"], input=text.encode(), capture_output=True, check=False
-    )
+    script = f"root=\n{functions()}\n{_reading_of(probe, '/dev/stdin')}"
+    done = subprocess.run([*shell, "-c", script], input=text.encode(), capture_output=True, check=False)
     return done.stdout.decode().removesuffix("\n") if done.returncode == 0 else NOTHING
 
 
-@functools.cache
-def _functions_of(form: str) -> str:
-    return functions(form)
-
-
-def _reading_of(probe: Probe) -> str:
-    """The command that reads a probe's file or, in the place of what its command prints, the file ``text``."""
-    line = _probe_command(probe)
-    return line if isinstance(probe, ReadFile | ReadIrqs) else line.rpartition(" | ")[2] + ' < "$root"/text'
+def _reading_of(probe: Probe, path: str) -> str:
+    """The command that reads a probe's file or, in the place of what its command prints, the file ``path``."""
+    fields = probe_fields(probe)
+    match probe:
+        case ReadFile(place, form):
+            fields = probe_fields(ReadFile(path if path == "/dev/stdin" else place, form, probe.identity))
+        case ReadCommand():
+            fields = probe_fields(ReadFile(path, probe.form))
+        case ReadEthtool():
+            return "ethtool_value " + " ".join(map(shlex.quote, fields[3:7])) + f' < "$root"{path}'
+    return fields_command(fields, "read_probe")
 
 
 def read_batch(shell: Sequence[str], examples: Iterable[tuple[str, Probe]]) -> list[str]:
-    """What one process of the shell reads for each example, a root directory and a probe of one form; `NOTHING` where
+    """What one process of the shell reads for each example, a root directory and a probe; `NOTHING` where
     the script finds that the value cannot be read. To start a shell for each takes five times as long."""
     listed = list(examples)
-    forms = {probe.form.partition(":")[0] for _, probe in listed}
-    assert len(forms) == 1
     probes = list(dict.fromkeys(probe for _, probe in listed))
-    arms = (f"    {number}) {_reading_of(probe)} ;;" for number, probe in enumerate(probes))
+    arms = (f"    {number}) {_reading_of(probe, '/text')} ;;" for number, probe in enumerate(probes))
     script = "\n".join(
         (
             "set -u; LC_ALL=C; export LC_ALL",
-            _functions_of(forms.pop()),
+            f"root=\n{functions()}",
             "live_value() {\n    case $1 in",
             *arms,
             "    esac\n}",

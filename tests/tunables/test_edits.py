@@ -70,11 +70,7 @@ def test_a_file_that_is_not_there_begins_with_its_header() -> None:
         # NEL is a byte of an UTF-8 letter here, not the end of a line.
         (SWAPPINESS, "# Å".encode() + b"vm.swappiness=1\n", "# Å".encode() + b"vm.swappiness=1\nvm.swappiness = 10\n"),
         (VLAN, b"net/ipv4/conf/eth0.10/mtu=1\n", b"net/ipv4/conf/eth0.10/mtu=9000\n"),
-        (
-            VLAN,
-            b"net.ipv4.conf.eth0.10.mtu=1\n",
-            b"net.ipv4.conf.eth0.10.mtu=1\nnet.ipv4.conf.eth0/10.mtu = 9000\n",
-        ),
+        (VLAN, b"net.ipv4.conf.eth0.10.mtu=1\n", b"net.ipv4.conf.eth0.10.mtu=1\nnet.ipv4.conf.eth0/10.mtu = 9000\n"),
         (HIGHWATER, b"set-flow highwater:1000 # doubled\n", b"set-flow highwater:2000 # doubled\n"),
         (HIGHWATER, b"set-flow lowwater:800\nstart\n", b"set-flow lowwater:800\nstart\nset-flow highwater:2000\n"),
         (MTU, b"[Link]\nMTUBytes=1500\n\n[Other]\nMTUBytes=1\n", b"[Link]\nMTUBytes=9000\n\n[Other]\nMTUBytes=1\n"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from advisor.errors import UsageError
 from advisor.host import ReadFile
 from advisor.tunables import all_kinds, parse_tunable
+from tests.each import for_each
 
 IDS = {
     "sysctl:net.core.rmem_max": "/proc/sys/net/core/rmem_max",
@@ -35,7 +36,7 @@ def test_an_id_of_what_a_command_answers(identity: str) -> None:
     assert parse_tunable(identity).id == identity
 
 
-@pytest.mark.parametrize(
+@for_each(
     "identity",
     [
         *("", ":", "sysctl", "sysctl:", "Sysctl:vm.swappiness", "nix:1", " sysctl:vm.swappiness"),
@@ -81,7 +82,8 @@ def test_any_text(identity: str) -> None:
         one = parse_tunable(identity)
     except UsageError:
         return
-    assert one.id == identity
+    # The kernel takes a hyphen in the name of a module for an underscore.
+    assert one.id == identity or one.id == f"module:{identity[7:].replace('-', '_')}"
     assert one.check_value("\0")
     path = one.probe.path if isinstance(one.probe, ReadFile) else "/"
     assert not {"", ".", ".."} & set(path.split("/")[1:-1])
@@ -93,8 +95,8 @@ def test_any_text(identity: str) -> None:
     [
         (
             "sysctl:net.ipv4.tcp_rmem",
-            ["10", "4096 87380 8388608", "a b"],
-            ["", '"10"', "'1'", "1\n2", "1\0", "1\r2", "\x7f"],
+            ["4096 87380 8388608", "1 1 1"],
+            ["10", "9 5 1", "", '"10"', "'1'", "1\n2", "1\0", "1\r2", "\x7f"],
         ),
         ("link:eth1:mtu", ["9000", "1"], ["", "0", "-1", "9000x", "٩٠٠٠", "9000\n", "12345678901"]),
         ("irq:1:affinity", ["0", "0-3,8"], ["", "x", "3-0", "0-", "-1", "99999999"]),

@@ -9,7 +9,8 @@ import pytest
 from advisor.errors import UsageError
 from advisor.host import ReadFile, RunCommand, WriteFile
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
-from advisor.tunables.sched import debug_key
+from advisor.tunables.preflight import ExpandsIds
+from tests.each import for_each
 from tests.trees import host_of, make_tree
 
 CPU = "/sys/devices/system/cpu"
@@ -48,7 +49,7 @@ def test_other_ids(identity: str) -> None:
     assert parse_tunable(identity).id == identity
 
 
-@pytest.mark.parametrize(
+@for_each(
     "identity",
     [
         *("cpufreq:governor", "cpufreq:policy0:scaling_governor", "cpufreq:../policy0:governor", "cpufreq::governor"),
@@ -63,8 +64,9 @@ def test_other_ids(identity: str) -> None:
         *("sysfs:/sys/bus/pci/drivers/nvme/unbind", "sysfs:/sys/block/sda/device/delete"),
         *("sysfs:/sys/class/net/eth0/flags", "sysfs:/sys/kernel/debug/x", "sysfs:/sys/fs/cgroup/cgroup.procs"),
         *("sysfs:/sys/firmware/efi/efivars/x", "sysfs:/sys/devices/system/cpu/cpu1/online"),
-        *("module:nf-conntrack", "module:", "module:a:", "module:a:b:c", "module:../a", "module:a b"),
-        *("module:a:option.", "module:a:option.b.c", "module:firmware_class:path", "module:drbd:usermode_helper"),
+        *("module:", "module:a:", "module:a:b:c", "module:../a", "module:a b"),
+        *("module:a:option.", "module:a:option.b.c", "module:firmware_class:path", "module:firmware-class:path"),
+        *("module:drbd:usermode_helper"),
         *("module:firmware_class:option.path", "module:nfsd:option.cltrack_prog", "sysctl:fs.ocfs2.nm.hb_ctl_path"),
         *("cmdline:", "cmdline:a=b", "cmdline:-a", "cmdline:a b", "cmdline:$(id)"),
         *("cmdline:init", "cmdline:rdinit", "cmdline:root", "cmdline:systemd.run", "cmdline:rd.break"),
@@ -178,14 +180,16 @@ def test_a_state_is_set_by_systemctl_and_kept_by_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sysctl", "identity"),
+    ("written", "meant"),
     [
-        ("kernel.sched_migration_cost_ns", "sched:migration_cost_ns"),
-        ("kernel.numa_balancing_scan_size_mb", "sched:numa_balancing/scan_size_mb"),
-        ("kernel.sched_autogroup_enabled", None),
-        ("kernel.sched_rt_runtime_us", None),
-        ("vm.swappiness", None),
+        ("module:nf-conntrack", "module:nf_conntrack"),
+        ("module:cpuidle-haltpoll:force", "module:cpuidle_haltpoll:force"),
+        ("module:cpuidle-haltpoll:option.force", "module:cpuidle_haltpoll:option.force"),
     ],
 )
-def test_sysctls_of_the_scheduler_that_moved(sysctl: str, identity: str | None) -> None:
-    assert debug_key(sysctl) == identity
+def test_a_hyphen_in_a_module_s_name_is_an_underscore(written: str, meant: str, tmp_path: Path) -> None:
+    one = parse_tunable(written)
+    assert one.id == meant
+    host = host_of(make_tree(tmp_path, {"sys/module/cpuidle_haltpoll/parameters/force": "N\n"}))
+    assert isinstance(one, ExpandsIds)
+    assert one.expand_ids(host) == (meant,)

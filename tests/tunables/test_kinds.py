@@ -8,14 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from advisor.host import ReadFile
-from advisor.snapshot.remote import wanted
 from advisor.tunables import Kind, all_kinds, find_kind, parse_tunable
+from tests.fleet.captures import is_captured
 from tests.trees import make_tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,30 +25,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.errors import UsageError
-from advisor.i18n import msg, noun
+from advisor.i18n import noun
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.tmpfiles_line import WrittenAtBoot
+from advisor.tunables.tmpfiles_line import NamedAttribute
 
 DIRECTORY: Final = "/sys/kernel/mm/ksm"
 
 
-class KsmSetting(WrittenAtBoot, frozen=True):
-    name: str
-
-    @classmethod
-    def parse(cls, rest: str) -> KsmSetting:
-        if rest not in ("run", "pages_to_scan"):
-            raise UsageError(msg("'ksm:{rest}' is not a tunable", rest=rest), hint="write ksm:run")
-        return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"ksm:{self.name}"
-
-    @property
-    def path(self) -> str:
-        return f"{DIRECTORY}/{self.name}"
+class KsmSetting(NamedAttribute, frozen=True):
+    kind = "ksm"
+    directory = DIRECTORY
+    names = ("run", "pages_to_scan")
+    holds_count = True
 
     def check_value(self, value: str) -> str | None:
         return None if value.isdecimal() else "is not a number"
@@ -80,13 +67,6 @@ hurts-when = "The CPUs are busy."
 sources = ["Linux kernel documentation, admin-guide/mm/ksm"]
 """
 TEST = "tests/tunables/test_kinds.py"
-
-
-def is_captured(path: str) -> bool:
-    directory, _, name = path.rpartition("/")
-    listed = (*wanted.ATTRIBUTES, *wanted.CONFIGURATION, *wanted.wanted_sysctls())
-    names = (one for place, names in listed if fnmatchcase(directory, place) for one in names)
-    return any(fnmatchcase(name, part) for one in names for part in one.split("|"))
 
 
 @pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.name)

@@ -143,10 +143,7 @@ def test_no_name_adds_anything_to_a_rule(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("without", "words"),
-    [
-        (("/usr/sbin/ethtool",), "ethtool is not installed"),
-        (("/run/udev/data/n2",), "udev does not run here"),
-    ],
+    [(("/usr/sbin/ethtool",), "ethtool is not installed"), (("/run/udev/data/n2",), "udev does not run here")],
 )
 def test_without_what_would_set_it_nothing_is_written(without: tuple[str, ...], words: str, tmp_path: Path) -> None:
     files = {path: text for path, text in PORT.items() if path not in without}

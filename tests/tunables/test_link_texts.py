@@ -26,15 +26,14 @@ from advisor.host.link_text import cpulist, qdisc
 from advisor.host.steps import DriverGroup
 from advisor.tunables.link_rps import LinkRps
 from tests.captured import captured_file
-from tests.tunables.form_shell import NOTHING, SHELLS, functions, plain, read_batch, read_by_shell
+from tests.tunables.form_shell import NOTHING, SHELLS, plain, read_batch, read_by_shell
 
-FUNCTIONS = functions("cpumask", "qdisc", "ethtool")
 MASK = ReadFile("/dev/stdin", "cpumask")
 QDISC = ReadFile("/dev/stdin", "qdisc")
 
 
 def by_shell(probe: Probe, text: str, shell: list[str] = SHELLS[0]) -> str:
-    return read_by_shell(probe, text, shell, FUNCTIONS)
+    return read_by_shell(probe, text, shell)
 
 
 MASKS = {

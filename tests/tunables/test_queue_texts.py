@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadCommand, ReadIrqs, SetIrqs, Step, WriteFile, observe
 from advisor.host.rss_text import highest_queue, indirection, setting_words
-from advisor.shell.rollback_script import _probe_command, _step_command
+from advisor.shell.rollback_script import probe_fields, step_fields
 from tests.trees import host_of, listing, make_tree
-from tests.tunables.form_shell import NOTHING, SHELLS, functions, plain, read_batch, read_by_shell
+from tests.tunables.form_shell import NOTHING, SHELLS, fields_command, functions, plain, read_batch, read_by_shell
 
-FUNCTIONS = functions("rss", "irqs")
 TABLE = ReadCommand(("ethtool", "-x", "eth0"), "rss")
 HEADER = "RX flow hash indirection table for eth0 with {} RX ring(s):\n"
 HASH = "RSS hash key:\n6d:5a:56:da\nRSS hash function:\n    toeplitz: on\n    xor: off\n    crc32: off\n"
@@ -53,7 +52,7 @@ TEXTS = {
 @pytest.mark.parametrize(("text", "value"), TEXTS.items(), ids=range(len(TEXTS)))
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_an_indirection_table(text: str, value: str, shell: list[str]) -> None:
-    assert (plain(indirection(text)), read_by_shell(TABLE, text, shell, FUNCTIONS)) == (value, value)
+    assert (plain(indirection(text)), read_by_shell(TABLE, text, shell)) == (value, value)
 
 
 def made(words: tuple[str, ...], rings: int, size: int) -> list[int]:
@@ -105,7 +104,7 @@ def test_shell_and_python_read_the_same_table(rings: int, table: list[int], nois
     text = printed(rings, table)
     at = text.index("\n") + 1
     for one in (text, noise + text, text[:at] + noise + text[at:]):
-        assert read_by_shell(TABLE, one, SHELLS[0], FUNCTIONS) == plain(indirection(one))
+        assert read_by_shell(TABLE, one, SHELLS[0]) == plain(indirection(one))
 
 
 FUNCTION = "/sys/devices/pci0000:00/0000:00:05.0"
@@ -126,12 +125,12 @@ def tree(where: Path, irqs: dict[int, tuple[bytes, str]]) -> Path:
 
 
 def by_shell(line: str, root: Path, shell: list[str] = SHELLS[0]) -> subprocess.CompletedProcess[str]:
-    script = f"LC_ALL=C; root={root}\n{WRITE}\n{FUNCTIONS}\nread_it() {{ {line}\n}}\nread_it"
+    script = f"LC_ALL=C; root={root}\n{functions()}\n{line}"
     return subprocess.run([*shell, "-c", script], capture_output=True, text=True, check=False)
 
 
-WRITE = 'write() { printf "%s\\n" "$1" 2>/dev/null > "$2"; }'
 PROBE = ReadIrqs("eth1")
+READING = fields_command(probe_fields(PROBE), "read_probe")
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -140,7 +139,7 @@ def test_interrupts_by_name_whatever_their_numbers(tmp_path: Path, shell: list[s
     root = tree(tmp_path, irqs)
     line = "-=4 a_b_c,__=0-7 eth1-TxRx-0=0 eth1-TxRx-1=1-3,8"
     assert observe(host_of(root), PROBE) == line
-    assert by_shell(_probe_command(PROBE), root, shell).stdout == f"{line}\n"
+    assert by_shell(READING, root, shell).stdout == f"{line}\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -151,7 +150,7 @@ def test_names_of_an_old_kernel_are_in_proc_interrupts(tmp_path: Path, shell: li
     text = "           CPU0\n  9:   1  PCI-MSI 1-edge   eth1-rx\n 10:   2  PCI-MSI 2-edge   eth1-tx\n"
     (root / "proc/interrupts").write_text(text)
     assert observe(host_of(root), PROBE) == "eth1-rx=1 eth1-tx=2"
-    assert by_shell(_probe_command(PROBE), root, shell).stdout == "eth1-rx=1 eth1-tx=2\n"
+    assert by_shell(READING, root, shell).stdout == "eth1-rx=1 eth1-tx=2\n"
 
 
 NAMES = st.text("ab=- \u00e4,-0\t\v\u00a0\u2028%\\", max_size=4).map(str.encode) | st.binary(max_size=3)
@@ -207,7 +206,7 @@ def test_each_gets_its_own_and_what_is_refused_is_told(tmp_path: Path, way: str)
             ManagingHost(host.files, host.commands, is_root=True).do(step)
     else:
         shell = next(one for one in SHELLS if one[0] == way)
-        done = by_shell(f"{MANAGING}\n{_step_command(step)}", root, shell)
+        done = by_shell(f"{MANAGING}\n{fields_command(step_fields(step), 'do_step')}", root, shell)
         assert done.returncode == 1
         assert "the kernel does not take the affinity of interrupt 9 (q1)" in done.stdout
     found = [(root / f"proc/irq/{number}/smp_affinity_list").read_text() for number in (9, 10, 11, 12)]

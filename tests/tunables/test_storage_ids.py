@@ -7,6 +7,7 @@ import pytest
 from advisor.errors import UsageError
 from advisor.host import ReadCommand, ReadFile, RunCommand, WriteFile
 from advisor.tunables import parse_tunable
+from tests.each import for_each
 
 QUEUE = "/sys/block/{}/queue/{}"
 THP = "/sys/kernel/mm/transparent_hugepage"
@@ -61,7 +62,7 @@ def test_an_id_is_what_a_command_answers() -> None:
     assert (limit.make_steps("1"), limit.takes_effect, limit.risk) == ((), "service-restart", "restart")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "identity",
     [
         *(

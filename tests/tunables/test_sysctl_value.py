@@ -24,6 +24,8 @@ VALUES = [
     ("net.ipv4.tcp_tw_reuse", "3"),
     ("net.ipv4.tcp_tw_reuse", "02"),
     ("net.ipv4.tcp_fin_timeout", "050 60"),
+    *((key, value) for key in ("net.core.somaxconn", "net.ipv4.udp_rmem_min") for value in ("-1", "0", "512")),
+    (RMEM, "0 131072 6291456"),
 ]
 
 
@@ -55,6 +57,11 @@ def test_a_value_is_what_the_kernel_makes_of_it(key: str, value: str) -> None:
     ("identity", "value", "wrong"),
     [
         ("sysctl:vm.swappiness", "-5", "is refused by the kernel: -5 is not 0 to 200 (Documentation/"),
+        ("sysctl:net.core.somaxconn", "-1", "is refused by the kernel: -1 is not from 0 on (net/core/"),
+        ("sysctl:net.core.rmem_max", "-1", "-1 is not from 1 on"),
+        ("sysctl:vm.max_map_count", "-1", "-1 is not from 0 on"),
+        ("sysctl:fs.file-max", "-1", "a negative number is left out"),
+        ("sysctl:net.ipv4.tcp_mem", "-1 2 3", "-1 is not from 0 on"),
         ("sysctl:vm.overcommit_memory", "7", "7 is not 0 to 2"),
         ("sysctl:vm.dirty_bytes", "4096", "4096 is not from 8192 on"),
         (f"sysctl:{PORTS}", "60000 100", "100 is less than 60000"),
@@ -72,7 +79,7 @@ def test_a_plan_refuses_it_with_the_reason(identity: str, value: str, wrong: str
     [
         ("vm.swappiness", "200"),
         ("vm.dirty_bytes", "8192"),
-        ("net.ipv4.tcp_wmem", "16384 4096 4194304"),
+        ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
         ("net.ipv4.conf.all.rp_filter", "7"),
         ("kernel.hostname", "007 # x"),
         ("net.core.flow_limit_cpu_bitmap", "0f"),

@@ -81,6 +81,14 @@ MODPROBE = (
     "# x\noptions nvme-core io_timeout=30 a\nalias nvme_core b=1\noptions nvme_core io_timeout=255\noptions x b=\n"
 )
 
+RULES = (
+    'ACTION!="remove", IMPORT{db}="ADVISOR_A_1"\nKERNEL=="sd*", ENV{ADVISOR_A_1}=="", '
+    'ENV{ADVISOR_A_1}="$attr{queue/scheduler}", ATTR{queue/scheduler}="none"\n'
+    '# ENV{ADVISOR_C_3}="$attr{x}", ATTR{x}="1"\n'
+    'ENV{ADVISOR_B_2}=="", ATTR{queue/nr_requests}=="?|[1-3]?", ENV{ADVISOR_B_2}="$attr{queue/nr_requests}", '
+    'ATTR{queue/nr_requests}="40"\n'
+)
+
 TEXTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "words": (("4096\t131072\t6291456\n", "60\n", "bbr\n", ""), ("",)),
     "flow": ((LLT,), ("highwater", "rporthighwater", "rportlowwater", "window", "huge")),
@@ -136,6 +144,7 @@ TEXTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "routes": ((ROUTES,), ("4", "6")),
     "module": (("nvme_core 1 0 - Live 0x0\nzfs 9 1 a,b, Loading 0x0 (PO)\nold 1 0 -\n",), ("nvme_core", "zfs", "old")),
     "module-option": ((MODPROBE,), ("nvme_core:io_timeout", "nvme_core:a", "x:b")),
+    "udev-class": ((RULES,), ("ADVISOR_A_1", "ADVISOR_B_2", "ADVISOR_C_3")),
     "cmdline": (
         ('BOOT_IMAGE=/v root=UUID=1=2 quiet hugepages=1 nosmt= hugepages=8 a="b c"\n',),
         ("hugepages", "nosmt"),
@@ -176,7 +185,15 @@ ODD = (
 )
 
 
-NEVER_READ = {"conf:none", "cpf:none/globals", "llttab-mtu:c", "llttab-mtu:e", "timer:highwater", "module:zfs"}
+NEVER_READ = {
+    "conf:none",
+    "cpf:none/globals",
+    "llttab-mtu:c",
+    "llttab-mtu:e",
+    "timer:highwater",
+    "module:zfs",
+    "udev-class:ADVISOR_C_3",
+}
 """Of `TEXTS`, what is not there or cannot be read."""
 
 

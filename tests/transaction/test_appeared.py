@@ -1,0 +1,261 @@
+"""Devices that appear after a transaction: its udev rule gives them the value, verify names those that have it not, and
+either rollback restores what they had when they appeared.
+
+The trees play udev: a device that appears gets what the rule in the file says, and the property that it records."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.host import DirectoryFiles, Host, LiveCommands
+from advisor.planner import plan_profiles
+from advisor.planning.compute import make_plan
+from advisor.planning.expansion import expand_targets
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan, PlanTarget
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.journal import Record, Store
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.verify import find_drift
+from advisor.tunables import FileEdit, parse_tunable
+from advisor.tunables.udev import RULES, DeviceClass
+from tests.transaction.system import bare_facts
+from tests.transaction.test_script import SHELLS, run_script
+from tests.trees import host_of, make_command, make_tree
+
+CLASS, RACE = "udev:block:nvme*/model/FAST DISK*:scheduler", "udev:link:virtio_net:txqueuelen"
+AHEAD = "udev:block:nvme*:read_ahead_kb"
+FILES = {
+    "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
+    "/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n",
+    "/etc/udev/rules.d/60-theirs.rules": "# theirs\n",
+    "/run/udev/data/c1:3": "",
+}
+QUEUE = {"scheduler": "none [mq-deadline] kyber", "read_ahead_kb": "128", "rotational": "0"}
+
+
+def plug_disk(
+    root: Path, name: str, minor: int, queue: dict[str, str] | None = None, model: str = "FAST DISK 1"
+) -> Path:
+    """A drive as the kernel shows it, before udev has seen it."""
+    files = {f"queue/{one}": f"{value}\n" for one, value in {**QUEUE, **(queue or {})}.items()}
+    files |= {"dev": f"259:{minor}\n", "device/model": f"{model}    \n", "serial": f"S{minor}\n"}
+    make_tree(root, {f"/sys/block/{name}/{one}": text for one, text in files.items()})
+    return root / f"sys/block/{name}"
+
+
+def plug_link(root: Path, name: str, index: int, driver: str) -> Path:
+    place = f"/sys/class/net/{name}"
+    links = {f"{place}/device/driver": f"../../../../bus/virtio/drivers/{driver}"}
+    make_tree(root, {f"{place}/ifindex": f"{index}\n", f"{place}/tx_queue_len": "1000\n"}, links)
+    (root / f"sys/bus/virtio/drivers/{driver}").mkdir(parents=True, exist_ok=True)
+    return root / place.lstrip("/")
+
+
+def let_udev_see(root: Path, device: Path, number: str, *records: str) -> None:
+    """Carry out the rules of the file that record these properties (all without any)."""
+    database = root / f"run/udev/data/{number}"
+    text = database.read_text() if database.exists() else ""
+    for line in (root / RULES.lstrip("/")).read_text().splitlines():
+        found = re.search(r'ENV\{(\w+)\}="\$attr\{(.*?)\}", ATTR\{(.*?)\}="(.*?)"$', line)
+        if found is None or (records and not found[1].startswith(records)) or not (device / found[2]).exists():
+            continue
+        had = (device / found[2]).read_text().strip()
+        text += f"E:{found[1]}={re.sub(r'[^A-Za-z0-9#+.:=@_/ $%?,-]', '_', had)}\n"
+        value = re.sub(r"[][]", "", had).replace(found[4], f"[{found[4]}]") if "[" in had else found[4]
+        (device / found[2]).write_text(f"{value}\n")
+    database.write_text(text)
+
+
+def build(where: Path) -> Host:
+    root = make_tree(where / "root", FILES)
+    plug_disk(root, "nvme0n1", 0)
+    make_command(where / "bin", "udevadm", "exit 0")
+    return host_of(root, where / "bin")
+
+
+def plan_of(host: Host, wanted: dict[str, str]) -> Plan:
+    targets = tuple(PlanTarget(name, value, "exactly", "w", "h", ("s",), "test") for name, value in wanted.items())
+    once, skipped = expand_targets(host, targets)
+    return make_plan(("test",), once, skipped, observe_targets(host, once, {}), bare_facts())
+
+
+def apply_values(host: Host, store: Store, wanted: dict[str, str]) -> Record:
+    with store.hold_lock():
+        return apply_plan(host, plan_of(host, wanted), store)
+
+
+def drifted(host: Host, *records: Record) -> dict[str, str]:
+    return {one.what: one.reason for one in find_drift(host, records)}
+
+
+WANTED = {CLASS: "kyber", AHEAD: "at-least 512", RACE: "5000", "block:nvme0n1:scheduler": "kyber"}
+
+
+def with_later_devices(where: Path) -> tuple[Host, Store, Record, dict[str, Path]]:
+    host, store = build(where), Store(str(where / "state"))
+    record, root = apply_values(host, store, WANTED), where / "root"
+    devices = {
+        "nvme1n1": plug_disk(root, "nvme1n1", 1),
+        "nvme2n1": plug_disk(root, "nvme2n1", 2, {"scheduler": "none mq-deadline [kyber]"}),
+        "eth7": plug_link(root, "eth7", 7, "virtio_net"),
+    }
+    for name, number in {"nvme1n1": "b259:1", "nvme2n1": "b259:2", "eth7": "n7"}.items():
+        let_udev_see(root, devices[name], number)
+    return host, store, record, devices
+
+
+def test_a_rule_reaches_and_verify_names_who_has_it_not(tmp_path: Path) -> None:
+    host, _, record, devices = with_later_devices(tmp_path)
+    root = tmp_path / "root"
+    assert drifted(host, record) == {}
+    assert (devices["nvme1n1"] / "queue/scheduler").read_text() == "none mq-deadline [kyber]\n"
+
+    plug_disk(root, "nvme3n1", 3, {"read_ahead_kb": "8192"})
+    plug_disk(root, "nvme4n1", 4, {"scheduler": "[none]"}, model="OTHER DISK")
+    plug_disk(root, "nvme5n1", 5, {"scheduler": "[none] mq-deadline", "read_ahead_kb": "512"})
+    (devices["eth7"] / "tx_queue_len").write_text("2000\n")
+    assert drifted(host, record) == {
+        "block:nvme3n1:scheduler": "the udev rule has not reached it: udevadm trigger /sys/block/nvme3n1",
+        "block:nvme4n1:read_ahead_kb": "the udev rule has not reached it: udevadm trigger /sys/block/nvme4n1",
+        "block:nvme5n1:scheduler": "the device offers mq-deadline and none",
+        "link:eth7:txqueuelen": "modified since the udev rule set it",
+    }
+    make_tree(root, {"/etc/udev/rules.d/95-late.rules": 'SUBSYSTEM=="net", ATTR{tx_queue_len}="2000"\n'})
+    assert "95-late.rules assigns tx_queue_len after" in drifted(host, record)["link:eth7:txqueuelen"]
+
+
+def test_a_drive_in_the_place_of_one_that_was_there_is_judged(tmp_path: Path) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    record = apply_values(host, store, {AHEAD: "512"})
+    assert drifted(host, record) == {}
+    drive = plug_disk(tmp_path / "root", "nvme0n1", 9)
+    let_udev_see(tmp_path / "root", drive, "b259:9")
+    assert drifted(host, record) == {}
+    (drive / "queue/read_ahead_kb").write_text("64\n")
+    assert [*drifted(host, record)] == ["block:nvme0n1:read_ahead_kb"]
+
+
+def test_a_rule_that_is_gone_is_drift(tmp_path: Path) -> None:
+    host, _, record, _ = with_later_devices(tmp_path)
+    (tmp_path / "root" / RULES.lstrip("/")).unlink()
+    assert drifted(host, record)[CLASS] == "is as before the transaction"
+
+
+@pytest.mark.parametrize("shell", [None, *SHELLS], ids=lambda shell: shell[0] if shell else "python")
+def test_a_rollback_restores_what_they_had_when_they_appeared(tmp_path: Path, shell: list[str] | None) -> None:
+    host, store, record, devices = with_later_devices(tmp_path)
+    root = tmp_path / "root"
+    # A drive that nothing has set by itself, and one that somebody set otherwise since.
+    (devices["nvme2n1"] / "queue/read_ahead_kb").write_text("64\n")
+    if shell is None:
+        with store.hold_lock():
+            outcomes = {one.what: (one.state, one.detail) for one in roll_back(host, record, store)}
+        assert outcomes["block:nvme1n1:scheduler"] == ("restored", "kyber → mq-deadline")
+        assert outcomes["block:nvme2n1:read_ahead_kb"] == ("already", "is 64, not what its udev rule gave it")
+    else:
+        done = run_script(store.script_path(record.id), tmp_path, shell=shell)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "block:nvme1n1:scheduler: kyber -> mq-deadline" in done.stdout
+        assert run_script(store.script_path(record.id), tmp_path, shell=shell).returncode == 3
+    assert (devices["nvme1n1"] / "queue/scheduler").read_text() == "mq-deadline\n"
+    assert (devices["nvme1n1"] / "queue/read_ahead_kb").read_text() == "128\n"
+    # It had this value when it appeared.
+    assert (devices["nvme2n1"] / "queue/scheduler").read_text() == "none mq-deadline [kyber]\n"
+    assert (devices["nvme2n1"] / "queue/read_ahead_kb").read_text() == "64\n"
+    assert (devices["eth7"] / "tx_queue_len").read_text() == "1000\n"
+    assert not (root / RULES.lstrip("/")).exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({CLASS: "none"}, "gives this class kyber already"),
+        ({"udev:block:nvme*:scheduler": "none"}, "gives scheduler to devices of this class already"),
+        ({"udev:block:nvme*/model/FAST*:scheduler": "none"}, "gives scheduler to devices of this class already"),
+        ({"udev:block:nvme[0-4]*/rotational/0:read_ahead_kb": "1024"}, "gives read_ahead_kb to devices"),
+        ({AHEAD: "at-least 4096"}, "gives this class at-least 512 already"),
+        ({RACE: "7000"}, "gives this class 5000 already"),
+        ({"udev:block:sd*:nomerges": "1", "udev:block:sd[a-c]:nomerges": "2"}, "and has one value: ask for one"),
+        ({"udev:block:sd*:scheduler": "none", "udev:link:e1000e:txqueuelen": "2000"}, None),
+        ({"udev:block:nvme*/model/SLOW DISK*:scheduler": "none"}, None),
+        ({"udev:block:sd*/rotational/0:nomerges": "1", "udev:block:sd*/rotational/1:nomerges": "2"}, None),
+        ({CLASS: "kyber", AHEAD: "at-least 512"}, None),
+    ],
+)
+def test_a_device_has_one_rule_for_a_value(tmp_path: Path, wanted: dict[str, str], words: str | None) -> None:
+    """Of two, nothing would say what a device had before both."""
+    host = with_later_devices(tmp_path)[0]
+    plan = plan_of(host, wanted)
+    assert [words in one.reason for one in plan.blocking if words] == ([True] * len(wanted) if words else [])
+    assert bool(plan.blocking) == bool(words)
+
+
+def test_what_nothing_recorded_is_said_and_stays(tmp_path: Path) -> None:
+    host, store, record, _ = with_later_devices(tmp_path)
+    new = plug_disk(tmp_path / "root", "nvme3n1", 3, {"scheduler": "none [kyber]"})
+    with store.hold_lock():
+        outcomes = {one.what: one for one in roll_back(host, record, store)}
+    assert "what it had when it appeared is not recorded; the kernel's default is none where" in (
+        outcomes["block:nvme3n1:scheduler"].detail
+    )
+    assert (new / "queue/scheduler").read_text() == "none [kyber]\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [(f"{AHEAD}>=512", "at-least 512"), (f"{AHEAD}=512", "512"), (f"{AHEAD}=at-least 512", "at-least 512")],
+)
+def test_at_least_is_left_to_the_rule(tmp_path: Path, word: str, value: str) -> None:
+    host = build(tmp_path)
+    plan = plan_profiles(host, [word], {}, store=Store(str(tmp_path / "state")))
+    assert {one.tunable: one.after for one in plan.changes} == {AHEAD: value}
+    assert [(one.tunable, one.before) for one in plan.skipped] == [("block:nvme0n1:read_ahead_kb", "128")]
+
+
+def test_a_rule_cannot_only_lower(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="= or >="):
+        plan_profiles(build(tmp_path), [f"{AHEAD}<=64"], {}, store=Store(str(tmp_path / "state")))
+
+
+@pytest.mark.parametrize("bound", [1, 9, 10, 100, 128, 4096, 90000])
+def test_the_patterns_fit_what_is_less_and_nothing_else(bound: int) -> None:
+    one = parse_tunable(AHEAD)
+    assert isinstance(one, DeviceClass)
+    edit = one.make_edit(
+        Host(DirectoryFiles("/nowhere"), LiveCommands(), is_root=True), f"at-least {bound}", profile="x"
+    )
+    assert isinstance(edit, FileEdit)
+    found = re.search(r'ATTR\{queue/read_ahead_kb\}=="(.*?)"', edit.value)
+    assert found is not None
+    patterns = found[1].split("|")
+    near = {0, 1, bound - 1, bound, bound + 1, bound * 10, *range(0, 200000, 997), *range(300)}
+    assert {n for n in near if any(fnmatchcase(str(n), one) for one in patterns)} == {n for n in near if n < bound}
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "block:nvme*:rotational",
+        'block:nv"me*:scheduler',
+        "block:nvme*/model/:scheduler",
+        "block:nvme*/model/A|B:scheduler",
+        "block:nvme*/rotational/2:scheduler",
+        "block:nvme*/role/other:scheduler",
+        "block:nvme*/model/A/model/B:scheduler",
+        "block:nvme*/model:scheduler",
+        "block:$attr:scheduler",
+        "link:virtio_net:mtu",
+        "link:virtio*:txqueuelen",
+        "usb:x:y",
+        "",
+    ],
+)
+def test_what_no_rule_can_say_is_no_id(rest: str) -> None:
+    with pytest.raises(UsageError):
+        parse_tunable(f"udev:{rest}")

@@ -1,0 +1,452 @@
+"""Interrupts that stay: found again under other numbers by both engines, set again by the unit, and rolled back."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from advisor.errors import RefusedError
+from advisor.exporters.settings import collect_settings
+from advisor.host import Host, Missing, ReadFile, observe
+from advisor.host.commands import LiveCommands
+from advisor.host.files import DirectoryFiles
+from advisor.host.identity import Identity
+from advisor.host.irq_identity import DEVICES, read_identity
+from advisor.planner import plan_profiles
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.journal import Store
+from advisor.transaction.rollback import recover_unfinished
+from advisor.transaction.status import rollback_transactions, verify_transactions
+from advisor.tunables import parse_tunable
+from advisor.tunables.irq import SCRIPT, UNIT
+from tests.planning.system import ETH0, LOOPBACK, Link, applied, change, host, planned, system
+from tests.planning.test_placement import LINKS, PINNING
+from tests.transaction.killing import killed_at_step
+from tests.trees import host_of, listing, make_command, make_tree
+from tests.tunables.form_shell import NOTHING, SHELLS, plain, read_batch
+
+PORT = "0000:3b:00.3"
+DRIVE = "0000:3b:00.4"
+SYSTEMD = {"/run/systemd/system/x": ""}
+BOOT = "/proc/sys/kernel/random/boot_id"
+NAMES = {40: "eth2-TxRx-0", 41: "eth2-TxRx-1", 50: "nvme0q0"}
+
+
+def build(where: Path) -> None:
+    """A link on node 1 with two queues, and the first interrupt of a drive there; all of them may run anywhere."""
+    port = msgspec.structs.replace(LINKS[3], irqs=dict.fromkeys((40, 41), "0-7"))
+    drive = Link("eth9", node=1, irqs={50: "0-7"})
+    names = {f"/sys/kernel/irq/{number}/actions": f"{name}\n" for number, name in NAMES.items()}
+    files = {**SYSTEMD, **names, BOOT: "boot-1\n"}
+    system(where, (LOOPBACK, ETH0, port, drive), files, {"systemctl": "exit 0"})
+
+
+def reboot(where: Path, numbers: Mapping[int, int], names: Mapping[str, str] | None = None) -> None:
+    """The kernel's view after a boot: other numbers, each interrupt anywhere again; ``names`` are changed ones."""
+    root = where / "root"
+    for folder in ("proc/irq", "sys/kernel/irq"):
+        shutil.rmtree(root / folder)
+    shutil.rmtree(root / "sys/devices/pci0000:3a" / PORT / "msi_irqs")
+    shutil.rmtree(root / "sys/devices/pci0000:3a" / DRIVE / "msi_irqs")
+    files: dict[str, str] = {BOOT: "boot-2\n"}
+    for old, new in numbers.items():
+        name = NAMES[old]
+        device = f"/sys/devices/pci0000:3a/{DRIVE if old == 50 else PORT}"
+        files |= {f"{device}/msi_irqs/{new}": "msi\n", f"/proc/irq/{new}/smp_affinity_list": "0-7\n"}
+        files[f"/sys/kernel/irq/{new}/actions"] = (names or {}).get(name, name) + "\n"
+    make_tree(root, files)
+
+
+def start_unit(where: Path, shell: list[str], *, seconds: int = 0) -> subprocess.CompletedProcess[str]:
+    """What systemd would run at boot."""
+    root = where / "root"
+    assert f"ExecStart=-/bin/sh {SCRIPT}\n" in (root / UNIT.lstrip("/")).read_text()
+    words = [*shell, str(root / SCRIPT.lstrip("/")), str(root), str(seconds)]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def affinity(where: Path, number: int) -> str:
+    return (where / f"root/proc/irq/{number}/smp_affinity_list").read_text().strip()
+
+
+def drifted(where: Path) -> list[tuple[str, str | None]]:
+    status = verify_transactions(host(where), None, Store(str(where / "state")))
+    return [(one.what, one.live) for one in status.drift]
+
+
+def test_a_plan_says_where_it_persists(tmp_path: Path) -> None:
+    build(tmp_path)
+    plan = planned(tmp_path, PINNING)
+    assert {one.persist for one in plan.changes} == {UNIT}
+    applied(tmp_path, PINNING)
+    text = (tmp_path / "root" / UNIT.lstrip("/")).read_text()
+    assert text.partition("[X-Interrupts]\n")[2].splitlines() == [
+        f"{PORT}/eth2-TxRx-0=4-7",
+        f"{PORT}/eth2-TxRx-1=4-7",
+        f"{DRIVE}/nvme0q0=4-7",
+    ]
+    pulled = tmp_path / "root/etc/systemd/system/multi-user.target.d/50-advisor-interrupts.conf"
+    assert pulled.read_text() == "[Unit]\nWants=advisor-interrupts.service\n"
+
+
+def test_without_systemd_or_a_function_it_says_that_it_lasts_until_the_next_boot(tmp_path: Path) -> None:
+    build(tmp_path)
+    shutil.rmtree(tmp_path / "root/run/systemd")
+    assert "no systemd runs here" in str(change(planned(tmp_path, PINNING), "irq:40:affinity").persist_note)
+    make_tree(tmp_path / "root", {**SYSTEMD, "/sys/kernel/irq/40/actions": "\n"})
+    assert "no PCI function has" in str(change(planned(tmp_path, PINNING), "irq:40:affinity").persist_note)
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda one: one[0])
+def test_after_a_boot_the_unit_sets_them_again_and_rollback_finds_them(tmp_path: Path, shell: list[str]) -> None:
+    build(tmp_path)
+    before = listing(tmp_path / "root/etc")
+    applied(tmp_path, PINNING)
+    # Number 40 is another queue's now, and the drive has another name.
+    reboot(tmp_path, {40: 61, 41: 40, 50: 33}, {"nvme0q0": "nvme1q0"})
+    assert [what for what, _ in drifted(tmp_path)] == ["irq:40:affinity", "irq:41:affinity", "irq:50:affinity"]
+    done = start_unit(tmp_path, shell)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [affinity(tmp_path, number) for number in (61, 40, 33)] == ["4-7"] * 3
+    assert drifted(tmp_path) == []
+    again = (tmp_path / "root/proc/irq/61/smp_affinity_list").stat().st_mtime_ns
+    assert start_unit(tmp_path, shell).returncode == 0
+    assert (tmp_path / "root/proc/irq/61/smp_affinity_list").stat().st_mtime_ns == again
+    script = tmp_path / "state/transactions/0001/rollback.sh"
+    words = [*shell, str(script), "--root", str(tmp_path / "root")]
+    back = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert back.returncode == 0, back.stdout + back.stderr
+    assert [affinity(tmp_path, number) for number in (61, 40, 33)] == ["0-7"] * 3
+    assert listing(tmp_path / "root/etc") == before
+
+
+@pytest.mark.parametrize(("version", "has_options"), [("252 (252.39)", False), ("261 (261.2-1)", True)])
+@pytest.mark.parametrize("engine", ["python", "sh"])
+def test_a_link_file_where_systemd_knows_the_options(
+    tmp_path: Path, version: str, has_options: bool, engine: str
+) -> None:
+    build(tmp_path)
+    root = tmp_path / "root"
+    make_command(tmp_path / "bin", "systemctl", f'[ "$1" != --version ] || echo "systemd {version}"')
+    make_tree(
+        root,
+        {
+            f"/sys/devices/pci0000:3a/{PORT}/net/eth2/mtu": "1500\n",
+            "/usr/lib/systemd/network/99-default.link": "[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep path\n",
+        },
+    )
+    before = listing(root / "etc")
+    applied(tmp_path, PINNING)
+    file = root / "etc/systemd/network/10-advisor-eth2.link"
+    assert file.exists() == has_options
+    if has_options:
+        assert file.read_text() == (
+            "[Match]\nMACAddress=02:00:00:00:00:03\n\n[Link]\nNamePolicy=keep path\n"
+            "IRQAffinityPolicy=spread\nIRQAffinityNUMA=local\n"
+        )
+    # In each case the unit has the exact value.
+    assert f"{PORT}/eth2-TxRx-0=4-7\n" in (root / UNIT.lstrip("/")).read_text()
+    assert planned(tmp_path, PINNING).is_empty
+    if engine == "python":
+        rollback_transactions(host(tmp_path), None, everything=False, force=False, store=Store(str(tmp_path / "state")))
+    else:
+        script = tmp_path / "state/transactions/0001/rollback.sh"
+        subprocess.run(["sh", str(script), "--root", str(root)], capture_output=True, check=True)
+    assert listing(root / "etc") == before
+
+
+@pytest.mark.parametrize("at", [1, 3, 5])
+def test_killed_in_the_middle_all_of_it_is_restored(tmp_path: Path, at: int) -> None:
+    build(tmp_path)
+    before = listing(tmp_path / "root")
+    store = Store(str(tmp_path / "state"))
+    plan = planned(tmp_path, PINNING)
+
+    def work(dying: Host, kept: Store) -> None:
+        with kept.hold_lock():
+            apply_plan(dying, plan, kept)
+
+    assert killed_at_step(host(tmp_path), store, work, at, after=True)
+    with store.hold_lock():
+        recover_unfinished(host(tmp_path), store)
+    assert listing(tmp_path / "root") == before
+
+
+def test_python_rolls_back_under_other_numbers(tmp_path: Path) -> None:
+    build(tmp_path)
+    before = listing(tmp_path / "root/etc")
+    applied(tmp_path, PINNING)
+    reboot(tmp_path, {40: 70, 41: 71, 50: 40})
+    start_unit(tmp_path, ["sh"])
+    make_tree(tmp_path / "root", {"/proc/irq/71/smp_affinity_list": "2\n"})
+    assert drifted(tmp_path) == [("irq:41:affinity", "2")]
+    kept = Store(str(tmp_path / "state"))
+    rollback_transactions(host(tmp_path), None, everything=False, force=False, store=kept)
+    assert [affinity(tmp_path, number) for number in (70, 71, 40)] == ["0-7", "2", "0-7"]
+    assert listing(tmp_path / "root/etc") == before
+
+
+def test_what_is_missing_or_not_accepted_is_printed(tmp_path: Path) -> None:
+    build(tmp_path)
+    applied(tmp_path, PINNING)
+    reboot(tmp_path, {40: 40, 50: 50})
+    # An attribute of the kernel that takes no write, from root neither.
+    place = tmp_path / "root/proc/irq/50/smp_affinity_list"
+    place.unlink()
+    place.symlink_to("/proc/sys/kernel/ostype")
+    for shell in SHELLS:
+        done = start_unit(tmp_path, shell)
+        missing, refused = done.stdout.splitlines()
+        assert (done.returncode, missing) == (1, f"missing: {PORT}/eth2-TxRx-1")
+        assert refused.startswith(f"not accepted: {DRIVE}/nvme0q0: expected CPUs 4-7, found Linux (")
+    assert affinity(tmp_path, 40) == "4-7"
+
+
+def test_an_interrupt_that_comes_late_is_waited_for(tmp_path: Path) -> None:
+    build(tmp_path)
+    applied(tmp_path, PINNING)
+    reboot(tmp_path, {40: 40, 41: 41})
+    root = tmp_path / "root"
+    # The first second of waiting brings it.
+    late = root / "sys/devices/pci0000:3a" / DRIVE / "msi_irqs/52"
+    make_tree(root, {"/sys/kernel/irq/52/actions": "nvme0q0\n", "/proc/irq/52/smp_affinity_list": "0-7\n"})
+    sleep = f'mkdir -p "{late.parent}"; echo msi > "{late}"'
+    words = ["sh", "-c", f'sleep() {{ {sleep}; }}; . "$0"', str(root / SCRIPT.lstrip("/"))]
+    text = (root / SCRIPT.lstrip("/")).read_text().replace("${1-}", str(root)).replace("${2-20}", "3")
+    (root / SCRIPT.lstrip("/")).write_text(text)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert affinity(tmp_path, 52) == "4-7"
+
+
+ENGINES = [None, *SHELLS]
+ENGINE_NAMES = ["python", *(one[0] for one in SHELLS)]
+
+
+def rolled_back(where: Path, shell: list[str] | None) -> tuple[int, str]:
+    """A rollback by the rollback script, or by Python without a shell: exit code and report."""
+    if shell is None:
+        store = Store(str(where / "state"))
+        done = rollback_transactions(host(where), None, everything=False, force=False, store=store)
+        outcomes = [one for _, each in done for one in each]
+        report = "\n".join(f"{one.what} {one.detail} {one.by_hand or ''}" for one in outcomes)
+        return (0 if all(one.is_back for one in outcomes) else 5), report
+    script = where / "state/transactions/0001/rollback.sh"
+    words = [*shell, str(script), "--root", str(where / "root")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_the_same_interrupt_under_another_number_is_refused(tmp_path: Path) -> None:
+    build(tmp_path)
+    applied(tmp_path, PINNING)
+    reboot(tmp_path, {40: 70, 41: 71, 50: 72})
+    with pytest.raises(RefusedError) as refused:
+        applied(tmp_path, PINNING)
+    assert str(refused.value) == "irq:70:affinity: transaction 0001 holds it as irq:40:affinity, its number then"
+    assert "advisor rollback 0001" in str(refused.value.hint)
+    assert rolled_back(tmp_path, None)[0] == 0
+    applied(tmp_path, PINNING)
+    assert affinity(tmp_path, 70) == "4-7"
+
+
+@pytest.mark.parametrize("shell", ENGINES, ids=ENGINE_NAMES)
+def test_what_is_to_be_done_by_hand_names_the_number_of_now(tmp_path: Path, shell: list[str] | None) -> None:
+    build(tmp_path)
+    applied(tmp_path, PINNING)
+    reboot(tmp_path, {40: 70, 41: 40, 50: 72})
+    start_unit(tmp_path, ["sh"])
+    make_tree(tmp_path / "root", {"/proc/irq/70/smp_affinity_list": "2\n"})
+    code, report = rolled_back(tmp_path, shell)
+    assert code == 5
+    assert "/proc/irq/70/smp_affinity_list" in report
+    assert "/proc/irq/40/" not in report
+
+
+@pytest.mark.parametrize("shell", ENGINES, ids=ENGINE_NAMES)
+def test_while_the_link_is_down_it_has_its_number(tmp_path: Path, shell: list[str] | None) -> None:
+    build(tmp_path)
+    applied(tmp_path, PINNING)
+    make_tree(tmp_path / "root", {f"/sys/kernel/irq/{number}/actions": "\n" for number in (40, 41)})
+    code, report = rolled_back(tmp_path, shell)
+    assert code == 0, report
+    assert [affinity(tmp_path, number) for number in (40, 41, 50)] == ["0-7"] * 3
+
+
+@pytest.mark.parametrize("shell", ENGINES, ids=ENGINE_NAMES)
+def test_what_no_driver_has_requested_since_the_boot_is_gone(tmp_path: Path, shell: list[str] | None) -> None:
+    build(tmp_path)
+    applied(tmp_path, PINNING)
+    # Number 40 is a vector of the other queue's now, and no driver has requested either.
+    reboot(tmp_path, {40: 41, 41: 40, 50: 50}, {"eth2-TxRx-0": "", "eth2-TxRx-1": ""})
+    code, report = rolled_back(tmp_path, shell)
+    assert code == 0, report
+    assert report.count("is not there since the boot") == 2
+    assert [affinity(tmp_path, number) for number in (40, 41)] == ["0-7"] * 2
+
+
+def test_what_is_left_of_one_name_is_not_taken_for_another(tmp_path: Path) -> None:
+    name, left = "mana_q3@pci:0000:3b:00.3", "mana_q0@pci:0000:3b:00.3"
+    files = {f"{DEVICES}/{PORT}/msi_irqs/{number}": "msi" for number in (8, 9)}
+    files |= {"/sys/kernel/irq/8/actions": f"{left}\n", "/sys/kernel/irq/9/actions": "mana_hwc\n"}
+    files |= {f"/proc/irq/{number}/smp_affinity_list": f"{number}\n" for number in (8, 9)}
+    probe = ReadFile("/proc/irq/9/smp_affinity_list", identity=(f"{DEVICES}/{PORT}", name, "1/1"))
+    root = make_tree(tmp_path, files)
+    assert isinstance(observe(host_of(root), probe), Missing)
+    for shell in SHELLS:
+        assert read_batch(shell, [(str(root), probe)]) == [NOTHING]
+
+
+def test_interrupt_0_belongs_to_nothing(tmp_path: Path) -> None:
+    files = {f"{DEVICES}/{PORT}/irq": "0\n", "/sys/kernel/irq/0/actions": "timer\n"}
+    root = make_tree(tmp_path, {**files, "/proc/irq/0/smp_affinity_list": "0\n"})
+    assert read_identity(host_of(root), 0) is None
+    probe = ReadFile("/proc/irq/0/smp_affinity_list", identity=(f"{DEVICES}/{PORT}", "timer", "1/1"))
+    assert isinstance(observe(host_of(root), probe), Missing)
+    for shell in SHELLS:
+        assert read_batch(shell, [(str(root), probe)]) == [NOTHING]
+
+
+def test_the_wait_at_boot_is_by_the_clock(tmp_path: Path) -> None:
+    build(tmp_path)
+    applied(tmp_path, PINNING)
+    reboot(tmp_path, {40: 40, 41: 41})
+    script = tmp_path / "root" / SCRIPT.lstrip("/")
+    script.write_text(script.read_text().replace("${1-}", str(tmp_path / "root")).replace("${2-20}", "2"))
+    # A pass that takes as long as the whole wait is the last one but one.
+    waiting = f'sleep() {{ echo >> "{tmp_path}/slept"; command sleep 2; }}; . "$0"'
+    done = subprocess.run(["sh", "-c", waiting, str(script)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, f"missing: {DRIVE}/nvme0q0\n")
+    assert len((tmp_path / "slept").read_text()) == 1
+
+
+def test_each_interrupt_of_a_plan_is_read_once(tmp_path: Path) -> None:
+    read: list[str] = []
+
+    class Counting(DirectoryFiles):
+        def read(self, path: str) -> bytes | Missing:
+            read.append(path)
+            return super().read(path)
+
+    names = {f"{DEVICES}/{PORT}/msi_irqs/{number}": "msi" for number in range(30)}
+    names |= {f"/sys/kernel/irq/{number}/actions": f"eth0-{number}\n" for number in range(30)}
+    one = Host(Counting(str(make_tree(tmp_path, names))), LiveCommands()).remembering()
+    identities = [read_identity(one, number) for number in range(30)]
+    assert [identity[1] for identity in identities if identity] == [f"eth0-{number}" for number in range(30)]
+    assert sum("/actions" in path for path in read) == 30
+
+
+def test_an_exported_value_that_is_in_place_names_its_interrupt(tmp_path: Path) -> None:
+    build(tmp_path)
+    make_tree(tmp_path / "root", {"/proc/irq/40/smp_affinity_list": "4-7\n"})
+    exported = collect_settings(host(tmp_path), planned(tmp_path, PINNING), hostname=None, senses={})
+    probes = {one.tunable: one.probe for one in exported.settings}
+    for number in (40, 41):
+        probe = probes[f"irq:{number}:affinity"]
+        assert isinstance(probe, ReadFile)
+        assert probe.identity is not None
+        assert probe.identity[1] == NAMES[number]
+
+
+@pytest.mark.parametrize(("value", "form"), [("4-5, 7", "4-5,7"), ("0,1,2,3", "0-3"), ("0-7:1/2", "0,2,4,6")])
+def test_cpus_are_written_as_the_kernel_prints_them(value: str, form: str) -> None:
+    one = parse_tunable("irq:40:affinity")
+    assert str(one.check_value(value)).endswith(f"write {form}")
+    assert one.check_value(form) is None
+
+
+def random_function(random: Random) -> tuple[dict[str, str], list[int]]:
+    """The files of a PCI function with some interrupts, by vectors or by a line, and their numbers."""
+    parts = ("eth", "nvme", "q", "-", "TxRx", "0", "1", "12", "@pci:", " ", ",", "é", "\\", "%s", "[x]", "\n")
+    device = f"{DEVICES}/{PORT}"
+    files: dict[str, str] = {}
+    numbers = random.sample(range(1, 200), random.randint(0, 5))
+    shown = random.random() < 0.7
+    lines = ["     CPU0"]
+    for number in numbers:
+        name = "".join(random.choices(parts, k=random.randint(0, 4)))
+        if random.random() < 0.4:
+            name = random.choice(("eth0-TxRx-0", "eth0-TxRx-1", "nvme0q0", "nvme1q0"))
+        files |= {f"{device}/msi_irqs/{number}": "msi", f"/proc/irq/{number}/smp_affinity_list": f"{number}\n"}
+        if shown:
+            files[f"/sys/kernel/irq/{number}/actions"] = f"{name}\n"
+        lines.append(f" {number}: 7  PCI-MSI {number}-edge  {name.splitlines()[0] if name.strip() else ''}")
+    if not numbers and random.random() < 0.5:
+        files |= {f"{device}/irq": "17\n", "/proc/irq/17/smp_affinity_list": "1\n"}
+        files["/sys/kernel/irq/17/actions"] = "ahci[0000:00:1f.2]\n"
+        numbers = [17]
+    files["/proc/interrupts"] = "\n".join(lines) + "\n"
+    files[BOOT] = "boot-1\n"
+    return files, numbers
+
+
+def test_both_engines_find_the_same_interrupt(tmp_path: Path) -> None:
+    random = Random(7)
+    examples: list[tuple[str, ReadFile]] = []
+    identities: list[Identity] = [
+        (f"{DEVICES}/{PORT}", name, place, *boot)
+        for name in ("eth0-TxRx-0", "eth7-TxRx-0", "nvme3q0", "ahci_0000:00:1f.2_")
+        for place in ("1/1", "2/2")
+        for boot in ((), ("boot=boot-1",), ("boot=boot-0",))
+    ]
+    for number in range(50):
+        files, numbers = random_function(random)
+        root = make_tree(tmp_path / str(number), files)
+        own = [identity for one in numbers if (identity := read_identity(host_of(root), one))]
+        for identity in [*own, *random.sample(identities, 2)]:
+            path = f"/proc/irq/{random.choice([9, *numbers])}/smp_affinity_list"
+            examples.append((str(root), ReadFile(path, identity=identity)))
+        # What has an identity is found by it.
+        for one in numbers:
+            identity = read_identity(host_of(root), one)
+            if identity is not None:
+                found = observe(host_of(root), ReadFile("/proc/irq/9/smp_affinity_list", identity=identity))
+                assert not isinstance(found, Missing)
+                assert found == (f"{one}" if one != 17 or "msi" in str(files) else "1")
+    ours = [plain(observe(host_of(Path(root)), probe)) for root, probe in examples]
+    assert {one == NOTHING for one in ours} == {True, False}
+    for shell in SHELLS:
+        assert read_batch(shell, examples) == ours
+
+
+class CountingFiles(DirectoryFiles):
+    """Counts how often the name of an interrupt is read."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(str(root))
+        self.names_read = 0
+
+    def read(self, path: str) -> bytes | Missing:
+        self.names_read += path.endswith("/actions")
+        return super().read(path)
+
+
+def names_read(where: Path, count: int) -> dict[str, float]:
+    """How often the name of each of so many interrupts of one function is read by an apply and by a verify."""
+    numbers = range(100, 100 + count)
+    drive = Link("eth9", node=1, irqs=dict.fromkeys(numbers, "0-7"))
+    names = {f"/sys/kernel/irq/{number}/actions": f"nvme0q{number}\n" for number in numbers}
+    system(where, (LOOPBACK, ETH0, drive), {**SYSTEMD, **names, BOOT: "boot-1\n"}, {"systemctl": "exit 0"})
+    words = [f"irq:{number}:affinity=4-7" for number in numbers]
+    files, store = CountingFiles(where / "root"), Store(str(where / "state"))
+    counting = Host(files, LiveCommands(path=str(where / "bin")), is_root=True)
+    plan = plan_profiles(counting, words, {})
+    found, before = {}, files.names_read
+    with store.hold_lock():
+        apply_plan(counting, plan, store)
+    found["apply"], before = (files.names_read - before) / count, files.names_read
+    assert verify_transactions(counting, None, store).drift == ()
+    found["verify"] = (files.names_read - before) / count
+    return found
+
+
+def test_what_is_read_of_an_interrupt_does_not_grow_with_their_number(tmp_path: Path) -> None:
+    few, many = names_read(tmp_path / "few", 4), names_read(tmp_path / "many", 16)
+    assert many == few
+    assert many["verify"] <= 2
