@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -10,7 +9,6 @@ from advisor.facts.cpulist import parse_list, parse_mask, read_list
 from advisor.host import Host, Missing
 
 Resource = Literal["cpus", "mems"]
-_STATUS_WORD = {"cpus": "Cpus_allowed", "mems": "Mems_allowed"}
 _UNRESTRICTED = Missing("absent", "no affinity and no cpuset is shown")
 
 
@@ -34,18 +32,23 @@ def read_process_allowed(host: Host, pid: int | str, resource: Resource) -> tupl
 
 def parse_allowed(status: str, resource: Resource) -> tuple[int, ...] | Missing:
     """Ids in the text of a status file: from the list, or from the mask of kernels that print no list."""
-    word = _STATUS_WORD[resource]
+    word = {"cpus": "Cpus_allowed", "mems": "Mems_allowed"}[resource]
     for suffix, parse in (("_list", parse_list), ("", parse_mask)):
-        if found := re.search(rf"^{word}{suffix}:[ \t]*(\S*)", status, re.MULTILINE):
+        _, is_there, rest = f"\n{status}".partition(f"\n{word}{suffix}:")
+        if is_there:
+            words = rest.partition("\n")[0].split()
             try:
-                return parse(found[1])
+                return parse(words[0] if words else "")
             except ValueError as error:
                 return Missing("unreadable", str(error))
     return Missing("absent", f"no {word} in the status")
 
 
 def _read_cpuset(host: Host, resource: Resource) -> tuple[int, ...] | Missing:
-    name = _cpuset_name(host)
+    # The process' cpuset as a path below the mount point, "" for the root.
+    text = host.read("/proc/self/cpuset")
+    cpuset_name = _cpuset_of_cgroup(host) if isinstance(text, Missing) else text
+    name = cpuset_name.rstrip("/") if cpuset_name is not None and cpuset_name.startswith("/") else None
     if name is None:
         return _UNRESTRICTED
     for place in _cpuset_mounts(host):
@@ -70,13 +73,6 @@ def _and_parents(group: str) -> Iterator[str]:
     yield ""
 
 
-def _cpuset_name(host: Host) -> str | None:
-    """The process' cpuset as a path below the mount point, "" for the root."""
-    text = host.read("/proc/self/cpuset")
-    name = _cpuset_of_cgroup(host) if isinstance(text, Missing) else text
-    return name.rstrip("/") if name is not None and name.startswith("/") else None
-
-
 def _cpuset_of_cgroup(host: Host) -> str | None:
     text = host.read("/proc/self/cgroup")
     if isinstance(text, Missing):
@@ -90,8 +86,8 @@ def _cpuset_of_cgroup(host: Host) -> str | None:
 def _cpuset_mounts(host: Host) -> Iterator[str]:
     mounts = host.read("/proc/self/mounts")
     if isinstance(mounts, Missing):
-        mounts = host.read("/proc/mounts")
-    for line in [] if isinstance(mounts, Missing) else mounts.splitlines():
+        mounts = host.read_or_empty("/proc/mounts")
+    for line in mounts.splitlines():
         _, place, kind, options = (line.split() + [""] * 4)[:4]
         if kind == "cpuset" or kind == "cgroup2" or (kind == "cgroup" and "cpuset" in options.split(",")):
             yield place

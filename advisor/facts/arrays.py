@@ -22,8 +22,7 @@ from advisor.facts.multipath_text import MultipathMap
 from advisor.facts.segments import structure_of_targets
 from advisor.facts.storage import Storage, read_storage
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host
-from advisor.host.numbers import is_count
+from advisor.host import Host, is_count
 
 __all__ = ["Array", "read_arrays"]
 

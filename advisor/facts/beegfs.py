@@ -20,13 +20,12 @@ from advisor.facts.disks import Disk
 from advisor.facts.links import Link
 from advisor.facts.mounts import Mount, mounts_by_device, read_mounts
 from advisor.facts.printable import printable
+from advisor.facts.rare_subjects import BEEGFS
 from advisor.facts.services import Service, read_services
 from advisor.facts.subnets import SharedSubnet, read_shared_subnets
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
-ETC: Final = "/etc/beegfs"
 MAX_FILES: Final = 256
 MAX_TARGETS: Final = 256
 MAX_MOUNTS: Final = 2
@@ -36,7 +35,7 @@ ENTRY_SECONDS: Final = 3.0
 Kind = Literal["mgmtd", "meta", "storage", "mon", "client"]
 _FILE = lazy_regex(r"beegfs-(mgmtd|meta|storage|mon|client(?:-[\w-]{1,60})?)\.conf", re.ASCII)
 _INSTANCE = lazy_regex(r"([\w-]{1,60})\.d", re.ASCII)
-_INTERFACES_FILE = lazy_regex(rf"{ETC}(/(?!\.\.?/)[\w.-]{{1,60}}){{1,2}}", re.ASCII)
+_INTERFACES_FILE = lazy_regex(rf"{BEEGFS}(/(?!\.\.?/)[\w.-]{{1,60}}){{1,2}}", re.ASCII)
 _DIRECTORY: Final[Mapping[str, str]] = {"meta": "storeMetaDirectory", "storage": "storeStorageDirectory"}
 
 
@@ -124,11 +123,11 @@ def _client_file(mount: Mount) -> str | None:
 
 def _find_files(host: Host, unknown: Unknowns, of_mounts: Sequence[str] = ()) -> Iterator[tuple[str, str | None, Kind]]:
     """Path, instance and kind of each configuration file, by path; ``of_mounts`` are clients' whatever their names."""
-    directories: list[tuple[str, str | None]] = [(ETC, None)]
+    directories: list[tuple[str, str | None]] = [(BEEGFS, None)]
     found: list[tuple[str, str | None, Kind]] = []
-    for name in host.names(ETC):
+    for name in host.names(BEEGFS):
         if instance := _INSTANCE.fullmatch(name):
-            directories.append((f"{ETC}/{name}", instance[1]))
+            directories.append((f"{BEEGFS}/{name}", instance[1]))
     for directory, owner in directories:
         for name in host.names(directory):
             if file := _FILE.fullmatch(name):
@@ -169,7 +168,7 @@ def _read_interfaces(host: Host, path: str, file: str, unknown: Unknowns) -> tup
     if not file:
         return None
     if not _INTERFACES_FILE.fullmatch(file) or "auth" in file.lower():
-        unknown.note(f"beegfs.{path}.interfaces", f"{file[:80]} is not below {ETC}, so it is not read")
+        unknown.note(f"beegfs.{path}.interfaces", f"{file[:80]} is not below {BEEGFS}, so it is not read")
         return None
     text = host.read(file)
     if isinstance(text, Missing):

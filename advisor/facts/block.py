@@ -10,8 +10,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 SECTOR_BYTES = 512  # sysfs counts in these, whatever the device's own block size (kernel: block/stat, ABI sysfs-block)
 
@@ -123,18 +122,18 @@ class BlockNames:
         real = self._host.real(path)
         for candidate in (path if isinstance(real, Missing) else real, path):
             name = kernel_name(candidate)
-            if self._is_device(name):
+            if self._host.exists(f"/sys/class/block/{name}") or self._host.exists(f"/sys/block/{name}"):
                 return name
-        return self.by_mapping(path.removeprefix("/dev/mapper/")) or self.by_mapping(_volume_mapping(path))
+        # `/dev/vg/lv` as device-mapper spells it: hyphens doubled, one between the two.
+        return self.by_mapping(path.removeprefix("/dev/mapper/")) or self.by_mapping(
+            "-".join(part.replace("-", "--") for part in path.removeprefix("/dev/").split("/"))
+        )
 
     def by_mapping(self, mapping: str) -> str | None:
         """The dm device that device-mapper calls ``mapping``."""
         if self._mapped is None:
             self._mapped = self._read_mappings()
         return self._mapped.get(mapping)
-
-    def _is_device(self, name: str) -> bool:
-        return self._host.exists(f"/sys/class/block/{name}") or self._host.exists(f"/sys/block/{name}")
 
     def _read_numbers(self) -> dict[str, str]:
         # A captured tree may lack /sys/dev; on a live host this is reached for devices that have just gone only.
@@ -156,8 +155,3 @@ class BlockNames:
                 if not isinstance(mapping, Missing):
                     mapped[mapping] = name
         return mapped
-
-
-def _volume_mapping(path: str) -> str:
-    """``/dev/vg/lv`` as device-mapper spells it: hyphens doubled, one between the two."""
-    return "-".join(part.replace("-", "--") for part in path.removeprefix("/dev/").split("/"))

@@ -15,6 +15,7 @@ MAX_TEXT: Final = 120
 MAX_VOLUMES: Final = 512
 MAX_CONTROLLERS: Final = 16
 """Bounds of what a tool's output may hold; a controller has 240 volumes at most (MegaRAID)."""
+_PLAIN: Final = frozenset({"raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60"})
 
 
 class CacheProtection(msgspec.Struct, frozen=True):
@@ -84,13 +85,9 @@ def media_of(kinds: frozenset[str]) -> Media | None:
     return "mixed" if len(known) > 1 else "hdd" if "hdd" in known else "ssd"
 
 
-_PLAIN: Final = frozenset({"raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60"})
-
-
 def level_of(text: str) -> str | None:
     """``RAID10``, ``RAID-10``, ``1+0`` as md writes it; None for what is no level that is known."""
-    bare = re.sub(r"[^a-z0-9+]", "", text.lower())
-    digits = bare.removeprefix("raid").replace("+", "")
+    digits = re.sub(r"[^a-z0-9+]", "", text.lower()).removeprefix("raid").replace("+", "")
     return f"raid{digits}" if f"raid{digits}" in _PLAIN else None
 
 

@@ -8,19 +8,18 @@ ever asked for; ``nolog`` keeps storcli from writing its log file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from advisor.facts.array import Array
 from advisor.facts.block import clean
-from advisor.facts.controller import Controller, ControllerVolume, data_disks
-from advisor.facts.disks import Disk
-from advisor.facts.ssacli import parse_ssacli
-from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
-from advisor.facts.tw_cli import controller_of, parse_tw_cli_controllers, parse_tw_cli_serial, parse_tw_cli_units
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, Missing
+
+if TYPE_CHECKING:
+    from advisor.facts.array import Array
+    from advisor.facts.controller import Controller, ControllerVolume
+    from advisor.facts.disks import Disk
 
 # By name on the search path, then where the makers' packages put them.
 STORCLI: Final = (
@@ -36,7 +35,13 @@ _PREFIX: Final = {"storcli": "c", "tw_cli": "tw", "ssacli": "slot"}
 
 def read_controllers(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
     """Controllers by tool and number; none where no tool is installed. Why one could not be asked is noted."""
-    return (*_read_storcli(host, unknown), *_tw_cli(host, unknown), *_read_ssacli(host, unknown))
+    found = (*_read_storcli(host, unknown), *_read_tw_cli(host, unknown))
+    text = _run_tool(host, SSACLI, unknown)
+    if not text:
+        return found
+    from advisor.facts.ssacli import parse_ssacli
+
+    return (*found, *parse_ssacli(text))
 
 
 def controller_arrays(controllers: Iterable[Controller], disks: Iterable[Disk]) -> tuple[Array, ...]:
@@ -60,6 +65,9 @@ def array_name(controller: Controller, volume: ControllerVolume) -> str:
 
 
 def _make_array(controller: Controller, volume: ControllerVolume, disks: Sequence[Disk]) -> Array:
+    from advisor.facts.array import Array
+    from advisor.facts.controller import data_disks
+
     name = array_name(controller, volume)
     texts = {"model": controller.model, "status": volume.status, "cache": volume.cache}
     texts |= {"write_policy": volume.write_policy, "drives": str(volume.drives) if volume.drives else None}
@@ -93,6 +101,8 @@ def _read_storcli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
         done = host.run((program, *SHOW), timeout=_DEADLINE_SECONDS)
         if isinstance(done, Missing) and done.is_absent:
             continue
+        from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
+
         controllers = () if isinstance(done, Missing) else parse_storcli(done.stdout)
         if not controllers:
             unknown.note("controllers", done if isinstance(done, Missing) else _describe_empty(program, done))
@@ -103,9 +113,14 @@ def _read_storcli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
     return ()
 
 
-def _tw_cli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
+def _read_tw_cli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
+    text = _run_tool(host, ("tw_cli", "show"), unknown)
+    if not text:
+        return ()
+    from advisor.facts.tw_cli import controller_of, parse_tw_cli_controllers, parse_tw_cli_units
+
     found = []
-    for number, model in parse_tw_cli_controllers(_run_tool(host, ("tw_cli", "show"), unknown)):
+    for number, model in parse_tw_cli_controllers(text):
         units = _run_tool(host, ("tw_cli", f"/c{number}", "show"), unknown)
         one = controller_of(number, model, parse_tw_cli_units(units))
         found.append(msgspec.structs.replace(one, volumes=tuple(_with_serial(host, number, v) for v in one.volumes)))
@@ -114,13 +129,11 @@ def _tw_cli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
 
 def _with_serial(host: Host, controller: str, volume: ControllerVolume) -> ControllerVolume:
     """A unit with its serial number, by which its disk is known; old firmware shows none."""
+    from advisor.facts.tw_cli import parse_tw_cli_serial
+
     done = host.run(("tw_cli", f"/c{controller}/{volume.name}", "show", "all"), timeout=_DEADLINE_SECONDS)
     serial = None if isinstance(done, Missing) else parse_tw_cli_serial(done.stdout)
     return msgspec.structs.replace(volume, serial=serial)
-
-
-def _read_ssacli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
-    return parse_ssacli(_run_tool(host, SSACLI, unknown))
 
 
 def _run_tool(host: Host, argv: tuple[str, ...], unknown: Unknowns) -> str:

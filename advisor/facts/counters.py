@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import msgspec
 
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, is_count, is_hexadecimal
 
-_NUMBER = lazy_regex(r"[0-9]{1,20}", re.ASCII)
-_HEXADECIMAL = lazy_regex(r"[0-9a-f]{1,16}", re.ASCII)
 # Kernels before 4.8 count these by zone.
 _ZONES = ("", "_dma", "_dma32", "_normal", "_high", "_movable")
 _BY_ZONE = {name: tuple(name + zone for zone in _ZONES) for name in ("pgsteal_direct", "pgsteal_kswapd")}
@@ -50,6 +46,8 @@ class Counters(msgspec.Struct, frozen=True):
     swapped_out_pages: int | None = None
     dirty_pages: int | None = None
     dirty_limit_pages: int | None = None
+    file_handles: int | None = None
+    """Open files of all processes now (/proc/sys/fs/file-nr)."""
 
 
 def parse_paired(text: str) -> dict[str, dict[str, int]]:
@@ -59,33 +57,35 @@ def parse_paired(text: str) -> dict[str, dict[str, int]]:
     for names, values in zip(lines[::2], lines[1::2], strict=False):
         if names and len(names) == len(values) and names[0] == values[0]:
             pairs = zip(names[1:], values[1:], strict=True)
-            tables[names[0].rstrip(":")] = {name: int(value) for name, value in pairs if _NUMBER.fullmatch(value)}
+            tables[names[0].rstrip(":")] = {name: int(value) for name, value in pairs if is_count(value)}
     return tables
 
 
 def parse_snmp6(text: str) -> dict[str, int]:
     """/proc/net/snmp6: a name and a value per line."""
     pairs = (line.split() for line in text.splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and _NUMBER.fullmatch(pair[1])}
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and is_count(pair[1])}
 
 
 def parse_softnet(text: str) -> tuple[int, int, int] | None:
     """/proc/net/softnet_stat over all CPUs: processed, dropped, squeezed (columns 1 to 3, hexadecimal)."""
     rows = [line.split()[:3] for line in text.splitlines()]
-    if not rows or not all(len(row) == 3 and all(re.fullmatch(r"[0-9a-f]{8}", cell) for cell in row) for row in rows):
+    if not rows or not all(list(map(len, row)) == [8, 8, 8] and all(map(is_hexadecimal, row)) for row in rows):
         return None
     processed, dropped, squeezed = (sum(int(row[column], 16) for row in rows) for column in range(3))
     return processed, dropped, squeezed
 
 
 def believed_softnet(host_counts: tuple[int, int, int] | None, unknown: Unknowns) -> tuple[int | None, ...]:
-    """The counts of `parse_softnet`, but None, with the reason, for a count of cut-off rounds that cannot be: the
+    """The counts of `parse_softnet`, but None, with the reason, for a count of used-up budgets that cannot be: the
     budget and the time of a round are looked at after packets were taken (net_rx_action)."""
     if host_counts is None:
         return None, None, None
     processed, dropped, squeezed = host_counts
     if squeezed > processed:
-        reason = f"/proc/net/softnet_stat counts {squeezed:,} cut-off rounds for {processed:,} packets, which cannot be"
+        times, packets = "time" if squeezed == 1 else "times", "packet" if processed == 1 else "packets"
+        reason = f"/proc/net/softnet_stat counts a used-up budget {squeezed:,} {times} for {processed:,} {packets}"
+        reason += ": impossible"
         unknown.note("counters.softnet_squeezed", reason)
         return processed, dropped, None
     return processed, dropped, squeezed
@@ -96,6 +96,12 @@ def parse_vmstat(text: str) -> dict[str, int]:
     return parse_snmp6(text)
 
 
+def parse_file_handles(text: str) -> int | None:
+    """The first of the three numbers of /proc/sys/fs/file-nr: handles that are allocated (admin-guide/sysctl/fs)."""
+    words = text.split()
+    return int(words[0]) if len(words) == 3 and all(map(is_count, words)) else None
+
+
 def parse_neighbour_stat(text: str) -> tuple[int | None, int | None]:
     """/proc/net/stat/arp_cache: entries now, and how often the table was full; columns in hexadecimal, a row per CPU.
 
@@ -103,7 +109,7 @@ def parse_neighbour_stat(text: str) -> tuple[int | None, int | None]:
     """
     head, *rows = [line.split() for line in text.splitlines()] or [[]]
     columns = {
-        name: [int(row[at], 16) for row in rows if len(row) == len(head) and _HEXADECIMAL.fullmatch(row[at])]
+        name: [int(row[at], 16) for row in rows if len(row) == len(head) and is_hexadecimal(row[at])]
         for at, name in enumerate(head)
         if name in ("entries", "table_fulls")
     }
@@ -156,4 +162,5 @@ def read_counters(host: Host, unknown: Unknowns) -> Counters:
         swapped_out_pages=memory.get("pswpout"),
         dirty_pages=_sum_known(memory, "nr_dirty", "nr_writeback"),
         dirty_limit_pages=memory.get("nr_dirty_threshold"),
+        file_handles=parse_file_handles(unknown.value("counters.file-nr", host.read("/proc/sys/fs/file-nr")) or ""),
     )

@@ -26,6 +26,7 @@ _KNOWN: Final[Mapping[str, frozenset[str] | None]] = {
     "databases": None,
 }
 """Sections and their keys that are read, in small letters; None for those that name a directory."""
+_SPELT: Final = {"config": "config", "journal": "Journal", "databases": "Databases"}
 
 
 class Cpf(msgspec.Struct, frozen=True):
@@ -87,9 +88,6 @@ def only_known(text: str) -> str:
     return "".join(f"{line}\n" for line in kept)
 
 
-_SPELT: Final = {"config": "config", "journal": "Journal", "databases": "Databases"}
-
-
 def _parse_settings(text: str) -> Iterator[tuple[str, str, str]]:
     """Section in small letters, key and value of each line that is known."""
     section = ""
@@ -125,7 +123,6 @@ def _parse_databases(lines: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     local = 0
     for name, value in lines.items():
         directory, _, rest = value.partition(",")
-        server = rest.partition(",")[0].strip()
-        if not server and local < MAX_DATABASES:
+        if not rest.partition(",")[0].strip() and local < MAX_DATABASES:
             local += 1
             yield name, directory.strip()

@@ -8,7 +8,7 @@ s390, and one number names two packages on some ia64 machines.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, partial
 
 import msgspec
@@ -17,14 +17,13 @@ from advisor.facts.allowed import read_allowed
 from advisor.facts.cpuinfo import Processor, parse_cpuinfo, parse_model
 from advisor.facts.cpulist import format_list, read_ids, read_list
 from advisor.facts.frequency import Frequency, read_frequency
+from advisor.facts.power import Power, read_power
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
 _CPUS = "/sys/devices/system/cpu"
 # The newer name first (Linux 5.3); both mean the same mask.
 _CORE_LISTS = ("core_cpus_list", "thread_siblings_list", "thread_siblings")
-_DIE_LISTS = ("die_cpus_list",)
-_PACKAGE_LISTS = ("package_cpus_list", "core_siblings_list", "core_siblings")
 
 Groups = list[frozenset[int]]
 Key = tuple[int | None, ...]
@@ -49,6 +48,8 @@ class Cpu(msgspec.Struct, frozen=True):
     """CPUs that the calling process may run on, by affinity and cpuset (kernel list string)."""
     frequency: Frequency | None = None
     """None where the kernel sets no clock."""
+    power: Power | None = None
+    """Turbo, idle states, SMT, clock source and heat; None where no CPU is shown."""
 
 
 def read_cpu(host: Host, unknown: Unknowns) -> Cpu:
@@ -58,17 +59,30 @@ def read_cpu(host: Host, unknown: Unknowns) -> Cpu:
         unknown.note("cpu.online", "the host shows no CPUs: neither in /sys/devices/system/cpu nor in /proc")
         return Cpu(None, None, None, None, None, None, None, _read_model(host, unknown), None)
     cores, packages = _cores_and_packages(host, online, unknown)
+    listed = read_list(host, f"{_CPUS}/offline")
+    # Without affinity and cpuset (a kernel that has neither, or a captured host) every online CPU is allowed.
+    found = read_allowed(host, "cpus")
+    if not isinstance(found, Missing):
+        allowed = format_list(set(found).intersection(online))
+    elif found.is_absent:
+        allowed = format_list(online)
+    else:
+        unknown.note("cpu.allowed", found)
+        allowed = None
     return Cpu(
         online=format_list(online),
-        offline=format_list(_read_offline(host, online)),
+        offline=format_list(
+            set(_read_present(host, online)).difference(online) if isinstance(listed, Missing) else listed
+        ),
         present=format_list(_read_present(host, online)),
         threads=len(online),
         cores=len(cores) if cores else None,
         packages=len(packages) if packages else None,
         threads_per_core=max(map(len, cores)) if cores else None,
         model=_read_model(host, unknown),
-        allowed=_read_allowed(host, online, unknown),
+        allowed=allowed,
         frequency=read_frequency(host, unknown),
+        power=read_power(host, tuple(sorted(min(one) for one in packages)) if packages else online[:1]),
     )
 
 
@@ -112,22 +126,6 @@ def _read_present(host: Host, online: tuple[int, ...]) -> tuple[int, ...]:
     return (_list_directories(host) or online) if isinstance(listed, Missing) else listed
 
 
-def _read_offline(host: Host, online: tuple[int, ...]) -> Iterable[int]:
-    listed = read_list(host, f"{_CPUS}/offline")
-    return set(_read_present(host, online)).difference(online) if isinstance(listed, Missing) else listed
-
-
-def _read_allowed(host: Host, online: tuple[int, ...], unknown: Unknowns) -> str | None:
-    """Without affinity and cpuset (a kernel that has neither, or a captured host) every online CPU is allowed."""
-    found = read_allowed(host, "cpus")
-    if not isinstance(found, Missing):
-        return format_list(set(found).intersection(online))
-    if found.is_absent:
-        return format_list(online)
-    unknown.note("cpu.allowed", found)
-    return None
-
-
 def _read_model(host: Host, unknown: Unknowns) -> str | None:
     text = host.read("/proc/cpuinfo")
     model = None if isinstance(text, Missing) else parse_model(text)
@@ -146,8 +144,9 @@ def _cores_and_packages(host: Host, online: tuple[int, ...], unknown: Unknowns) 
     if len(online) == 1:
         return [frozenset(online)], [frozenset(online)]
     processors = cache(partial(_read_processors, host))
+    groups = _sibling_groups(host, online, ("package_cpus_list", "core_siblings_list", "core_siblings"))
     packages = (
-        _package_groups(host, online)
+        (groups and _join_groups(host, groups))
         or _group_by(online, _ids_by_files(host, online, "physical_package_id", "book_id", "drawer_id"))
         or _group_by(online, {processor.number: processor.package for processor in processors()}.get)
     )
@@ -171,11 +170,6 @@ def _core_groups(host: Host, online: tuple[int, ...]) -> Groups | None:
     # Kernels of 2011 to 2016 list the two cores of an AMD compute unit (family 15h) as siblings, each with a core id.
     ids = {_read_id(host, cpu, "core_id") for cpu in shared[:2]}
     return [frozenset([cpu]) for cpu in online] if len(ids) == 2 and None not in ids else groups
-
-
-def _package_groups(host: Host, online: tuple[int, ...]) -> Groups | None:
-    groups = _sibling_groups(host, online, _PACKAGE_LISTS)
-    return groups and _join_groups(host, groups)
 
 
 def _join_groups(host: Host, groups: Groups) -> Groups:
@@ -235,7 +229,7 @@ def _ids_by_files(host: Host, online: tuple[int, ...], first: str, *more: str) -
 def _cpuinfo_ids(host: Host, online: tuple[int, ...], processors: tuple[Processor, ...]) -> KeyOf:
     """Core id of /proc/cpuinfo, and the die where sysfs has it: core ids start at 0 again in each die."""
     known = {processor.number: processor.core for processor in processors}
-    dies = _sibling_groups(host, online, _DIE_LISTS) or []
+    dies = _sibling_groups(host, online, ("die_cpus_list",)) or []
     # Architectures without dies show each CPU as its own one.
     die_of = {cpu: min(die) for die in dies if len(dies) < len(online) for cpu in die}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import msgspec
 
@@ -45,7 +44,10 @@ class Processor(msgspec.Struct, frozen=True):
 def parse_cpuinfo(text: str) -> tuple[Processor, ...]:
     """The logical CPUs, sorted by number. The kernel lists online CPUs only."""
     found: dict[int, Processor] = {}
-    for number, block in _split_blocks(text):
+    starts = list(_ENTRY.finditer(text))
+    ends = [*(start.start() for start in starts[1:]), len(text)]
+    for start, end in zip(starts, ends, strict=False):
+        number, block = int(start[1] or start[2]), text[start.end() : end]
         known = found.get(number, Processor(number, None, None))
         package = _parse_number(block, "physical id")
         core = _parse_number(block, "core id")
@@ -63,20 +65,16 @@ def parse_model(text: str) -> str | None:
             return fields[name]
     if machine := _MACHINE.search(text):
         return f"{fields.get('vendor_id', 'IBM/S390')} machine {machine[1]}"
-    return _arm_model(fields)
+    implementer, part = fields.get("CPU implementer"), fields.get("CPU part")
+    if not implementer or not part:
+        return None
+    return _ARM_CORES.get((implementer.lower(), part.lower())) or f"ARM implementer {implementer} part {part}"
 
 
 def parse_flags(text: str) -> frozenset[str]:
     """Feature words of the first CPU (``flags`` of x86, ``Features`` of ARM, ``features`` of s390)."""
     found = re.search(r"^(?:flags|[Ff]eatures)[ \t]*:[ \t]*(.*)$", text, re.MULTILINE)
     return frozenset(found[1].split()) if found else frozenset()
-
-
-def _split_blocks(text: str) -> Iterator[tuple[int, str]]:
-    starts = list(_ENTRY.finditer(text))
-    ends = [*(start.start() for start in starts[1:]), len(text)]
-    for start, end in zip(starts, ends, strict=False):
-        yield int(start[1] or start[2]), text[start.end() : end]
 
 
 def _parse_number(block: str, name: str) -> int | None:
@@ -93,11 +91,3 @@ def _first_fields(text: str) -> dict[str, str]:
         if colon:
             fields.setdefault(name.strip(), value.strip())
     return fields
-
-
-def _arm_model(fields: dict[str, str]) -> str | None:
-    implementer, part = fields.get("CPU implementer"), fields.get("CPU part")
-    if not implementer or not part:
-        return None
-    known = _ARM_CORES.get((implementer.lower(), part.lower()))
-    return known or f"ARM implementer {implementer} part {part}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 MAX_ID = 1 << 16  # no kernel is built for more CPUs or nodes; bounds what a hostile file can make us build
 
 _PART = lazy_regex(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9})/(\d{1,9}))?)?", re.ASCII)
 _WORD_DIGITS = 8
+_FOLD_FROM = 4
 _MASK = lazy_regex(r"(?:0x)?[0-9a-fA-F]+(?:,[0-9a-fA-F]{1,8})*")
 
 
@@ -50,6 +50,34 @@ def format_list(ids: Iterable[int]) -> str:
         else:
             spans.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def fold_list(ids: Iterable[int]) -> str:
+    """The same ids for people, exact: ``0-3, 8``, and ``0, 8, 16 … 568`` where four spans or more follow each other in
+    equal steps (of ranges too: ``0-3, 8-11, 16-19 … 56-59``); empty for no ids."""
+    spans = format_list(ids).split(",")
+    ends = [tuple(map(int, span.split("-"))) for span in spans if span]
+    found: list[str] = []
+    at = 0
+    while at < len(ends):
+        alike = _count_alike(ends[at:])
+        run = spans[at : at + alike]
+        found.append(", ".join(run) if alike < _FOLD_FROM else f"{', '.join(run[:3])} … {run[-1]}")
+        at += alike
+    return ", ".join(found)
+
+
+def _count_alike(ends: list[tuple[int, ...]]) -> int:
+    """How many spans from the first are as wide as that and in steps as that to the second; one where these are not
+    enough to be folded."""
+    first, *others = ends
+    count = 1
+    for rank, one in enumerate(others, start=1):
+        step = others[0][0] - first[0]
+        if one[-1] - one[0] != first[-1] - first[0] or one[0] != first[0] + rank * step:
+            break
+        count += 1
+    return count if count >= _FOLD_FROM else 1
 
 
 def parse_mask(text: str) -> tuple[int, ...]:

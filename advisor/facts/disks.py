@@ -17,9 +17,9 @@ from advisor.facts.block import clean, natural, partitions_of, read_count, read_
 from advisor.facts.filesystems import FileSystem, read_filesystems
 from advisor.facts.mounts import Mount, mountpoints, read_mounted
 from advisor.facts.pci import PcieLink, PciPlace, functions_above, read_place
+from advisor.facts.smartctl import DriveHealth
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 __all__ = ["Disk", "FileSystem", "read_disks", "read_filesystems"]
 
@@ -37,6 +37,7 @@ QUEUE_ATTRIBUTES = (
     "add_random",
     "iostats",
     "write_cache",
+    "discard_max_bytes",
     "optimal_io_size",
     "minimum_io_size",
     "logical_block_size",
@@ -81,6 +82,8 @@ _ONLY_IN_USE = frozenset({"loop", "zram", "nbd", "ublk", "null_blk", "drbd"})
 _NO_DISK = lazy_regex(
     r"md([0-9]|_)|dm-[0-9]|Vx(VM|DMP)[0-9]|(sr|scd|fd|ram|mtdblock)[0-9]|mmcblk[0-9]+(boot[0-9]|rpmb)"
 )
+_FABRIC_ATTRIBUTES = {"transport": "device/transport", "queue_count": "device/queue_count", "sqsize": "device/sqsize"}
+_TPGS = ("none", "implicit", "explicit", "implicit and explicit")
 _NVME_PATH = lazy_regex(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
 
 
@@ -112,7 +115,11 @@ class Disk(msgspec.Struct, frozen=True):
     partition_offsets: Mapping[str, int] = {}
     """Where each partition begins, in bytes from the start of the disk."""
     detail: Mapping[str, str] = {}
-    """What only this kind has: vendor, state, queue_depth, transport, iopolicy, path_states, backing_file …"""
+    """What only this kind has: vendor, state, queue_depth, transport, iopolicy, path_states, backing_file …; of
+    NVMe over a network queue_count (with the admin queue) and sqsize (less 1) of its controller; of a LUN access_state
+    and handler of its path, remote_port, and whether its storage has groups of ports (tpgs); lba_format of a drive."""
+    health: DriveHealth | None = None
+    """By smartctl, as root (`advisor.facts.drive_health`); None where it was not asked, or does not answer."""
 
 
 def kind_of(name: str) -> str | None:
@@ -144,8 +151,7 @@ def parse_vpd_serial(page: bytes) -> str | None:
     """The unit serial number in SCSI vital product data page 0x80 (SPC-4, 7.8.19)."""
     if len(page) < 4 or page[1] != 0x80:
         return None
-    length = int.from_bytes(page[2:4], "big")
-    return clean(page[4 : 4 + length].decode("ascii", "replace")) or None
+    return clean(page[4 : 4 + int.from_bytes(page[2:4], "big")].decode("ascii", "replace")) or None
 
 
 def read_disks(host: Host, unknown: Unknowns) -> tuple[Disk, ...]:
@@ -158,22 +164,18 @@ def read_disks(host: Host, unknown: Unknowns) -> tuple[Disk, ...]:
     if isinstance(mounted, Missing):
         unknown.note("disks.mountpoints", mounted)
         mounted = {}
-    paths = _paths_by_head(listed)
+    # nvme0c1n2 is the path by controller 1 to nvme0n2 (nvme: nvme_mpath_set_disk_name).
+    heads: dict[str, list[str]] = {}
+    for name in sorted(listed, key=natural):
+        path = _NVME_PATH.fullmatch(name)
+        if path:
+            heads.setdefault(path[1] + path[2], []).append(name)
+    paths = {head: tuple(paths) for head, paths in heads.items()}
     for head in sorted(paths.keys() - set(listed), key=natural):
         unknown.note(f"disks.{head}", f"only its paths are there: {', '.join(paths[head])}")
     reader = _Reader(host, unknown, mounted, paths)
     disks = (reader.disk(name) for name in listed if not _NVME_PATH.fullmatch(name))
     return tuple(sorted((disk for disk in disks if disk), key=lambda disk: natural(disk.name)))
-
-
-def _paths_by_head(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    # nvme0c1n2 is the path by controller 1 to nvme0n2 (nvme: nvme_mpath_set_disk_name).
-    heads: dict[str, list[str]] = {}
-    for name in sorted(names, key=natural):
-        path = _NVME_PATH.fullmatch(name)
-        if path:
-            heads.setdefault(path[1] + path[2], []).append(name)
-    return {head: tuple(paths) for head, paths in heads.items()}
 
 
 class _Reader:
@@ -206,25 +208,42 @@ class _Reader:
         paths = self.paths.get(name, ())
         where = [self._sysfs_place(path) for path in paths or (name,)]
         places = [self._pci_place(path, fact) for path in where]
+        transport = transport_of(where[0]) if kind == "scsi" else None
+        text = queue.get("scheduler")
+        chosen = parse_scheduler(text or "")
+        if chosen is None:
+            why = f"no single scheduler is marked: {text[:80]!r}" if text else "it is not there"
+            self.unknown.note(f"{fact}.scheduler", why)
+        offsets: dict[str, int] = {}
+        for one in partitions:
+            path = f"/sys/block/{name}/{one}/start"
+            start = read_count(self.host, path, f"{fact}.partition_offsets.{one}", self.unknown)
+            if start is not None:
+                offsets[one] = start * 512
+        remote_port = re.search(r"\brport-[0-9]+:[0-9]+-[0-9]+\b", where[0]) if transport == "fc" else None
         return Disk(
             name=name,
             kind=kind,
             size_bytes=size,
             rotational=self._read_rotational(name, fact),
-            scheduler=self._read_scheduler(queue, fact),
+            scheduler=chosen,
             numa_node=self._read_node(name, places, fact, paths, has_device="device" in entries),
             model=self._read_model(name, kind, fact, has_device="device" in entries),
             serial=self._read_serial(name, kind, fact),
             pci=_common_value([place.address if place else None for place in places]),
             pcie=_common_value([place.pcie if place else None for place in places]),
-            irqs=_collect_irqs(places) if kind in ("nvme", "virtio") else (),
+            irqs=tuple(sorted({irq for place in places if place for irq in place.irqs}))
+            if kind in ("nvme", "virtio")
+            else (),
             queue=queue,
             partitions=partitions,
             holders=self._find_holders(name, partitions),
             mountpoints=mountpoints((name, *partitions), self.mounted),
             paths=paths,
-            partition_offsets=self._read_offsets(name, partitions, fact),
-            detail=_find_transport(kind, where) | self._read_detail(name, kind, paths, fact, on_pci=any(places)),
+            partition_offsets=offsets,
+            detail=({"transport": transport} if transport else {})
+            | ({"remote_port": remote_port[0]} if remote_port else {})
+            | self._read_detail(name, kind, paths, fact, on_pci=any(places), is_remote=transport in ("fc", "iscsi")),
         )
 
     def _read_attribute(self, path: str, fact: str) -> str | None:
@@ -237,16 +256,7 @@ class _Reader:
         self.unknown.note(f"{fact}.rotational", f"neither 0 nor 1: {text[:40]!r}" if text else "it is not there")
         return None
 
-    def _read_scheduler(self, queue: Mapping[str, str], fact: str) -> str | None:
-        text = queue.get("scheduler")
-        chosen = parse_scheduler(text or "")
-        if chosen is None:
-            why = f"no single scheduler is marked: {text[:80]!r}" if text else "it is not there"
-            self.unknown.note(f"{fact}.scheduler", why)
-        return chosen
-
     def _sysfs_place(self, name: str) -> str:
-        """The place of a disk in /sys/devices."""
         link = self.host.readlink(f"/sys/block/{name}")
         if not isinstance(link, Missing):
             return "/sys/" + link.removeprefix("../")
@@ -292,28 +302,33 @@ class _Reader:
         places = [f"/sys/block/{name}/holders", *(f"/sys/block/{name}/{one}/holders" for one in partitions)]
         return tuple(sorted({holder for place in places for holder in self.host.names(place)}, key=natural))
 
-    def _read_offsets(self, name: str, partitions: Sequence[str], fact: str) -> dict[str, int]:
-        offsets: dict[str, int] = {}
-        for one in partitions:
-            path = f"/sys/block/{name}/{one}/start"
-            start = read_count(self.host, path, f"{fact}.partition_offsets.{one}", self.unknown)
-            if start is not None:
-                offsets[one] = start * 512
-        return offsets
-
-    def _read_detail(self, name: str, kind: str, paths: Sequence[str], fact: str, *, on_pci: bool) -> dict[str, str]:
+    def _read_detail(
+        self, name: str, kind: str, paths: Sequence[str], fact: str, *, on_pci: bool, is_remote: bool
+    ) -> dict[str, str]:
         attributes: dict[str, str] = {}
         if paths:
             attributes = {"iopolicy": "device/iopolicy"}
         elif kind == "nvme":
-            attributes = {"state": "device/state"} | ({} if on_pci else {"transport": "device/transport"})
+            attributes = {"state": "device/state"} | ({} if on_pci else _FABRIC_ATTRIBUTES)
         elif kind == "scsi":
             attributes = {"vendor": "device/vendor", "state": "device/state", "queue_depth": "device/queue_depth"}
+            attributes |= {"handler": "device/dh_state", "access_state": "device/access_state"} if is_remote else {}
         elif kind == "loop":
             attributes = {"backing_file": "loop/backing_file"}
         found = {
             key: self._read_attribute(f"/sys/block/{name}/{path}", f"{fact}.{key}") for key, path in attributes.items()
         }
+        if paths and not on_pci:
+            first = f"/sys/block/{paths[0]}"
+            found |= {
+                key: self._read_attribute(f"{first}/{path}", f"{fact}.{key}")
+                for key, path in _FABRIC_ATTRIBUTES.items()
+            }
+        if is_remote:
+            # Whether the storage has groups of target ports: the word of bits 4 and 5 of byte 5 of its INQUIRY
+            # (SPC-4).
+            data = self.host.read_bytes(f"/sys/block/{name}/device/inquiry")
+            found["tpgs"] = None if isinstance(data, Missing) or len(data) < 6 else _TPGS[data[5] >> 4 & 3]
         if paths:
             found["path_states"] = ", ".join(self._path_state(path, fact) for path in paths)
         return {key: value for key, value in found.items() if value}
@@ -324,15 +339,6 @@ class _Reader:
             for one in ("device/state", "ana_state")
         ]
         return " ".join([path, *(word for word in words if word)])
-
-
-def _collect_irqs(places: Sequence[PciPlace | None]) -> tuple[int, ...]:
-    return tuple(sorted({irq for place in places if place for irq in place.irqs}))
-
-
-def _find_transport(kind: str, where: Sequence[str]) -> dict[str, str]:
-    transport = transport_of(where[0]) if kind == "scsi" else None
-    return {"transport": transport} if transport else {}
 
 
 def _common_value(values: Sequence[T]) -> T | None:

@@ -24,9 +24,6 @@ STATUS = ("dmsetup", "status", "--noflush")
 
 _LVM_ID = 68  # LVM-, and two ids of 32 characters: volume group, volume
 _WITH_STATUS = frozenset({"raid", "mirror", "multipath", "thin-pool", "snapshot", "cache", "writecache", "vdo"})
-_ARRAY_KINDS = frozenset({"striped", "raid", "mirror"})
-_BROKEN = frozenset({"Fail", "Error", "Invalid", "Overflow"})
-_SPARED = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
 class DmDevice(msgspec.Struct, frozen=True):
@@ -124,21 +121,17 @@ def _read_device(
 def role_of(mapping: str, uuid: str, targets: Sequence[TableLine] | None) -> str:
     """Whose device it is, by the prefix that each owner gives its ids; by its table where it has none."""
     if uuid.startswith("LVM-"):
-        return _lvm_role(mapping, uuid)
+        suffix = uuid[_LVM_ID:].lstrip("-")
+        if suffix in ("tpool", "pool", "vpool"):
+            return "lvm"
+        volume = dm_text.parse_volume_name(mapping)
+        return "hidden" if suffix or (volume and is_hidden(volume.volume)) else "lvm"
     if uuid.startswith("mpath-"):
         return "multipath"
     kinds = {target.kind for target in targets or ()}
     if kinds == {"multipath"}:
         return "multipath"
-    return "dm" if kinds & _ARRAY_KINDS or uuid.startswith("DMRAID-") else "layer"
-
-
-def _lvm_role(mapping: str, uuid: str) -> str:
-    suffix = uuid[_LVM_ID:].lstrip("-")
-    if suffix in ("tpool", "pool", "vpool"):
-        return "lvm"
-    volume = dm_text.parse_volume_name(mapping)
-    return "hidden" if suffix or (volume and is_hidden(volume.volume)) else "lvm"
+    return "dm" if kinds & {"striped", "raid", "mirror"} or uuid.startswith("DMRAID-") else "layer"
 
 
 def _without_placeholder(device: DmDevice, pools: set[str]) -> DmDevice:
@@ -166,7 +159,7 @@ def health(device: DmDevice, geometry: ArrayShape | None) -> Health:
         return Health("suspended")
     kinds = {target.kind for target in device.targets or ()}
     words = device.status[0].words if device.status else ()
-    if "error" in kinds or _BROKEN & set(words[:1]):
+    if "error" in kinds or {"Fail", "Error", "Invalid", "Overflow"} & set(words[:1]):
         return Health("failed")
     if geometry is None:
         return Health(None)
@@ -174,7 +167,13 @@ def health(device: DmDevice, geometry: ArrayShape | None) -> Health:
     if main in ("raid", "mirror"):
         read = dm_text.raid_status if main == "raid" else dm_text.mirror_status
         return raid_health(read(words), geometry, _data_devices(device))
-    return Health("active", detail=_parse_usage(main, words))
+    if main == "thin-pool" and len(words) > 2:
+        detail: tuple[tuple[str, str], ...] = (("metadata_blocks", words[1]), ("data_blocks", words[2]))
+    elif main == "snapshot" and words:
+        detail = (("used_sectors", words[0]),)
+    else:
+        detail = ()
+    return Health("active", detail=detail)
 
 
 def raid_health(status: RaidStatus | None, geometry: ArrayShape, devices: Sequence[str]) -> Health:
@@ -199,7 +198,7 @@ def _spare_count(level: str, disks: int) -> int:
     if level in ("raid1", "mirror"):
         return disks - 1
     # Which half of a RAID 10 a member belongs to is not in its status: half is the most that it can do without.
-    return disks // 2 if level == "raid10" else _SPARED.get(level, 0)
+    return disks // 2 if level == "raid10" else {"raid4": 1, "raid5": 1, "raid6": 2}.get(level, 0)
 
 
 def _data_devices(device: DmDevice) -> tuple[str, ...]:
@@ -207,11 +206,3 @@ def _data_devices(device: DmDevice) -> tuple[str, ...]:
     words = device.targets[0].words if device.targets else ()
     count = int(words[1]) if len(words) > 1 and re.fullmatch(r"\d{1,4}", words[1], re.ASCII) else None
     return () if count is None else words[4 + count :: 2]
-
-
-def _parse_usage(kind: str | None, words: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    if kind == "thin-pool" and len(words) > 2:
-        return (("metadata_blocks", words[1]), ("data_blocks", words[2]))
-    if kind == "snapshot" and words:
-        return (("used_sectors", words[0]),)
-    return ()

@@ -91,15 +91,29 @@ def _parse_shape(kind: str, words: tuple[str, ...]) -> ArrayShape:
     if kind == "raid":
         return _raid_shape(words)
     if kind == "mirror":
-        return _mirror_shape(words)
+        # `log #log_args … #devices dev offset …`.
+        count = _parse_int(words, 1)
+        return ArrayShape("mirror", disks=_parse_int(words, 2 + count) if count is not None else None)
     if kind in ("thin-pool", "writecache"):
-        return ArrayShape(kind, _parse_sectors(words, 2) if kind == "thin-pool" else _parse_bytes(words, 3))
+        return ArrayShape(kind, _parse_sectors(words, 2) if kind == "thin-pool" else (_parse_int(words, 3) or None))
     if kind == "cache":
-        return ArrayShape("cache", _parse_sectors(words, 3), detail=_cache_mode(words))
+        mode = next((word for word in words[4:] if word in ("writethrough", "writeback", "passthrough")), None)
+        return ArrayShape("cache", _parse_sectors(words, 3), detail=(("cache_mode", mode),) if mode else ())
     if kind == "snapshot":
         return ArrayShape("snapshot", _parse_sectors(words, 3))
     if kind == "multipath":
-        return ArrayShape("multipath", detail=_multipath_detail(words))
+        # `#features … #handler_args … #groups initial_group selector #args … #paths #path_args device …`.
+        features = _parse_int(words, 0) or 0
+        handler = 1 + features
+        handler_words = _parse_int(words, handler) or 0
+        groups = handler + 1 + handler_words
+        detail = {
+            "features": " ".join(words[1:handler]),
+            "hwhandler": " ".join(words[handler + 1 : groups]),
+            "groups": words[groups] if groups < len(words) else "",
+            "policy": words[groups + 2] if groups + 2 < len(words) else "",
+        }
+        return ArrayShape("multipath", detail=tuple((key, value) for key, value in detail.items() if value))
     return ArrayShape(kind)
 
 
@@ -112,10 +126,6 @@ def _parse_sectors(words: tuple[str, ...], index: int) -> int | None:
     return number * SECTOR_BYTES if number else None
 
 
-def _parse_bytes(words: tuple[str, ...], index: int) -> int | None:
-    return _parse_int(words, index) or None
-
-
 def _raid_shape(words: tuple[str, ...]) -> ArrayShape:
     """``raid_type #params chunk_sectors … #devices meta data meta data …`` (dm-raid.rst)."""
     kind = words[0] if words else "raid"
@@ -126,50 +136,18 @@ def _raid_shape(words: tuple[str, ...]) -> ArrayShape:
     disks = _parse_int(words, 2 + count)
     chunk = _parse_sectors(words, 2) if name != "raid1" else None
     detail = (("layout", kind),) if kind != name else ()
-    return ArrayShape(name, chunk, _raid_data(name, disks, parameters), disks, detail)
-
-
-def _raid_data(level: str, disks: int | None, parameters: tuple[str, ...]) -> int | None:
-    if not disks or level == "raid1":
-        return None
-    if level == "raid10":
-        return _raid10_data(disks, parameters)
-    return max(disks - {"raid4": 1, "raid5": 1, "raid6": 2}.get(level, 0), 1)
-
-
-def _raid10_data(disks: int, parameters: tuple[str, ...]) -> int:
-    settings = dict(pairwise(parameters))
-    copies = settings.get("raid10_copies", "2")
-    near = int(copies) if re.fullmatch(r"[1-9]\d?", copies, re.ASCII) else 2
-    if settings.get("raid10_format", "near") != "near":
-        near = 1
-    return disks // near if disks % near == 0 else disks
-
-
-def _mirror_shape(words: tuple[str, ...]) -> ArrayShape:
-    """``log #log_args … #devices dev offset …``."""
-    count = _parse_int(words, 1)
-    return ArrayShape("mirror", disks=_parse_int(words, 2 + count) if count is not None else None)
-
-
-def _cache_mode(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    mode = next((word for word in words[4:] if word in ("writethrough", "writeback", "passthrough")), None)
-    return (("cache_mode", mode),) if mode else ()
-
-
-def _multipath_detail(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """``#features … #handler_args … #groups initial_group selector #args … #paths #path_args device …``."""
-    features = _parse_int(words, 0) or 0
-    handler = 1 + features
-    handler_words = _parse_int(words, handler) or 0
-    groups = handler + 1 + handler_words
-    detail = {
-        "features": " ".join(words[1:handler]),
-        "hwhandler": " ".join(words[handler + 1 : groups]),
-        "groups": words[groups] if groups < len(words) else "",
-        "policy": words[groups + 2] if groups + 2 < len(words) else "",
-    }
-    return tuple((key, value) for key, value in detail.items() if value)
+    if not disks or name == "raid1":
+        raid_data = None
+    elif name == "raid10":
+        settings = dict(pairwise(parameters))
+        copies = settings.get("raid10_copies", "2")
+        near = int(copies) if re.fullmatch(r"[1-9]\d?", copies, re.ASCII) else 2
+        if settings.get("raid10_format", "near") != "near":
+            near = 1
+        raid_data = disks // near if disks % near == 0 else disks
+    else:
+        raid_data = max(disks - {"raid4": 1, "raid5": 1, "raid6": 2}.get(name, 0), 1)
+    return ArrayShape(name, chunk, raid_data, disks, detail)
 
 
 class TableGroup(msgspec.Struct, frozen=True):
@@ -223,11 +201,6 @@ def _table_group(left: _Words) -> TableGroup:
     left.take(left.number())
     paths, arguments = left.number(), left.number()
     return TableGroup(selector, tuple((left.word(), left.take(arguments)) for _ in range(paths)))
-
-
-def path_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Device numbers among a table's words, each once."""
-    return tuple(dict.fromkeys(word for word in words if _DEVICE.fullmatch(word)))
 
 
 def stripe_devices(target: TableLine) -> tuple[str, ...]:

@@ -107,13 +107,6 @@ def kernel_feature_names(printed: Mapping[str, bool]) -> dict[str, bool]:
     return dict(sorted(features.items()))
 
 
-def parse_ethtool_private_flags(text: str) -> dict[str, bool] | Missing:
-    """``ethtool --show-priv-flags``: the driver's own switches."""
-    body = _after_header(text, "Private flags for ") or ""
-    facts = {name: value == "on" for name, value in _parse_pairs(body) if value in ("on", "off")}
-    return facts or _refusal_reason(text, "private flags")
-
-
 def parse_ethtool_coalesce(text: str) -> Answer | Missing:
     """``ethtool -c``: rx-usecs, rx-frames, adaptive-rx … by the names that ``ethtool -C`` takes; n/a is left out."""
     facts: Answer = {}
@@ -164,14 +157,13 @@ def settings_speed_mbps(settings: Mapping[str, tuple[str, ...]]) -> int | None:
     return int(found[1]) if found else None
 
 
-def parse_ethtool_statistics(text: str) -> dict[str, int] | Missing:
-    """``ethtool -S``: the driver's counters; a name may hold colons itself (``[0]: rx_ucast_packets``)."""
-    facts: dict[str, int] = {}
-    for line in (_after_header(text, "NIC statistics:") or "").splitlines():
-        name, colon, value = line.rpartition(":")
-        if colon and re.fullmatch(r"\s*[0-9]{1,20}\s*", value, re.ASCII) and int(value) < 1 << 64:
-            facts[name.strip()] = int(value)
-    return facts or _refusal_reason(text, "counters")
+def best_advertised_mbps(settings: Mapping[str, tuple[str, ...]]) -> int | None:
+    """The fastest of the modes (``25000baseCR/Full``) that a link both supports and advertises; None for none."""
+    supported, advertised = (
+        set(re.findall(r"\b([0-9]{2,7})base", " ".join(settings.get(f"{one} link modes", ())), re.ASCII))
+        for one in ("Supported", "Advertised")
+    )
+    return max(map(int, supported & advertised), default=None)
 
 
 PARSERS: Mapping[str, tuple[tuple[str, ...], Callable[[str], Answer | Missing]]] = {

@@ -9,8 +9,7 @@ import msgspec
 
 from advisor.facts.cpulist import format_list
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 _CPUS: Final = "/sys/devices/system/cpu"
 _WORD: Final = lazy_regex(r"[A-Za-z0-9_.-]{1,40}", re.ASCII)

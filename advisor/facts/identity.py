@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from advisor.facts.container import read_container
 from advisor.facts.cpuinfo import parse_flags
 from advisor.facts.memory import parse_meminfo
 from advisor.facts.unknown import Unknowns
@@ -14,14 +15,7 @@ from advisor.host import Host, Missing
 
 # The first is a link to the second; captures may lack it.
 _DMI_PLACES = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
-_DMI_NAMES = (
-    "sys_vendor",
-    "product_name",
-    "board_vendor",
-    "bios_vendor",
-    "bios_version",
-    "chassis_asset_tag",
-)
+_DMI_NAMES = ("sys_vendor", "product_name", "board_vendor", "bios_vendor", "bios_version", "chassis_asset_tag")
 # What the firmware tables of a virtual machine begin with, in the words of systemd-detect-virt(1).
 _DMI_HYPERVISORS = (
     ("KVM", "kvm"),
@@ -53,7 +47,6 @@ _NEEDED = {
     "machine_id": "/etc/machine-id",
     "boot_id": "/proc/sys/kernel/random/boot_id",
 }
-_RELEASE_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 class Cloud(msgspec.Struct, frozen=True):
@@ -84,23 +77,30 @@ class Identity(msgspec.Struct, frozen=True):
 
 def read_identity(host: Host, unknown: Unknowns) -> Identity:
     """Who the host is. What every host has (a name, a kernel, memory …) is noted where it cannot be had."""
-    dmi = _read_dmi(host)
+    place = _dmi_place(host)
+    found = ((name, host.read_text(f"{place}/{name}")) for name in _DMI_NAMES)
+    dmi = {name: text for name, text in found if text}
     kernel = _read_kernel(host)
-    cpuinfo = _read_text(host, "/proc/cpuinfo") or ""
+    cpuinfo = host.read_text("/proc/cpuinfo") or ""
     identity = Identity(
-        hostname=_read_text(host, "/proc/sys/kernel/hostname") or _read_text(host, "/etc/hostname"),
+        hostname=host.read_text("/proc/sys/kernel/hostname") or host.read_text("/etc/hostname"),
         kernel=kernel,
         os=_read_os(host),
         architecture=_read_architecture(host, kernel, cpuinfo),
-        virtualization=_detect_container(host) or _detect_virtualization(host, dmi, cpuinfo),
+        virtualization=_name_container(host) or _detect_virtualization(host, dmi, cpuinfo),
         vendor=dmi.get("sys_vendor"),
-        product=dmi.get("product_name") or _read_text(host, "/proc/device-tree/model"),
-        memory_bytes=parse_meminfo(_read_text(host, "/proc/meminfo") or "").get("MemTotal"),
-        machine_id=_read_text(host, "/etc/machine-id"),
-        boot_id=_read_text(host, "/proc/sys/kernel/random/boot_id"),
+        product=dmi.get("product_name") or host.read_text("/proc/device-tree/model"),
+        memory_bytes=parse_meminfo(host.read_text("/proc/meminfo") or "").get("MemTotal"),
+        machine_id=host.read_text("/etc/machine-id"),
+        boot_id=host.read_text("/proc/sys/kernel/random/boot_id"),
         cloud=_detect_cloud(host, dmi),
     )
-    _note_what_is_missing(host, identity, unknown)
+    for name, path in _NEEDED.items():
+        if getattr(identity, name) is None:
+            text = host.read(path)
+            unknown.note(f"host.{name}", f"{path}: {text.why if isinstance(text, Missing) else 'not in it'}")
+    if identity.cloud and identity.cloud.instance_type is None:
+        unknown.note("host.cloud.instance_type", f"the firmware of {identity.cloud.provider} does not report it")
     return identity
 
 
@@ -108,8 +108,11 @@ def parse_os_release(text: str) -> dict[str, str]:
     """Names and values of os-release(5), unquoted."""
     values: dict[str, str] = {}
     for name, value in re.findall(r"^[ \t]*(\w+)=(.*)$", text, re.MULTILINE | re.ASCII):
-        quoted = re.fullmatch(r"([\"'])(.*)\1", value.strip())
-        values[name] = re.sub(r"\\([\"$\\`'])", r"\1", quoted[2]) if quoted else value.strip()
+        bare = value.strip()
+        if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'":
+            bare = bare[1:-1]
+            bare = re.sub(r"\\([\"$\\`'])", r"\1", bare) if "\\" in bare else bare
+        values[name] = bare
     return values
 
 
@@ -120,60 +123,35 @@ def is_ec2_uuid(uuid: str) -> bool:
     return len(first) == 8 and (first.startswith("ec2") or swapped.startswith("ec2"))
 
 
-def _note_what_is_missing(host: Host, identity: Identity, unknown: Unknowns) -> None:
-    for name, path in _NEEDED.items():
-        if getattr(identity, name) is None:
-            text = host.read(path)
-            unknown.note(f"host.{name}", f"{path}: {text.why if isinstance(text, Missing) else 'not in it'}")
-    if identity.cloud and identity.cloud.instance_type is None:
-        unknown.note("host.cloud.instance_type", f"the firmware of {identity.cloud.provider} does not report it")
-
-
-def _read_text(host: Host, path: str) -> str | None:
-    """A file's text; None where it is missing or blank."""
-    text = host.read(path)
-    return None if isinstance(text, Missing) else text.strip() or None
-
-
 def _dmi_place(host: Host) -> str:
     return next((place for place in _DMI_PLACES if host.is_dir(place)), _DMI_PLACES[0])
 
 
-def _read_dmi(host: Host) -> dict[str, str]:
-    place = _dmi_place(host)
-    found = ((name, _read_text(host, f"{place}/{name}")) for name in _DMI_NAMES)
-    return {name: text for name, text in found if text}
-
-
 def _read_kernel(host: Host) -> str | None:
-    release = _read_text(host, "/proc/sys/kernel/osrelease")
-    if release is None and (found := re.match(r"Linux version (\S+)", _read_text(host, "/proc/version") or "")):
+    release = host.read_text("/proc/sys/kernel/osrelease")
+    if release is None and (found := re.match(r"Linux version (\S+)", host.read_text("/proc/version") or "")):
         return found[1]
     return release
 
 
 def _read_os(host: Host) -> str | None:
     for path in ("/etc/os-release", "/usr/lib/os-release"):
-        values = parse_os_release(_read_text(host, path) or "")
+        values = parse_os_release(host.read_text(path) or "")
         if name := values.get("PRETTY_NAME") or values.get("NAME"):
             return name
     # RHEL 6 and its kin.
-    return _read_text(host, "/etc/redhat-release")
+    return host.read_text("/etc/redhat-release")
 
 
 def _read_architecture(host: Host, kernel: str | None, cpuinfo: str) -> str | None:
     """As ``uname -m`` says: from the kernel (6.1), its release, the command, or the processor's features."""
-    if architecture := _read_text(host, "/proc/sys/kernel/arch"):
+    if architecture := host.read_text("/proc/sys/kernel/arch"):
         return architecture
     if found := re.search(r"[.-](x86_64|aarch64|ppc64le|ppc64|s390x|amd64|arm64)$", kernel or ""):
-        return _RELEASE_ARCHITECTURES.get(found[1], found[1])
+        return {"amd64": "x86_64", "arm64": "aarch64"}.get(found[1], found[1])
     done = host.run(["uname", "-m"])
     if not isinstance(done, Missing) and done.ok and done.stdout.strip():
         return done.stdout.strip()
-    return _architecture_of_cpu(cpuinfo)
-
-
-def _architecture_of_cpu(cpuinfo: str) -> str | None:
     flags = parse_flags(cpuinfo[:16384])
     if {"fpu", "cx8"} <= flags:
         return "x86_64" if "lm" in flags else "i686"
@@ -185,24 +163,15 @@ def _architecture_of_cpu(cpuinfo: str) -> str | None:
     return None if not found else "armv7l" if found[1] == "7" else "aarch64"
 
 
-def _detect_container(host: Host) -> str | None:
-    if container := _read_text(host, "/run/systemd/container"):
-        return container
-    marks = (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"))
-    found = next((name for mark, name in marks if host.exists(mark)), None)
-    # Machine images that were made from a container image keep its mark; their root is no overlay.
-    return found if found and _has_overlay_root(host) else None
-
-
-def _has_overlay_root(host: Host) -> bool:
-    mounts = _read_text(host, "/proc/self/mountinfo") or ""
-    return bool(re.search(r"^[0-9]+ [0-9]+ \S+ \S+ / .* - (?:fuse-)?overlay(?:fs)? ", mounts, re.MULTILINE))
+def _name_container(host: Host) -> str | None:
+    container = read_container(host)
+    return container.manager or "container-other" if container.is_inside else None
 
 
 def _detect_virtualization(host: Host, dmi: Mapping[str, str], cpuinfo: str) -> str | None:
     """What it runs on; None where neither firmware nor processor says so, nor that it is bare metal."""
-    if _read_text(host, "/sys/hypervisor/type") == "xen":
-        return "none" if "control_d" in (_read_text(host, "/proc/xen/capabilities") or "") else "xen"
+    if host.read_text("/sys/hypervisor/type") == "xen":
+        return "none" if "control_d" in (host.read_text("/proc/xen/capabilities") or "") else "xen"
     if hypervisor := _dmi_hypervisor(host, dmi) or _firmware_hypervisor(host):
         return hypervisor
     flags = parse_flags(cpuinfo[:16384])
@@ -227,7 +196,7 @@ def _dmi_hypervisor(host: Host, dmi: Mapping[str, str]) -> str | None:
 
 def _detect_paravirtual(host: Host, dmi: Mapping[str, str]) -> str:
     """By the clock that a hypervisor offers: QEMU with KVM has one on x86, QEMU alone does not."""
-    clocks = _read_text(host, "/sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+    clocks = host.read_text("/sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
     if "kvm-clock" in clocks.split():
         return "kvm"
     if "hyperv_clocksource" in clocks:
@@ -237,12 +206,12 @@ def _detect_paravirtual(host: Host, dmi: Mapping[str, str]) -> str:
 
 def _firmware_hypervisor(host: Host) -> str | None:
     """From the device tree of ARM and POWER, or s390's /proc/sysinfo."""
-    compatible = _read_text(host, "/proc/device-tree/hypervisor/compatible")
+    compatible = host.read_text("/proc/device-tree/hypervisor/compatible")
     if compatible:
         return next((name for name in ("kvm", "xen", "vmware") if name in compatible), "vm-other")
     if host.exists("/proc/device-tree/ibm,partition-name"):
         return "kvm" if host.exists("/proc/device-tree/chosen/qemu,graphic-width") else "powervm"
-    sysinfo = _read_text(host, "/proc/sysinfo")
+    sysinfo = host.read_text("/proc/sysinfo")
     if sysinfo is None:
         return None
     found = re.search(r"^VM00 Control Program:\s*(\S+)", sysinfo, re.MULTILINE)
@@ -257,14 +226,12 @@ def _detect_cloud(host: Host, dmi: Mapping[str, str]) -> Cloud | None:
         return Cloud("azure", None)
     if dmi.get("product_name") == "Google Compute Engine":
         return Cloud("gcp", None)
-    return Cloud("aws", None) if _is_ec2_xen(host, dmi) else None
-
-
-def _is_ec2_xen(host: Host, dmi: Mapping[str, str]) -> bool:
     if dmi.get("bios_version", "").lower().endswith("amazon"):
-        return True
-    uuid = _read_text(host, "/sys/hypervisor/uuid")
-    if uuid is None and dmi.get("sys_vendor") == "Xen":
-        # Root only.
-        uuid = _read_text(host, f"{_dmi_place(host)}/product_uuid")
-    return is_ec2_uuid(uuid or "")
+        is_ec2_xen = True
+    else:
+        uuid = host.read_text("/sys/hypervisor/uuid")
+        if uuid is None and dmi.get("sys_vendor") == "Xen":
+            # Root only.
+            uuid = host.read_text(f"{_dmi_place(host)}/product_uuid")
+        is_ec2_xen = is_ec2_uuid(uuid or "")
+    return Cloud("aws", None) if is_ec2_xen else None

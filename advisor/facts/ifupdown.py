@@ -11,12 +11,9 @@ import msgspec
 
 from advisor.facts.interfaces_text import Stanza, parse_interfaces
 from advisor.facts.link_claim import LinkOwner
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 INTERFACES: Final = "/etc/network/interfaces"
-_STATE: Final = "/run/network/ifstate"
-_PROGRAMS: Final = ("/usr/sbin/ifup", "/sbin/ifup")
 _IN_SOURCED_DIRECTORY: Final = lazy_regex(r"[a-zA-Z0-9_-]+")
 # What the shell would expand beyond wildcards.
 _SHELL: Final = lazy_regex(r"[$`\"'\\~{(|&;<>]")
@@ -63,7 +60,21 @@ def _included_files(host: Host, stanza: Stanza, path: str) -> tuple[str, ...] | 
         if _SHELL.search(pattern):
             return Missing("unreadable", f"{path} includes {pattern}, which only a shell could expand")
         absolute = pattern if pattern.startswith("/") else f"{path.rpartition('/')[0]}/{pattern}"
-        for each in _expand_pattern(host, absolute):
+        # Files that fit a pattern with wildcards, in the order of the names that fit.
+        places = [""]
+        for part in (part for part in absolute.split("/") if part):
+            if re.search(r"[*?\[]", part):
+                places = [
+                    f"{place}/{name}"
+                    for place in places
+                    for name in host.names(place or "/")
+                    if fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
+                ]
+            else:
+                places = [f"{place}/{part}" for place in places]
+        found = (host.real(place) for place in places)
+        # One file has one name, whatever way leads there.
+        for each in (place for place in found if not isinstance(place, Missing)):
             if stanza.kind == "source":
                 paths += [] if host.is_dir(each) else [each]
             else:
@@ -72,28 +83,12 @@ def _included_files(host: Host, stanza: Stanza, path: str) -> tuple[str, ...] | 
     return tuple(paths)
 
 
-def _expand_pattern(host: Host, pattern: str) -> Iterator[str]:
-    """Files that fit a pattern with wildcards, in the order of the names that fit."""
-    places = [""]
-    for part in (part for part in pattern.split("/") if part):
-        if re.search(r"[*?\[]", part):
-            places = [
-                f"{place}/{name}"
-                for place in places
-                for name in host.names(place or "/")
-                if fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
-            ]
-        else:
-            places = [f"{place}/{part}" for place in places]
-    found = (host.real(place) for place in places)
-    # One file has one name, whatever way leads there.
-    return (place for place in found if not isinstance(place, Missing))
-
-
 def read_ifupdown_owner(host: Host, link: str) -> LinkOwner | Missing | None:
     """None where ifupdown is not there or does not bring the link up."""
-    states = _read_states(host)
-    if not states and not any(host.exists(path) for path in _PROGRAMS):
+    # Logical interface by link, of those that are up now.
+    lines = host.read_or_empty("/run/network/ifstate").splitlines()
+    states = {line.partition("=")[0]: line.partition("=")[2] for line in lines if "=" in line}
+    if not states and not any(host.exists(path) for path in ("/usr/sbin/ifup", "/sbin/ifup")):
         return None
     placed = read_stanzas(host)
     if isinstance(placed, Missing):
@@ -102,22 +97,16 @@ def read_ifupdown_owner(host: Host, link: str) -> LinkOwner | Missing | None:
     if logical is None:
         return Missing("unreadable", f"a mapping of {INTERFACES} chooses its stanza when it is brought up")
     own = [one for one in placed if one.stanza.interface == logical]
-    if not own or not (link in states or _is_brought_up(host, link, placed) or any(map(_sets_mtu, own))):
+    if not own or not (link in states or _is_brought_up(host, link, placed) or any(map(sets_mtu, own))):
         return None
     shared = tuple(sorted(other for other, name in states.items() if name == logical and other != link))
     evidence = f"ifupdown brings it up, by 'iface {logical}' in {own[0].path}"
     return LinkOwner("ifupdown", own[0].path, logical, evidence, shared)
 
 
-def _sets_mtu(placed: Placed) -> bool:
+def sets_mtu(placed: Placed) -> bool:
+    """Whether the stanza has an MTU of its own."""
     return any(option.words[0] == "mtu" for option in placed.stanza.options)
-
-
-def _read_states(host: Host) -> dict[str, str]:
-    """Logical interface by link, of those that are up now."""
-    text = host.read(_STATE)
-    lines = [] if isinstance(text, Missing) else text.splitlines()
-    return {line.partition("=")[0]: line.partition("=")[2] for line in lines if "=" in line}
 
 
 def _logical_interface(host: Host, link: str, placed: Iterable[Placed]) -> str | None:

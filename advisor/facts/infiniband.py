@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from advisor.host import Host, Missing
+from advisor.host import Host
 
 CLASS = "/sys/class/infiniband"
 
@@ -40,25 +40,15 @@ def read_ports(host: Host, device: str) -> tuple[IbPort, ...]:
     return tuple(_read_port(host, device, number) for number in numbers)
 
 
-def read_infiniband(host: Host) -> tuple[IbPort, ...]:
-    """Every port of every RDMA device."""
-    return tuple(port for device in host.names(CLASS) for port in read_ports(host, device))
-
-
 def _read_port(host: Host, device: str, number: int) -> IbPort:
     place = f"{CLASS}/{device}/ports/{number}"
-    state, physical, rate = (_read_text(host, f"{place}/{name}") for name in ("state", "phys_state", "rate"))
+    state, physical, rate = (host.read_text(f"{place}/{name}") for name in ("state", "phys_state", "rate"))
     return IbPort(
         device=device,
         port=number,
         state=parse_port_state(state) if state else None,
         physical_state=parse_port_state(physical) if physical else None,
-        layer=_read_text(host, f"{place}/link_layer"),
+        layer=host.read_text(f"{place}/link_layer"),
         rate=rate,
         speed_mbps=parse_rate_mbps(rate) if rate else None,
     )
-
-
-def _read_text(host: Host, path: str) -> str | None:
-    text = host.read(path)
-    return None if isinstance(text, Missing) else text or None

@@ -6,7 +6,7 @@ Read are /etc/llthosts, /etc/gabtab, main.cf and, where the volume manager is th
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -24,14 +24,12 @@ from advisor.facts.infoscale_text import (
 )
 from advisor.facts.links import Link
 from advisor.facts.llt import Llt
+from advisor.facts.rare_subjects import MAIN_CF, VOLUME_MANAGER
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
-MAIN_CF: Final = "/etc/VRTSvcs/conf/config/main.cf"
 LLTHOSTS: Final = "/etc/llthosts"
 GABTAB: Final = "/etc/gabtab"
-# Made when the volume manager is first started; the module is there while it runs.
-_VOLUME_MANAGER: Final = ("/etc/vx/volboot", "/sys/module/vxio")
 DISK_LIST: Final = ("vxdisk", "-o", "alldgs", "list")
 
 _MIRRORING_WORDS: Final = frozenset({"exported", "remote"})
@@ -60,7 +58,7 @@ def read_infoscale(
     host: Host, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None, unknown: Unknowns
 ) -> InfoScale | None:
     """None where there is neither LLT, nor main.cf, nor the volume manager."""
-    has_volumes = any(host.exists(place) for place in _VOLUME_MANAGER)
+    has_volumes = any(host.exists(place) for place in VOLUME_MANAGER)
     main_cf = unknown.value("infoscale.vcs", host.read(MAIN_CF))
     if llt is None and main_cf is None and not has_volumes:
         return None
@@ -80,7 +78,22 @@ def read_infoscale(
 
 def judged(read: InfoScale, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None) -> InfoScale:
     """What was read, with the configuration that it makes. Pure."""
-    signs = signs_of(read, llt, links, cloud)
+    # What was seen, each with the place where it was.
+    is_cluster, counted = _is_cluster(read, llt)
+    mirrors, stored = _judge_mirroring(read)
+    place, placed, unplaced = _find_place(llt, links, cloud)
+    own = tuple(one for one in (llt.links if llt else ()) if not one.low_priority)
+    transports = tuple(dict.fromkeys(one.type if one.type != "-" else "ether" for one in own))
+    tagged = ", ".join(f"{one.tag} {one.type}" for one in own)
+    seen = (counted, stored, f"LLT links: {tagged} (/etc/llttab)" if own else "", placed, _describe_overlay(read))
+    signs = InfoScaleSigns(
+        is_cluster=is_cluster,
+        transports=transports,
+        mirrors=mirrors,
+        place=place,
+        seen=tuple(one for one in seen if one),
+        untold=(unplaced,) if unplaced and is_cluster is not False else (),
+    )
     found: Recognition = recognised(signs)
     return msgspec.structs.replace(read, configuration=found.configuration, configurations=found.fits, signs=signs)
 
@@ -91,28 +104,9 @@ def _read_disks(host: Host, unknown: Unknowns) -> tuple[VxDisk, ...] | None:
         unknown.note("infoscale.disks", done)
         return None
     if not done.ok:
-        unknown.note("infoscale.disks", f"vxdisk list returned {done.rc}: {done.stderr.strip()[:200] or 'no message'}")
+        unknown.note("infoscale.disks", done.failure("vxdisk list"))
         return None
     return parse_vxdisk_list(done.stdout)
-
-
-def signs_of(read: InfoScale, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None) -> InfoScaleSigns:
-    """What was seen, each with the place where it was."""
-    is_cluster, counted = _is_cluster(read, llt)
-    mirrors, stored = _judge_mirroring(read)
-    place, placed, unplaced = _find_place(llt, links, cloud)
-    own = tuple(one for one in (llt.links if llt else ()) if not one.low_priority)
-    transports = tuple(dict.fromkeys(one.type if one.type != "-" else "ether" for one in own))
-    tagged = ", ".join(f"{one.tag} {one.type}" for one in own)
-    seen = (counted, stored, f"LLT links: {tagged} (/etc/llttab)" if own else "", placed, _describe_overlay(read))
-    return InfoScaleSigns(
-        is_cluster=is_cluster,
-        transports=transports,
-        mirrors=mirrors,
-        place=place,
-        seen=tuple(one for one in seen if one),
-        untold=(unplaced,) if unplaced and is_cluster is not False else (),
-    )
 
 
 def _is_cluster(read: InfoScale, llt: Llt | None) -> tuple[bool | None, str]:
@@ -151,7 +145,14 @@ def _judge_mirroring(read: InfoScale) -> tuple[bool | None, str]:
 def _find_place(llt: Llt | None, links: Iterable[Link], cloud: Cloud | None) -> tuple[Place | None, str, str]:
     """Where the peers of set-addr lines are: a subnet of a VPC of AWS lies in one zone, those of others do not say."""
     peers = sorted(set(llt.llttab.peers)) if llt and llt.llttab else []
-    own = tuple(_parse_networks(links))
+    own: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
+    for text in (address for link in links for address in link.addresses):
+        try:
+            network = ipaddress.ip_interface(text).network
+        except ValueError:
+            continue
+        if not network.is_loopback and not network.is_link_local:
+            own.append(network)
     outside = [peer for peer in peers if own and not any(_is_in(peer, network) for network in own)]
     if outside:
         return None, f"LLT peers in another subnet: {', '.join(outside[:4])}", "whether that subnet is in another zone"
@@ -164,16 +165,6 @@ def _describe_overlay(read: InfoScale) -> str:
     resources = read.vcs.resources if read.vcs else ()
     names = [one.name for one in resources if one.attributes.get("OverlayIP")]
     return f"an address that moves across subnets or zones: OverlayIP of {', '.join(names)} (main.cf)" if names else ""
-
-
-def _parse_networks(links: Iterable[Link]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    for text in (address for link in links for address in link.addresses):
-        try:
-            network = ipaddress.ip_interface(text).network
-        except ValueError:
-            continue
-        if not network.is_loopback and not network.is_link_local:
-            yield network
 
 
 def _is_in(text: str, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:

@@ -84,12 +84,10 @@ def parse_gabtab(text: str) -> int | None:
     """How many nodes must be there before the cluster starts (``gabconfig -c -n2``); None where it does not say."""
     calls = ((line, _COMMAND.search(line)) for line in _clean_lines(text))
     # From the blank after the command's name on, each place once: the time is linear whatever the line holds.
-    found = [one[1] for line, call in calls if call for one in _last_match(_SEEDS.finditer(line, call.end() - 1))]
+    found = [
+        one[1] for line, call in calls if call for one in list(deque(_SEEDS.finditer(line, call.end() - 1), maxlen=1))
+    ]
     return int(found[-1]) if found else None
-
-
-def _last_match(found: Iterator[re.Match[str]]) -> list[re.Match[str]]:
-    return list(deque(found, maxlen=1))
 
 
 def parse_main_cf(text: str) -> VcsConfig:

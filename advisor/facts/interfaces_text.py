@@ -16,7 +16,6 @@ _CONTINUED: Final = lazy_regex(r"\\\n")
 _STANZAS: Final = lazy_regex(
     r"iface|mapping|auto|allow-\S+|no-auto-down|no-scripts|rename|template|source|source-directory|source-dir"
 )
-_CAN_SET_MTU: Final = frozenset({"static", "manual", "tunnel"})
 
 
 class JoinedLine(msgspec.Struct, frozen=True):
@@ -63,8 +62,7 @@ class Stanza(msgspec.Struct, frozen=True):
     @property
     def inherits(self) -> tuple[str, ...]:
         """Stanzas whose options are this one's as well."""
-        words = self.arguments
-        return tuple(after for word, after in pairwise(words) if word == "inherits")
+        return tuple(after for word, after in pairwise(self.arguments) if word == "inherits")
 
     @property
     def _plain(self) -> tuple[str, ...]:
@@ -74,7 +72,7 @@ class Stanza(msgspec.Struct, frozen=True):
     @property
     def takes_mtu(self) -> bool:
         """Whether ``mtu`` is an option that sets the link's MTU here: that of inet6 may set IPv6's alone."""
-        return self.family == "inet" and self.method in _CAN_SET_MTU
+        return self.family == "inet" and self.method in {"static", "manual", "tunnel"}
 
 
 def parse_interfaces(text: str) -> Iterator[Stanza]:

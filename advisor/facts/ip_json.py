@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
 
+from advisor.host.numbers import is_hexadecimal
 from advisor.host.patterns import lazy_regex
 
 Json: TypeAlias = Mapping[str, object]
@@ -58,11 +59,16 @@ DETAILS: Mapping[str | None, tuple[str, ...]] = {
     ),
 }
 _OWN_NAMES = {"ad_lacp_rate": "lacp_rate", "key": "pkey"}
-_PORT_NAMES = {"state": "port_state", "mii_status": "port_mii_status", "hairpin": "port_hairpin"}
+_PORT_NAMES = {
+    "state": "port_state",
+    "mii_status": "port_mii_status",
+    "hairpin": "port_hairpin",
+    "ad_aggregator_id": "port_ad_aggregator_id",
+}
+_LACP_NAMES = {"aggregator": "ad_aggregator", "partner_mac": "ad_partner_mac"}
 _LINK_TYPES = {"ether": "ethernet", "ieee802.11": "wlan", "ipip": "ipip", "tunnel6": "ip6tnl"}
 # Their ``link`` is the other end, which they do not rest on.
 _PEERED = frozenset({"veth", "netkit", "vxcan"})
-_MAC = lazy_regex("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+")
 _LARGEST = (1 << 63) - 1
 # Never white space: no link name can hold that.
 _CONTROL = lazy_regex("[\x00-\x08\x0e-\x1f]")
@@ -76,8 +82,12 @@ def parse_ip_links(text: str) -> dict[str, BareLink]:
     entries = _decode_json(text)
     if not isinstance(entries, list):
         raise ValueError("not a list of links")
-    links = (bare_link(entry) for entry in entries if isinstance(entry, dict))
-    return {link.name: link for link in links if link is not None}
+    return links_by_name(entry for entry in entries if isinstance(entry, dict))
+
+
+def links_by_name(entries: Iterable[Json]) -> dict[str, BareLink]:
+    """Links by name, of the entries of ip's list."""
+    return {link.name: link for link in map(bare_link, entries) if link is not None}
 
 
 def _decode_json(text: str) -> object:
@@ -98,6 +108,15 @@ def bare_link(entry: Json) -> BareLink | None:
     data = _get_mapping(info, "info_data")
     kind = _find_kind(_get_text(info, "info_kind"), _get_text(entry, "link_type"), data)
     flags = _parse_flags(entry)
+    address = _get_text(entry, "address")
+    text = _get_text(entry, "operstate")
+    detail = _select_scalars(data, {name: _OWN_NAMES.get(name, name) for name in DETAILS.get(kind, tuple(data))})
+    if kind in _PEERED and (peer := _get_text(entry, "link")) is not None:
+        detail["peer"] = peer
+    if (namespace := _get_number(entry, "link_netnsid")) is not None:
+        detail["link_netnsid"] = str(namespace)
+    detail |= _select_scalars(_get_mapping(data, "ad_info"), _LACP_NAMES) if kind == "bond" else {}
+    # As what it serves its master: the state of a bridge port, the role and health of a bond member.
     return BareLink(
         name=name,
         ifindex=_get_number(entry, "ifindex"),
@@ -105,24 +124,23 @@ def bare_link(entry: Json) -> BareLink | None:
         mtu=_get_number(entry, "mtu"),
         mtu_min=_get_number(entry, "min_mtu") or None,
         mtu_max=_get_number(entry, "max_mtu") or None,
-        state=_lower_case(_get_text(entry, "operstate")),
+        state=text.lower() if text else None,
         # The kernel reports carrier for links that are set up only; sysfs answers EINVAL for the others.
         carrier="LOWER_UP" in flags if "UP" in flags else None,
         # ip leaves a length of 0 out.
         txqueuelen=_get_number(entry, "txqlen") if "txqlen" in entry else 0,
-        mac=_parse_mac(entry),
+        mac=address if address and _is_mac(address) else None,
         permanent_mac=_get_text(entry, "permaddr") or _get_text(_get_mapping(info, "info_slave_data"), "perm_hwaddr"),
         below=None if kind in _PEERED else _get_text(entry, "link") or _get_text(data, "link"),
         master=_get_text(entry, "master"),
         addresses=_parse_addresses(entry.get("addr_info")),
-        detail=_parse_detail(kind, entry, info, data),
+        detail=detail | _select_scalars(_get_mapping(info, "info_slave_data"), _PORT_NAMES),
     )
 
 
-def _parse_mac(entry: Json) -> str | None:
-    # Of a tunnel, ip prints the IP address of this end in the same place.
-    address = _get_text(entry, "address")
-    return address if address and _MAC.fullmatch(address) else None
+def _is_mac(text: str) -> bool:
+    pairs = text.split(":")
+    return len(pairs) > 1 and all(len(pair) == 2 and is_hexadecimal(pair) for pair in pairs)
 
 
 def _find_kind(info_kind: str | None, link_type: str | None, data: Json) -> str | None:
@@ -131,16 +149,6 @@ def _find_kind(info_kind: str | None, link_type: str | None, data: Json) -> str 
     if info_kind == "tun":
         return _get_text(data, "type") or "tun"
     return info_kind or (_LINK_TYPES.get(link_type, link_type) if link_type else None)
-
-
-def _parse_detail(kind: str | None, entry: Json, info: Json, data: Json) -> dict[str, str]:
-    detail = _select_scalars(data, {name: _OWN_NAMES.get(name, name) for name in DETAILS.get(kind, tuple(data))})
-    if kind in _PEERED and (peer := _get_text(entry, "link")) is not None:
-        detail["peer"] = peer
-    if (namespace := _get_number(entry, "link_netnsid")) is not None:
-        detail["link_netnsid"] = str(namespace)
-    # As what it serves its master: the state of a bridge port, the role and health of a bond member.
-    return detail | _select_scalars(_get_mapping(info, "info_slave_data"), _PORT_NAMES)
 
 
 def _select_scalars(data: Json, names: Mapping[str, str]) -> dict[str, str]:
@@ -187,7 +195,3 @@ def _format_scalar(value: object) -> str | None:
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value) if isinstance(value, str | int | float) else None
-
-
-def _lower_case(text: str | None) -> str | None:
-    return text.lower() if text else None

@@ -17,22 +17,18 @@ _TUNNEL_NAMES = frozenset({"id", "remote", "local", "ttl", "mode", "table", "key
 def parse_ip_text(text: str) -> dict[str, BareLink]:
     """Links by name; lines that do not fit are passed over."""
     links: dict[str, BareLink] = {}
-    for block in _split_blocks(text):
-        link = bare_link(_parse_block(block))
-        if link is not None:
-            links[link.name] = link
-    return links
-
-
-def _split_blocks(text: str) -> list[list[str]]:
-    """The lines of each link, its head first."""
+    # The lines of each link, its head first.
     blocks: list[list[str]] = []
     for line in text.splitlines():
         if _HEAD.match(line):
             blocks.append([line])
         elif blocks and line[:1].isspace():
             blocks[-1].append(line.strip())
-    return blocks
+    for block in blocks:
+        link = bare_link(_parse_block(block))
+        if link is not None:
+            links[link.name] = link
+    return links
 
 
 def _parse_block(block: list[str]) -> dict[str, object]:
@@ -41,6 +37,17 @@ def _parse_block(block: list[str]) -> dict[str, object]:
     if head is None:
         return {}
     words = _pair_words(head[5])
+    # The lines that begin with a kind: `vlan protocol 802.1Q id 5 …`, `bond_slave state ACTIVE …`.
+    lines = block[1:]
+    info: dict[str, object] = {}
+    for line in lines:
+        kind, _, rest = line.partition(" ")
+        if line.startswith(_NOT_DETAIL) or not re.fullmatch("[a-z][a-z0-9_]*", kind):
+            continue
+        if kind.endswith("_slave"):
+            info["info_slave_data"] = _pair_words(rest)
+        elif "info_kind" not in info:
+            info.update(info_kind=kind, info_data=_rename_words(kind, _pair_words(rest)))
     entry: dict[str, object] = {
         "ifindex": int(head[1]),
         "ifname": head[2],
@@ -48,7 +55,7 @@ def _parse_block(block: list[str]) -> dict[str, object]:
         "operstate": words.get("state"),
         "master": words.get("master"),
         "addr_info": [_parse_address(line) for line in block[1:] if line.startswith("inet")],
-        "linkinfo": _parse_linkinfo(block[1:]),
+        "linkinfo": info,
     }
     if head[3] not in (None, "NONE") and not re.fullmatch(r"if[0-9]+", head[3]):
         entry["link"] = head[3]
@@ -71,20 +78,6 @@ def _add_link_layer(entry: dict[str, object], lines: list[str]) -> None:
     if "permaddr" in words:
         entry["permaddr"] = words["permaddr"]
     _add_numbers(entry, words, {"minmtu": "min_mtu", "maxmtu": "max_mtu"})
-
-
-def _parse_linkinfo(lines: list[str]) -> dict[str, object]:
-    """The lines that begin with a kind: ``vlan protocol 802.1Q id 5 …``, ``bond_slave state ACTIVE …``."""
-    info: dict[str, object] = {}
-    for line in lines:
-        kind, _, rest = line.partition(" ")
-        if line.startswith(_NOT_DETAIL) or not re.fullmatch("[a-z][a-z0-9_]*", kind):
-            continue
-        if kind.endswith("_slave"):
-            info["info_slave_data"] = _pair_words(rest)
-        elif "info_kind" not in info:
-            info.update(info_kind=kind, info_data=_rename_words(kind, _pair_words(rest)))
-    return info
 
 
 def _rename_words(kind: str, words: dict[str, str]) -> dict[str, str]:

@@ -20,13 +20,11 @@ from advisor.facts.disks import Disk
 from advisor.facts.filesystems import FileSystem
 from advisor.facts.mounts import Mount, read_mounts
 from advisor.facts.printable import printable
+from advisor.facts.rare_subjects import IRIS_REGISTRY, IRIS_USUAL
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.numbers import is_count
+from advisor.host import Host, Missing, is_count
 
-REGISTRY: Final = "/usr/local/etc/irissys"
 QLIST: Final = ("iris", "qlist")
-USUAL: Final = ("/usr/irissys", "/opt/irissys", "/opt/iris")
 MAX_INSTANCES: Final = 16
 _FIELDS: Final = 13
 _PROGRAM: Final = "/bin/irisdb"
@@ -103,14 +101,20 @@ def _parse_listed(fields: Sequence[str]) -> Listed | None:
 
 
 def read_iris(
-    host: Host,
-    filesystems: Iterable[FileSystem],
-    arrays: Iterable[Array],
-    disks: Iterable[Disk],
-    unknown: Unknowns,
+    host: Host, filesystems: Iterable[FileSystem], arrays: Iterable[Array], disks: Iterable[Disk], unknown: Unknowns
 ) -> tuple[Iris, ...]:
     """The instances of a host, in the order in which IRIS lists them."""
-    found = _find_instances(host, unknown)
+    listed: tuple[Listed, ...] = ()
+    if host.exists(IRIS_REGISTRY):
+        done = host.run(QLIST)
+        if isinstance(done, Missing):
+            unknown.note("iris", done)
+        elif not done.ok:
+            unknown.note("iris", done.failure("iris qlist"))
+        else:
+            listed = parse_qlist(done.stdout)
+        listed = listed or tuple(_find_running(host))
+    found = listed or tuple(_listed_at(place, running=None) for place in IRIS_USUAL if host.exists(f"{place}/iris.cpf"))
     if not found:
         return ()
     mounts = read_mounts(host)
@@ -121,20 +125,6 @@ def read_iris(
         tuple(disks),
     )
     return tuple(_make_iris(host, one, where, unknown) for one in found)
-
-
-def _find_instances(host: Host, unknown: Unknowns) -> tuple[Listed, ...]:
-    listed: tuple[Listed, ...] = ()
-    if host.exists(REGISTRY):
-        done = host.run(QLIST)
-        if isinstance(done, Missing):
-            unknown.note("iris", done)
-        elif not done.ok:
-            unknown.note("iris", f"iris qlist returned {done.rc}: {done.stderr.strip()[:200] or 'no message'}")
-        else:
-            listed = parse_qlist(done.stdout)
-        listed = listed or tuple(_find_running(host))
-    return listed or tuple(_listed_at(place, running=None) for place in USUAL if host.exists(f"{place}/iris.cpf"))
 
 
 def _listed_at(directory: str, *, running: bool | None) -> Listed:
@@ -230,13 +220,11 @@ def _mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
     found: Mount | None = None
     for mount in mounts:
         target = mount.target.rstrip("/")
-        if (path == target or path.startswith(f"{target}/")) and (found is None or len(target) >= _mount_depth(found)):
+        if (path == target or path.startswith(f"{target}/")) and (
+            found is None or len(target) >= len(found.target.rstrip("/"))
+        ):
             found = mount
     return found
-
-
-def _mount_depth(mount: Mount) -> int:
-    return len(mount.target.rstrip("/"))
 
 
 def _find_disks(device: str, mountpoint: str, where: _Where) -> tuple[str, ...]:

@@ -17,8 +17,6 @@ SPARE_PERCENT: Final = 5
 _LARGE_PAGES_OFF: Final = 32
 _EIGHT_KB: Final = 2
 _BLOCK_SIZES: Final = 6
-_ROUTINES_MB: Final = (80, 1020)
-_HEAP_KB: Final = (307_200, 2_097_000)
 
 
 def globals_bytes(cpf: Cpf) -> int | None:
@@ -31,7 +29,8 @@ def shared_bytes(cpf: Cpf) -> int | None:
     cache = globals_bytes(cpf)
     if cache is None:
         return None
-    return cache + _routines_mb(cpf) * MIB + _heap_kb(cpf, cache) * 1024
+    low, high = (307_200, 2_097_000)
+    return cache + _routines_mb(cpf) * MIB + (cpf.gmheap_kb or min(max(cache * 3 // 100 // 1024, low), high)) * 1024
 
 
 def pages_for(size_bytes: int, page_bytes: int) -> int:
@@ -53,14 +52,9 @@ def refuses_large_pages(cpf: Cpf) -> bool:
 def _routines_mb(cpf: Cpf) -> int:
     if len(cpf.routines_mb) == _BLOCK_SIZES:
         return sum(cpf.routines_mb)
-    low, high = _ROUTINES_MB
+    low, high = (80, 1020)
     asked = cpf.routines_mb[0] if cpf.routines_mb else 0
     if asked:
         return max(asked, low)
     eight = cpf.globals_mb[_EIGHT_KB] if len(cpf.globals_mb) > _EIGHT_KB else 0
     return min(max(eight // 10, low), high)
-
-
-def _heap_kb(cpf: Cpf, cache_bytes: int) -> int:
-    low, high = _HEAP_KB
-    return cpf.gmheap_kb or min(max(cache_bytes * 3 // 100 // 1024, low), high)

@@ -15,8 +15,7 @@ import msgspec
 from advisor.facts.cpulist import format_list, parse_mask
 from advisor.facts.pci import read_device_irqs
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 _DEVICES = "/sys/bus/pci/devices"
 _DEBUG = "/sys/kernel/debug/irq/irqs"
@@ -34,7 +33,7 @@ _UNMANAGED_DRIVERS = frozenset(
 _VIRTIO_MANAGED = lazy_regex(r"virtio\d+-(req\.\d+|request)", re.ASCII)
 _VIRTIO_UNMANAGED = lazy_regex(r"virtio\d+-(config|virtqueues|control|event|(in|out)put\.\d+)", re.ASCII)
 _NVME_QUEUE = lazy_regex(r"nvme\d+q(\d+)", re.ASCII)
-_LIST = lazy_regex(r"[\d,-]+", re.ASCII)
+_LIST = frozenset("0123456789,-")
 
 
 class Irq(msgspec.Struct, frozen=True):
@@ -56,7 +55,13 @@ class Irq(msgspec.Struct, frozen=True):
 
 def read_irqs(host: Host, unknown: Unknowns) -> tuple[Irq, ...]:
     """The interrupts of network and storage controllers, sorted by number."""
-    devices = _map_devices(host)
+    # PCI address by interrupt; of devices that share a line the first one counts.
+    devices: dict[int, str] = {}
+    for address in host.names(_DEVICES):
+        code = host.read(f"{_DEVICES}/{address}/class")
+        if not isinstance(code, Missing) and code.startswith(_CLASSES):
+            for number in read_device_irqs(host, f"{_DEVICES}/{address}"):
+                devices.setdefault(number, address)
     if devices and not host.is_dir("/proc/irq"):
         unknown.note("irqs.affinity", "/proc/irq does not exist")
     reader = _Reader(host, unknown)
@@ -93,30 +98,14 @@ def is_managed(actions: tuple[str, ...], driver: str | None, kernel: tuple[int, 
     return False if driver in _UNMANAGED_DRIVERS else None
 
 
-def _map_devices(host: Host) -> dict[int, str]:
-    """PCI address by interrupt; of devices that share a line the first one counts."""
-    found: dict[int, str] = {}
-    for address in host.names(_DEVICES):
-        code = host.read(f"{_DEVICES}/{address}/class")
-        if not isinstance(code, Missing) and code.startswith(_CLASSES):
-            for number in read_device_irqs(host, f"{_DEVICES}/{address}"):
-                found.setdefault(number, address)
-    return found
-
-
-def _parse_release(host: Host) -> tuple[int, ...]:
-    text = host.read("/proc/sys/kernel/osrelease")
-    found = re.match(r"(\d{1,4})\.(\d{1,4})", "" if isinstance(text, Missing) else text, re.ASCII)
-    return (int(found[1]), int(found[2])) if found else ()
-
-
 class _Reader:
     """What all interrupts share, looked up once: the sources that this host has, and the driver of each device."""
 
     def __init__(self, host: Host, unknown: Unknowns) -> None:
         self.host = host
         self.unknown = unknown
-        self.kernel = _parse_release(host)
+        found = re.match(r"(\d{1,4})\.(\d{1,4})", host.read_or_empty("/proc/sys/kernel/osrelease"), re.ASCII)
+        self.kernel = (int(found[1]), int(found[2])) if found else ()
         self.has_debug = host.is_dir(_DEBUG)
         self.interrupts = None if host.is_dir("/sys/kernel/irq") else self._read_interrupts()
         self.drivers: dict[str, str | None] = {}
@@ -124,7 +113,11 @@ class _Reader:
     def read(self, number: int, device: str) -> Irq:
         place = f"/proc/irq/{number}"
         fact = f"irqs.{number}"
-        actions = self._read_actions(number)
+        if self.interrupts is not None:
+            actions = self.interrupts.get(number, ())
+        else:
+            text = self.unknown.value(f"irqs.{number}.actions", self.host.read(f"/sys/kernel/irq/{number}/actions"))
+            actions = tuple(name.strip() for name in (text or "").split(",") if name.strip())
         node = self.unknown.value(f"{fact}.node", self.host.read_int(f"{place}/node"))
         return Irq(
             number=number,
@@ -137,14 +130,7 @@ class _Reader:
         )
 
     def _read_interrupts(self) -> dict[int, tuple[str, ...]]:
-        text = self.unknown.value("irqs.actions", self.host.read("/proc/interrupts"))
-        return parse_interrupts(text or "")
-
-    def _read_actions(self, number: int) -> tuple[str, ...]:
-        if self.interrupts is not None:
-            return self.interrupts.get(number, ())
-        text = self.unknown.value(f"irqs.{number}.actions", self.host.read(f"/sys/kernel/irq/{number}/actions"))
-        return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+        return parse_interrupts(self.unknown.value("irqs.actions", self.host.read("/proc/interrupts")) or "")
 
     def _read_cpus(self, place: str, names: tuple[str, ...], fact: str) -> str | None:
         for name in names:
@@ -156,7 +142,7 @@ class _Reader:
 
     def _parse_cpus(self, text: str, fact: str) -> str | None:
         # As the kernel prints it: taking hundreds of CPUs of thousands of interrupts apart would be felt.
-        if _LIST.fullmatch(text):
+        if _LIST.issuperset(text):
             return text
         self.unknown.note(fact, f"not a kernel list: {text[:40]!r}")
         return None
@@ -169,17 +155,12 @@ class _Reader:
             return None
 
     def _read_managed(self, number: int, actions: tuple[str, ...], device: str) -> bool | None:
-        known = is_managed(actions, self._find_driver(device), self.kernel)
+        if device not in self.drivers:
+            link = self.host.readlink(f"{_DEVICES}/{device}/driver")
+            self.drivers[device] = None if isinstance(link, Missing) else link.rpartition("/")[2]
+        known = is_managed(actions, self.drivers[device], self.kernel)
         if known is not None or not self.has_debug:
             return known
         # The kernel's own word, for root on a kernel with CONFIG_GENERIC_IRQ_DEBUGFS.
         text = self.host.read(f"{_DEBUG}/{number}")
-        if isinstance(text, Missing) or "dstate:" not in text:
-            return None
-        return "IRQD_AFFINITY_MANAGED" in text
-
-    def _find_driver(self, device: str) -> str | None:
-        if device not in self.drivers:
-            link = self.host.readlink(f"{_DEVICES}/{device}/driver")
-            self.drivers[device] = None if isinstance(link, Missing) else link.rpartition("/")[2]
-        return self.drivers[device]
+        return None if isinstance(text, Missing) or "dstate:" not in text else "IRQD_AFFINITY_MANAGED" in text

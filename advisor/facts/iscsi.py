@@ -21,18 +21,16 @@ from advisor.facts.ini_text import parse_settings
 from advisor.facts.iscsi_target import IscsiTarget, read_targets
 from advisor.facts.links import Link
 from advisor.facts.printable import printable
+from advisor.facts.rare_subjects import ISCSI_RECORDS, ISCSI_SESSIONS, ISCSID_CONF
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
-ISCSID_CONF: Final = "/etc/iscsi/iscsid.conf"
-NODE_RECORDS: Final = ("/etc/iscsi/nodes", "/var/lib/iscsi/nodes")
 MAX_SESSIONS: Final = 512
 MAX_RECORDS: Final = 512
 """Sessions and node records that are read: a host has a few dozen at most."""
 MAX_TEXT: Final = 256
 """Characters of a name or value that are kept; an iSCSI name has 223 at most (RFC 7143, 4.2.7.1)."""
 
-_SESSIONS: Final = "/sys/class/iscsi_session"
 _CONNECTIONS: Final = "/sys/class/iscsi_connection"
 _HOSTS: Final = "/sys/class/iscsi_host"
 _KEPT: Final = frozenset(
@@ -47,6 +45,7 @@ _KEPT: Final = frozenset(
         *("node.conn[0].timeo.noop_out_interval", "node.conn[0].timeo.noop_out_timeout"),
     }
 )
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class IscsiConnection(msgspec.Struct, frozen=True):
@@ -138,7 +137,9 @@ def read_iscsi(
     unread: dict[str, str] = {}
     nodes = tuple(_read_nodes(host, unread))
     for path, why in unread.items():
-        unknown.note("iscsi.nodes" if path in NODE_RECORDS else f"iscsi.nodes.{path}", why)
+        unknown.note("iscsi.nodes" if path in ISCSI_RECORDS else f"iscsi.nodes.{path}", why)
+    own = {disk for session in sessions for disk in session.disks}
+    paths = (name for array in arrays if array.manager == "dm-multipath" for name in array.members)
     found = Iscsi(
         sessions=sessions,
         nodes=nodes,
@@ -147,15 +148,9 @@ def read_iscsi(
         targets=read_targets(
             host, lambda address: link_at(address, links), lambda address: link_towards(address, links), unknown
         ),
-        multipath_disks=_multipath_disks(sessions, arrays),
+        multipath_disks=tuple(sorted(own.intersection(paths), key=natural)),
     )
     return None if found == Iscsi() and text is None else found
-
-
-def _multipath_disks(sessions: Iterable[IscsiSession], arrays: Iterable[Array]) -> tuple[str, ...]:
-    own = {disk for session in sessions for disk in session.disks}
-    paths = (name for array in arrays if array.manager == "dm-multipath" for name in array.members)
-    return tuple(sorted(own.intersection(paths), key=natural))
 
 
 def link_at(address: str | None, links: Iterable[Link]) -> str | None:
@@ -174,9 +169,6 @@ def link_towards(address: str | None, links: Iterable[Link]) -> str | None:
         return None
     found = [link.name for link in links if any(wanted in network for network in networks_of(link))]
     return found[0] if len(found) == 1 else None
-
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def networks_of(link: Link) -> tuple[Network, ...]:
@@ -203,11 +195,25 @@ def _parse_ip(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address
 def _read_sessions(
     host: Host, links: tuple[Link, ...], disks: tuple[Disk, ...], unknown: Unknowns
 ) -> tuple[IscsiSession, ...]:
-    names = _bound_names(host.names(_SESSIONS), "iscsi.sessions", unknown)
+    names = _bound_names(host.names(ISCSI_SESSIONS), "iscsi.sessions", unknown)
     if not names:
         return ()
-    connections = _connections_by_session(host)
-    by_session = _disks_by_session(host, disks)
+    # `connection3:0` is the first connection of `session3`.
+    connections: dict[str, tuple[str, ...]] = {}
+    for name in sorted(host.names(_CONNECTIONS), key=natural)[: 4 * MAX_SESSIONS]:
+        session_number = re.fullmatch(r"connection(\d{1,9}):\d{1,9}", name, re.ASCII)
+        if session_number:
+            session = f"session{session_number[1]}"
+            connections[session] = (*connections.get(session, ()), name)
+    # By the session in a disk's place below /sys/devices: `…/host3/session1/target3:0:0/…`.
+    by_session: dict[str, tuple[str, ...]] = {}
+    for disk in disks:
+        if disk.detail.get("transport") != "iscsi":
+            continue
+        place = host.readlink(f"/sys/block/{disk.name}")
+        number = None if isinstance(place, Missing) else re.search(r"/(session\d{1,9})/", place, re.ASCII)
+        if number:
+            by_session[number[1]] = (*by_session.get(number[1], ()), disk.name)
     reader = _Reader(host, links, unknown)
     return tuple(reader.session(name, connections.get(name, ()), by_session.get(name, ())) for name in names)
 
@@ -219,41 +225,17 @@ def _bound_names(names: Iterable[str], fact: str, unknown: Unknowns) -> list[str
     return listed[:MAX_SESSIONS]
 
 
-def _connections_by_session(host: Host) -> dict[str, tuple[str, ...]]:
-    """``connection3:0`` is the first connection of ``session3``."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name in sorted(host.names(_CONNECTIONS), key=natural)[: 4 * MAX_SESSIONS]:
-        number = re.fullmatch(r"connection(\d{1,9}):\d{1,9}", name, re.ASCII)
-        if number:
-            session = f"session{number[1]}"
-            found[session] = (*found.get(session, ()), name)
-    return found
-
-
-def _disks_by_session(host: Host, disks: Iterable[Disk]) -> dict[str, tuple[str, ...]]:
-    """By the session in a disk's place below /sys/devices: ``…/host3/session1/target3:0:0/…``."""
-    found: dict[str, tuple[str, ...]] = {}
-    for disk in disks:
-        if disk.detail.get("transport") != "iscsi":
-            continue
-        place = host.readlink(f"/sys/block/{disk.name}")
-        number = None if isinstance(place, Missing) else re.search(r"/(session\d{1,9})/", place, re.ASCII)
-        if number:
-            found[number[1]] = (*found.get(number[1], ()), disk.name)
-    return found
-
-
 class _Reader:
-    """Reads one session after the other."""
-
     def __init__(self, host: Host, links: tuple[Link, ...], unknown: Unknowns) -> None:
         self.host = host
         self.links = links
         self.unknown = unknown
 
     def session(self, name: str, connections: Iterable[str], disks: tuple[str, ...]) -> IscsiSession:
-        base, fact = f"{_SESSIONS}/{name}", f"iscsi.sessions.{printable(name)}"
-        scsi_host = self._scsi_host(base)
+        base, fact = f"{ISCSI_SESSIONS}/{name}", f"iscsi.sessions.{printable(name)}"
+        place = self.host.real(base)
+        parts = [] if isinstance(place, Missing) else place.split("/")
+        scsi_host = next((part for part in parts if re.fullmatch(r"host\d{1,9}", part, re.ASCII)), None)
         return IscsiSession(
             name=printable(name),
             target=self._read_word(f"{base}/targetname", f"{fact}.target"),
@@ -278,7 +260,10 @@ class _Reader:
         persistent = self._read_word(f"{base}/persistent_address", f"{fact}.persistent_address")
         local = self._read_word(f"{_HOSTS}/{scsi_host}/ipaddress", f"{fact}.local_address") if scsi_host else None
         netdev = self._read_word(f"{_HOSTS}/{scsi_host}/netdev", f"{fact}.link") if scsi_host else None
-        link = self._find_carrier(local, netdev, address or persistent)
+        # By the host's end of the connection, by the link it is bound to, or by the one network of the target.
+        target = address or persistent
+        names = {link.name for link in self.links}
+        link = link_at(local, self.links) or (netdev if netdev in names else None) or link_towards(target, self.links)
         if link is None and self.links:
             self.unknown.note(
                 f"{fact}.link", f"neither {local or 'its own address'} nor its target's belongs to one link"
@@ -296,16 +281,6 @@ class _Reader:
             header_digest=self._read_flag(f"{base}/header_digest", f"{fact}.header_digest"),
             data_digest=self._read_flag(f"{base}/data_digest", f"{fact}.data_digest"),
         )
-
-    def _find_carrier(self, local: str | None, netdev: str | None, target: str | None) -> str | None:
-        """By the host's end of the connection, by the link it is bound to, or by the one network of the target."""
-        names = {link.name for link in self.links}
-        return link_at(local, self.links) or (netdev if netdev in names else None) or link_towards(target, self.links)
-
-    def _scsi_host(self, session: str) -> str | None:
-        place = self.host.real(session)
-        parts = [] if isinstance(place, Missing) else place.split("/")
-        return next((part for part in parts if re.fullmatch(r"host\d{1,9}", part, re.ASCII)), None)
 
     def _read_word(self, path: str, fact: str) -> str | None:
         text = self.unknown.value(fact, self.host.read(path))
@@ -333,7 +308,7 @@ def _read_nodes(host: Host, unread: dict[str, str]) -> Iterator[IscsiNode]:
     """
     seen: set[object] = set()
     left = MAX_RECORDS
-    for directory in NODE_RECORDS:
+    for directory in ISCSI_RECORDS:
         for path in _record_paths(host, directory, unread):
             if host.real(path) in seen:
                 continue

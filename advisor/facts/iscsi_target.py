@@ -17,12 +17,10 @@ import msgspec
 
 from advisor.facts.block import BlockNames, natural
 from advisor.facts.printable import printable
+from advisor.facts.rare_subjects import IET, LIO_TARGETS
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
-TARGETS: Final = "/sys/kernel/config/target/iscsi"
-IET: Final = "/proc/net/iet"
 MAX_TARGETS: Final = 256
 MAX_LUNS: Final = 1024
 _MAX_TEXT: Final = 256
@@ -33,6 +31,7 @@ _PARAMETERS: Final = (
 _WILDCARDS: Final = frozenset({"0.0.0.0", "::"})
 
 FindLink = Callable[[str], str | None]
+_IET_TARGET: Final = lazy_regex(r"tid:\d{1,9} name:(\S{1,256})", re.ASCII)
 
 
 class TargetPortal(msgspec.Struct, frozen=True):
@@ -59,7 +58,7 @@ def read_targets(
 ) -> tuple[IscsiTarget, ...]:
     """Portal groups by name; none where neither LIO nor IET is there. ``find_link`` names the link that has an address,
     ``find_link_towards`` the one in whose network an address lies."""
-    listed = unknown.value("iscsi.targets", host.listdir(TARGETS)) or ()
+    listed = unknown.value("iscsi.targets", host.listdir(LIO_TARGETS)) or ()
     groups = [place for name in listed for place in _find_groups(host, name)]
     if len(groups) > MAX_TARGETS:
         unknown.note("iscsi.targets", f"there are {len(groups)}: those after the first {MAX_TARGETS} are not read")
@@ -71,14 +70,14 @@ def read_targets(
 def _find_groups(host: Host, name: str) -> Iterator[tuple[str, int]]:
     # The directory also holds discovery_auth, lio_version and the like.
     if name.startswith(("iqn.", "eui.", "naa.")):
-        found = (re.fullmatch(r"tpgt_(\d{1,5})", one, re.ASCII) for one in host.names(f"{TARGETS}/{name}"))
+        found = (re.fullmatch(r"tpgt_(\d{1,5})", one, re.ASCII) for one in host.names(f"{LIO_TARGETS}/{name}"))
         yield from sorted((name, int(one[1])) for one in found if one)
 
 
 def _make_target(
     host: Host, name: str, group: int, find_link: FindLink, devices: BlockNames, unknown: Unknowns
 ) -> IscsiTarget:
-    base, fact = f"{TARGETS}/{name}/tpgt_{group}", f"iscsi.targets.{printable(name)}"
+    base, fact = f"{LIO_TARGETS}/{name}/tpgt_{group}", f"iscsi.targets.{printable(name)}"
     enabled = unknown.value(f"{fact}.enabled", host.read(f"{base}/enable"))
     found = (parse_portal(one) for one in host.names(f"{base}/np"))
     texts = {key: host.read(f"{base}/param/{key}") for key in _PARAMETERS}
@@ -119,9 +118,6 @@ class IetTarget(msgspec.Struct, frozen=True):
     initiators: tuple[str, ...] = ()
 
 
-_IET_TARGET: Final = lazy_regex(r"tid:\d{1,9} name:(\S{1,256})", re.ASCII)
-
-
 def parse_iet(text: str) -> dict[str, IetTarget]:
     """Targets by name, from /proc/net/iet/volume or /proc/net/iet/session; other lines are left out."""
     found: dict[str, IetTarget] = {}
@@ -150,11 +146,10 @@ def _read_iet(host: Host, find_link_towards: FindLink, devices: BlockNames, unkn
             name=printable(name[:_MAX_TEXT]),
             group=1,
             enabled=True,
-            portals=tuple(TargetPortal("0.0.0.0", 3260, link) for link in _find_links(peers, find_link_towards)),
+            portals=tuple(
+                TargetPortal("0.0.0.0", 3260, link)
+                for link in tuple(dict.fromkeys(link for link in map(find_link_towards, peers) if link))
+            ),
             disks=tuple(sorted({printable(disk) for disk in disks if disk}, key=natural)),
             parameters={},
         )
-
-
-def _find_links(peers: tuple[str, ...], find_link_towards: FindLink) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(link for link in map(find_link_towards, peers) if link))

@@ -8,8 +8,7 @@ from typing import Final
 import msgspec
 
 from advisor.facts.printable import printable
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 NFSD_THREADS: Final = "/proc/fs/nfsd/threads"
 EXPORTS: Final = ("/var/lib/nfs/etab", "/proc/fs/nfs/exports", "/etc/exports")

@@ -8,8 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from advisor.host import Host, Missing
-from advisor.host.numbers import is_count
+from advisor.host import Host, Missing, is_count
 
 Manager = Literal["NetworkManager", "systemd-networkd", "netplan", "ifupdown", "network-scripts", "wicked", "udev"]
 

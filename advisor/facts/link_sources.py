@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
-from advisor.facts.ip_json import BareLink, parse_ip_links
+from advisor.facts.ip_json import BareLink, links_by_name, parse_ip_links
 from advisor.facts.link_sysfs import NET, LinkDirectory, list_links, number, read_sysfs_links
 from advisor.facts.link_tables import (
     parse_default_routes,
@@ -40,7 +40,9 @@ class Sources(msgspec.Struct, frozen=True):
 def read_sources(host: Host, unknown: Unknowns) -> Sources:
     by_ip = _read_ip(host, unknown)
     directories = _read_directories(host, by_ip, unknown)
-    answers = _ask_drivers(host, by_ip.keys() | directories.keys(), directories)
+    # What the drivers say, by printable link name and query.
+    own_names = {name: _own_name(name, directories) for name in sorted(by_ip.keys() | directories.keys())}
+    answers = {(name, what): _query_driver(host, own, what) for name, own in own_names.items() for what in _QUERIES}
     untold = {name: place for name, place in directories.items() if not by_ip or by_ip[name].kind is None}
     drivers = {name: driver for name in untold if (driver := driver_word(answers[name, "driver"], "driver"))}
     by_sysfs = read_sysfs_links(host, untold, drivers, unknown) if untold else {}
@@ -60,7 +62,10 @@ def _complete_link(by_ip: BareLink, by_sysfs: BareLink | None) -> BareLink:
 
 
 def _read_ip(host: Host, unknown: Unknowns) -> dict[str, BareLink]:
-    """Links by ip(8); none, with the reason noted, where it fails."""
+    """Links by the kernel or ip(8); none, with the reason noted, where it fails."""
+    plain = host.plain_links()
+    if plain is not None:
+        return links_by_name(plain)
     done = host.run(IP_JSON)
     why = done.why if isinstance(done, Missing) else f"ip returned {done.rc}: {done.stderr.strip()[:200]}"
     if not isinstance(done, Missing):
@@ -110,14 +115,6 @@ def _has_other_index(host: Host, place: LinkDirectory, link: BareLink) -> bool:
     return isinstance(index, int) and link.ifindex is not None and index != link.ifindex
 
 
-def _ask_drivers(
-    host: Host, names: Iterable[str], directories: Mapping[str, LinkDirectory]
-) -> dict[tuple[str, str], Answer | Missing]:
-    """What the drivers say, by printable link name and query."""
-    own_names = {name: _own_name(name, directories) for name in sorted(names)}
-    return {(name, what): _query_driver(host, own, what) for name, own in own_names.items() for what in _QUERIES}
-
-
 def _own_name(name: str, directories: Mapping[str, LinkDirectory]) -> str:
     place = directories.get(name)
     return place.path.rpartition("/")[2] if place else name
@@ -126,10 +123,8 @@ def _own_name(name: str, directories: Mapping[str, LinkDirectory]) -> str:
 def _query_driver(host: Host, link: str, what: str) -> Answer | Missing:
     """The driver's answer or, where none was recorded, what a captured text of ethtool(8) says in its place."""
     answer = host.ethtool(link, what)
-    return answer if answer != NOT_RECORDED else _captured_answer(host, link, what)
-
-
-def _captured_answer(host: Host, link: str, what: str) -> Answer | Missing:
+    if answer != NOT_RECORDED:
+        return answer
     from advisor.facts.ethtool_text import PARSERS, kernel_feature_names, parse_ethtool_features
 
     options = ("-k",) if what == "features" else PARSERS[what][0]

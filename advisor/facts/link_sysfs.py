@@ -14,7 +14,7 @@ from advisor.facts.ip_json import BareLink
 from advisor.facts.link_tables import Bonding, BondMember, parse_bonding, parse_vlan_config
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, is_count
 
 NET = "/sys/class/net"
 LARGEST = (1 << 63) - 1
@@ -43,7 +43,15 @@ _DRIVER_KINDS = {"bonding": "bond", "802.1Q VLAN Support": "vlan"}
 _ON_IFLINK = frozenset({"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "gre", "ipip", "sit", "ip6tnl", "ip6gre"})
 _BRIDGE_PORT_STATES = ("disabled", "listening", "learning", "forwarding", "blocking")
 _BOND_OPTIONS = ("mode", "xmit_hash_policy", "miimon", "arp_interval", "active_slave", "primary", "min_links")
-_BOND_OPTIONS_LACP = ("lacp_rate", "ad_select", "tlb_dynamic_lb", "updelay", "downdelay")
+_BOND_OPTIONS_LACP = (
+    "lacp_rate",
+    "ad_select",
+    "tlb_dynamic_lb",
+    "updelay",
+    "downdelay",
+    "ad_aggregator",
+    "ad_partner_mac",
+)
 _BRIDGE_OPTIONS = ("stp_state", "forward_delay", "vlan_filtering", "bridge_id", "root_id")
 
 
@@ -82,7 +90,7 @@ def number(host: Host, path: str) -> int | Missing | None:
     text = host.read(path)
     if isinstance(text, Missing):
         return text
-    if not re.fullmatch(r"-?[0-9]{1,20}", text, re.ASCII) or int(text) > LARGEST:
+    if not is_count(text.removeprefix("-")) or int(text) > LARGEST:
         return Missing("unreadable", f"not a number: {text[:40]!r}") if text else None
     return int(text) if int(text) >= 0 else None
 
@@ -94,7 +102,11 @@ def read_sysfs_links(
 
     Without netlink a dummy and an ifb look the same: a virtual link whose kind leaves no trace is ``virtual``.
     """
-    tables = _read_tables(host)
+    vlans = host.read("/proc/net/vlan/config")
+    texts = {printable(name): host.read(f"/proc/net/bonding/{name}") for name in host.names("/proc/net/bonding")}
+    bonds = {name: parse_bonding(text) for name, text in texts.items() if not isinstance(text, Missing)}
+    members = {member.name: (name, member) for name, bond in bonds.items() for member in bond.members}
+    tables = _Tables({} if isinstance(vlans, Missing) else parse_vlan_config(vlans), bonds, members)
     indices = {name: _read_field(host, place, "ifindex", unknown) for name, place in directories.items()}
     names = {index: name for name, index in indices.items() if index is not None}
     links = {}
@@ -117,22 +129,40 @@ def _make_link(
     unknown: Unknowns,
 ) -> BareLink:
     vlan, member = tables.vlans.get(place.name), tables.members.get(place.name)
-    permanent = (
-        _read_text(host, f"{place.path}/bonding_slave/perm_hwaddr") if "bonding_slave" in place.entries else None
-    )
+    permanent = host.read_text(f"{place.path}/bonding_slave/perm_hwaddr") if "bonding_slave" in place.entries else None
+    # None for a link that is not up: the kernel answers EINVAL.
+    text = host.read_text(f"{place.path}/carrier")
+    detail: dict[str, str] = {}
+    if kind == "bond":
+        bond = tables.bonds.get(place.name)
+        printed = dict(bond.detail) if bond else {}
+        if "bonding" not in place.entries:
+            detail = printed
+        else:
+            # "balance-rr 0": the word, then the number.
+            options = _read_options(host, f"{place.path}/bonding", _BOND_OPTIONS + _BOND_OPTIONS_LACP)
+            detail = printed | {name: value.split()[0] for name, value in options.items() if value.strip()}
+    elif kind == "infiniband":
+        detail = _read_options(host, place.path, ("mode",))
+    elif kind == "bridge":
+        detail = _read_options(host, f"{place.path}/bridge", _BRIDGE_OPTIONS)
+    elif place.name in tables.vlans:
+        detail = {"id": tables.vlans[place.name][0]}
+    elif kind == "veth" and bound_to is not None:
+        detail = {"peer": bound_to}
     return BareLink(
         name=place.name,
         ifindex=ifindex,
         kind=kind,
         mtu=_read_field(host, place, "mtu", unknown),
-        state=_read_text(host, f"{place.path}/operstate"),
-        carrier=_read_carrier(host, place),
+        state=host.read_text(f"{place.path}/operstate"),
+        carrier={"1": True, "0": False}.get(text) if text else None,
         txqueuelen=_read_field(host, place, "tx_queue_len", unknown),
-        mac=_read_text(host, f"{place.path}/address"),
+        mac=host.read_text(f"{place.path}/address"),
         permanent_mac=permanent or (member[1].permanent_mac if member else None),
         below=vlan[1] if vlan else bound_to if kind in _ON_IFLINK else None,
         master=_find_master(host, place, tables),
-        detail=_read_detail(host, place, kind, bound_to, tables),
+        detail=detail | _port_detail(host, place),
     )
 
 
@@ -144,12 +174,6 @@ def _read_field(host: Host, place: LinkDirectory, name: str, unknown: Unknowns) 
     return unknown.value(f"links.{place.name}.{name}", found)
 
 
-def _read_carrier(host: Host, place: LinkDirectory) -> bool | None:
-    """None for a link that is not up: the kernel answers EINVAL."""
-    text = _read_text(host, f"{place.path}/carrier")
-    return {"1": True, "0": False}.get(text) if text else None
-
-
 def _find_kind(host: Host, place: LinkDirectory, tables: _Tables, *, driver: str | None, is_bound: bool) -> str:
     entries = place.entries
     if "bonding" in entries or place.name in tables.bonds:
@@ -157,18 +181,18 @@ def _find_kind(host: Host, place: LinkDirectory, tables: _Tables, *, driver: str
     if "bridge" in entries:
         return "bridge"
     if "tun_flags" in entries:
-        return _tun_or_tap(host, place)
+        # IFF_TAP is 0x2 (linux/if_tun.h).
+        flags = host.read_int(f"{place.path}/tun_flags", 0)
+        return "tap" if isinstance(flags, int) and flags & 0x2 else "tun"
     if "macvtap" in entries:
         return "macvtap"
-    own_word = _read_devtype(host, place)
+    text = host.read_text(f"{place.path}/uevent") or ""
+    found = re.search(r"^DEVTYPE=([A-Za-z0-9_.-]+)$", text, re.MULTILINE)
+    own_word = found[1] if found else None
     if own_word:
         return own_word
     if place.name in tables.vlans:
         return "vlan"
-    return _plain_kind(host, place, driver=driver, is_bound=is_bound)
-
-
-def _plain_kind(host: Host, place: LinkDirectory, *, driver: str | None, is_bound: bool) -> str:
     type_number = number(host, f"{place.path}/type")
     kind = _TYPES.get(type_number, f"type-{type_number}") if isinstance(type_number, int) else "ethernet"
     if kind not in ("ethernet", "none") or not _is_virtual(host, place):
@@ -188,45 +212,10 @@ def _is_virtual(host: Host, place: LinkDirectory) -> bool:
     return not isinstance(target, Missing) and "/virtual/" in target
 
 
-def _tun_or_tap(host: Host, place: LinkDirectory) -> str:
-    """IFF_TAP is 0x2 (linux/if_tun.h)."""
-    flags = host.read_int(f"{place.path}/tun_flags", 0)
-    return "tap" if isinstance(flags, int) and flags & 0x2 else "tun"
-
-
-def _read_devtype(host: Host, place: LinkDirectory) -> str | None:
-    text = _read_text(host, f"{place.path}/uevent") or ""
-    found = re.search(r"^DEVTYPE=([A-Za-z0-9_.-]+)$", text, re.MULTILINE)
-    return found[1] if found else None
-
-
-def _read_detail(host: Host, place: LinkDirectory, kind: str, bound_to: str | None, tables: _Tables) -> dict[str, str]:
-    detail: dict[str, str] = {}
-    if kind == "bond":
-        detail = _bond_detail(host, place, tables)
-    elif kind == "bridge":
-        detail = _read_options(host, f"{place.path}/bridge", _BRIDGE_OPTIONS)
-    elif place.name in tables.vlans:
-        detail = {"id": tables.vlans[place.name][0]}
-    elif kind == "veth" and bound_to is not None:
-        detail = {"peer": bound_to}
-    return detail | _port_detail(host, place)
-
-
-def _bond_detail(host: Host, place: LinkDirectory, tables: _Tables) -> dict[str, str]:
-    bond = tables.bonds.get(place.name)
-    printed = dict(bond.detail) if bond else {}
-    if "bonding" not in place.entries:
-        return printed
-    # "balance-rr 0": the word, then the number.
-    options = _read_options(host, f"{place.path}/bonding", _BOND_OPTIONS + _BOND_OPTIONS_LACP)
-    return printed | {name: value.split()[0] for name, value in options.items() if value.strip()}
-
-
 def _port_detail(host: Host, place: LinkDirectory) -> dict[str, str]:
     if "bonding_slave" in place.entries:
-        options = _read_options(host, f"{place.path}/bonding_slave", ("state", "mii_status"))
-        return {f"port_{name}": value for name, value in options.items()}
+        options = _read_options(host, f"{place.path}/bonding_slave", ("state", "mii_status", "ad_aggregator_id"))
+        return {f"port_{name}": value for name, value in options.items() if value != "N/A"}
     if "brport" in place.entries:
         state = number(host, f"{place.path}/brport/state")
         if isinstance(state, int) and state < len(_BRIDGE_PORT_STATES):
@@ -235,7 +224,7 @@ def _port_detail(host: Host, place: LinkDirectory) -> dict[str, str]:
 
 
 def _read_options(host: Host, directory: str, names: tuple[str, ...]) -> dict[str, str]:
-    return {name: value for name in names if (value := _read_text(host, f"{directory}/{name}"))}
+    return {name: value for name in names if (value := host.read_text(f"{directory}/{name}"))}
 
 
 def _find_master(host: Host, place: LinkDirectory, tables: _Tables) -> str | None:
@@ -245,17 +234,3 @@ def _find_master(host: Host, place: LinkDirectory, tables: _Tables) -> str | Non
             return printable(target.rpartition("/")[2])
     member = tables.members.get(place.name)
     return member[0] if member else None
-
-
-def _read_tables(host: Host) -> _Tables:
-    vlans = host.read("/proc/net/vlan/config")
-    texts = {printable(name): host.read(f"/proc/net/bonding/{name}") for name in host.names("/proc/net/bonding")}
-    bonds = {name: parse_bonding(text) for name, text in texts.items() if not isinstance(text, Missing)}
-    members = {member.name: (name, member) for name, bond in bonds.items() for member in bond.members}
-    return _Tables({} if isinstance(vlans, Missing) else parse_vlan_config(vlans), bonds, members)
-
-
-def _read_text(host: Host, path: str) -> str | None:
-    """None where it is missing, empty, or the link has no answer to give (EINVAL)."""
-    text = host.read(path)
-    return None if isinstance(text, Missing) else text.strip() or None

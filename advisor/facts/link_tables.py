@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from advisor.host.numbers import is_count
+from advisor.host.numbers import is_count, is_hexadecimal
 
 # RTF_UP and RTF_REJECT of linux/route.h: a reject route leads nowhere.
 _UP, _REJECT = 0x0001, 0x0200
@@ -124,8 +124,7 @@ def _parse_routes(text: str) -> Iterator[_Route]:
         fields = line.split()
         if len(fields) < 8 or (flags := _parse_hex(fields[3])) is None or not flags & _UP or flags & _REJECT:
             continue
-        numbers = [_parse_address(fields[at]) for at in (1, 2, 7)]
-        network, gateway, mask = numbers
+        network, gateway, mask = [_parse_address(fields[at]) for at in (1, 2, 7)]
         if network is not None and gateway is not None and mask is not None:
             yield _Route(fields[0], network, gateway, mask)
 
@@ -137,7 +136,7 @@ def _parse_address(text: str) -> int | None:
 
 
 def _parse_hex(text: str) -> int | None:
-    return int(text, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,8}", text) else None
+    return int(text, 16) if len(text) <= 8 and is_hexadecimal(text) else None
 
 
 def parse_local_addresses(text: str) -> frozenset[str]:

@@ -99,6 +99,8 @@ class Link(msgspec.Struct, frozen=True):
     """
     rps_cpus: str | None = None
     """The CPUs to which the first receive queue's packets are steered, as sysfs prints them; links with a device."""
+    best_speed_mbps: int | None = None
+    """The fastest mode that it supports and advertises; None for a link that has none, as most virtual ones."""
 
 
 class _Stack(msgspec.Struct, frozen=True):
@@ -111,7 +113,16 @@ class _Stack(msgspec.Struct, frozen=True):
 def read_links(host: Host, unknown: Unknowns) -> tuple[Link, ...]:
     """Every link of the caller's network namespace, by name."""
     sources = read_sources(host, unknown)
-    stack = _stack_links(sources)
+    # The kernel's own lower_ and upper_ links, and what the links' parents and masters imply where it has none.
+    lower: dict[str, set[str]] = {}
+    upper: dict[str, set[str]] = {}
+    for above, below in _lower_pairs(sources):
+        lower.setdefault(above, set()).add(below)
+        upper.setdefault(below, set()).add(above)
+    stack = _Stack(
+        lower={name: tuple(sorted(names)) for name, names in lower.items()},
+        upper={name: tuple(sorted(names)) for name, names in upper.items()},
+    )
     return tuple(_read_link(host, name, sources, stack, unknown) for name in sorted(sources.bare))
 
 
@@ -123,9 +134,15 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
     driver = sources.answers[name, "driver"]
     if device is None and bare.kind is None:
         unknown.note(f"links.{name}.kind", "nothing reports what kind of link it is")
+    counts = _all_counts(_note_answer(sources, name, "rings", unknown), ("rx", "rx_max", "tx", "tx_max"))
+    # To netlink a wireless card is an Ethernet card.
+    if bare.kind == "ethernet" and place and not place.entries.isdisjoint({"phy80211", "wireless"}):
+        kind = "wlan"
+    else:
+        kind = bare.kind or "unknown"
     return Link(
         name=name,
-        kind=_find_kind(bare, place),
+        kind=kind,
         mtu=bare.mtu,
         mtu_min=bare.mtu_min,
         mtu_max=bare.mtu_max,
@@ -144,7 +161,7 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         lower=stack.lower.get(name, ()),
         upper=stack.upper.get(name, ()),
         irqs=pci.irqs if pci else (),
-        rings=_make_rings(_note_answer(sources, name, "rings", unknown)),
+        rings=Rings(**counts) if counts else None,
         channels=_make_channels(_note_answer(sources, name, "channels", unknown)),
         features=_feature_map(_note_answer(sources, name, "features", unknown)),
         txqueuelen=bare.txqueuelen,
@@ -153,7 +170,22 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         detail={**bare.detail, **_rdma_detail(port)} if port else bare.detail,
         counters=_read_counters(host, place) if device and place else {},
         rps_cpus=_rps_cpus(host, place) if device and place else None,
+        best_speed_mbps=_read_best_speed(host, name) if device else None,
     )
+
+
+def _read_best_speed(host: Host, name: str) -> int | None:
+    answer = host.ethtool(name, "modes")
+    if not isinstance(answer, Missing):
+        best = answer.get("best_mbps")
+        return best if isinstance(best, int) and best else None
+    if host.is_live:
+        return None
+    from advisor.facts.ethtool_text import best_advertised_mbps, parse_ethtool_settings
+
+    done = host.run(("ethtool", name))
+    settings = done if isinstance(done, Missing) else parse_ethtool_settings(done.stdout)
+    return None if isinstance(settings, Missing) else best_advertised_mbps(settings)
 
 
 def _read_counters(host: Host, place: LinkDirectory) -> dict[str, int]:
@@ -163,28 +195,7 @@ def _read_counters(host: Host, place: LinkDirectory) -> dict[str, int]:
 
 def _rps_cpus(host: Host, place: LinkDirectory) -> str | None:
     # One queue stands for all: who sets the mask sets it for each, and a card may have hundreds.
-    mask = host.read(f"{place.path}/queues/rx-0/rps_cpus")
-    return None if isinstance(mask, Missing) else printable(mask.strip()[:_MASK_LENGTH]) or None
-
-
-def _find_kind(bare: BareLink, place: LinkDirectory | None) -> str:
-    # To netlink a wireless card is an Ethernet card.
-    if bare.kind == "ethernet" and place and not place.entries.isdisjoint({"phy80211", "wireless"}):
-        return "wlan"
-    return bare.kind or "unknown"
-
-
-def _stack_links(sources: Sources) -> _Stack:
-    """The kernel's own lower_ and upper_ links, and what the links' parents and masters imply where it has none."""
-    lower: dict[str, set[str]] = {}
-    upper: dict[str, set[str]] = {}
-    for above, below in _lower_pairs(sources):
-        lower.setdefault(above, set()).add(below)
-        upper.setdefault(below, set()).add(above)
-    return _Stack(
-        lower={name: tuple(sorted(names)) for name, names in lower.items()},
-        upper={name: tuple(sorted(names)) for name, names in upper.items()},
-    )
+    return printable(host.read_or_empty(f"{place.path}/queues/rx-0/rps_cpus").strip()[:_MASK_LENGTH]) or None
 
 
 def _lower_pairs(sources: Sources) -> Iterator[tuple[str, str]]:
@@ -264,11 +275,6 @@ def _note_answer(sources: Sources, name: str, what: str, unknown: Unknowns) -> A
     if place is None or "device" in place.entries:
         unknown.note(f"links.{what}", NOT_RECORDED)
     return None
-
-
-def _make_rings(answer: Answer | None) -> Rings | None:
-    counts = _all_counts(answer, ("rx", "rx_max", "tx", "tx_max"))
-    return Rings(**counts) if counts else None
 
 
 def _make_channels(answer: Answer | None) -> Channels | None:

@@ -12,12 +12,11 @@ import msgspec
 
 from advisor.facts.links import Link
 from advisor.facts.lltstat import LltNode, parse_lltstat_nodes
+from advisor.facts.rare_subjects import LLT_FLOW_QUERY, LLTTAB
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, Missing
 from advisor.host.lltconfig_text import FLOW_ALIASES, parse_flow
 
-LLTTAB = "/etc/llttab"
-FLOW_QUERY = ("lltconfig", "-F", "query")
 TIMER_QUERY = ("lltconfig", "-T", "query")
 STATUS_QUERY = ("lltconfig",)
 NODE_QUERY = ("lltstat", "-nvv")
@@ -90,8 +89,24 @@ def parse_llttab(text: str) -> Llttab:
             case [("set-node" | "set-cluster") as directive, value]:
                 found[directive] = value
             case ["link" | "link-lowpri", _, _, *_]:
-                links.append(_parse_link(words))
-                other.extend([" ".join(words)] if _has_odd_mtu(words) else [])
+                given = {name: word for name, word in zip(_LINK_FIELDS, words[1:], strict=False) if word != "-"}
+                mtu = given.get("mtu", "")
+                links.append(
+                    LltLink(
+                        tag=words[1],
+                        device=words[2],
+                        type=given.get("type", "-"),
+                        low_priority=words[0] == "link-lowpri",
+                        port=given.get("port"),
+                        mtu=int(mtu) if _is_mtu(mtu) else None,
+                        address=given.get("address"),
+                        link=None,
+                        broadcast=given.get("broadcast"),
+                    )
+                )
+                other.extend(
+                    [" ".join(words)] if (len(words) > 6 and words[6] != "-" and not _is_mtu(words[6])) else []
+                )
             case ["set-addr", _, _, address]:
                 peers.append(address)
             case [("set-flow" | "set-timer") as directive, *settings] if values := _parse_settings(settings):
@@ -118,28 +133,8 @@ def _split_lines(text: str) -> Iterable[list[str]]:
             yield words[:comment]
 
 
-def _parse_link(words: list[str]) -> LltLink:
-    given = {name: word for name, word in zip(_LINK_FIELDS, words[1:], strict=False) if word != "-"}
-    mtu = given.get("mtu", "")
-    return LltLink(
-        tag=words[1],
-        device=words[2],
-        type=given.get("type", "-"),
-        low_priority=words[0] == "link-lowpri",
-        port=given.get("port"),
-        mtu=int(mtu) if _is_mtu(mtu) else None,
-        address=given.get("address"),
-        link=None,
-        broadcast=given.get("broadcast"),
-    )
-
-
 def _is_mtu(text: str) -> bool:
     return re.fullmatch("[0-9]{1,9}", text, re.ASCII) is not None
-
-
-def _has_odd_mtu(words: list[str]) -> bool:
-    return len(words) > 6 and words[6] != "-" and not _is_mtu(words[6])
 
 
 def _parse_settings(words: list[str]) -> dict[str, int] | None:
@@ -148,17 +143,41 @@ def _parse_settings(words: list[str]) -> dict[str, int] | None:
     return {pair[1]: int(pair[2]) for pair in pairs if pair} if pairs and all(pairs) else None
 
 
-def read_llt(host: Host, links: tuple[Link, ...], unknown: Unknowns) -> Llt | None:
-    """None where neither /etc/llttab nor lltconfig exists. ``links`` are the host's, to find those that carry LLT."""
+def read_llt(
+    host: Host, links: tuple[Link, ...], unknown: Unknowns, flow: Completed | Missing | None = None
+) -> Llt | None:
+    """None where neither /etc/llttab nor lltconfig exists. ``links`` are the host's, to find those that carry LLT.
+
+    ``flow`` is what `LLT_FLOW_QUERY` answered, where it has been asked.
+    """
     text = unknown.value("llt.llttab", host.read(LLTTAB))
     llttab = None if text is None else parse_llttab(text)
-    flow = host.run(FLOW_QUERY)
+    flow = host.run(LLT_FLOW_QUERY) if flow is None else flow
     if isinstance(flow, Missing):
-        return None if flow.is_absent and llttab is None else _without_lltconfig(host, flow, llttab, links, unknown)
+        # LLT where lltconfig is missing or does not answer: without its kernel module it does not run.
+        if flow.is_absent and llttab is None:
+            return None
+        has_modules = host.is_dir("/sys/module")
+        running = False if has_modules and not host.exists("/sys/module/llt") else None
+        if running is None:
+            unknown.note("llt.running", flow)
+            unknown.note("llt.flow_control", flow)
+        return Llt(running=running, flow_control={}, links=_resolve_links(llttab, links, unknown), llttab=llttab)
     values = parse_flow(flow.stdout) if flow.ok else {}
-    running = _is_running(host, values, unknown)
+    # What `lltconfig` without options says; where that is not clear, whether it had values to print.
+    status = host.run(STATUS_QUERY)
+    words = "" if isinstance(status, Missing) else f"{status.stdout} {status.stderr}".lower()
+    if re.search(r"\bnot\s+(running|configured|loaded)\b", words):
+        running = False
+    elif re.search(r"\b(running|configured)\b", words) or values:
+        running = True
+    else:
+        why = status if isinstance(status, Missing) else f"lltconfig says {words.strip()[:80]!r}"
+        unknown.note("llt.running", why)
+        running = None
     if running is not False and not values:
-        unknown.note("llt.flow_control", _why_no_values(flow))
+        message = flow.stderr.strip() or flow.stdout.strip() or "no message"
+        unknown.note("llt.flow_control", f"lltconfig -F query returned {flow.rc} and no values: {message[:200]}")
     return Llt(
         running=running,
         flow_control={} if running is False else values,
@@ -169,43 +188,12 @@ def read_llt(host: Host, links: tuple[Link, ...], unknown: Unknowns) -> Llt | No
     )
 
 
-def _without_lltconfig(
-    host: Host, why: Missing, llttab: Llttab | None, links: tuple[Link, ...], unknown: Unknowns
-) -> Llt:
-    """LLT where lltconfig is missing or does not answer: without its kernel module it does not run."""
-    has_modules = host.is_dir("/sys/module")
-    running = False if has_modules and not host.exists("/sys/module/llt") else None
-    if running is None:
-        unknown.note("llt.running", why)
-        unknown.note("llt.flow_control", why)
-    return Llt(running=running, flow_control={}, links=_resolve_links(llttab, links, unknown), llttab=llttab)
-
-
-def _is_running(host: Host, values: Mapping[str, int], unknown: Unknowns) -> bool | None:
-    """What ``lltconfig`` without options says; where that is not clear, whether it had values to print."""
-    status = host.run(STATUS_QUERY)
-    words = "" if isinstance(status, Missing) else f"{status.stdout} {status.stderr}".lower()
-    if re.search(r"\bnot\s+(running|configured|loaded)\b", words):
-        return False
-    if re.search(r"\b(running|configured)\b", words) or values:
-        return True
-    why = status if isinstance(status, Missing) else f"lltconfig says {words.strip()[:80]!r}"
-    unknown.note("llt.running", why)
-    return None
-
-
-def _why_no_values(flow: Completed) -> str:
-    message = flow.stderr.strip() or flow.stdout.strip() or "no message"
-    return f"lltconfig -F query returned {flow.rc} and no values: {message[:200]}"
-
-
 def _read_timers(host: Host) -> dict[str, int]:
     """Timers of ``lltconfig -T query``; some releases print the flow control values below them."""
     done = host.run(TIMER_QUERY)
     if isinstance(done, Missing) or not done.ok:
         return {}
-    head = re.split(r"(?im)^.*flow control.*$", done.stdout, maxsplit=1)[0]
-    return parse_flow(head)
+    return parse_flow(re.split(r"(?im)^.*flow control.*$", done.stdout, maxsplit=1)[0])
 
 
 def _read_nodes(host: Host, unknown: Unknowns) -> tuple[LltNode, ...]:

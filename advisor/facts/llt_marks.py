@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from advisor.facts.llt import LLTTAB, Llttab
+from advisor.facts.llt import Llttab
+from advisor.facts.rare_subjects import LLTTAB
 from advisor.host.lltconfig_text import FLOW_ALIASES
 
 HIGH_WATER_MARKS: Final = ("highwater", "rporthighwater")
@@ -30,9 +31,7 @@ class MarkDefault(msgspec.Struct, frozen=True):
 
 
 def mark_defaults(
-    live: Mapping[str, int],
-    llttab: Llttab | None,
-    first: Mapping[str, int] = MappingProxyType({}),
+    live: Mapping[str, int], llttab: Llttab | None, first: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, MarkDefault]:
     """The default of each mark of ``live``, all in packets. ``first`` are the values before advisor's own transactions
     changed them. One release has one default for both marks: where they disagree, it is known for neither.
@@ -67,7 +66,9 @@ def _mark_default(name: str, live: int, in_file: int | None, first: int | None) 
     if live < 1:
         return _unknown_default(f"lltconfig prints {live} for {name}, which is not a number of packets")
     if first is not None and first != live:
-        return _before_advisor(name, live, in_file, first)
+        if first in KNOWN_DEFAULTS or live == 2 * first:
+            return MarkDefault(first)
+        return MarkDefault(first // 2) if first in _DOUBLED else _mark_default(name, live, in_file, None)
     if in_file is None:
         return MarkDefault(live) if live in KNOWN_DEFAULTS else _unknown_default(_describe_unsaved(name, live))
     if in_file == live:
@@ -76,12 +77,6 @@ def _mark_default(name: str, live: int, in_file: int | None, first: int | None) 
     if lower in KNOWN_DEFAULTS and higher == 2 * lower:
         return MarkDefault(lower)
     return _unknown_default(f"{name} is {live:,} live and {in_file:,} in /etc/llttab")
-
-
-def _before_advisor(name: str, live: int, in_file: int | None, first: int) -> MarkDefault:
-    if first in KNOWN_DEFAULTS or live == 2 * first:
-        return MarkDefault(first)
-    return MarkDefault(first // 2) if first in _DOUBLED else _mark_default(name, live, in_file, None)
 
 
 def _unknown_default(why: str) -> MarkDefault:

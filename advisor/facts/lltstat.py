@@ -10,7 +10,6 @@ from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 
 _NODE = lazy_regex(r"(\*?)\s*([0-9]{1,5})\s+(\S.*)", re.ASCII)
-_LINK_STATES = frozenset({"UP", "DOWN", "TROUBLE"})
 
 
 class LltNodeLink(msgspec.Struct, frozen=True):
@@ -60,7 +59,7 @@ def _parse_node(line: str) -> LltNode | None:
 def _parse_link(line: str) -> LltNodeLink | None:
     """``eth6 UP 00:50:56:00:00:E1``, ``lan2 DOWN``; a tag may be a number."""
     words = line.split()
-    if not 2 <= len(words) <= 3 or words[0].startswith("*") or words[1] not in _LINK_STATES:
+    if not 2 <= len(words) <= 3 or words[0].startswith("*") or words[1] not in {"UP", "DOWN", "TROUBLE"}:
         return None
     if is_count(words[0]) and len(words) == 3 and not re.search("[:.]", words[2]):
         return None

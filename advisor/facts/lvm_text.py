@@ -93,42 +93,29 @@ def _column_rows(text: str) -> list[dict[str, str]]:
         if not header:
             header = words if words[:1] == ["LV"] and "Attr" in words else []
         elif len(words) >= 4:
-            rows.append(_column_row(header, words))
+            row = {_COLUMNS[name]: word for name, word in zip(header[:4], words, strict=False) if name in _COLUMNS}
+            if header[-1] == "Devices" and re.fullmatch(r"\S+\([0-9]+\)", words[-1]):
+                row["devices"] = words[-1]
+            rows.append(row)
     return rows
-
-
-def _column_row(header: list[str], words: list[str]) -> dict[str, str]:
-    # "LV Tags" further right is no second column LV.
-    row = {_COLUMNS[name]: word for name, word in zip(header[:4], words, strict=False) if name in _COLUMNS}
-    if header[-1] == "Devices" and re.fullmatch(r"\S+\([0-9]+\)", words[-1]):
-        row["devices"] = words[-1]
-    return row
 
 
 def _parse_volume(row: Mapping[str, str]) -> LogicalVolume:
     shown = row["lv_name"].strip()
     name = shown.strip("[]")
     stripes = re.fullmatch(r"\d{1,6}", row.get("data_stripes") or row.get("stripes") or "", re.ASCII)
+    # The segment type; for thin volumes and pools the first attribute says it too (lvs(8), Lv attributes).
+    marked = {"t": "thin-pool", "V": "thin"}.get(row.get("lv_attr", "")[:1])
+    names = (re.sub(r"\([0-9]+\)$", "", part.strip()) for part in row.get("devices", "").split(","))
     return LogicalVolume(
         group=row.get("vg_name", "").strip() or row.get("lv_full_name", "").rpartition("/")[0] or None,
         name=name,
         attributes=row.get("lv_attr") or None,
-        level=_parse_level(row),
+        level=marked or row.get("segtype") or row.get("lv_layout", "").partition(",")[0] or None,
         size_bytes=parse_size(row.get("lv_size", ""), exact=True),
         stripes=int(stripes[0]) if stripes else None,
         stripe_bytes=parse_size(row.get("stripe_size", "")) or None,
         chunk_bytes=parse_size(row.get("chunk_size", "")) or None,
-        devices=_parse_devices(row.get("devices", "")),
+        devices=tuple(dict.fromkeys(name.removeprefix("/dev/") for name in names if name)),
         is_hidden=shown.startswith("[") or is_hidden(name),
     )
-
-
-def _parse_level(row: Mapping[str, str]) -> str | None:
-    """The segment type; for thin volumes and pools the first attribute says it too (lvs(8), Lv attributes)."""
-    marked = {"t": "thin-pool", "V": "thin"}.get(row.get("lv_attr", "")[:1])
-    return marked or row.get("segtype") or row.get("lv_layout", "").partition(",")[0] or None
-
-
-def _parse_devices(text: str) -> tuple[str, ...]:
-    names = (re.sub(r"\([0-9]+\)$", "", part.strip()) for part in text.split(","))
-    return tuple(dict.fromkeys(name.removeprefix("/dev/") for name in names if name))

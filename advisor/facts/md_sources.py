@@ -66,7 +66,10 @@ def read_md(host: Host, names: Sequence[str], unknown: Unknowns) -> tuple[Md, ..
         if array is not None:
             found[name] = _with_mdstat(array, listed.get(name), unknown)
         elif name not in listed:
-            found[name] = _from_mdadm(host, name)
+            # The last resort, for captures without md's sysfs directory and without mdstat.
+            done = host.run(["mdadm", "--detail", f"/dev/{name}"])
+            mdadm = () if isinstance(done, Missing) else parse_mdadm_detail(done.stdout)
+            found[name] = next((from_mdadm(name, one) for one in mdadm), Md(name, None, None))
     return tuple(found[name] for name in sorted(found, key=natural))
 
 
@@ -143,6 +146,7 @@ def from_sysfs(name: str, raw: Mapping[str, str], devices: Sequence[Device], siz
         level = "container"
     array_state = raw.get("array_state", "")
     action = raw.get("sync_action")
+    found = re.fullmatch(r"(\d{1,18}) / (\d{1,18})", raw.get("sync_completed", ""), re.ASCII)
     return Md(
         name=name,
         level=level,
@@ -154,7 +158,7 @@ def from_sysfs(name: str, raw: Mapping[str, str], devices: Sequence[Device], siz
         far_copies=layout >> 8 & 255 if level == "raid10" and layout else None,
         size_bytes=size_bytes,
         action=action if action in DOING else None,
-        progress_percent=_parse_share(raw.get("sync_completed", "")),
+        progress_percent=round(100 * int(found[1]) / int(found[2]), 1) if found and int(found[2]) else None,
         devices=tuple(devices),
         detail=_sysfs_detail(raw, layout, level, devices),
     )
@@ -174,11 +178,6 @@ def _count_missing(raw: Mapping[str, str], level: str | None, array_state: str) 
     return 0 if level in ("raid0", "linear") and array_state not in ("inactive", "broken", "clear", "") else None
 
 
-def _parse_share(text: str) -> float | None:
-    found = re.fullmatch(r"(\d{1,18}) / (\d{1,18})", text, re.ASCII)
-    return round(100 * int(found[1]) / int(found[2]), 1) if found and int(found[2]) else None
-
-
 def _sysfs_detail(
     raw: Mapping[str, str], layout: int | None, level: str | None, devices: Sequence[Device]
 ) -> dict[str, str]:
@@ -187,7 +186,18 @@ def _sysfs_detail(
     if metadata:
         detail["metadata"] = metadata
     detail |= _parse_container(metadata)
-    words = _layout_words(level, layout)
+    # The layout in mdstat's words.
+    if layout is None or level is None:
+        words = None
+    elif level in PARITY_DISKS:
+        words = PARITY_LAYOUTS.get(layout)
+    elif level != "raid10":
+        words = None
+    else:
+        near, far = layout & 255, layout >> 8 & 255
+        spread = [f"{near} near-copies"] if near > 1 else []
+        spread += [f"{far} {'offset' if layout >> 16 & 1 else 'far'}-copies"] if far > 1 else []
+        words = ", ".join(spread) or None
     if words:
         detail["layout"] = words
     rebuilding = [one.name for one in devices if "spare" in one.words and one.slot is not None]
@@ -205,20 +215,6 @@ def _parse_container(metadata: str | None) -> dict[str, str]:
     return {"container": found[1]} if found else {}
 
 
-def _layout_words(level: str | None, layout: int | None) -> str | None:
-    """The layout in mdstat's words."""
-    if layout is None or level is None:
-        return None
-    if level in PARITY_DISKS:
-        return PARITY_LAYOUTS.get(layout)
-    if level != "raid10":
-        return None
-    near, far = layout & 255, layout >> 8 & 255
-    words = [f"{near} near-copies"] if near > 1 else []
-    words += [f"{far} {'offset' if layout >> 16 & 1 else 'far'}-copies"] if far > 1 else []
-    return ", ".join(words) or None
-
-
 def from_mdstat(text: MdstatArray) -> Md:
     """An array from mdstat alone. Slots are not in it: which member a rebuild goes to is unknown."""
     missing, contradicts = _count_members(text)
@@ -227,11 +223,24 @@ def from_mdstat(text: MdstatArray) -> Md:
     if text.read_only == "read-only":
         at_rest = "readonly"
     copies = {kind: int(number) for number, kind in re.findall(r"([0-9]{1,9}) (near|far|offset)", text.layout or "")}
+    values: dict[str, object | None] = {
+        "metadata": text.metadata,
+        "layout": text.layout,
+        "pattern": text.pattern,
+        "read_only": text.read_only,
+        "bitmap": text.bitmap,
+        "waiting": text.waiting,
+        "finish_minutes": text.finish_minutes,
+        "sync_speed": text.speed_kib,
+        "sync_action": text.action,
+    }
     return Md(
         name=text.name,
         level=level,
         at_rest=at_rest,
-        disks=text.disks if text.disks is not None else _raid0_disks(text),
+        disks=text.disks
+        if text.disks is not None
+        else (len(text.members) if text.level in ("raid0", "linear") and text.state == "active" else None),
         missing=missing,
         contradicts=contradicts,
         chunk_bytes=text.chunk_bytes,
@@ -241,7 +250,8 @@ def from_mdstat(text: MdstatArray) -> Md:
         action=text.action,
         progress_percent=text.progress_percent,
         devices=tuple(Device(one.name, None, _flag_words(one.flags)) for one in text.members),
-        detail=_mdstat_detail(text),
+        detail={key: str(value) for key, value in values.items() if value is not None}
+        | _parse_container(text.metadata),
     )
 
 
@@ -255,35 +265,9 @@ def _count_members(text: MdstatArray) -> tuple[int | None, str | None]:
     return missing, None
 
 
-def _raid0_disks(text: MdstatArray) -> int | None:
-    return len(text.members) if text.level in ("raid0", "linear") and text.state == "active" else None
-
-
 def _flag_words(flags: str) -> frozenset[str]:
     names = {"F": "faulty", "S": "spare", "J": "journal", "W": "write_mostly", "R": "replacement"}
     return frozenset(names.get(flag, flag) for flag in flags)
-
-
-def _mdstat_detail(text: MdstatArray) -> dict[str, str]:
-    values: dict[str, object | None] = {
-        "metadata": text.metadata,
-        "layout": text.layout,
-        "pattern": text.pattern,
-        "read_only": text.read_only,
-        "bitmap": text.bitmap,
-        "waiting": text.waiting,
-        "finish_minutes": text.finish_minutes,
-        "sync_speed": text.speed_kib,
-        "sync_action": text.action,
-    }
-    return {key: str(value) for key, value in values.items() if value is not None} | _parse_container(text.metadata)
-
-
-def _from_mdadm(host: Host, name: str) -> Md:
-    """The last resort, for captures without md's sysfs directory and without mdstat."""
-    done = host.run(["mdadm", "--detail", f"/dev/{name}"])
-    found = () if isinstance(done, Missing) else parse_mdadm_detail(done.stdout)
-    return next((from_mdadm(name, one) for one in found), Md(name, None, None))
 
 
 def from_mdadm(name: str, text: MdadmDetail) -> Md:

@@ -23,6 +23,10 @@ PARITY_LAYOUTS = {
     4: "parity-first",
     5: "parity-last",
 }
+_DETAIL_HEAD = lazy_regex(r"^(/dev/\S+):[ \t]*$", re.MULTILINE)
+_DETAIL_FIELD = lazy_regex(r"^[ \t]*([A-Z][A-Za-z -]*?) : (.*?)[ \t]*$", re.MULTILINE)
+_SLOT = lazy_regex(r"\d{1,9}|-", re.ASCII)
+_UNITS = {"": 1, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4}
 
 
 class MdMember(msgspec.Struct, frozen=True):
@@ -50,7 +54,6 @@ class MdstatArray(msgspec.Struct, frozen=True):
     size_bytes: int | None = None
     metadata: str | None = None
     chunk_bytes: int | None = None
-    rounding_bytes: int | None = None
     algorithm: int | None = None
     layout: str | None = None
     disks: int | None = None
@@ -103,11 +106,11 @@ def _mdstat_array(head: re.Match[str], body: str) -> MdstatArray:
 def _parse_geometry(blocks: re.Match[str]) -> dict[str, object]:
     text = blocks[2]
     metadata = re.match(r" super (\S+)", text)
+    found = re.search(r"\b(\d{1,12})k chunks?\b", text, re.IGNORECASE | re.ASCII)
     fields: dict[str, object] = {
         "size_bytes": int(blocks[1]) * KIB,
         "metadata": metadata[1] if metadata else "0.90",
-        "chunk_bytes": _parse_kib(r"\b(\d{1,12})k chunks?\b", text),
-        "rounding_bytes": _parse_kib(r"\b(\d{1,12})k rounding\b", text),
+        "chunk_bytes": int(found[1]) * KIB if found else None,
     }
     algorithm = re.search(r"\balgorithm ([0-9]{1,9})\b", text)
     if algorithm:
@@ -121,11 +124,6 @@ def _parse_geometry(blocks: re.Match[str]) -> dict[str, object]:
     if counts:
         fields |= {"disks": int(counts[1]), "up": int(counts[2]), "pattern": counts[3]}
     return fields
-
-
-def _parse_kib(pattern: str, text: str) -> int | None:
-    found = re.search(pattern, text, re.IGNORECASE | re.ASCII)
-    return int(found[1]) * KIB if found else None
 
 
 def _parse_progress(body: str) -> dict[str, object]:
@@ -175,12 +173,6 @@ class MdadmDetail(msgspec.Struct, frozen=True):
     progress_percent: float | None
     uuid: str | None
     devices: tuple[DetailDevice, ...]
-
-
-_DETAIL_HEAD = lazy_regex(r"^(/dev/\S+):[ \t]*$", re.MULTILINE)
-_DETAIL_FIELD = lazy_regex(r"^[ \t]*([A-Z][A-Za-z -]*?) : (.*?)[ \t]*$", re.MULTILINE)
-_SLOT = lazy_regex(r"\d{1,9}|-", re.ASCII)
-_UNITS = {"": 1, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4}
 
 
 def parse_mdadm_detail(text: str) -> tuple[MdadmDetail, ...]:

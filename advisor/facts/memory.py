@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 import msgspec
 
@@ -13,7 +12,6 @@ from advisor.host import Host, Missing
 _MM = "/sys/kernel/mm"
 _EDAC = "/sys/devices/system/edac/mc"
 _AT_PAGESZ = 6  # getauxval(3)
-_BYTE_ORDERS: tuple[Literal["little"], Literal["big"]] = ("little", "big")
 _X86_PAGE_BYTES = 4096
 
 
@@ -47,6 +45,12 @@ class Memory(msgspec.Struct, frozen=True):
     sockets: Sockets
     default_hugepage_bytes: int | None = None
     uncorrected_errors: int | None = None
+    corrected_errors: int | None = None
+    """As ``uncorrected_errors``, of those that ECC corrected."""
+    poisoned_bytes: int | None = None
+    """Pages that the kernel no longer uses after a hardware error (HardwareCorrupted of /proc/meminfo)."""
+    swap_bytes: int | None = None
+    """All swap areas together, whether used or not."""
 
 
 def read_memory(host: Host, unknown: Unknowns) -> Memory:
@@ -55,16 +59,29 @@ def read_memory(host: Host, unknown: Unknowns) -> Memory:
     sizes = {} if isinstance(text, Missing) else parse_meminfo(text)
     if "MemTotal" not in sizes:
         unknown.note("memory.total_bytes", text if isinstance(text, Missing) else "no MemTotal in /proc/meminfo")
+    found = (re.fullmatch(r"hugepages-(\d{1,12})kB", name, re.ASCII) for name in host.names(f"{_MM}/hugepages"))
+    pools = (_read_pool(host, int(name[1]), unknown) for name in found if name)
+    auxv = host.read_bytes("/proc/self/auxv")
+    size = None if isinstance(auxv, Missing) else parse_page_bytes(auxv[:4096])
+    if size is None:
+        unknown.note("memory.page_bytes", f"no page size in /proc/self/auxv; {_X86_PAGE_BYTES} is that of x86 and s390")
+    used: dict[str, int] = {}
+    for name in ("sockstat", "sockstat6"):
+        used |= parse_sockets(unknown.value("memory.sockets", host.read(f"/proc/net/{name}")) or "")
     return Memory(
         total_bytes=sizes.get("MemTotal"),
         available_bytes=sizes.get("MemAvailable"),
-        page_bytes=_page_bytes(host, unknown),
+        page_bytes=size or _X86_PAGE_BYTES,
         thp_enabled=_read_selected(host, "enabled", unknown),
         thp_defrag=_read_selected(host, "defrag", unknown),
-        hugepages=_read_pools(host, unknown) or _default_pool(sizes),
-        sockets=_read_sockets(host, unknown),
+        hugepages=tuple(sorted((pool for pool in pools if pool), key=lambda pool: pool.size_bytes))
+        or _default_pool(sizes),
+        sockets=Sockets(tcp=_add_families(used, "TCP"), udp=_add_families(used, "UDP")),
         default_hugepage_bytes=sizes.get("Hugepagesize") or None,
-        uncorrected_errors=_read_uncorrected_errors(host, unknown),
+        uncorrected_errors=_sum_errors(host, "ue_count", "memory.uncorrected_errors", unknown),
+        corrected_errors=_sum_errors(host, "ce_count", "memory.corrected_errors", unknown),
+        poisoned_bytes=sizes.get("HardwareCorrupted"),
+        swap_bytes=sizes.get("SwapTotal"),
     )
 
 
@@ -89,20 +106,12 @@ def parse_selected(text: str) -> str | None:
 def parse_page_bytes(auxv: bytes) -> int | None:
     """The page size in the auxiliary vector of a process (/proc/PID/auxv), of either word size and byte order."""
     for width in (8, 4):
-        for order in _BYTE_ORDERS:
+        for order in ("little", "big"):
             words = [int.from_bytes(auxv[at : at + width], order) for at in range(0, len(auxv), width)]
             size = dict(zip(words[::2], words[1::2], strict=False)).get(_AT_PAGESZ, 0)
             if 4096 <= size <= 1 << 20 and not size & (size - 1):
                 return size
     return None
-
-
-def _page_bytes(host: Host, unknown: Unknowns) -> int:
-    auxv = host.read_bytes("/proc/self/auxv")
-    size = None if isinstance(auxv, Missing) else parse_page_bytes(auxv[:4096])
-    if size is None:
-        unknown.note("memory.page_bytes", f"no page size in /proc/self/auxv; {_X86_PAGE_BYTES} is that of x86 and s390")
-    return size or _X86_PAGE_BYTES
 
 
 def _read_selected(host: Host, name: str, unknown: Unknowns) -> str | None:
@@ -113,12 +122,6 @@ def _read_selected(host: Host, name: str, unknown: Unknowns) -> str | None:
     if (value := parse_selected(text)) is None:
         unknown.note(fact, f"no value is selected in brackets: {text[:40]!r}")
     return value
-
-
-def _read_pools(host: Host, unknown: Unknowns) -> tuple[HugePagePool, ...]:
-    found = (re.fullmatch(r"hugepages-(\d{1,12})kB", name, re.ASCII) for name in host.names(f"{_MM}/hugepages"))
-    pools = (_read_pool(host, int(name[1]), unknown) for name in found if name)
-    return tuple(sorted((pool for pool in pools if pool), key=lambda pool: pool.size_bytes))
 
 
 def _read_pool(host: Host, size_kb: int, unknown: Unknowns) -> HugePagePool | None:
@@ -135,21 +138,12 @@ def _default_pool(sizes: dict[str, int]) -> tuple[HugePagePool, ...]:
     return () if not size or total is None else (HugePagePool(size, total, sizes.get("HugePages_Free")),)
 
 
-def _read_uncorrected_errors(host: Host, unknown: Unknowns) -> int | None:
-    """The sum over all memory controllers (kernel: ABI/testing/sysfs-devices-edac, ue_count)."""
+def _sum_errors(host: Host, name: str, fact: str, unknown: Unknowns) -> int | None:
+    """The sum over all memory controllers (kernel: ABI/testing/sysfs-devices-edac, ue_count and ce_count)."""
     controllers = [name for name in host.names(_EDAC) if re.fullmatch(r"mc\d{1,4}", name, re.ASCII)]
-    fact = "memory.uncorrected_errors"
-    counts = [unknown.value(fact, host.read_int(f"{_EDAC}/{name}/ue_count")) for name in controllers]
+    counts = [unknown.value(fact, host.read_int(f"{_EDAC}/{one}/{name}")) for one in controllers]
     known = [count for count in counts if count is not None and count >= 0]
     return sum(known) if known else None
-
-
-def _read_sockets(host: Host, unknown: Unknowns) -> Sockets:
-    used: dict[str, int] = {}
-    for name in ("sockstat", "sockstat6"):
-        text = unknown.value("memory.sockets", host.read(f"/proc/net/{name}"))
-        used |= parse_sockets(text or "")
-    return Sockets(tcp=_add_families(used, "TCP"), udp=_add_families(used, "UDP"))
 
 
 def _add_families(used: dict[str, int], protocol: str) -> int | None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import msgspec
 
 from advisor.facts.block import BlockNames
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, is_count, lazy_regex
 
 # Several devices or subvolumes under one anonymous device number: only the mount source says which device.
 ANONYMOUS_KINDS = frozenset({"btrfs", "bcachefs"})
 _ESCAPE = lazy_regex(r"\\([0-7]{3})")
-_NUMBER = lazy_regex(r"\d+:\d+", re.ASCII)
 
 
 class Mount(msgspec.Struct, frozen=True):
@@ -41,7 +38,7 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
 
 
 def _mountinfo_line(words: list[str]) -> Mount | None:
-    if len(words) < 8 or "-" not in words[6:] or not _NUMBER.fullmatch(words[2]):
+    if len(words) < 8 or "-" not in words[6:] or not _is_device_number(words[2]):
         return None
     tail = words[words.index("-", 6) + 1 :]
     if not tail:
@@ -52,6 +49,11 @@ def _mountinfo_line(words: list[str]) -> Mount | None:
     return Mount(
         words[2], _unescape_octal(words[3]), _unescape_octal(words[4]), tail[0], _unescape_octal(source), options
     )
+
+
+def _is_device_number(text: str) -> bool:
+    major, _, minor = text.partition(":")
+    return is_count(major) and is_count(minor)
 
 
 def parse_mounts(text: str) -> tuple[Mount, ...]:
@@ -65,7 +67,7 @@ def parse_mounts(text: str) -> tuple[Mount, ...]:
 
 
 def _unescape_octal(text: str) -> str:
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 8)), text)
+    return text if "\\" not in text else _ESCAPE.sub(lambda found: chr(int(found[1], 8)), text)
 
 
 def _merge_options(mount: str, superblock: str) -> str:

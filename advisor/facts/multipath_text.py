@@ -94,6 +94,7 @@ def _split_sections(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
 def _parse_map(head: re.Match[str], body: list[str]) -> MultipathMap:
     properties = next((line for line in body if re.match(r"\[?size=", line)), "")
     vendor, _, product = (part.strip() for part in head["product"].partition(","))
+    found = re.search(r"\bwp=(\w+)|\[(r[owx])\]", properties)
     return MultipathMap(
         name=(head["alias"] or head["only"]).strip(),
         wwid=(head["wwid"] or head["only"]).strip(),
@@ -103,7 +104,7 @@ def _parse_map(head: re.Match[str], body: list[str]) -> MultipathMap:
         size=_parse_property(properties, "size"),
         features=_parse_property(properties, "features"),
         hwhandler=_parse_property(properties, "hwhandler"),
-        access=_parse_access(properties),
+        access=(found[1] or found[2]) if found else None,
         groups=_parse_groups(body),
     )
 
@@ -114,11 +115,6 @@ def _parse_property(line: str, name: str) -> str | None:
     return next((value for value in found.groups() if value is not None), None) if found else None
 
 
-def _parse_access(line: str) -> str | None:
-    found = re.search(r"\bwp=(\w+)|\[(r[owx])\]", line)
-    return (found[1] or found[2]) if found else None
-
-
 def _parse_groups(body: list[str]) -> tuple[MultipathGroup, ...]:
     groups: list[tuple[re.Match[str], list[MultipathPath]]] = []
     for line in body:
@@ -127,7 +123,12 @@ def _parse_groups(body: list[str]) -> tuple[MultipathGroup, ...]:
         if group:
             groups.append((group, []))
         elif path and groups:
-            groups[-1][1].append(_make_path(path))
+            text: str = path["states"]
+            states: list[str] = re.findall(r"\[([^\]]*)\]", text) or text.split()
+            dm_state, check_state, device_state, *_ = [*states, "", "", ""]
+            groups[-1][1].append(
+                MultipathPath(path["device"], path["hctl"], path["number"], dm_state, check_state, device_state)
+            )
     return tuple(_make_group(found, paths) for found, paths in groups)
 
 
@@ -141,10 +142,3 @@ def _make_group(found: re.Match[str], paths: list[MultipathPath]) -> MultipathGr
         state=(state[1] or state[2]) if state else "",
         paths=tuple(paths),
     )
-
-
-def _make_path(found: re.Match[str]) -> MultipathPath:
-    text: str = found["states"]
-    states: list[str] = re.findall(r"\[([^\]]*)\]", text) or text.split()
-    dm_state, check_state, device_state, *_ = [*states, "", "", ""]
-    return MultipathPath(found["device"], found["hctl"], found["number"], dm_state, check_state, device_state)

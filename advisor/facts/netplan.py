@@ -8,8 +8,7 @@ import msgspec
 
 from advisor.facts.link_claim import LinkOwner
 from advisor.facts.yaml_tree import as_mapping, as_scalar, child, compose, descend, pairs
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 # A file hides its namesakes in the directories after its own.
 _DIRECTORIES: Final = ("/run/netplan", "/etc/netplan", "/lib/netplan", "/usr/lib/netplan")

@@ -10,17 +10,10 @@ from urllib.parse import unquote
 import msgspec
 
 from advisor.facts.ini_text import last_value, parse_settings
-from advisor.facts.link_claim import (
-    LinkOwner,
-    is_stopped,
-    link_addresses,
-    link_index,
-    others_with,
-)
+from advisor.facts.link_claim import LinkOwner, is_stopped, link_addresses, link_index, others_with
 from advisor.facts.netplan import netplan_owner
 from advisor.facts.sysconfig import NETWORK_SCRIPTS, find_ifcfg
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 UNIT: Final = "NetworkManager.service"
 KEYFILES: Final = "/etc/NetworkManager/system-connections"
@@ -54,32 +47,32 @@ class _Device(msgspec.Struct, frozen=True):
 
 def read_network_manager_owner(host: Host, link: str) -> LinkOwner | Missing | None:
     """None where NetworkManager leaves the link to others. Missing where its settings lie in no file to be edited."""
-    device = _managed_device(host, link)
+    index = link_index(host, link)
+    if index is None or is_stopped(host, UNIT):
+        device: _Device | Missing | None = None
+    else:
+        text = host.read(f"{_DEVICES}/{index}")
+        if isinstance(text, Missing):
+            device = None if text.is_absent else Missing("unreadable", f"{_DEVICES}/{index}: {text.why}")
+        elif last_value(text, "device", "managed", continued=False) not in _TRUE:
+            device = None
+        else:
+            uuid = last_value(text, "device", "connection-uuid", continued=False)
+            device = _Device(uuid or None, f"connection-uuid={uuid}")
     if device is None or isinstance(device, Missing):
         return device
     profiles = _read_profiles(host)
     if isinstance(profiles, Missing):
         return profiles
     if device.uuid is None:
-        return _idle_owner(host, link, profiles)
+        # A link without an active profile: the only one that is made for it will be active at the next start.
+        own = [one for one in profiles if one.link == link and one.is_automatic and not one.is_external]
+        return _profile_owner(host, link, own[0], ()) if len(own) == 1 else None
     profile = _active_profile(host, link, profiles, device.uuid)
     shared = tuple(others_with(host, link, _DEVICES, device.line))
     if profile is not None:
         return None if profile.is_external else _profile_owner(host, link, profile, shared)
     return _ifcfg_owner(host, link, device.uuid) or _in_no_file(device.uuid)
-
-
-def _managed_device(host: Host, link: str) -> _Device | Missing | None:
-    index = link_index(host, link)
-    if index is None or is_stopped(host, UNIT):
-        return None
-    text = host.read(f"{_DEVICES}/{index}")
-    if isinstance(text, Missing):
-        return None if text.is_absent else Missing("unreadable", f"{_DEVICES}/{index}: {text.why}")
-    if last_value(text, "device", "managed", continued=False) not in _TRUE:
-        return None
-    uuid = last_value(text, "device", "connection-uuid", continued=False)
-    return _Device(uuid or None, f"connection-uuid={uuid}")
 
 
 def _read_profiles(host: Host) -> tuple[ConnectionProfile, ...] | Missing:
@@ -88,21 +81,20 @@ def _read_profiles(host: Host) -> tuple[ConnectionProfile, ...] | Missing:
         text = host.read(path)
         if isinstance(text, Missing):
             return Missing("unreadable", f"NetworkManager has it in hand, and {path} cannot be read: {text.why}")
-        found.append(_parse_profile(path, text))
+        said = {(section, key): value for section, key, value in parse_settings(text, continued=False)}
+        found.append(
+            ConnectionProfile(
+                path=path,
+                uuid=said.get(("connection", "uuid")),
+                link=said.get(("connection", "interface-name")),
+                patterns=tuple(said.get(("match", "interface-name"), "").split(";")),
+                mac=said.get(("ethernet", "mac-address"), said.get(("802-3-ethernet", "mac-address"), "")).lower()
+                or None,
+                is_external=said.get((".nmmeta", "nm-generated")) in _TRUE,
+                is_automatic=said.get(("connection", "autoconnect"), "true") in _TRUE,
+            )
+        )
     return tuple(found)
-
-
-def _parse_profile(path: str, text: str) -> ConnectionProfile:
-    said = {(section, key): value for section, key, value in parse_settings(text, continued=False)}
-    return ConnectionProfile(
-        path=path,
-        uuid=said.get(("connection", "uuid")),
-        link=said.get(("connection", "interface-name")),
-        patterns=tuple(said.get(("match", "interface-name"), "").split(";")),
-        mac=said.get(("ethernet", "mac-address"), said.get(("802-3-ethernet", "mac-address"), "")).lower() or None,
-        is_external=said.get((".nmmeta", "nm-generated")) in _TRUE,
-        is_automatic=said.get(("connection", "autoconnect"), "true") in _TRUE,
-    )
 
 
 def _active_profile(
@@ -128,12 +120,6 @@ def _profile_paths(host: Host) -> Iterator[str]:
             is_profile = name.endswith(".nmconnection") or directory == KEYFILES
             if is_profile and not _LEFT_BEHIND.fullmatch(name) and not host.is_dir(f"{directory}/{name}"):
                 yield f"{directory}/{name}"
-
-
-def _idle_owner(host: Host, link: str, profiles: tuple[ConnectionProfile, ...]) -> LinkOwner | Missing | None:
-    """A link without an active profile: the only one that is made for it will be active at the next start."""
-    own = [one for one in profiles if one.link == link and one.is_automatic and not one.is_external]
-    return _profile_owner(host, link, own[0], ()) if len(own) == 1 else None
 
 
 def _profile_owner(host: Host, link: str, profile: ConnectionProfile, shared: tuple[str, ...]) -> LinkOwner | Missing:

@@ -7,16 +7,18 @@ themselves in mountinfo. Disks: the transport of SCSI (iscsi) and of NVMe contro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from advisor.facts.disks import Disk
-from advisor.facts.iscsi import Iscsi, link_at, link_towards
-from advisor.facts.links import Link
 from advisor.facts.mounts import Mount, read_mounts
 from advisor.facts.printable import printable
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, is_count
+
+if TYPE_CHECKING:
+    from advisor.facts.disks import Disk
+    from advisor.facts.iscsi import Iscsi
+    from advisor.facts.links import Link
 
 Kind = Literal["iscsi", "iscsi-target", "nvme", "nfs", "cifs", "beegfs", "ceph", "lustre", "glusterfs"]
 Protocol = Literal["tcp", "udp", "rdma"]
@@ -30,7 +32,7 @@ _MOUNTS: Final[Mapping[str, Kind]] = {
     **{"fuse.ceph": "ceph", "lustre": "lustre", "glusterfs": "glusterfs", "fuse.glusterfs": "glusterfs"},
 }
 _PROTOCOLS: Final[Mapping[str, Protocol]] = {
-    **{"tcp": "tcp", "tcp6": "tcp", "udp": "udp", "udp6": "udp", "rdma": "rdma", "rdma6": "rdma"},
+    **{"tcp": "tcp", "tcp6": "tcp", "udp": "udp", "udp6": "udp", "rdma": "rdma", "rdma6": "rdma"}
 }
 # What speaks TCP where its options say nothing else; BeeGFS and Lustre choose between TCP and RDMA by themselves.
 _BY_DEFAULT: Final[Mapping[Kind, Protocol]] = {"nfs": "tcp", "cifs": "tcp", "ceph": "tcp", "glusterfs": "tcp"}
@@ -46,6 +48,10 @@ class NetworkStorage(msgspec.Struct, frozen=True):
     name: str
     protocol: Protocol | None
     links: tuple[str, ...] = ()
+    version: str | None = None
+    """Of an NFS mount: 3, 4.1 …"""
+    connections: int | None = None
+    """Of an NFS mount: how many TCP connections it may use (nconnect=); 1 where the option is not set."""
 
 
 def read_network_storage(
@@ -71,9 +77,9 @@ def _nvme_disks(host: Host, disks: Iterable[Disk], links: tuple[Link, ...]) -> I
             continue
         # With native multipath the controllers are below the paths, and the namespace's own device is the subsystem.
         places = [f"/sys/block/{one}/device" for one in disk.paths or (disk.name,)]
-        protocols = {_PROTOCOLS.get(_read_text(host, f"{place}/transport")) for place in places} - {None}
+        protocols = {_PROTOCOLS.get(host.read_or_empty(f"{place}/transport")) for place in places} - {None}
         if protocols:
-            carried = (_of_address(_read_text(host, f"{place}/address"), links) for place in places)
+            carried = (_of_address(host.read_or_empty(f"{place}/address"), links) for place in places)
             yield NetworkStorage(
                 "nvme",
                 disk.name,
@@ -82,13 +88,10 @@ def _nvme_disks(host: Host, disks: Iterable[Disk], links: tuple[Link, ...]) -> I
             )
 
 
-def _read_text(host: Host, path: str) -> str:
-    text = host.read(path)
-    return "" if isinstance(text, Missing) else text
-
-
 def _of_address(address: str, links: tuple[Link, ...]) -> str | None:
     """The link of a controller's address, ``traddr=192.0.2.1,trsvcid=4420,host_iface=eth1``."""
+    from advisor.facts.iscsi import link_at, link_towards
+
     options = _parse_options(address)
     own = link_at(options.get("src_addr") or options.get("host_traddr"), links)
     named = options.get("host_iface")
@@ -105,12 +108,29 @@ def _from_mounts(mounts: Iterable[Mount], links: tuple[Link, ...]) -> list[Netwo
     for mount in mounts:
         kind = _MOUNTS.get(mount.kind)
         if kind is not None:
+            from advisor.facts.iscsi import link_at, link_towards
+
             options = _parse_options(mount.options)
             protocol = _PROTOCOLS.get(options.get("proto", "")) or _BY_DEFAULT.get(kind)
             link = link_at(options.get("clientaddr"), links) or link_towards(options.get("addr"), links)
             name = printable(mount.target[:_MAX_TEXT])
-            found.setdefault(name, NetworkStorage(kind, name, protocol, (link,) if link else ()))
+            found.setdefault(
+                name,
+                NetworkStorage(
+                    kind,
+                    name,
+                    protocol,
+                    (link,) if link else (),
+                    printable(options["vers"][:8]) if kind == "nfs" and "vers" in options else None,
+                    _connections_of(options) if kind == "nfs" and protocol == "tcp" else None,
+                ),
+            )
     return list(found.values())
+
+
+def _connections_of(options: Mapping[str, str]) -> int:
+    number = options.get("nconnect", "")
+    return int(number) if is_count(number) and len(number) < 4 else 1
 
 
 def _from_targets(iscsi: Iscsi | None) -> Iterator[NetworkStorage]:

@@ -10,8 +10,7 @@ import msgspec
 from advisor.facts.ini_text import last_value
 from advisor.facts.link_claim import LinkOwner, is_stopped, link_index, others_with
 from advisor.facts.netplan import netplan_owner
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 _LINKS: Final = "/run/systemd/netif/links"
 # What is found in an earlier one hides its namesakes in later ones.
@@ -56,7 +55,13 @@ def read_network_mtu(host: Host, file: str) -> NetworkMtu | Missing:
     """What a .network file and its drop-ins say of the MTU. Missing where one of them cannot be read."""
     setting: list[str] = []
     from_dhcp = False
-    for path in (file, *_drop_ins(host, file.rpartition("/")[2])):
+    name = file.rpartition("/")[2]
+    found: dict[str, str] = {}
+    for directory in _DIRECTORIES:
+        for each in host.names(f"{directory}/{name}.d"):
+            if each.endswith(".conf"):
+                found.setdefault(each, f"{directory}/{name}.d/{each}")
+    for path in (file, *tuple(found[each] for each in sorted(found))):
         text = host.read(path)
         if isinstance(text, Missing):
             return Missing("unreadable", f"{path}: {text.why}")
@@ -65,12 +70,3 @@ def read_network_mtu(host: Host, file: str) -> NetworkMtu | Missing:
         said = [last_value(text, section, "UseMTU", continued=True) for section in ("DHCP", "DHCPv4")]
         from_dhcp = next((one.lower() in _TRUE for one in reversed(said) if one is not None), from_dhcp)
     return NetworkMtu(tuple(setting), from_dhcp)
-
-
-def _drop_ins(host: Host, name: str) -> tuple[str, ...]:
-    found: dict[str, str] = {}
-    for directory in _DIRECTORIES:
-        for each in host.names(f"{directory}/{name}.d"):
-            if each.endswith(".conf"):
-                found.setdefault(each, f"{directory}/{name}.d/{each}")
-    return tuple(found[each] for each in sorted(found))

@@ -11,7 +11,7 @@ from advisor.facts.cpu import online_cpus
 from advisor.facts.cpulist import format_list, read_ids, read_list
 from advisor.facts.memory import parse_meminfo
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, count_noun
 
 _NODES = "/sys/devices/system/node"
 
@@ -42,10 +42,16 @@ def read_numa(host: Host, unknown: Unknowns) -> Numa:
     ids = online_nodes(host)
     online = online_cpus(host)
     cpus = None if isinstance(online, Missing) else frozenset(online)
+    found = read_allowed(host, "mems")
+    if isinstance(found, Missing) and not found.is_absent:
+        unknown.note("numa.allowed_nodes", found)
+        allowed_nodes = None
+    else:
+        allowed_nodes = format_list(ids if isinstance(found, Missing) else set(ids).intersection(found)) or None
     return Numa(
         nodes=tuple(_read_node(host, node, ids, cpus, unknown) for node in ids),
         balancing=unknown.value("numa.balancing", host.read_int("/proc/sys/kernel/numa_balancing")),
-        allowed_nodes=_read_allowed(host, ids, unknown),
+        allowed_nodes=allowed_nodes,
     )
 
 
@@ -114,14 +120,6 @@ def _read_distances(host: Host, node: int, ids: tuple[int, ...], fact: str, unkn
         unknown.note(fact, f"not distances: {text[:40]!r}")
         return ()
     if len(distances) != len(ids):
-        unknown.note(fact, f"{len(distances)} distances for {len(ids)} online nodes")
+        unknown.note(fact, f"{count_noun(len(distances), 'distance')} for {count_noun(len(ids), 'online node')}")
         return ()
     return distances
-
-
-def _read_allowed(host: Host, ids: tuple[int, ...], unknown: Unknowns) -> str | None:
-    found = read_allowed(host, "mems")
-    if isinstance(found, Missing) and not found.is_absent:
-        unknown.note("numa.allowed_nodes", found)
-        return None
-    return format_list(ids if isinstance(found, Missing) else set(ids).intersection(found)) or None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from advisor.facts.link_claim import is_plain, is_stopped
-from advisor.host import Host, Missing
-from advisor.host.numbers import is_count
+from advisor.host import Host, Missing, is_count
 
 
 class Owners(msgspec.Struct, frozen=True):
@@ -22,22 +23,48 @@ class Owners(msgspec.Struct, frozen=True):
     saptune_notes: tuple[str, ...] = ()
     power_profiles_daemon: bool = False
     agents: tuple[str, ...] = ()
+    cloud_multiqueue: bool = False
+    """Whether Google's guest environment sets queues, interrupts and XPS of links at boot (google_set_multiqueue)."""
+    banned_irqs: tuple[int, ...] = ()
+    """Interrupts that irqbalance's options exclude, by number (irqbalance(1), --banirq)."""
 
 
 def read_owners(host: Host) -> Owners:
     """From their run-time files; no process is asked."""
     profile = host.read("/etc/tuned/active_profile")
     active = isinstance(profile, str) and profile and _runs(host, "/run/tuned/tuned.pid")
+    # saptune keeps what was there before a note in a file of the note's name: in /run since version 3.
+    places = ("/run/saptune/saved_state", "/var/lib/saptune/saved_state")
     return Owners(
         irqbalance=any(name.startswith("irqbalance") for name in host.names("/run")),
         tuned_profile=profile if active and isinstance(profile, str) else None,
         network_managers=tuple(
             name for name, sign, unit in _MANAGERS if host.exists(sign) and not (unit and is_stopped(host, unit))
         ),
-        saptune_notes=_saptune_notes(host),
+        saptune_notes=tuple(sorted({name for place in places for name in host.names(place) if is_plain(name)})),
         power_profiles_daemon=_is_running(host, "power-profiles-daemon.service"),
+        cloud_multiqueue=host.exists("/usr/bin/google_set_multiqueue") and not _is_multiqueue_off(host),
+        banned_irqs=tuple(sorted({irq for place in _IRQBALANCE_OPTIONS for irq in _read_banned(host, place)})),
         agents=tuple(name for name, sign, unit in _AGENTS if host.exists(sign) and not is_stopped(host, unit)),
     )
+
+
+_IRQBALANCE_OPTIONS = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
+
+
+def _read_banned(host: Host, path: str) -> list[int]:
+    """Those that a line of the service's environment names, as OPTIONS= or IRQBALANCE_ARGS=."""
+    lines = [line for line in host.read_or_empty(path).splitlines() if not line.lstrip().startswith("#")]
+    words = re.findall(r"(?:--banirq[= ]|(?<![\w-])-i ?)([0-9]{1,7})(?![0-9])", "\n".join(lines))
+    return [int(word) for word in words]
+
+
+def _is_multiqueue_off(host: Host) -> bool:
+    """``set_multiqueue = false`` in the last line that sets it (GoogleCloudPlatform guest-configs)."""
+    text = host.read("/etc/default/instance_configs.cfg")
+    lines = "" if isinstance(text, Missing) else text
+    values = re.findall(r"^[ \t]*set_multiqueue[ \t]*[=:][ \t]*(\w+)", lines, re.MULTILINE | re.IGNORECASE)
+    return bool(values) and values[-1].lower() in ("false", "no", "off", "0")
 
 
 # Name, what it makes when it starts, its unit. NetworkManager writes no pid file on every distribution.
@@ -56,12 +83,6 @@ _AGENTS = (
     ("Salt", "/etc/salt/minion", "salt-minion.service"),
     ("CFEngine", "/var/cfengine/inputs/promises.cf", "cf-execd.service"),
 )
-
-
-def _saptune_notes(host: Host) -> tuple[str, ...]:
-    """saptune keeps what was there before a note in a file of the note's name: in /run since version 3."""
-    places = ("/run/saptune/saved_state", "/var/lib/saptune/saved_state")
-    return tuple(sorted({name for place in places for name in host.names(place) if is_plain(name)}))
 
 
 def _is_running(host: Host, unit: str) -> bool:

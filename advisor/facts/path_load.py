@@ -12,8 +12,7 @@ import msgspec
 
 from advisor.facts.array import Array
 from advisor.facts.block import SECTOR_BYTES
-from advisor.host import Host, Missing
-from advisor.host.numbers import is_count
+from advisor.host import Host, is_count
 
 
 class PathLoad(msgspec.Struct, frozen=True):
@@ -62,8 +61,7 @@ def _of_group(host: Host, array: Array, at: int) -> PathLoad | None:
 
 def _read_counts(host: Host, disk: str) -> tuple[int, int] | None:
     """Requests and sectors, read and written together; None where they cannot be read."""
-    text = host.read(f"/sys/block/{disk}/stat")
-    words = [] if isinstance(text, Missing) else text.split()
+    words = host.read_or_empty(f"/sys/block/{disk}/stat").split()
     if len(words) < 11 or not all(is_count(word) and len(word) < 20 for word in words[:11]):
         return None
     return int(words[0]) + int(words[4]), int(words[2]) + int(words[6])

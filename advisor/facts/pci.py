@@ -12,9 +12,7 @@ from advisor.facts.cpu import online_cpus
 from advisor.facts.cpulist import format_list, read_ids
 from advisor.facts.numa import node_cpus, online_nodes
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.numbers import is_count
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, is_count, lazy_regex
 
 # Domains have 32 bits behind an Intel VMD controller: 10000:01:00.0.
 _FUNCTION = lazy_regex(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
@@ -86,7 +84,28 @@ class PlaceReader:
         chain = () if isinstance(real, Missing) else functions_above(real)
         if not chain:
             return None
-        node, local_cpus = self._read_locality(chain[0], fact)
+        # Node and CPUs near a function, checked against each other. The node is the device's own (ACPI _PXM, or what an
+        # administrator wrote); local CPUs are on old kernels those of its bus, and all CPUs where the bus has no node.
+        # So all CPUs with a node are no locality and are left out, the node stays; CPUs without the node's contradict
+        # it, and then neither is known.
+        place = chain[0]
+        node = self._read_node(place, fact)
+        listed = read_ids(self._host, f"{place}/local_cpulist", f"{place}/local_cpus")
+        cpus = self._among_online(self._unknown.value(f"{fact}.local_cpus", listed))
+        if cpus is None:
+            node, local_cpus = node, None
+        else:
+            near = cpus if node is None else self._cpus_of(node)
+            if near is None or near == cpus:
+                node, local_cpus = node, format_list(cpus)
+            elif near <= cpus:
+                why = f"{format_list(cpus)} although it is at node {node} ({format_list(near)})"
+                self._unknown.note(f"{fact}.local_cpus", why)
+                node, local_cpus = node, None
+            else:
+                why = f"{node} ({format_list(near)}) contradicts local CPUs {format_list(cpus)}"
+                self._unknown.note(f"{fact}.numa_node", why)
+                node, local_cpus = None, None
         return PciPlace(
             address=address_of(chain[0]),
             numa_node=node,
@@ -103,29 +122,6 @@ class PlaceReader:
     @cached_property
     def _nodes(self) -> frozenset[int]:
         return frozenset(online_nodes(self._host))
-
-    def _read_locality(self, place: str, fact: str) -> tuple[int | None, str | None]:
-        """Node and CPUs near a function, checked against each other.
-
-        The node is the device's own (ACPI _PXM, or what an administrator wrote); local CPUs are on old kernels those of
-        its bus, and all CPUs where the bus has no node. So all CPUs with a node are no locality and are left out,
-        the node stays; CPUs without the node's contradict it, and then neither is known.
-        """
-        node = self._read_node(place, fact)
-        listed = read_ids(self._host, f"{place}/local_cpulist", f"{place}/local_cpus")
-        cpus = self._among_online(self._unknown.value(f"{fact}.local_cpus", listed))
-        if cpus is None:
-            return node, None
-        near = cpus if node is None else self._cpus_of(node)
-        if near is None or near == cpus:
-            return node, format_list(cpus)
-        if near <= cpus:
-            why = f"{format_list(cpus)} although it is at node {node} ({format_list(near)})"
-            self._unknown.note(f"{fact}.local_cpus", why)
-            return node, None
-        why = f"{node} ({format_list(near)}) contradicts local CPUs {format_list(cpus)}"
-        self._unknown.note(f"{fact}.numa_node", why)
-        return None, None
 
     def _read_node(self, place: str, fact: str) -> int | None:
         node = self._unknown.value(f"{fact}.numa_node", self._host.read_int(f"{place}/numa_node"))
@@ -157,7 +153,12 @@ class PlaceReader:
         )
         if speed is None and speed_max is None:
             return None
-        bandwidth, limiting = self._narrowest_hop(chain, hop_mbps(speed, width))
+        # Mbit/s and place of the narrowest hop, as pcie_bandwidth_available() finds it; of equals the one nearest.
+        # A hop that does not report its speed or width, such as a bridge inside the root complex, sets no limit.
+        own = hop_mbps(speed, width)
+        hops = [(own, chain[0]), *((self._bridge_mbps(bridge), bridge) for bridge in chain[1:])]
+        known = [(mbps, place) for mbps, place in hops if mbps is not None]
+        bandwidth, limiting = min(known, key=lambda hop: hop[0]) if known else (None, None)
         return PcieLink(
             speed_gts=parse_speed(speed or ""),
             speed_max_gts=parse_speed(speed_max or ""),
@@ -167,15 +168,6 @@ class PlaceReader:
             limiting=None if limiting == place or limiting is None else address_of(limiting),
             bridges={address_of(one): mbps for one in chain[1:] if (mbps := self._bridge_mbps(one)) is not None},
         )
-
-    def _narrowest_hop(self, chain: tuple[str, ...], own: int | None) -> tuple[int | None, str | None]:
-        """Mbit/s and place of the narrowest hop, as pcie_bandwidth_available() finds it; of equals the one nearest.
-
-        A hop that does not report its speed or width, such as a bridge inside the root complex, sets no limit.
-        """
-        hops = [(own, chain[0]), *((self._bridge_mbps(bridge), bridge) for bridge in chain[1:])]
-        known = [(mbps, place) for mbps, place in hops if mbps is not None]
-        return min(known, key=lambda hop: hop[0]) if known else (None, None)
 
     def _bridge_mbps(self, bridge: str) -> int | None:
         if bridge not in self._hops:

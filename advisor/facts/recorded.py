@@ -67,23 +67,6 @@ def _volume_array(
     first = segments[0]
     level = (first.level or "").partition("_")[0] if (first.level or "").startswith("raid") else first.level
     name = f"{first.group}/{first.name}" if first.group else first.name
-    return _make_array(
-        name=name,
-        manager="lvm",
-        device=first.name,
-        level=level or None,
-        chunk_bytes=first.stripe_bytes or first.chunk_bytes,
-        data_disks=first.stripes if first.stripe_bytes else None,
-        members=_physical_volumes(segments, everything),
-        size_bytes=first.size_bytes,
-        detail={"attributes": first.attributes} if first.attributes else {},
-        structure=structure_of_rows(name, segments),
-    )
-
-
-def _physical_volumes(
-    segments: list[LogicalVolume], everything: Mapping[tuple[str | None, str], list[LogicalVolume]]
-) -> tuple[str, ...]:
     found: set[str] = set()
     seen: set[str] = set()
     pending = [(segments[0].group, device) for segment in segments for device in segment.devices]
@@ -95,7 +78,18 @@ def _physical_volumes(
         elif device not in seen:
             seen.add(device)
             pending += [(group, one) for segment in below for one in segment.devices]
-    return tuple(sorted(found, key=natural))
+    return _make_array(
+        name=name,
+        manager="lvm",
+        device=first.name,
+        level=level or None,
+        chunk_bytes=first.stripe_bytes or first.chunk_bytes,
+        data_disks=first.stripes if first.stripe_bytes else None,
+        members=tuple(sorted(found, key=natural)),
+        size_bytes=first.size_bytes,
+        detail={"attributes": first.attributes} if first.attributes else {},
+        structure=structure_of_rows(name, segments),
+    )
 
 
 def _make_array(

@@ -33,7 +33,6 @@ _OF_KERNEL: Final = lazy_regex(
 )
 # What is written below /sys is a setting, but for the passwords of iSCSI targets; files may be given any content.
 _OF_TMPFILES: Final = lazy_regex(rb"(?m)^(?![#\n])(?!w\S*[ \t]+/sys/(?!kernel/config/))((?:\S+[ \t]+){6})\S[^\n]*")
-_SCRIPTS: Final = ("/etc/rc.local", "/etc/rc.d/rc.local")
 
 
 def without_secrets(path: str, content: bytes) -> bytes:
@@ -42,7 +41,7 @@ def without_secrets(path: str, content: bytes) -> bytes:
     Of start-up scripts nothing is left but the commands that a scan knows, of InterSystems' cpf nothing but its keys,
     of VCS' main.cf nothing but its resources.
     """
-    if path in _SCRIPTS:
+    if path in ("/etc/rc.local", "/etc/rc.d/rc.local"):
         from advisor.facts.site_settings import only_settings
 
         return only_settings(content.decode("utf-8", "replace")).encode()

@@ -16,8 +16,6 @@ from advisor.facts.lvm_text import LogicalVolume
 Piece = tuple[str, tuple[str, ...], int, int | None]
 """Level, devices, bytes, chunk."""
 
-_HOLES = frozenset({"error", "zero"})
-
 
 def structure_of_targets(
     name: str, targets: Sequence[TableLine], name_of: Callable[[str], str | None]
@@ -26,7 +24,7 @@ def structure_of_targets(
     striped ones, and where a device number has no name."""
     pieces: list[Piece] = []
     for target in targets:
-        if target.kind in _HOLES:
+        if target.kind in {"error", "zero"}:
             continue
         if target.kind not in ("linear", "striped"):
             return None

@@ -8,18 +8,17 @@ local addresses of its sockets. Only root sees another user's open files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from advisor.facts.data_places import data_places
 from advisor.facts.mounts import read_mounts
 from advisor.facts.services import Service
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 _SYSTEM_MOUNTS = ("/", "/boot", "/usr", "/var", "/tmp", "/run", "/dev", "/proc", "/sys", "/home", "/etc")
+_LOG: Final = lazy_regex(r"/logs?(/|$)|\.log(\.[0-9]+)?( \(deleted\))?$")
 
 
 def with_devices(host: Host, services: Iterable[Service]) -> tuple[Service, ...]:
@@ -43,7 +42,18 @@ def serves_data(host: Host, service: Service) -> bool:
     opened = _open_paths(host, service.main_pid)
     mounts = _mount_points(host) if opened else ()
     works = any(_mount_of(path, mounts) or _block_device(host, path) for path in opened)
-    return works and _is_listening(host, service.main_pid)
+    # Whether one of its TCP sockets waits for connections (state 0A of proc_pid_net(5)) from other hosts.
+    if not works:
+        return False
+    directory = f"/proc/{service.main_pid}/fd"
+    targets = [host.readlink(f"{directory}/{name}") for name in host.names(directory)]
+    inodes = {target[8:-1] for target in targets if isinstance(target, str) and target.startswith("socket:[")}
+    for table in ("tcp", "tcp6") if inodes else ():
+        for line in host.read_or_empty(f"/proc/{service.main_pid}/net/{table}").splitlines()[1:]:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == "0A" and fields[9] in inodes and not _is_loopback(fields[1]):
+                return True
+    return False
 
 
 def _block_device(host: Host, path: str) -> str | None:
@@ -74,19 +84,12 @@ def _mount_points(host: Host) -> tuple[str, ...]:
         left, _, right = line.partition(" - ")
         fields, source = left.split(" "), right.split(" ")
         if len(fields) > 4 and len(source) > 1 and source[1].startswith("/dev/"):
-            found.add(_unescape_octal(fields[4]))
+            found.add(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4]))
     return tuple(sorted(found - set(_SYSTEM_MOUNTS), key=lambda path: (-len(path), path)))
-
-
-def _unescape_octal(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 
 def _mount_of(path: str, mounts: tuple[str, ...]) -> str | None:
     return next((mount for mount in mounts if path == mount or path.startswith(mount + "/")), None)
-
-
-_LOG: Final = lazy_regex(r"/logs?(/|$)|\.log(\.[0-9]+)?( \(deleted\))?$")
 
 
 def _unit_paths(host: Host, unit: str) -> list[str]:
@@ -117,7 +120,11 @@ def _links_of(host: Host, pid: int | None) -> tuple[str, ...]:
     addresses = {address for table in ("tcp", "udp") for address in _local_addresses(host, pid, table, inodes)}
     if not addresses:
         return ()
-    return _links_with(host, addresses)
+    done = host.run(("ip", "-o", "-4", "addr", "show"))
+    if isinstance(done, Missing):
+        return ()
+    found = re.findall(r"^[0-9]+:\s+(\S+)\s+inet\s+([0-9.]+)", done.stdout, re.MULTILINE)
+    return tuple(sorted({link for link, address in found if address in addresses}))
 
 
 def _local_addresses(host: Host, pid: int, table: str, inodes: set[str]) -> set[str]:
@@ -128,23 +135,8 @@ def _local_addresses(host: Host, pid: int, table: str, inodes: set[str]) -> set[
         fields = line.split()
         if len(fields) > 9 and fields[9] in inodes:
             # Host byte order on the little-endian machines that this format is met on (proc(5)).
-            number = int(fields[1].partition(":")[0], 16).to_bytes(4, "little")
-            found.add(".".join(str(byte) for byte in number))
+            found.add(".".join(str(byte) for byte in int(fields[1].partition(":")[0], 16).to_bytes(4, "little")))
     return {address for address in found if address != "0.0.0.0" and not address.startswith("127.")}
-
-
-def _is_listening(host: Host, pid: int | None) -> bool:
-    """Whether one of its TCP sockets waits for connections (state 0A of proc_pid_net(5)) from other hosts."""
-    directory = f"/proc/{pid}/fd"
-    targets = [host.readlink(f"{directory}/{name}") for name in host.names(directory)]
-    inodes = {target[8:-1] for target in targets if isinstance(target, str) and target.startswith("socket:[")}
-    for table in ("tcp", "tcp6") if inodes else ():
-        text = host.read(f"/proc/{pid}/net/{table}")
-        for line in "" if isinstance(text, Missing) else text.splitlines()[1:]:
-            fields = line.split()
-            if len(fields) > 9 and fields[3] == "0A" and fields[9] in inodes and not _is_loopback(fields[1]):
-                return True
-    return False
 
 
 def _is_loopback(address: str) -> bool:
@@ -153,9 +145,34 @@ def _is_loopback(address: str) -> bool:
     return number.endswith("7F") if len(number) == 8 else number == "0" * 24 + "01000000"
 
 
-def _links_with(host: Host, addresses: set[str]) -> tuple[str, ...]:
-    done = host.run(("ip", "-o", "-4", "addr", "show"))
-    if isinstance(done, Missing):
-        return ()
-    found = re.findall(r"^[0-9]+:\s+(\S+)\s+inet\s+([0-9.]+)", done.stdout, re.MULTILINE)
-    return tuple(sorted({link for link, address in found if address in addresses}))
+_CEPH: Final = lazy_regex(r"ceph-osd@(\d{1,6})|ceph-([0-9a-f-]{36})@osd\.(\d{1,6})", re.ASCII)
+_CLUSTER: Final = lazy_regex(r"postgresql@(\d{1,2}(?:\.\d)?)-([\w-]{1,60})", re.ASCII)
+_VERSION: Final = lazy_regex(r"postgresql-(\d{1,2}(?:\.\d)?)", re.ASCII)
+_DATA: Final = lazy_regex(r"^[ \t]*data_directory[ \t]*=?[ \t]*'([^'\n]+)'", re.MULTILINE)
+
+
+def data_places(host: Host, unit: str) -> tuple[str, ...]:
+    """Directories and block devices (below /dev) of a unit's data; none where its packages say nothing.
+
+    Only paths are read: configuration files of databases and object stores may hold passwords, so that of PostgreSQL
+    alone is looked into, for one key. Sources: postgresql-common (pg_wrapper(1)), ceph-volume(8), cephadm, MySQL and
+    MariaDB packages.
+    """
+    return tuple(dict.fromkeys(_find_places(host, unit.removesuffix(".service"))))
+
+
+def _find_places(host: Host, name: str) -> Iterator[str]:
+    if found := _CEPH.match(name):
+        place = f"/var/lib/ceph/osd/ceph-{found[1]}" if found[1] else f"/var/lib/ceph/{found[2]}/osd.{found[3]}"
+        device = host.real(f"{place}/block")
+        # BlueStore keeps its data on the device that this link names; FileStore below the directory.
+        yield place if isinstance(device, Missing) else device
+    elif found := _CLUSTER.match(name):
+        given = _DATA.search(host.read_or_empty(f"/etc/postgresql/{found[1]}/{found[2]}/postgresql.conf"))
+        yield given[1] if given else f"/var/lib/postgresql/{found[1]}/{found[2]}"
+    elif found := _VERSION.match(name):
+        yield f"/var/lib/pgsql/{found[1]}/data"
+    elif name == "postgresql" and host.exists("/var/lib/pgsql/data"):
+        yield "/var/lib/pgsql/data"
+    elif re.match(r"(mysqld?|mariadbd?)(@[\w-]+)?$", name, re.ASCII) and host.exists("/var/lib/mysql"):
+        yield "/var/lib/mysql"

@@ -12,15 +12,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.unit_text import shown_cpus
 
-_PROPERTIES = (
-    "Id",
-    "LoadState",
-    "MainPID",
-    "NUMAPolicy",
-    "NUMAMask",
-    "CPUAffinity",
-    "CPUAffinityFromNUMA",
-)
+_PROPERTIES = ("Id", "LoadState", "MainPID", "NUMAPolicy", "NUMAMask", "CPUAffinity", "CPUAffinityFromNUMA")
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -57,7 +49,7 @@ def read_services(host: Host, units: tuple[str, ...], unknown: Unknowns) -> tupl
         unknown.note("services", done)
         return ()
     if not done.ok:
-        unknown.note("services", f"systemctl returned {done.rc}: {done.stderr.strip()[:200] or 'no message'}")
+        unknown.note("services", done.failure("systemctl"))
         return ()
     loaded = [block for block in parse_show(done.stdout) if _is_loaded(block, unknown)]
     return tuple(_make_service(host, block, unknown) for block in loaded)
@@ -85,21 +77,17 @@ def _make_service(host: Host, block: dict[str, str], unknown: Unknowns) -> Servi
     unit = block["Id"]
     pid = int(block["MainPID"]) if re.fullmatch(r"[1-9]\d{0,9}", block.get("MainPID", ""), re.ASCII) else None
     policy, affinity = block.get("NUMAPolicy", ""), block.get("CPUAffinity", "")
+    # systemd puts blanks between the ranges where the kernel has commas.
     return Service(
         unit=unit,
         main_pid=pid,
         numa_policy=None if policy in ("", "n/a") else policy,
-        numa_mask=_as_list(block.get("NUMAMask", "")),
+        numa_mask=",".join(block.get("NUMAMask", "").split()) or None,
         cpu_affinity="numa" if block.get("CPUAffinityFromNUMA") == "yes" else shown_cpus(affinity) or None,
         cpus_allowed=_read_allowed(host, pid, "cpus", f"services.{unit}.cpus_allowed", unknown),
         mems_allowed=_read_allowed(host, pid, "mems", f"services.{unit}.mems_allowed", unknown),
         lacks=tuple(name for name in ("NUMAPolicy", "CPUAffinityFromNUMA") if name not in block),
     )
-
-
-def _as_list(text: str) -> str | None:
-    """systemd puts blanks between the ranges where the kernel has commas."""
-    return ",".join(text.split()) or None
 
 
 def _read_allowed(host: Host, pid: int | None, resource: Resource, fact: str, unknown: Unknowns) -> str | None:

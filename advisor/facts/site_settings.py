@@ -15,12 +15,14 @@ import msgspec
 
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, lazy_regex
 from advisor.host.config_text import canonical, meant_by
-from advisor.host.patterns import lazy_regex
 
 MAX_TEXT: Final = 200
 """Characters of a value that are kept; more would be no setting of these kinds."""
+
+AFFINITY_SCRIPT: Final = "sets interrupts"
+"""Key of a line that runs a vendor's script which sets the CPUs of interrupts; the value is its name."""
 
 MAX_FILE_TEXT: Final = 256 * 1024
 MAX_LINE: Final = 1024
@@ -43,8 +45,13 @@ _WRITE = lazy_regex(
 _SYSTEMCTL = lazy_regex(
     r"\b(?:systemctl\s+(?:--now\s+)?(?:stop|disable|mask)\s+(?:--now\s+)?|service\s+)(irqbalance)\b"
 )
+_SET_AFFINITY = lazy_regex(r"\b(set_irq_affinity\w*(?:\.sh)?|mlnx_affinity|mlnx_tune)\b", re.ASCII)
 _OFFLOADS = frozenset({"tso", "gso", "tcp-segmentation-offload", "generic-segmentation-offload"})
 _LINK_OFFLOADS = frozenset({"TCPSegmentationOffload", "TCP6SegmentationOffload", "GenericSegmentationOffload"})
+Found = tuple[str, str, str]
+"""Key, value and scope."""
+Parse = Callable[[str], Iterator[tuple[int, Found]]]
+_IRQBALANCE: Final = "/etc/systemd/system/irqbalance.service"
 
 
 class SiteSetting(msgspec.Struct, frozen=True):
@@ -62,11 +69,6 @@ class SiteSetting(msgspec.Struct, frozen=True):
     scope: str = ""
 
 
-Found = tuple[str, str, str]
-"""Key, value and scope."""
-Parse = Callable[[str], Iterator[tuple[int, Found]]]
-
-
 def _number_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text[:MAX_FILE_TEXT].replace("\0", "").split("\n"), 1):
         bare = line.strip()
@@ -80,7 +82,7 @@ def parse_fstab(text: str) -> Iterator[tuple[int, Found]]:
         words = line.split()
         for option in words[3].split(",") if len(words) > 3 else ():
             key, _, value = option.partition("=")
-            if key in ("nobarrier", "barrier"):
+            if key in ("nobarrier", "barrier", "discard"):
                 yield number, (key, value, f"{words[1]} ({words[2]})")
 
 
@@ -143,7 +145,7 @@ def only_settings(script: str) -> str:
 
 def _parse_mount_options(line: str) -> Iterator[str]:
     if not line.strip().startswith("#"):
-        for pattern in (_IFCONFIG_MTU, _QUEUE_LENGTH, _OFFLOAD, _WRITE, _SYSTEMCTL):
+        for pattern in (_IFCONFIG_MTU, _QUEUE_LENGTH, _OFFLOAD, _WRITE, _SYSTEMCTL, _SET_AFFINITY):
             for found in pattern.finditer(line):
                 yield found[0] + (" stop" if pattern is _SYSTEMCTL and "stop" in line.split() else "")
 
@@ -154,19 +156,17 @@ def _parse_commands(line: str) -> Iterator[Found]:
     for old, new, length in _QUEUE_LENGTH.findall(line):
         yield "txqueuelen", length, old or new
     for link, features in _OFFLOAD.findall(line):
-        yield from _switched_off(features, link)
+        words = features.split()
+        for name, state in zip(words[::2], words[1::2], strict=False):
+            if name in _OFFLOADS and state == "off":
+                yield name, state, link
     for value, path in _WRITE.findall(line):
         yield _attribute_name(path), value.strip("\"'"), path
     for service in _SYSTEMCTL.findall(line):
         if "service" not in line.split() or "stop" in line.split():
             yield "stops", service, ""
-
-
-def _switched_off(features: str, link: str) -> Iterator[Found]:
-    words = features.split()
-    for name, state in zip(words[::2], words[1::2], strict=False):
-        if name in _OFFLOADS and state == "off":
-            yield name, state, link
+    for script in _SET_AFFINITY.findall(line):
+        yield AFFINITY_SCRIPT, script, ""
 
 
 def _attribute_name(path: str) -> str:
@@ -248,9 +248,6 @@ def read_site_settings(host: Host, unknown: Unknowns) -> tuple[SiteSetting, ...]
     return (*found, *_masked_units(host))
 
 
-_IRQBALANCE: Final = "/etc/systemd/system/irqbalance.service"
-
-
 def _masked_units(host: Host) -> Iterator[SiteSetting]:
     """A unit that is a link to /dev/null cannot be started (systemctl(1), mask)."""
     if host.readlink(_IRQBALANCE) == "/dev/null":
@@ -277,9 +274,9 @@ def _make_settings(path: str, found: Iterable[tuple[int, Found]]) -> Iterator[Si
 _THP: Final = "/sys/kernel/mm/transparent_hugepage/enabled"
 _KEPT: Final = frozenset(
     {
-        *("nobarrier", "barrier", "queue/scheduler", "queue/nomerges", "queue/write_cache", "elevator"),
+        *("nobarrier", "barrier", "discard", "queue/scheduler", "queue/nomerges", "queue/write_cache", "elevator"),
         "queue/nr_requests",
         *("rr_min_io", "rr_min_io_rq", "path_selector", "tuneTargetChooser", "ifconfig mtu", "txqueuelen"),
-        *("tx_queue_len", "stops", "transparent_hugepage", _THP, *_OFFLOADS, *_LINK_OFFLOADS),
+        *("tx_queue_len", "stops", AFFINITY_SCRIPT, "transparent_hugepage", _THP, *_OFFLOADS, *_LINK_OFFLOADS),
     }
 )

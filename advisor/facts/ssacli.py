@@ -7,7 +7,7 @@ suites; a line that is not known changes nothing, so a release that prints anoth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from advisor.facts.controller import (
@@ -61,7 +61,27 @@ def _split_sections(lines: list[str]) -> list[tuple[str, str, list[str]]]:
 
 
 def _make_controller(model: str, slot: str, lines: list[str]) -> Controller:
-    blocks = list(_split_blocks(lines))
+    # The controller's own settings first, then logical and physical drives, each with the array around it.
+    blocks: list[tuple[str, dict[str, str]]] = []
+    array = ""
+    block: dict[str, str] = {}
+    made = [("controller", block)]
+    for line in lines:
+        key, colon, value = line.strip().partition(":")
+        value = printable(value.strip()[:MAX_TEXT])
+        if key == "Array" and colon:
+            array, block = value, {}
+        elif key == "Logical Drive" and colon:
+            block = {"array": array, "name": value}
+            made.append(("logical", block))
+        elif key.startswith("physicaldrive ") and not line.strip().endswith(")"):
+            block = {"array": array}
+            made.append(("physical", block))
+        elif key.startswith(("unassigned", "SEP ", "Expander ", "Enclosure ")) or key in ("Unassigned", "HBA Drives"):
+            array, block = "", {}
+        elif colon and value:
+            block.setdefault(printable(key[:MAX_TEXT]), value)
+    blocks.extend(made)
     about = blocks[0][1]
     count, battery = about.get("Battery/Capacitor Count"), about.get("Battery/Capacitor Status")
     drives = [block for kind, block in blocks if kind == "logical"][:MAX_VOLUMES]
@@ -81,29 +101,6 @@ def _make_controller(model: str, slot: str, lines: list[str]) -> Controller:
     )
 
 
-def _split_blocks(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The controller's own settings first, then logical and physical drives, each with the array around it."""
-    array = ""
-    block: dict[str, str] = {}
-    made = [("controller", block)]
-    for line in lines:
-        key, colon, value = line.strip().partition(":")
-        value = printable(value.strip()[:MAX_TEXT])
-        if key == "Array" and colon:
-            array, block = value, {}
-        elif key == "Logical Drive" and colon:
-            block = {"array": array, "name": value}
-            made.append(("logical", block))
-        elif key.startswith("physicaldrive ") and not line.strip().endswith(")"):
-            block = {"array": array}
-            made.append(("physical", block))
-        elif key.startswith(("unassigned", "SEP ", "Expander ", "Enclosure ")) or key in ("Unassigned", "HBA Drives"):
-            array, block = "", {}
-        elif colon and value:
-            block.setdefault(printable(key[:MAX_TEXT]), value)
-    yield from made
-
-
 def _medium_of(block: Block) -> str:
     words = block.get("Interface Type", "")
     return "ssd" if "Solid State" in words or "NVMe" in words else "hdd" if block.get("Rotational Speed") else ""
@@ -113,29 +110,27 @@ def _make_volume(block: Block, about: Block, media: list[tuple[str, str]]) -> Co
     status, caching = block.get("Status", ""), block.get("Caching", "")
     own = [medium for array, medium in media if array and array == block["array"]]
     begun = (state for words, state in _STATES if status.lower().startswith(words))
+    # Caching of the drive, unless the controller has it off or gives all of its cache to reads.
+    share = re.search(r"(\d{1,3})% Write", about.get("Cache Ratio", ""), re.ASCII)
+    is_off = "disabled" in about.get("Cache Status", "").lower() or (share is not None and share[1] == "0")
+    if caching.lower().startswith("disabled") or (caching and is_off):
+        write_policy: WritePolicy | None = "write-through"
+    elif not caching.lower().startswith("enabled"):
+        write_policy = None
+    else:
+        write_policy = "always-write-back" if about.get("No-Battery Write Cache") == "Enabled" else "write-back"
     return ControllerVolume(
         name=block["name"],
         level=_LEVELS.get(block.get("Fault Tolerance", "").removeprefix("RAID ")) or level_of(block.get("RAID", "")),
         state=next(begun, None),
         status=status,
-        write_policy=_write_policy(caching, about),
+        write_policy=write_policy,
         cache=caching,
         chunk_bytes=size_bytes(block.get("Strip Size", "")),
         drives=len(own) or None,
         media=media_of(frozenset(own)),
         device=device_name(block.get("Disk Name", "")),
     )
-
-
-def _write_policy(caching: str, about: Block) -> WritePolicy | None:
-    """Caching of the drive, unless the controller has it off or gives all of its cache to reads."""
-    share = re.search(r"(\d{1,3})% Write", about.get("Cache Ratio", ""), re.ASCII)
-    is_off = "disabled" in about.get("Cache Status", "").lower() or (share is not None and share[1] == "0")
-    if caching.lower().startswith("disabled") or (caching and is_off):
-        return "write-through"
-    if not caching.lower().startswith("enabled"):
-        return None
-    return "always-write-back" if about.get("No-Battery Write Cache") == "Enabled" else "write-back"
 
 
 def _is_healthy(state: str) -> bool | None:

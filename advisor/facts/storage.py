@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from typing import Final
 
 import msgspec
 
@@ -11,8 +12,46 @@ from advisor.facts.disks import Disk
 from advisor.facts.dm import DmDevice
 from advisor.facts.md import Md
 from advisor.facts.mounts import Mount, mountpoints, read_mounted
-from advisor.facts.stack import Stack
 from advisor.host import Host, Missing
+
+MAX_DEPTH: Final = 64
+"""Layers that are followed. Hosts have fewer than ten; without a bound, the time for a made-up capture grows
+with the square of its depth. What lies deeper is not known."""
+
+
+class Stack:
+    """``lower`` maps a device to those directly below it, ``parent`` a partition to its whole device."""
+
+    def __init__(self, lower: Mapping[str, tuple[str, ...]], parent: Mapping[str, str]) -> None:
+        self._lower = lower
+        self._parent = parent
+
+    def below(self, device: str) -> tuple[str, ...]:
+        """The devices directly below; for a partition, the one that it is a part of."""
+        parent = self._parent.get(device)
+        return (parent,) if parent else self._lower.get(device, ())
+
+    def disks(self, device: str) -> tuple[str, ...]:
+        """The devices at the bottom; the device itself where nothing is below it."""
+        everything = {device, *self._walk_down(device, None)}
+        return tuple(sorted((name for name in everything if not self.below(name)), key=natural))
+
+    def through(self, device: str, hidden: Set[str]) -> tuple[str, ...]:
+        """The devices below, hidden ones replaced by what is below them."""
+        return tuple(sorted(self._walk_down(device, hidden) - hidden, key=natural))
+
+    def _walk_down(self, device: str, hidden: Set[str] | None) -> set[str]:
+        """Everything below; with ``hidden``, no further down than the first device that is not hidden."""
+        seen: set[str] = set()
+        layer = [device]
+        for _ in range(MAX_DEPTH):
+            if not layer:
+                break
+            followed = [name for name in layer if name == device or hidden is None or name in hidden]
+            new = {below for name in followed for below in self.below(name)} - seen - {device}
+            seen |= new
+            layer = list(new)
+        return seen
 
 
 class Storage(msgspec.Struct, frozen=True):
@@ -53,37 +92,28 @@ def read_storage(host: Host, disks: Iterable[Disk], arrays: Iterable[Md], mapped
     lower = {one.name: tuple(device.name for device in one.devices) for one in arrays}
     partitions = {name: partitions_of(name, host.names(f"/sys/block/{name}")) for name in lower}
     lower |= {device.name: device.slaves for device in by_mapped.values()}
-    stack = Stack(lower, _map_parents(by_disk, partitions, lower))
+    parents = {part: disk.name for disk in by_disk.values() for part in disk.partitions}
+    parents |= {part: name for name, found in partitions.items() for part in found}
+    # A capture may name partitions of which it holds no more than the name.
+    named = {name for names in lower.values() for name in names} - parents.keys() - by_disk.keys() - lower.keys()
+    stack = Stack(lower, parents | {part: whole for part in named if (whole := whole_of(part, by_disk))})
     mounted = read_mounted(host)
+    # Every dm device of a volume group, hidden or not, by the id of the group.
+    devices = by_mapped.values()
+    groups: dict[str, set[str]] = {}
+    for device in devices:
+        if device.group_id:
+            groups.setdefault(device.group_id, set()).add(device.name)
     return Storage(
         by_disk=by_disk,
         by_mapped=by_mapped,
         partitions=partitions,
-        groups=_volume_groups(by_mapped.values()),
+        groups={group: frozenset(names) for group, names in groups.items()},
         stack=stack,
         # Disks have noted it already where the mounts cannot be read.
         mounted={} if isinstance(mounted, Missing) else mounted,
         above=_map_above(by_mapped, stack),
     )
-
-
-def _map_parents(
-    by_disk: Mapping[str, Disk], partitions: Mapping[str, tuple[str, ...]], lower: Mapping[str, tuple[str, ...]]
-) -> dict[str, str]:
-    parents = {part: disk.name for disk in by_disk.values() for part in disk.partitions}
-    parents |= {part: name for name, found in partitions.items() for part in found}
-    # A capture may name partitions of which it holds no more than the name.
-    named = {name for names in lower.values() for name in names} - parents.keys() - by_disk.keys() - lower.keys()
-    return parents | {part: whole for part in named if (whole := whole_of(part, by_disk))}
-
-
-def _volume_groups(devices: Iterable[DmDevice]) -> dict[str, frozenset[str]]:
-    """Every dm device of a volume group, hidden or not, by the id of the group."""
-    groups: dict[str, set[str]] = {}
-    for device in devices:
-        if device.group_id:
-            groups.setdefault(device.group_id, set()).add(device.name)
-    return {group: frozenset(names) for group, names in groups.items()}
 
 
 def _map_above(by_mapped: Mapping[str, DmDevice], stack: Stack) -> dict[str, tuple[str, ...]]:

@@ -10,8 +10,7 @@ from advisor.facts.cpulist import parse_list
 from advisor.facts.service_devices import serves_data, with_devices
 from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 LIST_RUNNING: Final = (
     *("systemctl", "list-units", "--type=service", "--state=running"),
@@ -21,7 +20,7 @@ MAX_UNITS: Final = 400
 
 _UNIT: Final = lazy_regex(r"[\w:.\\@-]{1,255}\.service", re.ASCII)
 # Units of file servers, cluster file systems, databases and volume managers, as their own packages name them.
-_STORAGE: Final = lazy_regex(
+STORAGE_UNIT: Final = lazy_regex(
     r"(beegfs-|nfs-(server|ganesha|mountd)|ganesha|smb|nmb|ctdb|gluster|ceph-(osd|mon|mds|mgr|radosgw)|lustre|mmfs"
     r"|ocfs2|gfs2|dlm|drbd|linstor|tgt|target|nvmet|spdk|iscsi|multipathd|minio|seaweedfs|openstack-(swift|cinder)"
     r"|swift-|postgres|mysql|mariadb|mongo|cassandra|scylla|clickhouse|elasticsearch|opensearch|kafka|redis|influx"
@@ -44,8 +43,7 @@ def read_storage_services(host: Host, unknown: Unknowns) -> tuple[Service, ...]:
     """
     done = host.run(LIST_RUNNING)
     if isinstance(done, Missing) or not done.ok:
-        why = done.why if isinstance(done, Missing) else f"systemctl returned {done.rc}: {done.stderr.strip()[:200]}"
-        unknown.note("services", why)
+        unknown.note("services", done if isinstance(done, Missing) else done.failure("systemctl"))
         return ()
     units = parse_running(done.stdout)[:MAX_UNITS]
     online = online_cpus(host)
@@ -56,17 +54,15 @@ def read_storage_services(host: Host, unknown: Unknowns) -> tuple[Service, ...]:
 
 
 def _is_relevant(service: Service, online: frozenset[int] | None) -> bool:
-    return bool(_STORAGE.match(service.unit)) or _is_placed(service, online)
-
-
-def _runs_others(service: Service) -> bool:
-    """Container runtimes and the like hold the files of what they run: they serve nothing themselves."""
-    return bool(re.match(r"(containerd|docker|crio|cri-|kubelet|podman|k3s|rke2|snap|user@|systemd-)", service.unit))
-
-
-def _is_placed(service: Service, online: frozenset[int] | None) -> bool:
+    if bool(STORAGE_UNIT.match(service.unit)):
+        return True
     if service.numa_policy not in (None, "default") or service.cpu_affinity:
         return True
     if service.cpus_allowed is None or online is None:
         return False
     return not frozenset(parse_list(service.cpus_allowed)) >= online
+
+
+def _runs_others(service: Service) -> bool:
+    """Container runtimes and the like hold the files of what they run: they serve nothing themselves."""
+    return bool(re.match(r"(containerd|docker|crio|cri-|kubelet|podman|k3s|rke2|snap|user@|systemd-)", service.unit))

@@ -39,18 +39,6 @@ class SharedSubnet(msgspec.Struct, frozen=True):
 
 def read_shared_subnets(host: Host, links: Iterable[Link]) -> tuple[SharedSubnet, ...]:
     """Networks with two links and more that are up, by address; none where there are none."""
-    shared = {network: names for network, names in _by_network(links).items() if len(names) > 1}
-    if not shared:
-        return ()
-    rules = _source_rules(host)
-    everywhere = {key: host.read_int(f"/proc/sys/net/ipv4/conf/all/{key}") for key in SETTINGS}
-    return tuple(
-        SharedSubnet(network, tuple(_subnet_link(host, name, everywhere) for name in names), rules)
-        for network, names in sorted(shared.items())
-    )
-
-
-def _by_network(links: Iterable[Link]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for link in links:
         if link.kind == "loopback" or link.state == "down":
@@ -60,7 +48,16 @@ def _by_network(links: Iterable[Link]) -> dict[str, list[str]]:
             names = found.setdefault(network, []) if network else []
             if link.name not in names:
                 names.append(link.name)
-    return found
+    shared = {network: names for network, names in found.items() if len(names) > 1}
+    if not shared:
+        return ()
+    done = host.run(RULES)
+    rules = None if isinstance(done, Missing) or not done.ok else parse_source_rules(done.stdout)
+    everywhere = {key: host.read_int(f"/proc/sys/net/ipv4/conf/all/{key}") for key in SETTINGS}
+    return tuple(
+        SharedSubnet(network, tuple(_subnet_link(host, name, everywhere) for name in names), rules)
+        for network, names in sorted(shared.items())
+    )
 
 
 def _network_of(address: str) -> str | None:
@@ -79,11 +76,6 @@ def _subnet_link(host: Host, name: str, everywhere: dict[str, int | Missing]) ->
 def _in_effect(host: Host, name: str, key: str, everywhere: int | Missing) -> int | None:
     own = host.read_int(f"/proc/sys/net/ipv4/conf/{name}/{key}")
     return None if isinstance(own, Missing) or isinstance(everywhere, Missing) else max(own, everywhere)
-
-
-def _source_rules(host: Host) -> bool | None:
-    done = host.run(RULES)
-    return None if isinstance(done, Missing) or not done.ok else parse_source_rules(done.stdout)
 
 
 def parse_source_rules(text: str) -> bool | None:

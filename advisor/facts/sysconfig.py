@@ -7,8 +7,7 @@ import shlex
 from typing import Final
 
 from advisor.facts.link_claim import LinkOwner, is_stopped, link_addresses
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 NETWORK_SCRIPTS: Final = "/etc/sysconfig/network-scripts"
 WICKED: Final = "/etc/sysconfig/network"

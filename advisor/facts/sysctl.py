@@ -119,9 +119,5 @@ def _find_origin(exact: list[SysctlSource], patterns: list[SysctlSource]) -> Sys
         winner=winner,
         losers=tuple(line for line in assigned if line is not winner),
         voided_by=last if last is not winner and not is_pattern(last.key) else None,
-        later=afterwards[-1] if afterwards and _values_differ(afterwards[-1], winner) else None,
+        later=afterwards[-1] if afterwards and (afterwards[-1].value.split() != winner.value.split()) else None,
     )
-
-
-def _values_differ(one: SysctlSource, other: SysctlSource) -> bool:
-    return one.value.split() != other.value.split()

@@ -24,6 +24,7 @@ SYSCTL_CONF = "/etc/sysctl.conf"
 # What systemd-sysctl strips from lines, keys and values.
 _BLANKS = " \t\r\n"
 _SYSTEMD = ("/run/systemd/system", "/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl")
+_SWAPPED = {ord("."): "/", ord("/"): "."}
 
 
 class SysctlSource(msgspec.Struct, frozen=True):
@@ -51,17 +52,14 @@ def key_path(key: str) -> str:
     return "/proc/sys/" + key.translate(_SWAPPED)
 
 
-_SWAPPED = {ord("."): "/", ord("/"): "."}
-
-
 def dotted_key(written: str) -> str:
     """A key as it is written in a file, in dotted form.
 
     Where the first separator is a slash, the key is a path, and dots in it belong to names.
     """
-    first = re.search(r"[./]", written)
-    dotted = written.translate(_SWAPPED) if first and first[0] == "/" else written
-    return re.sub(r"\.{2,}", ".", dotted).strip(".")
+    first = next((sign for sign in written if sign in "./"), "")
+    dotted = written.translate(_SWAPPED) if first == "/" else written
+    return (re.sub(r"\.{2,}", ".", dotted) if ".." in dotted else dotted).strip(".")
 
 
 def is_pattern(key: str) -> bool:
@@ -76,13 +74,11 @@ def list_files(host: Host) -> tuple[tuple[str, bool], ...]:
             if name.endswith(".conf") and not name.startswith("."):
                 by_name.setdefault(name, f"{directory}/{name}")
     files = [by_name[name] for name in sorted(by_name, key=lambda name: name.encode("utf-8", "surrogateescape"))]
-    is_linked = any(_leads_to_sysctl_conf(host, path) for path in files)
+    is_linked = any(
+        (not isinstance(host.readlink(path), Missing) and host.real(path) == host.real(SYSCTL_CONF)) for path in files
+    )
     by_itself = not is_linked and not any(host.exists(sign) for sign in _SYSTEMD)
     return (*((path, True) for path in files), (SYSCTL_CONF, by_itself))
-
-
-def _leads_to_sysctl_conf(host: Host, path: str) -> bool:
-    return not isinstance(host.readlink(path), Missing) and host.real(path) == host.real(SYSCTL_CONF)
 
 
 def parse_sysctl_file(text: str, path: str, *, at_boot: bool = True) -> tuple[SysctlSource, ...]:

@@ -17,6 +17,7 @@ _IPV4 = (
     *("tcp_sack", "tcp_fack", "tcp_timestamps", "tcp_window_scaling", "tcp_no_metrics_save"),
     *("tcp_tw_reuse", "tcp_tw_recycle", "tcp_low_latency", "tcp_adv_win_scale", "tcp_moderate_rcvbuf"),
     *("ip_local_port_range", "ip_local_reserved_ports", "ip_forward"),
+    *("tcp_max_syn_backlog", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_keepalive_probes"),
     *(f"conf.all.{name}" for name in ("rp_filter", "arp_filter", "arp_ignore", "arp_announce")),
     *(f"conf.default.{name}" for name in ("rp_filter", "arp_filter", "arp_ignore", "arp_announce")),
     *(f"neigh.default.gc_thresh{number}" for number in (1, 2, 3)),
@@ -25,10 +26,10 @@ _VM = (
     *("dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes"),
     *("dirty_expire_centisecs", "dirty_writeback_centisecs", "min_free_kbytes", "watermark_scale_factor"),
     *("vfs_cache_pressure", "swappiness", "zone_reclaim_mode", "nr_hugepages", "nr_overcommit_hugepages"),
-    *("overcommit_memory", "overcommit_ratio", "max_map_count"),
+    *("overcommit_memory", "overcommit_ratio", "max_map_count", "stat_interval"),
 )
 _KERNEL = (
-    *("numa_balancing", "shmmax", "shmall", "shmmni", "panic", "panic_on_oops"),
+    *("numa_balancing", "pid_max", "shmmax", "shmall", "shmmni", "panic", "panic_on_oops"),
     *("timer_migration", "sched_autogroup_enabled", "sched_rt_runtime_us", "sched_cfs_bandwidth_slice_us"),
     # Below /proc/sys until Linux 5.13, in debugfs since.
     *("sched_min_granularity_ns", "sched_wakeup_granularity_ns", "sched_migration_cost_ns", "sched_latency_ns"),
@@ -42,6 +43,7 @@ KEYS: tuple[str, ...] = tuple(
             *(f"kernel.{name}" for name in _KERNEL),
             *("dev.raid.speed_limit_min", "dev.raid.speed_limit_max"),
             *("fs.aio-max-nr", "fs.aio-nr", "fs.file-max", "fs.nr_open"),
+            "sunrpc.tcp_max_slot_table_entries",
         ]
     )
 )
@@ -62,13 +64,14 @@ _FIELDS = {
 }
 WORDS = frozenset({"net.core.default_qdisc", "net.ipv4.tcp_congestion_control", "net.ipv4.ip_local_reserved_ports"})
 _NUMBERS = frozenset(KEYS) - WORDS
-_LONGS = frozenset(
+UNSIGNED_KEYS = frozenset(
     {
         *("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "vm.dirty_bytes", "vm.dirty_background_bytes"),
         *("vm.nr_hugepages", "vm.nr_overcommit_hugepages", "kernel.shmmax", "kernel.shmall"),
         *("fs.aio-max-nr", "fs.file-max"),
     }
 )
+"""Keys whose numbers the kernel holds as unsigned longs (proc_doulongvec_minmax)."""
 # The same settings of one link, and of all that a pattern names.
 _LINK_SETTING = lazy_regex(r"net\.ipv4\.conf\.[^.]+\.(rp_filter|arp_filter|arp_ignore|arp_announce)")
 
@@ -92,7 +95,7 @@ def refusal(key: str, value: str) -> str | None:
     if wrong is not None:
         is_quoted = "'" in wrong or '"' in wrong
         return "the quotes become part of the value" if is_quoted else f"{wrong[:40]} is not a number"
-    low, high = _LONG if key in _LONGS else _INT
+    low, high = _LONG if key in UNSIGNED_KEYS else _INT
     too_large = next((word for word in words if not low <= _parse_value(word) <= high), None)
     return f"{too_large[:40]} is too large" if too_large else None
 

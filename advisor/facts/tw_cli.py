@@ -38,7 +38,6 @@ _STATES: Final = {
     "RECOVERY": "recovering",
     "INOPERABLE": "failed",
 }
-_NO_ARRAYS: Final = frozenset({"SPARE", "SINGLE", "JBOD"})
 
 
 def parse_tw_cli_controllers(text: str) -> tuple[tuple[str, str | None], ...]:
@@ -61,7 +60,7 @@ def parse_tw_cli_units(text: str) -> tuple[tuple[ControllerVolume, ...], bool | 
     ports = [row for row in rows if len(row) > 4 and re.fullmatch(r"p\d{1,4}", row[0], re.ASCII)]
     batteries = [row for row in rows if len(row) > 4 and re.fullmatch(r"bbu\d?", row[0], re.ASCII)]
     listed = [dict(zip(head, row, strict=True)) for row in units if head and len(row) == len(head)]
-    volumes = tuple(_parse_volume(row, ports) for row in listed if row["UnitType"] not in _NO_ARRAYS)
+    volumes = tuple(_parse_volume(row, ports) for row in listed if row["UnitType"] not in {"SPARE", "SINGLE", "JBOD"})
     protection = _parse_battery(batteries[0]) if batteries else None
     return volumes, True if protection else False if head else None, protection
 
@@ -87,6 +86,8 @@ def _parse_volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerV
     """
     own = [port for port in ports if port[2] == row["Unit"]]
     kind, status, cache = row["UnitType"], row.get("Status", ""), row.get("Cache", "")
+    # The size of a unit: its GB are of 2^30 bytes, as a drive of 2 TB is 1863 of them.
+    text = row.get("Size(GB)", "")
     return ControllerVolume(
         name=row["Unit"],
         level=level_of(kind) if kind.startswith("RAID") else None,
@@ -96,13 +97,8 @@ def _parse_volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerV
         cache=printable(cache[:MAX_TEXT]),
         chunk_bytes=size_bytes(row.get("Stripe", "")),
         drives=len(own) or None,
-        size_bytes=_parse_gibibytes(row.get("Size(GB)", "")),
+        size_bytes=round(float(text) * (1 << 30)) if re.fullmatch(r"\d{1,8}(?:\.\d{1,6})?", text, re.ASCII) else None,
     )
-
-
-def _parse_gibibytes(text: str) -> int | None:
-    """The size of a unit: its GB are of 2^30 bytes, as a drive of 2 TB is 1863 of them."""
-    return round(float(text) * (1 << 30)) if re.fullmatch(r"\d{1,8}(?:\.\d{1,6})?", text, re.ASCII) else None
 
 
 def _parse_policy(word: str) -> WritePolicy | None:

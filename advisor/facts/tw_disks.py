@@ -18,8 +18,7 @@ from advisor.facts.block import natural
 from advisor.facts.controller import Controller, ControllerVolume
 from advisor.facts.disks import Disk
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 _ADDRESS: Final = lazy_regex(r"/(\d{1,5}):(\d{1,5}):(\d{1,5}):(\d{1,5})(?=/|$)", re.ASCII)
 _VENDORS: Final = frozenset({"amcc", "3ware", "lsi"})
@@ -118,11 +117,10 @@ def _possible_hosts(card: Controller, by_host: Mapping[int, list[_Place]]) -> li
 
 
 def _has_serial(volume: ControllerVolume, places: Iterable[_Place]) -> bool:
-    return any(_is_serial(volume, place) for place in _of_unit(volume, places))
-
-
-def _is_serial(volume: ControllerVolume, place: _Place) -> bool:
-    return volume.serial is not None and len(volume.serial) >= _MIN_SERIAL and volume.serial.upper() in place.serials
+    return any(
+        (volume.serial is not None and len(volume.serial) >= _MIN_SERIAL and volume.serial.upper() in place.serials)
+        for place in _of_unit(volume, places)
+    )
 
 
 def _of_unit(volume: ControllerVolume, places: Iterable[_Place]) -> list[_Place]:
@@ -136,18 +134,15 @@ def _is_possible(card: Controller, places: Sequence[_Place]) -> bool:
         if not mine:
             if volume.state != "failed":
                 return False
-        elif not all(_is_model(card, one) for one in mine) or not _is_size(volume, mine):
+        elif not all(
+            (True if not card.model or not one.model else card.model.lower().startswith(one.model.lower()))
+            for one in mine
+        ) or not _is_size(volume, mine):
             return False
         elif volume.serial and any(one.disk.serial for one in mine):
             # Both serial numbers are known, and they differ: `_possible_hosts` would have seen one that agrees.
             return False
     return True
-
-
-def _is_model(card: Controller, place: _Place) -> bool:
-    if not card.model or not place.model:
-        return True
-    return card.model.lower().startswith(place.model.lower())
 
 
 def _is_size(volume: ControllerVolume, places: Sequence[_Place]) -> bool:

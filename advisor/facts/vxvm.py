@@ -15,7 +15,8 @@ import msgspec
 from advisor.facts.array import Array, ArrayPart
 from advisor.facts.block import SECTOR_BYTES, clean, natural, read_queue
 from advisor.facts.disks import Disk
-from advisor.facts.mounts import Mount, read_mounted
+from advisor.facts.mounts import read_mounted
+from advisor.facts.rare_subjects import VOLUME_MANAGER
 from advisor.facts.unknown import Unknowns
 from advisor.facts.vxvm_text import (
     DiskAccess,
@@ -27,8 +28,7 @@ from advisor.facts.vxvm_text import (
     parse_paths,
     parse_vxprint,
 )
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, lazy_regex
 
 VXPRINT: Final = ("vxprint", "-ht")
 LIST: Final = ("vxdisk", "-o", "alldgs", "list")
@@ -38,10 +38,7 @@ DMP_PATHS: Final = ("vxdmpadm", "getsubpaths")
 MAX_GROUPS: Final = 32
 _MAX_DEPTH: Final = 4
 
-_MARKS: Final = ("/etc/vx/volboot", "/sys/module/vxio")
 _NODE: Final = lazy_regex(r"/dev/vx/r?dsk/(?:([^/]+)/)?([^/]+)")
-_USABLE: Final = frozenset({"ACTIVE", "CLEAN", "EMPTY"})
-_SYNCING: Final = frozenset({"SYNC", "NEEDSYNC", "REPLAY"})
 QUEUE_ATTRIBUTES: Final = ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb")
 
 
@@ -91,8 +88,13 @@ class _Names:
 
 def read_vxvm(host: Host, disks: Sequence[Disk], unknown: Unknowns) -> tuple[Array, ...]:
     """Volumes by name; none where the volume manager is neither set up nor anything mounted from it."""
-    places = _read_places(host)
-    if not places and not any(host.exists(mark) for mark in _MARKS):
+    mounted = read_mounted(host)
+    places: dict[str, _Place] = {}
+    for device, mounts in ({} if isinstance(mounted, Missing) else mounted).items():
+        name = next((name for one in mounts if (name := volume_of(one.source))), None)
+        if name:
+            places[name] = _Place(device, tuple(dict.fromkeys(one.target for one in mounts)))
+    if not places and not any(host.exists(mark) for mark in VOLUME_MANAGER):
         return ()
     groups = _read_groups(host, places, unknown)
     by_name = {disk.name: disk for disk in disks}
@@ -114,23 +116,17 @@ def volume_of(source: str) -> str | None:
     return f"{found[1]}/{found[2]}" if found and found[1] else found[2] if found else None
 
 
-def _read_places(host: Host) -> dict[str, _Place]:
-    mounted = read_mounted(host)
-    found: dict[str, _Place] = {}
-    for device, mounts in ({} if isinstance(mounted, Missing) else mounted).items():
-        name = next((name for one in mounts if (name := volume_of(one.source))), None)
-        if name:
-            found[name] = _Place(device, _mount_targets(mounts))
-    return found
-
-
-def _mount_targets(mounts: Iterable[Mount]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.target for one in mounts))
-
-
 def _read_groups(host: Host, places: Iterable[str], unknown: Unknowns) -> tuple[VxGroup, ...]:
     """Every imported disk group: vxprint alone shows the default one where there is one."""
-    text = _run_noted(host, VXPRINT, unknown)
+    done = host.run(VXPRINT)
+    if isinstance(done, Missing):
+        unknown.note("arrays.vxvm", f"{VXPRINT[0]}: {done.why}")
+        text = None
+    elif not done.ok and not done.stdout.strip():
+        unknown.note("arrays.vxvm", f"{VXPRINT[0]} returned {done.rc}: {clean(done.stderr)[:200] or 'no message'}")
+        text = None
+    else:
+        text = done.stdout
     listed = parse_access(_run_tool(host, LIST))
     printed = () if text is None else parse_vxprint(text)
     groups = {one.name: one for one in (_name_group(group, places, listed) for group in printed)}
@@ -154,17 +150,6 @@ def _name_group(group: VxGroup, places: Iterable[str], listed: Iterable[DiskAcce
 def _read_names(host: Host) -> tuple[tuple[DiskAccess, ...], dict[str, tuple[str, ...]]]:
     listed = (*parse_access(_run_tool(host, LIST_NATIVE)), *parse_access(_run_tool(host, LIST)))
     return listed, parse_paths(_run_tool(host, PATHS)) or parse_paths(_run_tool(host, DMP_PATHS))
-
-
-def _run_noted(host: Host, argv: Sequence[str], unknown: Unknowns) -> str | None:
-    done = host.run(argv)
-    if isinstance(done, Missing):
-        unknown.note("arrays.vxvm", f"{argv[0]}: {done.why}")
-        return None
-    if not done.ok and not done.stdout.strip():
-        unknown.note("arrays.vxvm", f"{argv[0]} returned {done.rc}: {clean(done.stderr)[:200] or 'no message'}")
-        return None
-    return done.stdout
 
 
 def _run_tool(host: Host, argv: Sequence[str]) -> str:
@@ -230,12 +215,25 @@ class _Group:
         if isinstance(structure, str) and structure not in members:
             structure = ArrayPart(volume.name, "linear", (structure,))
         striped = next((plex for plex in (*working, *broken) if plex.columns), None)
-        self._note_unmapped(title, family)
+        # Disks whose kernel names cannot be known, and why.
+        for access in self._access_names(family):
+            if self.names.is_remote(access):
+                why = "is exported by another node (FSS) and has no device of its own here"
+            elif not self.names.kernel(access):
+                why = "has no kernel name in vxdisk -e list, vxdisk path or vxdmpadm getsubpaths"
+            else:
+                continue
+            self.unknown.note(f"arrays.{title}.members.{access}", f"disk {access} {why}")
         made = _bare_array(title, place, level=self._find_level(volume, _MAX_DEPTH))
+        # Whether one level over all members says the same.
+        if striped is None or striped.columns is None:
+            data_disks = None
+        else:
+            data_disks = striped.columns - 1 if striped.layout == "RAID" else striped.columns
         return msgspec.structs.replace(
             made,
             chunk_bytes=striped.width * SECTOR_BYTES if striped and striped.width else None,
-            data_disks=_data_columns(striped),
+            data_disks=data_disks,
             state=_judge_state(volume, broken, gone, has_data=self._has_data(volume, _MAX_DEPTH)),
             missing=len(broken) + len(gone),
             members=members,
@@ -244,11 +242,13 @@ class _Group:
             size_bytes=volume.length * SECTOR_BYTES,
             detail={key: text for key, text in self._make_detail(volume, family).items() if text},
             disks=disks,
-            structure=structure if isinstance(structure, ArrayPart) and not _is_plain(structure, members) else None,
+            structure=structure
+            if isinstance(structure, ArrayPart)
+            and not (len(structure.members) == len(members) and set(structure.members) == set(members))
+            else None,
         )
 
     def _subvolumes_of(self, volume: VxVolume, depth: int = _MAX_DEPTH) -> Iterator[VxVolume]:
-        """The subvolumes of a layered volume."""
         for one in (one for plex in volume.plexes for one in plex.subvolumes) if depth else ():
             below = self.group.volumes.get(one.volume)
             if below is not None and below is not volume:
@@ -256,10 +256,7 @@ class _Group:
                 yield from self._subvolumes_of(below, depth - 1)
 
     def _kernel_names(self, plex: Plex) -> tuple[str, ...]:
-        return self._of(plex.subdisks)
-
-    def _of(self, subdisks: Iterable[Subdisk]) -> tuple[str, ...]:
-        found = (self.names.kernel(self.names.access(self.group, one)) for one in subdisks if not one.is_log)
+        found = (self.names.kernel(self.names.access(self.group, one)) for one in plex.subdisks if not one.is_log)
         return tuple(dict.fromkeys(name for names in found for name in names))
 
     def _gone_names(self, subdisks: Iterable[Subdisk]) -> Iterator[str]:
@@ -329,17 +326,6 @@ class _Group:
                 return True
         return False
 
-    def _note_unmapped(self, title: str, family: Iterable[VxVolume]) -> None:
-        """Disks whose kernel names cannot be known, and why."""
-        for access in self._access_names(family):
-            if self.names.is_remote(access):
-                why = "is exported by another node (FSS) and has no device of its own here"
-            elif not self.names.kernel(access):
-                why = "has no kernel name in vxdisk -e list, vxdisk path or vxdmpadm getsubpaths"
-            else:
-                continue
-            self.unknown.note(f"arrays.{title}.members.{access}", f"disk {access} {why}")
-
     def _access_names(self, family: Iterable[VxVolume]) -> tuple[str, ...]:
         subdisks = (
             one for volume in family for plex in _data_plexes(volume) for one in plex.subdisks if not one.is_log
@@ -378,7 +364,7 @@ def _data_plexes(volume: VxVolume) -> list[Plex]:
 
 def _is_working(plex: Plex, volume: VxVolume) -> bool:
     """A plex that serves its volume; of a volume that is not started, one that would."""
-    if plex.state not in _USABLE:
+    if plex.state not in {"ACTIVE", "CLEAN", "EMPTY"}:
         return False
     return plex.kstate == "ENABLED" or volume.kstate != "ENABLED"
 
@@ -387,21 +373,10 @@ def _is_there(subdisk: Subdisk) -> bool:
     return subdisk.mode in (None, "ENA") and subdisk.device is not None
 
 
-def _data_columns(plex: Plex | None) -> int | None:
-    if plex is None or plex.columns is None:
-        return None
-    return plex.columns - 1 if plex.layout == "RAID" else plex.columns
-
-
 def _one_behind_the_other(name: str, found: Sequence[tuple[int, str | ArrayPart]]) -> str | ArrayPart:
     """The pieces of a column or of a concatenated plex by their offsets; several on one disk are one."""
     items = list(dict.fromkeys(one for _, one in sorted(found, key=lambda piece: piece[0])))
     return items[0] if len(items) == 1 else ArrayPart(name, "linear", tuple(items))
-
-
-def _is_plain(structure: ArrayPart, members: tuple[str, ...]) -> bool:
-    """Whether one level over all members says the same."""
-    return len(structure.members) == len(members) and set(structure.members) == set(members)
 
 
 def _judge_state(volume: VxVolume, broken: Sequence[Plex], gone: Sequence[Subdisk], *, has_data: bool) -> str:
@@ -413,4 +388,4 @@ def _judge_state(volume: VxVolume, broken: Sequence[Plex], gone: Sequence[Subdis
     if broken or gone or volume.state == "DEGRADED":
         is_attaching = bool(broken) and all(plex.kstate == "ENABLED" and plex.mode == "WO" for plex in broken)
         return "recovering" if is_attaching else "degraded"
-    return "resyncing" if volume.state in _SYNCING else "active"
+    return "resyncing" if volume.state in {"SYNC", "NEEDSYNC", "REPLAY"} else "active"

@@ -19,7 +19,7 @@ MAX_TEXT: Final = 4 << 20
 """Characters that are looked at: those of a snapshot may be made to cost time."""
 MAX_RECORDS: Final = 20_000
 
-_LOG_STATES: Final = frozenset({"LOG", "BADLOG", "DCOSNP"})
+_KINDS: Final = frozenset({"dg", "dm", "v", "pl", "sd", "sv", "dc", "co"})
 
 
 class Subdisk(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class Plex(msgspec.Struct, frozen=True):
     def is_log(self) -> bool:
         """Whether it holds a dirty region log or a RAID-5 log, and no data."""
         only_logs = bool(self.subdisks) and all(one.is_log for one in self.subdisks)
-        return self.length is None or self.state in _LOG_STATES or only_logs
+        return self.length is None or self.state in {"LOG", "BADLOG", "DCOSNP"} or only_logs
 
     @property
     def is_snapshot(self) -> bool:
@@ -157,7 +157,19 @@ class _Group:
             policy = words[6] if len(words) > 6 else "-"
             self.volumes[name] = VxVolume(name, words[3], words[4], int(words[5]), policy)
         elif kind == "pl" and len(words) > 6:
-            self.plexes[name] = _parse_plex(words)
+            # `pl vol01-01 vol01 ENABLED ACTIVE 4194304 STRIPE 4/128 RW`.
+            shape = re.fullmatch(r"(\d{1,4})/(\d{1,9})", words[7] if len(words) > 7 else "", re.ASCII)
+            self.plexes[name] = Plex(
+                name=words[1],
+                volume=words[2],
+                kstate=words[3],
+                state=words[4],
+                length=int(words[5]) if is_count(words[5]) else None,
+                layout=words[6],
+                columns=int(shape[1]) if shape else None,
+                width=int(shape[2]) if shape else None,
+                mode=words[8] if len(words) > 8 else None,
+            )
         elif kind == "sd" and (subdisk := _parse_subdisk(words)):
             self.subdisks.append(subdisk)
         elif kind == "sv" and (subvolume := _parse_subvolume(words)):
@@ -187,25 +199,6 @@ class _Group:
             for name, one in self.volumes.items()
         }
         return VxGroup(self.name, self.media, made, frozenset(self.helpers))
-
-
-_KINDS: Final = frozenset({"dg", "dm", "v", "pl", "sd", "sv", "dc", "co"})
-
-
-def _parse_plex(words: list[str]) -> Plex:
-    """``pl vol01-01 vol01 ENABLED ACTIVE 4194304 STRIPE 4/128 RW``."""
-    shape = re.fullmatch(r"(\d{1,4})/(\d{1,9})", words[7] if len(words) > 7 else "", re.ASCII)
-    return Plex(
-        name=words[1],
-        volume=words[2],
-        kstate=words[3],
-        state=words[4],
-        length=int(words[5]) if is_count(words[5]) else None,
-        layout=words[6],
-        columns=int(shape[1]) if shape else None,
-        width=int(shape[2]) if shape else None,
-        mode=words[8] if len(words) > 8 else None,
-    )
 
 
 def _parse_place(text: str) -> tuple[int, int] | None:
@@ -252,24 +245,22 @@ def parse_access(text: str) -> tuple[DiskAccess, ...]:
         if words[:1] == ["DEVICE"]:
             head = words
         elif len(words) > 4 and not words[0].startswith(("#", "=")):
-            found.append(_parse_access(words, head))
+            tail = len(head) - head.index("STATUS") - 1 if "STATUS" in head else 0
+            rest = words[4:]
+            extra = rest[len(rest) - tail :] if tail and len(rest) > tail else []
+            status = rest[: len(rest) - len(extra)]
+            native = extra[0] if extra and head[-tail] in ("OS_NATIVE_NAME", "c#t#d#_NAME") else None
+            gone = next((word.removeprefix("was:") for word in status if word.startswith("was:")), None)
+            found.append(
+                DiskAccess(
+                    name=gone or words[0] if words[0] == "-" else words[0],
+                    disk=None if words[2] == "-" else words[2],
+                    group=None if words[3] == "-" else words[3].strip("()"),
+                    status=tuple(status),
+                    native=None if native in (None, "-") else native,
+                )
+            )
     return tuple(found)
-
-
-def _parse_access(words: list[str], head: list[str]) -> DiskAccess:
-    tail = len(head) - head.index("STATUS") - 1 if "STATUS" in head else 0
-    rest = words[4:]
-    extra = rest[len(rest) - tail :] if tail and len(rest) > tail else []
-    status = rest[: len(rest) - len(extra)]
-    native = extra[0] if extra and head[-tail] in ("OS_NATIVE_NAME", "c#t#d#_NAME") else None
-    gone = next((word.removeprefix("was:") for word in status if word.startswith("was:")), None)
-    return DiskAccess(
-        name=gone or words[0] if words[0] == "-" else words[0],
-        disk=None if words[2] == "-" else words[2],
-        group=None if words[3] == "-" else words[3].strip("()"),
-        status=tuple(status),
-        native=None if native in (None, "-") else native,
-    )
 
 
 def parse_paths(text: str) -> dict[str, tuple[str, ...]]:

@@ -59,19 +59,17 @@ def account_notes(quotas: Sequence[AccountQuota]) -> Iterator[str]:
     """Provisioned IOPS always, as they are what an account has least of; storage where it is near its default."""
     for one in quotas:
         if one.own is None and (one.unit == "IOPS" or one.share >= NEAR):
+            default = f"the default of {one.default:,} {one.unit}"
+            if one.provisioned > one.default:
+                share = f"more than {default}: AWS must have raised it, or they cannot be bought"
+            else:
+                share = f"{100 * one.share:.0f} % of {default}"
             yield (
                 f"quota “{one.name}”: the declared volumes have {one.provisioned:,.10g} {one.unit}, "
-                f"{_describe_share(one)}. "
+                f"{share}. "
                 "All volumes of the account in the region count together, those of a mirror's other member too. The "
                 f"account's own quota is unknown; ask: {one.command}"
             )
-
-
-def _describe_share(one: AccountQuota) -> str:
-    default = f"the default of {one.default:,} {one.unit}"
-    if one.provisioned > one.default:
-        return f"more than {default}: AWS must have raised it, or they cannot be bought"
-    return f"{100 * one.share:.0f} % of {default}"
 
 
 def unknown_quota(facts: Facts, declared: Declared) -> str | None:

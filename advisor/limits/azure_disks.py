@@ -14,13 +14,7 @@ import msgspec
 from advisor.limits.machines import table
 
 AzureDisk = Literal[
-    "Premium_LRS",
-    "Premium_ZRS",
-    "StandardSSD_LRS",
-    "StandardSSD_ZRS",
-    "Standard_LRS",
-    "PremiumV2_LRS",
-    "UltraSSD_LRS",
+    "Premium_LRS", "Premium_ZRS", "StandardSSD_LRS", "StandardSSD_ZRS", "Standard_LRS", "PremiumV2_LRS", "UltraSSD_LRS"
 ]
 AZURE_DISKS: Final = get_args(AzureDisk)
 MOST: Final = {"PremiumV2_LRS": (80_000, 1_200), "UltraSSD_LRS": (400_000, 10_000)}

@@ -1,13 +1,26 @@
-"""The cloud machine that a host is: its type by the firmware or by the user's word, and what is known of the type."""
+"""The cloud machine that a host is: its type by the firmware or by the user's word, what is known of it, network."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.limits.declared import Declared
-from advisor.limits.machines import Given, LocalNvme, Machine, find_local, find_machine
+from advisor.limits.machines import (
+    FLOW_MBPS,
+    FLOW_SOURCE,
+    PLACED_FLOW_MBPS,
+    Given,
+    LocalNvme,
+    Machine,
+    find_local,
+    find_machine,
+)
 from advisor.limits.media import local_disks
+from advisor.limits.records import PathCeiling, Rate
+from advisor.limits.wire import mb_per_s
 
 
 class Hired(msgspec.Struct, frozen=True):
@@ -36,3 +49,38 @@ def _provider_of(name: str | None) -> str | None:
     if name is None:
         return None
     return "azure" if name.startswith(("Standard_", "Basic_")) else "aws"
+
+
+def network_ceiling(hired: Hired) -> PathCeiling | None:
+    """What an EC2 instance carries over all its links, each way; None elsewhere. Headers are not taken off."""
+    if hired.provider != "aws":
+        return None
+    name, machine = hired.name, hired.machine
+    found = machine.network if machine else None
+    if found is None:
+        why = "the firmware does not report the instance type" if name is None else f"{name} is not in the tables"
+        if machine is not None:
+            why = f"the tables have no network bandwidth of {name}"
+        return PathCeiling("instance", "EC2 network", (name,) if name else (), "unknown", why)
+    value = mb_per_s(found.mbps)
+    most = mb_per_s(found.most_mbps) if found.most_mbps else None
+    kind = "file" if found.is_declared else "table"
+    return PathCeiling(
+        stage="instance",
+        what="EC2 network",
+        where=(name,) if name else (),
+        known="declared" if found.is_declared else "table",
+        why=f"{name}, baseline of all its links together; {kind} of {found.dated}",
+        sustained=Rate(value, value),
+        burst=Rate(most, most) if most else None,
+        source=found.source,
+    )
+
+
+def flow_notes(hired: Hired) -> Iterator[str]:
+    """What one flow carries, whatever the machine does."""
+    if hired.provider == "aws":
+        yield (
+            f"one flow carries {FLOW_MBPS // 1000} Gbit/s ({mb_per_s(FLOW_MBPS):,.0f} MB/s) at most, or "
+            f"{PLACED_FLOW_MBPS // 1000} Gbit/s to instances of the same cluster placement group ({FLOW_SOURCE})"
+        )

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.limits.account import AccountQuota, account_notes
 from advisor.limits.host_ceiling import STAGES, binding_of, shares_of
-from advisor.limits.host_records import Binding, Direction, HostCeiling, HostStage, IopsBinding, Role, StageSum
+from advisor.limits.host_records import Binding, Direction, HostCeiling, HostStage, IopsBinding, StageSum
 
 Part = Literal["server", "client", "other"]
 """What a host counts as: of the storage, of those who use it, or of neither."""
@@ -54,6 +54,7 @@ def cluster_of(ceilings: Iterable[tuple[str, HostCeiling]], quotas: tuple[Accoun
         _sum_known(_at_most(one.host, way) for one in servers) if unlimited else None for way in ("read", "write")
     ]
     machines = {one.host.machine for one in servers if one.host.machine}
+    roles = {one.host.role for one in servers}
     return Cluster(
         HostCeiling(
             read_mb_s=reads,
@@ -61,7 +62,7 @@ def cluster_of(ceilings: Iterable[tuple[str, HostCeiling]], quotas: tuple[Accoun
             binds=bound_reads or bound_writes,
             write_binds=bound_writes,
             stages=stages,
-            role=_common_role(servers),
+            role="server" if "server" in roles or not roles else "assumed" if "assumed" in roles else roles.pop(),
             read_iops=_sum_known(one.host.read_iops for one in servers),
             write_iops=_sum_known(one.host.write_iops for one in servers),
             paths=tuple(f"{one.name}:{path}" for one in servers for path in one.host.paths),
@@ -106,11 +107,6 @@ def _part_of(one: HostCeiling, has_servers: bool) -> Part:
     return "server" if one.role == "server" or not has_servers else "other"
 
 
-def _common_role(servers: Sequence[ClusterHost]) -> Role:
-    roles = {one.host.role for one in servers}
-    return "server" if "server" in roles or not roles else "assumed" if "assumed" in roles else roles.pop()
-
-
 def _sum_known(values: Iterable[float | None]) -> float | None:
     """None where one is not known, or where there are none."""
     listed = tuple(values)
@@ -132,7 +128,17 @@ def _sum_stages(servers: Sequence[ClusterHost], clients: Sequence[ClusterHost]) 
         if found:
             yield _sum_stage(stage, found)
         if stage == "network" and clients:
-            yield _client_stage(clients)
+            figures = [*(_sum_known(getattr(one.host, name) for one in clients) for name in _FIGURES[:2]), None, None]
+            silent = [one.name for one in clients if one.host.read_mb_s is None]
+            members = tuple(one.name for one in clients)
+            why = f"what {len(clients)} client{'' if len(clients) == 1 else 's'} can draw together"
+            if silent:
+                client_stage = msgspec.convert(
+                    _stage_fields("clients", members, figures, "unknown", f"not known of {silent[0]}"), StageSum
+                )
+            else:
+                client_stage = msgspec.convert(_stage_fields("clients", members, figures, "known", why), StageSum)
+            yield client_stage
 
 
 def _sum_stage(stage: HostStage, found: Sequence[tuple[str, StageSum]]) -> StageSum:
@@ -154,18 +160,6 @@ def _sum_stage(stage: HostStage, found: Sequence[tuple[str, StageSum]]) -> Stage
         return msgspec.convert(_stage_fields(stage, members, figures, known, why), StageSum)
     hosts = "1 host" if len(counted) == 1 else f"{len(counted)} hosts"
     return msgspec.convert(_stage_fields(stage, members, figures, "known", f"the sum of {hosts}"), StageSum)
-
-
-def _client_stage(clients: Sequence[ClusterHost]) -> StageSum:
-    figures = [*(_sum_known(getattr(one.host, name) for one in clients) for name in _FIGURES[:2]), None, None]
-    silent = [one.name for one in clients if one.host.read_mb_s is None]
-    members = tuple(one.name for one in clients)
-    why = f"what {len(clients)} client{'' if len(clients) == 1 else 's'} can draw together"
-    if silent:
-        return msgspec.convert(
-            _stage_fields("clients", members, figures, "unknown", f"not known of {silent[0]}"), StageSum
-        )
-    return msgspec.convert(_stage_fields("clients", members, figures, "known", why), StageSum)
 
 
 def _stage_fields(
@@ -214,8 +208,7 @@ def _make_notes(
     hosts: Sequence[ClusterHost], servers: Sequence[ClusterHost], clients: Sequence[ClusterHost]
 ) -> Iterable[str]:
     yield "a sum is reached only where the load falls evenly on all servers, and on all of their targets"
-    stages = {one.host.binds.stage for one in servers if one.host.binds}
-    if len(stages) > 1:
+    if len({one.host.binds.stage for one in servers if one.host.binds}) > 1:
         yield (
             "the servers are bound by different stages: the ceiling is the sum of what each one reaches by itself, "
             "below the sum of every stage"

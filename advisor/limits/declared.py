@@ -41,6 +41,7 @@ Count = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
 Gib = Annotated[int, msgspec.Meta(gt=0, le=LARGEST_GIB)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 VolumeId = Annotated[str, msgspec.Meta(pattern=r"^vol-?[0-9a-f]{8,32}\Z")]
+_HINT: Final = N_("docs/limits.md describes the file; the output of aws ec2 describe-volumes will do, too")
 
 
 class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -107,55 +108,43 @@ def parse_declared(data: bytes, where: str) -> Declared:
     """As `read_declared`, from the bytes: JSON where the first character is a brace, else TOML."""
     as_json = is_json(data)
     with decoding(where, "JSON" if as_json else "TOML", _HINT):
-        found = _from_json(data) if as_json else _from_toml(data)
-        _check_volumes(found, is_json=as_json)
-    return msgspec.structs.replace(found, where=where)
-
-
-_HINT: Final = N_("docs/limits.md describes the file; the output of aws ec2 describe-volumes will do, too")
-
-
-def _from_toml(data: bytes) -> Declared:
-    document = toml_document(data)
-    if "where" in document:
-        raise FieldError("where", "there is no such field")
-    return msgspec.convert(document, Declared)
-
-
-def _from_json(data: bytes) -> Declared:
-    answer = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_AwsAnswer)
-    return Declared(
-        tuple(
-            DeclaredVolume(
-                type=one.volume_type,
-                volume_id=one.volume_id,
-                gib=one.size,
-                # The answer gives a gp2, st1 or sc1 volume the IOPS that follow from its size.
-                iops=one.iops if one.volume_type in MOST_IOPS else None,
-                throughput_mib_per_s=one.throughput if one.volume_type in MOST_MIB_PER_S else None,
+        if as_json:
+            answer = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_AwsAnswer)
+            found = Declared(
+                tuple(
+                    DeclaredVolume(
+                        type=one.volume_type,
+                        volume_id=one.volume_id,
+                        gib=one.size,
+                        # The answer gives a gp2, st1 or sc1 volume the IOPS that follow from its size.
+                        iops=one.iops if one.volume_type in MOST_IOPS else None,
+                        throughput_mib_per_s=one.throughput if one.volume_type in MOST_MIB_PER_S else None,
+                    )
+                    for one in answer.volumes
+                )
             )
-            for one in answer.volumes
-        )
-    )
-
-
-def _check_volumes(found: Declared, *, is_json: bool) -> None:
-    """What the types do not say: each volume has a name of its own, and the fields of its type within its range."""
-    seen: set[str] = set()
-    for index, one in enumerate(found.volume):
-        place = f"{'Volumes' if is_json else 'volume'}[{index}]"
-        for name in (one.device, one.volume_id and canonical_id(one.volume_id)):
-            if name and name in seen:
-                raise FieldError(place, f"{name} is declared twice")
-            seen.add(name or "")
-        if not one.device and not one.volume_id:
-            raise FieldError(f"{place}.device", "neither a device nor a volume-id is there")
-        _check_fields(one, place)
-        if not is_json:
-            # AWS knows what it has sold; limits may have grown since.
-            _check_together(one, place)
-    if found.quota is not None:
-        _check_quota(found.quota, found.volume)
+        else:
+            document = toml_document(data)
+            if "where" in document:
+                raise FieldError("where", "there is no such field")
+            found = msgspec.convert(document, Declared)
+        # What the types do not say: each volume has a name of its own, and the fields of its type within its range.
+        seen: set[str] = set()
+        for index, one in enumerate(found.volume):
+            place = f"{'Volumes' if as_json else 'volume'}[{index}]"
+            for name in (one.device, one.volume_id and canonical_id(one.volume_id)):
+                if name and name in seen:
+                    raise FieldError(place, f"{name} is declared twice")
+                seen.add(name or "")
+            if not one.device and not one.volume_id:
+                raise FieldError(f"{place}.device", "neither a device nor a volume-id is there")
+            _check_fields(one, place)
+            if not as_json:
+                # AWS knows what it has sold; limits may have grown since.
+                _check_together(one, place)
+        if found.quota is not None:
+            _check_quota(found.quota, found.volume)
+    return msgspec.structs.replace(found, where=where)
 
 
 def _check_quota(quota: Quota, volumes: Sequence[DeclaredVolume]) -> None:

@@ -100,23 +100,17 @@ def _find_duals(columns: Sequence[int], rows: Sequence[tuple[Mapping[int, float]
             if row.get(entering, 0.0) > _TINY
         ]
         leaving = min(ratios)[2]
-        _pivot_tableau(tableau, right, costs, leaving, entering)
+        pivot = tableau[leaving].pop(entering)
+        row = {name: value / pivot for name, value in tableau[leaving].items()}
+        tableau[leaving] = {**row, entering: 1.0}
+        right[leaving] /= pivot
+        for at, other in enumerate(tableau):
+            if at != leaving and (factor := other.pop(entering, 0.0)):
+                _subtract_row(other, row, factor)
+                right[at] = max(0.0, right[at] - factor * right[leaving])
+        if factor := costs.pop(entering, 0.0):
+            _subtract_row(costs, row, factor)
         basis[leaving] = entering
-
-
-def _pivot_tableau(
-    tableau: list[dict[object, float]], right: list[float], costs: dict[object, float], leaving: int, entering: object
-) -> None:
-    pivot = tableau[leaving].pop(entering)
-    row = {name: value / pivot for name, value in tableau[leaving].items()}
-    tableau[leaving] = {**row, entering: 1.0}
-    right[leaving] /= pivot
-    for at, other in enumerate(tableau):
-        if at != leaving and (factor := other.pop(entering, 0.0)):
-            _subtract_row(other, row, factor)
-            right[at] = max(0.0, right[at] - factor * right[leaving])
-    if factor := costs.pop(entering, 0.0):
-        _subtract_row(costs, row, factor)
 
 
 def _subtract_row(target: dict[object, float], row: Mapping[object, float], factor: float) -> None:

@@ -40,7 +40,6 @@ STAGES: Final[tuple[HostStage, ...]] = ("network", "instance", "quota", "pcie", 
 _MB: Final[tuple[Quantity, ...]] = ("read_mb_per_s", "write_mb_per_s")
 _IOPS: Final[tuple[Quantity, ...]] = ("read_iops", "write_iops")
 _SYSTEM: Final = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/var/log", "/tmp", "/opt", "[SWAP]"})
-_FABRICS: Final = (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics"))
 _ROUNDING: Final = 1 - 1e-6
 _MEMORY: Final = "the kernel reports neither the memory channels nor their speed"
 _PROCESSOR: Final = "what file systems, checksums and the network stack cost depends on the load: measure it"
@@ -82,12 +81,7 @@ def with_host(
 
 class _Host:
     def __init__(
-        self,
-        facts: Facts,
-        surroundings: PciAndNetwork,
-        declared: Declared,
-        front: Front,
-        hired: Hired,
+        self, facts: Facts, surroundings: PciAndNetwork, declared: Declared, front: Front, hired: Hired
     ) -> None:
         self.facts = facts
         self.around = surroundings
@@ -173,29 +167,32 @@ class _Host:
     # What is shared.
 
     def _all_carriers(self) -> Iterator[_Carrier]:
-        yield from self._front_links()
-        yield from self._fabric_carriers()
-        yield from self._cloud_carriers()
-        if not is_virtual_machine(self.facts):
-            yield from self._hop_carriers()
-        for path in self.paths:
-            yield from self._media_carriers(path)
-
-    def _front_links(self) -> Iterator[_Carrier]:
-        """The links that everything goes through that is served, those to each remote server, and those of LLT."""
+        # The links that everything goes through that is served, those to each remote server, and those of LLT.
         every = frozenset(range(len(self.paths)))
         if self.front.links or self.front.role in ("server", "assumed"):
             yield self._link_carrier("links", self.front.links, every)
         if self.front.mirror:
-            found = self._link_carrier("LLT", self.front.mirror, every)
-            limited = Figures(write_mb_per_s=found.carries.write_mb_per_s)
-            yield msgspec.structs.replace(found, carries=limited)
+            front_links = self._link_carrier("LLT", self.front.mirror, every)
+            limited = Figures(write_mb_per_s=front_links.carries.write_mb_per_s)
+            yield msgspec.structs.replace(front_links, carries=limited)
         by_links: dict[tuple[str, ...], set[int]] = {}
         for at, path in enumerate(self.paths):
             if path.node is None:
                 by_links.setdefault(path.links, set()).add(at)
         for links, those in by_links.items():
             yield self._link_carrier(f"links {', '.join(links)}", links, frozenset(those))
+        yield from self._fabric_carriers()
+        yield from self._cloud_carriers()
+        if not is_virtual_machine(self.facts):
+            yield from self._hop_carriers()
+        for path in self.paths:
+            # Each drive, and each multipath device as the one medium that it is.
+            if path.node is not None:
+                for name, members in _media_below(path.node):
+                    found = [self.media.figures(one) for one in members]
+                    known = [one.sustained for one in found if one is not None]
+                    carries = lowest(known) if known else Figures()
+                    yield _Carrier("media", name, (name,), carries, disks=frozenset(members))
 
     def _link_carrier(self, name: str, links: Sequence[str], paths: frozenset[int]) -> _Carrier:
         return _Carrier("network", name, tuple(links), self._sum_wires(links), paths=paths)
@@ -203,7 +200,9 @@ class _Host:
     def _sum_wires(self, names: Sequence[str]) -> Figures:
         """What these links carry one way: the sum of the cards, each by its wires and the slot that it is in; no limit
         that is known where one of them is unknown."""
-        whole = self._machine_network()
+        # What a cloud machine carries over all its links together.
+        found = self.hired.machine.network if self.hired.machine else None
+        whole = both_ways(mb_per_s(found.mbps)) if found else Figures()
         links = physical(names, self.facts)
         if not links or any(not physical((name,), self.facts) for name in names):
             return whole
@@ -212,11 +211,6 @@ class _Host:
             limiting = link.pcie.limiting if link.pcie else None
             cards.setdefault(limiting or (link.pci or link.name).rpartition(".")[0], []).append(link)
         return lowest((whole, both_ways(sum(self._card_rate(ports) for ports in cards.values()))))
-
-    def _machine_network(self) -> Figures:
-        """What a cloud machine carries over all its links together."""
-        found = self.hired.machine.network if self.hired.machine else None
-        return both_ways(mb_per_s(found.mbps)) if found else Figures()
 
     def _card_rate(self, ports: Sequence[Link]) -> float:
         carried = [wire_of(link, timestamps=has_timestamps(self.facts)).mb_per_s for link in ports]
@@ -231,7 +225,7 @@ class _Host:
         return mb_per_s(slot)
 
     def _fabric_carriers(self) -> Iterator[_Carrier]:
-        for role, what in _FABRICS:
+        for role, what in (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics")):
             far = frozenset(name for name in self._path_disks() if self._fabric_of(name) == role)
             if far:
                 links = self.around.portals.get(role, ())
@@ -280,16 +274,6 @@ class _Host:
         for address, names in below.items():
             yield _Carrier("pcie", address, (address,), both_ways(mb_per_s(speeds[address])), disks=frozenset(names))
 
-    def _media_carriers(self, path: DataPath) -> Iterator[_Carrier]:
-        """Each drive, and each multipath device as the one medium that it is."""
-        if path.node is None:
-            return
-        for name, members in _media_below(path.node):
-            found = [self.media.figures(one) for one in members]
-            known = [one.sustained for one in found if one is not None]
-            carries = lowest(known) if known else Figures()
-            yield _Carrier("media", name, (name,), carries, disks=frozenset(members))
-
     def _path_disks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for path in self.paths if path.node for name in path.node.disks()))
 
@@ -297,7 +281,7 @@ class _Host:
 
     def _shared_parts(self, carriers: Sequence[_Carrier], quantity: Quantity) -> tuple[SharedPart, ...]:
         loads = [loads_of(path.node, quantity) if path.node else {} for path in self.paths]
-        shares = [_medium_loads(path.node, quantity) if path.node else {} for path in self.paths]
+        shares = [loads_of(_collapse_multipath(path.node), quantity) if path.node else {} for path in self.paths]
         found: dict[tuple[str, str], SharedPart] = {}
         for one in carriers:
             each = shares if one.stage == "media" else loads
@@ -314,33 +298,34 @@ class _Host:
         for stage in reversed(STAGES):
             mine = [one for one in carriers if one.stage == stage]
             if mine or stage in ("media", "pcie", "network"):
-                yield self._sum_stage(stage, mine, parts)
+                # Metadata passes its PCI Express links, and its drives hold no file contents.
+                wanted = tuple(range(len(self.paths))) if stage == "pcie" else self.numbers
+                found: dict[Quantity, Most | None] = {}
+                for quantity in (*_MB, *_IOPS):
+                    own = [part for part in parts[quantity] if part.stage == stage]
+                    reached = [at for at in wanted if any(at in part.loads for part in own)]
+                    found[quantity] = most(reached, own) if reached and self.numbers else None
+                members = tuple(dict.fromkeys(name for one in mine if self._is_in(one, wanted) for name in one.members))
+                bounding = {name for one in found.values() if one for bound in one.bounds for name in bound.members}
+                shown = tuple(sorted((name for name in members if name in bounding), key=natural)) or members
+                figures = [_bounded_value(found[quantity]) for quantity in (*_MB, *_IOPS)]
+                values = [one for one in figures if one is not None]
+                known, why = self._stage_known(stage, mine, values, wanted, shown)
+                yield StageSum(stage, shown, figures[0], figures[1], known, why, figures[2], figures[3])
         yield StageSum("memory", (), None, None, "unknown", _MEMORY)
         yield StageSum("processor", (), None, None, "unknown", _PROCESSOR)
-
-    def _sum_stage(
-        self, stage: HostStage, mine: Sequence[_Carrier], parts: Mapping[Quantity, Sequence[SharedPart]]
-    ) -> StageSum:
-        # Metadata passes its PCI Express links, and its drives hold no file contents.
-        wanted = tuple(range(len(self.paths))) if stage == "pcie" else self.numbers
-        found: dict[Quantity, Most | None] = {}
-        for quantity in (*_MB, *_IOPS):
-            own = [part for part in parts[quantity] if part.stage == stage]
-            reached = [at for at in wanted if any(at in part.loads for part in own)]
-            found[quantity] = most(reached, own) if reached and self.numbers else None
-        members = tuple(dict.fromkeys(name for one in mine if self._is_in(one, wanted) for name in one.members))
-        bounding = {name for one in found.values() if one for bound in one.bounds for name in bound.members}
-        shown = tuple(sorted((name for name in members if name in bounding), key=natural)) or members
-        figures = [_bounded_value(found[quantity]) for quantity in (*_MB, *_IOPS)]
-        known, why = self._stage_known(stage, mine, [one for one in figures if one is not None], wanted)
-        return StageSum(stage, shown, figures[0], figures[1], known, why, figures[2], figures[3])
 
     def _is_in(self, one: _Carrier, wanted: Iterable[int]) -> bool:
         disks = {name for at in wanted if (node := self.paths[at].node) for name in node.disks()}
         return bool(one.paths) or bool(one.disks & disks)
 
     def _stage_known(
-        self, stage: HostStage, mine: Sequence[_Carrier], figures: Sequence[float], wanted: Sequence[int]
+        self,
+        stage: HostStage,
+        mine: Sequence[_Carrier],
+        figures: Sequence[float],
+        wanted: Sequence[int],
+        shown: Sequence[str],
     ) -> tuple[HostKnown, str]:
         if not self.numbers:
             return "unknown", "no storage that holds data is found"
@@ -355,7 +340,9 @@ class _Host:
             return "unknown", f"its limits are not known: {self._why_unknown(stage, unknown[0])}"
         if unknown:
             names = _join_few([", ".join(one.members) or one.name for one in unknown])
-            why = f"not known of {names}: {self._why_unknown(stage, unknown[0])}"
+            why = self._why_unknown(stage, unknown[0]).removeprefix(f"{names}: ")
+            # What the stage is shown with needs no second name.
+            why = why if list(shown) == [names] else f"not known of {names}: {why}"
             return ("partly" if figures else "unknown"), why
         if stage == "instance" and self._unknown_iops(mine):
             return "known", f"{_ADDED[stage]}; its IOPS are not known"
@@ -367,8 +354,7 @@ class _Host:
         if stage == "instance":
             return "the type is not in the tables" if self.hired.name else "the firmware does not report the type"
         if stage == "network":
-            links = physical(one.members, self.facts)
-            carried = [wire_of(link, timestamps=True) for link in links]
+            carried = [wire_of(link, timestamps=True) for link in physical(one.members, self.facts)]
             silent = next((f"{each.link}: {each.why}" for each in carried if each.mb_per_s is None), None)
             return silent or "the links that carry it are not known"
         return "not declared"
@@ -386,8 +372,7 @@ class _Host:
             return None
         shares = shares_of((bound.stage, bound.members, bound.share) for bound in found.bounds)
         stage = shares[0].stage
-        rest = [part for part in parts[quantity] if part.stage != stage]
-        lifted = most(self.numbers, rest)
+        lifted = most(self.numbers, [part for part in parts[quantity] if part.stage != stage])
         name = "read_mb_s" if quantity == "read_mb_per_s" else "write_mb_s"
         binding = binding_of(shares, stages, name, _bounded_value(lifted))
         following = _stage_of(lifted)
@@ -458,9 +443,7 @@ def _bounded_value(found: Most | None) -> float | None:
 
 
 def _disk_load(each: Mapping[str, float], one: _Carrier) -> float:
-    if one.stage == "media":
-        return each.get(one.name, 0.0)
-    return sum(each.get(name, 0.0) for name in one.disks)
+    return each.get(one.name, 0.0) if one.stage == "media" else sum(each.get(name, 0.0) for name in one.disks)
 
 
 def loads_of(node: StackNode, quantity: Quantity) -> dict[str, float]:
@@ -481,10 +464,6 @@ def _collapse_multipath(node: StackNode) -> StackNode:
     if node.family == "multipath":
         return StackNode(node.name, node.device)
     return msgspec.structs.replace(node, members=tuple(map(_collapse_multipath, node.members)))
-
-
-def _medium_loads(node: StackNode, quantity: Quantity) -> dict[str, float]:
-    return loads_of(_collapse_multipath(node), quantity)
 
 
 def _media_below(node: StackNode) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -508,8 +487,7 @@ def data_paths(facts: Facts, front: Front) -> tuple[tuple[DataPath, ...], tuple[
         if served:
             metadata = [msgspec.structs.replace(path, is_metadata=True) for path in metadata]
             listed = {path.name for path in (*served, *metadata)}
-            left = tuple(path.name for path in tops if path.name not in listed)
-            return (*served, *metadata, *remote), left
+            return (*served, *metadata, *remote), tuple(path.name for path in tops if path.name not in listed)
     data = [path for path in tops if not _SYSTEM & set(path.places)]
     used = [path for path in data if path.places or (path.node and path.node.members)]
     chosen = used or (data if not remote else []) or (tops if not remote else [])

@@ -49,9 +49,7 @@ def decoding(where: str, kind: str, hint: str) -> Iterator[None]:
     try:
         yield
     except msgspec.ValidationError as error:
-        raise InvalidInputError(
-            msg("{where}: {field_words}", where=where, field_words=field_words(error)), hint=hint
-        ) from error
+        raise InvalidInputError(msg("{where}: {reason}", where=where, reason=field_words(error)), hint=hint) from error
     except FieldError as error:
         raise InvalidInputError(
             msg("{where}: field {field}: {reason}", where=where, field=error.field, reason=error.message), hint=hint
@@ -85,9 +83,9 @@ def field_words(error: msgspec.ValidationError) -> str:
     unknown = re.search(r"unknown field `([^`]*)`", message)
     if unknown:
         name = f"{field}.{unknown[1]}" if field else unknown[1]
-        return f"field {name}: there is no such field"
+        return msg("field {name}: there is no such field", name=name)
     missing = re.search(r"missing required field `([^`]*)`", message)
     if missing:
         name = f"{field}.{missing[1]}" if field else missing[1]
-        return f"field {name}: it is missing"
-    return f"field {field}: {message}" if field else message
+        return msg("field {name}: it is missing", name=name)
+    return msg("field {field}: {error}", field=field, error=message) if field else message

@@ -53,6 +53,5 @@ def all_instances() -> Iterator[Instance]:
 
 
 def _parse_instance(row: str) -> Instance:
-    """One line of the table."""
     name, base_mbps, max_mbps, base, most, base_iops, max_iops = row.rstrip("\n").split(",")
     return Instance(name, int(base_mbps), int(max_mbps), float(base), float(most), int(base_iops), int(max_iops))

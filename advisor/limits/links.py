@@ -14,6 +14,9 @@ from advisor.limits.records import PathCeiling, Rate
 from advisor.rules.queries import by_name, is_physical, is_virtual_machine
 
 _ONE_AT_A_TIME = ("active-backup", "broadcast")
+PCIE_WORDS = "width × speed after line coding"
+PCIE_SOURCE = "Linux kernel, drivers/pci/pci.h: PCIE_SPEED2MBS_ENC"
+EMULATED = "a virtual machine is shown a width and speed that its hypervisor makes up"
 
 
 class Carries(msgspec.Struct, frozen=True):
@@ -110,8 +113,3 @@ def pcie_ceiling(names: Iterable[str], facts: Facts) -> PathCeiling | None:
     value = wire.mb_per_s(sum(slots.values()))
     rate = Rate(value, value)
     return PathCeiling("pcie", "PCI Express", tuple(slots), "host", PCIE_WORDS, rate, source=PCIE_SOURCE)
-
-
-PCIE_WORDS = "width × speed after line coding"
-PCIE_SOURCE = "Linux kernel, drivers/pci/pci.h: PCIE_SPEED2MBS_ENC"
-EMULATED = "a virtual machine is shown a width and speed that its hypervisor makes up"

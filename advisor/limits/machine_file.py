@@ -89,8 +89,7 @@ def parse_machines(data: bytes, where: str, day: str) -> Mapping[str, Machine]:
 def _parse_machines(document: Any, where: str, day: str) -> list[Machine]:
     """One object with ``InstanceTypes``, a list of them (``--query``), or Azure's list of SKUs."""
     if isinstance(document, dict) and "InstanceTypes" in document:
-        found = msgspec.convert(document, _Ec2Answer).types
-        return [_of_ec2(one, where, day) for one in found]
+        return [_of_ec2(one, where, day) for one in msgspec.convert(document, _Ec2Answer).types]
     rows = document.get("value") if isinstance(document, dict) else document
     if not isinstance(rows, list):
         raise FieldError("InstanceTypes", "it is missing, and the file is no list of SKUs")

@@ -104,17 +104,15 @@ Given = Mapping[str, Machine]
 
 def find_machine(provider: str, name: str, given: Given | None = None) -> Machine | None:
     """A machine by its exact name: of the user's file, and of the tables what that lacks."""
-    return _complete_machine((given or {}).get(name), _of_tables(provider, name))
-
-
-def _of_tables(provider: str, name: str) -> Machine | None:
     if provider == "azure":
         row = _find_row("azure-vm-sizes.csv", name)
-        return _of_azure(row) if row else None
-    if provider != "aws":
-        return None
-    row, fuller = _find_row("ec2-instances.csv", name), find_instance(name)
-    return _of_ec2(name, row, fuller) if row or fuller else None
+        of_tables: Machine | None = _of_azure(row) if row else None
+    elif provider != "aws":
+        of_tables = None
+    else:
+        row, fuller = _find_row("ec2-instances.csv", name), find_instance(name)
+        of_tables = _of_ec2(name, row, fuller) if row or fuller else None
+    return _complete_machine((given or {}).get(name), of_tables)
 
 
 def _complete_machine(one: Machine | None, other: Machine | None) -> Machine | None:
@@ -188,7 +186,9 @@ def _of_ec2(name: str, row: Mapping[str, str] | None, fuller: instances.Instance
         provider="aws",
         vcpus=_parse_number(row.get("vcpus")),
         memory_mib=_parse_number(row.get("memory_mib")),
-        volumes=_ebs_fully(fuller, most) if fuller else _ebs_at_most(most),
+        volumes=_ebs_fully(fuller, most)
+        if fuller
+        else (VolumeLimits(most / 8, None, EC2_TABLE, "August 2026", is_maximum=True) if most else None),
         network=NetworkLimits(network, EC2_TABLE, "August 2026") if network else None,
         hypervisor=row.get("hypervisor") or None,
     )
@@ -218,10 +218,6 @@ def _ebs_fully(one: instances.Instance, newer_mbps: int | None) -> VolumeLimits:
         dated=f"August 2026 ({which}) and 2023-05-31 ({'base, IOPS' if which == 'maximum' else 'IOPS'})",
         note=f"its maximum was {one.max_mb_per_s:,.0f} MB/s in 2023, and its IOPS may have grown since",
     )
-
-
-def _ebs_at_most(mbps: int | None) -> VolumeLimits | None:
-    return VolumeLimits(mbps / 8, None, EC2_TABLE, "August 2026", is_maximum=True) if mbps else None
 
 
 def _of_azure(row: Mapping[str, str]) -> Machine:

@@ -11,7 +11,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.limits.host_records import Direction, HostCeiling, MeasuredShare
 
 UNITS: Final = {
@@ -21,7 +21,7 @@ UNITS: Final = {
 }
 """MB/s in each."""
 _FORM: Final = lazy_regex(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s?([A-Za-z]{1,4}/s)", re.ASCII)
-_HINT: Final = "as 132GB/s, or read=132GB/s,write=121GB/s"
+_HINT: Final = N_("as 132GB/s, or read=132GB/s,write=121GB/s")
 
 
 class MeasuredThroughput(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ def parse_measured(text: str) -> tuple[MeasuredThroughput, ...]:
             raise InvalidInputError(
                 msg(
                     "--measured: field {name}: {figure}: expected a number above 0 and one of {units}",
-                    name=name or "figure",
+                    name=name or msg("figure"),
                     figure=figure or "nothing",
                     units=units,
                 ),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
 from advisor.limits import azure_disks, ebs
 from advisor.limits.azure_disks import AZURE_DISKS
@@ -41,7 +39,17 @@ class Media:
     def __init__(self, facts: Facts, declared: Declared, local: LocalNvme | None = None) -> None:
         """``local``: what was measured on local disks of machines of this type."""
         self._disks = {disk.name: disk for disk in facts.disks}
-        self._found = _match_declared(self._disks, declared)
+        # By the id in the serial number where one is declared, else by the name of the device.
+        by_id = {canonical_id(one.volume_id): one for one in declared.volume if one.volume_id}
+        by_device = {
+            one.device.removeprefix("/dev/"): one for one in declared.volume if one.device and not one.volume_id
+        }
+        found = {}
+        for name, disk in self._disks.items():
+            one = by_id.get(canonical_id(disk.serial or "")) or by_device.get(name)
+            if one is not None:
+                found[name] = one
+        self._found = found
         # Instances that run on Xen are those from before Nitro.
         nitro = facts.host.virtualization != "xen"
         self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
@@ -100,18 +108,6 @@ class Media:
         return "a drive does not report what it carries: declare its data sheet in --volumes FILE, or measure it"
 
 
-def _match_declared(disks: Mapping[str, Disk], declared: Declared) -> dict[str, DeclaredVolume]:
-    """By the id in the serial number where one is declared, else by the name of the device."""
-    by_id = {canonical_id(one.volume_id): one for one in declared.volume if one.volume_id}
-    by_device = {one.device.removeprefix("/dev/"): one for one in declared.volume if one.device and not one.volume_id}
-    found = {}
-    for name, disk in disks.items():
-        one = by_id.get(canonical_id(disk.serial or "")) or by_device.get(name)
-        if one is not None:
-            found[name] = one
-    return found
-
-
 def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium | None:
     """What a declared volume carries, on an instance that is built on Nitro or not; None where too little is known."""
     source = where or "the user"
@@ -120,7 +116,22 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         figures = Figures(*(math.inf if value is None else float(value) for value in limits))
         return Medium(figures, "declared", f"as declared in {source}") if figures.is_limit else None
     if one.type in AZURE_DISKS:
-        return _azure_medium(one, source)
+        # By its tier, or by the figures that were bought; None where they are not declared.
+        if one.type in azure_disks.MOST:
+            if one.iops is None and one.throughput_mb_per_s is None:
+                return None
+            figures = both_ways(one.throughput_mb_per_s or math.inf, one.iops or math.inf)
+            return Medium(figures, "declared", f"{one.type} as declared in {source}")
+        tier = azure_disks.find_tier(one.type, one.tier, one.gib)
+        if tier is None:
+            return None
+        return Medium(
+            both_ways(tier.mb_per_s, tier.iops),
+            "table",
+            f"{one.type} {tier.name} as declared in {source}; table of August 2026",
+            burst=both_ways(tier.burst_mb_per_s, tier.burst_iops) if tier.bursts else None,
+            source=azure_disks.SOURCE,
+        )
     carried = MAGNETIC if one.type == "standard" else _carried_by(one, nitro=nitro)
     if carried is None:
         return None
@@ -149,27 +160,9 @@ def _measured_medium(local: LocalNvme, count: int) -> Medium:
     """Of one local disk among ``count``."""
     figures = Figures(local.read_mb_per_s, local.write_mb_per_s, local.read_iops, local.write_iops)
     each = figures if local.scope == "disk" else figures.shared_by(max(count, 1))
-    which = "one disk" if local.scope == "disk" else f"its {count} disks together, an even share of each"
+    together = "its only disk" if count == 1 else f"its {count} disks together, an even share of each"
+    which = "one disk" if local.scope == "disk" else together
     return Medium(each, "measured", f"by ScyllaDB on {local.name}, {which}; August 2026", source=LOCAL_TABLE)
-
-
-def _azure_medium(one: DeclaredVolume, where: str) -> Medium | None:
-    """By its tier, or by the figures that were bought; None where they are not declared."""
-    if one.type in azure_disks.MOST:
-        if one.iops is None and one.throughput_mb_per_s is None:
-            return None
-        figures = both_ways(one.throughput_mb_per_s or math.inf, one.iops or math.inf)
-        return Medium(figures, "declared", f"{one.type} as declared in {where}")
-    tier = azure_disks.find_tier(one.type, one.tier, one.gib)
-    if tier is None:
-        return None
-    return Medium(
-        both_ways(tier.mb_per_s, tier.iops),
-        "table",
-        f"{one.type} {tier.name} as declared in {where}; table of August 2026",
-        burst=both_ways(tier.burst_mb_per_s, tier.burst_iops) if tier.bursts else None,
-        source=azure_disks.SOURCE,
-    )
 
 
 def _carried_by(one: DeclaredVolume, *, nitro: bool = True) -> Carried | None:

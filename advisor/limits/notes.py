@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Role
+from advisor.host.numbers import count_noun
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.ebs import PROVISIONED, fills_seconds
 from advisor.limits.media import Media, bucket_of
@@ -84,9 +85,7 @@ def bucket_notes(node: StackNode, media: Media) -> Iterator[str]:
 
 
 def _format_duration(seconds: float) -> str:
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.0f} hours"
+    return count_noun(seconds / 60, "minute") if seconds < 2 * 3600 else count_noun(seconds / 3600, "hour")
 
 
 def segment_notes(node: StackNode, spread: Rate | None, floor: Rate | None) -> Iterator[str]:
@@ -140,7 +139,8 @@ def stripe_notes(node: StackNode, facts: Facts) -> Iterator[str]:
             continue
         if 0 < (array.data_disks or 0) < count:
             few = array.data_disks
-            words = f"{array.name}: {few} stripes over {count} devices: one file lies on {few} of them at a time"
+            stripes = "1 stripe" if few == 1 else f"{few} stripes"
+            words = f"{array.name}: {stripes} over {count} devices: one file lies on {few} of them at a time"
             yield f"{words}; which ones is not known, and the figures are those of {few}"
 
 

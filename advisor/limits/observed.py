@@ -80,18 +80,16 @@ def _observed_shares(path: StoragePath, one: Measurement, declared: Declared, fa
     in_burst = sustained is not None and burst is not None and one.value > sustained and burst > sustained
     ceiling = burst if in_burst else sustained
     part = share(one.value, ceiling) if ceiling else None
-    seconds = _bucket_seconds(path, one, declared, facts)
-    yield ObservedShare(one.workload, one.measure, one.read_share, one.value, ceiling, part, in_burst, seconds)
-
-
-def _bucket_seconds(path: StoragePath, one: Measurement, declared: Declared, facts: Facts) -> float | None:
-    """How long the bucket of the one volume below a path lasts, gp2's in I/Os and st1's and sc1's in MiB; None for
-    an array."""
+    # How long the bucket of the one volume below a path lasts, gp2's in I/Os and st1's and sc1's in MiB; None for an
+    # array.
     if len(path.disks) != 1 or path.layers:
-        return None
-    volume = Media(facts, declared).declared(path.disks[0])
-    bucket = bucket_of(volume) if volume else None
-    if bucket is None or (bucket.unit == "I/O") != (one.measure == "iops"):
-        return None
-    lasting = lasts_seconds(bucket, one.value if bucket.unit == "I/O" else one.value / MIB)
-    return lasting if lasting is not None and math.isfinite(lasting) else None
+        seconds: float | None = None
+    else:
+        volume = Media(facts, declared).declared(path.disks[0])
+        bucket = bucket_of(volume) if volume else None
+        if bucket is None or (bucket.unit == "I/O") != (one.measure == "iops"):
+            seconds = None
+        else:
+            lasting = lasts_seconds(bucket, one.value if bucket.unit == "I/O" else one.value / MIB)
+            seconds = lasting if lasting is not None and math.isfinite(lasting) else None
+    yield ObservedShare(one.workload, one.measure, one.read_share, one.value, ceiling, part, in_burst, seconds)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from advisor.facts.host_facts import Facts
 from advisor.limits.account import account_notes, account_quotas, unknown_quota
-from advisor.limits.cloud_machine import Hired, hired_machine
-from advisor.limits.cloud_network import flow_notes, network_ceiling
+from advisor.limits.cloud_machine import Hired, flow_notes, hired_machine, network_ceiling
 from advisor.limits.declared import Declared
 from advisor.limits.figures import QUANTITIES, Quantity
 from advisor.limits.links import pcie_ceiling, physical_below, wire_ceiling
@@ -85,7 +84,15 @@ def _storage_path(
     node, places, kinds = top
     serving = stages.at_a_time(node)
     ceilings = tuple(stages.of(serving))
-    spread, floor = _combine_segments(node, serving, bounds(ceilings), stages)
+    # What all segments reach together, and what the slowest one does where that is less.
+    segments: tuple[Rate | None, Rate | None]
+    sustained = bounds(ceilings)
+    if set(serving.disks()) == set(node.disks()):
+        segments = None, None
+    else:
+        slowest = _rate_of(bounds(tuple(stages.of(stages.at_a_time(node, slowest=True)))))
+        segments = _rate_of(bounds(tuple(stages.of(node)))), slowest if slowest != _rate_of(sustained) else None
+    spread, floor = segments
     return StoragePath(
         kind="storage",
         name=", ".join(places) or node.name,
@@ -102,16 +109,6 @@ def _storage_path(
         notes=(*segment_notes(node, spread, floor), *_make_notes(node, facts, stages.media, ceilings)),
         holds=tuple(iris_words(node.device, places, facts)),
     )
-
-
-def _combine_segments(
-    node: StackNode, serving: StackNode, sustained: Sequence[Bound], stages: StorageStages
-) -> tuple[Rate | None, Rate | None]:
-    """What all segments reach together, and what the slowest one does where that is less."""
-    if set(serving.disks()) == set(node.disks()):
-        return None, None
-    slowest = _rate_of(bounds(tuple(stages.of(stages.at_a_time(node, slowest=True)))))
-    return _rate_of(bounds(tuple(stages.of(node)))), slowest if slowest != _rate_of(sustained) else None
 
 
 def _rate_of(found: Sequence[Bound]) -> Rate:
@@ -135,24 +132,16 @@ def _controller_layers(node: StackNode, facts: Facts) -> Iterator[str]:
 
 def _make_notes(node: StackNode, facts: Facts, media: Media, ceilings: Sequence[PathCeiling]) -> Iterator[str]:
     yield from degraded_notes(node)
-    yield from _level_notes(node)
-    yield from size_notes(node, media)
-    yield from stripe_notes(node, facts)
-    yield from bucket_notes(node, media)
-    yield from _order_notes(ceilings)
-
-
-def _level_notes(node: StackNode) -> Iterator[str]:
     for array in node.arrays():
         if array.family is None:
             words = (
                 f"{array.name}: no arithmetic for {array.level or 'an unknown level'}; the sum of its members stands"
             )
             yield words if array.level else f"{words}, and a linear volume has that of one member for a stream"
-
-
-def _order_notes(ceilings: Sequence[PathCeiling]) -> Iterator[str]:
-    """The order in which a path over iSCSI is tuned: what the links lose hides what the disks could do."""
+    yield from size_notes(node, media)
+    yield from stripe_notes(node, facts)
+    yield from bucket_notes(node, media)
+    # The order in which a path over iSCSI is tuned: what the links lose hides what the disks could do.
     if any(one.stage == "network" and one.what.startswith("iSCSI") for one in ceilings):
         yield (
             "iSCSI: tune the links first, with a file below the storage's memory, until near their ceiling; only then "
@@ -164,8 +153,7 @@ def _find_capacity(node: StackNode, facts: Facts) -> Capacity | None:
     if not node.members:
         return None
     sizes = {disk.name: disk.size_bytes for disk in facts.disks}
-    own = {array.device: array.size_bytes for array in facts.arrays} | sizes
-    size = own.get(node.device)
+    size = ({array.device: array.size_bytes for array in facts.arrays} | sizes).get(node.device)
     raw = [sizes.get(name) for name in dict.fromkeys(node.disks())]
     known = [one for one in raw if one is not None]
     if size is None or len(known) != len(raw) or any(array.level == "multipath" for array in node.arrays()):
@@ -181,11 +169,7 @@ def _link_paths(facts: Facts, hired: Hired) -> Iterator[StoragePath]:
     for link in tops:
         if link.name in inside or not physical_below(link.name, links):
             continue
-        found = (
-            network_ceiling(hired),
-            wire_ceiling("wire", (link.name,), facts),
-            pcie_ceiling((link.name,), facts),
-        )
+        found = (network_ceiling(hired), wire_ceiling("wire", (link.name,), facts), pcie_ceiling((link.name,), facts))
         ceilings = tuple(one for one in found if one is not None)
         members = (
             f"{link.name}: {link.detail.get('mode', link.kind)} of {', '.join(link.lower)}" if link.lower else None
@@ -217,17 +201,10 @@ def burst_bounds(ceilings: Sequence[PathCeiling]) -> tuple[Bound, ...]:
 
 def _smallest_bounds(ceilings: Sequence[PathCeiling], rate: Callable[[PathCeiling], Rate]) -> Iterator[Bound]:
     for quantity in QUANTITIES:
-        known = [
-            (value, at) for at, one in enumerate(ceilings) if (value := _rate_value(rate(one), quantity)) is not None
-        ]
+        known = [(value, at) for at, one in enumerate(ceilings) if (value := getattr(rate(one), quantity)) is not None]
         if known:
             value, at = min(known)
             yield Bound(quantity, value, at, ceilings[at].stage, ceilings[at].what)
-
-
-def _rate_value(rate: Rate, quantity: Quantity) -> float | None:
-    value: float | None = getattr(rate, quantity)
-    return value
 
 
 def _bought_against(facts: Facts, media: Media, machine: Machine) -> Iterator[Bought]:

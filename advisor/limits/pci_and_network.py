@@ -16,7 +16,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.pci import address_of, functions_above, hop_mbps
 from advisor.host import Host, Missing
-from advisor.reach.found_address import FoundAddress
+from advisor.reach.addresses import FoundAddress
 from advisor.reach.storage import iscsi_portals, nvme_targets
 
 
@@ -42,10 +42,13 @@ class PciAndNetwork(msgspec.Struct, frozen=True):
 def read_surroundings(host: Host, facts: Facts) -> PciAndNetwork:
     """Of the disks and links of these facts; what cannot be read is not there."""
     targets = {"iscsi": iscsi_portals(host), "nvme": nvme_targets(host)}
+    # By the transport of a path's controller; by its place below nvme-fabrics where a capture lacks that file.
     return PciAndNetwork(
         hops={disk.name: hops for disk in facts.disks if (hops := _disk_hops(host, disk))},
         portals={role: links for role, found in targets.items() if (links := portal_links(found, facts.links))},
-        far=frozenset(disk.name for disk in facts.disks if _is_far(host, disk)),
+        far=frozenset(
+            disk.name for disk in facts.disks if any(_is_fabric(host, name) for name in disk.paths or (disk.name,))
+        ),
         ipv6=frozenset(role for role, found in targets.items() if any(":" in one.address for one in found)),
     )
 
@@ -53,11 +56,6 @@ def read_surroundings(host: Host, facts: Facts) -> PciAndNetwork:
 def _disk_hops(host: Host, disk: Disk) -> tuple[PciHop, ...]:
     """Of a disk, or of the one path to an NVMe multipath head; several paths share their load in no way known here."""
     return () if len(disk.paths) > 1 else _find_hops(host, *(disk.paths or (disk.name,)))
-
-
-def _is_far(host: Host, disk: Disk) -> bool:
-    """By the transport of a path's controller; by its place below nvme-fabrics where a capture lacks that file."""
-    return any(_is_fabric(host, name) for name in disk.paths or (disk.name,))
 
 
 def _is_fabric(host: Host, name: str) -> bool:
@@ -99,19 +97,15 @@ def _link_of(one: FoundAddress, links: Sequence[Link]) -> str | None:
     if one.link and re.search(r"\S", one.link):
         return one.link
     if one.source:
-        bound = [link.name for link in links if one.source in {_bare_address(address) for address in link.addresses}]
+        bound = [link.name for link in links if one.source in {address.partition("/")[0] for address in link.addresses}]
         if len(bound) == 1:
             return bound[0]
     near = [link.name for link in links if any(_is_in(one.address, network) for network in link.addresses)]
     return near[0] if len(near) == 1 else None
 
 
-def _bare_address(address: str) -> str:
-    return address.partition("/")[0]
-
-
 def _is_in(address: str, network: str) -> bool:
     try:
-        return ipaddress.ip_address(_bare_address(address)) in ipaddress.ip_interface(network).network
+        return ipaddress.ip_address(address.partition("/")[0]) in ipaddress.ip_interface(network).network
     except ValueError:
         return False

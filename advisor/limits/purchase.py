@@ -21,8 +21,7 @@ def with_purchases(facts: Facts, declared: Declared, given: Given | None = None)
 
 def with_findings(limits: Limits, facts: Facts, declared: Declared) -> Limits:
     """The limits with what is wrong with the purchase."""
-    known = _with_purchases(facts, limits, declared)
-    return msgspec.structs.replace(limits, findings=unusable(known, None))
+    return msgspec.structs.replace(limits, findings=unusable(_with_purchases(facts, limits, declared), None))
 
 
 def _with_purchases(facts: Facts, limits: Limits, declared: Declared) -> Facts:

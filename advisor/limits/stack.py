@@ -181,7 +181,9 @@ class Devices:
                 places += system.mountpoints
                 kinds.append(system.kind)
         for node, places, kinds in mounted.values():
-            yield from self._if_real(node, places, kinds)
+            disk = self.disk(node.device)
+            if disk is None or disk.kind not in _NO_MEDIUM:
+                yield node, tuple(dict.fromkeys(places)), tuple(dict.fromkeys(kinds))
         used = {name for node, _, _ in mounted.values() for name in _all_devices(node)}
         used |= {self._target_of(name) for array in self._facts.arrays for name in array.members}
         for array in self._facts.arrays:
@@ -190,13 +192,6 @@ class Devices:
         for disk in self._facts.disks:
             if disk.name not in used and disk.kind not in _NO_MEDIUM:
                 yield StackNode(disk.name, disk.name), (), ()
-
-    def _if_real(
-        self, node: StackNode, places: Sequence[str], kinds: Sequence[str]
-    ) -> Iterator[tuple[StackNode, tuple[str, ...], tuple[str, ...]]]:
-        disk = self.disk(node.device)
-        if disk is None or disk.kind not in _NO_MEDIUM:
-            yield node, tuple(dict.fromkeys(places)), tuple(dict.fromkeys(kinds))
 
 
 def _all_devices(node: StackNode) -> Iterator[str]:

@@ -28,7 +28,8 @@ from advisor.limits.wire import mb_per_s
 from advisor.rules.multipath import iscsi_maps, link_speeds, selector
 from advisor.rules.queries import is_virtual_machine
 
-_FABRICS = (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics"))
+NO_TYPE = "the firmware does not report the instance type: declare instance-type in --volumes FILE"
+TURNS_WORDS: Final = "round robin gives each path the same: as many times the slowest link as there are paths"
 
 
 class StorageStages(msgspec.Struct, frozen=True):
@@ -59,8 +60,15 @@ class StorageStages(msgspec.Struct, frozen=True):
         ebs = tuple(name for name in disks if self.media.is_volume(name))
         if ebs:
             yield from self._quota_ceilings(node, ebs)
-            yield self._instance_ceiling(node, ebs)
-        for role, what in _FABRICS:
+            is_azure = any(self.media.is_azure(name) for name in ebs)
+            yield machine_ceiling(
+                self.machine,
+                self.instance_type,
+                "Azure VM" if is_azure else "EC2 instance",
+                "managed disks" if is_azure else "EBS volumes",
+                lambda rate: shared(node, ebs, rate),
+            )
+        for role, what in (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics")):
             far = tuple(name for name in disks if self._fabric_of(name) == role)
             if far:
                 yield self._network_ceiling(node, far, role, what)
@@ -121,16 +129,6 @@ class StorageStages(msgspec.Struct, frozen=True):
             why += " that are not elsewhere" if quota.elsewhere_iops else ""
             where = counted if len(counted) < len(ebs) else ()
             yield PathCeiling("quota", "account quota", where, "declared", why, rate)
-
-    def _instance_ceiling(self, node: StackNode, volumes: Sequence[str]) -> PathCeiling:
-        is_azure = any(self.media.is_azure(name) for name in volumes)
-        return machine_ceiling(
-            self.machine,
-            self.instance_type,
-            "Azure VM" if is_azure else "EC2 instance",
-            "managed disks" if is_azure else "EBS volumes",
-            lambda rate: shared(node, volumes, rate),
-        )
 
     def _network_ceiling(self, node: StackNode, far: Sequence[str], role: str, what: str) -> PathCeiling:
         links = self.surroundings.portals.get(role, ())
@@ -225,9 +223,6 @@ def machine_ceiling(
     )
 
 
-NO_TYPE = "the firmware does not report the instance type: declare instance-type in --volumes FILE"
-
-
 def volume_figures(mb_per_s: float | None, iops: float | None) -> Figures:
     """Reads and writes alike; no limit where a figure is not known."""
     return both_ways(math.inf if mb_per_s is None else mb_per_s, math.inf if iops is None else iops)
@@ -238,9 +233,6 @@ def _over_media(node: StackNode, known: dict[str, Medium], figures: Callable[[Me
     times = Counter(node.disks())
     each = {name: figures(medium).shared_by(times[name]) for name, medium in known.items()}
     return finite(node.combine(lambda name: each.get(name, Figures()), one_medium=True))
-
-
-TURNS_WORDS: Final = "round robin gives each path the same: as many times the slowest link as there are paths"
 
 
 def turns_limit(facts: Facts, disks: Collection[str], *, ipv6: bool) -> float | None:

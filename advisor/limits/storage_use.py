@@ -26,7 +26,6 @@ from advisor.reach.storage import nfs_servers
 from advisor.rules.queries import by_name, is_physical, is_up, llt_links
 
 EXPORTS: Final = "/etc/exports"
-_NETWORK_KINDS: Final = frozenset({"beegfs", "nfs", "nfs4"})
 
 
 class RemoteFilesystem(msgspec.Struct, frozen=True):
@@ -159,17 +158,13 @@ def _nfs_server(facts: Facts, exported: tuple[str, ...]) -> Front:
     """No file says which address the clients of an NFS server use."""
     links = up_links(facts)
     why = f"NFS exports {_join_names(exported)}: assumed is that clients come over all physical links that are up"
-    return Front("server", why, links, is_assumed=True, places=_mounted_at(facts, exported))
-
-
-def _mounted_at(facts: Facts, directories: Iterable[str]) -> tuple[str, ...]:
-    """The mount points that these directories are on."""
+    # The mount points that these directories are on.
     places = sorted({place for one in facts.filesystems for place in one.mountpoints}, key=len, reverse=True)
     found = []
-    for directory in directories:
+    for directory in exported:
         where = next((p for p in places if directory == p or directory.startswith(f"{p.rstrip('/')}/")), None)
         found += [where] if where else []
-    return tuple(dict.fromkeys(found))
+    return Front("server", why, links, is_assumed=True, places=tuple(dict.fromkeys(found)))
 
 
 def _client_front(facts: Facts, mounts: Sequence[Mount]) -> Front | None:
@@ -187,7 +182,7 @@ def _remote_filesystems(facts: Facts, mounts: Sequence[Mount]) -> Iterable[Remot
     clients = [one for one in (facts.beegfs.services if facts.beegfs else ()) if one.kind == "client"]
     seen: set[str] = set()
     for mount in mounts:
-        if mount.kind not in _NETWORK_KINDS or mount.target in seen:
+        if mount.kind not in {"beegfs", "nfs", "nfs4"} or mount.target in seen:
             continue
         seen.add(mount.target)
         if mount.kind == "beegfs":

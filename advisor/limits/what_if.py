@@ -6,7 +6,6 @@ changes, `compared` sets the ceilings of both against each other. Nothing is cha
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Final, Literal, cast
 
 import msgspec
 
-from advisor.errors import InvalidInputError
+from advisor.errors import InvalidInputError, near_names
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk
 from advisor.facts.filesystems import FileSystem
@@ -23,7 +22,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Cloud
 from advisor.facts.links import Link
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
+from advisor.i18n import N_, joined, msg
 from advisor.limits.declared import Declared, DeclaredVolume, Kind, check_volume, read_declared
 from advisor.limits.ebs import EBS_MODEL, IOPS_PER_GIB, SIZES_GIB
 from advisor.limits.figures import QUANTITIES
@@ -43,13 +42,13 @@ Key = Literal["volumes", "instance", "raid", "mtu", "links", "speed", "stripes"]
 KEYS: Final[tuple[Key, ...]] = ("volumes", "instance", "raid", "stripes", "links", "speed", "mtu")
 """In the order in which they are applied."""
 FORMS: Final[Mapping[Key, str]] = {
-    "volumes": "volumes=16xgp3:1000MB/s:16000iops, or volumes=FILE",
-    "instance": "instance=r5b.24xlarge",
-    "raid": "raid=raid10",
-    "stripes": "stripes=8",
-    "links": "links=+1, links=4 or links=+1:100Gbit/s",
-    "speed": "speed=100Gbit/s",
-    "mtu": "mtu=9000",
+    "volumes": N_("volumes=16xgp3:1000MB/s:16000iops, or volumes=FILE"),
+    "instance": N_("instance=r5b.24xlarge"),
+    "raid": N_("raid=raid10"),
+    "stripes": N_("stripes=8"),
+    "links": N_("links=+1, links=4 or links=+1:100Gbit/s"),
+    "speed": N_("speed=100Gbit/s"),
+    "mtu": N_("mtu=9000"),
 }
 LEVELS: Final = {"raid0": 1, "raid1": 2, "raid4": 3, "raid5": 3, "raid6": 4, "raid10": 2}
 """RAID levels and the fewest members of each (md(4))."""
@@ -58,7 +57,6 @@ MAX_LINKS: Final = 64
 _DATA: Final = {"raid4": 1, "raid5": 1, "raid6": 2}
 _KINDS: Final = (*SIZES_GIB, "drive")
 _SPLIT: Final = lazy_regex(rf"(?<![,\s])[,\s]+(?=(?:[^,\s=]*:)?(?:{'|'.join(KEYS)})=)")
-_HINT: Final = "; ".join(FORMS.values())
 
 
 class WhatIfChange(msgspec.Struct, frozen=True):
@@ -71,6 +69,15 @@ class WhatIfChange(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         return f"{f'{self.target}:' if self.target else ''}{self.key}={self.value}"
+
+    def make_error(self, message: str, hint: str | None = None) -> InvalidInputError:
+        """What says why the change is refused; ``hint`` is what is possible, by default every form."""
+        return _wrong_change(self.text, message, hint)
+
+
+def _wrong_change(text: str, message: str, hint: str | None = None) -> InvalidInputError:
+    hint = hint or joined("; ", FORMS.values())
+    return InvalidInputError(msg("--what-if {text}: {reason}", text=text, reason=message), hint=hint)
 
 
 class Scene(msgspec.Struct, frozen=True):
@@ -91,16 +98,19 @@ def parse_changes(texts: Iterable[str]) -> tuple[WhatIfChange, ...]:
         left, is_there, value = part.partition("=")
         target, _, key = left.rpartition(":")
         if not is_there and part in KEYS:
-            raise _wrong_change(part, f"field {part}: its value is missing", FORMS[part])
+            raise _wrong_change(part, msg("field {part}: its value is missing", part=part), FORMS[part])
         if not is_there or key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, 1)
-            meant = f"; is {near[0]} meant?" if near else ""
-            raise _wrong_change(part, f"field {key or 'nothing'}: not one of {', '.join(KEYS)}{meant}")
+            near = near_names(key, KEYS, most=1)
+            meant = msg("; is {name} meant?", name=near[0]) if near else ""
+            raise _wrong_change(
+                part,
+                msg("field {key}: not one of {names}{meant}", key=key or "nothing", names=", ".join(KEYS), meant=meant),
+            )
         if not value:
-            raise _wrong_change(part, f"field {key}: it has no value", FORMS[key])
+            raise _wrong_change(part, msg("field {key}: it has no value", key=key), FORMS[key])
         one = WhatIfChange(key, value, target or None)
         if any((one.key, one.target) == (other.key, other.target) for other in found):
-            raise _wrong_change(part, f"field {key}: it is given twice")
+            raise _wrong_change(part, msg("field {key}: it is given twice", key=key))
         found.append(one)
     return tuple(sorted(found, key=lambda change: KEYS.index(change.key)))
 
@@ -129,14 +139,7 @@ def with_what_if(limits: Limits, scene: Scene, changes: Sequence[WhatIfChange]) 
     assert after.host is not None
     is_changed = any(
         not _is_same(getattr(limits.host, name), getattr(after.host, name))
-        for name in (
-            "read_mb_s",
-            "write_mb_s",
-            "read_iops",
-            "write_iops",
-            "read_iops_at_most",
-            "write_iops_at_most",
-        )
+        for name in ("read_mb_s", "write_mb_s", "read_iops", "write_iops", "read_iops_at_most", "write_iops_at_most")
     )
     notes = tuple(note for note in (*after.notes, *after.host.notes) if note not in (*limits.notes, *limits.host.notes))
     found = WhatIf(given, after.host, is_changed, tuple(_path_changes(limits, after)), notes)
@@ -182,15 +185,10 @@ def _is_same(one: float | None, other: float | None) -> bool:
     return one == other if one is None or other is None else math.isclose(one, other, rel_tol=1e-6)
 
 
-def _wrong_change(text: str, message: str, hint: str = _HINT) -> InvalidInputError:
-    return InvalidInputError(msg("--what-if {text}: {message}", text=text, message=message), hint=hint)
-
-
 # What a target is.
 
 
 def _path_names(scene: Scene, change: WhatIfChange) -> tuple[DataPath, ...]:
-    """The data paths that a change is about."""
     every = tuple(path for path in data_paths(scene.facts, scene.front)[0] if path.node is not None)
     if change.target is None:
         return every
@@ -198,8 +196,8 @@ def _path_names(scene: Scene, change: WhatIfChange) -> tuple[DataPath, ...]:
     found = tuple(path for path in every if {change.target, wanted} & _all_names(path))
     if not found:
         possible = ", ".join(dict.fromkeys(name for path in every for name in (*path.places, path.name)))
-        raise _wrong_change(
-            change.text, f"field {change.target}: no data path of this host", possible or "there is none"
+        raise change.make_error(
+            msg("field {target}: no data path of this host", target=change.target), possible or "there is none"
         )
     return found
 
@@ -234,7 +232,7 @@ def _change_volumes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
         return msgspec.structs.replace(scene, declared=declared), "declared as in that file"
     paths = _path_names(scene, change)
     if not paths:
-        raise _wrong_change(change.text, "field volumes: there is no storage that holds data to replace")
+        raise change.make_error(N_("field volumes: there is no storage that holds data to replace"))
     disks = tuple(dict.fromkeys(name for path in paths for name in _disks_of(path)))
     total = sum(one.count for one in groups)
     if total == len(disks):
@@ -262,7 +260,7 @@ def _volume_groups(change: WhatIfChange) -> tuple[_Group, ...] | None:
         return None
     groups = tuple(_volume_group(change, part) for part in parts)
     if sum(one.count for one in groups) > MAX_VOLUMES:
-        raise _wrong_change(change.text, f"field volumes: more than {MAX_VOLUMES:,}")
+        raise change.make_error(msg("field volumes: more than {max_volumes:,}", max_volumes=MAX_VOLUMES))
     return groups
 
 
@@ -270,33 +268,30 @@ def _volume_group(change: WhatIfChange, text: str) -> _Group:
     head, *rest = text.split(":")
     count, _, kind = head.partition("x")
     if kind not in _KINDS:
-        raise _wrong_change(change.text, f"field volumes: type {kind}: not one of {', '.join(_KINDS)}")
+        raise change.make_error(
+            msg("field volumes: type {kind}: not one of {names}", kind=kind, names=", ".join(_KINDS))
+        )
     if not int(count):
-        raise _wrong_change(change.text, "field volumes: 0 volumes")
+        raise change.make_error(N_("field volumes: 0 volumes"))
     given: dict[str, float | int] = {}
     for part in rest:
         given |= _change_bought(change, kind, part, given)
-    given.setdefault("gib", _least_gib(kind, int(given.get("iops", 0)))) if kind in _SIZED else None
+    if kind in ("gp3", "io1", "io2"):
+        # The smallest size that carries these IOPS.
+        least = math.ceil(int(given.get("iops", 0)) / IOPS_PER_GIB[kind])
+        given.setdefault("gib", max(SIZES_GIB[kind][0], least))
     if kind in SIZES_GIB and "gib" not in given:
-        raise _wrong_change(
-            change.text, f"field volumes: a volume of type {kind} needs its size", f"volumes={head}:500GiB"
+        raise change.make_error(
+            msg("field volumes: a volume of type {kind} needs its size", kind=kind), f"volumes={head}:500GiB"
         )
     volume = DeclaredVolume(cast(Kind, kind), device="new", **given)  # type: ignore[arg-type]
     try:
         check_volume(volume, "volumes")
     except InvalidInputError as error:
-        raise _wrong_change(change.text, error.message) from error
+        raise change.make_error(error.message) from error
     if kind == "drive" and not {"read_mb_per_s", "write_mb_per_s"} & set(given):
-        raise _wrong_change(change.text, "field volumes: a drive needs its data sheet", f"volumes={head}:3200/1300MB/s")
+        raise change.make_error(N_("field volumes: a drive needs its data sheet"), f"volumes={head}:3200/1300MB/s")
     return _Group(int(count), volume)
-
-
-_SIZED: Final = ("gp3", "io1", "io2")
-
-
-def _least_gib(kind: str, iops: int) -> int:
-    """The smallest size that carries these IOPS."""
-    return max(SIZES_GIB[kind][0], math.ceil(iops / IOPS_PER_GIB[kind]))
 
 
 def _change_bought(change: WhatIfChange, kind: str, part: str, given: Mapping[str, object]) -> dict[str, float | int]:
@@ -314,12 +309,11 @@ def _change_bought(change: WhatIfChange, kind: str, part: str, given: Mapping[st
         found = {"read_mb_per_s": rate, "write_mb_per_s": rate} if kind == "drive" else {"throughput_mb_per_s": rate}
     if not found or set(found) & set(given):
         what = "it is given twice" if found else "expected IOPS, a throughput or a size"
-        raise _wrong_change(change.text, f"field volumes: {part}: {what}", FORMS["volumes"])
+        raise change.make_error(msg("field volumes: {part}: {what}", part=part, what=what), FORMS["volumes"])
     return found
 
 
 def _redeclare_volumes(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> Scene:
-    """The same disks as other volumes."""
     around, facts = scene.surroundings, scene.facts
     is_ebs = {name: volume.type != "drive" for name, volume in by_disk.items()}
     disks = tuple(
@@ -447,22 +441,22 @@ def _new_disk(name: str, volume: DeclaredVolume) -> Disk:
 
 def _change_instance(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     if change.target is not None:
-        raise _wrong_change(change.text, f"field {change.target}: an instance is of the whole host", FORMS["instance"])
+        raise change.make_error(
+            msg("field {target}: an instance is of the whole host", target=change.target), FORMS["instance"]
+        )
     provider: Provider = "azure" if change.value.startswith(("Standard_", "Basic_")) else "aws"
     machine = find_machine(provider, change.value, scene.machines)
     if machine is None:
         names = [one.name for one in all_machines(provider, scene.machines)]
-        near = ", ".join(difflib.get_close_matches(change.value, names, 4, 0.5))
-        raise _wrong_change(
-            change.text, f"field instance: {change.value} is not in the tables", near or FORMS["instance"]
+        near = ", ".join(near_names(change.value, names, most=4))
+        raise change.make_error(
+            msg("field instance: {value} is not in the tables", value=change.value), near or FORMS["instance"]
         )
     host, facts = scene.facts.host, scene.facts
     has_volumes = any(disk.model == EBS_MODEL for disk in facts.disks)
     has_volumes = has_volumes or any(one.type != "drive" for one in scene.declared.volume)
     if host.cloud is None and scene.declared.instance_type is None and not has_volumes:
-        raise _wrong_change(
-            change.text, "field instance: this host is no cloud instance", "volumes=, raid=, links= or mtu="
-        )
+        raise change.make_error(N_("field instance: this host is no cloud instance"), "volumes=, raid=, links= or mtu=")
     before = host.cloud.instance_type if host.cloud else scene.declared.instance_type
     # A type that is built on Nitro carries more of a volume than one on Xen (`Media`).
     runs_on = "amazon" if machine.is_nitro else "xen"
@@ -478,16 +472,16 @@ def _change_instance(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
 
 def _change_raid(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     if change.value not in LEVELS:
-        raise _wrong_change(change.text, f"field raid: {change.value}: not one of {', '.join(LEVELS)}")
+        raise change.make_error(
+            msg("field raid: {value}: not one of {names}", value=change.value, names=", ".join(LEVELS))
+        )
     arrays = _matching_arrays(scene, change, lambda one: (family_of(one.level) or "") in {*LEVELS, "striped", "mirror"})
     if not arrays:
         _refuse_units(scene, change)
         hint = (
             "RAID of a controller is one disk to the kernel: its drives are not seen" if scene.facts.controllers else ""
         )
-        raise _wrong_change(
-            change.text, "field raid: no array here has a RAID level", hint or "there is none to change"
-        )
+        raise change.make_error(N_("field raid: no array here has a RAID level"), hint or "there is none to change")
     made: dict[str, Array] = {}
     for one in arrays:
         working = [name for name in one.members if name not in {*one.spares, *one.failed, *one.journal}]
@@ -495,8 +489,15 @@ def _change_raid(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
         if count < LEVELS[change.value]:
             fewest = LEVELS[change.value]
             possible = ", ".join(level for level, least in LEVELS.items() if least <= count)
-            raise _wrong_change(
-                change.text, f"field raid: {one.name} has {count} members, {change.value} takes {fewest}", possible
+            raise change.make_error(
+                msg(
+                    "field raid: {name} has {count} members, {value} takes {fewest}",
+                    name=one.name,
+                    count=count,
+                    value=change.value,
+                    fewest=fewest,
+                ),
+                possible,
             )
         old, new = (_data_count(family_of(level) or "", count) for level in (one.level, change.value))
         size = None if one.size_bytes is None else round(one.size_bytes * new / old)
@@ -520,9 +521,11 @@ def _refuse_units(scene: Scene, change: WhatIfChange) -> None:
     )
     level, count = units[0].level or "raid6", units[0].detail.get("drives", "N")
     layouts = f"{level}x{count},{change.value}x{count}" if level in LEVELS else f"{change.value}x{count}"
-    raise _wrong_change(
-        change.text,
-        f"field raid: {named}: the controller makes it, and the figures of its drives are not known here",
+    raise change.make_error(
+        msg(
+            "field raid: {named}: the controller makes it, and the figures of its drives are not known here",
+            named=named,
+        ),
         f"advisor size --cloud metal --layout {layouts} --iops N --volumes FILE compares levels; the file has the data "
         "sheet of a drive (type drive)",
     )
@@ -553,12 +556,15 @@ def _change_stripes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
         scene, change, lambda one: one.level in ("striped", "linear") and one.manager in ("lvm", "dm")
     )
     if not arrays:
-        raise _wrong_change(change.text, "field stripes: no striped or linear volume here", FORMS["raid"])
+        raise change.make_error(N_("field stripes: no striped or linear volume here"), FORMS["raid"])
     made = {}
     for one in arrays:
         members = len(dict.fromkeys(one.members))
         if count > members:
-            raise _wrong_change(change.text, f"field stripes: {one.name} lies on {members} devices", f"1 to {members}")
+            raise change.make_error(
+                msg("field stripes: {name} lies on {members} devices", name=one.name, members=members),
+                f"1 to {members}",
+            )
         made[one.device] = msgspec.structs.replace(one, level="striped", data_disks=count, structure=None)
     result = ", ".join(f"{one.name} over {len(dict.fromkeys(one.members))} devices" for one in arrays)
     return msgspec.structs.replace(scene, facts=_with_arrays(scene.facts, made)), result
@@ -567,7 +573,10 @@ def _change_stripes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
 def _parse_number(change: WhatIfChange, low: int, high: int) -> int:
     text = change.value
     if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or not low <= int(text) <= high:
-        raise _wrong_change(change.text, f"field {change.key}: {text}: expected {low:,} to {high:,}", FORMS[change.key])
+        raise change.make_error(
+            msg("field {key}: {text}: expected {low:,} to {high:,}", key=change.key, text=text, low=low, high=high),
+            FORMS[change.key],
+        )
     return int(text)
 
 
@@ -579,7 +588,7 @@ def _storage_links(scene: Scene, change: WhatIfChange) -> tuple[Link, ...]:
     links = by_name(scene.facts)
     if change.target is not None:
         if change.target not in links:
-            raise _wrong_change(change.text, f"field {change.target}: no link of this host", ", ".join(links))
+            raise change.make_error(msg("field {target}: no link of this host", target=change.target), ", ".join(links))
         return physical((change.target,), scene.facts) or (links[change.target],)
     front = scene.front
     names = [*front.links, *front.mirror, *(name for one in front.remote for name in one.links)]
@@ -598,8 +607,9 @@ def _change_mtu(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     links = by_name(scene.facts)
     for link in found:
         if link.mtu_max is not None and mtu > link.mtu_max:
-            raise _wrong_change(
-                change.text, f"field mtu: {link.name} takes {link.mtu_max:,} at most", f"mtu={link.mtu_max}"
+            raise change.make_error(
+                msg("field mtu: {name} takes {mtu_max:,} at most", name=link.name, mtu_max=link.mtu_max),
+                f"mtu={link.mtu_max}",
             )
     stacked = {one.name: one for link in found for one in links_above(link.name, links)}
     made = {name: msgspec.structs.replace(link, mtu=mtu) for name, link in stacked.items()}
@@ -625,22 +635,26 @@ def _change_speed(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
 def _parse_mbps(change: WhatIfChange, text: str) -> int:
     rate = parse_throughput(text if "/" in text else f"{text}bit/s" if text[-1:] in "GMT" else text)
     if rate is None or not 1 <= round(rate * 8) <= 10_000_000:
-        raise _wrong_change(change.text, f"field {change.key}: {text}: expected a rate", FORMS[change.key])
+        raise change.make_error(
+            msg("field {key}: {text}: expected a rate", key=change.key, text=text), FORMS[change.key]
+        )
     return round(rate * 8)
 
 
 def _change_links(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     form = re.fullmatch(r"([+-]?)([0-9]{1,3})(?::(.+))?", change.value, re.ASCII)
     if form is None:
-        raise _wrong_change(change.text, f"field links: {change.value}: expected a number or a change", FORMS["links"])
+        raise change.make_error(
+            msg("field links: {value}: expected a number or a change", value=change.value), FORMS["links"]
+        )
     found = _storage_links(scene, change)
     if not found:
         return scene, "no link is on the way from here to the storage"
     number = int(form[2])
     more = number if form[1] == "+" else -number if form[1] == "-" else number - len(found)
     if not 1 <= len(found) + more <= MAX_LINKS:
-        raise _wrong_change(
-            change.text, f"field links: {len(found) + more} links", f"1 to {MAX_LINKS}; there are {len(found)}"
+        raise change.make_error(
+            msg("field links: {value} links", value=len(found) + more), f"1 to {MAX_LINKS}; there are {len(found)}"
         )
     if more < 0:
         return _fewer_links(scene, found[:more] or found, {link.name for link in found[more:]}), _describe_count(

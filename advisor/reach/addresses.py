@@ -5,8 +5,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 
+import msgspec
+
 from advisor.errors import UsageError
 from advisor.i18n import N_, msg
+from advisor.reach.records import Role
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -76,9 +79,9 @@ def _looked_up(name: str) -> Address:
         why = error.strerror if isinstance(error, socket.gaierror) else None
         raise UsageError(
             msg(
-                "{name}: neither an address nor a name that can be looked up ({why})",
+                "{name}: neither an address nor a name that can be looked up ({error})",
                 name=name[:200],
-                why=why or "no host name",
+                error=why or msg("no host name"),
             ),
             hint="give an IP address, such as 192.0.2.2 or 2001:db8::2",
         ) from error
@@ -87,3 +90,14 @@ def _looked_up(name: str) -> Address:
     if first is None:
         raise UsageError(msg("{name}: has no IP address", name=name[:200]))
     return first
+
+
+class FoundAddress(msgspec.Struct, frozen=True):
+    """What a source of peers hands on, not yet checked: ``link`` is the link that the service is bound to, ``source``
+    its own address; None where the route decides."""
+
+    address: str
+    role: Role
+    why: str
+    link: str | None = None
+    source: str | None = None

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from advisor.facts.llt import LLTTAB, Llt, LltLink
-from advisor.host import Host, Missing
+from advisor.facts.llt import Llt, LltLink
+from advisor.facts.rare_subjects import LLTTAB
+from advisor.host import Host
 from advisor.i18n import N_, msg
-from advisor.reach.addresses import parse_address
-from advisor.reach.found_address import FoundAddress
+from advisor.reach.addresses import FoundAddress, parse_address
 from advisor.reach.records import Unprobeable
-
-_IP_TYPES = frozenset({"udp", "udp6", "rdma"})
 
 
 class NodeAddress(msgspec.Struct, frozen=True):
@@ -40,14 +38,12 @@ def llt_peers(host: Host, llt: Llt | None) -> tuple[list[FoundAddress], list[Unp
     """The addresses that /etc/llttab and the running LLT name, and the links that have none."""
     if llt is None:
         return [], []
-    text = host.read(LLTTAB)
-    known = [] if isinstance(text, Missing) else list(parse_set_addr(text))
+    known = list(parse_set_addr(host.read_or_empty(LLTTAB)))
     known += _from_nodes(llt)
     by_tag = {link.tag: link for link in llt.links if _is_over_ip(link)}
     found = [_found_address(one, by_tag.get(one.tag)) for one in dict.fromkeys(known)]
     tags = {one.tag for one in known}
-    left = [_unprobeable_link(link) for link in llt.links if not _is_over_ip(link) or link.tag not in tags]
-    return found, left
+    return found, [_unprobeable_link(link) for link in llt.links if not _is_over_ip(link) or link.tag not in tags]
 
 
 def _from_nodes(llt: Llt) -> Iterator[NodeAddress]:
@@ -60,7 +56,7 @@ def _from_nodes(llt: Llt) -> Iterator[NodeAddress]:
 
 
 def _is_over_ip(link: LltLink) -> bool:
-    return link.type in _IP_TYPES
+    return link.type in {"udp", "udp6", "rdma"}
 
 
 def _found_address(one: NodeAddress, link: LltLink | None) -> FoundAddress:

@@ -12,7 +12,6 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -68,8 +67,29 @@ class Echo:
         self._errors: list[Said] = []
         self._socket, self._is_raw = _open_socket(self._version)
         try:
-            self._set_options()
-            self._bind_socket(peer, scope)
+            s = self._socket
+            s.setblocking(False)
+            level, option = _MTU_DISCOVER[self._version]
+            s.setsockopt(level, option, _PROBE)
+            s.setsockopt(level, icmp.IPV6_RECVERR if self._version == 6 else icmp.IP_RECVERR, 1)
+            with contextlib.suppress(OSError):
+                # Linux 4.9 and 5.2; without it a reply in fragments passes for a whole one.
+                s.setsockopt(level, icmp.IPV6_RECVFRAGSIZE if self._version == 6 else icmp.IP_RECVFRAGSIZE, 1)
+            if self._version == 6:
+                s.setsockopt(level, _IPV6_DONTFRAG, 1)
+            s.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BYTES)
+            if self._is_raw:
+                _only_replies(s, self._version)
+            # This host's own addresses are routed over lo, but do not answer a socket that is bound to it.
+            link = scope or (peer.link if peer.link != "lo" else None)
+            if link:
+                # Refused to ordinary users before Linux 5.7; the route takes this link anyway.
+                with contextlib.suppress(PermissionError):
+                    self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, os.fsencode(link) + b"\0")
+            if peer.source:
+                self._socket.bind(_socket_address(self._version, peer.source.partition("%")[0], scope))
             self._socket.connect(_socket_address(self._version, host, scope))
         except BaseException:
             self._socket.close()
@@ -80,33 +100,6 @@ class Echo:
 
     def fileno(self) -> int:
         return self._socket.fileno()
-
-    def _set_options(self) -> None:
-        s = self._socket
-        s.setblocking(False)
-        level, option = _MTU_DISCOVER[self._version]
-        s.setsockopt(level, option, _PROBE)
-        s.setsockopt(level, icmp.IPV6_RECVERR if self._version == 6 else icmp.IP_RECVERR, 1)
-        with contextlib.suppress(OSError):
-            # Linux 4.9 and 5.2; without it a reply in fragments passes for a whole one.
-            s.setsockopt(level, icmp.IPV6_RECVFRAGSIZE if self._version == 6 else icmp.IP_RECVFRAGSIZE, 1)
-        if self._version == 6:
-            s.setsockopt(level, _IPV6_DONTFRAG, 1)
-        s.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BYTES)
-        if self._is_raw:
-            _only_replies(s, self._version)
-
-    def _bind_socket(self, peer: Peer, scope: str) -> None:
-        # This host's own addresses are routed over lo, but do not answer a socket that is bound to it.
-        link = scope or (peer.link if peer.link != "lo" else None)
-        if link:
-            # Refused to ordinary users before Linux 5.7; the route takes this link anyway.
-            with contextlib.suppress(PermissionError):
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, os.fsencode(link) + b"\0")
-        if peer.source:
-            self._socket.bind(_socket_address(self._version, peer.source.partition("%")[0], scope))
 
     def send(self, size: int) -> int | Said:
         """Send an echo whose whole packet has ``size`` bytes: its sequence number, or why it did not leave.
@@ -143,7 +136,10 @@ class Echo:
             self._errors += errors
             if errors and not is_repeated:
                 return self._send_packet(packet, is_repeated=True)
-            return _why_not_sent(error, queued)
+            if error.errno == errno.EMSGSIZE:
+                known = next((said.mtu for said in queued if said.by is None and said.kind == "too-big"), None)
+                return Said("too-big", N_("too big for the link"), None, known)
+            return Said("unreachable", words_of(error))
         return None
 
     def heard(self) -> list[Reply | Said]:
@@ -199,13 +195,6 @@ class Echo:
 
     def _is_peer(self, sender: str) -> bool:
         return socket.inet_pton(_address_family(self._version), sender.partition("%")[0]) == self._peer
-
-
-def _why_not_sent(error: OSError, queued: Iterable[Said]) -> Said:
-    if error.errno == errno.EMSGSIZE:
-        known = next((said.mtu for said in queued if said.by is None and said.kind == "too-big"), None)
-        return Said("too-big", N_("too big for the link"), None, known)
-    return Said("unreachable", words_of(error))
 
 
 def words_of(error: OSError) -> str:

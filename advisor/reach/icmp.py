@@ -104,16 +104,12 @@ def echo_request(version: Version, identifier: int, sequence: int, data: bytes) 
     packet = struct.pack("!BBHHH", kind, 0, 0, identifier, sequence) + data
     if version == 6:
         return packet
-    return struct.pack("!BBHHH", kind, 0, _rfc1071_checksum(packet), identifier, sequence) + data
-
-
-def _rfc1071_checksum(packet: bytes) -> int:
-    """RFC 1071."""
+    # RFC 1071.
     padded = packet + b"\0" * (len(packet) % 2)
     total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return struct.pack("!BBHHH", kind, 0, ~total & 0xFFFF, identifier, sequence) + data
 
 
 def parse_reply(version: Version, packet: bytes, *, has_ip_header: bool) -> tuple[int, int, bytes] | None:
@@ -127,18 +123,13 @@ def parse_reply(version: Version, packet: bytes, *, has_ip_header: bool) -> tupl
     if len(packet) < ICMP_HEADER:
         return None
     kind, code, _, identifier, sequence = struct.unpack_from("!BBHHH", packet)
-    if kind != _ECHO[version][1] or code != 0:
-        return None
-    return identifier, sequence, packet[ICMP_HEADER:]
+    return None if kind != _ECHO[version][1] or code != 0 else (identifier, sequence, packet[ICMP_HEADER:])
 
 
 def fragment_size(ancillary: Ancillary) -> int | None:
     """Bytes of the largest fragment that a reply came in; None for one that came whole (IP_RECVFRAGSIZE)."""
     for level, kind, data in ancillary:
-        is_size = (level, kind) in (
-            (socket.IPPROTO_IP, IP_RECVFRAGSIZE),
-            (socket.IPPROTO_IPV6, IPV6_RECVFRAGSIZE),
-        )
+        is_size = (level, kind) in ((socket.IPPROTO_IP, IP_RECVFRAGSIZE), (socket.IPPROTO_IPV6, IPV6_RECVFRAGSIZE))
         if is_size and len(data) == 4:
             return int.from_bytes(data, sys.byteorder) or None
     return None
@@ -151,28 +142,31 @@ def parse_said(ancillary: Ancillary, quoted: bytes) -> Said | None:
     """
     for level, kind, data in ancillary:
         if (level, kind) in ((socket.IPPROTO_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR)):
-            return _parse_error(data, quoted) if len(data) >= _EXTENDED.size else None
+            if len(data) < _EXTENDED.size:
+                return None
+            number, origin, kind, code, _, info, _ = _EXTENDED.unpack_from(data)
+            if origin == _LOCAL:
+                if number == errno.EMSGSIZE:
+                    return Said("too-big", N_("too big for the link"), None, info or None)
+                return Said("unreachable", _errno_text(number))
+            if origin not in (_ICMP, _ICMP6):
+                return None
+            identifier, sequence = _quoted_echo(quoted)
+            by = _offender_address(data[_EXTENDED.size :])
+            is_too_big = (origin, kind, code) == (_ICMP, 3, 4) or (origin, kind) == (_ICMP6, 2)
+            if is_too_big:
+                return Said("too-big", "too big", by, info or None, identifier, sequence)
+            is_time = (origin, kind) in ((_ICMP, 11), (_ICMP6, 3))
+            if is_time:
+                error = N_("time to live exceeded") if code == 0 else N_("a fragment did not arrive in time")
+            elif (origin, kind) == (_ICMP, 3) and code in _UNREACHABLE4:
+                error = _UNREACHABLE4[code]
+            elif (origin, kind) == (_ICMP6, 1) and code in _UNREACHABLE6:
+                error = _UNREACHABLE6[code]
+            else:
+                error = _errno_text(number)
+            return Said("unreachable", error, by, None, identifier, sequence)
     return None
-
-
-def _parse_error(data: bytes, quoted: bytes) -> Said | None:
-    number, origin, kind, code, _, info, _ = _EXTENDED.unpack_from(data)
-    if origin == _LOCAL:
-        return _local_error(number, info)
-    if origin not in (_ICMP, _ICMP6):
-        return None
-    identifier, sequence = _quoted_echo(quoted)
-    by = _offender_address(data[_EXTENDED.size :])
-    is_too_big = (origin, kind, code) == (_ICMP, 3, 4) or (origin, kind) == (_ICMP6, 2)
-    if is_too_big:
-        return Said("too-big", "too big", by, info or None, identifier, sequence)
-    return Said("unreachable", _describe_error(origin, kind, code, number), by, None, identifier, sequence)
-
-
-def _local_error(number: int, info: int) -> Said:
-    if number == errno.EMSGSIZE:
-        return Said("too-big", N_("too big for the link"), None, info or None)
-    return Said("unreachable", _errno_text(number))
 
 
 def _quoted_echo(quoted: bytes) -> tuple[int | None, int | None]:
@@ -192,17 +186,6 @@ def _offender_address(address: bytes) -> str | None:
     if family == socket.AF_INET6 and len(address) >= 24:
         return socket.inet_ntop(family, address[8:24])
     return None
-
-
-def _describe_error(origin: int, kind: int, code: int, number: int) -> str:
-    is_time = (origin, kind) in ((_ICMP, 11), (_ICMP6, 3))
-    if is_time:
-        return N_("time to live exceeded") if code == 0 else N_("a fragment did not arrive in time")
-    if (origin, kind) == (_ICMP, 3) and code in _UNREACHABLE4:
-        return _UNREACHABLE4[code]
-    if (origin, kind) == (_ICMP6, 1) and code in _UNREACHABLE6:
-        return _UNREACHABLE6[code]
-    return _errno_text(number)
 
 
 def _errno_text(number: int) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from advisor.i18n import msg
-from advisor.reach.icmp import LARGEST, Said, least_size, small_size, version_of
+from advisor.reach.icmp import LARGEST, least_size, small_size, version_of
 from advisor.reach.records import Limit, Peer, Reach
 from advisor.reach.talk import Ask, Heard, Talk, hold
 
@@ -63,8 +63,8 @@ class SearchEnd(msgspec.Struct, frozen=True):
 def measure(peers: Sequence[Peer], *, count: int = DEFAULT_COUNT) -> tuple[Reach, ...]:
     """Round-trip time from ``count`` small echoes, and the path MTU, of all peers at the same time.
 
-    Takes two seconds or so; some ten where large packets vanish without a word. Raises PermissionDeniedError where this
-    process may not send echoes.
+    Takes two seconds or so; some ten where large packets are lost without an error. Raises PermissionDeniedError where
+    this process may not send echoes.
     """
     return hold(peers, lambda peer: explore(peer, count))
 
@@ -79,7 +79,18 @@ def explore(peer: Peer, count: int) -> Talk[Reach]:
     if heard.rtts_ms or count > _FIRST_COPIES:
         heard = yield Ask(small, count, _ECHO_SPACING_SECONDS, _FIRST_WAIT_SECONDS, enough=count)
     if not heard.rtts_ms:
-        return _unanswered_reach(peer, heard)
+        return Reach(
+            peer=peer,
+            rtt_ms_min=None,
+            rtt_ms_median=None,
+            lost=heard.sent,
+            sent=heard.sent,
+            path_mtu=None,
+            limit="unknown",
+            limited_by=None,
+            answered=False,
+            why_not=why_silent(heard),
+        )
     found = yield from search(small, top, pace_for(heard))
     return _measured_reach(peer, heard, found)
 
@@ -89,10 +100,7 @@ def pace_for(heard: Heard) -> ProbePace:
     lost = 1 - len(heard.rtts_ms) / heard.sent
     copies = math.ceil(math.log(_CHANCE_OF_ALL_LOST) / math.log(lost)) if lost else _COPIES
     wait = _LEAST_WAIT_SECONDS + _WAIT_ROUND_TRIPS * max(heard.rtts_ms) / 1000
-    return ProbePace(
-        copies=min(max(copies, _COPIES), _MOST_COPIES),
-        wait_seconds=min(wait, _MOST_WAIT_SECONDS),
-    )
+    return ProbePace(copies=min(max(copies, _COPIES), _MOST_COPIES), wait_seconds=min(wait, _MOST_WAIT_SECONDS))
 
 
 def search(small: int, top: int, pace: ProbePace) -> Generator[Ask, Heard, SearchEnd]:
@@ -143,21 +151,6 @@ def hinted(heard: Heard) -> int | None:
     return heard.too_big.mtu if heard.too_big else heard.fragment
 
 
-def _unanswered_reach(peer: Peer, heard: Heard) -> Reach:
-    return Reach(
-        peer=peer,
-        rtt_ms_min=None,
-        rtt_ms_median=None,
-        lost=heard.sent,
-        sent=heard.sent,
-        path_mtu=None,
-        limit="unknown",
-        limited_by=None,
-        answered=False,
-        why_not=why_silent(heard),
-    )
-
-
 def why_silent(heard: Heard) -> str:
     """Why there was no reply: what somebody said, or that nobody said anything."""
     said = heard.unreachable or heard.too_big
@@ -181,7 +174,7 @@ def _measured_reach(peer: Peer, heard: Heard, found: SearchEnd) -> Reach:
         sent=heard.sent,
         path_mtu=None if limit == "unknown" else found.size,
         limit=limit,
-        limited_by=_sender_of(said) if limit == "too-big" else None,
+        limited_by=(said.by if said else None) if limit == "too-big" else None,
         answered=True,
         why_not=_why_unknown(found) if limit == "unknown" else None,
         said_mtu=hinted(found.beyond) if found.beyond and limit in ("too-big", "way-back") else None,
@@ -198,10 +191,6 @@ def limit_of(found: SearchEnd) -> Limit:
     if beyond.fragment is not None:
         return "way-back"
     return "unknown" if found.is_gone or beyond.unreachable else "silent"
-
-
-def _sender_of(said: Said | None) -> str | None:
-    return said.by if said else None
 
 
 def _why_unknown(found: SearchEnd) -> str:

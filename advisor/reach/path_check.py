@@ -239,7 +239,15 @@ def _question_talk(peer: Peer, size: int, deadline_seconds: float) -> Talk[Passe
 def _judge_answer(peer: Peer, small: Heard, heard: Heard) -> Passed | NotPassed:
     if heard.passed:
         return Passed(peer, heard.size, round(min(small.rtts_ms), 3))
-    reason = _reason_of(small, heard)
+    reason: Reason
+    if heard.fragment is not None:
+        reason = "way-back"
+    elif heard.too_big is not None:
+        reason = "link" if heard.too_big.by is None else "too-big"
+    elif heard.unreachable is not None:
+        reason = "unreachable"
+    else:
+        reason = "silent" if small.rtts_ms else "no-answer"
     return NotPassed(
         peer=peer,
         size=heard.size,
@@ -249,16 +257,6 @@ def _judge_answer(peer: Peer, small: Heard, heard: Heard) -> Passed | NotPassed:
         by=heard.too_big.by if heard.too_big else None,
         rtt_ms=round(min(small.rtts_ms), 3) if small.rtts_ms else None,
     )
-
-
-def _reason_of(small: Heard, heard: Heard) -> Reason:
-    if heard.fragment is not None:
-        return "way-back"
-    if heard.too_big is not None:
-        return "link" if heard.too_big.by is None else "too-big"
-    if heard.unreachable is not None:
-        return "unreachable"
-    return "silent" if small.rtts_ms else "no-answer"
 
 
 def _describe_failure(peer: Peer, reason: Reason, small: Heard, heard: Heard) -> str:
@@ -280,7 +278,7 @@ def _describe_failure(peer: Peer, reason: Reason, small: Heard, heard: Heard) ->
     )
     if heard.too_big is not None:
         return msg("{answered}: too big, says {by}{named}", answered=answered, by=heard.too_big.by, named=named)
-    return msg("{answered}: they vanish without a word", answered=answered)
+    return msg("{answered}: larger packets are lost without an error", answered=answered)
 
 
 def _link_down(one: Passed, size: int, links: Sequence[str]) -> NotPassed:

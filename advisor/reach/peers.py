@@ -14,9 +14,8 @@ from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.i18n import N_, joined, msg
-from advisor.reach.addresses import Address, parse_address, resolve, scope_of, why_not_askable, with_scope
+from advisor.reach.addresses import Address, FoundAddress, parse_address, resolve, scope_of, why_not_askable, with_scope
 from advisor.reach.cluster import llt_peers
-from advisor.reach.found_address import FoundAddress
 from advisor.reach.records import Peer, Peers, Role, Unprobeable
 from advisor.reach.routes import Hop, gateways, route_to
 from advisor.reach.storage import iscsi_portals, nfs_servers, nvme_targets
@@ -102,7 +101,12 @@ def _make_peers(
             asked.append(made)
         elif isinstance(made, Unprobeable) and (not outside or made.link is None):
             unprobeable.append(made)
-    return Peers(_merge_peers(asked), tuple(dict.fromkeys(unprobeable)))
+    # One for each address and link, with every reason to ask it; by role, then by address.
+    groups: dict[tuple[str, str | None], list[Peer]] = {}
+    for peer in sorted(asked, key=lambda peer: _ROLES.index(peer.role)):
+        groups.setdefault((peer.address, peer.link), []).append(peer)
+    merged = [_merge_group(group) for group in groups.values()]
+    return Peers(tuple(sorted(merged, key=_peer_order)), tuple(dict.fromkeys(unprobeable)))
 
 
 def _with_upper(by_name: Mapping[str, Link], links: Iterable[str]) -> frozenset[str]:
@@ -128,7 +132,12 @@ def _make_peer(host: Host, by_name: Mapping[str, Link], one: FoundAddress) -> Pe
     if why_not is not None:
         return Unprobeable(str(address), one.role, one.link, msg("{why}: {reason}", why=one.why, reason=why_not))
     source = _source_address(one.source, address)
-    hop = _find_hop(host, one, address, source)
+    # The link that the service is bound to where it is to one; else what the route says.
+    hop: Hop | None
+    if one.link is not None and one.role in ("gateway", "llt", "nvme"):
+        hop = Hop(one.link)
+    else:
+        hop = route_to(host, address, source)
     link = hop.link if hop else None
     if one.role != "named" and (address.packed in _own_addresses(by_name) or (hop and hop.is_local)):
         return Unprobeable(str(address), one.role, link, msg("{why}: an address of this host itself", why=one.why))
@@ -152,22 +161,6 @@ def _source_address(text: str | None, address: Address) -> Address | None:
     if source is None or source.version != address.version or source.is_unspecified:
         return None
     return with_scope(source, scope_of(address))
-
-
-def _find_hop(host: Host, one: FoundAddress, address: Address, source: Address | None) -> Hop | None:
-    """The link that the service is bound to where it is to one; else what the route says."""
-    if one.link is not None and one.role in ("gateway", "llt", "nvme"):
-        return Hop(one.link)
-    return route_to(host, address, source)
-
-
-def _merge_peers(peers: Iterable[Peer]) -> tuple[Peer, ...]:
-    """One for each address and link, with every reason to ask it; by role, then by address."""
-    groups: dict[tuple[str, str | None], list[Peer]] = {}
-    for peer in sorted(peers, key=lambda peer: _ROLES.index(peer.role)):
-        groups.setdefault((peer.address, peer.link), []).append(peer)
-    merged = [_merge_group(group) for group in groups.values()]
-    return tuple(sorted(merged, key=_peer_order))
 
 
 def _merge_group(group: Sequence[Peer]) -> Peer:

@@ -9,8 +9,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.host import Host, Missing
-from advisor.host.numbers import is_count
+from advisor.host import Host, Missing, is_count
 from advisor.reach.addresses import Address, parse_address, scope_of
 
 # RTF_UP, RTF_GATEWAY and RTF_REJECT of linux/route.h.
@@ -138,7 +137,8 @@ def _parse_lines4(lines: Iterable[str]) -> Iterator[Route]:
         flags = _parse_hex(fields[3], 4)
         if None in numbers or flags is None or not flags & _UP or flags & _REJECT:
             continue
-        network, gateway, mask = (_swap_bytes(number or 0) for number in numbers)
+        # The kernel prints the address as the number that it is in memory; the hosts that we know are little-endian.
+        network, gateway, mask = (int.from_bytes((number or 0).to_bytes(4, "little"), "big") for number in numbers)
         router = ipaddress.IPv4Address(gateway) if flags & _GATEWAY and gateway else None
         yield Route(network & mask, mask.bit_count(), fields[0], router, int(fields[6][:9]))
 
@@ -165,8 +165,3 @@ def _parse_lines6(lines: Iterable[str]) -> Iterator[Route]:
 
 def _parse_hex(text: str, digits: int) -> int | None:
     return int(text, 16) if re.fullmatch(f"[0-9A-Fa-f]{{{digits}}}", text) else None
-
-
-def _swap_bytes(number: int) -> int:
-    """The kernel prints the address as the number that it is in memory; the hosts that we know are little-endian."""
-    return int.from_bytes(number.to_bytes(4, "little"), "big")

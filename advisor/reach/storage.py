@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from advisor.facts.mounts import Mount
-from advisor.host import Host, Missing
-from advisor.host.numbers import is_count
+from advisor.host import Host, Missing, is_count
 from advisor.i18n import N_, msg
-from advisor.reach.found_address import FoundAddress
+from advisor.reach.addresses import FoundAddress
 
-_NFS = frozenset({"nfs", "nfs4"})
 _NVME_OVER_IP = {"tcp": "NVMe/TCP", "rdma": "NVMe/RDMA"}
 _MOST_NAMED = 3
 
@@ -19,7 +17,7 @@ def nfs_servers(mounts: Iterable[Mount]) -> list[FoundAddress]:
     """The ``addr=`` of each NFS mount: the server's address as the kernel uses it (nfs(5))."""
     targets: dict[str, list[str]] = {}
     for mount in mounts:
-        address = _find_option(mount.options.split(","), "addr") if mount.kind in _NFS else None
+        address = _find_option(mount.options.split(","), "addr") if mount.kind in {"nfs", "nfs4"} else None
         if address:
             targets.setdefault(address, []).append(mount.target)
     return [

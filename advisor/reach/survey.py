@@ -28,9 +28,7 @@ class Survey(msgspec.Struct, frozen=True):
 
     def carries(self, reach: Reach) -> bool | None:
         """Whether the path carries packets of the wanted size; None where no size is wanted."""
-        if self.mtu is None:
-            return None
-        return reach.path_mtu is not None and reach.path_mtu >= self.mtu
+        return None if self.mtu is None else reach.path_mtu is not None and reach.path_mtu >= self.mtu
 
     @property
     def is_carried(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from advisor.reach.echo import Echo, Reply, words_of
+from advisor.reach.echo import Echo, words_of
 from advisor.reach.icmp import Said
 from advisor.reach.records import Peer
 
@@ -85,33 +85,33 @@ class _Line(Generic[T]):
         """Send what is due, and go on to the next question once this one is answered or given up."""
         while not self.is_over and (self._is_settled() or time.monotonic() >= self.due):
             if not self._is_settled() and self._heard.sent < self._ask.copies:
-                self._send_due()
+                outcome = self.echo.send(self._ask.size) if self.echo else self._cannot
+                sent = self._heard.sent + 1
+                self._heard = msgspec.structs.replace(self._heard, sent=sent)
+                self.due = time.monotonic() + (
+                    self._ask.wait_seconds if sent == self._ask.copies else self._ask.spacing_seconds
+                )
+                if isinstance(outcome, int):
+                    self._open.add(outcome)
+                    # Sending may have brought errors about earlier copies to light.
+                    self.listen()
+                elif outcome is not None:
+                    # This host itself does not send it: a further copy would fare no better.
+                    self._is_refused = True
+                    self._note_error(outcome)
                 continue
             # On a busy host the reply may lie there by now, only not have been read.
             self.listen()
-            self._give_answer()
+            try:
+                self._begin_ask(self._talk.send(self._heard))
+            except StopIteration as end:
+                self.result.append(end.value)
 
     def _is_settled(self) -> bool:
         heard = self._heard
         if self._is_refused or heard.too_big is not None or len(heard.rtts_ms) >= self._ask.enough:
             return True
         return heard.sent == self._ask.copies and not self._open
-
-    def _send_due(self) -> None:
-        outcome = self.echo.send(self._ask.size) if self.echo else self._cannot
-        sent = self._heard.sent + 1
-        self._heard = msgspec.structs.replace(self._heard, sent=sent)
-        self.due = time.monotonic() + (
-            self._ask.wait_seconds if sent == self._ask.copies else self._ask.spacing_seconds
-        )
-        if isinstance(outcome, int):
-            self._open.add(outcome)
-            # Sending may have brought errors about earlier copies to light.
-            self.listen()
-        elif outcome is not None:
-            # This host itself does not send it: a further copy would fare no better.
-            self._is_refused = True
-            self._note_error(outcome)
 
     def listen(self) -> None:
         for one in self.echo.heard() if self.echo else ():
@@ -121,22 +121,13 @@ class _Line(Generic[T]):
             if isinstance(one, Said):
                 self._note_error(one)
             else:
-                self._count_reply(one)
+                heard = self._heard
+                fragment = max((size for size in (heard.fragment, one.fragment) if size), default=None)
+                self._heard = msgspec.structs.replace(heard, rtts_ms=(*heard.rtts_ms, one.rtt_ms), fragment=fragment)
 
     def _note_error(self, said: Said) -> None:
         name = "too_big" if said.kind == "too-big" else "unreachable"
         self._heard = msgspec.structs.replace(self._heard, **{name: said})
-
-    def _count_reply(self, reply: Reply) -> None:
-        heard = self._heard
-        fragment = max((size for size in (heard.fragment, reply.fragment) if size), default=None)
-        self._heard = msgspec.structs.replace(heard, rtts_ms=(*heard.rtts_ms, reply.rtt_ms), fragment=fragment)
-
-    def _give_answer(self) -> None:
-        try:
-            self._begin_ask(self._talk.send(self._heard))
-        except StopIteration as end:
-            self.result.append(end.value)
 
     def close(self) -> None:
         if self.echo is not None:

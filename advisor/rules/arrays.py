@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.array import Array
-from advisor.facts.host_facts import Facts
+from advisor.host.numbers import count_noun
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.queries import has_several_nodes
 from advisor.rules.remedy import Decide, Remedy, RunShell
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 120
 
 _STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
 _PARITY = frozenset({"raid4", "raid5", "raid6"})
+_COPIES = frozenset({"raid1", "raid10", "mirror"})
 _BUSY = frozenset({"recovering", "resyncing", "reshaping", "checking", "repairing"})
 _EBS_MODEL = "Amazon Elastic Block Store"
 
@@ -33,13 +32,22 @@ def _is_degraded(array: Array) -> bool:
 def _degraded_finding(array: Array) -> Finding:
     is_multipath = array.manager == "dm-multipath"
     is_healing = array.state == "recovering" or "rebuilding" in array.detail
+    if array.manager == "dm-multipath" and array.missing and array.members:
+        title = f"{array.name}: {array.missing} of {count_noun(len(array.members), 'path')} failed"
+    elif array.state == "failed":
+        title = f"{array.name} has failed"
+    elif is_healing:
+        done = "" if array.progress_percent is None else f" ({array.progress_percent:g} %)"
+        title = f"{array.name} is rebuilding{done}" + (", and lacks more members" if _lacks_more(array) else "")
+    else:
+        title = f"{array.name} has lost redundancy"
     return degraded.found(
         # What a rebuild restores is on its way; what it does not, or another path, is lost until it is repaired.
         severity="warning" if is_healing and not _lacks_more(array) else "critical",
-        title=_degraded_title(array, is_healing=is_healing),
+        title=title,
         why="Paths to the device are down: the rest carry all of its load."
         if is_multipath
-        else "Members are failed or missing. Reads may need reconstruction, and the loss of another may lose data.",
+        else f"Members are failed or missing. {_explain_loss(array)}",
         evidence={
             "arrays": (array.name,),
             "level": array.level,
@@ -53,20 +61,18 @@ def _degraded_finding(array: Array) -> Finding:
     )
 
 
+def _explain_loss(array: Array) -> str:
+    """What it means for reads, and for the data, by how the members are combined."""
+    if array.level in _PARITY:
+        return "What was on them is computed from the others at each read, and the loss of another may lose data."
+    if array.level in _COPIES:
+        return "Reads go to the copies that are left, and the loss of another may lose data."
+    return "The loss of another may lose data."
+
+
 def _lacks_more(array: Array) -> bool:
     """Whether members are missing that no running rebuild fills."""
     return array.missing is not None and array.missing > (len(array.detail.get("rebuilding", "").split()) or 1)
-
-
-def _degraded_title(array: Array, *, is_healing: bool) -> str:
-    if array.manager == "dm-multipath" and array.missing and array.members:
-        return f"{array.name}: {array.missing} of {len(array.members)} paths failed"
-    if array.state == "failed":
-        return f"{array.name} has failed"
-    if is_healing:
-        done = "" if array.progress_percent is None else f" ({array.progress_percent:g} %)"
-        return f"{array.name} is rebuilding{done}" + (", and lacks more members" if _lacks_more(array) else "")
-    return f"{array.name} has lost redundancy"
 
 
 def _await_rebuild(array: Array) -> tuple[Remedy, ...]:

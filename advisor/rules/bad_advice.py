@@ -12,13 +12,11 @@ from functools import partial
 
 import msgspec
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.sysctl import SysctlSource
-from advisor.rules.finding import Finding, Severity
+from advisor.rules.queries import kernel_version
 from advisor.rules.remedy import Decide, Operator, Remedy, RunShell, comment_out, edit_file, set_sysctl
-from advisor.rules.rule import Rule, register
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register
 
 OURS = ("/etc/sysctl.d/90-advisor-", "/etc/sysctl.d/90-advisor.")
 """Files that advisor's own profiles write: requested by name, planned with a budget, removed by a rollback."""
@@ -29,6 +27,7 @@ Lines = Callable[[Facts], Iterable[tuple[str, Line]]]
 
 Better = Callable[[Facts, Line], Remedy | None]
 """What to set in place of a line's value; None where nothing is to be set."""
+Judgement = Callable[[Facts, tuple[int, ...]], bool]
 
 
 class Gone(msgspec.Struct, frozen=True):
@@ -109,12 +108,6 @@ def _open_line(line: Line) -> RunShell | None:
     return edit_file(line.path, line.line, f"change line {line.line} of {line.path}") if is_text else None
 
 
-def kernel_version(facts: Facts) -> tuple[int, int] | None:
-    """Major and minor of the running kernel; None where it is unknown."""
-    found = re.match(r"(\d{1,4})\.(\d{1,4})", facts.host.kernel or "", re.ASCII)
-    return (int(found[1]), int(found[2])) if found else None
-
-
 def bad_lines(facts: Facts, key: str, is_bad: Callable[[SysctlSource], bool]) -> tuple[SysctlSource, ...]:
     """The lines of a key that are bad, the one that wins first; none where each of them loses to a better one.
 
@@ -145,9 +138,6 @@ def numbers_of(line: Line) -> tuple[int, ...]:
 
 def sysctl_text(line: SysctlSource) -> str:
     return f"{line.path}:{line.line}: {line.key} = {' '.join(line.value.split())}"
-
-
-Judgement = Callable[[Facts, tuple[int, ...]], bool]
 
 
 def where(keys: Iterable[str], is_bad: Judgement) -> Lines:

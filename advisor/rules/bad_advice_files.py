@@ -8,8 +8,8 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import BadAdvice, Line, Lines, kernel_version
-from advisor.rules.multipath import is_request_based
+from advisor.rules.bad_advice import BadAdvice, Line, Lines
+from advisor.rules.queries import kernel_version
 from advisor.rules.remedy import RunShell, SetTunable
 
 ORDER = 270
@@ -36,6 +36,14 @@ def _matching_settings(is_bad: Callable[[Facts, SiteSetting], bool]) -> Lines:
         return ((_describe_setting(one), one) for one in facts.site_settings if is_bad(facts, one))
 
     return lines
+
+
+def _is_ignored_count(facts: Facts, one: SiteSetting) -> bool:
+    if one.key != "rr_min_io":
+        return False
+    from advisor.rules.multipath import is_request_based
+
+    return is_request_based(facts) is not False
 
 
 def _is_old_scheduler(facts: Facts, one: SiteSetting) -> bool:
@@ -155,7 +163,7 @@ ROWS = (
         hurts_when="A bio-based map (queue_mode bio) does use it.",
         sources=(sources.MULTIPATH_CONF,),
         severity="info",
-        lines=_matching_settings(lambda facts, one: one.key == "rr_min_io" and is_request_based(facts) is not False),
+        lines=_matching_settings(_is_ignored_count),
     ),
     BadAdvice(
         id="advice.target-chooser",

@@ -15,15 +15,14 @@ from advisor.rules.bad_advice import (
     Line,
     bad_lines,
     is_word,
-    kernel_version,
     make_numbers,
     numbers_of,
     set_to,
     sysctl_text,
     where,
 )
-from advisor.rules.beegfs import all_bound
-from advisor.rules.remedy import Remedy, set_sysctl
+from advisor.rules.queries import kernel_version
+from advisor.rules.remedy import Remedy, raise_maximum, set_sysctl
 
 ORDER = 260
 
@@ -32,7 +31,6 @@ _HUGE_BACKLOG = 100_000
 _HIGH_DIRTY_PERCENT = 75
 _RESERVE_SHARE = 0.03
 _ADV_WIN_SCALE_GONE = (6, 6)
-_INITIAL = {"net.ipv4.tcp_rmem": 131_072, "net.ipv4.tcp_wmem": 16_384}
 _DEFAULTS = {"net.core.rmem_default": 851_968, "net.core.wmem_default": 212_992}
 _NEW_LORE = {"net.ipv4.tcp_congestion_control": "cubic", "net.ipv4.tcp_no_metrics_save": "0"}
 
@@ -44,6 +42,14 @@ _OWN_MAXIMA: Mapping[str, tuple[tuple[tuple[int, int], int, int], ...]] = {
     "net.ipv4.tcp_wmem": (((3, 10), 2, 4_194_304),),
 }
 _TCP_SHARE_OF_MEMORY = 256
+
+
+def _binds_all(facts: Facts) -> bool:
+    if facts.beegfs is None:
+        return False
+    from advisor.rules.beegfs import all_bound
+
+    return all_bound(facts)
 
 
 def _own_maximum(facts: Facts, key: str) -> tuple[int, int] | None:
@@ -64,8 +70,15 @@ def _lowered_limits(facts: Facts) -> Iterator[tuple[str, Line]]:
 
 def _raise_limit(facts: Facts, line: Line) -> Remedy | None:
     field, size = _own_maximum(facts, line.key) or (0, 0)
-    values = numbers_of(line)
-    return set_sysctl(line.key, tuple(max(value, size) if at == field else value for at, value in enumerate(values)))
+    if field == 2:
+        return set_sysctl(line.key, raise_maximum(line.key, numbers_of(line), size))
+    return set_sysctl(line.key, max(numbers_of(line)[0], size))
+
+
+def _own_sizes(facts: Facts, line: Line) -> Remedy | None:
+    """The kernel's own sizes with the maximum of the line, or the kernel's own where that is larger."""
+    _, own = _own_maximum(facts, line.key) or (2, 0)
+    return set_sysctl(line.key, raise_maximum(line.key, (), max(numbers_of(line)[2], own)))
 
 
 def _is_below(field: int, size: int, line: SysctlSource) -> bool:
@@ -142,12 +155,26 @@ ROWS = (
         lines=where(["net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps"], lambda _, values: values[0] == 0),
     ),
     BadAdvice(
+        id="advice.tcp-window-scaling-off",
+        title="A sysctl file switches window scaling of TCP off",
+        what="Lines of sysctl files that set tcp_window_scaling to 0.",
+        why="A window without scaling is 64 KiB at most: 524 Mbit/s at a round trip of 1 ms on any link.",
+        instead="delete the line; it is 1 by default",
+        better=set_to(1),
+        helps_when="Links of 1 Gbit/s and more, or any longer path.",
+        hurts_when="A firewall on the path drops or rewrites the option: it has to be replaced, and until then "
+        "connections through it work with 0 alone.",
+        sources=(sources.IP_SYSCTL, sources.RFC_TCP_OPTIONS),
+        severity="warning",
+        lines=where(["net.ipv4.tcp_window_scaling"], lambda _, values: values[0] == 0),
+    ),
+    BadAdvice(
         id="advice.tcp-sizes-equal",
         title="A sysctl file gives TCP buffers one size for minimum, default and maximum",
         what="Lines of sysctl files whose tcp_rmem or tcp_wmem has three equal fields.",
         why="Every connection starts with the largest buffer and the kernel's automatic sizing has no effect.",
         instead="raise the third field alone",
-        better=lambda _, line: set_sysctl(line.key, (4096, _INITIAL[line.key], numbers_of(line)[2])),
+        better=_own_sizes,
         helps_when="Many connections, of which few are busy.",
         hurts_when="A handful of connections that must be at full speed from the first byte.",
         sources=(sources.IP_SYSCTL, sources.OLD_IXGB),
@@ -295,7 +322,7 @@ ROWS = (
         "more.",
         sources=(sources.VM, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.NETAPP_BEEGFS),
         contradictions=(contradictions.ZONE_RECLAIM.id,),
-        lines=where(["vm.zone_reclaim_mode"], lambda facts, values: values[0] != 0 and not all_bound(facts)),
+        lines=where(["vm.zone_reclaim_mode"], lambda facts, values: values[0] != 0 and not _binds_all(facts)),
     ),
     BadAdvice(
         id="advice.backlog-huge",

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from advisor.facts.beegfs import BeegfsService, BeegfsTarget
-from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.host.numbers import is_count
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links, tells_data_links
 from advisor.rules.queries import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, split_ids
 from advisor.rules.remedy import plan_profile
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
+
+if TYPE_CHECKING:
+    from advisor.facts.beegfs import BeegfsService, BeegfsTarget
 
 ORDER = 280
 
@@ -28,6 +27,7 @@ LARGE_BYTES: Final = 32_000_000_000
 """Memory from which on the article's figures are meant: 262,144 KiB kept free is much of a small host's."""
 _PARITY = ("raid4", "raid5", "raid6")
 _NO_COPY = ("raid0", "striped", "linear")
+_MIRRORS: Final = frozenset({"raid1", "raid10", "mirror"})
 
 
 def servers(facts: Facts) -> tuple[BeegfsService, ...]:
@@ -344,9 +344,6 @@ def storage_on_parity(facts: Facts, workload: DeclaredWorkload | None) -> Findin
         "data that must last, leave it",
         intent=True,
     )
-
-
-_MIRRORS: Final = frozenset({"raid1", "raid10", "mirror"})
 
 
 @rule(

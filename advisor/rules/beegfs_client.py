@@ -7,21 +7,17 @@ packages of a server may bring that file too.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
-from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.rules import sources
 from advisor.rules.beegfs import servers
 from advisor.rules.beegfs_sizes import MIB, connection_bytes, number, size
 from advisor.rules.beegfs_transport import has_rdma, is_beegfs, is_rdma_off
-from advisor.rules.finding import Finding, Severity
 from advisor.rules.queries import is_physical, is_up
 from advisor.rules.remedy import RunShell, set_beegfs
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Severity, rule
 
 ORDER = 310
 
@@ -31,6 +27,9 @@ CHUNK_BYTES: Final = 2 << 20
 STRIPE_COUNT: Final = 3
 _DEFAULT_STRIPE_COUNT: Final = 4
 _FALSE: Final = frozenset({"false", "0", "no"})
+_REMOUNT: Final = RunShell(
+    "systemctl restart beegfs-client", "mount again with the new settings", "what uses BeeGFS on this host"
+)
 
 
 def clients(facts: Facts) -> tuple[BeegfsService, ...]:
@@ -38,11 +37,6 @@ def clients(facts: Facts) -> tuple[BeegfsService, ...]:
     is_mounted = any(one.kind == "beegfs" for one in facts.network_storage)
     found = tuple(one for one in (facts.beegfs.services if facts.beegfs else ()) if one.kind == "client")
     return found if is_mounted or not servers(facts) else ()
-
-
-_REMOUNT: Final = RunShell(
-    "systemctl restart beegfs-client", "mount again with the new settings", "what uses BeeGFS on this host"
-)
 
 
 def _severity_for(workload: DeclaredWorkload | None) -> Severity:
@@ -83,16 +77,9 @@ def few_connections(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
             "cpus": facts.cpu.threads,
             "server_memory_mib_for_each_client": _more_memory(low[0][0], wanted),
         },
-        remedy=(
-            *(set_beegfs(one.path, "connMaxInternodeNum", str(wanted), "at-least") for one, _ in low),
-            _REMOUNT,
-        ),
+        remedy=(*(set_beegfs(one.path, "connMaxInternodeNum", str(wanted), "at-least") for one, _ in low), _REMOUNT),
         intent=not is_beegfs(workload),
     )
-
-
-def _best_link(links: Iterable[Link]) -> str:
-    return max(links, key=_rank_link).name
 
 
 def _rank_link(link: Link) -> tuple[bool, int]:
@@ -108,7 +95,7 @@ def _why_interfaces(client: BeegfsService, links: dict[str, Link]) -> str:
     first = next((name for name in client.interfaces or () if name in links), None)
     if first is None or _rank_link(links[first]) == max(ranks):
         return ""
-    return f"{client.label}: {first} comes first, {_best_link(links.values())} is faster"
+    return f"{client.label}: {first} comes first, {max(links.values(), key=_rank_link).name} is faster"
 
 
 @rule(
@@ -129,7 +116,7 @@ def client_interfaces(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     found = tuple(why for one in clients(facts) if (why := _why_interfaces(one, links)))
     if not found or len(links) < 2:
         return None
-    best = _best_link(links.values())
+    best = max(links.values(), key=_rank_link).name
     wrong = any("comes first" in why for why in found)
     return client_interfaces.found(
         severity="advice" if wrong else _severity_for(workload),

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from advisor.facts.beegfs import BeegfsService
-from advisor.facts.host_facts import Facts
 from advisor.facts.subnets import SharedSubnet, SubnetLink
 from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.beegfs import placed, profile_applies
-from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links
 from advisor.rules.queries import BEEGFS_NVME, by_name, sysctl_numbers
 from advisor.rules.remedy import Remedy, plan_profile, set_beegfs, set_sysctl
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 290
-
-_OWN: Final = (("arp_ignore", 1), ("arp_announce", 2), ("rp_filter", 2))
 
 
 def _own_settings(links: Iterable[str]) -> Iterator[Remedy]:
     """Values of the links alone: conf.all would change every other link as well."""
     for name in sorted(set(links)):
-        for key, value in _OWN:
+        for key, value in (("arp_ignore", 1), ("arp_announce", 2), ("rp_filter", 2)):
             yield set_sysctl(f"net.ipv4.conf.{name.replace('.', '/')}.{key}", value)
 
 
@@ -103,8 +97,7 @@ def _why_far(service: BeegfsService, node: int, nodes: Mapping[str, int | None])
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE_CONF),
 )
 def interfaces_not_chosen(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    links = by_name(facts)
-    nodes = {link.name: link.numa_node for link in data_links(facts, links)}
+    nodes = {link.name: link.numa_node for link in data_links(facts, by_name(facts))}
     if len({node for node in nodes.values() if node is not None}) < 2:
         return None
     far = tuple(why for one, node, _ in placed(facts) if (why := _why_far(one, node, nodes)))

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
-from advisor.facts.host_facts import Facts
-from advisor.host.numbers import is_count
+from advisor.host.numbers import count_noun, is_count
 from advisor.rules import sources
 from advisor.rules.beegfs import LARGE_BYTES, node_of_targets, profile_applies, servers
 from advisor.rules.beegfs_sizes import (
@@ -25,11 +24,9 @@ from advisor.rules.beegfs_sizes import (
     workers,
 )
 from advisor.rules.beegfs_transport import is_beegfs
-from advisor.rules.finding import Finding
 from advisor.rules.queries import BEEGFS_NVME, sysctl_numbers
 from advisor.rules.remedy import Remedy, RunShell, plan_profile, set_beegfs, set_sysctl
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 300
 
@@ -51,6 +48,10 @@ AGREED: Final[Mapping[str, int]] = {
     "vm.vfs_cache_pressure": 50,
 }
 _AT_LEAST: Final = frozenset({"vm.min_free_kbytes"})
+_MULTIPLE: Final = "is no multiple of"
+_RESTART: Final = RunShell(
+    "systemctl restart 'beegfs-storage*'", "let the services read their files", "the storage targets of this host"
+)
 
 
 def _client_connections(facts: Facts) -> int:
@@ -169,9 +170,6 @@ def _worker_buffer(service: BeegfsService) -> str:
     return f"{-(-largest // MIB) + 1}m"
 
 
-_MULTIPLE: Final = "is no multiple of"
-
-
 def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None) -> str:
     each, count = size(service, "connRDMABufSize"), number(service, "connRDMABufNum")
     if each is None or count is None or service.kind not in ("storage", "client"):
@@ -181,7 +179,7 @@ def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None)
     if largest is None or each * count >= largest[1] + 4 * each:
         return ""
     return (
-        f"{service.label}: {count} buffers of {each} bytes hold {each * count:,} bytes, a chunk of "
+        f"{service.label}: {count_noun(count, 'buffer')} of {each} bytes hold {each * count:,} bytes, a chunk of "
         f"{largest[0].mountpoint} and four buffers {largest[1] + 4 * each:,}"
     )
 
@@ -226,11 +224,6 @@ def _larger_buffers(service: BeegfsService, largest: tuple[StripePattern, int] |
         yield set_beegfs(service.path, "connRDMABufSize", str(whole))
     if largest is not None and whole and whole * count < largest[1] + 4 * whole:
         yield set_beegfs(service.path, "connRDMABufNum", str(-(-largest[1] // whole) + 4), "at-least")
-
-
-_RESTART: Final = RunShell(
-    "systemctl restart 'beegfs-storage*'", "let the services read their files", "the storage targets of this host"
-)
 
 
 def _service_port(service: BeegfsService) -> int | None:
@@ -308,8 +301,10 @@ def stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         + (_describe_reached(threads, least, total) if threads else ""),
         evidence={
             "targets": total,
-            "stripe_counts": tuple(f"{place}: {count} targets for each file" for place, count in counts.items()),
-            "detail": tuple(f"node {node}: {count} storage targets" for node, count in zones.items()),
+            "stripe_counts": tuple(
+                f"{place}: {count_noun(count, 'target')} for each file" for place, count in counts.items()
+            ),
+            "detail": tuple(f"node {node}: {count_noun(count, 'storage target')}" for node, count in zones.items()),
         },
         remedy=f"for new files in a directory: beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY",
         intent=True,

@@ -8,11 +8,12 @@ three to a file: eleven streams).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from advisor.facts.beegfs import BeegfsService
-from advisor.facts.beegfs_text import size_bytes
 from advisor.host.numbers import is_count
+
+if TYPE_CHECKING:
+    from advisor.facts.beegfs import BeegfsService
 
 MIB: Final = 1 << 20
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -29,7 +30,6 @@ COMMON: Final[Mapping[str, str]] = {
     "tuneUsePerTargetWorkers": "true",
     "tuneWorkerBufSize": "4m",
 }
-_TRUE: Final = frozenset({"true", "1", "yes"})
 
 
 def streams_for_all_targets(targets: int, stripe_count: int) -> int:
@@ -54,8 +54,7 @@ def worker_bytes(*, workers: int, buffer_bytes: int) -> int:
 
 def value(service: BeegfsService, key: str) -> str:
     """What a key says, or its default; empty where BeeGFS has none that is known here."""
-    given = service.settings.get(key)
-    return given or DEFAULTS.get(service.kind, {}).get(key) or COMMON.get(key, "")
+    return service.settings.get(key) or DEFAULTS.get(service.kind, {}).get(key) or COMMON.get(key, "")
 
 
 def number(service: BeegfsService, key: str) -> int | None:
@@ -66,6 +65,8 @@ def number(service: BeegfsService, key: str) -> int | None:
 
 def size(service: BeegfsService, key: str) -> int | None:
     """`value` in bytes; None for anything else."""
+    from advisor.facts.beegfs_text import size_bytes
+
     return size_bytes(value(service, key))
 
 
@@ -77,7 +78,7 @@ def workers(service: BeegfsService, threads: int | None) -> int | None:
         return 2 * threads if threads else None
     if count is None or service.kind != "storage":
         return count
-    is_each = value(service, "tuneUsePerTargetWorkers").lower() in _TRUE
+    is_each = value(service, "tuneUsePerTargetWorkers").lower() in {"true", "1", "yes"}
     return count * (len(service.targets) if is_each else 1)
 
 

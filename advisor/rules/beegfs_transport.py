@@ -6,16 +6,17 @@ RDMA port, and TCP else.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from advisor.facts.beegfs import BeegfsService
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.rules.workload import DeclaredWorkload, Transport
 
-_FALSE: Final = frozenset({"false", "0", "no"})
+if TYPE_CHECKING:
+    from advisor.facts.beegfs import BeegfsService
+
 _DATA: Final = ("storage", "meta", "client")
 
 
@@ -31,7 +32,7 @@ def has_rdma(link: Link) -> bool:
 
 def is_rdma_off(service: BeegfsService) -> bool:
     """Whether a configuration file says connUseRDMA = false."""
-    return service.settings.get("connUseRDMA", "").lower() in _FALSE
+    return service.settings.get("connUseRDMA", "").lower() in {"false", "0", "no"}
 
 
 def transport_seen(facts: Facts) -> Transport | None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlSource
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.remedy import Remedy, RunShell, comment_out, set_sysctl
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 60
 
@@ -36,18 +33,6 @@ def _refused_keys(facts: Facts) -> Iterable[tuple[str, SysctlSource]]:
         yield from ((key, line) for line in dict.fromkeys(lines) if line.rejected is not None)
 
 
-def _correct_lines(refused: Iterable[tuple[str, SysctlSource]]) -> Iterator[Remedy]:
-    """The value without the quotes for which the kernel refuses it; a line that it refuses otherwise goes."""
-    for key, line in refused:
-        if (value := _remove_quotes(line.value)) != _fold_words(line.value):
-            yield set_sysctl(key, value)
-        yield comment_out(line.path, line.line)
-
-
-def _remove_quotes(value: str) -> str:
-    return _fold_words(value.replace('"', " ").replace("'", " "))
-
-
 @rule(
     id="sysctl.rejected",
     severity="warning",
@@ -67,6 +52,12 @@ def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         for key, origin in sorted(facts.sysctl_origin.items())
         if origin.voided_by is not None and origin.voided_by.rejected is not None
     )
+    # The value without the quotes for which the kernel refuses it; a line that it refuses otherwise goes.
+    found: list[Remedy] = []
+    for key, line in refused:
+        if (value := _fold_words(line.value.replace('"', " ").replace("'", " "))) != _fold_words(line.value):
+            found.append(set_sysctl(key, value))
+        found.append(comment_out(line.path, line.line))
     return rejected.found(
         title=f"{refused[0][1].path} sets a value that the kernel refuses" if len(refused) == 1 else None,
         why="These lines have no effect at boot, and the tool that reads them reports an error: "
@@ -76,22 +67,8 @@ def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "keys": tuple(dict.fromkeys(key for key, _ in refused)),
             "detail": (*(f"{_source_place(line)}: {key} = {line.value}" for key, line in refused), *voided),
         },
-        remedy=tuple(_correct_lines(refused)),
+        remedy=tuple(found),
     )
-
-
-def _lost_lines(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]:
-    """Key, the line without effect, the line that stands against it, and how."""
-    for key, origin in sorted(facts.sysctl_origin.items()):
-        for loser in origin.losers:
-            if (
-                loser.path.startswith(("/etc/", "/run/"))
-                and loser.rejected is None
-                and _fold_words(loser.value) != _fold_words(origin.winner.value)
-            ):
-                yield key, loser, origin.winner, "wins"
-        if origin.later is not None:
-            yield key, origin.later, origin.winner, "wins at boot; the first only under sysctl --system"
 
 
 @rule(
@@ -105,7 +82,18 @@ def _lost_lines(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource,
     sources=(sources.SYSCTL_D,),
 )
 def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    lost = tuple(_lost_lines(facts))
+    # Key, the line without effect, the line that stands against it, and how.
+    lost: list[tuple[str, SysctlSource, SysctlSource, str]] = []
+    for key, origin in sorted(facts.sysctl_origin.items()):
+        for loser in origin.losers:
+            if (
+                loser.path.startswith(("/etc/", "/run/"))
+                and loser.rejected is None
+                and _fold_words(loser.value) != _fold_words(origin.winner.value)
+            ):
+                lost.append((key, loser, origin.winner, "wins"))
+        if origin.later is not None:
+            lost.append((key, origin.later, origin.winner, "wins at boot; the first only under sysctl --system"))
     if not lost:
         return None
     return overridden.found(

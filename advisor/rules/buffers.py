@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from advisor.facts.host_facts import Facts
+from advisor.host.numbers import count_noun
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
-from advisor.rules.queries import (
-    NETWORK_BUFFERS,
-    by_name,
-    is_physical,
-    is_up,
-    links_below,
-    sysctl_numbers,
-)
-from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunShell, plan_profile, set_sysctl
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.queries import NETWORK_BUFFERS, by_name, is_physical, is_up, links_below, sysctl_numbers
+from advisor.rules.remedy import INITIAL_SIZES, Decide, PlanProfile, Remedy, RunShell, raise_maximum, set_sysctl
+from advisor.rules.rule import DeclaredWorkload, Evidence, Facts, Finding, Severity, rule
 
 ORDER = 20
 
@@ -49,6 +40,7 @@ _MAXIMA: Mapping[str, int] = {
     "net.ipv4.tcp_rmem": 2,
     "net.ipv4.tcp_wmem": 2,
 }
+_TCP = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
 
 def limit(facts: Facts, key: str) -> int | None:
@@ -86,15 +78,6 @@ _FULL_BUFFERS: Mapping[str, str] = {
 }
 
 
-def _wanted_size(facts: Facts, workload: DeclaredWorkload | None, *, is_over_udp: bool) -> tuple[int, dict[str, int]]:
-    """The size that the path needs, in bytes, and the limits below it: for LLT over UDP those of UDP and the size of
-    the path, else all four and the white paper's 8 MiB."""
-    path = path_bytes(facts, workload) if is_over_udp else None
-    if path is None:
-        return WHITE_PAPER_BYTES, _limits_below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
-    return path.size, _limits_below(facts, path.size, ("net.core.rmem_max", "net.core.wmem_max"))
-
-
 def udp_is_sized(facts: Facts, workload: DeclaredWorkload | None) -> int | None:
     """The size of the path of LLT over UDP in bytes, where the limits and defaults hold it already; else None."""
     path = path_bytes(facts, workload) if private_links(facts, *DATAGRAMS) and not stays_local(facts) else None
@@ -118,7 +101,14 @@ def udp_is_sized(facts: Facts, workload: DeclaredWorkload | None) -> int | None:
 )
 def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
-    wanted_bytes, low = _wanted_size(facts, workload, is_over_udp=bool(over_udp))
+    # The size that the path needs, in bytes, and the limits below it: for LLT over UDP those of UDP and the size of
+    # the path, else all four and the white paper's 8 MiB.
+    is_over_udp = bool(over_udp)
+    path = path_bytes(facts, workload) if is_over_udp else None
+    if path is None:
+        wanted_bytes, low = WHITE_PAPER_BYTES, _limits_below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
+    else:
+        wanted_bytes, low = path.size, _limits_below(facts, path.size, ("net.core.rmem_max", "net.core.wmem_max"))
     if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
         return None
     if workload is not None and workload.is_replicated and over_ethernet(facts):
@@ -139,7 +129,7 @@ def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         severity=severity,
         why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). " + reason,
         evidence={**low, "wanted_bytes": wanted_bytes, **counted, **({"links": over_udp} if over_udp else {})},
-        remedy=_sized_profile(facts, workload),
+        remedy=_sized_profile(facts, workload, low),
         intent=severity == "info" and not counted,
     )
 
@@ -158,9 +148,6 @@ def _fastest_link(facts: Facts, among: frozenset[str]) -> tuple[str, int] | None
     )
     known = [(name, speed) for name, speed in links if speed is not None and speed > 0]
     return max(known, key=lambda pair: pair[1], default=None)
-
-
-_TCP = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
 
 class PathBytes(msgspec.Struct, frozen=True):
@@ -217,10 +204,20 @@ def _path_link(facts: Facts, workload: DeclaredWorkload | None) -> tuple[str, in
     return _fastest_link(facts, under) or _fastest_link(facts, frozenset())
 
 
-def _sized_profile(facts: Facts, workload: DeclaredWorkload | None) -> PlanProfile:
-    """The profile with the size of the path, where that is known."""
+def _sized_profile(facts: Facts, workload: DeclaredWorkload | None, keys: Iterable[str]) -> PlanProfile:
+    """The profile with the size of the path, where that is known; of it, ``fix`` raises these keys alone."""
     path = path_bytes(facts, workload)
-    return plan_profile(NETWORK_BUFFERS, **({"bytes": [str(path.size)]} if path else {}))
+    return _plan_buffers(facts, path.size if path else None, keys)
+
+
+def _plan_buffers(facts: Facts, size: int | None, keys: Iterable[str]) -> PlanProfile:
+    """The profile with this size in bytes, None for its own; of it, ``fix`` raises these keys alone."""
+    wanted = size or WHITE_PAPER_BYTES
+    sizes = {
+        key: raise_maximum(key, sysctl_numbers(facts, key), wanted) if key in INITIAL_SIZES else wanted for key in keys
+    }
+    only = tuple(set_sysctl(key, value, "at-least") for key, value in sizes.items())
+    return PlanProfile(NETWORK_BUFFERS, (("bytes", str(size)),) if size else (), only)
 
 
 @rule(
@@ -262,7 +259,7 @@ def below_bandwidth_delay(facts: Facts, workload: DeclaredWorkload | None) -> Fi
             "formula": needed.formula if needed else None,
             **low,
         },
-        remedy=_sized_profile(facts, workload),
+        remedy=_sized_profile(facts, workload, low),
     )
 
 
@@ -304,7 +301,7 @@ def below_llt_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "formula": path.formula,
             "udp_receive_buffer_errors": facts.counters.udp_receive_buffer_errors,
         },
-        remedy=_sized_profile(facts, workload),
+        remedy=_sized_profile(facts, workload, ("net.core.rmem_default",)),
     )
 
 
@@ -334,7 +331,7 @@ def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     often = share is None or share >= _ERROR_SHARE
     return udp_receive_errors.found(
         severity="advice" if often else "info",
-        title=f"{errors:,} datagrams were dropped because a receive buffer was full",
+        title=f"{count_noun(errors, 'datagram', 'was', 'were')} dropped because a receive buffer was full",
         why="The kernel counts them since the host started"
         + (f"; they are {share:.3%} of what arrived." if share is not None else "."),
         evidence={
@@ -343,9 +340,10 @@ def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Findi
             "net.core.rmem_default": size,
             "net.core.rmem_max": limit(facts, "net.core.rmem_max"),
         },
-        remedy=plan_profile(
-            NETWORK_BUFFERS,
-            **({"bytes": [str(LLT_WINDOW_BYTES)]} if size is not None and size < LLT_WINDOW_BYTES else {}),
+        remedy=_plan_buffers(
+            facts,
+            LLT_WINDOW_BYTES if size is not None and size < LLT_WINDOW_BYTES else None,
+            ("net.core.rmem_default", "net.core.rmem_max"),
         ),
     )
 
@@ -366,14 +364,14 @@ def tcp_pruned(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     if not pruned:
         return None
     return tcp_pruned.found(
-        title=f"TCP threw queued data away {pruned:,} times because a receive buffer was full",
+        title=f"TCP threw queued data away {count_noun(pruned, 'time')} because a receive buffer was full",
         why="The kernel counts it since the host started; each time the sender had to send again.",
         evidence={
             "tcp_pruned": pruned,
             "tcp_collapsed": facts.counters.tcp_collapsed,
             "net.ipv4.tcp_rmem": facts.sysctl.get("net.ipv4.tcp_rmem"),
         },
-        remedy=plan_profile(NETWORK_BUFFERS),
+        remedy=_plan_buffers(facts, None, ("net.ipv4.tcp_rmem",)),
     )
 
 
@@ -462,7 +460,7 @@ def listen_overflows(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     is_short = backlog is not None and backlog < _BACKLOG
     return listen_overflows.found(
         severity="advice" if is_short else "info",
-        title=f"{overflows:,} connections were refused because a listen queue was full",
+        title=f"{count_noun(overflows, 'connection', 'was', 'were')} refused because a listen queue was full",
         why="The kernel counts them since the host started. A queue is as long as the program asked for, at most "
         "net.core.somaxconn.",
         evidence={"listen_overflows": overflows, "net.core.somaxconn": backlog},
@@ -491,7 +489,7 @@ def softnet_drops(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     share = _share_of(dropped, processed)
     return softnet_drops.found(
         severity="advice" if share is None or share >= _ERROR_SHARE else "info",
-        title=f"{dropped:,} packets were dropped because a CPU's input queue was full",
+        title=f"{count_noun(dropped, 'packet', 'was', 'were')} dropped because a CPU's input queue was full",
         why="The kernel counts them since the host booted (second column of /proc/net/softnet_stat).",
         evidence={
             "softnet_dropped": dropped,

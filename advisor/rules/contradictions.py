@@ -14,6 +14,7 @@ import msgspec
 from advisor.rules import sources
 
 PREFIX: Final = "contradiction."
+_BY_ID: Final[dict[str, Contradiction]] = {}
 
 
 class ContradictionSide(msgspec.Struct, frozen=True):
@@ -30,9 +31,6 @@ class Contradiction(msgspec.Struct, frozen=True):
     topic: str
     sides: tuple[ContradictionSide, ...]
     what_we_do: str
-
-
-_BY_ID: Final[dict[str, Contradiction]] = {}
 
 
 def _add_contradiction(name: str, topic: str, *sides: tuple[str, str], what_we_do: str) -> Contradiction:
@@ -176,6 +174,32 @@ LLT_DEFAULTS = _add_contradiction(
     ("1000 and 800 packets, as lltconfig of InfoScale 7.4.2 prints them.", sources.WHITE_PAPER),
     what_we_do="What lltconfig -F query prints is taken for the default where /etc/llttab does not set it and the "
     "value is one of the two; else the plan asks for --set default=PACKETS.",
+)
+
+FC_TIMEOUTS = _add_contradiction(
+    "multipath-fc-timeouts",
+    "Timeouts of Fibre Channel paths under multipath (fast_io_fail_tmo, dev_loss_tmo)",
+    ("5 s, and dev_loss_tmo infinity; no_path_retry 30.", sources.HPE_CSI),
+    ("10 s; dev_loss_tmo is left alone.", sources.PURE_OPENSTACK),
+    ("5 s and 600 s by default.", sources.MULTIPATH_CONF),
+    what_we_do="Only a path that never fails fast (off), or later than any of them says, is reported.",
+)
+
+NFS_SLOTS = _add_contradiction(
+    "nfs-slots",
+    "How many requests an NFS client has under way on one connection (sunrpc.tcp_max_slot_table_entries)",
+    ("65,536: the server is to say when it has enough.", sources.KERNEL_SUNRPC),
+    ("128.", sources.AZURE_SLOTS),
+    ("128.", sources.GOOGLE_NFS),
+    what_we_do="It is a matter of intent, for NFSv3 alone: sessions of NFSv4.1 agree on their slots with the server.",
+)
+
+WRITE_ORDERING = _add_contradiction(
+    "pci-write-ordering",
+    "Write ordering of RDMA adapters (PCI_WR_ORDERING)",
+    ("1: relaxed, always.", sources.WEKA_MLX),
+    ("0: relaxed only where the memory region asks for it.", sources.ORDERING_DEFAULT),
+    what_we_do="It is shown as information on hosts with such adapters, and never set.",
 )
 
 CONTRADICTIONS: Final = tuple(_BY_ID.values())

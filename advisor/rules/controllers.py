@@ -8,12 +8,10 @@ from typing import Literal
 
 from advisor.facts.controller import Controller, ControllerVolume
 from advisor.facts.controllers import array_name
-from advisor.facts.host_facts import Facts
+from advisor.host.numbers import count_noun
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.remedy import RunShell
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 130
 
@@ -22,6 +20,9 @@ _WRITES_BACK = frozenset({"write-back", "always-write-back"})
 
 # What one small write costs on the drives (Chen et al.; the articles' evidence has the same).
 _COSTS = {"raid5": 4, "raid6": 6}
+# The article's RAID 10 of 4 and of 8 drives over the same four links: MB/s sequential, IOPS of its mixed pattern.
+FOUR_DRIVES = (377.79, 171.66)
+EIGHT_DRIVES = (385.3, 138.0)
 
 
 def _all_volumes(facts: Facts) -> Iterator[tuple[Controller, ControllerVolume]]:
@@ -33,19 +34,10 @@ def _describe_volume(controller: Controller, volume: ControllerVolume) -> str:
     return f"{array_name(controller, volume)}: {', '.join(word for word in words if word)}"
 
 
-def _array_names(found: list[tuple[Controller, ControllerVolume]]) -> tuple[str, ...]:
-    return tuple(array_name(*one) for one in found)
-
-
 def _protection_words(controller: Controller) -> str:
     kind = {"battery": "battery", "flash": "CacheVault"}
     one = controller.protection
     return f"{kind[one.kind]} {one.state}" if one else "no battery or CacheVault"
-
-
-def _is_charging(state: str) -> bool:
-    """Whether a battery that is not well now will be by itself."""
-    return any(word in state.lower() for word in ("charg", "learn"))
 
 
 def _set_policy(controller: Controller, volume: ControllerVolume, policy: Literal["wt", "wb"]) -> str:
@@ -79,13 +71,17 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     found = [one for one in _all_volumes(facts) if one[1].write_policy in _WRITES_BACK and one[0].is_protected is False]
     if not found:
         return None
-    is_routine = all(one.protection is not None and _is_charging(one.protection.state) for one, _ in found)
+    # Whether a battery that is not well now will be by itself.
+    is_routine = all(
+        one.protection is not None and any(word in one.protection.state.lower() for word in ("charg", "learn"))
+        for one, _ in found
+    )
     return unprotected.found(
         severity="warning" if is_routine else "critical",
         why="The controller acknowledges writes that are in its memory only, and nothing keeps that memory through a "
         "power cut: the file system on it is then damaged, whatever it flushed.",
         evidence={
-            "arrays": _array_names(found),
+            "arrays": tuple(array_name(*one) for one in found),
             "detail": tuple(_describe_volume(*one) for one in found),
             "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
         },
@@ -125,7 +121,7 @@ def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         why="The cache is protected, and every write still waits for the drives: for small writes, and for the parity "
         "of RAID 5 and 6, that is what the cache is there to spare.",
         evidence={
-            "arrays": _array_names(found),
+            "arrays": tuple(array_name(*one) for one in found),
             "detail": tuple(_describe_volume(*one) for one in found),
             "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
         },
@@ -159,13 +155,6 @@ def battery(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     )
 
 
-def _writes_small_at_random(workload: DeclaredWorkload | None) -> bool:
-    if workload is None or workload.access != "random":
-        return False
-    is_small = workload.block_bytes is not None and workload.block_bytes < SMALL_BLOCK_BYTES
-    return is_small and bool(workload.write_share)
-
-
 def exported(facts: Facts) -> frozenset[str]:
     """The block devices that this host's iSCSI targets export, and the disks below them."""
     names = {name for target in (facts.iscsi.targets if facts.iscsi else ()) for name in target.disks}
@@ -184,7 +173,11 @@ def exported(facts: Facts) -> frozenset[str]:
     sources=(sources.RAID_SMALL_WRITES, sources.OPENFILER),
 )
 def parity(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    is_declared = _writes_small_at_random(workload)
+    if workload is None or workload.access != "random":
+        is_declared = False
+    else:
+        is_small = workload.block_bytes is not None and workload.block_bytes < SMALL_BLOCK_BYTES
+        is_declared = is_small and bool(workload.write_share)
     if workload is not None and not is_declared:
         return None
     shipped = None if is_declared else exported(facts)
@@ -207,11 +200,6 @@ def parity(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         "written. Until then a protected write cache helps most",
         intent=not is_declared,
     )
-
-
-# The article's RAID 10 of 4 and of 8 drives over the same four links: MB/s sequential, IOPS of its mixed pattern.
-FOUR_DRIVES = (377.79, 171.66)
-EIGHT_DRIVES = (385.3, 138.0)
 
 
 def gain_percent(before: float, after: float) -> int:
@@ -245,7 +233,9 @@ def wide_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         "queue was shared.",
         evidence={
             "arrays": tuple(one.name for one in found),
-            "detail": tuple(f"{one.name}: {one.level}, {one.data_disks} data disks" for one in found),
+            "detail": tuple(
+                f"{one.name}: {one.level}, {count_noun(one.data_disks or 0, 'data disk')}" for one in found
+            ),
         },
         remedy=(
             RunShell("advisor limits", "see on the initiator whether the links bind"),

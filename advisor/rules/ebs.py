@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from advisor.facts.array import Array
-from advisor.facts.host_facts import Facts
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Finding
+from advisor.rules.queries import ebs_disks
 from advisor.rules.remedy import Decide, set_queues
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
+
+if TYPE_CHECKING:
+    from advisor.facts.array import Array
 
 ORDER = 210
 
-EBS_MODEL = "Amazon Elastic Block Store"
 _STREAM_KB = 1024
-_ORDERING = frozenset({"mq-deadline", "kyber"})
 
 # Types that the table of EBS-optimized instances lacks, among families from before Nitro: volumes and network share
 # one link there. Of these families the larger types have a link of their own.
@@ -28,11 +27,6 @@ _SHARED_LINK = frozenset(
         *("r3.8xlarge", "i2.8xlarge", "g2.8xlarge", "cc2.8xlarge", "cr1.8xlarge", "hs1.8xlarge"),
     }
 )
-
-
-def ebs_disks(facts: Facts) -> frozenset[str]:
-    """The names of the disks that are EBS volumes by their model; Xen instances do not show it."""
-    return frozenset(disk.name for disk in facts.disks if disk.model is not None and disk.model.strip() == EBS_MODEL)
 
 
 def _arrays_on(facts: Facts, volumes: frozenset[str]) -> Iterator[Array]:
@@ -118,10 +112,7 @@ def stream_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "devices": tuple(found),
             "detail": tuple(f"{name}: read_ahead_kb {kb}" for name, kb in found.items()),
         },
-        remedy=(
-            "only where the volume is st1 or sc1",
-            *set_queues(found, "read_ahead_kb", _STREAM_KB, "at-least"),
-        ),
+        remedy=("only where the volume is st1 or sc1", *set_queues(found, "read_ahead_kb", _STREAM_KB, "at-least")),
     )
 
 
@@ -140,7 +131,7 @@ def ordered(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         disk
         for disk in facts.disks
-        if disk.name in volumes and disk.name.startswith("nvme") and disk.scheduler in _ORDERING
+        if disk.name in volumes and disk.name.startswith("nvme") and disk.scheduler in {"mq-deadline", "kyber"}
     )
     if not found:
         return None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from advisor.facts.host_facts import Facts
-from advisor.facts.purchase import PurchasedFigures
 from advisor.rules import sources
-from advisor.rules.finding import Finding
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
+
+if TYPE_CHECKING:
+    from advisor.facts.purchase import PurchasedFigures
 
 ORDER = 220
 

@@ -11,13 +11,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.facts.host_facts import Facts
 from advisor.rules import sources
-from advisor.rules.ebs import ebs_disks
-from advisor.rules.finding import Finding
+from advisor.rules.queries import ebs_disks
 from advisor.rules.remedy import RunShell
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 230
 

@@ -5,16 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from advisor.facts.host_facts import Facts
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.remedy import RunShell
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 118
-
-_LOST = frozenset({"offline", "transport-offline", "dead"})
 
 
 @rule(
@@ -30,7 +25,7 @@ _LOST = frozenset({"offline", "transport-offline", "dead"})
 def offline(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for disk in facts.disks:
         state = disk.detail.get("state")
-        if state in _LOST:
+        if state in {"offline", "transport-offline", "dead"}:
             yield offline.found(
                 title=f"{disk.name} is {state}: all I/O to it fails",
                 why="The kernel has given the device up after commands and resets that were not answered.",
@@ -52,6 +47,7 @@ def offline(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding
     helps_when="Always: the module is failing, or not seated well.",
     hurts_when="The count is of an injected error, as tests of EDAC make.",
     sources=(sources.EDAC,),
+    seen_live=False,
 )
 def uncorrected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     count = facts.memory.uncorrected_errors

@@ -14,6 +14,10 @@ Severity = Literal["info", "advice", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "advice", "warning", "critical")
 """``critical``: redundancy or a path is lost, a drive is failing, I/O waits or data is at risk now."""
 Evidence = Mapping[str, str | int | float | tuple[str, ...] | None]
+_DEVICE_KEYS: Final = (
+    *("arrays", "links", "disks", "devices", "device", "link", "disk", "instances", "units", "sessions"),
+    *("controllers", "targets"),
+)
 
 
 class Muted(msgspec.Struct, frozen=True):
@@ -62,12 +66,6 @@ class Finding(msgspec.Struct, frozen=True):
 def at_or_above(severity: Severity, floor: str) -> bool:
     """Whether a severity is at least ``floor``, one of `SEVERITIES`."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(floor)
-
-
-_DEVICE_KEYS: Final = (
-    *("arrays", "links", "disks", "devices", "device", "link", "disk", "instances", "units", "sessions"),
-    *("controllers", "targets"),
-)
 
 
 def finding_devices(finding: Finding) -> tuple[str, ...]:

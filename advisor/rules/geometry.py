@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from advisor.facts.array import Array
 from advisor.facts.disks import Disk, FileSystem
-from advisor.facts.host_facts import Facts
 from advisor.rules import sources
-from advisor.rules.ebs import ebs_disks
-from advisor.rules.finding import Finding
-from advisor.rules.queries import leading_count
+from advisor.rules.queries import ebs_disks, leading_count
 from advisor.rules.remedy import Decide, Remedy, RunShell
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
+
+if TYPE_CHECKING:
+    from advisor.facts.array import Array
 
 ORDER = 160
 
@@ -26,6 +25,7 @@ _SECTOR_BYTES = 512
 _PAGE_BYTES = 4096
 _OPTIMAL_BYTES_MAX = 16 << 20
 _SHOWN = 12
+_WITH_TIMES = frozenset({"ext3", "ext4", "xfs"})
 
 
 def _on_arrays(facts: Facts) -> Iterator[tuple[FileSystem, Array]]:
@@ -162,8 +162,7 @@ def partitions(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
     )
     known = {name for _, name, _, _ in split}
     across = _misaligned_partitions(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
-    crossing = tuple(one for one in across if one[1] not in known)
-    for found, is_split in ((split, True), (crossing, False)):
+    for found, is_split in ((split, True), (tuple(one for one in across if one[1] not in known), False)):
         if found:
             yield partitions.found(
                 severity="warning" if is_split else "advice",
@@ -226,9 +225,6 @@ def fewer_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
 def _writes_on_read(filesystem: FileSystem) -> bool:
     options = (filesystem.options or "").split(",")
     return "rw" in options and filesystem.kind in _WITH_TIMES and not {"relatime", "noatime"} & set(options)
-
-
-_WITH_TIMES = frozenset({"ext3", "ext4", "xfs"})
 
 
 @rule(

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import (
     FSS_TCP,
     FSS_UDP,
@@ -21,17 +20,14 @@ from advisor.facts.infoscale_configuration import (
     recognised,
 )
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.remedy import RunShell
-from advisor.rules.rule import rule
+from advisor.rules.rule import Facts, Finding, rule
 from advisor.rules.workload import DeclaredWorkload, RecognisedWorkload, Replication, Transport
 
 ORDER = 90
 
 PROFILE_PREFIX: Final = "infoscale-"
 
-PAPER_LOCAL_IOPS: Final = 2000
-"""A single node, and a shared disk: 4 KiB random, half reads (about, from a chart)."""
 MIRRORED_IOPS_SHARE: Final = 0.5
 """Of a local disk's IOPS where two nodes of one zone mirror it (about, from a chart); less across zones."""
 MIRRORING_CPU_PERCENT: Final = 2.0
@@ -41,11 +37,6 @@ MIRRORING_CPU_PERCENT: Final = 2.0
 def profile_of(configuration: str) -> str:
     """The name of the profile of a configuration."""
     return f"{PROFILE_PREFIX}{configuration}"
-
-
-def mirrored_iops(local_iops: float) -> float:
-    """What the paper lets expect of a disk of ``local_iops`` once it is mirrored inside one zone."""
-    return local_iops * MIRRORED_IOPS_SHARE
 
 
 def serial_writes_per_second(rtt_seconds: float) -> float:
@@ -161,14 +152,6 @@ def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     )
 
 
-def _is_mirrored(facts: Facts, workload: DeclaredWorkload | None) -> bool:
-    """Certainly by what was seen, or declared for a cluster of LLT's."""
-    found = recognition(facts, workload)
-    if found is not None:
-        return found.configuration in MIRRORED
-    return facts.llt is not None and workload is not None and workload.is_replicated
-
-
 @rule(
     id="infoscale.mirroring-cost",
     severity="info",
@@ -182,7 +165,13 @@ def _is_mirrored(facts: Facts, workload: DeclaredWorkload | None) -> bool:
     judges_declared=True,
 )
 def mirroring_cost(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    if not _is_mirrored(facts, workload):
+    # Certainly by what was seen, or declared for a cluster of LLT's.
+    found = recognition(facts, workload)
+    if found is not None:
+        is_mirrored = found.configuration in MIRRORED
+    else:
+        is_mirrored = facts.llt is not None and workload is not None and workload.is_replicated
+    if not is_mirrored:
         return None
     rtt = workload.rtt_seconds if workload else None
     serial = None if rtt is None else round(serial_writes_per_second(rtt))

@@ -6,16 +6,13 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from advisor.facts.cpf_text import Cpf
-from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.iris import Iris, IrisPlace
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Finding
 from advisor.rules.iris_memory import PROFILE, label
 from advisor.rules.queries import sysctl_numbers
 from advisor.rules.remedy import Decide, RunShell, plan_profile
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 250
 
@@ -32,6 +29,10 @@ _OF_THE_SYSTEM = frozenset(
         *("IRISSYS", "IRISLIB", "IRISTEMP", "IRISLOCALDATA", "IRISAUDIT", "IRISMETRICS", "ENSLIB", "HSLIB", "HSSYS"),
         *("HSCUSTOM", "USER", "%SYS"),
     }
+)
+_MIRROR_QUOTA = (
+    "The article's mirror kept both on one io2 volume for one reason: the account's quota counts the volumes of both "
+    "members."
 )
 
 
@@ -109,12 +110,6 @@ def alternate_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
                     evidence={"instance": label(one), "detail": tuple(map(_describe_place, (*first, second)))},
                     remedy="put AlternateDirectory on another volume",
                 )
-
-
-_MIRROR_QUOTA = (
-    "The article's mirror kept both on one io2 volume for one reason: the account's quota counts the volumes of both "
-    "members."
-)
 
 
 @rule(

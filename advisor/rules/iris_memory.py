@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Iris
 from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pages, shared_bytes
 from advisor.facts.memory import HugePagePool
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Finding, Severity
 from advisor.rules.queries import sysctl_number, sysctl_numbers
 from advisor.rules.remedy import SetTunable, plan_profile, set_sysctl
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Severity, rule
 
 ORDER = 240
 
@@ -50,15 +47,6 @@ def _asking_instances(facts: Facts) -> tuple[tuple[Iris, int], ...]:
     )
 
 
-def _not_free(facts: Facts, asking: tuple[tuple[Iris, int], ...], missing: int) -> str:
-    """What to do where the pages are not free now: an instance that runs holds the memory that it will take again."""
-    available, running = facts.memory.available_bytes, [label(one) for one, _ in asking if one.running]
-    if available is None or missing <= available:
-        return ""
-    stop = f" Stop {', '.join(running)} first, which holds that memory in small pages." if running else ""
-    return f" {missing >> 20:,} MiB are needed and {available >> 20:,} are available now.{stop}"
-
-
 @rule(
     id="iris.huge-pages-short",
     severity="advice",
@@ -78,6 +66,14 @@ def short_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     if pool.total >= needed:
         return None
     tables = sum(size for _, size in asking) // facts.memory.page_bytes * _TABLE_ENTRY_BYTES
+    # What to do where the pages are not free now: an instance that runs holds the memory that it will take again.
+    missing = (needed - pool.total) * pool.size_bytes
+    available, running = facts.memory.available_bytes, [label(one) for one, _ in asking if one.running]
+    if available is None or missing <= available:
+        not_free = ""
+    else:
+        stop = f" Stop {', '.join(running)} first, which holds that memory in small pages." if running else ""
+        not_free = f" {missing >> 20:,} MiB are needed and {available >> 20:,} are available now.{stop}"
     return short_pool.found(
         title="There are no huge pages for the shared memory of IRIS"
         if pool.total == 0
@@ -85,8 +81,7 @@ def short_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         why="IRIS takes all of its shared memory from huge pages or none of it. With pages of "
         f"{facts.memory.page_bytes:,} bytes it can be swapped out, and every process that touches all of it has up to "
         f"{tables >> 20:,} MiB of page tables of its own. Pages that are there are taken when IRIS starts next; where "
-        "memory is too fragmented for so many, hugepages= on the kernel command line reserves them at boot."
-        + _not_free(facts, asking, (needed - pool.total) * pool.size_bytes),
+        "memory is too fragmented for so many, hugepages= on the kernel command line reserves them at boot." + not_free,
         evidence={
             "instances": tuple(label(one) for one, _ in asking),
             "huge_pages": pool.total,
@@ -214,10 +209,6 @@ def transparent(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     )
 
 
-def _set_globals(one: Iris, size: int) -> SetTunable:
-    return SetTunable(f"file:{one.cpf}:config/globals", f"0,0,{size >> 20},0,0,0")
-
-
 def _by_guideline(facts: Facts, total: int) -> Finding | None:
     (one,) = facts.iris
     cache = globals_bytes(one.settings) if one.settings else None
@@ -238,7 +229,7 @@ def _by_guideline(facts: Facts, total: int) -> Finding | None:
             "share_percent": round(100 * share, 1),
             "guideline_percent": round(100 * guideline),
         },
-        remedy=_set_globals(one, int(guideline * total)),
+        remedy=SetTunable(f"file:{one.cpf}:config/globals", f"0,0,{int(guideline * total) >> 20},0,0,0"),
         intent=True,
     )
 

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.iscsi import IscsiSession, networks_of
 from advisor.facts.links import Link
 from advisor.rules import sources
-from advisor.rules.finding import Finding
-from advisor.rules.queries import (
-    ISCSI,
-    NUMA_PINNING,
-    by_name,
-    has_several_nodes,
-    is_physical,
-    links_below,
-    nodes_below,
-)
+from advisor.rules.queries import ISCSI, NUMA_PINNING, by_name, has_several_nodes, is_physical, links_below, nodes_below
 from advisor.rules.remedy import Decide, plan_profile
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 140
 
@@ -180,10 +169,8 @@ def mtu_differs(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Findin
     found: dict[tuple[str, ...], Finding] = {}
     for name, paths in path_groups(facts):
         own = [links[one] for one in session_links(paths) if one in links]
-        sizes = {link.mtu for link in own if link.mtu is not None}
-        if len(sizes) > 1:
-            names = tuple(link.name for link in own)
-            found.setdefault(names, _mtu_differs(name, own))
+        if len({link.mtu for link in own if link.mtu is not None}) > 1:
+            found.setdefault(tuple(link.name for link in own), _mtu_differs(name, own))
     return tuple(found.values())
 
 
@@ -252,16 +239,6 @@ def far_node(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, 
     return (*_far_targets(facts), *_one_sided_sessions(facts))
 
 
-def _measure_in_order(is_initiator: bool, size: str) -> tuple[Decide, ...]:
-    where = "" if is_initiator else " (steps 1 and 2 from the initiator, 3 on this host)"
-    links = (
-        f"2. advisor limits --bench before: the share of what the links carry; advisor prove {ISCSI} --target DIR "
-        "--allow-link-flap --reconnect COMMAND (one that logs the sessions out and in: a connection keeps its segment "
-        f"size). {STOP_RULE}"
-    )
-    return Decide(f"1. {TRANSPORT_STEP}"), Decide(links), Decide(f"3. {DISK_STEP.format(size=size)}{where}")
-
-
 TRANSPORT_STEP = (
     "advisor bench --target DIR --workload iometer.maxtp-r100 --workload iometer.rnd8k-r70 --save before (its file of "
     "512 MiB fits into the storage's memory, so the links are measured and not the disks)"
@@ -301,6 +278,13 @@ def order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         return None
     memory = None if sessions else facts.memory.total_bytes
     size = f"{disk_test_bytes(memory) >> 20}m" if memory else "TWICE-ITS-MEMORY"
+    is_initiator = bool(sessions)
+    where = "" if is_initiator else " (steps 1 and 2 from the initiator, 3 on this host)"
+    links = (
+        f"2. advisor limits --bench before: the share of what the links carry; advisor prove {ISCSI} --target DIR "
+        "--allow-link-flap --reconnect COMMAND (one that logs the sessions out and in: a connection keeps its segment "
+        f"size). {STOP_RULE}"
+    )
     return order.found(
         why="What the links lose hides what the disks could do, and a test that touches the disks hides what the links "
         "lose. The article measured and tuned the links first, from 128.0 to 394.5 MB/s, and then only the disks.",
@@ -308,6 +292,6 @@ def order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "links": session_links(sessions),
             "targets": tuple(dict.fromkeys((*(one.target or one.name for one in sessions), *exported))),
         },
-        remedy=_measure_in_order(bool(sessions), size),
+        remedy=(Decide(f"1. {TRANSPORT_STEP}"), Decide(links), Decide(f"3. {DISK_STEP.format(size=size)}{where}")),
         intent=True,
     )

@@ -8,17 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from advisor.facts.array import Array
-from advisor.facts.host_facts import Facts
-from advisor.facts.iscsi import ISCSID_CONF, Iscsi, IscsiSession
+from advisor.facts.iscsi import Iscsi, IscsiSession
 from advisor.facts.path_load import PathLoad
+from advisor.facts.rare_subjects import ISCSID_CONF
 from advisor.facts.site_settings import SiteSetting
+from advisor.host.numbers import count_noun
 from advisor.rules import multipath, sources
-from advisor.rules.finding import Finding
 from advisor.rules.iscsi import sessions_of
 from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH
 from advisor.rules.remedy import Decide, RunShell, SetTunable, plan_profile
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 150
 
@@ -30,6 +29,9 @@ _CMDS, _DEPTH = "node.session.cmds_max", "node.session.queue_depth"
 _SMALL_FIRST_BURST_BYTES = 64 << 10
 _SMALL_BURST_BYTES = 256 << 10
 _WAIT_SECONDS = 120
+_NEW_FILE: Final = f"where {multipath.CONF} does not exist, the plan prints the lines for a new one as a manual step"
+_REQUESTS_SINCE_ADDED = 10_000
+_REQUESTS_IN_INTERVAL = 1_000
 
 
 @rule(
@@ -71,8 +73,7 @@ def _portals(sessions: Iterable[IscsiSession]) -> tuple[str, ...]:
 def _keep_waiting(facts: Facts) -> Iterator[SetTunable]:
     """The timeout of new records and of those that are there; a session takes it up when it logs in."""
     for path, _ in _files(facts.iscsi) if facts.iscsi else ():
-        wanted = str(_WAIT_SECONDS)
-        yield SetTunable(f"file:{path}:node.session.timeo.replacement_timeout", wanted, "at-least")
+        yield SetTunable(f"file:{path}:node.session.timeo.replacement_timeout", str(_WAIT_SECONDS), "at-least")
 
 
 def _list_timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
@@ -144,20 +145,17 @@ def _queue_faults(settings: Mapping[str, str]) -> Iterator[str]:
         yield f"queue_depth {depth} is above cmds_max {commands}"
 
 
-def _changed_settings(settings: Mapping[str, str]) -> dict[str, int]:
-    """The settings to change and their new values: commands raised to the depth, the depth cut only at the maximum."""
-    commands, depth = _setting_number(settings, _CMDS), _setting_number(settings, _DEPTH)
-    if commands is None or not any(_queue_faults(settings)):
-        return {}
-    wanted = max(commands, depth or 0, CMDS_MAX.start)
-    power = min(1 << (wanted - 1).bit_length(), CMDS_MAX.stop - 1)
-    cut = {_DEPTH: power} if depth is not None and depth > power else {}
-    return ({_CMDS: power} if power != commands else {}) | cut
-
-
 def _list_edits(iscsi: Iscsi) -> Iterator[SetTunable]:
     for path, settings in _files(iscsi):
-        for key, value in _changed_settings(settings).items():
+        # The settings to change and their new values: commands raised to the depth, the depth cut only at the maximum.
+        commands, depth = _setting_number(settings, _CMDS), _setting_number(settings, _DEPTH)
+        if commands is None or not any(_queue_faults(settings)):
+            changed_settings = {}
+        else:
+            power = min(1 << (max(commands, depth or 0, CMDS_MAX.start) - 1).bit_length(), CMDS_MAX.stop - 1)
+            cut = {_DEPTH: power} if depth is not None and depth > power else {}
+            changed_settings = ({_CMDS: power} if power != commands else {}) | cut
+        for key, value in changed_settings.items():
             yield SetTunable(f"file:{path}:{key}", str(value))
 
 
@@ -317,9 +315,6 @@ def _describe_line(won: SiteSetting) -> str:
     return f"{won.path}:{won.line}: {won.key} = {won.value}" + (f" for {won.scope}" if won.scope else "")
 
 
-_NEW_FILE: Final = f"where {multipath.CONF} does not exist, the plan prints the lines for a new one as a manual step"
-
-
 @rule(
     id="iscsi.late-path-switch",
     severity="advice",
@@ -334,8 +329,7 @@ _NEW_FILE: Final = f"where {multipath.CONF} does not exist, the plan prints the 
     sources=(sources.OPENFILER, sources.MULTIPATH_CONF, sources.DM_ROUND_ROBIN),
 )
 def late_switch(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    maps = multipath.iscsi_maps(facts)
-    found = tuple(text for one in maps for text in _turn_words(facts, one))
+    found = tuple(text for one in multipath.iscsi_maps(facts) for text in _turn_words(facts, one))
     if facts.iscsi is None or not found:
         return None
     return late_switch.found(
@@ -359,10 +353,6 @@ def _is_unequal(facts: Facts, array: Array, load: PathLoad) -> bool:
     return min(load.bytes_moved.values()) < fair / 2 or max(load.bytes_moved.values()) > 2 * fair
 
 
-_REQUESTS_SINCE_ADDED = 10_000
-_REQUESTS_IN_INTERVAL = 1_000
-
-
 @rule(
     id="iscsi.unequal-paths",
     severity="advice",
@@ -377,8 +367,7 @@ _REQUESTS_IN_INTERVAL = 1_000
 )
 def unequal_paths(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     arrays = {one.name: one for one in multipath.iscsi_maps(facts)}
-    loads = ((arrays[one.array], one) for one in facts.path_load if one.array in arrays)
-    for array, load in loads:
+    for array, load in ((arrays[one.array], one) for one in facts.path_load if one.array in arrays):
         if _is_unequal(facts, array, load):
             total = sum(load.bytes_moved.values()) or 1
             by_disk = {disk: "+".join(one.links) for one in sessions_of(facts) for disk in one.disks if one.links}
@@ -399,7 +388,7 @@ def unequal_paths(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
                     "disks": tuple(load.bytes_moved),
                     "detail": tuple(
                         f"{path}{f' by {by_disk[path]}' if path in by_disk else ''}: {100 * moved / total:.0f} %, "
-                        f"{load.requests[path]:,} requests"
+                        f"{count_noun(load.requests[path], 'request')}"
                         + ("" if not load.seconds else f", {moved / load.seconds / 1e6:.1f} MB/s")
                         for path, moved in load.bytes_moved.items()
                     ),

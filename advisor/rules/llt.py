@@ -6,23 +6,22 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS, MIRRORED
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
 from advisor.facts.reserved_ports import KEY, parse_ports, ports_text
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import stays_local
 from advisor.rules.queries import LLT_FLOW_CONTROL, by_name, sysctl_numbers
-from advisor.rules.remedy import Decide, Remedy, RunShell, SetTunable, plan_profile, set_sysctl
-from advisor.rules.rule import Rule, rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunShell, SetTunable, plan_profile, set_sysctl
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, rule
 
 ORDER = 70
 
 _PACKET_BYTES = 8192
+# the smaller must stay below the larger
+_ORDER = (("lowwater", "highwater"), ("rportlowwater", "rporthighwater"), ("ackval", "window"), ("sws", "window"))
 
 
 def _mark_defaults_of(llt: Llt) -> dict[str, MarkDefault]:
@@ -99,10 +98,6 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
         remedy=plan_profile(LLT_FLOW_CONTROL),
         intent=not wanted,
     )
-
-
-# the smaller must stay below the larger
-_ORDER = (("lowwater", "highwater"), ("rportlowwater", "rporthighwater"), ("ackval", "window"), ("sws", "window"))
 
 
 def _out_of_order(values: Mapping[str, int], where: str) -> tuple[str, ...]:
@@ -269,16 +264,17 @@ def open_ports(facts: Facts) -> tuple[int, ...]:
 
 
 def _reserve_ports(facts: Facts, ports: tuple[int, ...]) -> Remedy:
-    """The profile of the recognised configuration, which has it; else the value. The key holds the whole list, so
-    those that are reserved already go into it with the new ones."""
-    found = recognition(facts, None)
-    if found is not None and found.configuration in MIRRORED:
-        return plan_profile(profile_of(found.configuration))
+    """The value, and the profile of the recognised configuration, which has it. The key holds the whole list, so those
+    that are reserved already go into it with the new ones."""
     there = parse_ports(facts.sysctl[KEY])
     if there is None:
         listed = ports_text(ports)
         return Decide(f"reserve {listed} in {KEY}, with what is reserved already, which could not be read")
-    return set_sysctl(KEY, ports_text(there.union(ports)))
+    value = set_sysctl(KEY, ports_text(there.union(ports)))
+    found = recognition(facts, None)
+    if found is not None and found.configuration in MIRRORED:
+        return PlanProfile(profile_of(found.configuration), only=(value,))
+    return value
 
 
 @rule(

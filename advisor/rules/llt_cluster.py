@@ -5,20 +5,17 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import FSS_ZONES, LONG_ROUND_TRIP_SECONDS
 from advisor.facts.llt import Llt
 from advisor.rules import sources
 from advisor.rules.buffers import LLT_WINDOW, bandwidth_delay_bytes
-from advisor.rules.finding import Finding
 from advisor.rules.infoscale import recognition
 from advisor.rules.llt import drift
 from advisor.rules.llt_path import DATAGRAMS, private_carriers
 from advisor.rules.mtu import LLT_UDP_MTU
 from advisor.rules.queries import by_name, is_physical, links_below
 from advisor.rules.remedy import Decide, Remedy, RunShell, SetTunable
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 80
 
@@ -112,10 +109,7 @@ def peerinact_short(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         why=f"Somebody lowered peerinact to {value / 100:g} s, and the peers are a long round trip away. A pause of "
         "that length on the path, or of the hypervisor, makes the nodes take each other for dead.",
         evidence={"peerinact": value, "default": DEFAULT_PEERINACT},
-        remedy=(
-            SetTunable("llt:timer.peerinact", str(DEFAULT_PEERINACT), "at-least"),
-            "do the same on every node",
-        ),
+        remedy=(SetTunable("llt:timer.peerinact", str(DEFAULT_PEERINACT), "at-least"), "do the same on every node"),
     )
 
 
@@ -184,12 +178,6 @@ def _packet_bytes(llt: Llt) -> int:
     )
 
 
-def _peer_count(facts: Facts) -> int:
-    hosts = facts.infoscale.hosts if facts.infoscale else ()
-    known = sum(1 for node in facts.llt.nodes if node.name and not node.is_self) if facts.llt else 0
-    return max(1, len(hosts) - 1, known)
-
-
 def _shorter_queues(flow: Mapping[str, int], packet: int, peers: int, available: int) -> tuple[Remedy, ...]:
     """Marks whose queues fit into the share of memory; only a decision where the low-water marks leave no room."""
     fits = int(_MEMORY_SHARE * available) // (packet * (peers + 1))
@@ -219,7 +207,9 @@ def queue_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     if facts.llt is None or not available or "highwater" not in facts.llt.flow_control:
         return None
     flow = facts.llt.flow_control
-    packet, peers = _packet_bytes(facts.llt), _peer_count(facts)
+    hosts = facts.infoscale.hosts if facts.infoscale else ()
+    known = sum(1 for node in facts.llt.nodes if node.name and not node.is_self) if facts.llt else 0
+    packet, peers = _packet_bytes(facts.llt), max(1, len(hosts) - 1, known)
     need = queue_bytes(flow["highwater"], flow.get("rporthighwater", 0), packet, peers)
     if need <= _MEMORY_SHARE * available:
         return None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import MIRRORED, SHARED_DISK, SINGLE_NODE, TITLES
-from advisor.facts.llt import LltLink
 from advisor.rules.beegfs_transport import with_transport_seen
 from advisor.rules.infoscale import recognised_workload, recognition
 from advisor.rules.queries import by_name, links_below
 from advisor.rules.workload import DeclaredWorkload, Transport
+
+if TYPE_CHECKING:
+    from advisor.facts.llt import LltLink
 
 DATAGRAMS = ("udp", "udp6")
 
@@ -50,14 +54,6 @@ def over_ethernet(facts: Facts) -> bool:
     return bool(private) and all(one.type == "ether" for one in private) and not stays_local(facts)
 
 
-def llt_transport(facts: Facts) -> Transport | None:
-    """What all of LLT's private links run over; None where that is neither TCP nor UDP, or both."""
-    over: set[Transport | None] = {
-        "udp" if one.type in DATAGRAMS else "tcp" if one.type == "tcp" else None for one in private_links(facts)
-    }
-    return next(iter(over)) if len(over) == 1 else None
-
-
 def contradicts_seen(facts: Facts, workload: DeclaredWorkload | None) -> str | None:
     """What was seen where the declared workload says the opposite: that its writes are mirrored to another node."""
     name = stays_local(facts)
@@ -86,7 +82,13 @@ def as_seen(facts: Facts, workload: DeclaredWorkload | None) -> DeclaredWorkload
         transport: Transport | None = None if facts.network_storage else "local"
         return msgspec.structs.replace(workload, replication="none", transport=transport)
     if workload.is_replicated and (workload.transport is None or _is_mirrored(facts)):
-        return msgspec.structs.replace(workload, transport=llt_transport(facts) or workload.transport)
+        # What all of LLT's private links run over; None where that is neither TCP nor UDP, or both.
+        over: set[Transport | None] = {
+            "udp" if one.type in DATAGRAMS else "tcp" if one.type == "tcp" else None for one in private_links(facts)
+        }
+        return msgspec.structs.replace(
+            workload, transport=(next(iter(over)) if len(over) == 1 else None) or workload.transport
+        )
     known = recognised_workload(facts)
     says_nothing = workload.replication is None and workload.transport is None
     if says_nothing and known is not None and _is_mirrored(facts):

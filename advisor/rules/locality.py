@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import cycle
 
 from advisor.facts.disks import Disk
-from advisor.facts.host_facts import Facts
 from advisor.facts.irqs import Irq
 from advisor.facts.links import Link
+from advisor.host.numbers import count_noun
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.queries import (
     NUMA_PINNING,
     by_name,
@@ -26,9 +25,8 @@ from advisor.rules.queries import (
     split_ids,
 )
 from advisor.rules.remedy import SetTunable
-from advisor.rules.rule import rule
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 from advisor.rules.storage_path import crosses_network
-from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 110
 
@@ -120,8 +118,7 @@ def _join_nodes(nodes: Iterable[int | None]) -> str:
     sources=(sources.DELL_BEEGFS, sources.PCI_SYSFS),
 )
 def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    links = by_name(facts)
-    near = tuple(link for link in data_links(facts, links) if link.numa_node is not None)
+    near = tuple(link for link in data_links(facts, by_name(facts)) if link.numa_node is not None)
     disks = data_disks(facts)
     link_nodes = {link.numa_node for link in near}
     disk_nodes = {disk.numa_node for disk in disks}
@@ -189,7 +186,7 @@ def irqs_far_from_link(facts: Facts, workload: DeclaredWorkload | None) -> Findi
             "links": tuple(link.name for link, _, _ in found),
             "irqs": tuple(str(irq.number) for _, _, far in found for irq in far),
             "detail": tuple(
-                f"{link.name} (node {link.numa_node}): {len(far)} of {total} interrupts elsewhere"
+                f"{link.name} (node {link.numa_node}): {len(far)} of {count_noun(total, 'interrupt')} elsewhere"
                 for link, total, far in found
             ),
         },
@@ -244,7 +241,7 @@ def irqs_on_one_cpu(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         },
         remedy=(
             *(one for link, _, irqs in found for one in _spread_irqs(facts, link, [irq.number for irq, _ in irqs])),
-            "or let irqbalance place them: advisor apply 'unit:irqbalance.service:state=enabled active'",
+            "or let irqbalance place them: enable its service",
         ),
     )
 

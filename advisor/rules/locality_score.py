@@ -24,6 +24,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.facts.host_facts import Facts
+from advisor.host.numbers import count_noun
 from advisor.rules.beegfs import node_of_targets, servers
 from advisor.rules.locality import data_disks, data_links
 from advisor.rules.queries import by_name, has_several_nodes, is_physical, is_up, split_ids
@@ -105,7 +106,15 @@ def _all_parts(facts: Facts) -> Iterator[LocalityPart]:
             "disks", disk.name, disk.numa_node, float(is_near), "" if is_near else "no data link on its node"
         )
     yield from _array_parts(facts)
-    yield from _service_parts(facts)
+    cpus = {node.id: split_ids(node.cpus) for node in facts.numa.nodes}
+    for one in servers(facts):
+        node, allowed = node_of_targets(one), split_ids(one.service.cpus_allowed) if one.service else frozenset()
+        if node is not None and allowed and cpus.get(node):
+            share = len(allowed & cpus[node]) / len(allowed)
+            why = "" if share == 1 else f"may run on CPUs {one.service.cpus_allowed if one.service else ''}, its data "
+            yield LocalityPart(
+                "services", one.label, node if share == 1 else None, share, why and f"{why}is on node {node}"
+            )
     yield from _interrupt_parts(facts)
 
 
@@ -124,24 +133,11 @@ def _array_parts(facts: Facts) -> Iterator[LocalityPart]:
         )
 
 
-def _service_parts(facts: Facts) -> Iterator[LocalityPart]:
-    cpus = {node.id: split_ids(node.cpus) for node in facts.numa.nodes}
-    for one in servers(facts):
-        node, allowed = node_of_targets(one), split_ids(one.service.cpus_allowed) if one.service else frozenset()
-        if node is not None and allowed and cpus.get(node):
-            share = len(allowed & cpus[node]) / len(allowed)
-            why = "" if share == 1 else f"may run on CPUs {one.service.cpus_allowed if one.service else ''}, its data "
-            yield LocalityPart(
-                "services", one.label, node if share == 1 else None, share, why and f"{why}is on node {node}"
-            )
-
-
 def _interrupt_parts(facts: Facts) -> Iterator[LocalityPart]:
     by_number = {irq.number: irq for irq in facts.irqs}
     cpus = {node.id: split_ids(node.cpus) for node in facts.numa.nodes}
     links = ((link.name, link.numa_node, link.irqs) for link in facts.links if is_physical(link) and is_up(link))
-    disks = ((disk.name, disk.numa_node, disk.irqs) for disk in data_disks(facts))
-    for name, node, numbers in (*links, *disks):
+    for name, node, numbers in (*links, *((disk.name, disk.numa_node, disk.irqs) for disk in data_disks(facts))):
         near = cpus.get(node) if node is not None else None
         counted = [
             places
@@ -154,5 +150,5 @@ def _interrupt_parts(facts: Facts) -> Iterator[LocalityPart]:
         if near and counted:
             far = sum(not places & near for places in counted)
             share = 1 - far / len(counted)
-            why = f"{far} of {len(counted)} interrupts on another node" if far else ""
+            why = f"{far} of {count_noun(len(counted), 'interrupt')} on another node" if far else ""
             yield LocalityPart("interrupts", name, None if far else node, share, why)

@@ -6,13 +6,11 @@ import shlex
 from collections.abc import Iterator
 
 from advisor.facts.array import Array
-from advisor.facts.host_facts import Facts
+from advisor.host.numbers import count_noun
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Finding
 from advisor.rules.queries import leading_count
 from advisor.rules.remedy import RunShell, SetTunable
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 170
 
@@ -65,8 +63,7 @@ def _cache_that_fits(facts: Facts, array: Array) -> int | None:
 def small_cache(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if workload is None or not workload.is_sequential or not workload.is_write_heavy:
         return
-    wanted = ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, _PARITY))
-    for array, entries in wanted:
+    for array, entries in ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, _PARITY)):
         if entries is not None and (now := _array_attribute(array, "stripe_cache_size")) is not None and now < entries:
             cost = _cache_bytes(facts, array, entries)
             yield small_cache.found(
@@ -198,7 +195,8 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
             by_parity = array.level in _PARITY
             yield mismatches.found(
                 severity="warning" if by_parity else "info",
-                title=f"{array.name}: the last check found {sectors:,} sectors that do not agree",
+                title=f"{array.name}: the last check found "
+                f"{count_noun(sectors, 'sector', 'that does', 'that do')} not agree",
                 why="The parity does not fit the data: after the loss of a member, wrong data would be computed."
                 if by_parity
                 else "The copies differ. On mirrors this is harmless where memory was changed while it was written, as "
@@ -253,12 +251,6 @@ def parity_random(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     )
 
 
-def _least_chunk(workload: DeclaredWorkload, block_bytes: int) -> int | None:
-    if workload.access == "random":
-        return block_bytes
-    return _STREAM_CHUNK_BYTES if workload.is_sequential and workload.has_large_blocks else None
-
-
 @rule(
     id="arrays.chunk-below-block",
     severity="advice",
@@ -275,7 +267,11 @@ def _least_chunk(workload: DeclaredWorkload, block_bytes: int) -> int | None:
 def small_chunk(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if workload is None or not workload.block_bytes:
         return
-    least = _least_chunk(workload, workload.block_bytes)
+    least: int | None
+    if workload.access == "random":
+        least = workload.block_bytes
+    else:
+        least = _STREAM_CHUNK_BYTES if workload.is_sequential and workload.has_large_blocks else None
     for array in facts.arrays:
         if array.level in _STRIPED and array.chunk_bytes and least is not None and array.chunk_bytes < least:
             is_random = workload.access == "random"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import FSS_UDP, FSS_ZONES
 from advisor.facts.links import Link
-from advisor.facts.llt import LltLink
 from advisor.rules import sources
 from advisor.rules.data_links import data_links, idle_links
-from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import private_links, stays_local
 from advisor.rules.queries import (
@@ -24,10 +22,12 @@ from advisor.rules.queries import (
     links_above,
     links_below,
 )
-from advisor.rules.remedy import Decide, Remedy, SetTunable, plan_profile
-from advisor.rules.rule import rule
+from advisor.rules.remedy import Decide, PlanProfile, Remedy, SetTunable, plan_profile
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 from advisor.rules.storage_path import TRANSPORT_GAINS, carriers, crosses_iscsi, crosses_network, seen
-from advisor.rules.workload import DeclaredWorkload
+
+if TYPE_CHECKING:
+    from advisor.facts.llt import LltLink
 
 ORDER = 10
 
@@ -47,15 +47,13 @@ def _is_below_range(facts: Facts, link: Link, links: Mapping[str, Link]) -> bool
     return (min((size for size in sizes if size is not None), default=None) or link.mtu + 1) > link.mtu
 
 
-def _carried_by(port: Link, facts: Facts, links: Mapping[str, Link]) -> tuple[str, ...]:
+def _carried_by(port: Link, links: Mapping[str, Link], data: Collection[str], idle: Collection[str]) -> tuple[str, ...]:
     """The links to name for a port: itself, or the VLANs on it that carry its data, as a VLAN keeps its own MTU when
     the port's is raised. A plan raises what is below a named link with it."""
     vlans = [link for link in links_above(port.name, links) if link.kind == "vlan" and is_up(link)]
-    data = set(data_links(facts))
     carrying = [link.name for link in vlans if link.name in data]
     if carrying:
         return (*((port.name,) if port.name in data else ()), *carrying)
-    idle = idle_links(facts)
     addressed = [link.name for link in vlans if link.addresses and link.name not in idle]
     return tuple(addressed) if addressed and not port.addresses else (port.name,)
 
@@ -134,7 +132,8 @@ def mtu_below_range(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         and link.name not in idle
         and carries_default_route(link, links) is False
     )
-    meant = {name for port in ports for name in _carried_by(port, facts, links)}
+    data = set(data_links(facts))
+    meant = {name for port in ports for name in _carried_by(port, links, data, idle)}
     found = tuple(link for link in facts.links if link.name in meant and _is_below_range(facts, link, links))
     if not found or (
         workload is not None
@@ -169,8 +168,7 @@ def _link_ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
 def mtu_differs_in_stack(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
     masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge"))
-    stacks = ((master, _link_ports(master, links)) for master in masters)
-    for master, ports in stacks:
+    for master, ports in ((master, _link_ports(master, links)) for master in masters):
         if len({port.mtu for port in ports}) > 1:
             names = tuple(port.name for port in ports)
             detail = tuple(f"{port.name}: {port.mtu}" for port in (master, *ports) if port.mtu is not None)
@@ -190,21 +188,17 @@ def mtu_differs_in_stack(facts: Facts, workload: DeclaredWorkload | None) -> Ite
             )
 
 
-def _vxlan_overhead(link: Link) -> int:
-    ends = (
-        value
-        for key, value in link.detail.items()
-        if key.rpartition("_")[2] in ("local", "remote", "group", "local6", "remote6", "group6")
-    )
-    return _VXLAN_OVERHEAD[6 if any(":" in end for end in ends) else 4]
-
-
 def _vxlan_excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | None:
     """The underlay and the largest MTU it leaves to the VXLAN link, where that has more."""
     lowest = min(_link_ports(link, links), key=lambda port: port.mtu or 0, default=None)
     if link.kind != "vxlan" or link.mtu is None or lowest is None or lowest.mtu is None:
         return None
-    room = lowest.mtu - _vxlan_overhead(link)
+    ends = (
+        value
+        for key, value in link.detail.items()
+        if key.rpartition("_")[2] in ("local", "remote", "group", "local6", "remote6", "group6")
+    )
+    room = lowest.mtu - _VXLAN_OVERHEAD[6 if any(":" in end for end in ends) else 4]
     return (lowest, room) if link.mtu > room else None
 
 
@@ -264,12 +258,14 @@ def _lower_llt_mtu(
 ) -> Iterator[Remedy]:
     recognised = recognition(facts, workload)
     name = recognised.configuration if recognised else None
+    lower = tuple(
+        SetTunable(f"file:/etc/llttab:link.{carried.tag}.mtu", str((link.mtu or 0) - DATAGRAM_OVERHEAD[carried.type]))
+        for carried, link, _ in found
+    )
     if name in (FSS_UDP, FSS_ZONES):
-        yield plan_profile(profile_of(name))
+        yield PlanProfile(profile_of(name), only=lower)
     else:
-        for carried, link, _ in found:
-            size = (link.mtu or 0) - DATAGRAM_OVERHEAD[carried.type]
-            yield SetTunable(f"file:/etc/llttab:link.{carried.tag}.mtu", str(size))
+        yield from lower
     yield Decide("set the MTU field of the link lines in /etc/llttab on every node, and restart LLT")
 
 
@@ -319,8 +315,7 @@ def llt_fragments(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
 def llt_mtu_differs(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     pairs = tuple((each.tag, links[each.link]) for each in private_links(facts) if each.link in links)
-    sizes = {link.mtu for _, link in pairs if link.mtu is not None}
-    if len(sizes) < 2:
+    if len({link.mtu for _, link in pairs if link.mtu is not None}) < 2:
         return None
     names = tuple(dict.fromkeys(link.name for _, link in pairs))
     return llt_mtu_differs.found(

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from advisor.facts.arrays import Array
 from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
-from advisor.rules.queries import by_name
+from advisor.host.patterns import lazy_regex
+from advisor.rules.queries import by_name, kernel_version
+
+if TYPE_CHECKING:
+    from advisor.facts.array import Array
 
 CONF: Final = "/etc/multipath.conf"
 CONF_D: Final = "/etc/multipath/conf.d/"
@@ -25,19 +28,13 @@ REQUEST_BASED_SINCE: Final = (2, 6, 31)
 # Characters of a product; a vendor has 8 (SPC, INQUIRY).
 _SCSI_TEXT: Final = 16
 # Instead of overrides they have all_devs, in a device section (RHEL 7, DM Multipath).
-_WITHOUT_OVERRIDES: Final = re.compile(r"\.el[567](?:[._]|$)")
+_WITHOUT_OVERRIDES: Final = lazy_regex(r"\.el[567](?:[._]|$)")
 
 
 def iscsi_maps(facts: Facts) -> tuple[Array, ...]:
     """Multipath maps whose paths are iSCSI disks."""
     own = set(facts.iscsi.multipath_disks) if facts.iscsi else set[str]()
     return tuple(one for one in facts.arrays if one.manager == "dm-multipath" and own.intersection(one.members))
-
-
-def kernel_version(facts: Facts) -> tuple[int, int] | None:
-    """Major and minor number of the running kernel; None where it is unknown."""
-    found = re.match(r"(\d{1,4})\.(\d{1,4})", facts.host.kernel or "", re.ASCII)
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def is_request_based(facts: Facts) -> bool | None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import shlex
 from collections.abc import Iterator
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
+from advisor.host.numbers import count_noun
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Evidence, Finding
 from advisor.rules.queries import by_name, is_physical, is_up, links_above, links_below, sysctl_number
 from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
-from advisor.rules.rule import rule
+from advisor.rules.rule import DeclaredWorkload, Evidence, Facts, Finding, rule
 from advisor.rules.storage_path import crosses_network
-from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 30
 
@@ -25,6 +22,12 @@ _SQUEEZED_SHARE = 1e-3
 _FAST_MBPS = 10_000
 _NEARLY_FULL = 0.8
 _NEIGHBOURS = 4096
+# Links that containers and tunnels bring along, and the wireless card of a laptop in its dock: no second way into a
+# host of a storage network.
+_INSIDE = frozenset(
+    {"veth", "tun", "wireguard", "wlan", "dummy", "vxlan", "geneve", "ipip", "ifb", "tap", "virtual", "macvtap"}
+)
+_RP = "net.ipv4.conf.{}.rp_filter"
 
 
 def _lost_packets(link: Link) -> int:
@@ -58,7 +61,7 @@ def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
             }
             yield ring_drops.found(
                 severity="advice" if often else "info",
-                title=f"Link {link.name} lost {lost:,} packets before the kernel saw them",
+                title=f"Link {link.name} lost {count_noun(lost, 'packet')} before the kernel saw them",
                 why="The card had no free descriptor: the CPUs were too slow to refill its ring, or the ring is too "
                 "short for the bursts that arrive.",
                 evidence=evidence,
@@ -191,13 +194,9 @@ def steering_missing(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     )
 
 
-def _is_strict(facts: Facts) -> bool:
-    # The larger of all and the link's own counts; a link's own begins as default's.
-    everywhere, initially = (sysctl_number(facts, f"net.ipv4.conf.{name}.rp_filter") for name in ("all", "default"))
-    return everywhere == 1 or (everywhere == 0 and initially == 1)
-
-
 def _networks_of(link: Link) -> set[str]:
+    import ipaddress
+
     found = set()
     for address in link.addresses:
         try:
@@ -207,13 +206,6 @@ def _networks_of(link: Link) -> set[str]:
         if interface.version == 4:
             found.add(str(interface.network))
     return found
-
-
-# Links that containers and tunnels bring along, and the wireless card of a laptop in its dock: no second way into a
-# host of a storage network.
-_INSIDE = frozenset(
-    {"veth", "tun", "wireguard", "wlan", "dummy", "vxlan", "geneve", "ipip", "ifb", "tap", "virtual", "macvtap"}
-)
 
 
 def _home_links(facts: Facts) -> tuple[Link, ...]:
@@ -232,9 +224,6 @@ def _home_links(facts: Facts) -> tuple[Link, ...]:
     )
 
 
-_RP = "net.ipv4.conf.{}.rp_filter"
-
-
 @rule(
     id="network.reverse-path-filter",
     severity="advice",
@@ -250,17 +239,24 @@ _RP = "net.ipv4.conf.{}.rp_filter"
     contradictions=(contradictions.TWO_LINKS_ONE_SUBNET.id,),
 )
 def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    # The larger of all and the link's own counts; a link's own begins as default's. Looked at before the links, whose
+    # addresses are read by ipaddress: loading that is a fiftieth of a scan.
+    everywhere, initially = (sysctl_number(facts, f"net.ipv4.conf.{name}.rp_filter") for name in ("all", "default"))
+    if not (everywhere == 1 or (everywhere == 0 and initially == 1)):
+        return None
     homes, dropped = _home_links(facts), facts.counters.reverse_path_filtered
     twice = tuple(
         link.name
         for link in homes
         if any(_networks_of(link) & _networks_of(other) for other in homes if other is not link)
     )
-    if not _is_strict(facts) or len(homes) < 2 or not (dropped or twice):
+    if len(homes) < 2 or not (dropped or twice):
         return None
     return reverse_path.found(
         severity="advice" if dropped else "info",
-        title=f"{dropped:,} packets were dropped: the way back to their source is another" if dropped else None,
+        title=f"{count_noun(dropped, 'packet', 'was', 'were')} dropped: the way back to their source is another"
+        if dropped
+        else None,
         why="rp_filter 1 drops what arrives by another link than the one that leads back to its source. "
         + (
             "The kernel counts such drops since the host started."
@@ -300,7 +296,9 @@ def neighbours(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     may_grow = most is None or most < room
     return neighbours.found(
         severity="advice" if may_grow else "info",
-        title=f"The table of neighbours was full {full:,} times" if full else "The table of neighbours is nearly full",
+        title=f"The table of neighbours was full {count_noun(full, 'time')}"
+        if full
+        else "The table of neighbours is nearly full",
         why="A packet to a neighbour that finds no place in the table is dropped, and the program sees an error.",
         evidence={"neighbours": entries, "times_full": full, "net.ipv4.neigh.default.gc_thresh3": most},
         remedy=tuple(

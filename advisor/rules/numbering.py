@@ -6,13 +6,13 @@ the findings alone, in the order of `advisor.rules.registry.judge`. Muted findin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.block import natural
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
@@ -33,7 +33,8 @@ class NumberedFindings(msgspec.Struct, frozen=True):
 
 
 def number_findings(findings: Iterable[Finding]) -> tuple[NumberedFindings, ...]:
-    """The findings that are not muted, in the order given, those that say the same at the place of the first."""
+    """The findings that are not muted, in the order given, those that say the same at the place of the first, and in
+    the order of their devices: md3 before md12."""
     groups: dict[tuple[str, Severity, bool, str], list[Finding]] = {}
     for one in findings:
         if one.muted is not None:
@@ -41,18 +42,40 @@ def number_findings(findings: Iterable[Finding]) -> tuple[NumberedFindings, ...]
         shape = _NUMBER.sub("#", title_template(one))
         groups.setdefault((one.id, one.severity, one.intent, shape), []).append(one)
     return tuple(
-        NumberedFindings(number, some[0].id, some[0].severity, tuple(some))
+        NumberedFindings(number, some[0].id, some[0].severity, tuple(sorted(some, key=_devices_rank)))
         for number, some in enumerate(groups.values(), 1)
     )
+
+
+def _devices_rank(finding: Finding) -> list[object]:
+    return [natural(name) for name in finding_devices(finding)]
 
 
 def title_template(finding: Finding) -> str:
     """The title with `NAME` in place of the device that it names first, if it names one."""
     for name in finding_devices(finding):
-        template = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", NAME, finding.title, count=1)
+        template = _replace_word(finding.title, name, NAME)
         if template != finding.title:
             return template
     return finding.title
+
+
+def _replace_word(text: str, word: str, new: str) -> str:
+    """The text with the first occurrence of a word replaced that is no part of a longer word.
+
+    Not by an expression: to compile one for each device made half of the page of a host with 1,000 disks.
+    """
+    at = text.find(word)
+    while at >= 0:
+        before, after = text[:at], text[at + len(word) :]
+        if not _is_letter(before[-1:]) and not _is_letter(after[:1]):
+            return f"{before}{new}{after}"
+        at = text.find(word, at + 1)
+    return text
+
+
+def _is_letter(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def find_numbered(numbered: Sequence[NumberedFindings], name: str) -> tuple[NumberedFindings, ...]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.queries import is_physical, is_up, is_virtual_machine
 from advisor.rules.remedy import RunShell
-from advisor.rules.rule import rule
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 from advisor.rules.storage_path import crosses_network
-from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 180
 
@@ -142,14 +139,6 @@ def below_link_speed(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
             )
 
 
-def _by_slot(facts: Facts) -> Mapping[str, tuple[Link, ...]]:
-    slots: dict[str, list[Link]] = {}
-    for link in facts.links:
-        if link.pci is not None and link.pcie is not None and is_physical(link):
-            slots.setdefault(link.pci.rpartition(".")[0], []).append(link)
-    return {slot: tuple(links) for slot, links in slots.items()}
-
-
 @rule(
     id="pcie.shared-slot",
     severity="info",
@@ -163,7 +152,11 @@ def _by_slot(facts: Facts) -> Mapping[str, tuple[Link, ...]]:
 def shared_slot(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if is_virtual_machine(facts):
         return
-    for _, links in sorted(_by_slot(facts).items()):
+    slots: dict[str, list[Link]] = {}
+    for link in facts.links:
+        if link.pci is not None and link.pcie is not None and is_physical(link):
+            slots.setdefault(link.pci.rpartition(".")[0], []).append(link)
+    for _, links in sorted({slot: tuple(links) for slot, links in slots.items()}.items()):
         if (
             len({link.pci for link in links}) > 1
             and not any(_is_starved(link) for link in links)

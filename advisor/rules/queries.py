@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from advisor.facts.cpulist import parse_list
@@ -17,10 +18,11 @@ ISCSI = "iscsi"
 ISCSI_MULTIPATH = "iscsi-multipath"
 BEEGFS_NVME = "beegfs-nvme"
 
+EBS_MODEL = "Amazon Elastic Block Store"
+
 # What a VPC carries: EC2 9001, Google 8896. Azure's own value is not documented well enough to name one.
 _CLOUD_MTU: Mapping[str, int | None] = {"aws": 9001, "gcp": 8896, "azure": None}
 _PARAVIRTUAL = frozenset({"vif", "xen_netfront", "hv_netvsc", "virtio_net"})
-_MASTERS = frozenset({"bond", "team", "bridge"})
 
 
 def split_ids(text: str | None) -> frozenset[int]:
@@ -47,6 +49,11 @@ def leading_count(text: str | None) -> int | None:
     """The number that begins an attribute of sysfs (``200000 (system)``); None where there is none."""
     word = (text or "").partition(" ")[0]
     return int(word) if is_count(word) and len(word) < 20 else None
+
+
+def ebs_disks(facts: Facts) -> frozenset[str]:
+    """The names of the disks that are EBS volumes by their model; Xen instances do not show it."""
+    return frozenset(disk.name for disk in facts.disks if disk.model is not None and disk.model.strip() == EBS_MODEL)
 
 
 def by_name(facts: Facts) -> dict[str, Link]:
@@ -85,7 +92,7 @@ def links_below(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
 
 def has_master(link: Link, links: Mapping[str, Link]) -> bool:
     """Whether it is a port of a bond, team or bridge, which then sets its MTU."""
-    return any(upper in links and links[upper].kind in _MASTERS for upper in link.upper)
+    return any(upper in links and links[upper].kind in {"bond", "team", "bridge"} for upper in link.upper)
 
 
 def carries_default_route(link: Link, links: Mapping[str, Link]) -> bool | None:
@@ -123,3 +130,9 @@ def llt_links(facts: Facts, *types: str) -> tuple[str, ...]:
     found = facts.llt.links if facts.llt else ()
     names = (link.link for link in found if not types or link.type in types)
     return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def kernel_version(facts: Facts) -> tuple[int, int] | None:
+    """Major and minor of the running kernel; None where it is unknown."""
+    found = re.match(r"(\d{1,4})\.(\d{1,4})", facts.host.kernel or "", re.ASCII)
+    return (int(found[1]), int(found[2])) if found else None

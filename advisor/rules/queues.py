@@ -7,20 +7,16 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from advisor.facts.disks import Disk
-from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Finding
 from advisor.rules.queries import is_virtual_machine, leading_count
-from advisor.rules.remedy import edit_file, plan_profile, set_queues
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.remedy import Decide, edit_file, plan_profile, set_queues
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 190
 
 _EBS_MODEL = "Amazon Elastic Block Store"
-_EBS_TIMEOUT_MS = 4_294_967_295
 _KERNEL_TIMEOUT_MS = 30_000
 _LONG_QUEUE = 1024
 _SHOWN = 12
@@ -137,7 +133,7 @@ def doubtful_rotation(facts: Facts, workload: DeclaredWorkload | None) -> Findin
         "numbers from them, and rules and profiles for hard disks seem to fit.",
         evidence={"disks": names_of(found), "rotational": 1, "virtualization": facts.host.virtualization},
         remedy=(
-            "ask who runs the storage; only if it is flash, set this",
+            Decide("ask who runs the storage; only if it is flash, set this", is_prerequisite=True),
             *set_queues(names_of(found), "rotational", 0),
         ),
         intent=True,

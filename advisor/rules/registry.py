@@ -8,31 +8,56 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from advisor.facts.host_facts import Facts
 from advisor.rules import __path__
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.llt_path import as_seen
-from advisor.rules.rule import REGISTERED, Rule
+from advisor.rules.rule import REGISTERED, DeclaredWorkload, Facts, Rule
 from advisor.rules.whole_profile import sent_whole
-from advisor.rules.workload import DeclaredWorkload
 
 LAST: Final = 1_000_000
 """The place of the rules of a module without an ``ORDER`` of its own: after all others, by the module's name."""
 
+
+def _needs_nobody(_facts: Facts) -> None:
+    """A module without rules: those that use it import it."""
+
+
+def _has_ebs_model(facts: Facts) -> bool:
+    return any("Amazon" in (disk.model or "") for disk in facts.disks)
+
+
 _SUBJECTS: Final[Mapping[str, Callable[[Facts], object]]] = {
     "arrays": lambda facts: facts.arrays,
+    "attachment": lambda facts: (
+        facts.fibre_channel
+        or facts.arrays
+        or any(disk.detail.get("remote_port") or "queue_count" in disk.detail for disk in facts.disks)
+        or any(link.kind == "infiniband" or "pci_write_ordering" in link.detail for link in facts.links)
+    ),
     "beegfs": lambda facts: facts.beegfs,
     "beegfs_client": lambda facts: facts.beegfs,
     "beegfs_links": lambda facts: facts.beegfs,
     "beegfs_settings": lambda facts: facts.beegfs,
+    "beegfs_sizes": _needs_nobody,
     "controllers": lambda facts: facts.controllers or facts.arrays,
+    "difference": _needs_nobody,
+    "drive_health": lambda facts: any(disk.health is not None for disk in facts.disks),
+    "drive_caches": lambda facts: facts.disks,
+    "ebs": lambda facts: facts.host.cloud or _has_ebs_model(facts),
+    "ebs_purchase": lambda facts: facts.purchases,
+    "ebs_quotas": _has_ebs_model,
     "iris": lambda facts: facts.iris,
     "iris_memory": lambda facts: facts.iris,
     "iscsi": lambda facts: facts.iscsi,
     "iscsi_sessions": lambda facts: facts.iscsi or facts.arrays,
     "llt": lambda facts: facts.llt,
     "llt_cluster": lambda facts: facts.llt,
+    "locality_score": _needs_nobody,
     "md": lambda facts: facts.arrays,
+    "multipath": _needs_nobody,
+    "pcie": lambda facts: any(disk.pcie for disk in facts.disks) or any(link.pcie for link in facts.links),
+    "roles": lambda facts: facts.roles,
+    "storage_software": lambda facts: facts.software or facts.network_storage,
     "vxvm": lambda facts: facts.arrays,
 }
 """What a host has where a rule of the module can find something without a declared workload. On other hosts the module

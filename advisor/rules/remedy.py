@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, Literal
 
 import msgspec
 
+from advisor.facts.cpulist import fold_list, parse_list
 from advisor.host.patterns import lazy_regex
 
 Operator = Literal["exactly", "at-least", "at-most"]
@@ -18,6 +19,8 @@ _OPERATOR_TEXTS: Final[Mapping[Operator, str]] = {"exactly": "to", "at-least": "
 _SHOWN: Final = 6
 _BEEGFS_FILE: Final = lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII)
 """Files whose keys are tunables (`advisor.tunables.file`)."""
+INITIAL_SIZES: Final[Mapping[str, int]] = {"net.ipv4.tcp_rmem": 131_072, "net.ipv4.tcp_wmem": 16_384}
+"""What a connection begins with, by the kernel's own default, in bytes (Documentation/networking/ip-sysctl.rst)."""
 
 
 class SetTunable(msgspec.Struct, frozen=True, tag="set-tunable", tag_field="kind"):
@@ -34,10 +37,12 @@ class SetTunable(msgspec.Struct, frozen=True, tag="set-tunable", tag_field="kind
 
 
 class PlanProfile(msgspec.Struct, frozen=True, tag="plan-profile", tag_field="kind"):
-    """A profile that holds the remedy, with the parameters that this host needs."""
+    """A profile that holds the remedy, with the parameters that this host needs. ``only`` are those of its values that
+    the finding is about, where it is not about all: ``advisor fix`` sets no others."""
 
     profile: str
     settings: tuple[tuple[str, str], ...] = ()
+    only: tuple[SetTunable, ...] = ()
 
     @property
     def command(self) -> str:
@@ -57,9 +62,11 @@ class RunShell(msgspec.Struct, frozen=True, tag="run-command", tag_field="kind")
 
 
 class Decide(msgspec.Struct, frozen=True, tag="decide", tag_field="kind"):
-    """What only a person can decide or do."""
+    """What only a person can decide or do. ``is_prerequisite``: the values of the remedy are right only after it has
+    been decided so; ``advisor fix --yes`` sets none of them."""
 
     text: str
+    is_prerequisite: bool = False
 
 
 Remedy = SetTunable | PlanProfile | RunShell | Decide
@@ -70,6 +77,15 @@ RemedyPart = Remedy | str
 def set_sysctl(key: str, value: object, operator: Operator = "exactly") -> SetTunable:
     """A sysctl set to a value, or to the numbers of a tuple."""
     return SetTunable(f"sysctl:{key}", " ".join(map(str, value)) if isinstance(value, tuple) else str(value), operator)
+
+
+def raise_maximum(key: str, values: Sequence[int], maximum: int) -> tuple[int, int, int]:
+    """Minimum, default and maximum of tcp_rmem or tcp_wmem with at least this maximum, each at least the one before it
+    and none below ``values``; the kernel's own where those are no such three, or the default is below the minimum."""
+    low, initial, most = values if len(values) == 3 else (4096, 0, 0)
+    if initial < low:
+        initial = max(low, INITIAL_SIZES[key])
+    return low, initial, max(initial, most, maximum)
 
 
 def to_remedy(parts: RemedyPart | Iterable[RemedyPart]) -> tuple[Remedy, ...]:
@@ -109,10 +125,12 @@ def set_queues(
     return tuple(SetTunable(f"block:{disk}:{attribute}", str(value), operator) for disk in disks)
 
 
-def list_commands(remedy: Iterable[Remedy]) -> tuple[str, ...]:
+def list_commands(remedy: Iterable[Remedy], *, with_parts: bool = True) -> tuple[str, ...]:
     """The commands of a remedy, after what has to be done before them advisor's own, each one line that can be pasted
-    into a shell."""
-    values = [shlex.quote(one.argument) for one in remedy if isinstance(one, SetTunable)]
+    into a shell. Of a profile that the finding is about in part, first what sets this part alone (``with_parts``), as
+    ``advisor fix`` does."""
+    parts = [one.only if isinstance(one, PlanProfile) and with_parts else (one,) for one in remedy]
+    values = [shlex.quote(one.argument) for some in parts for one in some if isinstance(one, SetTunable)]
     profiles = [one.command for one in remedy if isinstance(one, PlanProfile)]
     first, others = (
         [one.command for one in remedy if isinstance(one, RunShell) and one.is_prerequisite is wanted]
@@ -129,10 +147,20 @@ def describe_remedy(remedy: Iterable[Remedy]) -> str:
         if kind is SetTunable:
             texts += _describe_values(parts)
         elif kind is PlanProfile:
-            texts += (f"plan the profile {one.profile}" for one in parts if isinstance(one, PlanProfile))
+            for one in parts:
+                if isinstance(one, PlanProfile):
+                    texts += _describe_profile(one)
         else:
             texts += list_notes(parts)
     return " ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in texts)
+
+
+def _describe_profile(one: PlanProfile) -> Iterator[str]:
+    if not one.only:
+        yield f"plan the profile {one.profile}"
+        return
+    yield from _describe_values(one.only)
+    yield f"the profile {one.profile} sets all that belongs to it"
 
 
 def list_notes(remedy: Iterable[Remedy]) -> tuple[str, ...]:
@@ -150,7 +178,9 @@ def _describe_values(remedy: Iterable[Remedy]) -> Iterator[str]:
         if isinstance(one, SetTunable):
             _, _, rest = one.tunable.partition(":")
             device, _, leaf = rest.rpartition(":")
-            alike.setdefault((leaf, f"{_OPERATOR_TEXTS[one.operator]} {one.value}"), []).append(device)
+            # A list of CPUs as people read it; the command has it as the kernel takes it.
+            value = fold_list(parse_list(one.value)) if one.tunable.startswith("irq:") else one.value
+            alike.setdefault((leaf, f"{_OPERATOR_TEXTS[one.operator]} {value}"), []).append(device)
     for (leaf, value), devices in alike.items():
         more = f" and {len(devices) - _SHOWN} more" if len(devices) > _SHOWN else ""
         where = f" of {', '.join(devices[:_SHOWN])}{more}" if any(devices) else ""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from advisor.facts.array import Array
 from advisor.facts.disks import Disk
-from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
-from advisor.rules.ebs import ebs_disks
-from advisor.rules.finding import Finding
-from advisor.rules.queries import leading_count
+from advisor.rules.queries import ebs_disks, leading_count
 from advisor.rules.queues import is_spinning, names_of, setting
 from advisor.rules.remedy import SetTunable, set_queues
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
+
+if TYPE_CHECKING:
+    from advisor.facts.array import Array
 
 ORDER = 200
 

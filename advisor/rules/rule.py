@@ -1,4 +1,7 @@
-"""A rule: one decorated function with its citation, with the conditions under which its advice helps and hurts."""
+"""A rule: one decorated function with its citation, with the conditions under which its advice helps and hurts.
+
+What every rule names is imported from here with the decorator.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,25 @@ from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
 from advisor.rules.remedy import PlanProfile, RemedyPart, describe_remedy, list_commands, list_notes, to_remedy
 from advisor.rules.workload import DeclaredWorkload
 
+__all__ = [
+    "REGISTERED",
+    "DeclaredWorkload",
+    "Evidence",
+    "Facts",
+    "Finding",
+    "Judge",
+    "Rule",
+    "Severity",
+    "register",
+    "rule",
+]
+
 Judge = Callable[[Facts, DeclaredWorkload | None], Finding | Iterable[Finding] | None]
 """Judges a host: nothing, one finding or several."""
+_registered: dict[str, Rule] = {}
+
+REGISTERED: Mapping[str, Rule] = MappingProxyType(_registered)
+"""The rules of all modules that have been imported, by id."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -39,6 +59,8 @@ class Rule(msgspec.Struct, frozen=True):
     module: str
     contradictions: tuple[str, ...] = ()
     judges_declared: bool = False
+    seen_live: bool = True
+    """Whether it was tried on what it judges; else its hosts are built from the structures of its source alone."""
 
     def __call__(self, facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
         found = self.function(facts, workload)
@@ -66,7 +88,7 @@ class Rule(msgspec.Struct, frozen=True):
             title=title or self.title,
             why=why,
             evidence=evidence,
-            advice="; ".join([*commands, *list_notes(parts)]),
+            advice="; ".join([*list_commands(parts, with_parts=False), *list_notes(parts)]),
             profile=profile or planned,
             hurts_when=hurts_when or self.hurts_when,
             sources=self.sources,
@@ -76,12 +98,6 @@ class Rule(msgspec.Struct, frozen=True):
             commands=commands,
             remedy=parts,
         )
-
-
-_registered: dict[str, Rule] = {}
-
-REGISTERED: Mapping[str, Rule] = MappingProxyType(_registered)
-"""The rules of all modules that have been imported, by id."""
 
 
 def register(new: Rule) -> Rule:
@@ -113,6 +129,7 @@ def rule(
     sources: tuple[str, ...] = (),
     contradictions: tuple[str, ...] = (),
     judges_declared: bool = False,
+    seen_live: bool = True,
 ) -> Callable[[Judge], Rule]:
     """Makes the function below a registered rule; the parameters are the fields of `Rule`.
 
@@ -132,5 +149,6 @@ def rule(
             module=function.__module__,
             contradictions=contradictions,
             judges_declared=judges_declared,
+            seen_live=seen_live,
         )
     )

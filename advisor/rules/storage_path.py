@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.network_storage import Kind, NetworkStorage
 from advisor.rules.workload import DeclaredWorkload
+
+if TYPE_CHECKING:
+    from advisor.facts.network_storage import Kind, NetworkStorage
 
 ISCSI_KINDS: Final = frozenset({"iscsi", "iscsi-target"})
 _TITLES: Final[Mapping[Kind, str]] = {

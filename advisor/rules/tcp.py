@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from advisor.facts.host_facts import Facts
 from advisor.rules import sources
-from advisor.rules.bad_advice import kernel_version
-from advisor.rules.finding import Finding
+from advisor.rules.bad_advice import bad_lines
 from advisor.rules.mtu import ETHERNET_MTU
-from advisor.rules.queries import by_name, carries_default_route, is_physical, is_up, sysctl_number, sysctl_numbers
-from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
-from advisor.rules.rule import rule
+from advisor.rules.queries import (
+    by_name,
+    carries_default_route,
+    is_physical,
+    is_up,
+    kernel_version,
+    sysctl_number,
+    sysctl_numbers,
+)
+from advisor.rules.remedy import RunShell, SetTunable, raise_maximum, set_sysctl
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 from advisor.rules.storage_path import crosses_network
-from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 40
 
@@ -26,16 +31,7 @@ _INITIAL_SINCE = (5, 0)
 # Links that lead through narrower networks; those of containers (vxlan, veth) stay inside one.
 _TUNNELS = frozenset({"wireguard", "tun", "gre", "gretap", "sit", "ip6tnl", "ip6gre", "vti", "vti6", "xfrm", "ppp"})
 _FAR_SECONDS = 5e-3
-
-
-def _narrower_path(facts: Facts, workload: DeclaredWorkload | None) -> str | None:
-    """What says that connections cross a network of smaller frames; None where nothing does."""
-    tunnels = tuple(link.name for link in facts.links if link.kind in _TUNNELS and is_up(link))
-    if tunnels:
-        return f"the tunnel {tunnels[0]} leads through another network"
-    if workload is not None and workload.rtt_seconds is not None and workload.rtt_seconds >= _FAR_SECONDS:
-        return f"a round trip of {workload.rtt_seconds * 1e3:g} ms is declared, which leaves this site"
-    return None
+_POLLING = ("net.core.busy_poll", "net.core.busy_read")
 
 
 @rule(
@@ -58,7 +54,14 @@ def mtu_probing(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         for link in facts.links
         if is_physical(link) and is_up(link) and (link.mtu or 0) > ETHERNET_MTU and carries_default_route(link, links)
     )
-    reason = _narrower_path(facts, workload)
+    # What says that connections cross a network of smaller frames; None where nothing does.
+    tunnels = tuple(link.name for link in facts.links if link.kind in _TUNNELS and is_up(link))
+    if tunnels:
+        reason = f"the tunnel {tunnels[0]} leads through another network"
+    elif workload is not None and workload.rtt_seconds is not None and workload.rtt_seconds >= _FAR_SECONDS:
+        reason = f"a round trip of {workload.rtt_seconds * 1e3:g} ms is declared, which leaves this site"
+    else:
+        reason = None
     if not found or reason is None:
         return None
     return mtu_probing.found(
@@ -152,7 +155,51 @@ def initial_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         why=f"This kernel begins with {_INITIAL_BYTES:,} bytes by itself; somebody has lowered it to {values[1]:,}, "
         "the default of old kernels.",
         evidence={"net.ipv4.tcp_rmem": " ".join(map(str, values)), "kernel": facts.host.kernel},
-        remedy=set_sysctl("net.ipv4.tcp_rmem", (values[0], _INITIAL_BYTES, max(values[2], _INITIAL_BYTES))),
+        remedy=set_sysctl(
+            "net.ipv4.tcp_rmem",
+            raise_maximum("net.ipv4.tcp_rmem", (values[0], _INITIAL_BYTES, values[2]), _INITIAL_BYTES),
+        ),
+    )
+
+
+_SWITCHES = {
+    "net.ipv4.tcp_window_scaling": "Without window scaling a window is 64 KiB at most: 524 Mbit/s at a round trip of 1 "
+    "ms, whatever the link carries.",
+    "net.ipv4.tcp_sack": "Without selective acknowledgements a second loss in a window waits for a round trip of its "
+    "own.",
+    "net.ipv4.tcp_timestamps": "Without timestamps round trips are measured badly, and old segments can pass for new "
+    "ones at high speed.",
+}
+"""Features of TCP that are 1 by default, and what is lost with 0."""
+
+
+@rule(
+    id="network.tcp-switched-off",
+    severity="warning",
+    title="Features of TCP that speed needs are switched off",
+    what="tcp_window_scaling, tcp_sack and tcp_timestamps that are 0 now and that no sysctl file sets to 0 "
+    "(advice.tcp-sack-off and advice.tcp-window-scaling-off name the lines of those that do).",
+    why="Both ends have to offer a feature when a connection begins; each is 1 by default in every kernel.",
+    helps_when="Links of 1 Gbit/s and more, any loss on the path, and round trips of a millisecond and more.",
+    hurts_when="A firewall on the path drops or rewrites TCP options. On Amazon's ENA, headers above 96 bytes cost "
+    "speed, and timestamps take 12.",
+    sources=(sources.IP_SYSCTL, sources.RFC_TCP_OPTIONS, sources.ENA),
+)
+def switched_off(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    off = [
+        key
+        for key in _SWITCHES
+        if sysctl_number(facts, key) == 0 and not bad_lines(facts, key, lambda line: line.value.strip() == "0")
+    ]
+    if not off:
+        return None
+    names = ", ".join(key.rpartition(".")[2] for key in off)
+    return switched_off.found(
+        severity="warning" if "net.ipv4.tcp_window_scaling" in off else "advice",
+        title=f"TCP runs with {names} switched off",
+        why=" ".join(_SWITCHES[key] for key in off),
+        evidence=dict.fromkeys(off, 0),
+        remedy=[set_sysctl(key, 1) for key in off],
     )
 
 
@@ -174,16 +221,10 @@ def below_ipv6(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding
             why="The kernel removed its IPv6 addresses when the MTU fell below 1280, and does not restore those that "
             "were set by hand.",
             evidence={"links": (link.name,), "mtu": link.mtu, "addresses": link.addresses},
-            remedy=(
-                SetTunable(f"link:{link.name}:mtu", str(ETHERNET_MTU), "at-least"),
-                "set the IPv6 addresses again",
-            ),
+            remedy=(SetTunable(f"link:{link.name}:mtu", str(ETHERNET_MTU), "at-least"), "set the IPv6 addresses again"),
         )
         for link in found
     )
-
-
-_POLLING = ("net.core.busy_poll", "net.core.busy_read")
 
 
 @rule(
@@ -229,7 +270,7 @@ def _pace_links(facts: Facts) -> Iterator[RunShell]:
     helps_when="Many connections over lossy wide-area paths, for which BBR was made.",
     hurts_when="The cloud or the card paces by itself, or few connections carry everything. One fq at the root makes "
     "all queues of a card wait for one lock: tc qdisc replace dev IFACE root mq gives each its own default_qdisc.",
-    sources=(sources.IP_SYSCTL, sources.PRACTICE),
+    sources=(sources.BBR_PACING, sources.IP_SYSCTL),
 )
 def unpaced(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     queue = facts.sysctl.get("net.core.default_qdisc")

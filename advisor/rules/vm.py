@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.memory import HugePagePool
+from advisor.host.numbers import count_noun
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Finding
 from advisor.rules.queries import sysctl_number
-from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.remedy import Decide, RunShell, SetTunable, set_sysctl
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 50
 
@@ -54,14 +52,6 @@ def dirty_at_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     )
 
 
-def _dirty_limit_bytes(facts: Facts) -> int | None:
-    """How much may be dirty: the kernel's own figure, or the ratio of what is available."""
-    if facts.counters.dirty_limit_pages:
-        return facts.counters.dirty_limit_pages * facts.memory.page_bytes
-    ratio, available = sysctl_number(facts, "vm.dirty_ratio"), facts.memory.available_bytes
-    return None if not ratio or available is None else available * ratio // 100
-
-
 @rule(
     id="vm.dirty-large",
     severity="advice",
@@ -76,7 +66,13 @@ def _dirty_limit_bytes(facts: Facts) -> int | None:
     contradictions=(contradictions.DIRTY_RATIOS.id,),
 )
 def dirty_large(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    limit = _dirty_limit_bytes(facts)
+    # How much may be dirty: the kernel's own figure, or the ratio of what is available.
+    limit: int | None
+    if facts.counters.dirty_limit_pages:
+        limit = facts.counters.dirty_limit_pages * facts.memory.page_bytes
+    else:
+        ratio, available = sysctl_number(facts, "vm.dirty_ratio"), facts.memory.available_bytes
+        limit = None if not ratio or available is None else available * ratio // 100
     # Hosts with IRIS or BeeGFS have rules of their own, with their vendors' values.
     by_ratio = bool(sysctl_number(facts, "vm.dirty_ratio")) and not facts.iris and facts.beegfs is None
     if workload is None or not workload.is_write_heavy or limit is None or limit <= _LARGE_DIRTY_BYTES or not by_ratio:
@@ -90,10 +86,7 @@ def dirty_large(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "vm.dirty_background_ratio": sysctl_number(facts, "vm.dirty_background_ratio"),
             "memory_bytes": facts.memory.total_bytes,
         },
-        remedy=(
-            set_sysctl("vm.dirty_background_bytes", _GIB),
-            set_sysctl("vm.dirty_bytes", _LARGE_DIRTY_BYTES),
-        ),
+        remedy=(set_sysctl("vm.dirty_background_bytes", _GIB), set_sysctl("vm.dirty_bytes", _LARGE_DIRTY_BYTES)),
     )
 
 
@@ -158,8 +151,8 @@ def pages_always(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     if not stalls or not faults or stalls < max(_STALLS, _STALL_SHARE * faults):
         return None
     return pages_always.found(
-        why=f"Every fault that could take a huge page may stop to put one together. It has done so {stalls:,} times in "
-        f"{faults:,} such faults.",
+        why=f"Every fault that could take a huge page may stop to put one together. It has done so "
+        f"{count_noun(stalls, 'time')} in {faults:,} such faults.",
         evidence={"enabled": "always", "defrag": "always", "compaction_stalls": stalls, "huge_page_faults": faults},
         remedy=(SetTunable("thp:defrag", "madvise"), "ask the vendor of the service about thp:enabled"),
     )
@@ -227,12 +220,14 @@ def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Findin
         title=f"{size / _GIB:.1f} GiB are set aside as huge pages, and nobody uses one",
         why=f"They are {size / memory:.0%} of the memory and serve nothing else, neither programs nor page cache.",
         evidence={
-            "detail": tuple(f"{pool.total:,} pages of {pool.size_bytes // _KIB:,} KiB, all free" for pool in pools),
+            "detail": tuple(
+                f"{count_noun(pool.total, 'page')} of {pool.size_bytes // _KIB:,} KiB, all free" for pool in pools
+            ),
             "bytes": size,
             "memory_bytes": memory,
         },
         remedy=(
-            "start the database that is to use them; if there is none, free them",
+            Decide("start the database that is to use them; if there is none, free them", is_prerequisite=True),
             *(_empty_pool(facts, pool) for pool in pools),
             RunShell("grep -rs hugepages /etc/sysctl.d /etc/sysctl.conf /proc/cmdline", "find what sets them aside"),
         ),

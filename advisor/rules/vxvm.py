@@ -9,12 +9,9 @@ from typing import Final
 
 from advisor.facts.array import Array, ArrayPart
 from advisor.facts.disks import Disk, FileSystem
-from advisor.facts.host_facts import Facts
 from advisor.rules import sources
-from advisor.rules.finding import Finding
 from advisor.rules.remedy import Decide, RunShell
-from advisor.rules.rule import rule
-from advisor.rules.workload import DeclaredWorkload
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 100
 
@@ -82,8 +79,7 @@ def _find_stripes(part: ArrayPart) -> Iterator[ArrayPart]:
 
 def _repeated_disks(part: ArrayPart) -> Iterator[str]:
     columns = [{one} if isinstance(one, str) else set(one.devices()) for one in part.members]
-    counted = Counter(name for column in columns for name in column)
-    return (name for name, count in counted.items() if count > 1)
+    return (name for name, count in Counter(name for column in columns for name in column).items() if count > 1)
 
 
 @rule(

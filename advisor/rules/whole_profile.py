@@ -1,7 +1,8 @@
 """Which profile a finding sends to, where a recognised system has one that holds all of its tunings.
 
 On a node whose InfoScale configuration is certain, the profile of the configuration has MTU, buffers and flow control
-that belong together, and is planned instead of the single ones: a finding names it, with the size that it asks for.
+that belong together: a finding names it instead of the single ones, with the size that it asks for. ``advisor fix``
+sets what the finding is about all the same, and no more.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import FSS_TCP, FSS_UDP, FSS_ZONES, SHARED_DISK, SINGLE_NODE
+from advisor.host.patterns import lazy_regex
 from advisor.rules.buffers import LLT_WINDOW_BYTES
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import private_carriers
 from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, by_name, links_below
-from advisor.rules.remedy import PlanProfile, describe_remedy, list_commands
+from advisor.rules.remedy import PlanProfile, Remedy, describe_remedy, list_commands
 from advisor.rules.workload import DeclaredWorkload
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -31,7 +33,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Which of the three tunings the profile of each configuration has."""
 
-_BYTES: Final = re.compile(r"--set bytes=(\d{1,12})", re.ASCII)
+_BYTES: Final = lazy_regex(r"--set bytes=(\d{1,12})", re.ASCII)
 
 
 def sent_whole(facts: Facts, workload: DeclaredWorkload | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -56,14 +58,17 @@ def _with_profile(one: Finding, configuration: str, facts: Facts) -> Finding:
     size = _BYTES.search(one.advice)
     larger = [size[1]] if size and int(size[1]) > LLT_WINDOW_BYTES else []
     profile = profile_of(configuration)
-    plan = PlanProfile(profile, (("bytes", larger[0]),) if larger else ())
+    single = next((step for step in one.remedy if isinstance(step, PlanProfile)), None)
+    plan = PlanProfile(profile, (("bytes", larger[0]),) if larger else (), single.only if single else ())
+    if single is None or single.only:
+        remedy: tuple[Remedy, ...] = (plan,)
+        text, commands = describe_remedy(remedy), list_commands(remedy)
+    else:
+        remedy = one.remedy
+        text = f"{describe_remedy(remedy)} The profile {profile} sets all that belongs to it."
+        commands = (*list_commands(remedy), plan.command)
     return msgspec.structs.replace(
-        one,
-        profile=profile,
-        advice=plan.command,
-        fix=describe_remedy((plan,)),
-        commands=list_commands((plan,)),
-        remedy=(plan,),
+        one, profile=profile, advice=plan.command, fix=text, commands=commands, remedy=remedy
     )
 
 

@@ -9,13 +9,7 @@ import msgspec
 import pytest
 
 from advisor.facts.beegfs import Beegfs, entry_command
-from advisor.facts.beegfs_text import (
-    EntryInfo,
-    parse_beegfs_conf,
-    parse_entry_info,
-    parse_interfaces_file,
-    size_bytes,
-)
+from advisor.facts.beegfs_text import EntryInfo, parse_beegfs_conf, parse_entry_info, parse_interfaces_file, size_bytes
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import show_command
 from advisor.facts.subnets import RULES, SharedSubnet, SubnetLink, parse_source_rules

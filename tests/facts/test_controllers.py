@@ -315,6 +315,14 @@ def test_a_host_without_tools() -> None:
     assert read(recorded()) == ((), {})
 
 
+def test_tools_are_asked_in_the_order_of_their_controllers(tmp_path: Path) -> None:
+    tools = ("storcli64", "tw_cli", "ssacli")
+    for tool in tools:
+        make_command(tmp_path / "bin", tool, f'echo {tool} >> "{tmp_path}/asked"; exit 1')
+    read(host_of(make_tree(tmp_path / "root", {}), tmp_path / "bin"))
+    assert tuple((tmp_path / "asked").read_text().split()) == tools
+
+
 def test_each_tool_is_asked_and_each_volume_is_an_array() -> None:
     host = recorded(
         storcli=Completed(0, storcli(), ""),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.cpulist import MAX_ID, format_list, parse_list, parse_mask, read_ids, read_list
+from advisor.facts.cpulist import MAX_ID, fold_list, format_list, parse_list, parse_mask, read_ids, read_list
 from advisor.host import Missing, tree_host
 from tests.trees import make_tree
 
@@ -110,3 +110,46 @@ def test_a_mask_stands_in_for_a_missing_list_only(tmp_path: Path) -> None:
     absent = read_list(host, "/nowhere")
     assert isinstance(absent, Missing)
     assert absent.is_absent
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("", ""),
+        ("3", "3"),
+        ("0-63", "0-63"),
+        ("0-3,8", "0-3, 8"),
+        ("0,8,16", "0, 8, 16"),
+        ("0,8,16,24", "0, 8, 16 … 24"),
+        ("0-3,8-11,16-19,24-27,32-35", "0-3, 8-11, 16-19 … 32-35"),
+        ("0,8,16,24,25,33", "0, 8, 16, 24-25, 33"),
+        ("1,5,0-3", "0-3, 5"),
+        ("0,2,4,6,100,200", "0, 2, 4 … 6, 100, 200"),
+        ("0,3,7,9,11,13,15", "0, 3, 7, 9, 11 … 15"),
+        ("0-1,4,8,12,16", "0-1, 4, 8, 12 … 16"),
+    ],
+)
+def test_a_list_for_people_is_short_and_exact(text: str, folded: str) -> None:
+    assert fold_list(parse_list(text)) == folded
+
+
+def unfolded(text: str) -> list[int]:
+    """The ids that a reader takes from a folded list: each ``a, b … c`` goes on in the step from a to b."""
+    found: list[int] = []
+    spans: list[tuple[int, int]] = []
+    for part in text.split(", "):
+        first, dots, last = part.partition(" … ")
+        spans.append((int(first.split("-")[0]), int(first.split("-")[-1])))
+        if dots:
+            step, end = spans[-1][0] - spans[-2][0], int(last.split("-")[0])
+            while spans[-1][0] < end:
+                spans.append((spans[-1][0] + step, spans[-1][1] + step))
+            assert spans[-1][0] == end
+    for low, high in spans:
+        found += range(low, high + 1)
+    return found
+
+
+@given(st.sets(st.integers(0, 60), min_size=1))
+def test_nothing_is_lost_and_nothing_added(ids: set[int]) -> None:
+    assert unfolded(fold_list(ids)) == sorted(ids)

@@ -18,11 +18,10 @@ from advisor.facts.dm_text import (
     mirror_status,
     parse_dm_lines,
     parse_volume_name,
-    path_numbers,
     raid_status,
     shape_of,
 )
-from advisor.facts.stack import Stack
+from advisor.facts.storage import Stack
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Missing
 from tests import captured
@@ -458,9 +457,7 @@ def test_roles(mapping: str, identity: str, table: str, role: str) -> None:
     assert role_of(mapping, identity, targets) == role
 
 
-def test_numbers_in_tables_and_states() -> None:
-    words = tuple(MULTIPATH_TABLE.splitlines()[0].split())
-    assert path_numbers(words) == ("8:16", "8:32", "8:48", "8:64")
+def test_failed_paths_of_a_state() -> None:
     assert failed_paths(tuple(MULTIPATH_STATUS.format("F", "A").split())) == ("8:16",)
 
 

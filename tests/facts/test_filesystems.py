@@ -73,10 +73,7 @@ def test_xfs_units_are_512_bytes() -> None:
     assert unknown == {}
 
 
-@pytest.mark.parametrize(
-    ("recorded", "expected"),
-    [(XFS_INFO, (4096, 65536, 131072)), ("", (None, None, None))],
-)
+@pytest.mark.parametrize(("recorded", "expected"), [(XFS_INFO, (4096, 65536, 131072)), ("", (None, None, None))])
 def test_xfs_mounted_without_alignment_hides_it(recorded: str, expected: tuple[int | None, ...]) -> None:
     tree = Tree()
     tree.virtual("md0", number="9:0")

@@ -27,10 +27,7 @@ def test_policies_that_are_set_alike_are_one_group() -> None:
     assert found == Frequency(
         "intel_pstate",
         "active",
-        (
-            ClockGroup("0-2,10", "powersave", "balance_power"),
-            ClockGroup("11", "performance", "balance_power"),
-        ),
+        (ClockGroup("0-2,10", "powersave", "balance_power"), ClockGroup("11", "performance", "balance_power")),
     )
     assert unknown.listed() == ()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.host_facts import scan
 from advisor.facts.identity import Cloud
-from advisor.facts.infoscale import DISK_LIST, GABTAB, LLTHOSTS, MAIN_CF, InfoScale, read_infoscale
+from advisor.facts.infoscale import DISK_LIST, GABTAB, LLTHOSTS, InfoScale, read_infoscale
 from advisor.facts.infoscale_configuration import TITLES, InfoScaleSigns, recognised
 from advisor.facts.infoscale_text import (
     LltHost,
@@ -23,7 +23,8 @@ from advisor.facts.infoscale_text import (
     parse_main_cf,
     parse_vxdisk_list,
 )
-from advisor.facts.llt import LLTTAB, read_llt
+from advisor.facts.llt import read_llt
+from advisor.facts.rare_subjects import LLTTAB, MAIN_CF
 from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands

@@ -14,8 +14,9 @@ from advisor.facts.cpf_text import Cpf, only_known, parse_cpf
 from advisor.facts.disks import Disk
 from advisor.facts.filesystems import FileSystem
 from advisor.facts.host_facts import scan
-from advisor.facts.iris import QLIST, REGISTRY, Iris, Listed, parse_qlist, read_iris
+from advisor.facts.iris import QLIST, Iris, Listed, parse_qlist, read_iris
 from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pages, shared_bytes, wanted_pages
+from advisor.facts.rare_subjects import IRIS_REGISTRY
 from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
@@ -78,7 +79,7 @@ def machine(
 ) -> Host:
     text = {"/proc/self/mountinfo": MOUNTS, "/usr/irissys/iris.cpf": CPF, **(files or {})}
     answers: dict[tuple[str, ...], Completed | Missing] = {} if qlist is None else {QLIST: qlist}
-    source = MemoryFiles({path: one.encode() for path, one in text.items()}, links or {}, frozenset({REGISTRY}))
+    source = MemoryFiles({path: one.encode() for path, one in text.items()}, links or {}, frozenset({IRIS_REGISTRY}))
     return Host(source, RecordedCommands(answers), is_root=True)
 
 
@@ -265,7 +266,7 @@ def test_a_usual_directory_is_the_last_resort_and_no_instance_is_none() -> None:
 
 
 def test_a_cpf_that_cannot_be_read_is_unknown() -> None:
-    source = MemoryFiles({}, {}, frozenset({REGISTRY}), {"/usr/irissys/iris.cpf": "Permission denied"})
+    source = MemoryFiles({}, {}, frozenset({IRIS_REGISTRY}), {"/usr/irissys/iris.cpf": "Permission denied"})
     found, unknown = read(Host(source, RecordedCommands({QLIST: Completed(0, LINE, "")})))
     assert (found[0].settings, found[0].places) == (None, ())
     assert unknown["iris.LIVE.settings"] == "/usr/irissys/iris.cpf: Permission denied"

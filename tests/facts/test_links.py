@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.infiniband import parse_rate_mbps, read_infiniband
+from advisor.facts.infiniband import CLASS, parse_rate_mbps, read_ports
 from advisor.facts.link_sources import IP_JSON, IP_TEXT
 from advisor.facts.links import Channels, Link, Rings, read_links
 from advisor.facts.unknown import Unknowns
@@ -563,7 +563,8 @@ def test_captured_composite_host() -> None:
 
 @pytest.mark.captured
 def test_captured_infiniband() -> None:
-    ports = {f"{port.device}/{port.port}": port for port in read_infiniband(captured.host("procfs/procfs-fixtures"))}
+    host = captured.host("procfs/procfs-fixtures")
+    ports = {f"{device}/{port.port}": port for device in host.names(CLASS) for port in read_ports(host, device)}
     rows = {row["name"]: row["a"] for row in captured.truth_rows("procfs_truth") if row["kind"] == "ib"}
     assert ports.keys() == rows.keys()
     for name, words in rows.items():

@@ -19,7 +19,7 @@ def machine() -> Machine:
 @pytest.mark.parametrize(
     ("kind", "options", "expected"),
     [
-        ("nfs4", "rw,vers=4.2,proto=rdma,addr=192.0.2.9", NetworkStorage("nfs", "/data", "rdma", ("eth1",))),
+        ("nfs4", "rw,vers=4.2,proto=rdma,addr=192.0.2.9", NetworkStorage("nfs", "/data", "rdma", ("eth1",), "4.2")),
         ("nfs", "rw,proto=udp,addr=198.51.100.9", NetworkStorage("nfs", "/data", "udp")),
         ("cifs", "rw,addr=192.0.2.9", NetworkStorage("cifs", "/data", "tcp", ("eth1",))),
         ("beegfs", "rw", NetworkStorage("beegfs", "/data", None)),

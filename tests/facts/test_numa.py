@@ -90,7 +90,7 @@ def test_a_kernel_without_numa_has_no_nodes() -> None:
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("10", "1 distances for 2 online nodes"), ("10 x", "not distances"), ("", "0 distances for 2 online nodes")],
+    [("10", "1 distance for 2 online nodes"), ("10 x", "not distances"), ("", "0 distances for 2 online nodes")],
 )
 def test_distances_that_do_not_fit_are_unknown(text: str, why: str) -> None:
     numa, unknown = look({f"{NODE}/online": "0-1"} | node(0, "0", 5, text) | node(1, "1", 5, "20 10"))

@@ -130,12 +130,7 @@ def test_place_behind_vmd() -> None:
 
 @pytest.mark.parametrize(
     ("node", "cpus", "expected"),
-    [
-        ("1", "4-7", (1, "4-7")),
-        ("-1", "0-7", (None, "0-7")),
-        ("-1", "", (None, "")),
-        ("0", "0-3,8-511", (0, "0-3")),
-    ],
+    [("1", "4-7", (1, "4-7")), ("-1", "0-7", (None, "0-7")), ("-1", "", (None, "")), ("0", "0-3,8-511", (0, "0-3"))],
     ids=["both", "no node", "no node and no CPUs", "CPUs that do not exist"],
 )
 def test_locality(node: str, cpus: str, expected: tuple[int | None, str | None]) -> None:

@@ -80,7 +80,15 @@ def test_affinity_that_follows_the_mask() -> None:
     [
         (Missing("absent", "systemctl is not installed"), "not installed"),
         (Missing("unreadable", "systemctl did not answer within 10 s"), "did not answer"),
-        (Completed(1, "", "System has not been booted with systemd as init system\n"), "has not been booted"),
+        (
+            Completed(
+                1,
+                "",
+                "System has not been booted with systemd as init system.\nFailed to connect to bus: Host is down\n",
+            ),
+            "systemd does not run on this host",
+        ),
+        (Completed(1, "", "Cannot do it.\nAccess denied\n"), "systemctl returned 1: Cannot do it.; Access denied"),
     ],
 )
 def test_without_systemd_the_services_are_unknown(answer: Completed | Missing, why: str) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.host_facts import scan
-from advisor.facts.stack import MAX_DEPTH, Stack
+from advisor.facts.storage import MAX_DEPTH, Stack
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.fuzz.growth import too_steep
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advisor.facts.arrays import read_arrays
 from advisor.facts.disks import read_disks, read_filesystems
 from advisor.facts.dm import STATUS, TABLE
-from advisor.facts.stack import MAX_DEPTH
+from advisor.facts.storage import MAX_DEPTH
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from tests.facts.storage import Tree

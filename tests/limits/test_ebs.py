@@ -118,10 +118,7 @@ def figures(found: Limits) -> dict[str, float]:
     return {one.quantity: one.value for one in path(found).sustained}
 
 
-@pytest.mark.parametrize(
-    ("kind", "iops", "mib", "on_nitro"),
-    [("io1", 32_000, 500, 1000), ("io2", 32_000, 500, 4000)],
-)
+@pytest.mark.parametrize(("kind", "iops", "mib", "on_nitro"), [("io1", 32_000, 500, 1000), ("io2", 32_000, 500, 4000)])
 def test_an_instance_that_is_not_built_on_nitro_carries_less(kind: str, iops: int, mib: int, on_nitro: int) -> None:
     old, _, _ = limits(kind, 4000, virtualization="xen", iops=64_000)
     assert figures(old)["read_iops"] == iops

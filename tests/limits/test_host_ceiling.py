@@ -220,10 +220,7 @@ def test_several_stages_bind_each_its_part() -> None:
     found = of(host, drives(*names), Front("local", ""), dict.fromkeys(names[:2], (narrow,)))
     assert found.read_mb_s == near(500 + 2000)
     assert found.binds is not None
-    assert [(one.stage, one.mb_s) for one in found.binds.shares] == [
-        ("media", near(2000)),
-        ("pcie", near(500)),
-    ]
+    assert [(one.stage, one.mb_s) for one in found.binds.shares] == [("media", near(2000)), ("pcie", near(500))]
 
 
 def test_what_lies_one_behind_the_other_counts_with_one_part() -> None:

@@ -17,7 +17,7 @@ from advisor.limits.observed import Measurement, mixed, with_observed
 from advisor.limits.paths import bounds, burst_bounds, limits_of
 from advisor.limits.pci_and_network import PciAndNetwork, PciHop, portal_links
 from advisor.limits.records import Limits, PathCeiling, Rate, StoragePath
-from advisor.reach.found_address import FoundAddress
+from advisor.reach.addresses import FoundAddress
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 
 VALUE = st.one_of(st.none(), st.floats(1, 1e9))

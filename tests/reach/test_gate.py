@@ -31,13 +31,7 @@ def before(spaces: Spaces, *peers: Peer, size: int | None = None) -> PathState:
 def after(spaces: Spaces, passing: tuple[Passed, ...], size: int, *, window: float = 0.5, wait: float = 5) -> Awaited:
     def ask() -> Awaited:
         return await_gate(
-            live_host(),
-            {"h0"},
-            passing,
-            size,
-            window_seconds=window,
-            link_seconds=wait,
-            deadline_seconds=HASTE,
+            live_host(), {"h0"}, passing, size, window_seconds=window, link_seconds=wait, deadline_seconds=HASTE
         )
 
     return spaces.inside("here", ask)
@@ -75,7 +69,9 @@ def test_the_other_end_stays_small(spaces: Spaces) -> None:
         (WIRED, 9000, "silent"),
         (WIRED6, 9000, "silent"),
     ]
-    assert awaited.failing[0].why == "192.0.2.2 answers 84 bytes, but not 9000: they vanish without a word"
+    assert (
+        awaited.failing[0].why == "192.0.2.2 answers 84 bytes, but not 9000: larger packets are lost without an error"
+    )
 
 
 def test_the_other_end_takes_it_but_cuts_its_answer(spaces: Spaces) -> None:
@@ -226,11 +222,7 @@ def test_who_cannot_be_asked_stays_in_the_record(spaces: Spaces) -> None:
 def test_one_peer_one_size(spaces: Spaces) -> None:
     routed(spaces, near=1500, beyond=1400)
     passed, failed = spaces.inside(
-        "here",
-        lambda: (
-            passes(BEYOND, 1400, deadline_seconds=HASTE),
-            passes(BEYOND, 1401, deadline_seconds=HASTE),
-        ),
+        "here", lambda: (passes(BEYOND, 1400, deadline_seconds=HASTE), passes(BEYOND, 1401, deadline_seconds=HASTE))
     )
     assert isinstance(passed, Passed)
     assert (passed.size, passed.only_small) == (1400, False)

@@ -140,13 +140,7 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
     ),
     ("buffers.below-profile", None, {"sysctl": SYSCTL, "llt": llt(llt_link("a", "eth1"))}, "info", "eth1"),
     ("buffers.below-profile", "replicated-writes", {"sysctl": SYSCTL}, "advice", "net.ipv4.tcp_rmem"),
-    (
-        "buffers.below-bandwidth-delay",
-        "transport=tcp,rtt=10ms",
-        {"sysctl": SYSCTL},
-        "advice",
-        "67108864",
-    ),
+    ("buffers.below-bandwidth-delay", "transport=tcp,rtt=10ms", {"sysctl": SYSCTL}, "advice", "67108864"),
     (
         "buffers.below-llt-window",
         None,
@@ -326,13 +320,7 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
         "tcp_tw_recycle = 1",
     ),
     ("arrays.degraded", None, {"arrays": (array(failed=("nvme2n1",)),)}, "info", "nvme2n1"),
-    (
-        "arrays.rebuilding",
-        None,
-        {"arrays": (array(state="resyncing", progress_percent=12.6),)},
-        "info",
-        "12.6 %",
-    ),
+    ("arrays.rebuilding", None, {"arrays": (array(state="resyncing", progress_percent=12.6),)}, "info", "12.6 %"),
     ("arrays.span-nodes", None, {"numa": numa(2), "arrays": (array(numa_nodes=(0, 1)),)}, "advice", "nodes 0, 1"),
     (
         "arrays.span-nodes",

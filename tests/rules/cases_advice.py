@@ -20,6 +20,7 @@ SYSCTLS = [
     ("tcp-mem-fixed", "net.ipv4.tcp_mem = 1000 2000 10000000", "net.ipv4.tcp_mem = 1000 2000 3000"),
     ("tcp-sack-off", "net.ipv4.tcp_sack = 0", "net.ipv4.tcp_sack = 1"),
     ("tcp-sack-off", "net.ipv4.tcp_timestamps=0", "net.ipv4.tcp_timestamps=1"),
+    ("tcp-window-scaling-off", "net.ipv4.tcp_window_scaling = 0", "net.ipv4.tcp_window_scaling = 1"),
     ("tcp-sizes-equal", "net.ipv4.tcp_rmem = 10000000 10000000 10000000", "net.ipv4.tcp_rmem = 4096 131072 67108864"),
     ("tcp-sizes-equal", "net.ipv4.tcp_wmem = 99999999 99999999 99999999", "net.ipv4.tcp_wmem = 4096 16384 4194304"),
     ("without-effect", "net.ipv4.tcp_low_latency = 1", "net.ipv4.tcp_low_latency = 0"),

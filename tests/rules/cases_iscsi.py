@@ -137,13 +137,7 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
         "warning",
         "eth2: 1500",
     ),
-    (
-        "iscsi.far-node",
-        None,
-        {"iscsi": over("eth1", "eth2"), "links": TWO, "numa": numa(2)},
-        "info",
-        "eth1",
-    ),
+    ("iscsi.far-node", None, {"iscsi": over("eth1", "eth2"), "links": TWO, "numa": numa(2)}, "info", "eth1"),
     (
         "iscsi.far-node",
         None,

@@ -100,9 +100,7 @@ ON_LINEAR = {
 LVM_IN_TWO = array("vg0/data", "sdb", "sdc", "sdd", manager="lvm", device="dm-0", level="striped", data_disks=2)
 OF_SECTOR_63 = disk("sda", partition_offsets={"sda1": 63 * 512}, queue={"physical_block_size": "4096"})
 OF_ONE_MIB = disk(
-    "sda",
-    partition_offsets={"sda1": 1 << 20},
-    queue={"physical_block_size": "4096", "optimal_io_size": str(3 << 19)},
+    "sda", partition_offsets={"sda1": 1 << 20}, queue={"physical_block_size": "4096", "optimal_io_size": str(3 << 19)}
 )
 ON_EBS = {"disks": (disk("nvme1n1", model="Amazon Elastic Block Store"),)}
 IRIS = (Iris("LIVE", "/usr/irissys", "2023.2", running=False, mirror="", cpf="", settings=None),)
@@ -189,12 +187,7 @@ FIRES: list[tuple[str, str | None, Parts, str, str]] = [
     (
         "network.lro-forwarded",
         None,
-        {
-            "links": (
-                link("eth1", features={"rx-lro": True}, upper=("br0",)),
-                virtual("br0", "bridge", lower=("eth1",)),
-            )
-        },
+        {"links": (link("eth1", features={"rx-lro": True}, upper=("br0",)), virtual("br0", "bridge", lower=("eth1",)))},
         "advice",
         "eth1",
     ),
@@ -232,6 +225,9 @@ FIRES: list[tuple[str, str | None, Parts, str, str]] = [
         "tcp_slow_start_after_idle",
     ),
     ("network.initial-window-lowered", None, sysctl(net__ipv4__tcp_rmem="4096 87380 33554432"), "info", "87380"),
+    ("network.tcp-switched-off", None, sysctl(net__ipv4__tcp_window_scaling="0"), "warning", "tcp_window_scaling"),
+    ("network.tcp-switched-off", None, sysctl(net__ipv4__tcp_sack="0"), "advice", "tcp_sack"),
+    ("network.tcp-switched-off", None, sysctl(net__ipv4__tcp_timestamps="0"), "advice", "tcp_timestamps"),
     ("links.mtu-below-minimum", None, {"links": (link("eth1", mtu=1200),)}, "advice", "1200"),
     ("network.busy-polling", None, sysctl(net__core__busy_read="50", net__core__busy_poll="0"), "info", "busy_read"),
     (
@@ -451,6 +447,8 @@ SILENT: list[tuple[str, str | None, Parts]] = [
     ("network.slow-start-after-idle", "fss-udp", sysctl(net__ipv4__tcp_slow_start_after_idle="1")),
     ("network.slow-start-after-idle", "fss-tcp", sysctl(net__ipv4__tcp_slow_start_after_idle="0")),
     ("network.initial-window-lowered", None, sysctl(net__ipv4__tcp_rmem="4096 131072 33554432")),
+    ("network.tcp-switched-off", None, sysctl(net__ipv4__tcp_window_scaling="1", net__ipv4__tcp_sack="1")),
+    ("network.tcp-switched-off", None, {}),
     (
         "network.initial-window-lowered",
         None,

@@ -70,7 +70,33 @@ def _memory(facts: Facts, **changed: Any) -> Facts:
     return _changed(facts, memory=_changed(facts.memory, **changed))
 
 
+def _power(facts: Facts, **changed: Any) -> Facts:
+    return _changed(facts, cpu=_changed(facts.cpu, power=_changed(facts.cpu.power, **changed)))
+
+
+def _pm_qos(facts: Facts, _: str, value: str) -> Facts:
+    return _power(facts, wakeup_limit_us=int(value))
+
+
+def _cpufreq(facts: Facts, rest: str, value: str) -> Facts:
+    """One policy, here of a group that is set alike; or turbo."""
+    if rest == "boost":
+        return _power(facts, turbo=value == "1")
+    _, _, attribute = rest.partition(":")
+    frequency = facts.cpu.frequency
+    assert frequency is not None
+    groups = tuple(_changed(one, **{attribute: value}) for one in frequency.groups)
+    return _changed(facts, cpu=_changed(facts.cpu, frequency=_changed(frequency, groups=groups)))
+
+
+def _intel_pstate(facts: Facts, name: str, value: str) -> Facts:
+    assert name == "no_turbo"
+    return _power(facts, turbo=value == "0")
+
+
 def _sysfs(facts: Facts, path: str, value: str) -> Facts:
+    if path.endswith("/current_clocksource"):
+        return _power(facts, clock_source=value)
     size = int(path.split("hugepages-")[1].partition("kB")[0]) << 10
     return _memory(
         facts, hugepages=_each(facts.memory.hugepages, size, "size_bytes", total=int(value), free=int(value))
@@ -177,5 +203,5 @@ def _file(facts: Facts, rest: str, value: str) -> Facts:
 
 _SET = {
     **{"sysctl": _sysctl, "sysfs": _sysfs, "thp": _thp, "block": _block, "md": _md, "link": _link, "irq": _irq},
-    **{"llt": _llt, "file": _file},
+    **{"llt": _llt, "file": _file, "pm-qos": _pm_qos, "cpufreq": _cpufreq, "intel_pstate": _intel_pstate},
 }

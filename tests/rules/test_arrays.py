@@ -59,6 +59,23 @@ def test_a_rebuild_hurts_each_in_its_own_way(manager: str, named: str) -> None:
     assert ("dev.raid" in hurts) is (manager == "md")
 
 
+@pytest.mark.parametrize(
+    ("level", "what"),
+    [
+        ("raid1", "Reads go to the copies that are left"),
+        ("raid10", "Reads go to the copies that are left"),
+        ("mirror", "Reads go to the copies that are left"),
+        ("raid5", "computed from the others at each read"),
+        ("raid6", "computed from the others at each read"),
+        (None, "missing. The loss of another may lose data."),
+    ],
+)
+def test_only_parity_is_computed_at_a_read(level: str | None, what: str) -> None:
+    found = degraded(level=level, state="degraded")
+    assert what in found.why
+    assert ("computed" in found.why) is (level in ("raid5", "raid6"))
+
+
 def test_paths_are_not_rebuilt() -> None:
     found = degraded(manager="dm-multipath", level="multipath", state="degraded")
     assert "rebuild" not in found.hurts_when.lower()

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from advisor.facts.counters import Counters
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, tree_host
+from advisor.planning.comparison import combine_values
 from advisor.report.explain import explain_id
 from advisor.rules.bad_advice import OURS
 from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES, judge
+from advisor.rules.remedy import PlanProfile, SetTunable
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests.rules.build import facts, identity, origin, replaced
 from tests.rules.cases_advice import ALL, BASE, FILES, RC_LOCAL, SITE, SYSCTLS, UDEV
@@ -79,6 +85,28 @@ def test_what_a_profile_of_ours_set_is_no_bad_advice() -> None:
     assert [one.id for one in bad_advice(with_path("/etc/sysctl.d/{}-site.conf"))] == ["advice.large-by-default"]
     for prefix in OURS:
         assert bad_advice(with_path(f"{prefix}socket-buffers-8m.conf")) == []
+
+
+@given(
+    st.sampled_from(["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"]),
+    st.lists(st.sampled_from([1, 7, 8, 9, 4096, 65_536, 131_072, 4_194_304, 50_000_000]), min_size=3, max_size=3),
+)
+def test_what_is_set_in_place_of_three_sizes_rises(key: str, sizes: list[int]) -> None:
+    value = " ".join(map(str, sizes))
+    host = facts(
+        host=identity(kernel="6.1.0"),
+        sysctl={key: value},
+        sysctl_origin={key: origin(key, value)},
+        counters=Counters(tcp_pruned=4),
+    )
+    own = {"net.ipv4.tcp_rmem": 6_291_456, "net.ipv4.tcp_wmem": 4_194_304}[key]
+    for one in judge(host):
+        parts = (step.only if isinstance(step, PlanProfile) else (step,) for step in one.remedy)
+        for step in chain.from_iterable(parts):
+            if isinstance(step, SetTunable) and step.tunable == f"sysctl:{key}":
+                low, initial, most = map(int, combine_values(value, step.value, step.operator).split())
+                assert 0 < low <= initial <= most
+                assert most >= {"advice.maxima-lowered": own, "buffers.tcp-pruned": 8 << 20}.get(one.id, 0)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +250,7 @@ def test_the_page_lists_all_of_it_and_every_rule() -> None:
     page = (Path(__file__).parents[2] / "docs" / "advice.md").read_text()
     table = page.partition("| advice | recognised by |")[2]
     rows = [line for line in table.splitlines() if line.startswith("| ")]
-    assert len(rows) == 37
+    assert len(rows) == 38
     named = set(re.findall(r"`((?:advice|sysctl|disks|arrays)\.[a-z-]+)`", table))
     known = {rule.id for rule in RULES}
     assert named <= known

@@ -7,23 +7,30 @@ import shlex
 import subprocess
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from advisor.cli.quick import parse_call
 from advisor.errors import UsageError
+from advisor.facts.site_settings import SiteSetting, parse_fstab, read_site_settings
+from advisor.facts.systemd import Systemd, read_systemd
+from advisor.facts.unknown import Unknowns
+from advisor.host import DirectoryFiles, Host, LiveCommands
 from advisor.profiles.profile import load
 from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES
 from advisor.rules.remedy import PlanProfile, RunShell, SetTunable, comment_out, list_commands, set_sysctl
 from advisor.rules.rule import Rule
 from advisor.tunables import parse_tunable
-from tests.rules.build import link, llt, llt_link
+from tests.each import for_each
+from tests.rules.build import filesystem, link, llt, llt_link
 from tests.rules.cases_storage import sysctl
 from tests.rules.table import Row, table
 from tests.rules.test_edges import only
+from tests.trees import host_of, make_command, make_tree
 
-every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+every_rule = for_each("rule", RULES, lambda rule: rule.id)
 
 
 @cache
@@ -121,6 +128,39 @@ def test_a_list_of_ports_that_is_none_is_not_pasted() -> None:
     assert found.commands == ()
 
 
+@pytest.mark.parametrize("is_running", [True, False])
+def test_discards_are_stopped_before_a_timer_takes_their_place(is_running: bool) -> None:
+    mounted = (filesystem(options="rw,discard"),)
+    lines = tuple(
+        SiteSetting("/etc/fstab", *each) for each in ((3, "discard", "", "/data (xfs)"), (4, "discard", "", "/"))
+    )
+    systemd = Systemd(252, "252", is_running)
+    found = only("filesystems.online-discard", filesystems=mounted, systemd=systemd, site_settings=lines)
+    timer = ("systemctl enable --now fstrim.timer",) if is_running else ()
+    assert found.commands == ("mount -o remount,nodiscard /data", *timer)
+    assert "line 3 of /etc/fstab" in found.advice
+    assert "line 4" not in found.advice
+    bare = only("filesystems.online-discard", filesystems=mounted)
+    assert "fstab" not in bare.advice
+    assert bare.commands == ("mount -o remount,nodiscard /data",)
+    assert "fstrim --all" in bare.advice
+
+
+def test_who_would_discard_is_read_from_the_host(tmp_path: Path) -> None:
+    fstab = "# data\n/dev/sdb1 /data xfs noatime,discard 0 0\n/dev/sdc1 /a ext4 nodiscard 0 0\n"
+    assert list(parse_fstab(fstab)) == [(2, ("discard", "", "/data (xfs)"))]
+    kept = read_site_settings(host_of(make_tree(tmp_path / "fstab", {"/etc/fstab": fstab})), Unknowns())
+    assert [(one.key, one.line) for one in kept] == [("discard", 2)]
+    make_command(tmp_path / "bin", "systemctl", "echo 'systemd 252 (252.1)'")
+    for files, is_running in (({"/etc/fstab": fstab}, False), ({"/run/systemd/system/x": ""}, True)):
+        root = make_tree(tmp_path / str(is_running), files)
+        host = Host(DirectoryFiles(str(root)), LiveCommands(path=str(tmp_path / "bin")))
+        assert read_systemd(host) == Systemd(252, "252 (252.1)", is_running, trims=False if is_running else None)
+        assert read_systemd(host, with_version=False) == (
+            Systemd(0, "", is_running=True, trims=False) if is_running else None
+        )
+
+
 def test_bbr_names_what_paces_the_links_that_are_up() -> None:
     keys = sysctl(net__ipv4__tcp_congestion_control="bbr", net__core__default_qdisc="fq_codel")
     links = (link("eth0"), link("eth1", state="down", carrier=False), link("e;id"))
@@ -132,3 +172,6 @@ def test_bbr_names_what_paces_the_links_that_are_up() -> None:
         "tc qdisc show",
     )
     assert len(found.interrupts) == 2
+    said = " ".join(next(one.sources for one in RULES if one.id == "network.bbr-unpaced"))
+    assert "TCP_CONG_BBR" in said
+    assert "no document" not in said

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.facts.host_facts import Facts
 from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES
 from advisor.rules.remedy import PlanProfile, SetTunable
 from advisor.rules.rule import Rule
 from advisor.rules.workload import parse_workload
+from tests.each import for_each
 from tests.rules.remedied import with_values
 from tests.rules.table import Seen
 from tests.rules.test_commands import findings, rows
@@ -54,6 +53,8 @@ BY_HAND = {
         *("arrays.span-nodes", "arrays.redundant-on-ebs", "arrays.linear-over-many", "arrays.parity-random-writes"),
         *("arrays.chunk-below-block", "arrays.fewer-stripes-than-devices", "controllers.parity-small-writes"),
         *("controllers.two-small-arrays", "filesystems.not-aligned", "disks.partition-not-aligned", "md.no-bitmap"),
+        *("disks.block-sizes-differ", "filesystems.online-discard", "disks.slower-format", "disks.crypt-queues"),
+        *("lvm.thin-pool-full", "filesystems.not-trimmed", "disks.gcp-write-cache"),
         *("ebs.few-stripes", "iris.file-system", "iris.stripe-size", "beegfs.metadata-not-mirrored"),
         *("beegfs.storage-on-parity", "beegfs.storage-on-mirror", "filesystems.strict-atime", "vxvm.one-controller"),
         *("vxvm.mirror-without-log", "vxvm.columns-share-disk", "vxfs.streams-off-stripes"),
@@ -61,8 +62,18 @@ BY_HAND = {
     "something is broken or at work: repair it, or wait": (
         *("arrays.degraded", "arrays.inactive", "arrays.rebuilding", "multipath.suspended", "md.mismatches"),
         *("controllers.battery", "iscsi.session-lost", "iscsi.unequal-paths", "disks.offline"),
-        "memory.uncorrected-errors",
+        *("memory.uncorrected-errors", "disks.failing", "disks.worn", "disks.too-hot"),
+        "cpu.throttled-by-heat",
+        *("disks.path-lost", "memory.corrected-errors", "memory.pages-lost"),
+        *("fc.port-down", "zfs.pool-degraded", "links.bond-partner", "links.speed-below-best", "fc.port-slow"),
+        *("filesystems.nearly-full", "filesystems.inodes-nearly-used", "zfs.pool-full"),
     ),
+    "a command to the drive sets it, and the drive forgets it": ("disks.error-recovery", "disks.paths-unused"),
+    "the tools of the drive, the adapter or the product set it": (
+        *("disks.declustered-write-cache", "rdma.write-ordering", "links.ipoib-connected", "ceph.osd-capacity"),
+        *("fc.queue-depth", "multipath.alua-groups", "multipath.fc-timeouts"),
+    ),
+    "a connection or mount is made again with other options": ("disks.fabric-queues", "nfs.one-connection"),
     "the controller's own tool sets it": ("controllers.unprotected-cache", "controllers.write-through"),
     "the kernel prints it with its number, so that what is read back is not what was written": (
         "network.bond-by-address",
@@ -70,10 +81,12 @@ BY_HAND = {
     "cards, cables, sockets or memory are moved": (
         *("numa.bond-spans-nodes", "numa.links-far-from-disks", "numa.node-without-memory", "iscsi.far-node"),
         *("pcie.below-maximum", "pcie.below-link-speed", "pcie.shared-slot", "pcie.shared-uplink"),
+        *("numa.memory-uneven", "memory.modules-slow", "memory.channels-uneven"),
         *("llt.single-link", "llt.links-on-one-port", "beegfs.uneven-zones", "iscsi.paths-share-link"),
     ),
     "addresses, files or services are laid out anew": (
         *("llt.same-subnet", "iscsi.paths-share-subnet", "beegfs.service-spans-nodes", "beegfs.interfaces"),
+        "irqs.cloud-agent",
         *("beegfs.client-interfaces", "iris.journal-shared", "iris.alternate-journal-shared", "iris.wij-shared"),
     ),
     "a directory of BeeGFS has it, and beegfs-ctl sets it": ("beegfs.stripes", "beegfs.client-stripes"),
@@ -92,7 +105,7 @@ def again(rule: Rule, seen: Seen, cured: Facts) -> tuple[Finding, ...]:
     return rule(cured, parse_workload(seen.workload) if seen.workload else None)
 
 
-@pytest.mark.parametrize("rule", CURING, ids=lambda rule: rule.id)
+@for_each("rule", CURING, lambda rule: rule.id)
 def test_a_host_with_the_values_of_a_remedy_is_cured(rule: Rule) -> None:
     for seen in rows()[rule.id].fires:
         found = seen.findings(rule)

@@ -10,8 +10,9 @@ import pytest
 from advisor.facts.iris import Iris, IrisPlace
 from advisor.facts.purchase import PurchasedFigures
 from advisor.limits.instances import find_instance
-from advisor.rules.ebs import _SHARED_LINK, EBS_MODEL
+from advisor.rules.ebs import _SHARED_LINK
 from advisor.rules.finding import Finding
+from advisor.rules.queries import EBS_MODEL
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
 from tests.rules.build import array, disk, facts, nothing_known, on_cloud, replaced

@@ -160,10 +160,7 @@ def test_a_window_that_just_fits() -> None:
     assert found.advice == "advisor plan socket-buffers-8m --set bytes=851968"
 
 
-@pytest.mark.parametrize(
-    ("default", "advice"),
-    [("212992", " --set bytes=851968"), ("851968", ""), ("many", "")],
-)
+@pytest.mark.parametrize(("default", "advice"), [("212992", " --set bytes=851968"), ("851968", ""), ("many", "")])
 def test_drops_ask_for_one_step_more(default: str, advice: str) -> None:
     counters = Counters(udp_received=1, udp_receive_buffer_errors=1)
     found = only("buffers.udp-receive-errors", counters=counters, sysctl=buffers(net__core__rmem_default=default))
@@ -200,9 +197,7 @@ def test_a_long_listen_queue_is_not_made_longer() -> None:
     found = only("network.listen-overflows", counters=Counters(listen_overflows=1))
     assert found.commands == ("ss -ltn",)
     short = only(
-        "network.listen-overflows",
-        counters=Counters(listen_overflows=1),
-        sysctl=buffers(net__core__somaxconn="4095"),
+        "network.listen-overflows", counters=Counters(listen_overflows=1), sysctl=buffers(net__core__somaxconn="4095")
     )
     assert short.commands[0] == "advisor apply 'sysctl:net.core.somaxconn>=4096'"
 

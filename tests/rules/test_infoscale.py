@@ -12,13 +12,7 @@ from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.infoscale_text import LltHost, VxDisk
 from advisor.profiles.profile import load, profile_paths
 from advisor.rules.finding import Finding
-from advisor.rules.infoscale import (
-    mirrored_iops,
-    profile_of,
-    recognised_workload,
-    recognition,
-    serial_writes_per_second,
-)
+from advisor.rules.infoscale import profile_of, recognised_workload, recognition, serial_writes_per_second
 from advisor.rules.llt_cluster import queue_bytes, window_bytes_per_second
 from advisor.rules.registry import RULES, judge
 from advisor.rules.workload import parse_workload
@@ -125,7 +119,6 @@ def test_where_it_is_not_certain_nothing_is_taken_for_a_workload(parts: dict[str
 @pytest.mark.parametrize(("rtt", "writes"), [(1.16e-3, 862), (1.12e-3, 893), (0.1e-3, 10_000)])
 def test_serial_writes(rtt: float, writes: int) -> None:
     assert round(serial_writes_per_second(rtt)) == writes
-    assert mirrored_iops(2 * writes) == writes
 
 
 def test_a_window_of_50_packets_over_the_round_trip_of_zones() -> None:

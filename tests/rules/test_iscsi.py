@@ -13,18 +13,7 @@ from advisor.rules.registry import judge
 from advisor.rules.remedy import SetTunable
 from advisor.rules.workload import parse_workload
 from tests.rules.build import GIB, disk, facts, nothing_known, replaced
-from tests.rules.cases_iscsi import (
-    FIRES,
-    MAP,
-    MAPPED,
-    OLD,
-    SILENT,
-    exports,
-    node,
-    over,
-    path,
-    set_in_file,
-)
+from tests.rules.cases_iscsi import FIRES, MAP, MAPPED, OLD, SILENT, exports, node, over, path, set_in_file
 from tests.rules.selection import rules_of
 from tests.rules.test_rules import findings_of
 

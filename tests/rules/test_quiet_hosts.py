@@ -9,6 +9,7 @@ import pytest
 
 from advisor import operations as api
 from tests import captured
+from tests.each import for_each
 from tests.quiet_hosts import ALL, EBS, KINDS, quiet_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
@@ -37,7 +38,7 @@ def scanned(host: Any) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize(("kind", "distribution"), ALL, ids=[f"{kind}-{name}" for kind, name in ALL])
+@for_each("kind distribution", ALL)
 def test_a_host_outside_the_articles_gets_one_advice_at_most_and_that_one_is_right(
     kind: str, distribution: str
 ) -> None:
@@ -70,8 +71,7 @@ def test_the_hosts_are_whole(kind: str) -> None:
 
 @pytest.mark.captured
 @pytest.mark.parametrize(
-    "name",
-    [*(f"hwloc/{one}" for one in captured.HWLOC_HOSTS), *(f"pepc/{one}" for one in captured.PEPC_HOSTS)],
+    "name", [*(f"hwloc/{one}" for one in captured.HWLOC_HOSTS), *(f"pepc/{one}" for one in captured.PEPC_HOSTS)]
 )
 def test_a_captured_host_gets_one_advice_at_most(name: str) -> None:
     assert set(advised(scanned(captured.host(name))["findings"])) == CAPTURED.get(name, frozenset())

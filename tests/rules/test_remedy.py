@@ -57,6 +57,18 @@ def test_devices_that_get_the_same_value_share_a_sentence(count: int, text: str)
     assert describe_remedy(set_queues([f"sda{number}" for number in range(count)], "scheduler", "none")) == text
 
 
+def test_what_fix_sets_of_a_profile_is_said() -> None:
+    part = PlanProfile("socket-buffers-8m", only=(set_sysctl("net.core.rmem_max", 851_968, "at-least"),))
+    assert describe_remedy((part,)) == (
+        "Set net.core.rmem_max to at least 851968. The profile socket-buffers-8m sets all that belongs to it."
+    )
+    assert list_commands((part,)) == (
+        "advisor apply 'sysctl:net.core.rmem_max>=851968'",
+        "advisor plan socket-buffers-8m",
+    )
+    assert list_commands((part,), with_parts=False) == ("advisor plan socket-buffers-8m",)
+
+
 def test_no_remedy_is_no_command_and_no_text() -> None:
     assert (list_commands(()), describe_remedy(())) == ((), "")
 

@@ -6,20 +6,14 @@ import re
 from typing import Any
 
 import msgspec
-import pytest
 
 from advisor.facts.host_facts import Facts
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.registry import RULES, judge
 from advisor.rules.workload import parse_workload
+from tests.each import for_each
 from tests.rules import cases, cases_storage
-from tests.rules.build import (
-    facts,
-    link,
-    nothing_known,
-    numa,
-    virtual,
-)
+from tests.rules.build import facts, link, nothing_known, numa, virtual
 
 FIRES = (*cases.FIRES, *cases_storage.FIRES)
 SILENT = (*cases.SILENT, *cases_storage.SILENT)
@@ -30,14 +24,14 @@ def findings_of(rule: str, workload: str | None, parts: dict[str, Any]) -> tuple
     return tuple(finding for finding in judge(facts(**parts), declared) if finding.id == rule)
 
 
-@pytest.mark.parametrize(("rule", "workload", "parts", "severity", "named"), FIRES)
+@for_each("rule workload parts severity named", FIRES)
 def test_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, named: str) -> None:
     found = findings_of(rule, workload, parts)
     assert [finding.severity for finding in found] == [severity]
     assert named in str(found[0].evidence)
 
 
-@pytest.mark.parametrize(("rule", "workload", "parts"), SILENT)
+@for_each("rule workload parts", SILENT)
 def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
     assert findings_of(rule, workload, parts) == ()
 
@@ -51,7 +45,7 @@ def test_where_nothing_is_known_nothing_is_claimed() -> None:
     assert judge(nothing_known(), parse_workload("replicated-writes,rtt=2ms")) == ()
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@for_each("rule", RULES, lambda rule: rule.id)
 def test_every_rule_explains_itself(rule: Any) -> None:
     assert re.fullmatch(r"[a-z]+\.[a-z]+(-[a-z]+)*", rule.id)
     for text in (rule.title, rule.what, rule.why, rule.helps_when, rule.hurts_when):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-import pytest
-
 from advisor.rules.finding import SEVERITIES
 from advisor.rules.registry import RULES
 from advisor.rules.rule import Rule
+from tests.each import for_each
 from tests.rules.table import COUNTER, Row, Seen, grounds, named, severities, table, without_counters
 
 
@@ -17,7 +16,7 @@ def rows() -> dict[str, Row]:
     return {row.rule.id: row for row in table()}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@for_each("rule", RULES, lambda rule: rule.id)
 def test_a_rule_has_a_host_that_needs_it_and_one_that_does_not(rule: Rule) -> None:
     row = rows()[rule.id]
     assert row.fires, f"{row.rule.id} is not in the table of tests/rules/table.py"
@@ -32,7 +31,7 @@ def test_the_table_names_no_rule_that_does_not_exist() -> None:
     assert named() - {rule.id for rule in RULES} == set()
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@for_each("rule", RULES, lambda rule: rule.id)
 def test_where_there_is_a_counter_the_rule_does_not_fire_on_principle(rule: Rule) -> None:
     row = rows()[rule.id]
     if COUNTER not in grounds(row):
@@ -42,13 +41,13 @@ def test_where_there_is_a_counter_the_rule_does_not_fire_on_principle(rule: Rule
         assert all(finding.intent for finding in uncounted.findings(rule))
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@for_each("rule", RULES, lambda rule: rule.id)
 def test_a_matter_of_intent_is_never_more_than_information(rule: Rule) -> None:
     for seen in rows()[rule.id].fires:
         assert [one.severity for one in seen.findings(rule) if one.intent and one.severity != "info"] == []
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@for_each("rule", RULES, lambda rule: rule.id)
 def test_no_finding_is_more_severe_than_its_rule_says(rule: Rule) -> None:
     found = severities(rows()[rule.id])
     assert SEVERITIES.index(found[-1]) <= SEVERITIES.index(rule.severity)

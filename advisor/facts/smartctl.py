@@ -1,0 +1,179 @@
+"""What ``smartctl --json`` prints of a drive's health: ATA attributes, SCSI log pages, NVMe's log page 0x02.
+
+The keys are those that smartmontools writes (ataprint.cpp, scsiprint.cpp, nvmeprint.cpp; since 7.0). What is missing,
+of another type or impossible stays unknown: a raw value that is larger than the drive is no count of sectors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.facts.block import clean
+from advisor.facts.printable import printable
+from advisor.host.patterns import lazy_regex
+
+Protocol = Literal["ATA", "SCSI", "NVMe"]
+Tree = Mapping[str, object]
+
+_MAX_ATTRIBUTES: Final = 64
+_MAX_TEXT: Final = 120
+_LARGEST: Final = (1 << 64) - 1
+# What a drive without a figure of its own shows, and what no drive has.
+_MOST_SECTORS: Final = (1 << 32) - 2
+_RAW: Final = lazy_regex(r"([0-9]{1,20})(?![0-9A-Za-z.])", re.ASCII)
+_COUNTS: Final = {
+    5: ("reallocated_sectors", ("reallocat", "retired")),
+    197: ("pending_sectors", ("pending",)),
+    198: ("uncorrectable_sectors", ("uncorrectable",)),
+}
+"""Attributes by number, and what their names contain where the vendor means the same by it."""
+
+
+class DriveAttribute(msgspec.Struct, frozen=True):
+    """An ATA attribute at or below its threshold: ``now``, or in the past. ``is_prefail``: its vendor says that the
+    drive is about to fail then; else that it has reached the end of its design life (ATA/ATAPI-5, 8.41)."""
+
+    number: int
+    name: str
+    value: int | None
+    threshold: int | None
+    is_prefail: bool
+    failed: Literal["now", "past"]
+
+
+class DriveHealth(msgspec.Struct, frozen=True):
+    """A drive's own judgement of itself. None is what it does not report; times are in seconds, shares in per cent.
+
+    ``passed`` is the overall health. ``critical_warning`` holds the bits of byte 0 of NVMe's log page 0x02.
+    ``media_errors`` of NVMe and ``uncorrected_errors`` of SCSI count since the drive was made. ``read_limit_seconds``
+    and ``write_limit_seconds``: how long an ATA drive tries to recover a sector (SCT ERC), 0 for no limit.
+    """
+
+    protocol: Protocol | None = None
+    passed: bool | None = None
+    status: str | None = None
+    """What a SCSI drive says of its health where that is not OK, with the codes of its sense data."""
+    is_only_warning: bool = False
+    """Whether ``status`` is a warning (ASC 0Bh: too hot, for instance) or a test (5Dh/FFh), and no failure."""
+    failed_attributes: tuple[DriveAttribute, ...] = ()
+    reallocated_sectors: int | None = None
+    pending_sectors: int | None = None
+    uncorrectable_sectors: int | None = None
+    critical_warning: int | None = None
+    available_spare_percent: int | None = None
+    spare_threshold_percent: int | None = None
+    percentage_used: int | None = None
+    media_errors: int | None = None
+    grown_defects: int | None = None
+    uncorrected_errors: int | None = None
+    temperature_celsius: int | None = None
+    temperature_limit_celsius: int | None = None
+    power_on_hours: int | None = None
+    read_limit_seconds: float | None = None
+    write_limit_seconds: float | None = None
+
+
+def parse_smartctl(text: str) -> DriveHealth | str:
+    """The health in a document of ``smartctl --json``; why there is none, in smartctl's own words where it has some."""
+    try:
+        document = _as_tree(msgspec.json.decode(text))
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return "smartctl printed no JSON (its --json came with release 7.0)"
+    status, log = (_as_tree(document.get(key)) for key in ("smart_status", "nvme_smart_health_information_log"))
+    defects = _as_count(document.get("scsi_grown_defect_list"))
+    attributes = _as_trees(_as_tree(document.get("ata_smart_attributes")).get("table"))[:_MAX_ATTRIBUTES]
+    passed = status.get("passed")
+    if not isinstance(passed, bool) and not log and not attributes and defects is None:
+        said = (_as_word(one.get("string")) for one in _as_trees(_as_tree(document.get("smartctl")).get("messages")))
+        return next(filter(None, said), "smartctl reports no health for it")
+    protocol = _as_word(_as_tree(document.get("device")).get("protocol"))
+    text_of_status, is_only_warning = _parse_scsi_status(_as_tree(status.get("scsi")))
+    temperature = _as_tree(document.get("temperature"))
+    limit = (temperature.get(key) for key in ("drive_trip", "critical_limit_max", "op_limit_max"))
+    recovery = _as_tree(document.get("ata_sct_erc"))
+    sectors = _as_count(_as_tree(document.get("user_capacity")).get("blocks"))
+    found: list[DriveAttribute] = []
+    for one in attributes:
+        number, failed = _as_count(one.get("id"), most=255), one.get("when_failed")
+        value, threshold = (_as_count(one.get(key), most=255) for key in ("value", "thresh"))
+        if number is not None and (failed == "now" or failed == "past"):
+            name = _as_word(one.get("name")) or f"attribute {number}"
+            is_prefail = _as_tree(one.get("flags")).get("prefailure") is True
+            found.append(DriveAttribute(number, name, value, threshold, is_prefail, failed))
+    return DriveHealth(
+        protocol="ATA" if protocol == "ATA" else "SCSI" if protocol == "SCSI" else "NVMe" if log else None,
+        passed=passed if isinstance(passed, bool) else None,
+        status=text_of_status,
+        is_only_warning=is_only_warning,
+        failed_attributes=tuple(found),
+        **dict(_sector_counts(attributes, min(sectors or _MOST_SECTORS, _MOST_SECTORS))),
+        critical_warning=_as_count(log.get("critical_warning"), most=0xFF),
+        available_spare_percent=_as_count(log.get("available_spare"), most=100),
+        spare_threshold_percent=_as_count(log.get("available_spare_threshold"), most=100),
+        percentage_used=_as_count(log.get("percentage_used"), most=255),
+        media_errors=_as_count(log.get("media_errors")),
+        grown_defects=defects,
+        uncorrected_errors=_sum_uncorrected(_as_tree(document.get("scsi_error_counter_log"))),
+        temperature_celsius=_as_celsius(temperature.get("current")),
+        temperature_limit_celsius=next((one for one in map(_as_celsius, limit) if one is not None), None),
+        power_on_hours=_as_count(_as_tree(document.get("power_on_time")).get("hours"), most=10_000_000),
+        read_limit_seconds=_parse_limit(recovery.get("read")),
+        write_limit_seconds=_parse_limit(recovery.get("write")),
+    )
+
+
+def _parse_scsi_status(scsi: Tree) -> tuple[str | None, bool]:
+    words, code, qualifier = _as_word(scsi.get("ie_string")), _as_count(scsi.get("asc")), _as_count(scsi.get("ascq"))
+    if code is None or qualifier is None:
+        return words, False
+    return f"{words or 'no text'} (asc {code:02x}h, ascq {qualifier:02x}h)", code == 0x0B or (code, qualifier) == (
+        0x5D,
+        0xFF,
+    )
+
+
+def _sector_counts(attributes: tuple[Tree, ...], most: int) -> Iterator[tuple[str, int]]:
+    """The first number of the raw text: behind it vendors put others into the same 48 bits."""
+    for one in attributes:
+        field, names = _COUNTS.get(_as_count(one.get("id")) or 0, ("", ()))
+        name = (_as_word(one.get("name")) or "").lower()
+        found = _RAW.match(_as_word(_as_tree(one.get("raw")).get("string")) or "")
+        if found and any(word in name for word in names) and int(found[1]) <= most:
+            yield field, int(found[1])
+
+
+def _sum_uncorrected(log: Tree) -> int | None:
+    counts = [_as_count(_as_tree(log.get(way)).get("total_uncorrected_errors")) for way in ("read", "write", "verify")]
+    known = [one for one in counts if one is not None]
+    return sum(known) if known else None
+
+
+def _parse_limit(value: object) -> float | None:
+    tree = _as_tree(value)
+    tenths = _as_count(tree.get("deciseconds"), most=0xFFFF)
+    return 0.0 if tree.get("enabled") is False else None if tenths is None else tenths / 10
+
+
+def _as_tree(value: object) -> Tree:
+    return value if isinstance(value, dict) else {}
+
+
+def _as_trees(value: object) -> tuple[Tree, ...]:
+    return tuple(one for one in value if isinstance(one, dict)) if isinstance(value, list) else ()
+
+
+def _as_word(value: object) -> str | None:
+    return printable(clean(value)[:_MAX_TEXT]) or None if isinstance(value, str) else None
+
+
+def _as_count(value: object, most: int = _LARGEST) -> int | None:
+    # A boolean is an int to Python, and no count.
+    return value if type(value) is int and 0 <= value <= most else None
+
+
+def _as_celsius(value: object) -> int | None:
+    return value if type(value) is int and -60 < value < 200 and value != 0 else None

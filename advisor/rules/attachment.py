@@ -1,0 +1,281 @@
+"""How storage is attached: Fibre Channel, paths of multipath, queues of NVMe over a network, RDMA adapters."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from advisor.facts.cpulist import parse_list
+from advisor.host.numbers import is_count
+from advisor.rules import sources
+from advisor.rules.queries import is_up
+from advisor.rules.remedy import RunShell
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
+
+ORDER = 120
+
+_PORT_COMMANDS: Final = 2048
+_LATEST_FAIL: Final = 10
+_USUAL_QUEUE: Final = 128
+_GOOD: Final = "Online"
+
+
+@rule(
+    id="fc.port-down",
+    severity="warning",
+    title="A Fibre Channel port that had storage is not online",
+    what="port_state of each fc_host that still has remote ports.",
+    why="The paths through it are lost or about to be: what is left carries all of the load.",
+    helps_when="Always: a cable, an SFP, a switch port or the zoning.",
+    hurts_when="The fabric is down for work that is known.",
+    sources=(sources.FC_TRANSPORT, sources.PROCFS_FC),
+    seen_live=False,
+)
+def fc_port_down(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    for port in facts.fibre_channel:
+        targets = [one.name for one in port.remote_ports if one.is_target]
+        if port.state and port.state != _GOOD and targets:
+            yield fc_port_down.found(
+                title=f"Fibre Channel port {port.name} is {port.state}",
+                why="The kernel still remembers the target ports that were reached through it.",
+                evidence={"device": port.name, "state": port.state, "targets": tuple(targets)},
+                remedy=(
+                    RunShell(f"journalctl -k --grep {shlex.quote(port.name)}", "see when it went down"),
+                    "check cable, SFP, switch port and zoning, in this order",
+                ),
+            )
+
+
+@rule(
+    id="fc.port-slow",
+    severity="advice",
+    title="A Fibre Channel port runs below its best speed",
+    what="speed of each fc_host that is online, against the best of its supported_speeds.",
+    why="Both ends agree on the fastest speed that both have: a slower SFP or switch port, or errors at the better "
+    "one.",
+    helps_when="Adapter and switch are of one generation: cable and SFP first.",
+    hurts_when="The switch has no faster ports: then it is what was bought.",
+    sources=(sources.FC_TRANSPORT, sources.PROCFS_FC),
+    seen_live=False,
+)
+def fc_port_slow(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    slow = {
+        port.name: f"{port.name}: {port.speed_gbps} of {port.best_speed_gbps} Gbit/s"
+        for port in facts.fibre_channel
+        if port.state == _GOOD and 0 < port.speed_gbps < port.best_speed_gbps
+    }
+    if not slow:
+        return None
+    return fc_port_slow.found(
+        why="The adapter could do more than the link does.",
+        evidence={"devices": tuple(slow), "detail": tuple(slow.values())},
+        remedy="check SFP, cable and the speed of the switch port",
+    )
+
+
+@rule(
+    id="fc.queue-depth",
+    severity="advice",
+    title="The LUNs behind one target port may have more commands under way than it takes",
+    what="The sum of queue_depth of the disks behind each Fibre Channel target port, against 2,048.",
+    why="A port that has no room answers QUEUE FULL: the driver backs off for all LUNs. NetApp's formula is: depth × "
+    "LUNs × hosts at most the commands of the port.",
+    helps_when="Several hosts and many LUNs share the port. With more than one host the limit is lower still.",
+    hurts_when="The array takes more commands (its documentation says), or most LUNs are idle.",
+    sources=(sources.NETAPP_QUEUE,),
+    seen_live=False,
+)
+def fc_queue_depth(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    sums: dict[str, list[int]] = {}
+    for disk in facts.disks:
+        depth, port = disk.detail.get("queue_depth", ""), disk.detail.get("remote_port")
+        if port and is_count(depth) and len(depth) < 6:
+            sums.setdefault(port, []).append(int(depth))
+    over = {port: depths for port, depths in sums.items() if sum(depths) > _PORT_COMMANDS}
+    if not over:
+        return None
+    return fc_queue_depth.found(
+        why="This host alone may fill the port.",
+        evidence={
+            "targets": tuple(over),
+            "detail": tuple(f"{port}: {len(depths)} LUNs, {sum(depths)} commands" for port, depths in over.items()),
+            "commands_of_a_port": _PORT_COMMANDS,
+        },
+        remedy="set lun_queue_depth of the driver (lpfc_lun_queue_depth, ql2xmaxqdepth) to 2,048 / (LUNs × hosts), or "
+        "what the array's documentation says",
+    )
+
+
+@rule(
+    id="multipath.alua-groups",
+    severity="advice",
+    title="Paths of unlike access state are in one group of a multipath map",
+    what="access_state of the paths of each map (ALUA), its path groups, and whether scsi_dh_alua is attached.",
+    why="Requests over a path that is not optimized cross the array's inner link, and may move the LUN to and fro.",
+    helps_when="The array reports groups of target ports (TPGS): group_by_prio, prio alua.",
+    hurts_when="The array answers alike on all ports (symmetric): then one group is right.",
+    sources=(sources.HPE_CSI, sources.ALUA, sources.MULTIPATH_CONF),
+    seen_live=False,
+)
+def alua_groups(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    disks = {disk.name: disk for disk in facts.disks}
+    for array in facts.arrays:
+        if array.manager != "dm-multipath":
+            continue
+        paths = [disks[name] for name in array.members if name in disks]
+        mixed = [
+            states
+            for group in array.path_groups
+            if len(states := {disks[one].detail.get("access_state") for one in group.paths if one in disks} - {None})
+            > 1
+        ]
+        bare = [
+            one.name
+            for one in paths
+            if one.detail.get("handler") == "detached" and one.detail.get("tpgs", "none") != "none"
+        ]
+        if not mixed and not bare:
+            continue
+        yield alua_groups.found(
+            title=f"{array.name} mixes optimized paths with others"
+            if mixed
+            else f"{array.name}: the array has groups of ports, and no ALUA handler looks at them",
+            why="All paths of a group get requests in turn, the slower ones too."
+            if mixed
+            else "Without the handler the kernel neither knows nor activates the optimized paths.",
+            evidence={
+                "arrays": (array.name,),
+                "detail": tuple(
+                    f"{one.name}: {one.detail.get('access_state') or one.detail.get('handler') or 'unknown'}"
+                    for one in paths
+                ),
+            },
+            remedy=(
+                RunShell("multipath -ll", "see groups, priorities and states"),
+                "in /etc/multipath.conf, for this array: path_grouping_policy group_by_prio, prio alua, "
+                'hardware_handler "1 alua", failback immediate; then multipathd reconfigure',
+            ),
+        )
+
+
+@rule(
+    id="multipath.fc-timeouts",
+    severity="advice",
+    title="Requests wait long before another Fibre Channel path is tried",
+    what="fast_io_fail_tmo of the remote ports that are targets, where paths of a multipath map are disks over FC.",
+    why="When a port is lost, its requests wait for this time before multipath may send them over another path.",
+    helps_when="There is another path: 5 s let a switch recover, and no longer.",
+    hurts_when="A disk has a single path: then requests fail sooner.",
+    sources=(sources.HPE_CSI, sources.PURE_OPENSTACK, sources.MULTIPATH_CONF),
+    contradictions=("contradiction.multipath-fc-timeouts",),
+    seen_live=False,
+)
+def fc_timeouts(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    members = {name for array in facts.arrays if array.manager == "dm-multipath" for name in array.members}
+    used = {disk.detail.get("remote_port") for disk in facts.disks if disk.name in members}
+    late = {
+        one.name: f"{one.name}: {one.fast_io_fail}"
+        for port in facts.fibre_channel
+        for one in port.remote_ports
+        if one.name in used and one.fast_io_fail and (one.fast_io_fail == "off" or int(one.fast_io_fail) > _LATEST_FAIL)
+    }
+    if not late:
+        return None
+    return fc_timeouts.found(
+        why="Programs stand still for that long, although another path works.",
+        evidence={"targets": tuple(late), "detail": tuple(late.values())},
+        remedy="set fast_io_fail_tmo 5 in /etc/multipath.conf (defaults, or the array's section), then multipathd "
+        "reconfigure; dev_loss_tmo and no_path_retry as the array's vendor says",
+    )
+
+
+@rule(
+    id="disks.fabric-queues",
+    severity="info",
+    title="NVMe over a network has fewer or shorter queues than it could",
+    what="queue_count and sqsize of controllers of nvme-tcp and nvme-rdma, against CPUs and nvme's own 128 entries.",
+    why="Each CPU has a queue of its own where there are enough: others share one, and its lock. A short queue holds "
+    "requests back although the target has room.",
+    helps_when="Many threads do small I/O.",
+    hurts_when="The target gives no more queues, or limits them on purpose: then reconnecting changes nothing.",
+    sources=(sources.NVME_CONNECT,),
+)
+def fabric_queues(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    try:
+        cpus = len(parse_list(facts.cpu.online or ""))
+    except ValueError:
+        return None
+    few: dict[str, str] = {}
+    for disk in facts.disks:
+        count, entries = (disk.detail.get(name, "") for name in ("queue_count", "sqsize"))
+        if disk.detail.get("transport") not in ("tcp", "rdma") or not is_count(count) or len(count) > 5:
+            continue
+        queues, length = int(count) - 1, int(entries) + 1 if is_count(entries) and len(entries) < 6 else _USUAL_QUEUE
+        if 0 < queues < cpus or length < _USUAL_QUEUE:
+            few[disk.name] = f"{disk.name}: {queues} queues of {length} entries"
+    if not few:
+        return None
+    return fabric_queues.found(
+        why=f"The host has {cpus} CPUs.",
+        evidence={"disks": tuple(few), "detail": tuple(few.values()), "cpus": cpus},
+        remedy=f"reconnect with nvme connect --nr-io-queues={cpus} --queue-size={_USUAL_QUEUE}, if the target has as "
+        f"many; "
+        "with several links, one connection by each (--host-iface)",
+        intent=True,
+    )
+
+
+@rule(
+    id="links.ipoib-connected",
+    severity="info",
+    title="IPoIB runs in connected mode",
+    what="mode of InfiniBand links that are up.",
+    why="Connected mode has an MTU of up to 65,520 bytes, but no multiple queues and no offloads of the adapter.",
+    helps_when="The driver offers the accelerated datagram mode (mlx5): several queues, checksums and segmentation.",
+    hurts_when="A single stream over an old adapter (mlx4), where the large MTU counts more.",
+    sources=(sources.WEKA_RDMA, sources.IPOIB),
+    seen_live=False,
+)
+def ipoib_connected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    found = tuple(
+        one.name
+        for one in facts.links
+        if one.kind == "infiniband" and is_up(one) and one.detail.get("mode") == "connected"
+    )
+    if not found:
+        return None
+    return ipoib_connected.found(
+        why="One queue and one CPU carry what the link receives.",
+        evidence={"links": found},
+        remedy="set the mode to datagram where the link is configured (nmcli: infiniband.transport-mode datagram), "
+        "with an "
+        "MTU of at most 4092",
+        intent=True,
+    )
+
+
+@rule(
+    id="rdma.write-ordering",
+    severity="info",
+    title="RDMA adapters write in order over PCIe",
+    what="PCI_WR_ORDERING by mlxconfig, where it is installed, along with the health of drives.",
+    why="Relaxed ordering lets writes pass each other on PCIe, which some hosts need to reach the speed of the link.",
+    helps_when="A link of 100 Gbit/s and more stays below its speed on an AMD host, or in a virtual machine.",
+    hurts_when="Software relies on the order: regions ask for relaxed ordering by themselves where they can bear it. "
+    "A new "
+    "value needs a reboot.",
+    sources=(sources.WEKA_MLX, sources.ORDERING_DEFAULT),
+    contradictions=("contradiction.pci-write-ordering",),
+    seen_live=False,
+)
+def write_ordering(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    found = tuple(one.name for one in facts.links if one.detail.get("pci_write_ordering", "").endswith("(0)"))
+    if not found:
+        return None
+    return write_ordering.found(
+        why="It is the firmware's default, and sources differ.",
+        evidence={"links": found},
+        remedy="measure with ib_write_bw before and after mlxconfig set PCI_WR_ORDERING=1 and a reboot",
+        intent=True,
+    )

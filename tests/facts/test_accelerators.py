@@ -1,0 +1,82 @@
+"""GPUs, DPUs, processing accelerators and QuickAssist by their PCI class and ids, on the node where they are drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.facts.accelerators import Accelerator, kind_of_function
+from advisor.facts.host_facts import scan
+from advisor.host import tree_host
+from advisor.report.picture.page import picture_page
+from advisor.report.picture.text import picture_text
+from tests.rules import build
+from tests.trees import make_tree
+
+DEVICES = "/sys/bus/pci/devices"
+NODES = {
+    "/sys/devices/system/node/online": "0-1\n",
+    "/sys/devices/system/node/node0/cpulist": "0-1\n",
+    "/sys/devices/system/node/node1/cpulist": "2-3\n",
+    "/sys/devices/system/cpu/online": "0-3\n",
+}
+
+
+def function(address: str, code: str, vendor: str, device: str, node: str = "1") -> dict[str, str]:
+    place = f"{DEVICES}/{address}"
+    values = {"class": code, "vendor": vendor, "device": device, "numa_node": node}
+    speeds = {"current_link_speed": "16.0 GT/s PCIe", "current_link_width": "16", "max_link_width": "16"}
+    return {f"{place}/{name}": f"{value}\n" for name, value in (values | speeds).items()}
+
+
+@pytest.mark.parametrize(
+    ("code", "vendor", "device", "address", "kind"),
+    [
+        ("0x030200", "0x10de", "0x20b0", "0000:3b:00.0", "gpu"),
+        ("0x038000", "0x8086", "0x0bd5", "0000:3b:00.0", "gpu"),
+        ("0x030000", "0x10de", "0x2230", "0000:3b:00.0", "gpu"),
+        ("0x030000", "0x1a03", "0x2000", "0000:02:00.0", None),
+        ("0x030000", "0x102b", "0x0538", "0000:02:00.0", None),
+        ("0x120000", "0x1da3", "0x1020", "0000:02:00.0", "accelerator"),
+        ("0x0b4000", "0x8086", "0x4940", "0000:76:00.0", "quickassist"),
+        ("0x0b4000", "0x8086", "0x4941", "0000:76:00.1", None),
+        ("0x020000", "0x15b3", "0xa2d6", "0000:98:00.0", "dpu"),
+        ("0x020000", "0x15b3", "0xa2d6", "0000:98:00.1", None),
+        ("0x020000", "0x15b3", "0x101d", "0000:98:00.0", None),
+    ],
+)
+def test_what_a_function_is(code: str, vendor: str, device: str, address: str, kind: str | None) -> None:
+    assert kind_of_function(code, vendor, device, address) == kind
+
+
+def test_accelerators_of_a_host_with_their_node(tmp_path: Path) -> None:
+    files = {
+        **NODES,
+        **function("0000:3b:00.0", "0x030200", "0x10de", "0x20b0", "0"),
+        **function("0000:d8:00.0", "0x030200", "0x10de", "0x20b0"),
+        **function("0000:02:00.0", "0x030000", "0x1a03", "0x2000"),
+        **function("0000:76:00.0", "0x0b4000", "0x8086", "0x4940", "-1"),
+        **function("0000:77:00.0", "0x0b4000", "garbage", "0x4940"),
+    }
+    driver = {f"{DEVICES}/0000:3b:00.0/driver": "../../../bus/pci/drivers/nvidia"}
+    found = scan(tree_host(str(make_tree(tmp_path, files, driver)))).accelerators
+    assert [(one.address, one.kind, one.ids, one.driver, one.numa_node) for one in found] == [
+        ("0000:3b:00.0", "gpu", "10de:20b0", "nvidia", 0),
+        ("0000:76:00.0", "quickassist", "8086:4940", None, None),
+        ("0000:d8:00.0", "gpu", "10de:20b0", None, 1),
+    ]
+
+
+def test_they_are_in_the_picture_on_their_node() -> None:
+    cards = tuple(
+        Accelerator(f"0000:{bus}:00.0", "gpu", "NVIDIA", "10de:20b0", "nvidia", node, build.pcie(16.0, 16))
+        for bus, node in (("3b", 0), ("5e", 0), ("d8", 1), ("d9", None))
+    )
+    facts = build.facts(numa=build.numa(2), accelerators=cards, links=(), disks=())
+    page, text = picture_page(facts, ()), picture_text(facts, (), width=100, color=False)
+    assert page.count(">GPU NVIDIA 10de:20b0</text>") == 3 * page.count("<svg")
+    assert "2 ×" in page
+    for word in ("Node unknown", "0000:d9:00.0", "nvidia", "PCIe x16, 16 GT/s"):
+        assert word in page
+        assert word in text

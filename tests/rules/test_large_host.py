@@ -1,0 +1,60 @@
+"""What a scan of many devices takes grows as they do: a rule that looks at every link for every link would be felt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from advisor.facts.host_facts import Facts, scan
+from advisor.host.provenance import Provenance
+from advisor.report.scan_summary import ScanSummary, summary_text
+from advisor.rules.finding import Finding
+from advisor.rules.registry import judge
+from benchmarks.large_host import LargeHost
+
+DISKS = 320
+
+
+def count_steps(run: Callable[[], object]) -> int:
+    """Instructions of the interpreter, which no other work on this machine changes."""
+    steps = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        steps += event == "opcode"
+        return trace
+
+    run()  # Modules are loaded, and expressions compiled, before.
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+@cache
+def judged(disks: int) -> tuple[Facts, tuple[Finding, ...]]:
+    facts = scan(LargeHost(disks).host())
+    return facts, judge(facts)
+
+
+def show_page(disks: int) -> object:
+    return summary_text(ScanSummary(*judged(disks), Provenance("root", 0)), width=100, color=False)
+
+
+PARTS: dict[str, Callable[[int], object]] = {"judge": lambda disks: judge(judged(disks)[0]), "page": show_page}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_twice_as_many_devices_take_twice_as_much(part: str) -> None:
+    assert len(judged(2 * DISKS)[1]) > 60
+    once, twice = (count_steps(lambda disks=disks: PARTS[part](disks)) for disks in (DISKS, 2 * DISKS))  # type: ignore[misc]
+    assert twice < 2.1 * once, f"{once:,} and {twice:,} steps"
