@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from advisor.cli.main import main
+from advisor.cli.main import main, run_program
 
-__all__ = ["main"]
+__all__ = ["main", "run_program"]

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-from advisor.cli.change import Names, RuntimeOnly, Set
+from advisor.cli.change import Names, RuntimeOnly, ScriptOutput, Set
 from advisor.cli.output import parse_settings, print_text, say
-from advisor.cli.parameters import Option
 from advisor.cli.scan import Root, Snapshot
+from advisor.i18n import msg
 from advisor.operations import open_host
 
 
 def apply_script(
     names: Names,
     pairs: Set = None,
-    output: Annotated[
-        Path | None,
-        Option("-o", "--output", metavar="FILE", help="Write the script here, mode 0700; without it, to stdout."),
-    ] = None,
+    output: ScriptOutput = None,
     root: Root = None,
     snapshot: Snapshot = None,
     runtime_only: RuntimeOnly = False,
@@ -33,7 +29,7 @@ def apply_script(
         print_text(text)
     else:
         write_output(output, text, mode=0o700)
-        say(f"{output}: run it on its host as root: sh {output} check, then apply")
+        say(msg("{path}: run it on its host as root: sh {path} check, then apply", path=output))
     return 0
 
 

@@ -8,23 +8,34 @@ from typing import TYPE_CHECKING, Annotated, Final
 from advisor.cli.complete import measured_workloads
 from advisor.cli.measuring import (
     AllowRawWrites,
+    AsUser,
     Budget,
     ByteBudget,
+    CommandTimeout,
     ConfirmSerial,
+    Directory,
+    Environment,
     FileSize,
+    OwnBenchmark,
     Places,
     RawDevice,
+    ResultPage,
     Seconds,
+    SeriesMetrics,
+    Target,
     TargetMemory,
     Volume,
     exit_code,
     print_result,
+    refuse_with_command,
     repeated_options,
     say_where_kept,
+    variables_to_repeat,
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof.archive import Saved, SavedArms, SavedBench
@@ -32,19 +43,23 @@ if TYPE_CHECKING:
 
 
 def bench(
-    target: Annotated[
-        Path | None, Option("--target", metavar="DIR", help="Let fio make its scratch file here.")
-    ] = None,
+    target: Target = None,
     raw_device: RawDevice = None,
     confirm_serial: ConfirmSerial = None,
     allow_raw_writes: AllowRawWrites = False,
+    command: OwnBenchmark = None,
+    metrics: SeriesMetrics = None,
+    as_user: AsUser = None,
+    command_timeout: CommandTimeout = None,
+    directory: Directory = None,
+    environment: Environment = None,
     workloads: Annotated[
         list[str] | None,
         Option(
             "--workload",
-            metavar="NAME",
-            help="Measure this, or a pattern such as 'infoscale.*'; may be repeated. Default: a small random mix, and "
-            "reads.",
+            metavar="NAME|FILE",
+            help="Measure this, a pattern such as 'infoscale.*', or a workload file; may be repeated. Default: a small "
+            "random mix, and reads.",
             autocompletion=measured_workloads,
         ),
     ] = None,
@@ -66,20 +81,42 @@ def bench(
     places: Places = None,
     volume: Volume = None,
     save: Annotated[
-        Path | None,
-        Option("--save", metavar="FILE", help="Save every run here. Default: the state directory."),
+        Path | None, Option("--save", metavar="FILE", help="Save every run here. Default: the state directory.")
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Measure this host with a series of short fio runs. Changes nothing.
+    """Measure this host with runs of fio or a command. Changes nothing.
 
     Exit code 0 for a series that can be relied on, 1 for one that cannot: contaminated, forced, too few rounds, or a
     failing fio.
     """
     from advisor.operations.measure import choose_settings, choose_workloads, measure_series
+    from advisor.operations.prove import choose_command
     from advisor.proof.bench import InterruptedBenchError
     from advisor.report.session_progress import show_progress
 
+    own = choose_command(
+        command,
+        metrics or (),
+        user=as_user,
+        timeout=command_timeout,
+        directory=directory,
+        environment=environment or (),
+    )
+    if own is not None:
+        refuse_with_command(
+            {
+                "--target": target,
+                "--raw-device": raw_device,
+                "--workload": workloads,
+                "--threads": threads,
+                "--seconds": seconds,
+                "--file-size": size,
+                "--place": places,
+                "--byte-budget": byte_budget,
+                "--volume": volume,
+            }
+        )
     chosen = choose_settings(
         target=target,
         raw_device=raw_device,
@@ -101,6 +138,12 @@ def bench(
     names = choose_workloads(workloads or (), threads)
     options = repeated_options(
         {
+            "--command": command,
+            "--metric": metrics,
+            "--as-user": as_user,
+            "--command-timeout": command_timeout,
+            "--directory": directory,
+            "--env": variables_to_repeat(environment or ()),
             "--place": places,
             "--budget": budget,
             "--byte-budget": byte_budget,
@@ -117,10 +160,10 @@ def bench(
         print_result(found, as_json=as_json)
 
     try:
-        found = measure_series(chosen, names, options=options, progress=show_progress(say))
+        found = measure_series(chosen, names, command=own, options=options, progress=show_progress(say))
     except InterruptedBenchError as stopped:
         print_series(stopped.bench)
-        say(f"advisor: {stopped.message}")
+        say(msg("advisor: {reason}", reason=stopped.message))
         return stopped.exit_code
     print_series(found)
     return exit_code(found)
@@ -131,9 +174,7 @@ def compare(
     second: Annotated[
         Path | None, Argument(metavar="[B]", help="Another: the host after. Default: A is analysed again.")
     ] = None,
-    html: Annotated[
-        Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
-    ] = None,
+    html: ResultPage = None,
     as_json: Json = False,
 ) -> int:
     """Compare two saved series, B with A. Of a proof, its arm A counts. Measures nothing.
@@ -174,9 +215,21 @@ def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path 
         raise UsageError("--html: one series alone has no page", hint="name a second one, or a saved proof")
     found = analyse_result(saved)
     if isinstance(found, Bench):
-        say(f"{path}: the series of {found.series.started}, analysed again; nothing was measured")
+        say(
+            msg(
+                "{path}: the series of {time}, analysed again; nothing was measured",
+                path=path,
+                time=found.series.started,
+            )
+        )
     else:
-        say(f"{path}: the session of {found.session.started}, analysed again; nothing was measured")
+        say(
+            msg(
+                "{path}: the session of {time}, analysed again; nothing was measured",
+                path=path,
+                time=found.session.started,
+            )
+        )
     if isinstance(found, ArmsProof):
         from advisor.cli.prove_arms import show_arms
 
@@ -185,7 +238,7 @@ def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path 
     if isinstance(found, Bench):
         return exit_code(found)
     if isinstance(saved, Saved) and found.verdict != saved.proof.verdict:
-        say(f"when it was saved the verdict was {saved.proof.verdict}: the rules have changed since")
+        say(msg("when it was saved the verdict was {found}: the rules have changed since", found=saved.proof.verdict))
     if html is not None and not write_page(html, found):
         return UNWRITTEN
     return exit_code(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from advisor.errors import near_names
 from advisor.i18n import N_, msg
 
 
@@ -17,44 +18,71 @@ def call_message(error: Any) -> str:
     text = str(error.format_message()).rstrip(".")
     kind = type(error).__name__
     if kind == "NoSuchOption":
-        return _no_such_option(error)
+        option, params = error.option_name, error.ctx.command.params
+        known = {one.lstrip("-"): one for param in params for one in (*param.opts, *param.secondary_opts)}
+        close = near_names(option.lstrip("-"), (name for name, one in known.items() if one.startswith("--")))
+        if not close:
+            return msg("No such option: {option}", option=option)
+        names = ", ".join(known[one] for one in close)
+        return msg("No such option: {option}. Did you mean {names}?", option=option, names=names)
     if kind == "BadOptionUsage":
-        return _bad_option(error)
+        option = error.option_name
+        if error.message.endswith("does not take a value."):
+            return msg("Option '{option}' does not take a value", option=option)
+        return msg("Option '{option}' requires an argument", option=option)
     if kind == "MissingParameter":
-        name = error.param.get_error_hint(error.ctx).strip("'")
+        name = _parameter_name(error)
         if error.param.param_type_name == "argument":
             return msg("Missing argument '{name}'", name=name)
         return msg("Missing option '{name}'", name=name)
     if kind == "BadParameter":
         return _bad_value(error)
     if kind == "UsageError":
-        return _name_command(error, text)
+        # An error that has no class of its own: about the command where this is a group, else about what is left
+        # over.
+        if hasattr(error.ctx.command, "commands"):
+            name = _first_quoted(text)
+            names = ", ".join(f"'{one}'" for one in near_names(name, error.ctx.command.commands))
+            if names:
+                return msg("No such command '{name}'. Did you mean {names}?", name=name, names=names)
+            return msg("No such command '{name}'", name=name) if name else N_("Missing command")
+        more = text.partition(" (")[2].removesuffix(")")
+        if not more:
+            return text
+        return msg("Got unexpected extra argument(s) ({more})", more=more)
     return text
 
 
-def _no_such_option(error: Any) -> str:
-    option = error.option_name
-    if not error.possibilities:
-        return msg("No such option: {option}", option=option)
-    names = ", ".join(sorted(error.possibilities))
-    return msg("No such option: {option} (Possible options: {names})", option=option, names=names)
-
-
-def _bad_option(error: Any) -> str:
-    option = error.option_name
-    if error.message.endswith("does not take a value."):
-        return msg("Option '{option}' does not take a value", option=option)
-    return msg("Option '{option}' requires an argument", option=option)
+def _parameter_name(error: Any) -> str:
+    hint = error.param.get_error_hint
+    # From 0.29 on typer's own takes no context.
+    name: str = hint(error.ctx) if hint.__code__.co_argcount > 1 else hint()
+    return name.strip("'")
 
 
 def _bad_value(error: Any) -> str:
-    name = error.param.get_error_hint(error.ctx).strip("'")
-    given, kind = _first_quoted(error.message), error.param.type.name
-    words = kind.split()[0]
-    if given and words in _NUMBERS:
-        in_seconds = "SECONDS" in (getattr(error.param, "metavar", None) or "")
-        text = _IN_SECONDS[words] if in_seconds else _NUMBERS[words]
-        return msg("{name}: {given!r} is {reason}", name=name, given=given, reason=text)
+    name = _parameter_name(error)
+    given = _first_quoted(error.message)
+    # The first error of a pydantic.ValidationError behind this one, as its `errors()` gives it; else None.
+    behind = error.__cause__ or error.__context__
+    refused = behind.errors()[0] if type(behind).__name__ == "ValidationError" else None
+    if refused is not None:
+        # From 0.29 on typer lets pydantic judge numbers.
+        given, reason, bound = str(refused["input"]), refused["type"], refused.get("ctx", {})
+        if reason in _PARSED:
+            return msg(
+                "{name}: {given!r} is {reason}", name=name, given=given, reason=_number_words(error, _PARSED[reason])
+            )
+        if "ge" in bound:
+            return msg("{name}: expected {low} or more, found {given}", name=name, low=bound["ge"], given=given)
+        if "le" in bound:
+            return msg("{name}: expected {high} or less, found {given}", name=name, high=bound["le"], given=given)
+    # From 0.29 on typer's parameters have no type: the message names it.
+    known = getattr(error.param, "type", None)
+    kind = known.name if known is not None else error.message.partition(" is not a valid ")[2].rstrip(".")
+    words = kind.partition(" ")[0]
+    if (given or error.message.startswith("''")) and words in _NUMBERS:
+        return msg("{name}: {given!r} is {reason}", name=name, given=given, reason=_number_words(error, words))
     if found := _RANGE.fullmatch(error.message):
         low, high = found["low"], found["high"]
         if low and high:
@@ -66,25 +94,19 @@ def _bad_value(error: Any) -> str:
     return msg("Invalid value for '{name}': {error}", name=name, error=error.message.rstrip("."))
 
 
-_NUMBERS: Final = {"int": N_("not a whole number"), "float": N_("not a number")}
-_IN_SECONDS: Final = {"int": N_("not a whole number of seconds"), "float": N_("not a number of seconds")}
+def _number_words(error: Any, kind: str) -> str:
+    in_seconds = "SECONDS" in (getattr(error.param, "metavar", None) or "")
+    return _IN_SECONDS[kind] if in_seconds else _NUMBERS[kind]
+
+
+_PARSED: Final = {"int_parsing": "int", "int_from_float": "int", "float_parsing": "float", "finite_number": "float"}
+_NUMBERS: Final = {name: N_("not a whole number") for name in ("int", "integer")} | {"float": N_("not a number")}
+_IN_SECONDS: Final = {name: N_("not a whole number of seconds") for name in ("int", "integer")} | {
+    "float": N_("not a number of seconds")
+}
 _RANGE: Final = re.compile(
     r"(-?[0-9.]+) is not in the range (?:(?P<low>-?[0-9.]+)<=)?x(?:<=(?P<high>-?[0-9.]*[0-9]))?\.?"
 )
-
-
-def _name_command(error: Any, text: str) -> str:
-    """An error that has no class of its own: about the command where this is a group, else about what is left over."""
-    if hasattr(error.ctx.command, "commands"):
-        name = _first_quoted(text)
-        names = text.partition("Did you mean ")[2].rstrip("?")
-        if names:
-            return msg("No such command '{name}'. Did you mean {names}?", name=name, names=names)
-        return msg("No such command '{name}'", name=name) if name else N_("Missing command")
-    more = text.partition(" (")[2].removesuffix(")")
-    if not more:
-        return text
-    return msg("Got unexpected extra argument(s) ({more})", more=more)
 
 
 def _first_quoted(text: str) -> str:

@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 
 from advisor import operations
 from advisor.cli.complete import profile_parameters, requestable_words, transaction_ids, transactions_or_profiles
-from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verify_host
-from advisor.cli.output import (
-    parse_settings,
-    print_json,
-    print_result,
-    print_text,
-    say,
-    terminal_width,
-    wants_color,
+from advisor.cli.monitored import (
+    Junit,
+    MetricFiles,
+    Nagios,
+    OpenMetrics,
+    Prometheus,
+    answer_nagios,
+    check_forms,
+    one_host,
+    verify_host,
 )
+from advisor.cli.output import parse_settings, print_json, print_result, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.cli.trial import follow_trial, is_watched
@@ -40,6 +42,10 @@ Names = Annotated[
         autocompletion=requestable_words,
     ),
 ]
+ScriptOutput = Annotated[
+    Path | None,
+    Option("-o", "--output", metavar="FILE", help="Write the script here, mode 0700; without it, to stdout."),
+]
 Set = Annotated[
     list[str] | None,
     Option(
@@ -48,6 +54,10 @@ Set = Annotated[
         help="Set a parameter of the profile; may be repeated.",
         autocompletion=profile_parameters,
     ),
+]
+MountedHost = Annotated[
+    Path | None,
+    Option("--root", metavar="DIR", help="Verify the host whose directories are mounted below DIR, as a container's."),
 ]
 RuntimeOnly = Annotated[bool, Option("--runtime-only", help="Change live values only; a reboot reverts them.")]
 InsteadOf = Annotated[
@@ -71,19 +81,16 @@ def plan(
     instead_of: InsteadOf = None,
 ) -> int:
     """Plan what profiles would change, live and on disk. Changes nothing and needs no root."""
+    host = operations.open_host(root, snapshot)
     made = operations.plan(
-        *names,
-        host=operations.open_host(root, snapshot),
-        settings=parse_settings(pairs),
-        runtime_only=runtime_only,
-        instead_of=instead_of or (),
+        *names, host=host, settings=parse_settings(pairs), runtime_only=runtime_only, instead_of=instead_of or ()
     )
     if as_json:
         print_json(operations.document(made))
     else:
         from advisor.report.plan import plan_text
 
-        print_text(plan_text(made, width=terminal_width(), color=wants_color()))
+        print_text(plan_text(made, width=terminal_width(), color=wants_color(), is_live=host.is_live))
     return 3 if made.cannot_apply else 0
 
 
@@ -163,6 +170,9 @@ def apply_agreed(
 
     def agree(made: Plan) -> bool:
         if is_agreed or made.is_empty:
+            for note in made.notes:
+                if note.startswith("caution: "):
+                    say(note)
             return True
         if shows_plan:
             print_text(plan_text(made, width=terminal_width(), color=wants_color()))
@@ -197,12 +207,13 @@ def remaining_state(record: Record | None) -> str:
     return f"transaction {record.id} is {state}: advisor status"
 
 
-def ask_user(question: str) -> bool:
+def ask_user(question: str, *, has_dry_run: bool = True) -> bool:
     from advisor.errors import RefusedError, UsageError
 
     if not sys.stdin.isatty():
         raise UsageError(
-            "no terminal for the prompt (use --yes)", hint="--yes applies without a prompt, --dry-run prints the steps"
+            "no terminal for the prompt (use --yes)",
+            hint="--yes applies without a prompt, --dry-run prints the steps" if has_dry_run else None,
         )
     # The English letter counts everywhere: it is what fingers know, and what a tool that types answers sends.
     answers = ("y", "yes", *_("y, yes").split(", "))
@@ -279,19 +290,24 @@ def verify(
         ),
     ] = None,
     prometheus: Prometheus = None,
+    openmetrics: OpenMetrics = None,
+    junit: Junit = None,
     nagios: Nagios = False,
     as_json: Json = False,
+    root: MountedHost = None,
 ) -> int:
     """Compare values, live and on disk, with what was applied. Exit code 0 where all match, 1 for drift, 2 where a
     journal is damaged; with --nagios, a plugin's."""
 
+    files = MetricFiles(prometheus, openmetrics, junit)
+
     def look() -> Status:
-        check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
-        return verify_host(lambda: _verified(prometheus is not None or nagios), prometheus)
+        check_forms(files, nagios=nagios, as_json=as_json)
+        return verify_host(lambda: _verified(files.is_asked or nagios), files)
 
     def _verified(is_monitored: bool) -> Status:
         # A plugin's answer and metrics have no place for others, and are asked for every minute.
-        found = operations.verify(identity, with_others=not nagios and prometheus != "-")
+        found = operations.verify(identity, with_others=not nagios and not files.takes_output, root=root)
         if is_monitored and found.unreadable:
             # Numbers of the others would read as if they were of all.
             raise found.unreadable[0].as_error
@@ -304,7 +320,7 @@ def verify(
         from advisor.report.documents import verify_document
 
         print_json(verify_document(found))
-    elif prometheus != "-":
+    elif not files.takes_output:
         from advisor.report.transaction import verify_text
 
         print_text(verify_text(found, width=terminal_width(), color=wants_color()))
@@ -349,10 +365,7 @@ def rollback_script(
             autocompletion=transactions_or_profiles,
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        Option("-o", "--output", metavar="FILE", help="Write the script here, mode 0700; without it, to stdout."),
-    ] = None,
+    output: ScriptOutput = None,
     pairs: Set = None,
 ) -> int:
     """Print a POSIX sh script that rolls back a transaction. It needs nothing installed. Of a profile: the script that

@@ -13,6 +13,15 @@ def _names_matching(names: Iterable[str], start: str) -> list[str]:
     return sorted(name for name in names if name.startswith(start))
 
 
+def _paths_matching(start: str, ending: str) -> list[str]:
+    """Directories, and files of that ending, that begin so."""
+    from glob import escape, glob
+    from os.path import isdir
+
+    found = (f"{one}/" if isdir(one) else one for one in glob(f"{escape(start)}*"))
+    return sorted(one for one in found if one.endswith(("/", ending)))
+
+
 def profile_names(start: str) -> list[str]:
     """Profiles of the library that begin so."""
     from advisor.operations.names import list_profile_names
@@ -25,11 +34,7 @@ def profile_names(start: str) -> list[str]:
 def requestable_words(start: str) -> list[str]:
     """Profiles, profile files and values that begin so."""
     if "/" in start or start.startswith((".", "~")):
-        from glob import escape, glob
-        from os.path import isdir
-
-        found = (f"{one}/" if isdir(one) else one for one in glob(f"{escape(start)}*"))
-        return sorted(one for one in found if one.endswith(("/", ".toml")))
+        return _paths_matching(start, ".toml")
     if ":" in start:
         from advisor.operations.names import list_value_ids
 
@@ -94,9 +99,11 @@ def explainable_ids(start: str) -> list[str]:
 
 
 def measured_workloads(start: str) -> list[str]:
-    """Workloads of ``bench``, and patterns of them, that begin so."""
+    """Workloads of ``bench``, patterns of them, and workload files, that begin so."""
     from advisor.operations.names import list_workload_names, list_workload_patterns
 
+    if "/" in start:
+        return _paths_matching(start, ".json")
     return _names_matching([*list_workload_names(), *list_workload_patterns()], start)
 
 
@@ -104,6 +111,8 @@ def proven_workloads(start: str, ctx: Any) -> list[str]:
     """Workloads of ``prove`` that begin so; patterns of them with ``--arms`` only, as it takes them."""
     from advisor.operations.names import list_workload_names
 
+    if "/" in start:
+        return _paths_matching(start, ".json")
     return measured_workloads(start) if _given_texts(ctx, "arms") else _names_matching(list_workload_names(), start)
 
 
@@ -118,6 +127,8 @@ def recommendable_workloads(start: str) -> list[str]:
     """Workloads that ``recommend`` takes, that begin so."""
     from advisor.operations.names import list_declarable_workloads, list_workload_names
 
+    if "/" in start:
+        return _paths_matching(start, ".json")
     return _names_matching([*list_declarable_workloads(), *list_workload_names()], start)
 
 

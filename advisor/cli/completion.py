@@ -17,7 +17,8 @@ _SHELLS = ("complete_bash", "complete_zsh", "complete_fish")
 _BREAKS = ":="
 # Words stand as they come (globs are not expanded, the latest transaction is first), and no space is put behind what
 # goes on.
-_BASH_SCRIPT = """\
+SCRIPTS = {
+    "bash": """\
 _advisor_completion() {
     local IFS=$'\\n'
     mapfile -t COMPREPLY < <(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \\
@@ -29,15 +30,32 @@ _advisor_completion() {
 }
 
 complete -o default -o nosort -F _advisor_completion advisor
-"""
+""",
+    # One start for each TAB; files where there is nothing else.
+    "fish": """\
+function _advisor_completion
+    set -l words (env _ADVISOR_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \\
+        _TYPER_COMPLETE_ARGS=(commandline -cp) advisor)
+    if set -q words[1]
+        printf '%s\\n' $words
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+
+complete --command advisor --no-files --keep-order --arguments '(_advisor_completion)'
+""",
+}
+"""What a shell sources instead of typer's own: those break words at ``:`` (bash), and start twice a word (fish)."""
 _ESCAPED = (('"', '""'), ("'", "''"), ("$", "\\$"), ("`", "\\`"), (":", r"\\:"))
 
 
 def answer_shell(environment: Mapping[str, str]) -> int | None:
     """Write the answer to the shell that asks by these variables: the exit code. None where typer has to answer."""
     instruction = environment["_ADVISOR_COMPLETE"]
-    if instruction == "source_bash":
-        sys.stdout.write(_BASH_SCRIPT)
+    own = SCRIPTS.get(instruction.removeprefix("source_"))
+    if own is not None:
+        sys.stdout.write(own)
         return 0
     line = environment.get("COMP_WORDS" if instruction == "complete_bash" else "_TYPER_COMPLETE_ARGS", "")
     # Quotes, escapes and other than ASCII characters are for a lexer of the shell's language.
@@ -61,7 +79,20 @@ def answer_shell(environment: Mapping[str, str]) -> int | None:
         return None
     if answered:
         found = [(word[answered:], zsh, fish) for word, zsh, fish in found]
-    return _write_answer(instruction, found, environment.get("_TYPER_COMPLETE_FISH_ACTION"))
+    fish_action = environment.get("_TYPER_COMPLETE_FISH_ACTION")
+    if instruction == "complete_bash":
+        text = "\n".join(word for word, _zsh, _fish in found)
+    elif instruction == "complete_zsh":
+        listed = "\n".join(zsh for _word, zsh, _fish in found)
+        text = f"_arguments '*: :(({listed}))'" if found else "_files"
+    elif fish_action == "is-args":
+        return 0 if found else 1
+    elif fish_action == "get-args":
+        text = "\n".join(fish for _word, _zsh, fish in found)
+    else:
+        return None
+    sys.stdout.write(text + "\n")
+    return 0
 
 
 def _join_pieces(pieces: Sequence[str]) -> tuple[list[str], str, int]:
@@ -85,22 +116,6 @@ def _join_pieces(pieces: Sequence[str]) -> tuple[list[str], str, int]:
     return words[:-1], words[-1], answered
 
 
-def _write_answer(instruction: str, found: Sequence[Word], fish_action: str | None) -> int | None:
-    if instruction == "complete_bash":
-        text = "\n".join(word for word, _zsh, _fish in found)
-    elif instruction == "complete_zsh":
-        listed = "\n".join(zsh for _word, zsh, _fish in found)
-        text = f"_arguments '*: :(({listed}))'" if found else "_files"
-    elif fish_action == "is-args":
-        return 0 if found else 1
-    elif fish_action == "get-args":
-        text = "\n".join(fish for _word, _zsh, fish in found)
-    else:
-        return None
-    sys.stdout.write(text + "\n")
-    return 0
-
-
 def _find_words(before: Sequence[str], start: str) -> Sequence[Word] | None:
     """The words that go on from here; None where the line before has something that typer has to look at."""
     from advisor.cli.tables.parameters import COMMANDS
@@ -120,7 +135,7 @@ def _find_words(before: Sequence[str], start: str) -> Sequence[Word] | None:
         if not rest:
             if start[:1] == "-":
                 return _find_options(OPTIONS[path], start, () if path else given_above)
-            return _words_starting(GROUPS[path], start)
+            return [word for word in GROUPS[path] if word[0].startswith(start)]
         path = f"{path} {rest.pop(0)}".lstrip()
     if path not in COMMANDS:
         return None
@@ -149,10 +164,6 @@ def _find_words(before: Sequence[str], start: str) -> Sequence[Word] | None:
 def _find_options(options: Iterable[tuple[str, Word]], start: str, given: Iterable[str]) -> list[Word]:
     left_out = set(given)
     return [word for parameter, word in options if parameter not in left_out and word[0].startswith(start)]
-
-
-def _words_starting(words: Iterable[Word], start: str) -> list[Word]:
-    return [word for word in words if word[0].startswith(start)]
 
 
 class _Line:

@@ -10,6 +10,7 @@ from advisor.cli.complete import export_forms
 from advisor.cli.output import parse_settings, print_json, print_text, say
 from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
+from advisor.i18n import N_, msg
 from advisor.operations import open_host
 
 if TYPE_CHECKING:
@@ -44,9 +45,23 @@ def export(
 
     plan, bundle = export_profiles(open_host(root, snapshot), names, parse_settings(pairs), form, output)
     if as_json:
-        print_json(_export_document(form, plan.profiles, bundle))
+        print_json(
+            {
+                "schema": "advisor.export/1",
+                "format": form,
+                "profiles": list(plan.profiles),
+                "files": {path: content.decode("utf-8", "replace") for path, content in sorted(bundle.files.items())},
+                "left_out": list(bundle.left_out),
+                "not_kept": list(bundle.not_kept),
+                "use": list(bundle.use),
+            }
+        )
     elif output is None:
-        _print_files(bundle)
+        # One file as it is; several with a line of their path before each.
+        for path, content in sorted(bundle.files.items()):
+            if len(bundle.files) > 1:
+                print_text(f"==> {path} <==")
+            print_text(content.decode("utf-8", "replace"))
     _report_use(bundle, output, as_json=as_json)
     return 0 if bundle.files else 3
 
@@ -54,35 +69,19 @@ def export(
 def _report_use(bundle: Bundle, output: Path | None, *, as_json: bool) -> None:
     """What is not carried, what a restart takes back, what was written, and how it is put to use: standard error."""
     for one in bundle.left_out:
-        say(f"left out: {one.tunable} = {one.value}: {one.why}")
+        say(msg("left out: {tunable} = {value}: {why}", tunable=one.tunable, value=one.value, why=one.why))
     for one in bundle.not_kept:
-        say(f"not kept over a restart: {one.tunable} = {one.value}: {one.why}")
+        say(
+            msg(
+                "not kept over a restart: {tunable} = {value}: {why}", tunable=one.tunable, value=one.value, why=one.why
+            )
+        )
     if as_json or not bundle.files:
         return
     if output is None:
-        say("with -o DIR the files are written, and what puts them to use is said")
+        say(N_("-o DIR writes the files and prints the command that uses them"))
         return
     for path in sorted(bundle.files):
-        say(f"written: {output / path}")
+        say(msg("written: {path}", path=output / path))
     for line in bundle.use:
-        say(f"use it with: {line}")
-
-
-def _export_document(form: str, profiles: tuple[str, ...], bundle: Bundle) -> dict[str, object]:
-    return {
-        "schema": "advisor.export/1",
-        "format": form,
-        "profiles": list(profiles),
-        "files": {path: content.decode("utf-8", "replace") for path, content in sorted(bundle.files.items())},
-        "left_out": list(bundle.left_out),
-        "not_kept": list(bundle.not_kept),
-        "use": list(bundle.use),
-    }
-
-
-def _print_files(bundle: Bundle) -> None:
-    """One file as it is; several with a line of their path before each."""
-    for path, content in sorted(bundle.files.items()):
-        if len(bundle.files) > 1:
-            print_text(f"==> {path} <==")
-        print_text(content.decode("utf-8", "replace"))
+        say(msg("use it with: {command}", command=line))

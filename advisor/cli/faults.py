@@ -30,23 +30,15 @@ def report_fault(error: BaseException, *, as_json: bool) -> int:
         sys.stderr.write("\n")
         return 130
     if isinstance(error, OSError):
-        return _report_os_error(error, as_json=as_json)
+        # What the system refused; on standard error alone where standard output itself is what failed.
+        place = error.filename or "standard output"
+        failed = AdvisorError(msg("{place}: {error}", place=place, error=os.strerror(error.errno or errno.EIO)))
+        print_error(failed, as_json=as_json and error.filename is not None)
+        if error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return failed.exit_code
     if not isinstance(error, Exception) or os.environ.get("ADVISOR_TRACEBACK"):
         raise error
-    return _report_fault(error, as_json=as_json)
-
-
-def _report_os_error(error: OSError, *, as_json: bool) -> int:
-    """What the system refused; on standard error alone where standard output itself is what failed."""
-    place = error.filename or "standard output"
-    failed = AdvisorError(msg("{place}: {error}", place=place, error=os.strerror(error.errno or errno.EIO)))
-    print_error(failed, as_json=as_json and error.filename is not None)
-    if error.filename is None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return failed.exit_code
-
-
-def _report_fault(error: Exception, *, as_json: bool) -> int:
     fault = AdvisorError(
         msg("this is a fault in advisor: {name}: {error}", name=type(error).__name__, error=error),
         hint="report it with what ADVISOR_TRACEBACK=1 in the environment makes it print",

@@ -6,10 +6,11 @@ from typing import Annotated, Final
 
 from advisor import operations
 from advisor.cli.change import RuntimeOnly, apply_agreed, remaining_state, show_applied
-from advisor.cli.complete import declarable_workloads, finding_ids
-from advisor.cli.output import print_json, print_result, print_text, terminal_width, wants_color
+from advisor.cli.complete import finding_ids
+from advisor.cli.output import print_json, print_result, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
-from advisor.cli.scan import Json, Root, Snapshot
+from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
+from advisor.i18n import _
 
 
 def fix(
@@ -23,31 +24,30 @@ def fix(
         bool, Option("--all-safe", help="All findings whose remedy is values that interrupt nothing.")
     ] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Print the plan and the manual steps; apply nothing.")] = False,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask. Leaves out what needs a decision.")] = False,
     runtime_only: RuntimeOnly = False,
-    workload: Annotated[
-        str | None,
-        Option(
-            "--workload",
-            metavar="NAME|K=V,…",
-            help="Declare what runs here, as for advisor scan.",
-            autocompletion=declarable_workloads,
-        ),
-    ] = None,
+    workload: Workload = None,
+    volumes: Volumes = None,
     root: Root = None,
     snapshot: Snapshot = None,
     as_json: Json = False,
 ) -> int:
     """Fix findings as one transaction. Plans all that advisor can set, prompts, applies it; prints the manual steps."""
+    from advisor.host.provenance import is_own_tree
     from advisor.operations.findings import find_fix
     from advisor.report.fix import fix_document, fix_text, next_text
     from advisor.report.plan import plan_text
 
     host = operations.open_host(root, snapshot)
-    made = find_fix(names or (), all_safe=all_safe, host=host, workload=workload)
+    made = find_fix(
+        names or (), all_safe=all_safe, host=host, workload=workload, volumes=volumes, is_unattended=yes and not dry_run
+    )
+    if yes and not host.is_live:
+        say(_("--yes: nothing is applied to a capture; this is the plan"))
     settings = dict(made.settings)
+    is_here = host.is_live or is_own_tree(root)
     if not as_json:
-        print_text(fix_text(made, width=terminal_width(), color=wants_color()) + "\n")
+        print_text(fix_text(made, width=terminal_width(), color=wants_color(), is_live=is_here) + "\n")
     planned = None
     if made.asked:
         planned = operations.plan(*made.asked, host=host, settings=settings, runtime_only=runtime_only)
@@ -55,7 +55,7 @@ def fix(
         if as_json:
             print_json(fix_document(made, planned, None))
         elif planned is not None:
-            print_text(plan_text(planned, width=terminal_width(), color=wants_color()))
+            print_text(plan_text(planned, width=terminal_width(), color=wants_color(), is_live=is_here))
         return 3 if planned is not None and planned.cannot_apply else 0
     done = apply_agreed(made.asked, settings, is_agreed=yes, shows_plan=not as_json, runtime_only=runtime_only)
 

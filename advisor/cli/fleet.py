@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from advisor.cli import fleet_change, fleet_compare, fleet_limits, fleet_look
+from advisor.cli import fleet_change, fleet_compare, fleet_limits, fleet_look, fleet_prove, fleet_why
 from advisor.cli.parameters import Group
 
 _VERBS: Final[dict[str, Callable[..., int]]] = {
     **fleet_look.COMMANDS,
     "compare": fleet_compare.compare,
+    **fleet_why.COMMANDS,
     **fleet_limits.COMMANDS,
     **fleet_change.COMMANDS,
+    **fleet_prove.COMMANDS,
 }
 COMMANDS: Final = {"fleet": Group("Do the same on many hosts of an Ansible inventory.", _VERBS)}

@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from advisor.cli.change import Set, ask_user
-from advisor.cli.fleet_options import (
-    Forks,
-    InventorySources,
-    Limit,
-    Login,
-    logs_in,
+from advisor.cli.fleet_options import Forks, InventorySources, Limit, Login, logs_in
+from advisor.cli.monitored import (
+    MetricFiles,
+    Nagios,
+    OpenMetrics,
+    Prometheus,
+    answer_nagios,
+    check_forms,
+    fleet_hosts,
+    verified_fleet,
 )
-from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, fleet_hosts, verified_fleet
 from advisor.cli.output import parse_settings, print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS
+from advisor.i18n import count_msg, msg
 
 if TYPE_CHECKING:
     from advisor.fleet.runs.journal import RunRecord
@@ -75,8 +79,7 @@ def plan(
     failover: Failover = None,
     forks: Forks = FORKS,
     output: Annotated[
-        Path | None,
-        Option("-o", "--output", metavar="DIR", help="Write a script for each host here, and waves.json."),
+        Path | None, Option("-o", "--output", metavar="DIR", help="Write a script for each host here, and waves.json.")
     ] = None,
     as_json: Json = False,
     *,
@@ -98,7 +101,14 @@ def plan(
     _print_plan(found.plan, as_json=as_json, command=_apply_command(names, inventory, limit, {"--set": pairs, **shape}))
     if output is not None:
         count = write_fleet_plan(found.plan, output)
-        say(f"{output}: {count} scripts and waves.json; on each host, as root: sh HOST.sh apply")
+        say(
+            count_msg(
+                "{path}: {count} script and waves.json; on its host, as root: sh HOST.sh apply",
+                "{path}: {count} scripts and waves.json; on each host, as root: sh HOST.sh apply",
+                count,
+                path=output,
+            )
+        )
     return found.code
 
 
@@ -153,9 +163,33 @@ def apply(
     prove_canary: Annotated[
         str | None,
         Option(
-            "--prove-canary", metavar="DIR", help="Run advisor prove in DIR on the canary first; needs advisor there."
+            "--prove-canary",
+            metavar="DIR|-",
+            help="Run advisor prove in DIR on the canary first; needs advisor there. - for no directory, with "
+            "--peer-ssh, --command or --live.",
         ),
     ] = None,
+    quick: Annotated[bool, Option("--quick", help="Let that proof measure 8 pairs of 1 s.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Let that proof measure on a busy canary too; no gain is proven so.")
+    ] = False,
+    peer_ssh: Annotated[
+        str | None,
+        Option("--peer-ssh", metavar="[USER@]HOST", help="Let it use a second host, as the canary gets there by ssh."),
+    ] = None,
+    allow_link_flap: Annotated[
+        bool, Option("--allow-link-flap", help="Permit it to toggle what interrupts a link.")
+    ] = False,
+    command: Annotated[
+        str | None, Option("--command", metavar="CMD", help="Let it run this in place of fio, in DIR on the canary.")
+    ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        Option("--metric", metavar="[NAME=]KIND:EXPR", help="Judge a run of --command by this, as advisor prove does."),
+    ] = None,
+    live: Annotated[
+        bool, Option("--live", help="Let it switch the values under the canary's own traffic, in place of a load.")
+    ] = False,
     rollback_all: Annotated[
         bool, Option("--rollback-all", help="Roll back the waves before a failed one, too.")
     ] = False,
@@ -173,10 +207,18 @@ def apply(
     from advisor.errors import UsageError
     from advisor.operations.fleet_runs import apply_fleet, make_wish, plan_fleet, resume_fleet
 
-    if resume is not None and (names or inventory or pairs):
+    if resume is not None and (names or inventory or pairs or prove_canary):
         raise UsageError("--resume takes profiles and inventory from the run", hint="leave them out")
     if resume is None and not (names and inventory):
         raise UsageError("neither profiles with an inventory nor --resume", hint="advisor fleet apply PROFILE -i HOSTS")
+    proof_options = _proof_options(
+        prove_canary,
+        peer_ssh,
+        command,
+        metrics,
+        {"--quick": quick, "--force": force, "--allow-link-flap": allow_link_flap},
+        live=live,
+    )
     meant = login(inventory, limit)
 
     def agree(made: FleetPlan) -> bool:
@@ -191,6 +233,7 @@ def apply(
     wish = make_wish(
         meant, names or [], parse_settings(pairs), canary=canary or (), batch=batch, failover=failover, forks=forks,
         confirm_within=confirm_within, gate_command=gate_command, rollback_all=rollback_all, prove=prove_canary,
+        prove_options=proof_options,
     )  # fmt: skip
     if dry_run:
         found = plan_fleet(wish, say=say)
@@ -198,6 +241,38 @@ def apply(
         return found.code
     found = apply_fleet(wish, agree=agree, say=say)
     return _print_run(found.record, found.plan, found.code, as_json=as_json)
+
+
+def _proof_options(
+    directory: str | None,
+    peer_ssh: str | None,
+    command: str | None,
+    metrics: list[str] | None,
+    flags: Mapping[str, bool],
+    *,
+    live: bool,
+) -> tuple[str, ...]:
+    """The options of a proof on the canary as words. Raises UsageError for one that cannot be."""
+    from advisor.cli.measuring import repeated_options
+    from advisor.errors import UsageError
+    from advisor.operations.prove import choose_command, name_second_host
+
+    words = repeated_options({**flags, "--peer-ssh": peer_ssh, "--command": command, "--metric": metrics})
+    if directory is None:
+        if words or live:
+            option = words[0].partition("=")[0] if words else "--live"
+            raise UsageError(msg("{option} belongs to --prove-canary", option=option))
+        return ()
+    if live:
+        if directory != "-":
+            raise UsageError("--live measures no directory", hint="--prove-canary - --live")
+        # Whoever agrees to the run agrees to the switching; there is nobody on the canary to be asked.
+        return (*words, "--live", "--yes")
+    choose_command(command, metrics or ())
+    name_second_host(peer_ssh)
+    if directory == "-" and command is None and peer_ssh is None:
+        raise UsageError("--prove-canary -: there is nothing to measure on", hint="name a directory, or --peer-ssh")
+    return words
 
 
 def _print_run(record: RunRecord | None, made: FleetPlan | None, code: int, *, as_json: bool) -> int:
@@ -217,6 +292,7 @@ def verify(
     limit: Limit = None,
     forks: Forks = FORKS,
     prometheus: Prometheus = None,
+    openmetrics: OpenMetrics = None,
     nagios: Nagios = False,
     as_json: Json = False,
     *,
@@ -228,18 +304,19 @@ def verify(
     from advisor.report.fleet_run import fleet_verify_document, fleet_verify_text
 
     meant = login(inventory, limit)
+    files = MetricFiles(prometheus, openmetrics)
 
     def look() -> FleetStanding:
-        check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
+        check_forms(files, nagios=nagios, as_json=as_json)
         asked_for = meant if inventory else None
-        return verified_fleet(lambda: verify_fleet(asked_for, meant.access, run, forks=forks, say=say), prometheus)
+        return verified_fleet(lambda: verify_fleet(asked_for, meant.access, run, forks=forks, say=say), files)
 
     if nagios:
         return answer_nagios(lambda: fleet_hosts(look()))
     found = look()
     if as_json:
         print_json(fleet_verify_document(found))
-    elif prometheus != "-":
+    elif not files.takes_output:
         print_text(fleet_verify_text(found, width=terminal_width(), color=wants_color()))
     return found.code
 

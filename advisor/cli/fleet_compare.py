@@ -7,19 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from advisor.cli.complete import severity_names
-from advisor.cli.fleet_options import (
-    Forks,
-    Keep,
-    Limit,
-    Login,
-    Timeout,
-    logs_in,
-    show_progress,
-)
+from advisor.cli.fleet_options import Forks, HostSources, Keep, Limit, Login, Timeout, logs_in, show_progress
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.fleet.compare.comparison import HostComparison
@@ -30,15 +23,7 @@ def compare(
     snapshots: Annotated[
         list[Path] | None, Argument(metavar="SNAPSHOT", help="Snapshots of hosts instead of an inventory.")
     ] = None,
-    inventory: Annotated[
-        list[str] | None,
-        Option(
-            "-i",
-            "--inventory",
-            metavar="INVENTORY",
-            help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
-        ),
-    ] = None,
+    inventory: HostSources = None,
     limit: Limit = None,
     kept: Annotated[bool, Option("--kept", help="Compare the stored captures; connect to no host.")] = False,
     pair: Annotated[
@@ -101,7 +86,7 @@ def _print_comparison(found: HostComparison, *, as_json: bool, html: Path | None
         from advisor.operations.files import write_output
 
         write_output(html, page.encode("utf-8", "replace"))
-        say(f"{html}: the comparison as a page")
+        say(msg("{path}: the comparison as a page", path=html))
     if as_json:
         print_json(comparison_document(found))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from advisor.cli.fleet_options import Forks, Keep, Limit, Login, Timeout, logs_in, show_progress
+from advisor.cli.fleet_options import Forks, HostSources, Keep, Kept, Limit, Login, Timeout, logs_in, show_progress
 from advisor.cli.limits import Measured
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
@@ -19,17 +19,9 @@ def limits(
         list[Path] | None,
         Argument(metavar="CAPTURE", help="Snapshots or captured trees of hosts instead of an inventory."),
     ] = None,
-    inventory: Annotated[
-        list[str] | None,
-        Option(
-            "-i",
-            "--inventory",
-            metavar="INVENTORY",
-            help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
-        ),
-    ] = None,
+    inventory: HostSources = None,
     limit: Limit = None,
-    kept: Annotated[bool, Option("--kept", help="Read the stored captures; connect to no host.")] = False,
+    kept: Kept = False,
     volumes: Annotated[
         list[str] | None,
         Option(

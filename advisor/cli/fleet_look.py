@@ -7,20 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
-from advisor.cli.complete import declarable_workloads, severity_names
-from advisor.cli.fleet_options import (
-    Forks,
-    InventorySources,
-    Keep,
-    Limit,
-    Login,
-    Timeout,
-    logs_in,
-    show_progress,
-)
+from advisor.cli.complete import declarable_workloads
+from advisor.cli.fleet_options import Forks, InventorySources, Keep, Limit, Login, Timeout, logs_in, show_progress
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
-from advisor.cli.scan import Json
+from advisor.cli.scan import FailOn, Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
 
@@ -41,15 +32,7 @@ def scan(
             autocompletion=declarable_workloads,
         ),
     ] = None,
-    fail_on: Annotated[
-        str | None,
-        Option(
-            "--fail-on",
-            metavar="SEVERITY",
-            help="Exit with 1 on a finding of this severity or above: info, advice, warning or critical.",
-            autocompletion=severity_names,
-        ),
-    ] = None,
+    fail_on: FailOn = None,
     *,
     login: Login,
 ) -> int:
@@ -89,21 +72,24 @@ def capture_script(
     output: Annotated[
         Path | None, Option("-o", "--output", metavar="FILE", help="Write the script here; without it, to stdout.")
     ] = None,
+    seconds: Annotated[
+        float | None,
+        Option("--seconds", metavar="SECONDS", help="Record the counters of this time, too, for advisor fleet why."),
+    ] = None,
 ) -> int:
     """Print the script that captures a host. POSIX sh, read-only, the same for every host; fleet receive reads its
     output."""
     from advisor.operations.captures import capture_script
+    from advisor.operations.diagnosis import check_seconds
     from advisor.operations.files import write_output
 
+    if seconds is not None:
+        check_seconds(seconds)
     if output is None:
-        print_text(capture_script())
+        print_text(capture_script(seconds))
     else:
-        write_output(output, capture_script())
+        write_output(output, capture_script(seconds))
     return 0
 
 
-COMMANDS: Final[dict[str, Callable[..., int]]] = {
-    "scan": scan,
-    "receive": receive,
-    "capture-script": capture_script,
-}
+COMMANDS: Final[dict[str, Callable[..., int]]] = {"scan": scan, "receive": receive, "capture-script": capture_script}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 from advisor.cli.output import say
 from advisor.cli.parameters import Option
 from advisor.fleet import counted_hosts
+from advisor.i18n import msg, translate
 
 if TYPE_CHECKING:
     from advisor.fleet.inventory import Access, Inventory
@@ -27,15 +28,24 @@ InventorySources = Annotated[
         help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
     ),
 ]
+HostSources = Annotated[
+    list[str] | None,
+    Option(
+        "-i",
+        "--inventory",
+        metavar="INVENTORY",
+        help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
+    ),
+]
 Limit = Annotated[str | None, Option("--limit", metavar="PATTERN", help="Use only these hosts or groups of it.")]
 Forks = Annotated[int, Option("--forks", min=1, max=1000, metavar="N", help="Work on so many hosts at a time.")]
 Timeout = Annotated[
     int, Option("--timeout", min=1, max=86400, metavar="SECONDS", help="Wait at most this long for one host.")
 ]
 Keep = Annotated[
-    Path | None,
-    Option("-o", "--output", metavar="DIR", help="Store the captures here. Default: the state directory."),
+    Path | None, Option("-o", "--output", metavar="DIR", help="Store the captures here. Default: the state directory.")
 ]
+Kept = Annotated[bool, Option("--kept", help="Read the stored captures; connect to no host.")]
 
 
 class Login(Protocol):
@@ -76,13 +86,11 @@ def _make_access(
         ),
     ] = None,
     ask_become_pass: Annotated[
-        bool,
-        Option("--ask-become-pass", "-K", help="Prompt once for the password of sudo; it is stored nowhere."),
+        bool, Option("--ask-become-pass", "-K", help="Prompt once for the password of sudo; it is stored nowhere.")
     ] = False,
     user: Annotated[str | None, Option("--user", "-u", metavar="NAME", help="Log in as this user.")] = None,
     private_key: Annotated[
-        Path | None,
-        Option("--private-key", metavar="FILE", help="Log in with this key.", exists=True, dir_okay=False),
+        Path | None, Option("--private-key", metavar="FILE", help="Log in with this key.", exists=True, dir_okay=False)
     ] = None,
     extra_vars: Annotated[
         list[str] | None, Option("-e", "--extra-vars", metavar="K=V|@FILE", help="Set variables, as for Ansible.")
@@ -132,9 +140,13 @@ def _choose_report(what: str) -> Callable[[int, int], None]:
         # Ten lines at most, however many hosts: a log is read later.
         if done and (done == total or done * 10 // total > reported):
             reported = done * 10 // total
-            say(f"{done} of {counted_hosts(total)} {what}")
+            say(_progress_message(done, total, what))
 
     return report_progress
+
+
+def _progress_message(done: int, total: int, what: str) -> str:
+    return msg("{done} of {hosts} {result}", done=done, hosts=counted_hosts(total), result=what)
 
 
 def _rewrite_line(what: str) -> Callable[[int, int], None]:
@@ -143,7 +155,7 @@ def _rewrite_line(what: str) -> Callable[[int, int], None]:
     def report_progress(done: int, total: int) -> None:
         with contextlib.suppress(OSError, ValueError):
             end = "\n" if done == total else ""
-            sys.stderr.write(f"\r\x1b[K{done} of {counted_hosts(total)} {what}{end}")
+            sys.stderr.write(f"\r\x1b[K{translate(_progress_message(done, total, what))}{end}")
             sys.stderr.flush()
 
     return report_progress

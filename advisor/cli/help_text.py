@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "Look": ("scan", "explain", "recommend", "mute", "unmute", "limits", "size", "probe", "snapshot"),
+    "Look": ("scan", "explain", "recommend", "mute", "unmute", "why", "limits", "size", "probe", "snapshot"),
     "Change": (
         *("plan", "apply", "fix", "confirm", "status", "verify", "rollback", "rollback-script", "apply-script"),
         "profiles",
     ),
-    "Prove": ("prove", "bench", "compare"),
+    "Prove": ("prove", "tune", "bench", "compare", "observe"),
     "Fleet": ("fleet",),
+    "Agents": ("mcp", "approve"),
 }
 """Every command, by what it is for; each group in the order of use."""
 
@@ -27,13 +28,22 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor explain 1", "why, and by which source"),
         ("advisor fix 1", "fix the first finding"),
         ("advisor rollback", "restore the old values"),
-        ("advisor mute 1 --reason known --until 2027-01-31", "accept it until then"),
+        ("advisor mute 1 --reason known --until January", "accept it until then"),
     ),
     "scan": (
         ("advisor scan", "a line for each finding"),
         ("advisor scan --all", "every fact, reason and source"),
         ("advisor scan --json --fail-on warning", "for a script"),
         ("advisor scan --html host.html", "a page with a picture, to send"),
+        ("advisor scan --prometheus scan.prom", "for monitoring"),
+    ),
+    "mcp": (
+        ("advisor mcp", "as the command of a server, in the program's configuration"),
+        ("advisor mcp --snapshot host.tar.gz", "of a captured host"),
+    ),
+    "approve": (
+        ("advisor approve 3f1c09d2a7b4e865", "one plan, once, within ten minutes"),
+        ("advisor approve 3f1c09d2a7b4e865 --rollback", "its rollback"),
     ),
     "snapshot": (
         ("advisor snapshot -o host.tar.gz", "capture this host"),
@@ -44,6 +54,20 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor recommend", "that fit this host"),
         ("advisor recommend --workload oltp", "for a declared workload"),
         ("advisor recommend --workload read=70%,block=8k", "in figures"),
+    ),
+    "why": (
+        ("advisor why", "what binds this host now"),
+        ("advisor why --seconds 60", "over a minute"),
+        ("advisor why --watch", "a live screen"),
+        ("advisor why --snapshot host.tar.gz", "of advisor snapshot --seconds 30"),
+        ("advisor why --html why.html", "as a page, with the picture"),
+        ("advisor why --prometheus why.prom", "for monitoring"),
+    ),
+    "observe": (
+        ("advisor observe -o load.json", "the busiest disk, for 10 s"),
+        ("advisor observe --unit mysqld -o db.json", "one service's requests"),
+        ("advisor observe -o load.json --target /data", "run the twin, and compare"),
+        ("advisor observe --check load.json --target /data", "compare it again"),
     ),
     "limits": (
         ("advisor limits", "the ceiling of each path"),
@@ -58,7 +82,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     "mute": (
         ("advisor mute 4 --reason 'new switch in June'", "number 4 of the scan"),
         ("advisor mute arrays.degraded --reason spare --device md4", "of one device"),
-        ("advisor mute 4 --reason known --until 2027-01-31", "for a time"),
+        ("advisor mute 4 --reason known --until 30d", "for a time"),
     ),
     "unmute": (
         ("advisor unmute arrays.degraded", "list it again"),
@@ -84,10 +108,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor fix 2 5 --dry-run", "the plan for two of them"),
         ("advisor fix --all-safe", "all that interrupt nothing"),
     ),
-    "confirm": (
-        ("advisor confirm", "from a new login"),
-        ("advisor confirm 0004", "one of several"),
-    ),
+    "confirm": (("advisor confirm", "from a new login"), ("advisor confirm 0004", "one of several")),
     "status": (
         ("advisor status", "active, drifted, and the last five"),
         ("advisor status --all --json", "every transaction, for a script"),
@@ -115,10 +136,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor profiles show jumbo-frames", "what one sets, and why"),
         ("advisor profiles lint ./own.toml", "check your own"),
     ),
-    "profiles list": (
-        ("advisor profiles list", "all profiles"),
-        ("advisor profiles list --json", "for a script"),
-    ),
+    "profiles list": (("advisor profiles list", "all profiles"), ("advisor profiles list --json", "for a script")),
     "profiles show": (
         ("advisor profiles show jumbo-frames", "for people"),
         ("advisor profiles show jumbo-frames --json", "for a script"),
@@ -141,6 +159,12 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor prove jumbo-frames --target /srv", "does it help there"),
         ("advisor prove block:sda:scheduler=none --target /srv", "one value"),
         ("advisor prove --self-test --target /srv", "noise of this host"),
+        ("advisor prove jumbo-frames --command ./load.sh --metric time", "on your own work"),
+        ("advisor prove block:sda:scheduler=none --live", "under the traffic that is there"),
+    ),
+    "tune": (
+        ("advisor tune --candidates iris,iscsi --command ./x --metric time --budget 1h", "which helps"),
+        ("advisor tune --resume 20250131-142500", "go on after a reboot"),
     ),
     "bench": (
         ("advisor bench --target /srv --save before.json", "one series"),
@@ -173,6 +197,11 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor fleet compare -i hosts.ini --pair h1 h2", "value by value"),
         ("advisor fleet compare h1.tar.gz h2.tar.gz", "snapshots"),
     ),
+    "fleet why": (
+        ("advisor fleet why -i hosts.ini", "who stands out, what binds"),
+        ("advisor fleet why -i hosts.ini --seconds 60 --json", "a minute, for a program"),
+        ("advisor fleet why h1.tar.gz h2.tar.gz", "recorded spans"),
+    ),
     "fleet limits": (
         ("advisor fleet limits -i hosts.ini", "the ceiling of the cluster"),
         ("advisor fleet limits --kept --measured 132GB/s", "against a figure"),
@@ -194,6 +223,10 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor fleet rollback", "the last run, on every host"),
         ("advisor fleet rollback 3 --limit h7", "run 3, on one host"),
     ),
+    "fleet prove": (
+        ("advisor fleet prove socket-buffers-8m -i hosts.ini --metric command:p99:lower", "one figure"),
+        ("advisor fleet prove --resume last", "go on, with the same toss"),
+    ),
     "fleet status": (
         ("advisor fleet status", "the runs of this controller"),
         ("advisor fleet status -i hosts.ini", "and each host's transactions"),
@@ -205,7 +238,7 @@ EXIT_CODES: Final = (
     ("0", "Done, nothing to do, or compliant."),
     ("1", "Check failed: drift, gain not proven, or a finding at or above --fail-on."),
     ("2", "Usage error, or invalid input. Nothing was changed."),
-    ("3", "Refused: a precondition does not hold. Nothing was changed."),
+    ("3", "Refused: a precondition does not hold, or there is nothing to roll back. Nothing was changed."),
     ("4", "Failed; everything that was changed has been rolled back and read back."),
     ("5", "Failed, and something could not be rolled back; each item is listed with the command to run by hand."),
     ("6", "Not permitted: needs root, or a named capability."),
@@ -228,7 +261,7 @@ ENVIRONMENT: Final = (
     ("ADVISOR_STATE_DIR", "The directory to use instead of /var/lib/advisor."),
     ("ADVISOR_LANG", "The language of pages and messages: en, de or ja; --lang comes first."),
     ("ADVISOR_TRACEBACK", "Where set, an internal error prints where it comes from."),
-    ("COLUMNS", "The width of pages; without it, the terminal's."),
+    ("COLUMNS", "The width of pages, 160 at most; without it, the terminal's, and 100 in a pipe or file."),
     ("NO_COLOR", "Where set, print without colour."),
     ("FORCE_COLOR", "Where set, print colour into a pipe as well."),
     ("XDG_CONFIG_HOME", "Where your own profiles are, below advisor/profiles, instead of ~/.config."),

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.errors import UsageError
+from advisor.i18n import _, msg
 from advisor.operations import open_host
-
-if TYPE_CHECKING:
-    from advisor.importers.records import Imported
 
 
 def import_profile(
@@ -22,8 +20,7 @@ def import_profile(
         Argument(metavar="SOURCE", help="tuned:NAME, saptune:NOTE, sysctl:FILE-OR-DIR, or a file of one of them."),
     ] = None,
     from_host: Annotated[
-        Path | None,
-        Option("--from-host", metavar="SNAPSHOT", help="Import the settings of the host of a snapshot."),
+        Path | None, Option("--from-host", metavar="SNAPSHOT", help="Import the settings of the host of a snapshot.")
     ] = None,
     mode: Annotated[
         str,
@@ -31,6 +28,10 @@ def import_profile(
             "--mode", metavar="MODE", help="Import what its program really does (faithful) or what was meant (intent)."
         ),
     ] = "intent",
+    tuned_version: Annotated[
+        str | None,
+        Option("--tuned-version", metavar="X.Y", help="Judge by this release of TuneD, not the installed one."),
+    ] = None,
     output: Annotated[
         Path | None,
         Option("-o", "--output", metavar="FILE", help="Write the profile here, NAME.toml; without it, to stdout."),
@@ -49,26 +50,23 @@ def import_profile(
         return _list_importable(imports.list_importable(host), as_json=as_json)
     if output is not None and install:
         raise UsageError("-o and --install exclude each other")
-    found = imports.import_profile(source, from_host=from_host, mode=mode, host=host)
+    found = imports.import_profile(source, from_host=from_host, mode=mode, host=host, tuned_version=tuned_version)
     target = None
     if install or output is not None:
         found, target = imports.save_profile(found, None if install else output)
-    _show_profile(found, target, imports.render_profile(found), as_json=as_json)
-    return 0
-
-
-def _show_profile(found: Imported, target: Path | None, toml: str, *, as_json: bool) -> None:
-    """The profile on standard output unless it was written, the report where the profile is not."""
+    # The profile on standard output unless it was written, the report where the profile is not.
+    toml = imports.render_profile(found)
     from advisor.report.imported import import_document, imported_text
 
     if as_json:
         print_json(import_document(found, toml))
     elif target is not None:
         print_text(imported_text(found, width=terminal_width(), color=wants_color()))
-        say(f"{target}: written; {_next_step(target)}")
+        say(msg("{path}: written; {note}", path=target, note=_next_step(target)))
     else:
         print_text(toml)
         say(imported_text(found, width=terminal_width(), color=False).rstrip("\n"))
+    return 0
 
 
 def _next_step(target: Path) -> str:
@@ -77,8 +75,16 @@ def _next_step(target: Path) -> str:
 
     from advisor.operations.imports import place_in_library
 
-    plan, place = f"advisor plan {target.stem} says what it means here", place_in_library(target)
-    return f"as root `install -D -m 644 -- {shlex.quote(str(target))} {place}`; then {plan}" if place else plan
+    plan = msg("advisor plan {name} lists what it would change here", name=target.stem)
+    place = place_in_library(target)
+    if not place:
+        return plan
+    return msg(
+        "as root `install -D -m 644 -- {path} {place}`; then {note}",
+        path=shlex.quote(str(target)),
+        place=place,
+        note=plan,
+    )
 
 
 def _list_importable(found: Mapping[str, str], *, as_json: bool) -> int:
@@ -88,5 +94,5 @@ def _list_importable(found: Mapping[str, str], *, as_json: bool) -> int:
         return 0
     from advisor.report.format import clean
 
-    print_text("\n".join(clean(f"{source}  {file}") for source, file in found.items()) or "Nothing is installed.")
+    print_text("\n".join(clean(f"{source}  {file}") for source, file in found.items()) or _("Nothing is installed."))
     return 0

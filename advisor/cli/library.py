@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+if TYPE_CHECKING:
+    from advisor.rules.numbering import NumberedFindings
 
 from advisor.cli.complete import explainable_ids, profile_names
 from advisor.cli.exporting import export
 from advisor.cli.importing import import_profile
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Group
-from advisor.cli.scan import Json, Root, Snapshot
-from advisor.errors import UsageError
+from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
+from advisor.i18n import msg
 from advisor.operations import open_host
 
 
@@ -21,7 +24,7 @@ def list_profiles(as_json: Json = False) -> int:
 
     found, faults = library.list_profiles()
     for error in faults:
-        say(f"advisor: {error.message}")
+        say(msg("advisor: {reason}", reason=error.message))
     if as_json:
         print_json({"schema": "advisor.profiles/1", "profiles": list(found)})
     else:
@@ -87,32 +90,42 @@ def explain(
         ),
     ],
     as_json: Json = False,
+    workload: Workload = None,
+    volumes: Volumes = None,
     root: Root = None,
     snapshot: Snapshot = None,
 ) -> int:
     """Explain a finding, rule, profile or tunable. With its sources, and where they differ."""
     import re
 
+    from advisor.host.provenance import is_own_tree
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 
-    group = None
-    if re.fullmatch(r"[0-9]{1,9}", identity):
-        from advisor.operations.findings import find_finding
+    is_captured = root is not None or snapshot is not None
+    is_elsewhere = is_captured and not is_own_tree(root)
+    groups: tuple[NumberedFindings, ...] = ()
+    if is_captured or workload or volumes or re.fullmatch(r"[0-9]{1,9}", identity):
+        from advisor.operations.findings import find_captured
 
-        group = find_finding(identity, open_host(root, snapshot))
-    if group is None and (root or snapshot):
-        raise UsageError("--root and --snapshot choose the host of a finding's number; an id needs no host")
-    found = look_up(group.id if group else identity)
+        groups = find_captured(identity, open_host(root, snapshot), workload=workload, volumes=volumes)
+    found = look_up(groups[0].id if groups else identity)
     if as_json:
-        of_host = {"number": group.number if group else None, "findings": group.findings if group else ()}
+        of_host = {
+            "number": groups[0].number if groups else None,
+            "findings": [one for group in groups for one in group.findings],
+        }
         print_json({"schema": "advisor.explanation/1", **_profile_document(found), **of_host})
         return 0
     width, color = terminal_width(), wants_color()
-    if group is not None:
+    for group in groups:
         from advisor.report.finding_blocks import group_text
 
-        print_text(group_text(group, width=width, color=color) + "\n")
+        print_text(group_text(group, found.hurts_when, width=width, color=color) + "\n")
+    if is_captured and not groups and found.kind == "rule":
+        print_text(f"{'The captured' if is_elsewhere else 'This'} host has no finding of this rule.\n\n")
+    elif is_elsewhere and groups:
+        print_text("The commands are for the captured host.\n\n")
     print_text(explanation_text(found, width=width, color=color))
     return 0
 

@@ -23,7 +23,8 @@ WhatIf = Annotated[
     Option(
         "--what-if",
         metavar="K=V…",
-        help="Compare with other volumes, instance, raid, stripes, links, speed or mtu, side by side: "
+        help="Compare with other volumes, instance, raid, stripes, links, speed or mtu, side by side, several with "
+        "blanks or commas between them: "
         "raid=raid10, /db:volumes=16xgp3:1000MB/s:16000iops, instance=r5b.24xlarge, links=+1. May be repeated.",
     ),
 ]

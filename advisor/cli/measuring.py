@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Option
+from advisor.errors import UsageError
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof.records import Proof
     from advisor.proof.series import Bench
 
 Budget = Annotated[
-    float | None, Option("--budget", metavar="SECONDS", help="Stop within this time. Default: no limit.")
+    str | None,
+    Option("--budget", metavar="SECONDS|30m|2h", help="Stop within this time, in s without a unit. Default: no limit."),
 ]
 ByteBudget = Annotated[
     int | None,
     Option("--byte-budget", metavar="MIB", min=1, help="Write at most this. Default: 8 GiB and 1 % of the device."),
 ]
 Volume = Annotated[
-    str | None,
-    Option("--volume", metavar="TYPE:GIB", help="Spend at most 5 % of the credits of the EBS volume below."),
+    str | None, Option("--volume", metavar="TYPE:GIB", help="Spend at most 5 % of the credits of the EBS volume below.")
+]
+Target = Annotated[Path | None, Option("--target", metavar="DIR", help="Let fio make its scratch file here.")]
+ResultPage = Annotated[
+    Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
 ]
 RawDevice = Annotated[
-    Path | None,
-    Option("--raw-device", metavar="DEV", help="Measure an unused disk itself; it is only read."),
+    Path | None, Option("--raw-device", metavar="DEV", help="Measure an unused disk itself; it is only read.")
 ]
 ConfirmSerial = Annotated[
     str | None, Option("--confirm-serial", metavar="SERIAL", help="Name the exact serial number of that disk.")
@@ -53,6 +58,43 @@ Places = Annotated[
     list[str] | None,
     Option("--place", metavar="SECTION=DIR", help="Place a section of the workload, such as wij=/wij."),
 ]
+OwnBenchmark = Annotated[
+    str | None,
+    Option("--command", metavar="CMD", help="Run this in place of fio: a benchmark of your own. No shell is used."),
+]
+Metrics = Annotated[
+    list[str] | None,
+    Option(
+        "--metric",
+        metavar="[NAME=]KIND:EXPR",
+        help="Judge a run of --command by this: regex:EXPR, json:.PATH, time, command:CMD, or prom:URL:QUERY; with "
+        "--live by command:CMD, counter:CMD, prom:URL:QUERY or host:NAME; then :higher or :lower, and :UNIT. The "
+        "first judges, the others must not get worse.",
+    ),
+]
+SeriesMetrics = Annotated[
+    list[str] | None,
+    Option(
+        "--metric",
+        metavar="[NAME=]KIND:EXPR",
+        help="Read this from a run of --command: regex:EXPR, json:.PATH, time, command:CMD, or prom:URL:QUERY; then "
+        ":higher or :lower, and :UNIT.",
+    ),
+]
+AsUser = Annotated[
+    str | None, Option("--as-user", metavar="USER", help="Run --command as this user. Default: who runs advisor.")
+]
+CommandTimeout = Annotated[
+    float | None,
+    Option("--command-timeout", metavar="SECONDS", help="End a run of --command after this time. Default: 600."),
+]
+Directory = Annotated[
+    Path | None, Option("--directory", metavar="DIR", help="Run --command in this directory. Default: the present one.")
+]
+Environment = Annotated[
+    list[str] | None,
+    Option("--env", metavar="NAME[=VALUE]", help="Set this in the environment of --command; without a value, as here."),
+]
 AllowRawWrites = Annotated[
     bool, Option("--allow-raw-writes", help="Permit writing to that disk if it holds nothing at all.")
 ]
@@ -71,15 +113,62 @@ def repeated_options(given: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(words)
 
 
+_SECRET: Final = ("PASS", "SECRET", "TOKEN", "KEY", "CREDENTIAL")
+
+
+def variables_to_repeat(given: Sequence[str]) -> list[str]:
+    """The words of ``--env`` that repeat a call: of one that may be a secret the name alone."""
+    return [
+        name if any(word in name.upper() for word in _SECRET) else text
+        for text in given
+        for name in [text.partition("=")[0]]
+    ]
+
+
+def refuse_with_command(given: Mapping[str, object]) -> None:
+    """Raise UsageError for the first of these options that has a value: they are fio's, and ``--command`` is given."""
+    for name, value in given.items():
+        if value not in (None, False) and value != []:
+            raise UsageError(
+                msg("{option} and --command exclude each other: it is of fio's runs", option=name),
+                hint="the command has its own options; --directory is where it works",
+            )
+
+
+def refuse_with_live(given: Mapping[str, object]) -> None:
+    """Raise UsageError for the first of these options that has a value: they are of a load, and ``--live`` makes
+    none."""
+    for name, value in given.items():
+        if value not in (None, False) and value != []:
+            raise UsageError(
+                msg("{option} and --live exclude each other: nothing is run under live traffic", option=name),
+                hint="advisor prove --help lists what belongs to --live",
+            )
+
+
+def refuse_without_live(given: Mapping[str, object], *, is_live: bool) -> None:
+    """Raise UsageError for the first of these options that has a value where ``--live`` is not given."""
+    for name, value in given.items():
+        if not is_live and value not in (None, False) and value != []:
+            raise UsageError(msg("{option} belongs to --live", option=name))
+
+
+def refuse_with_replay(given: Mapping[str, object]) -> None:
+    """Raise UsageError for the first of these that has a value: ``--replay`` measures nothing."""
+    for name, value in given.items():
+        if value not in (None, False) and value != []:
+            raise UsageError(msg("{option} and --replay exclude each other: nothing is measured", option=name))
+
+
 def exit_code(result: Proof | Bench) -> int:
-    """0 for a gain as large as was asked for and without a cost, a self-test that invented none, or a series that can
-    be relied on; 1 for everything else."""
+    """0 for a gain as large as was asked for and without a cost, a self-test that invented neither a difference nor a
+    cost, or a series that can be relied on; 1 for everything else."""
     from advisor.proof.records import Proof
 
     if not isinstance(result, Proof):
         return 0 if result.quality == "sound" else 1
     if result.session.self_test:
-        return 0 if result.verdict in ("no-difference", "inconclusive") else 1
+        return 0 if result.verdict in ("no-difference", "inconclusive") and result.cost != "shown" else 1
     return 0 if result.is_gain else 1
 
 
@@ -104,4 +193,4 @@ def print_result(result: Proof | Bench, *, as_json: bool) -> None:
 def say_where_kept(result: Proof | Bench) -> None:
     """Name the file that holds every run, on standard error."""
     if result.saved_to:
-        say(f"every run is kept in {result.saved_to}")
+        say(msg("every run is kept in {path}", path=result.saved_to))

@@ -1,10 +1,12 @@
-"""What ``advisor verify`` and ``advisor fleet verify`` leave for monitoring: a metrics file, a plugin's answer."""
+"""What commands leave for monitoring: metrics in a file or on standard output, a plugin's answer."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 from advisor.cli.output import print_text
 from advisor.cli.parameters import Option
@@ -12,7 +14,12 @@ from advisor.errors import AdvisorError, UsageError
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from advisor.fleet.runs.status import FleetStanding
+    from advisor.operations import Scan
+    from advisor.operations.diagnosis import ObservedSpan
+    from advisor.report.metrics import Families, MetricForm
     from advisor.report.monitoring import VerifyState
     from advisor.transaction.status import Status
 
@@ -22,32 +29,121 @@ Prometheus = Annotated[
     str | None,
     Option("--prometheus", metavar="FILE", help="Write metrics for node_exporter's textfile collector; - is stdout."),
 ]
+OpenMetrics = Annotated[
+    str | None, Option("--openmetrics", metavar="FILE", help="Write metrics as OpenMetrics text; - is stdout.")
+]
+Junit = Annotated[
+    str | None, Option("--junit", metavar="FILE", help="Write test results as JUnit XML, for CI; - is stdout.")
+]
 Nagios = Annotated[bool, Option("--nagios", help="Answer as a Nagios plugin, with its exit codes 0 to 3.")]
 
 
-def check_forms(*, prometheus: str | None, nagios: bool, as_json: bool) -> None:
-    """Raises UsageError where two forms would share standard output."""
+class MetricFiles(NamedTuple):
+    """Where metrics and test results are written, by their form; ``-`` is standard output."""
+
+    prometheus: str | None
+    openmetrics: str | None
+    junit: str | None = None
+
+    @property
+    def is_asked(self) -> bool:
+        return any(one is not None for one in self)
+
+    @property
+    def takes_output(self) -> bool:
+        """Whether standard output is taken, so that nothing else is printed there."""
+        return "-" in self
+
+
+def check_forms(
+    files: MetricFiles,
+    *,
+    nagios: bool = False,
+    as_json: bool = False,
+    pages: Mapping[str, Path | str | None] = MappingProxyType({}),
+) -> None:
+    """Raises UsageError where two forms would share standard output, or metrics and one of ``pages``, which are by
+    their option, one file; or where a file has no name."""
+    for form, file in files._asdict().items():
+        if file == "":
+            raise UsageError(msg("{option}: empty", option=f"--{form}"), hint="name a file, or - for standard output")
     forms = [name for name, is_asked in (("--nagios", nagios), ("--json", as_json)) if is_asked]
-    forms += ["--prometheus -"] if prometheus == "-" else []
+    forms += [f"--{form} -" for form, file in files._asdict().items() if file == "-"]
     if len(forms) > 1:
         raise UsageError(
-            msg("{forms}: one document at a time", forms=" and ".join(forms)), hint="give --prometheus a file"
+            msg("{forms}: one document at a time", forms=" and ".join(forms)),
+            hint="give --junit a file"
+            if forms[-1] == "--junit -"
+            else "give --openmetrics a file"
+            if forms[-1] == "--openmetrics -"
+            else "give --prometheus a file",
         )
+    places: dict[str, str] = {}
+    named = {f"--{form}": file for form, file in files._asdict().items()}
+    for option, path in {**named, **pages}.items():
+        if path is None or str(path) == "-":
+            continue
+        other = places.setdefault(os.path.abspath(path), option)
+        # Two pages are compared where they are checked.
+        if other != option and other in named:
+            raise UsageError(msg("{given} name the same file", given=f"{other} and {option}"), hint="name two")
 
 
-def write_prometheus(hosts: States, file: str) -> None:
-    """The metrics in a file that is replaced as a whole and that everybody may read, or on standard output for ``-``.
+def write_metrics(families: Families, files: MetricFiles) -> None:
+    """The metrics in files that are replaced as a whole and that everybody may read, or on standard output for ``-``.
 
-    Raises UsageError where the file cannot be written; what was there stays, and its timestamp shows its age.
+    Raises UsageError where a file cannot be written; what was there stays, and its timestamp shows its age.
     """
     from advisor.operations.files import write_output
-    from advisor.report.monitoring import prometheus_text
+    from advisor.report.metrics import render_metrics
 
-    text = prometheus_text(hosts)
-    if file == "-":
-        print_text(text)
-    else:
-        write_output(file, text)
+    forms: tuple[MetricForm, ...] = ("prometheus", "openmetrics")
+    for form in forms:
+        file = getattr(files, form)
+        if file == "-":
+            print_text(render_metrics(families, form))
+        elif file is not None:
+            write_output(file, render_metrics(families, form))
+
+
+def with_metrics(
+    look: Callable[[], T], families: Callable[[T], Families], failed: Callable[[str], Families], files: MetricFiles
+) -> T:
+    """What ``look`` finds, in the files as well. Where it fails, they say so before the error goes on: a success of
+    last time must not stand there."""
+    if files.prometheus is None and files.openmetrics is None:
+        return look()
+    try:
+        found = look()
+    except BaseException as error:
+        write_metrics(failed(str(error)), files)
+        raise
+    write_metrics(families(found), files)
+    return found
+
+
+def with_junit(
+    look: Callable[[], T], text: Callable[[T], str], command: Literal["verify", "scan"], file: str | None
+) -> T:
+    """What ``look`` finds, as test results in ``file`` as well; where it fails, one error says so."""
+    if file is None:
+        return look()
+    from advisor.operations.files import write_output
+    from advisor.report.junit import failed_junit
+
+    def write(document: str) -> None:
+        if file == "-":
+            print_text(document)
+        else:
+            write_output(file, document)
+
+    try:
+        found = look()
+    except BaseException as error:
+        write(failed_junit(command, str(error), time.time()))
+        raise
+    write(text(found))
+    return found
 
 
 def one_host(found: Status) -> States:
@@ -57,14 +153,39 @@ def one_host(found: Status) -> States:
     return {None: VerifyState(time.time(), found)}
 
 
-def verify_host(look: Callable[[], Status], prometheus: str | None) -> Status:
-    """What ``look`` finds on this host, in the metrics file as well."""
-    return _write_metrics(look, one_host, prometheus)
+def scan_host(look: Callable[[], Scan], files: MetricFiles, floor: str | None = None) -> Scan:
+    """What a scan finds, in the metrics' files and as test results as well, where ``floor`` is what fails."""
+    if not files.is_asked:
+        return look()  # what a scan has no use for is not loaded: 15 ms
+    from advisor.report.host_metrics import failed_scan_metrics, scan_metrics
+
+    def families(found: Scan) -> Families:
+        muted = len(found.findings) - len(found.active)
+        at_seconds = found.provenance.captured_at or found.provenance.scanned_at
+        return scan_metrics(found.active, muted=muted, unknown=len(found.facts.unknown), at_seconds=at_seconds)
+
+    def results(found: Scan) -> str:
+        from advisor.report.junit import junit_text, scan_cases
+
+        at_seconds = found.provenance.captured_at or found.provenance.scanned_at
+        cases = scan_cases(found.findings, found.facts.unknown, floor or "critical")
+        return junit_text("scan", found.facts.host.hostname, at_seconds, cases)
+
+    def measure() -> Scan:
+        return with_metrics(look, families, lambda _: failed_scan_metrics(time.time()), files)
+
+    return with_junit(measure, results, "scan", files.junit)
 
 
-def verified_fleet(look: Callable[[], FleetStanding], prometheus: str | None) -> FleetStanding:
-    """The same of many hosts; one that could not be asked is a failure of its own in the file."""
-    return _write_metrics(look, fleet_hosts, prometheus)
+def observe_host(look: Callable[[], ObservedSpan], files: MetricFiles) -> ObservedSpan:
+    """What a span says of a host, in the metrics' files as well."""
+    if not files.is_asked:
+        return look()
+    from advisor.report.host_metrics import failed_why_metrics, why_metrics
+
+    return with_metrics(
+        look, lambda seen: why_metrics(seen.diagnosis, seen.uses), lambda _: failed_why_metrics(time.time()), files
+    )
 
 
 def fleet_hosts(found: FleetStanding) -> States:
@@ -74,19 +195,34 @@ def fleet_hosts(found: FleetStanding) -> States:
     return fleet_states(found, time.time())
 
 
-def _write_metrics(look: Callable[[], T], states: Callable[[T], States], prometheus: str | None) -> T:
-    """Where ``look`` fails, the file says so before the error goes on: a success of last time must not stand there."""
-    from advisor.report.monitoring import VerifyState
+def failed_state(error: str) -> Families:
+    """Of a host, or a fleet, that could not be verified."""
+    from advisor.report.monitoring import VerifyState, verify_metrics
 
-    if prometheus is None:
-        return look()
-    try:
-        found = look()
-    except BaseException as error:
-        write_prometheus({None: VerifyState(time.time(), None, str(error))}, prometheus)
-        raise
-    write_prometheus(states(found), prometheus)
-    return found
+    return verify_metrics({None: VerifyState(time.time(), None, error)})
+
+
+def verify_host(look: Callable[[], Status], files: MetricFiles) -> Status:
+    """What ``look`` finds on this host, in the metrics' files and as test results as well."""
+    from advisor.report.monitoring import verify_metrics
+
+    def results(found: Status) -> str:
+        from advisor.report.junit import junit_text, verify_cases
+
+        state = one_host(found)[None]
+        return junit_text("verify", os.uname().nodename, state.time, verify_cases(state))
+
+    def measure() -> Status:
+        return with_metrics(look, lambda found: verify_metrics(one_host(found)), failed_state, files)
+
+    return with_junit(measure, results, "verify", files.junit)
+
+
+def verified_fleet(look: Callable[[], FleetStanding], files: MetricFiles) -> FleetStanding:
+    """The same of many hosts; one that could not be asked is a failure of its own in the file."""
+    from advisor.report.monitoring import verify_metrics
+
+    return with_metrics(look, lambda found: verify_metrics(fleet_hosts(found)), failed_state, files)
 
 
 def answer_nagios(look: Callable[[], States]) -> int:

@@ -7,7 +7,9 @@ from typing import Annotated, Final
 from advisor.cli.complete import explainable_ids
 from advisor.cli.output import say
 from advisor.cli.parameters import Argument, Option
-from advisor.i18n import msg
+from advisor.cli.scan import Root, Snapshot, Volumes, Workload
+from advisor.i18n import N_, msg
+from advisor.shell.quote import shell_quote
 
 Device = Annotated[
     str | None, Option("--device", metavar="DEV", help="Only of this device, or of a pattern: md4, 'sd*'.")
@@ -22,28 +24,70 @@ def mute(
     identity: Annotated[
         str, Argument(metavar="ID|N", help="A rule, or the number of a finding.", autocompletion=explainable_ids)
     ],
-    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why it is accepted; scan --muted prints it.")],
+    reason: Annotated[
+        str | None, Option("--reason", metavar="TEXT", help="Why it is accepted, required; scan --muted prints it.")
+    ] = None,
     until: Annotated[
-        str | None, Option("--until", metavar="DATE", help="The last day, as 2027-01-31; without it, for good.")
+        str | None,
+        Option(
+            "--until",
+            metavar="WHEN",
+            help="The last day (2027-01-31), a month that ends it (January, 2027-01), or a time from now (30d, 2w). "
+            "Default: for good.",
+        ),
     ] = None,
     device: Device = None,
     of_host: OfHost = None,
+    workload: Workload = None,
+    volumes: Volumes = None,
+    root: Root = None,
+    snapshot: Snapshot = None,
 ) -> int:
-    """Accept a finding: it is counted, not listed. Needs root."""
-    from advisor.operations.findings import accept_finding
+    """Accept a finding: it is counted, not listed. Written to /etc/advisor/ignore.toml, or where ADVISOR_IGNORE_FILE
+    points; needs root."""
+    from datetime import timedelta
 
-    entries = accept_finding(identity, reason, until=until, device=device, host=of_host or "")
+    from advisor.errors import UsageError
+    from advisor.operations import open_host
+    from advisor.operations.findings import accept_finding, find_missing_device
+    from advisor.operations.muting import current_day
+
+    if reason is None:
+        day = (current_day() + timedelta(days=30)).isoformat()
+        raise UsageError(
+            "mute needs a reason, for those who read it later",
+            hint=msg('advisor mute {id} --reason "spare ordered" --until {day}', id=shell_quote(identity), day=day),
+        )
+    of = open_host(root, snapshot) if root or snapshot else None
+    entries = accept_finding(
+        identity, reason, until=until, device=device, host=of_host or "", of=of, workload=workload, volumes=volumes
+    )
     for entry in entries:
         done = msg("muted: {what}", what=entry.label)
         if entry.until:
-            done = msg("muted until {until}: {what}", until=entry.until, what=entry.label)
+            again = entry.until + timedelta(days=1) if entry.until.year < 9999 else entry.until
+            done = msg(
+                "muted until {until}, shown again on {again}: {what}", until=entry.until, again=again, what=entry.label
+            )
         say(done)
+    if device and not of_host and find_missing_device(device, of):
+        say(msg("note: {device}: no such device here: nothing is muted by it now", device=device))
     say(msg("advisor unmute {id} shows it again", id=entries[0].id))
+    # It was given by its number.
+    if entries[0].id != identity and not device and not of_host:
+        say(N_("the numbers of later findings are lower now: advisor scan lists them"))
     return 0
 
 
 def unmute(
-    identity: Annotated[str, Argument(metavar="ID", help="A rule that is muted.", autocompletion=explainable_ids)],
+    identity: Annotated[
+        str,
+        Argument(
+            metavar="ID|N",
+            help="A rule that is muted, or a number of advisor scan --muted.",
+            autocompletion=explainable_ids,
+        ),
+    ],
     device: Device = None,
     of_host: OfHost = None,
 ) -> int:

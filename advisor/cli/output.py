@@ -57,7 +57,8 @@ def print_result(show: Callable[[], None], remains: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        say(f"advisor: standard output: {os.strerror(error.errno or errno.EIO)}; {remains}")
+        why = os.strerror(error.errno or errno.EIO)
+        say(msg("advisor: standard output: {error}; {note}", error=why, note=remains))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -68,7 +69,10 @@ def say(message: str) -> None:
 
 def _write_stderr(message: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(_clean_text(message) + "\n")
+        # Control characters of a host's or a file's own words must not reach the terminal.
+        from advisor.report.format import clean
+
+        sys.stderr.write("\n".join(map(clean, message.expandtabs().split("\n"))) + "\n")
         sys.stderr.flush()
 
 
@@ -84,24 +88,36 @@ def print_error(error: AdvisorError, *, as_json: bool) -> None:
 
 @translated_page
 def _error_text(error: AdvisorError) -> str:
-    lines = [f"advisor: {_indent_rest(translate(error.message))}"]
+    lines = [_wrap_line(f"advisor: {_indent_rest(translate(error.message))}")]
     for what, by_hand in error.items if isinstance(error, NotRestoredError) else ():
         lines.append(f"  {_indent_rest(what)}: {_('by hand: {command}').format(command=_indent_rest(by_hand))}")
     if error.hint:
-        lines.append(f"  {_('hint: {text}').format(text=_indent_rest(translate(error.hint)))}")
+        lines.append(_wrap_line(f"  {_('hint: {text}').format(text=_indent_rest(translate(error.hint)))}"))
     return "\n".join(lines)
+
+
+def _wrap_line(line: str) -> str:
+    """The line as it fits the terminal, broken at blanks; a command at its end stays on one line, to be pasted."""
+    if not sys.stderr.isatty():
+        return line
+    width = min(MAX_WIDTH, terminal_columns(os.environ, DEFAULT_WIDTH, of=sys.__stderr__))
+    if len(line) <= width or "\n" in line:
+        return line
+    import re
+
+    from advisor.report.layout import Span, wrap_pieces
+
+    indent = len(line) - len(line.lstrip(" "))
+    command = re.search(r": ((?:advisor|sh|sudo|sysctl|systemctl|mv|rm|ls|cat) \S.*)$", line)
+    text, tail = (line[: command.start(1)], [Span(command[1], is_whole=True)]) if command else (line, [])
+    return "\n".join(
+        wrap_pieces([text.strip() + " " * bool(tail), *tail], width, first=(" " * indent,), indent=indent + 4)
+    )
 
 
 def _indent_rest(text: str) -> str:
     """Lines after the first stand further in, so that none of them passes for a message of its own."""
     return text.replace("\n", "\n    ")
-
-
-def _clean_text(text: str) -> str:
-    """Control characters of a host's or a file's own words must not reach the terminal."""
-    from advisor.report.format import clean
-
-    return "\n".join(map(clean, text.expandtabs().split("\n")))
 
 
 def parse_settings(pairs: list[str] | None) -> Mapping[str, str]:

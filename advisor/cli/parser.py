@@ -8,7 +8,8 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, get_args, get_origin
+from pathlib import Path
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import typer
 import typer.core
@@ -25,6 +26,8 @@ from advisor.version import describe_version
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "scan": ("scan", "snapshot"),
     "recommend": ("recommend",),
+    "why": ("why",),
+    "observe": ("observe",),
     "limits": ("limits",),
     "size": ("size",),
     "muting": ("mute", "unmute"),
@@ -33,9 +36,11 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "fix": ("fix",),
     "apply_script": ("apply-script",),
     "prove": ("prove",),
+    "tune": ("tune",),
     "bench": ("bench", "compare"),
     "probe": ("probe",),
     "fleet": ("fleet",),
+    "agents": ("mcp", "approve"),
 }
 
 
@@ -131,9 +136,18 @@ def _build_group(group: Group) -> typer.Typer:
     return app
 
 
+def command_signature(command: Callable[..., int]) -> inspect.Signature:
+    """A command's parameters with their types. ``Path`` may be a name alone there: few calls load `pathlib`."""
+    known = get_type_hints(command, localns={"Path": Path}, include_extras=True)
+    signature = inspect.signature(command)
+    parameters = signature.parameters.values()
+    typed = [one.replace(annotation=known.get(one.name, one.annotation)) for one in parameters]
+    return signature.replace(parameters=typed, return_annotation=known.get("return", signature.return_annotation))
+
+
 def with_typer(command: Callable[..., int]) -> Callable[..., int]:
     """The command with typer's own parameters in place of those that are declared."""
-    signature = inspect.signature(command, eval_str=True)
+    signature = command_signature(command)
 
     @functools.wraps(command)
     def run(**given: Any) -> int:
@@ -141,6 +155,7 @@ def with_typer(command: Callable[..., int]) -> Callable[..., int]:
 
     typed = [one.replace(annotation=_typer_annotation(one.annotation)) for one in signature.parameters.values()]
     run.__signature__ = signature.replace(parameters=typed)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in typed}
     return run
 
 
@@ -168,8 +183,8 @@ def global_options(
             i18n.OPTION,
             metavar="LANGUAGE",
             envvar=i18n.VARIABLE,
-            help="Print pages and messages in this language: en, de or ja. Default: the locale's on a terminal, else "
-            "English; JSON is always English.",
+            help="Print messages, and the pages of status, verify, confirm, rollback and probe, in this language: en, "
+            "de or ja. Default: the locale's on a terminal, else English. Other pages and JSON are English.",
             autocompletion=language_names,
         ),
     ] = None,
@@ -186,44 +201,47 @@ def global_options(
         os.environ["NO_COLOR"] = "1"
 
 
-def _command_word(arguments: Sequence[str]) -> str | None:
-    if "_ADVISOR_COMPLETE" in os.environ:
-        # A shell that asks for completions passes the words of its line elsewhere.
-        return None
-    rest = i18n.asked_language(arguments)[1]
-    return next((word for word in rest if not word.startswith("-")), None)
-
-
 def run_typer(arguments: Sequence[str], *, as_json: bool) -> int:
     """Parse the call and run its command: the exit code."""
+    if {"--install-completion", "--show-completion"} & set(arguments):
+        # typer prints and installs what stands in a table of its own, which every version since 0.15 has.
+        from typer import _completion_shared
+
+        from advisor.cli.completion import SCRIPTS
+
+        for shell, script in SCRIPTS.items():
+            _completion_shared._completion_scripts[shell] = script.replace("%", "%%")
     try:
-        result = build_application(_command_word(arguments))(
-            list(arguments), standalone_mode=False, prog_name="advisor"
-        )
+        if "_ADVISOR_COMPLETE" in os.environ:
+            # A shell that asks for completions passes the words of its line elsewhere.
+            command_word: str | None = None
+        else:
+            rest = i18n.asked_language(arguments)[1]
+            command_word = next((word for word in rest if not word.startswith("-")), None)
+        result = build_application(command_word)(list(arguments), standalone_mode=False, prog_name="advisor")
     except typer.Abort:
         return 130
     except CALL_ERROR as error:
-        return _report_call(error, as_json=as_json)
+        # A call whose words are off: say what and where to look.
+        from advisor.cli.call_errors import call_message
+
+        message = call_message(error)
+        if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
+            say(message)
+            return UsageError.exit_code
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "advisor"
+        hint = msg("{command} --help says what it takes", command=path)
+        commands = getattr(getattr(context, "command", None), "commands", {})
+        if commands and context is not None and context.parent is not None:
+            hint = msg("its commands: {names}; {command} --help", names=", ".join(commands), command=path)
+        if i18n.OPTION in message and context is not None and context.parent is not None:
+            command = path.replace(" ", f" {i18n.OPTION} LANGUAGE ", 1)
+            hint = msg("--lang stands before the command: {command}", command=command)
+        print_error(UsageError(message, hint=hint), as_json=as_json)
+        return UsageError.exit_code
     return result if isinstance(result, int) else 0
 
 
 # typer contains click or depends on it, by its version; the base class is found either way.
 CALL_ERROR: type[Exception] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
-
-
-def _report_call(error: Exception, *, as_json: bool) -> int:
-    """A call whose words are off: say what and where to look."""
-    from advisor.cli.call_errors import call_message
-
-    message = call_message(error)
-    if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
-        say(message)
-        return UsageError.exit_code
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "advisor"
-    hint = msg("{command} --help says what it takes", command=path)
-    if i18n.OPTION in message and context is not None and context.parent is not None:
-        command = path.replace(" ", f" {i18n.OPTION} LANGUAGE ", 1)
-        hint = msg("--lang stands before the command: {command}", command=command)
-    print_error(UsageError(message, hint=hint), as_json=as_json)
-    return UsageError.exit_code

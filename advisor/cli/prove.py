@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,23 +11,36 @@ from advisor.cli.change import Set
 from advisor.cli.complete import proven_workloads, requestable_words
 from advisor.cli.measuring import (
     AllowRawWrites,
+    AsUser,
     Budget,
     ByteBudget,
+    CommandTimeout,
     ConfirmSerial,
+    Directory,
+    Environment,
     FileSize,
+    Metrics,
+    OwnBenchmark,
     Places,
     RawDevice,
+    ResultPage,
     Seconds,
+    Target,
     TargetMemory,
     Volume,
     exit_code,
     print_result,
+    refuse_with_command,
+    refuse_with_replay,
+    refuse_without_live,
     repeated_options,
     say_where_kept,
+    variables_to_repeat,
 )
 from advisor.cli.output import parse_settings, say
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof.records import Proof
@@ -37,7 +51,7 @@ def prove(
         list[str] | None,
         Argument(
             metavar="[PROFILE…]",
-            help="One profile, by name or file, or values. Not with --self-test or --arms.",
+            help="One profile, by name or file, or values. Not with --self-test, --arms or --again.",
             autocompletion=requestable_words,
         ),
     ] = None,
@@ -45,9 +59,25 @@ def prove(
         str | None,
         Option("--arms", metavar="none,P,Q…", help="Compare several profiles with none, in the same blocks."),
     ] = None,
-    target: Annotated[
-        Path | None, Option("--target", metavar="DIR", help="Let fio make its scratch file here.")
+    ablate: Annotated[
+        bool, Option("--ablate", help="Show which of the profile's values have an effect: combinations of them.")
+    ] = False,
+    reduced_profile: Annotated[
+        Path | None,
+        Option("--reduced-profile", metavar="FILE", help="Write what --ablate finds as a profile, NAME.toml."),
     ] = None,
+    again: Annotated[
+        str | None,
+        Option(
+            "--again",
+            metavar="ID|last",
+            help="Repeat a kept proof, with its own options, and judge whether its gain is still there.",
+        ),
+    ] = None,
+    again_pairs: Annotated[
+        int | None, Option("--pairs", metavar="N", min=1, max=48, help="Measure so many with --again. Default: 3.")
+    ] = None,
+    target: Target = None,
     raw_device: RawDevice = None,
     confirm_serial: ConfirmSerial = None,
     allow_raw_writes: AllowRawWrites = False,
@@ -59,20 +89,66 @@ def prove(
         str | None,
         Option("--peer-address", metavar="ADDR", help="Name the address of that host. Default: what ssh connects to."),
     ] = None,
+    command: OwnBenchmark = None,
+    metrics: Metrics = None,
+    as_user: AsUser = None,
+    command_timeout: CommandTimeout = None,
+    directory: Directory = None,
+    environment: Environment = None,
+    live: Annotated[
+        bool, Option("--live", help="Make no load: switch the values under the traffic that is there, after consent.")
+    ] = False,
+    period: Annotated[
+        float | None, Option("--period", metavar="SECONDS", help="With --live: switch after this time. Default: 40.")
+    ] = None,
+    baseline: Annotated[
+        float | None,
+        Option(
+            "--baseline",
+            metavar="SECONDS",
+            help="With --live: watch the traffic so long before anything is switched, to see whether it repeats. "
+            "Default: 300; none with --quick.",
+        ),
+    ] = None,
+    tau: Annotated[
+        float | None,
+        Option(
+            "--tau",
+            metavar="SECONDS",
+            help="With --live: how soon an effect appears. Three times this is not counted after each switch. Default: "
+            "measured on the first switches.",
+        ),
+    ] = None,
+    abort_if: Annotated[
+        list[str] | None,
+        Option("--abort-if", metavar="LIMIT", help="With --live: withdraw the change at once, such as 'p99 > 20'."),
+    ] = None,
+    yes: Annotated[bool, Option("--yes", "-y", help="With --live: do not prompt.")] = False,
+    replay: Annotated[
+        Path | None, Option("--replay", metavar="FILE", help="Judge a saved session again. Measures nothing.")
+    ] = None,
     pairs: Set = None,
     workloads: Annotated[
         list[str] | None,
         Option(
             "--workload",
-            metavar="NAME",
-            help="Measure this, up to three. Default: what the profile claims. With --arms any number, and patterns "
-            "such as 'infoscale.*'.",
+            metavar="NAME|FILE",
+            help="Measure this, or a workload file, up to three. Default: what the profile claims. With --arms any "
+            "number, and patterns such as 'infoscale.*'.",
             autocompletion=proven_workloads,
         ),
     ] = None,
     budget: Budget = None,
     quick: Annotated[bool, Option("--quick", help="Measure 8 pairs of 1 s: shows effects of 20 % and more.")] = False,
     deep: Annotated[bool, Option("--deep", help="Measure 48 pairs: shows effects of 5 % and more.")] = False,
+    looks: Annotated[
+        str | None,
+        Option(
+            "--looks",
+            metavar="three|any-time",
+            help="End early after 8 or 16 of 24 pairs, or after any pair from the 8th. Default: three.",
+        ),
+    ] = None,
     keep_if_gain: Annotated[bool, Option("--keep-if-gain", help="Apply the profile if a gain is proven.")] = False,
     self_test: Annotated[
         bool, Option("--self-test", help="Compare the host with itself: the noise floor, and no invented gain.")
@@ -101,35 +177,175 @@ def prove(
         Path | None,
         Option("--save", metavar="FILE", help="Save every run, to be analysed again. Default: the state directory."),
     ] = None,
-    html: Annotated[
-        Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
-    ] = None,
+    html: ResultPage = None,
     svg: Annotated[
-        Path | None, Option("--svg", metavar="FILE", help="Write the bars of --arms as a picture, too.")
+        Path | None, Option("--svg", metavar="FILE", help="Write the changes with their intervals as a picture, too.")
     ] = None,
     as_json: Json = False,
 ) -> int:
     """Measure whether a profile helps on this host. Applies and rolls it back in interleaved pairs around fio
-    micro-runs.
+    micro-runs, or around runs of a benchmark of your own (--command).
 
     Exit code 0 for a proven gain (of any arm with --arms; with --self-test, for none invented), 1 for every other
-    verdict, 4 where the result was printed but its page could not be written (unless the profile was kept).
+    verdict, 4 where the result was printed but its page could not be written (unless the profile was kept). With
+    --again 0 unless the gain is shown to have gone or become smaller, then 1.
     """
-    from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
+    from advisor.cli.prove_live import make_live_session, replay_session
+    from advisor.cli.prove_page import check_page
     from advisor.errors import UsageError
     from advisor.operations.measure import choose_settings
-    from advisor.operations.prove import choose_profile, measure_noise, name_second_host, prove_profile
-    from advisor.proof.session_runner import InterruptedProofError
+    from advisor.operations.prove import choose_command, choose_profile, measure_noise, name_second_host, prove_profile
     from advisor.report.session_progress import show_progress
 
+    if again is not None:
+        from advisor.cli.prove_again import prove_again
+
+        others = {
+            "PROFILE": names,
+            "--arms": arms,
+            "--live": live,
+            "--replay": replay,
+            "--ablate": ablate,
+            "--reduced-profile": reduced_profile,
+            "--target": target,
+            "--raw-device": raw_device,
+            "--peer-ssh": peer_ssh,
+            "--command": command,
+            "--metric": metrics,
+            "--set": pairs,
+            "--workload": workloads,
+            "--budget": budget,
+            "--quick": quick,
+            "--deep": deep,
+            "--looks": looks,
+            "--keep-if-gain": keep_if_gain,
+            "--self-test": self_test,
+            "--reconnect": reconnect,
+            "--seconds": seconds,
+            "--save": save,
+            "--html": html,
+            "--svg": svg,
+        }
+        return prove_again(again, again_pairs, others, force=force, as_json=as_json)
+    if again_pairs is not None:
+        raise UsageError("--pairs belongs to --again", hint="--quick and --deep choose how many a proof has")
+    if html is not None:
+        check_page(html, others=(save, svg, replay))
+    if svg is not None and not live:
+        check_page(svg, "--svg", others=(save, html, replay))
+    if replay is not None:
+        refuse_with_replay(
+            {
+                "PROFILE": names,
+                "--self-test": self_test,
+                "--arms": arms,
+                "--live": live,
+                "--ablate": ablate,
+                "--command": command,
+                "--metric": metrics,
+                "--workload": workloads,
+                "--target": target,
+                "--keep-if-gain": keep_if_gain,
+            }
+        )
+        return run_session(lambda: replay_session(replay), html, svg, as_json=as_json)
+    refuse_without_live(
+        {"--period": period, "--baseline": baseline, "--tau": tau, "--abort-if": abort_if, "--yes": yes}, is_live=live
+    )
+    if live:
+        session = make_live_session(
+            names or (),
+            pairs,
+            {
+                "metrics": metrics or (),
+                "limits": abort_if or (),
+                "period": period,
+                "baseline": baseline,
+                "tau": tau,
+                "user": as_user,
+                "timeout": command_timeout,
+                "directory": directory,
+                "environment": environment or (),
+            },
+            {
+                "quick": quick,
+                "deep": deep,
+                "looks": looks,
+                "budget": budget,
+                "seed": seed,
+                "save": save,
+                "keep_if_gain": keep_if_gain,
+            },
+            {
+                "--command": command,
+                "--target": target,
+                "--raw-device": raw_device,
+                "--peer-ssh": peer_ssh,
+                "--workload": workloads,
+                "--arms": arms,
+                "--ablate": ablate,
+                "--reduced-profile": reduced_profile,
+                "--self-test": self_test,
+                "--seconds": seconds,
+                "--file-size": size,
+                "--place": places,
+                "--byte-budget": byte_budget,
+                "--volume": volume,
+                "--reconnect": reconnect,
+                "--allow-remount": allow_remount,
+                "--allow-link-flap": allow_link_flap,
+                "--force": force,
+                "--svg": svg,
+            },
+            yes=yes,
+        )
+        return run_session(session, html, as_json=as_json)
     if sum((bool(names), self_test, arms is not None)) != 1:
-        raise UsageError("expected one of: a profile, --arms none,P,Q, --self-test")
+        raise UsageError("expected one of: a profile, --arms none,P,Q, --self-test, --again ID")
     if arms is not None and keep_if_gain:
         raise UsageError("--keep-if-gain: which of several arms would be kept is not defined", hint="advisor apply")
-    if svg is not None and arms is None:
-        raise UsageError("--svg belongs to --arms", hint="--html writes the pictures of a proof")
-    if target is None and raw_device is None and peer_ssh is None:
-        raise UsageError("nothing to measure on", hint="--target DIR, or --peer-ssh HOST for the workloads net.*")
+    if ablate and not names:
+        raise UsageError("--ablate needs a profile", hint="advisor prove PROFILE --ablate --target DIR")
+    if reduced_profile is not None and not ablate:
+        raise UsageError("--reduced-profile belongs to --ablate")
+    if reduced_profile is not None and (
+        reduced_profile.suffix != ".toml" or reduced_profile.exists() or not reduced_profile.parent.is_dir()
+    ):
+        raise UsageError(
+            msg("--reduced-profile {path}: expected a new file NAME.toml", path=reduced_profile),
+            hint="name a file that is new, in a directory that is there",
+        )
+    if ablate:
+        for option, given in (("--keep-if-gain", keep_if_gain), ("--looks", looks)):
+            if given:
+                raise UsageError(msg("{option} and --ablate exclude each other", option=option))
+    own = choose_command(
+        command,
+        metrics or (),
+        user=as_user,
+        timeout=command_timeout,
+        directory=directory,
+        environment=environment or (),
+    )
+    if command is not None:
+        refuse_with_command(
+            {
+                "--target": target,
+                "--raw-device": raw_device,
+                "--peer-ssh": peer_ssh,
+                "--workload": workloads,
+                "--seconds": seconds,
+                "--file-size": size,
+                "--place": places,
+                "--byte-budget": byte_budget,
+                "--volume": volume,
+                "--allow-remount": allow_remount,
+            }
+        )
+    elif target is None and raw_device is None and peer_ssh is None:
+        raise UsageError(
+            "nothing to measure on", hint="--target DIR, --command CMD, or --peer-ssh HOST for the workloads net.*"
+        )
     second = name_second_host(peer_ssh, peer_address)
     asked = choose_profile(names, workloads or ()) if names else None
     values = parse_settings(pairs)
@@ -140,6 +356,7 @@ def prove(
         allow_raw_writes=allow_raw_writes,
         quick=quick,
         deep=deep,
+        looks=looks,
         budget=budget,
         byte_budget=byte_budget,
         volume=volume,
@@ -154,12 +371,15 @@ def prove(
         allow_link_flap=allow_link_flap,
         self_test=self_test,
     )
-    if html is not None:
-        check_page(html, others=(save, svg))
-    if svg is not None:
-        check_page(svg, "--svg", others=(save, html))
     options = repeated_options(
         {
+            "--command": command,
+            "--metric": metrics,
+            "--as-user": as_user,
+            "--command-timeout": command_timeout,
+            "--directory": directory,
+            "--env": variables_to_repeat(environment or ()),
+            "--looks": looks,
             "--set": pairs,
             "--place": places,
             "--budget": budget,
@@ -177,12 +397,34 @@ def prove(
         from advisor.cli.prove_arms import prove_arms
 
         means = {"reconnect": reconnect, "allow_remount": allow_remount}
-        return prove_arms(arms, workloads or (), values, chosen, second, means, options, html, svg, as_json=as_json)
+        return prove_arms(
+            arms, workloads or (), values, chosen, second, own, means, options, html, svg, as_json=as_json
+        )
+    if ablate and asked is not None:
+        from advisor.cli.prove_arms import prove_values
+
+        means = {"reconnect": reconnect, "allow_remount": allow_remount}
+        return prove_values(
+            asked,
+            workloads or (),
+            values,
+            chosen,
+            second,
+            own,
+            means,
+            options,
+            reduced_profile,
+            html,
+            svg,
+            as_json=as_json,
+        )
     progress = show_progress(say)
 
     def measure() -> Proof:
         if asked is None:
-            return measure_noise(chosen, workloads or (), second=second, options=options, progress=progress)
+            return measure_noise(
+                chosen, workloads or (), second=second, command=own, options=options, progress=progress
+            )
         return prove_profile(
             asked,
             chosen,
@@ -191,26 +433,37 @@ def prove(
             reconnect=reconnect,
             allow_remount=allow_remount,
             second=second,
+            command=own,
             options=options,
             progress=progress,
             say=say,
         )
 
+    return run_session(measure, html, svg, as_json=as_json)
+
+
+def run_session(measure: Callable[[], Proof], html: Path | None, svg: Path | None = None, *, as_json: bool) -> int:
+    """Measure, print the result and write its page and picture; the exit code of the command. Of an interrupted session
+    the partial result is printed."""
+    from advisor.cli.prove_page import UNWRITTEN, write_page, write_picture
+    from advisor.proof.session_runner import InterruptedProofError
+
     def print_proof(proof: Proof) -> bool:
-        """Print the result and write its page; where one of the two cannot be done, the other is all the same."""
+        """Print the result and write its page and picture; where one cannot be done, the others are all the same."""
         try:
             say_where_kept(proof)
             print_result(proof, as_json=as_json)
             sys.stdout.flush()
         finally:
             is_written = html is None or write_page(html, proof)
+            is_written = (svg is None or write_picture(svg, proof)) and is_written
         return is_written
 
     try:
         proof = measure()
     except InterruptedProofError as stopped:
         print_proof(stopped.proof)
-        say(f"advisor: {stopped.message}")
+        say(msg("advisor: {reason}", reason=stopped.message))
         return stopped.exit_code
     if not print_proof(proof) and not proof.kept:
         return UNWRITTEN

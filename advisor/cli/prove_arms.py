@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.i18n import N_, msg
 
 if TYPE_CHECKING:
+    from advisor.profiles.requested import RequestedProfile
     from advisor.proof.blocks import ArmsProof
+    from advisor.proof.command_runner import CommandProcess
     from advisor.proof.profile import SecondHost
     from advisor.proof.session_runner import Settings
 
@@ -20,6 +23,7 @@ def prove_arms(
     values: Mapping[str, str],
     chosen: Settings,
     second: SecondHost | None,
+    command: CommandProcess | None,
     means: Mapping[str, Any],
     options: Sequence[str],
     html: Path | None,
@@ -39,6 +43,7 @@ def prove_arms(
             chosen,
             values=values,
             second=second,
+            command=command,
             options=options,
             progress=show_progress(say),
             say=say,
@@ -46,27 +51,82 @@ def prove_arms(
         )
     except InterruptedArmsError as stopped:
         show_arms(stopped.result, html, svg, as_json=as_json)
-        say(f"advisor: {stopped.message}")
+        say(msg("advisor: {reason}", reason=stopped.message))
         return stopped.exit_code
     return show_arms(found, html, svg, as_json=as_json)
+
+
+def prove_values(
+    asked: RequestedProfile,
+    workloads: Sequence[str],
+    values: Mapping[str, str],
+    chosen: Settings,
+    second: SecondHost | None,
+    command: CommandProcess | None,
+    means: Mapping[str, Any],
+    options: Sequence[str],
+    reduced: Path | None,
+    html: Path | None,
+    svg: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Measure the values of one profile, print, and write page, picture and the reduced profile. 0 where a gain of any
+    value is shown, 1 where none is."""
+    from advisor.cli.prove_page import UNWRITTEN
+    from advisor.errors import AdvisorError
+    from advisor.operations import prove
+    from advisor.proof.arms_session import InterruptedArmsError
+    from advisor.report.session_progress import show_progress
+
+    try:
+        found = prove.prove_values(
+            asked,
+            workloads,
+            chosen,
+            values=values,
+            second=second,
+            command=command,
+            options=options,
+            progress=show_progress(say),
+            say=say,
+            **means,
+        )
+    except InterruptedArmsError as stopped:
+        show_arms(stopped.result, html, svg, as_json=as_json)
+        say(msg("advisor: {reason}", reason=stopped.message))
+        return stopped.exit_code
+    code = show_arms(found, html, svg, as_json=as_json)
+    if reduced is None:
+        return code
+    try:
+        prove.write_reduced_profile(reduced, found, asked, values)
+    except AdvisorError as error:
+        say(msg("advisor: {path} was not written: {error}", path=reduced, error=error.message))
+        return UNWRITTEN if code == 0 else code
+    say(msg("{path}: the reduced profile; the result has the command that proves it", path=reduced))
+    return code
 
 
 def show_arms(found: ArmsProof, html: Path | None, svg: Path | None, *, as_json: bool) -> int:
     """Print a result and write what was asked for; the exit code of the command."""
     from advisor.cli.prove_page import UNWRITTEN, write_text
+    from advisor.report.ablation import ablation_page, ablation_svg, ablation_text
     from advisor.report.arms import arms_page, arms_svg, arms_text
 
+    is_ablation = found.session.ablation is not None
     if found.saved_to:
-        say(f"every run is kept in {found.saved_to}")
+        say(msg("every run is kept in {path}", path=found.saved_to))
     if as_json:
         print_json(found)
     else:
-        print_text(arms_text(found, width=terminal_width(), color=wants_color()))
+        write = ablation_text if is_ablation else arms_text
+        print_text(write(found, width=terminal_width(), color=wants_color()))
     written = [
         write_text(path, made(found), noun)
         for path, made, noun in (
-            (html, arms_page, "page"),
-            (svg, arms_svg, "picture"),
+            (html, ablation_page if is_ablation else arms_page, N_("page")),
+            (svg, ablation_svg if is_ablation else arms_svg, N_("picture")),
         )
         if path is not None
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from advisor.cli.output import say
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 
 if TYPE_CHECKING:
     from advisor.proof.comparison import SeriesComparison
@@ -57,7 +57,14 @@ def _is_replaceable(path: Path) -> bool:
 
 def write_page(path: Path, result: Proof | SeriesComparison) -> bool:
     """Write the page, whole or not at all; whether that succeeded. A fault is reported on standard error."""
-    return write_text(path, _result_page(result), "page")
+    return write_text(path, _result_page(result), N_("page"))
+
+
+def write_picture(path: Path, proof: Proof) -> bool:
+    """Write the picture, whole or not at all; whether that succeeded. A fault is reported on standard error."""
+    from advisor.report.proof_page import proof_svg
+
+    return write_text(path, proof_svg(proof), N_("picture"))
 
 
 def write_text(path: Path, text: str, noun: str) -> bool:
@@ -68,9 +75,9 @@ def write_text(path: Path, text: str, noun: str) -> bool:
     try:
         write_output(path, text)
     except (AdvisorError, OSError) as error:
-        say(f"advisor: the {noun} was not written: {error}")
+        say(msg("advisor: the {detail} was not written: {error}", detail=noun, error=error))
         return False
-    say(f"{path}: the result as a {noun}")
+    say(msg("{path}: the result as a {detail}", path=path, detail=noun))
     return True
 
 

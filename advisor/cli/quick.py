@@ -11,7 +11,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import IO, Any
 
     from advisor.cli.tables.command import Command, Parameter
 
@@ -34,8 +34,9 @@ def help_page(arguments: Sequence[str], environment: Mapping[str, str]) -> str |
     return PAGES.get(" ".join(arguments[:-1]))
 
 
-def terminal_columns(environment: Mapping[str, str], otherwise: int) -> int:
-    """As `shutil.get_terminal_size`, which takes longer to import than a page of help takes altogether."""
+def terminal_columns(environment: Mapping[str, str], otherwise: int, of: IO[str] | None = None) -> int:
+    """As `shutil.get_terminal_size`, which takes longer to import than a page of help takes altogether; ``of`` is the
+    stream that is written to, by default standard output."""
     try:
         columns = int(environment.get("COLUMNS", 0))
     except ValueError:
@@ -43,7 +44,7 @@ def terminal_columns(environment: Mapping[str, str], otherwise: int) -> int:
     if columns > 0:
         return columns
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or otherwise  # type: ignore[union-attr]
+        return os.get_terminal_size((of or sys.__stdout__).fileno()).columns or otherwise  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):
         return otherwise
 

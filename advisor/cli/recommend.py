@@ -13,11 +13,11 @@ from advisor.cli.scan import Json, Root, Snapshot
 
 def recommend(
     workload: Annotated[
-        str | None,
+        list[str] | None,
         Option(
             "--workload",
-            metavar="NAME|K=V,…",
-            help="Declare what runs here: oltp, batch, backup, fss-udp …, a pattern of `advisor bench`, or "
+            metavar="NAME|FILE|K=V,…",
+            help="Declare what runs here: oltp, batch, backup, fss-udp …, a pattern of `advisor bench`, a file, or "
             "read=70%,block=8k, access=random, transport=tcp, rtt=1.16ms, replication=sync.",
             autocompletion=recommendable_workloads,
         ),
@@ -31,13 +31,22 @@ def recommend(
     from advisor.operations.severity import has_severity
     from advisor.report.recommend import recommendation_document, recommendation_text
 
-    found = operations.recommend(operations.open_host(root, snapshot), workload=workload)
+    # Given several times it says as much as once, with commas.
+    declared = ",".join(workload) if workload else None
+    found = operations.recommend(operations.open_host(root, snapshot), workload=declared)
     asked = found.workload, found.recommendations, found.recognised
     if as_json:
         print_json(recommendation_document(*asked))
     else:
         others = [one for one in found.active if one.profile is None and has_severity([one], "advice")]
-        print_text(recommendation_text(*asked, width=terminal_width(), color=wants_color(), findings=len(others)))
+        text = recommendation_text(
+            *asked,
+            width=terminal_width(),
+            color=wants_color(),
+            findings=len(others),
+            is_live=root is None and snapshot is None,
+        )
+        print_text(text)
     return 0
 
 

@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from advisor import operations
 from advisor.cli.complete import declarable_workloads, severity_names
+from advisor.cli.monitored import Junit, MetricFiles, OpenMetrics, Prometheus, check_forms, scan_host
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Option
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from advisor.host import Host
     from advisor.operations import Scan
-    from advisor.operations.since import EarlierScan
     from advisor.report.scan_summary import ScanSummary
-    from advisor.rules.finding import Finding
 
 Root = Annotated[
-    Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree, not this host.")
+    "Path | None", Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree, not this host.")
 ]
 Snapshot = Annotated[
-    Path | None, Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, not this host.")
+    "Path | None", Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, not this host.")
+]
+FailOn = Annotated[
+    str | None,
+    Option(
+        "--fail-on",
+        metavar="SEVERITY",
+        help="Exit with 1 on a finding of this severity or above: info, advice, warning or critical.",
+        autocompletion=severity_names,
+    ),
+]
+Workload = Annotated[
+    str | None,
+    Option(
+        "--workload",
+        metavar="NAME|K=V,…",
+        help="Declare what runs here, for the rules of intent.",
+        autocompletion=declarable_workloads,
+    ),
+]
+Volumes = Annotated[
+    "Path | None",
+    Option("--volumes", metavar="FILE", help="Read what the volumes were bought with, as in advisor limits."),
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 
@@ -33,28 +54,9 @@ def scan(
     as_json: Json = False,
     root: Root = None,
     snapshot: Snapshot = None,
-    workload: Annotated[
-        str | None,
-        Option(
-            "--workload",
-            metavar="NAME|K=V,…",
-            help="Declare what runs here, for the rules of intent.",
-            autocompletion=declarable_workloads,
-        ),
-    ] = None,
-    volumes: Annotated[
-        Path | None,
-        Option("--volumes", metavar="FILE", help="Read what the volumes were bought with, as in advisor limits."),
-    ] = None,
-    fail_on: Annotated[
-        str | None,
-        Option(
-            "--fail-on",
-            metavar="SEVERITY",
-            help="Exit with 1 on a finding of this severity or above: info, advice, warning or critical.",
-            autocompletion=severity_names,
-        ),
-    ] = None,
+    workload: Workload = None,
+    volumes: Volumes = None,
+    fail_on: FailOn = None,
     svg: Annotated[
         Path | None, Option("--svg", metavar="FILE", help="Write a drawing of the host as SVG, too; - is stdout.")
     ] = None,
@@ -84,9 +86,11 @@ def scan(
         Option("--since", metavar="FILE|DATE", help="Print what is new, worse or gone since a scan or snapshot."),
     ] = None,
     keep: Annotated[bool, Option("--keep", help="Keep this scan in the state directory, for --since DATE.")] = False,
+    prometheus: Prometheus = None,
+    openmetrics: OpenMetrics = None,
+    junit: Junit = None,
 ) -> int:
     """Find what is wrong with this host, a line each. Needs no root."""
-    from advisor.cli.scan_picture import check_files
     from advisor.errors import UsageError
     from advisor.operations.muting import expired_notes
     from advisor.operations.severity import check_severity, has_severity
@@ -94,59 +98,84 @@ def scan(
 
     floor = check_severity(fail_on)
     forms = {"--picture": picture, "--json": as_json, "--all": whole, "--brief": brief, "--muted": muted}
-    forms["--since"] = since is not None
+    # A document holds everything, and what has changed as well.
+    forms["--since"] = since is not None and not as_json
+    files = MetricFiles(prometheus, openmetrics, junit)
+    if junit is not None and floor is None:
+        raise UsageError("--junit: needs --fail-on, which says what is a failure", hint="add --fail-on warning")
+    check_forms(files, as_json=as_json, pages={"--svg": svg, "--html": html})
+    forms |= {f"--{form} -": file == "-" for form, file in files._asdict().items()}
     asked = [option for option, is_asked in forms.items() if is_asked]
     if len(asked) > 1:
         raise UsageError(msg("{first} and {second} exclude each other", first=asked[0], second=asked[1]))
-    check_files({"--svg": svg, "--html": html}, printing="--json" if as_json else "--picture" if picture else None)
+    if svg is not None or html is not None:
+        from advisor.cli.scan_picture import check_files
+
+        check_files(
+            {"--svg": svg, "--html": html},
+            printing=asked[0] if asked and (as_json or picture or files.takes_output) else None,
+        )
+    if interval is not None and not 0.1 <= interval <= 3600:
+        # "nan" is a number to the parser, and below no bound.
+        text = msg(
+            "{name}: expected {low} to {high}, found {given}", name="--interval", low=0.1, high=3600, given=interval
+        )
+        raise UsageError(text)
     if interval is not None and (root or snapshot):
         raise UsageError(
             "--interval reads this host twice, and a capture has one reading",
             hint="leave out --interval: the counts since each path was added are judged",
         )
-    earlier = None
-    if since is not None:
-        from advisor.operations.since import read_earlier
+    host: Host | None = None
 
-        # Before the scan: what cannot be compared is known at once.
-        earlier = read_earlier(since)
-    host = operations.open_host(root, snapshot)
-    if interval is not None:
-        say(f"Reading the load of the paths for {interval:g} s.")
-    found = operations.scan(
-        host, workload=workload, volumes=volumes, interval=interval, place=str(root or snapshot or "")
-    )
-    if keep or as_json:
+    def look() -> Scan:
+        # A capture that cannot be opened is a failure that monitoring has to see.
+        nonlocal host
+        host = operations.open_host(root, snapshot)
+        if interval is not None:
+            say(msg("Reading the load of the paths for {seconds:g} s.", seconds=interval))
+        return operations.scan(
+            host,
+            workload=workload,
+            volumes=volumes,
+            interval=interval,
+            since=since,
+            place=str(root or snapshot or ""),
+            # A page and a line show findings, and of the facts what every scan reads.
+            only_judged=not (as_json or whole or keep or svg or html or picture),
+        )
+
+    found = scan_host(look, files, floor)
+    assert host is not None
+    if keep:
+        from advisor.operations.since import keep_scan
         from advisor.report.json import scan_document
 
         document = scan_document(found.facts, found.findings, found.provenance)
-    if keep:
-        from advisor.operations.since import keep_scan
-
         say(msg("kept: {path}", path=keep_scan(document, found.provenance.scanned_at)))
     hidden = len(found.findings) - len(found.active)
     summary = ScanSummary(found.facts, found.active, found.provenance, hidden, expired_notes(found.expired))
-    if (svg or html or picture) and _draw_pictures(host, summary, found, svg=svg, html=html, picture=picture):
+    if (
+        (svg or html or picture) and _draw_pictures(host, summary, found, svg=svg, html=html, picture=picture)
+    ) or files.takes_output:
         pass
-    elif earlier is not None:
-        _print_since(summary, earlier, found.findings)
+    elif as_json:
+        from advisor.report.json import scan_document
+
+        print_json(scan_document(found.facts, found.findings, found.provenance, found.difference))
+    elif found.difference is not None:
+        from advisor.report.scan_since import since_text
+
+        print_text(since_text(summary, found.difference, width=terminal_width(), color=wants_color()))
     elif muted:
         _print_muted(found)
-    elif as_json:
-        print_json(document)
     else:
         _print_scan(summary, "all" if whole else "brief" if brief else "page")
     return 1 if has_severity(found.active, floor) else 0
 
 
 def _draw_pictures(
-    host: Host,
-    summary: ScanSummary,
-    found: Scan,
-    *,
-    svg: Path | None,
-    html: Path | None,
-    picture: bool,
+    host: Host, summary: ScanSummary, found: Scan, *, svg: Path | None, html: Path | None, picture: bool
 ) -> bool:
     """The pictures that are asked for; whether one of them went to standard output, in place of the page."""
     from advisor.cli.scan_picture import write_files
@@ -167,7 +196,8 @@ def _draw_pictures(
         from advisor.report.picture.text import picture_text
 
         width, color = terminal_width(), wants_color()
-        print_text(picture_text(known, summary.findings, services, width=width, color=color, is_plain=not _is_utf8()))
+        is_plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+        print_text(picture_text(known, summary.findings, services, width=width, color=color, is_plain=is_plain))
     return is_told or picture
 
 
@@ -188,24 +218,13 @@ def _print_scan(found: ScanSummary, form: Literal["all", "brief", "page"]) -> No
             print_text(scan_summary.list_text(found, width=width, color=color))
 
 
-def _print_since(found: ScanSummary, earlier: EarlierScan, findings: Sequence[Finding]) -> None:
-    from advisor.operations.since import compare_findings
-    from advisor.report.scan_since import EarlierState, since_text
-
-    difference = compare_findings(earlier, findings)
-    state = EarlierState(earlier.time, earlier.hostname, difference.new, difference.worse, difference.gone)
-    print_text(since_text(found, state, width=terminal_width(), color=wants_color()))
-
-
 def _print_muted(found: Scan) -> None:
     from advisor.operations.muting import ignore_file, list_muting
     from advisor.report.scan_since import muted_text
 
-    print_text(muted_text(list_muting(found.findings), str(ignore_file()), width=terminal_width(), color=wants_color()))
-
-
-def _is_utf8() -> bool:
-    return (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    names = (found.facts.host.hostname or "",)
+    rows = list_muting(found.findings, names=names, is_live=found.provenance.source == "live")
+    print_text(muted_text(rows, str(ignore_file()), width=terminal_width(), color=wants_color()))
 
 
 def snapshot(
@@ -214,38 +233,53 @@ def snapshot(
     ] = None,
     root: Root = None,
     script: Annotated[
-        bool,
-        Option("--script", help="Write a shell script instead; --snapshot reads what it prints on another host."),
+        bool, Option("--script", help="Write a shell script instead; --snapshot reads what it prints on another host.")
     ] = False,
+    seconds: Annotated[
+        float | None,
+        Option("--seconds", metavar="SECONDS", help="Record the counters of this time, too, for advisor why."),
+    ] = None,
 ) -> int:
     """Capture what a scan reads into an archive. `advisor scan --snapshot` replays it elsewhere with the same
     result."""
     from advisor.errors import UsageError
+    from advisor.operations.diagnosis import check_seconds
 
     if script:
-        return _write_capture_script(output, root)
+        from advisor.operations.captures import capture_script
+        from advisor.operations.files import write_output
+
+        if seconds is not None:
+            check_seconds(seconds)
+        if root is not None:
+            raise UsageError("--script and --root exclude each other: the script reads the host that runs it")
+        text = capture_script(seconds)
+        if output is None or str(output) == "-":
+            sys.stdout.write(text)
+            return 0
+        write_output(output, text, mode=0o700)
+        say(msg("{path}: run it on a host, then: advisor scan --snapshot FILE, of what it printed", path=output))
+        return 0
     if output is None:
         raise UsageError("an archive needs a place", hint="-o FILE names it")
-    from advisor.operations.captures import save_capture
+    from advisor.operations.captures import read_capture, save_capture
 
-    size = save_capture(operations.open_host(root), output)
-    say(f"{output}: {size // 1024} KiB; it names this host's devices, addresses and serial numbers")
-    return 0
-
-
-def _write_capture_script(output: Path | None, root: Path | None) -> int:
-    from advisor.errors import UsageError
-    from advisor.operations.captures import capture_script
-    from advisor.operations.files import write_output
-
-    if root is not None:
-        raise UsageError("--script and --root exclude each other: the script reads the host that runs it")
-    text = capture_script()
-    if output is None or str(output) == "-":
-        sys.stdout.write(text)
-        return 0
-    write_output(output, text, mode=0o700)
-    say(f"{output}: run it on a host, then: advisor scan --snapshot FILE, of what it printed")
+    if seconds is not None:
+        check_seconds(seconds)
+    if str(output) == "-":
+        data = read_capture(operations.open_host(root), seconds=seconds)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        size = len(data)
+    else:
+        size = save_capture(operations.open_host(root), output, seconds=seconds)
+    say(
+        msg(
+            "{path}: {size} KiB; it names this host's devices, addresses and serial numbers",
+            path=output,
+            size=size // 1024,
+        )
+    )
     return 0
 
 

@@ -68,5 +68,5 @@ def write_files(
             sys.stdout.buffer.write(text.encode())
         else:
             write_output(path, text)
-            say(f"{path}: the host as a picture")
+            say(msg("{path}: the host as a picture", path=path))
     return any(path == STANDARD_OUTPUT for path, _ in made)

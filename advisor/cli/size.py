@@ -27,8 +27,7 @@ def size(
     ] = None,
     capacity: Annotated[str | None, Option("--capacity", metavar="SIZE", help="Require this space: 10TiB.")] = None,
     series: Annotated[
-        Path | None,
-        Option("--from", metavar="FILE", help="Require what a series saved by advisor bench measured."),
+        Path | None, Option("--from", metavar="FILE", help="Require what a series saved by advisor bench measured.")
     ] = None,
     cloud: Annotated[
         str | None, Option("--cloud", metavar="NAME", help="Search one of aws, azure and metal. Default: all three.")

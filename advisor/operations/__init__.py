@@ -32,17 +32,33 @@ if TYPE_CHECKING:
     from advisor.planning.records import Plan
     from advisor.profiles.requested import RequestedProfile
     from advisor.recommend.records import Recommendation
+    from advisor.rules.difference import ScanDifference
     from advisor.rules.finding import Finding
     from advisor.rules.workload import DeclaredWorkload
     from advisor.transaction.journal import Record
     from advisor.transaction.status import RolledBack, Status
 
 
+# What `advisor` itself has too; `advisor.recommend` is a package.
+__all__ = [
+    "apply",
+    "confirm",
+    "document",
+    "open_host",
+    "plan",
+    "rollback",
+    "rollback_script",
+    "scan",
+    "status",
+    "verify",
+]
+
+
 class Scan(msgspec.Struct, frozen=True):
     """The facts of a host, the findings of the rules (the muted ones too), and when and of what they are.
 
     ``expired`` are accepted findings that are shown again, since their last day is over; ``declared`` is what the file
-    of volumes says.
+    of volumes says, ``difference`` what has changed since an earlier scan.
     """
 
     facts: Facts
@@ -50,6 +66,7 @@ class Scan(msgspec.Struct, frozen=True):
     provenance: Provenance
     expired: tuple[MutingEntry, ...] = ()
     declared: Declared | None = None
+    difference: ScanDifference | None = None
 
     @property
     def active(self) -> tuple[Finding, ...]:
@@ -90,14 +107,18 @@ def scan(
     workload: str | None = None,
     volumes: Path | None = None,
     interval: float | None = None,
+    since: str | None = None,
     place: str = "",
+    only_judged: bool = False,
 ) -> Scan:
     """Return the facts and findings of ``host``, by default of this host. Changes nothing.
 
     ``workload`` and ``volumes`` are what the options of their names take. ``interval``, in seconds, reads the load of
-    the multipath paths of this host over that time instead of since each path was added. ``place`` is where a captured
-    host was opened, for its provenance. Raises UsageError for an invalid workload, InvalidInputError for a file of
-    volumes or of accepted findings that is.
+    the multipath paths of this host over that time instead of since each path was added. ``since`` is an earlier scan
+    to compare with: a JSON document, a snapshot, or a date for the last one kept before it. ``place`` is where a
+    captured host was opened, for its provenance. ``only_judged`` leaves out what takes time and no rule looks at,
+    the version of systemd. Raises UsageError for an invalid workload, InvalidInputError for a file of volumes, of
+    accepted findings or of an earlier scan that is, RefusedError where none is kept.
     """
     from advisor.facts.host_facts import scan as read_facts
     from advisor.host import live_host
@@ -105,7 +126,7 @@ def scan(
     from advisor.operations.muting import mute_findings
     from advisor.rules.registry import judge
 
-    wanted = declared = None
+    wanted = declared = earlier = difference = None
     if workload:
         from advisor.recommend import declared as parse_workload
 
@@ -114,9 +135,15 @@ def scan(
         from advisor.limits.declared import read_declared
 
         declared = read_declared(volumes)
+    if since is not None:
+        from advisor.operations.since import read_earlier
+
+        # Before the scan: what cannot be compared is known at once.
+        earlier = read_earlier(since)
     asked = host or live_host()
-    provenance = read_provenance(asked, place)
-    facts = read_facts(asked)
+    options = (*(("--workload", workload) if workload else ()), *(("--volumes", str(volumes)) if volumes else ()))
+    provenance = read_provenance(asked, place, options)
+    facts = read_facts(asked, with_drives=True, only_judged=only_judged)
     if interval is not None:
         from advisor.facts.path_load import over_interval
 
@@ -126,7 +153,11 @@ def scan(
 
         facts = with_purchases(facts, declared)
     found = mute_findings(asked, facts, judge(facts, wanted))
-    return Scan(facts, found.findings, provenance, found.expired, declared)
+    if earlier is not None:
+        from advisor.rules.difference import compare_findings
+
+        difference = compare_findings(earlier, found.findings)
+    return Scan(facts, found.findings, provenance, found.expired, declared, difference)
 
 
 def plan(
@@ -213,16 +244,21 @@ def status() -> Status:
     return host_status(live_host())
 
 
-def verify(transaction: str | None = None, *, with_others: bool = True) -> Status:
+def verify(transaction: str | None = None, *, with_others: bool = True, root: Path | None = None) -> Status:
     """Compare the live values and files with one transaction, by default with all active ones: ``is_as_set``.
 
-    ``with_others``: also which other tools set the same values, which may take a scan. Raises PermissionDeniedError
-    without root, RefusedError if there is none to verify.
+    ``with_others``: also which other tools set the same values, which may take a scan. ``root``: a host whose
+    directories are mounted below it, with its transactions, instead of this one; what only a command or the kernel can
+    be asked for is then unknown. Raises PermissionDeniedError without root, RefusedError if there is none to verify.
     """
-    from advisor.host import live_host
+    import os
+
+    from advisor.transaction.journal import STATE_DIRECTORY, Store
     from advisor.transaction.status import verify_transactions
 
-    return verify_transactions(live_host(), transaction, with_others=with_others)
+    below = None if root is None or os.environ.get("ADVISOR_STATE_DIR") else f"{root}{STATE_DIRECTORY}"
+    store = Store(below)
+    return verify_transactions(open_host(root), transaction, store, with_others=with_others)
 
 
 def rollback(
@@ -290,8 +326,8 @@ def document(found: object) -> dict[str, Any]:
     from advisor.transaction.status import Status
 
     match found:
-        case Scan(facts=facts, findings=findings, provenance=provenance):
-            data = scan_document(facts, findings, provenance)
+        case Scan():
+            data = scan_document(found.facts, found.findings, found.provenance, found.difference)
         case ApplyResult(plan=made, record=record):
             data = msgspec.json.encode(transaction_document(record, made))
         case Record():

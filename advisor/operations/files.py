@@ -23,6 +23,13 @@ def explain_file_errors(path: Path) -> Iterator[None]:
         raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
 
 
+def check_output(path: Path | str) -> None:
+    """Raise UsageError where `write_output` could not write, before the work whose result it is. Leaves nothing."""
+    from advisor.host import putfile
+
+    putfile.check_output(str(path))
+
+
 def write_output(path: Path | str, content: str | bytes, *, mode: int = 0o644) -> None:
     """Write a result into the file that an option names, whole or not at all: a new one or a regular one.
 

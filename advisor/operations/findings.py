@@ -6,45 +6,85 @@ A number counts the findings of the page of `advisor scan`, from 1; the id of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from glob import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from advisor.errors import UsageError
-from advisor.host import Host
+from advisor.host import Host, Missing, live_host, observe
 from advisor.host.numbers import is_count
 from advisor.i18n import msg
 from advisor.operations import scan
-from advisor.operations.muting import MutingEntry, add_muting, current_day
+from advisor.operations.muting import MutingEntry, add_muting, current_day, parse_until
 from advisor.recommend.fixes import Fix, make_fix, make_safe_fix, select_findings
 from advisor.rules.finding import finding_devices
 from advisor.rules.numbering import NumberedFindings, find_numbered, number_findings
+from advisor.tunables import parse_tunable
+from advisor.tunables.preflight import ExpandsIds
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MOST_DEVICES: Final = 32
 """Entries that a number may make: one for each device of its findings."""
 
 
-def find_finding(number: str, host: Host | None = None) -> NumberedFindings | None:
+def find_finding(
+    number: str, host: Host | None = None, *, workload: str | None = None, volumes: Path | None = None
+) -> NumberedFindings | None:
     """Return the findings that a number of the scan page means on ``host``, by default this one; None for a word that
-    is no number, such as the id of a rule. Scans the host.
+    is no number, such as the id of a rule. Scans the host, with what is declared of it: both change the numbers.
 
-    Raises UsageError for a number that no finding has.
+    Raises UsageError for a number that no finding has, and as `scan`.
     """
-    return find_numbered(number_findings(scan(host).findings), number)[0] if is_count(number) else None
+    if not is_count(number):
+        return None
+    return find_numbered(number_findings(scan(host, workload=workload, volumes=volumes).findings), number)[0]
+
+
+def find_captured(
+    identity: str, host: Host, *, workload: str | None = None, volumes: Path | None = None
+) -> tuple[NumberedFindings, ...]:
+    """Return the findings of a captured ``host`` that a number of its scan page or the id of a rule means; none for an
+    id of which it has no finding. Scans the host, with what is declared of it.
+
+    Raises UsageError for a number that no finding has, and as `scan`.
+    """
+    numbered = number_findings(scan(host, workload=workload, volumes=volumes).findings)
+    return find_numbered(numbered, identity) if is_count(identity) else tuple(o for o in numbered if o.id == identity)
 
 
 def find_fix(
-    names: Sequence[str] = (), *, all_safe: bool = False, host: Host | None = None, workload: str | None = None
+    names: Sequence[str] = (),
+    *,
+    all_safe: bool = False,
+    host: Host | None = None,
+    workload: str | None = None,
+    volumes: Path | None = None,
+    is_unattended: bool = False,
 ) -> Fix:
     """Return what fixes the findings of these numbers or ids, or with ``all_safe`` all whose remedy interrupts nothing.
 
     ``asked`` and ``settings`` of the result are what `plan` and `apply` take. Accepted findings are left out. Scans
-    ``host``, by default this one, and changes nothing. Raises UsageError for a name that no finding has.
+    ``host``, by default this one, and changes nothing. ``is_unattended`` leaves out what is right only after a
+    decision: nobody is asked. Raises UsageError for a name that no finding has.
     """
     if bool(names) == all_safe:
         raise UsageError("expected findings or --all-safe", hint="advisor scan lists the findings with their numbers")
-    found = scan(host, workload=workload).active
-    return make_safe_fix(found) if all_safe else make_fix(select_findings(found, names))
+    found = scan(host, workload=workload, volumes=volumes).active
+    here = host or live_host()
+
+    def why_absent(identity: str) -> str | None:
+        one = parse_tunable(identity)
+        live = None if isinstance(one, ExpandsIds) else observe(here, one.probe)
+        return (
+            msg("this host does not have it: {why}", why=live.why)
+            if isinstance(live, Missing) and live.is_absent
+            else None
+        )
+
+    if all_safe:
+        return make_safe_fix(found, why_absent)
+    return make_fix(select_findings(found, names), why_absent, is_unattended=is_unattended)
 
 
 def accept_finding(
@@ -54,17 +94,24 @@ def accept_finding(
     until: str | None = None,
     device: str | None = None,
     host: str = "",
+    of: Host | None = None,
+    workload: str | None = None,
+    volumes: Path | None = None,
 ) -> tuple[MutingEntry, ...]:
     """Write into the file of accepted findings that a rule, or the findings of a number, are accepted; return the
     entries: one for each device of a number.
 
-    ``until`` is the last day (2027-01-31), ``device`` and ``host`` are names or patterns as for a shell; without a host
-    it holds for this machine alone. Changes that file. Raises UsageError, PermissionDeniedError, InvalidInputError.
+    ``until`` is the last day, as `parse_until` takes it, ``device`` and ``host`` are names or patterns as for a shell;
+    without a host it holds for this machine alone. With a capture ``of`` another host, the number is of its page and
+    the host is it; ``workload`` and ``volumes`` are those of the page.
+    Changes that file. Raises UsageError, PermissionDeniedError, InvalidInputError.
     """
-    day = _parse_day(until)
-    if day is not None and day < current_day():
-        raise UsageError(msg("--until {until}: is in the past", until=until))
-    rule, devices = _meant_by(identity, device)
+    day = None if until is None else parse_until(until, current_day())
+    rule, devices = _meant_by(identity, device, find_finding(identity, of, workload=workload, volumes=volumes))
+    if of is not None and not host:
+        host = escape(scan(of).facts.host.hostname or "")
+        if not host:
+            raise UsageError("the capture does not say its host's name", hint="--host NAME says whose finding it is")
     if not reason.strip():
         raise UsageError(msg("{option}: empty", option="--reason"), hint="say why, for those who read it later")
     entries = tuple(MutingEntry(rule, reason, name, host, day) for name in devices)
@@ -73,9 +120,19 @@ def accept_finding(
     return entries
 
 
-def _meant_by(identity: str, device: str | None) -> tuple[str, tuple[str, ...]]:
+def find_missing_device(name: str, host: Host | None = None) -> bool:
+    """Whether ``host``, by default this one, has no link, disk, array, mount or other device of this name that a
+    finding could be about. Never of a pattern, which is for devices to come as well. Scans the host."""
+    if set("*?[").intersection(name):
+        return False
+    found = scan(host)
+    facts = found.facts
+    known = {one.name for some in (facts.links, facts.disks, facts.arrays) for one in some}
+    return name not in known.union(*map(finding_devices, found.findings))
+
+
+def _meant_by(identity: str, device: str | None, group: NumberedFindings | None) -> tuple[str, tuple[str, ...]]:
     """The rule, and the devices of a number of the page; an id without a device means all."""
-    group = find_finding(identity)
     if group is None:
         return identity, (device or "",)
     names = dict.fromkeys(escape(name) for one in group.findings for name in finding_devices(one))
@@ -85,12 +142,3 @@ def _meant_by(identity: str, device: str | None) -> tuple[str, tuple[str, ...]]:
             hint=msg("--device takes a pattern for all of them: advisor mute {id} --device PATTERN", id=group.id),
         )
     return group.id, (device,) if device is not None else tuple(names) or ("",)
-
-
-def _parse_day(text: str | None) -> date | None:
-    try:
-        return None if text is None else date.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(
-            msg("--until {until}: not a date", until=text), hint="year, month and day, as 2027-01-31"
-        ) from error

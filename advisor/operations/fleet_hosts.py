@@ -13,7 +13,7 @@ from typing import IO
 
 import msgspec
 
-from advisor.errors import UsageError
+from advisor.errors import InvalidInputError, UsageError
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 from advisor.fleet import scan as scanning
 from advisor.fleet.compare.comparison import HostComparison
@@ -27,11 +27,14 @@ from advisor.fleet.receive import parse_facts
 from advisor.fleet.receive import receive_capture as keep_capture
 from advisor.fleet.scan import FleetScan, capture_hosts
 from advisor.fleet.store import FleetStore
+from advisor.fleet.why import FleetDiagnosis
+from advisor.fleet.why import diagnose_fleet as diagnose_sources
 from advisor.host.signals import interruptible
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.limits.cluster import Cluster, cluster_of
 from advisor.limits.declared import Declared, read_declared
 from advisor.limits.measured import parse_measured, with_measured
+from advisor.operations.muting import apply_muting, current_day, read_muting
 from advisor.recommend import declared as parse_workload
 
 Progress = Callable[[str], Callable[[int, int], None]]
@@ -56,18 +59,21 @@ def scan_fleet(
 ) -> FleetScan:
     """Capture and judge every host of the inventory.
 
-    ``workload`` is what ``--workload`` takes. Raises UsageError for an invalid one, InvalidInputError for an inventory
-    that cannot be read, RefusedError without Ansible.
+    ``workload`` is what ``--workload`` takes. What the controller's file of accepted findings says of a host by its
+    name, in the inventory or its own, is counted as muted. Raises UsageError for an invalid workload, InvalidInputError
+    for an inventory or a file of accepted findings that cannot be read, RefusedError without Ansible.
     """
     wanted = parse_workload(workload) if workload else None
+    entries, today = read_muting(), current_day()
     with interruptible():
         return scanning.scan_fleet(
             collection.inventory,
             FleetStore(collection.output),
             workload=wanted,
+            mute=lambda names, found: apply_muting(found, entries, names=names, is_live=False, today=today).findings,
             forks=collection.forks,
             timeout_seconds=collection.timeout_seconds,
-            progress=progress("asked"),
+            progress=progress(N_("asked")),
         )
 
 
@@ -112,7 +118,7 @@ def compare_fleet(
         if pair:
             _check_pair(pair, [*(one.name for one in sources), *failed])
             sources = tuple(one for one in sources if one.name in pair)
-        fleet, unread = gather_hosts(sources, group_by=group_by, progress=progress("read"))
+        fleet, unread = gather_hosts(sources, group_by=group_by, progress=progress(N_("read")))
         failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}
         matrix = None
         if probe and collection is not None:
@@ -167,11 +173,34 @@ def add_up_ceilings(
                     msg("--volumes {name}=: no such host among {count}", name=name, count=len(names)),
                     hint=", ".join(sorted(names)[:8]),
                 )
-        found, unread, quotas = gather_ceilings(sources, declared, of_host, progress("read"))
+        found, unread, quotas = gather_ceilings(sources, declared, of_host, progress(N_("read")))
     cluster = cluster_of(found, quotas)
     if given:
         cluster = msgspec.structs.replace(cluster, cluster=with_measured(cluster.cluster, given))
     return cluster, {**failed, **unread}
+
+
+def diagnose_fleet(
+    captures: Sequence[Path] = (),
+    collection: Collection | None = None,
+    *,
+    seconds: float = 10.0,
+    progress: Progress = lambda what: lambda done, total: None,
+) -> FleetDiagnosis:
+    """Return what binds each host, and the devices and hosts that stand out from their peers: of snapshots that hold a
+    span, or of the hosts of an inventory, which are observed for ``seconds`` at the same time.
+
+    Raises UsageError, InvalidInputError for an inventory that cannot be read and a snapshot that does not exist,
+    RefusedError.
+    """
+    if bool(captures) == (collection is not None):
+        raise UsageError("give snapshots or an inventory", hint="advisor fleet why a.tar.gz b.tar.gz, or -i INVENTORY")
+    for path in captures:
+        if not path.exists():
+            raise InvalidInputError(msg("{path}: no such file", path=path))
+    with interruptible():
+        sources, failed, _ = _collect_sources(captures, collection, None, progress, seconds)
+        return diagnose_sources(sources, failed, progress=progress(N_("read")))
 
 
 def _read_volumes(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
@@ -192,7 +221,11 @@ def _read_volumes(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
 
 
 def _collect_sources(
-    captures: Sequence[Path], collection: Collection | None, group_by: str | None, progress: Progress
+    captures: Sequence[Path],
+    collection: Collection | None,
+    group_by: str | None,
+    progress: Progress,
+    seconds: float | None = None,
 ) -> tuple[tuple[CaptureSource, ...], dict[str, str], tuple[InventoryHost, ...]]:
     """The captures to read, the hosts without one and why, and the hosts of the inventory."""
     if collection is None:
@@ -219,7 +252,8 @@ def _collect_sources(
         store,
         forks=collection.forks,
         timeout_seconds=collection.timeout_seconds,
-        progress=progress("asked"),
+        seconds=seconds,
+        progress=progress(N_("asked")),
     )
     got = {one.host: one for one in answers}
     for host in hosts:

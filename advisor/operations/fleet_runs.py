@@ -36,17 +36,29 @@ def make_wish(
     gate_command: str | None = None,
     rollback_all: bool = False,
     prove: str | None = None,
+    prove_options: Sequence[str] = (),
 ) -> Wish:
     """Return what is asked of a fleet; the arguments are what the options of their names take.
 
     ``canary`` are hosts or a number, ``batch`` a number or a percentage, ``failover`` a group or ``var=NAME``;
-    ``confirm_within`` is in seconds. Raises UsageError, InvalidInputError for an inventory that cannot be read,
+    ``confirm_within`` is in seconds. ``prove`` is the directory on the canary in which the profile is proven there
+    first, ``-`` for none, with ``prove_options``, words of ``advisor prove``. Raises UsageError, InvalidInputError for
+    an inventory that cannot be read,
     RefusedError for two names of one host.
     """
     known = [host.name for host in changes.named_hosts(inventory)] if canary else []
     shape = WaveShape(canary_of(canary, known), batch_of(batch), failover)
-    options = Options(confirm_within, gate_command, rollback_all, prove)
+    proof = None if prove is None else (*_place_words(prove, prove_options), *prove_options)
+    options = Options(confirm_within, gate_command, rollback_all, proof)
     return Wish(inventory, tuple(dict.fromkeys(profiles)), settings, shape, forks, options)
+
+
+def _place_words(directory: str, options: Sequence[str]) -> tuple[str, ...]:
+    """How ``advisor prove`` takes the directory: for fio's file, or for a command of the user's to work in."""
+    if directory == "-":
+        return ()
+    has_command = any(word.startswith("--command") for word in options)
+    return (f"--directory={directory}" if has_command else f"--target={directory}",)
 
 
 def plan_fleet(wish: Wish, *, say: Callable[[str], None] = lambda _: None) -> RunResult:
@@ -123,11 +135,7 @@ def roll_back_fleet(
 
 
 def read_fleet_status(
-    inventory: Inventory | None,
-    *,
-    kept: bool = False,
-    forks: int = FORKS,
-    say: Callable[[str], None] = lambda _: None,
+    inventory: Inventory | None, *, kept: bool = False, forks: int = FORKS, say: Callable[[str], None] = lambda _: None
 ) -> FleetStanding:
     """Return the runs of this controller and, with an inventory, what is active on each host: captured again, or with
     ``kept`` as it was last. Changes nothing. Raises InvalidInputError, RefusedError."""

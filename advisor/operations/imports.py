@@ -24,13 +24,19 @@ from advisor.profiles.profile import LOCAL_PROFILES
 
 
 def import_profile(
-    source: str | None = None, *, from_host: Path | None = None, mode: str = "intent", host: Host | None = None
+    source: str | None = None,
+    *,
+    from_host: Path | None = None,
+    mode: str = "intent",
+    host: Host | None = None,
+    tuned_version: str | None = None,
 ) -> Imported:
     """Return another tool's profile with a report on each of its lines, as it would be on ``host`` (this one).
 
     ``source`` is ``tuned:NAME``, ``saptune:NOTE``, ``sysctl:FILE`` or a file of one of them; ``from_host`` is a capture
     of a host whose settings are taken instead. ``mode`` is ``faithful`` (what its program really does) or ``intent``
-    (what was meant). Raises UsageError for what is not there, InvalidInputError naming file and line.
+    (what was meant). ``tuned_version``, such as 2.25, says which release of TuneD is judged by instead of the
+    installed one. Raises UsageError for what is not there, InvalidInputError naming file and line.
     """
     if (source is None) == (from_host is None):
         raise UsageError("name one source: tuned:NAME, saptune:NOTE, sysctl:FILE, a file, or --from-host SNAPSHOT")
@@ -39,10 +45,12 @@ def import_profile(
     chosen: Mode = "faithful" if mode == "faithful" else "intent"
     here = host or live_host()
     if from_host is not None:
+        if tuned_version is not None:
+            raise UsageError("--tuned-version is for profiles of TuneD")
         return import_host(open_host(snapshot=from_host), here, chosen, where=str(from_host))
     assert source is not None
     found = find_source(source)
-    return import_source(found, here, live_host() if found.path else here, chosen)
+    return import_source(found, here, live_host() if found.path else here, chosen, tuned_version=tuned_version)
 
 
 def render_profile(found: Imported) -> str:
@@ -59,27 +67,23 @@ def save_profile(found: Imported, path: Path | None = None) -> tuple[Imported, P
     """
     target = path or LOCAL_PROFILES / f"{found.name}.toml"
     if path is None:
-        _prepare_library(target)
+        if os.geteuid() != 0:
+            raise PermissionDeniedError(
+                msg("{target}: only root may write there", target=target),
+                hint=msg("-o {name}.toml writes it here", name=target.stem),
+            )
+        LOCAL_PROFILES.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.read_bytes().startswith(b"# Imported from "):
+            raise RefusedError(
+                msg("{target}: is there, and was not imported", target=target),
+                hint="move it away, or write elsewhere with -o",
+            )
     named = msgspec.structs.replace(found, name=checked_name(target.stem))
     toml = render_profile(named)
     if target.suffix != ".toml":
         raise UsageError(msg("{target}: a profile's file is NAME.toml", target=target))
     write_output(target, toml)
     return named, target
-
-
-def _prepare_library(target: Path) -> None:
-    if os.geteuid() != 0:
-        raise PermissionDeniedError(
-            msg("{target}: only root may write there", target=target),
-            hint=msg("-o {name}.toml writes it here", name=target.stem),
-        )
-    LOCAL_PROFILES.mkdir(parents=True, exist_ok=True)
-    if target.exists() and not target.read_bytes().startswith(b"# Imported from "):
-        raise RefusedError(
-            msg("{target}: is there, and was not imported", target=target),
-            hint="move it away, or write elsewhere with -o",
-        )
 
 
 def place_in_library(path: Path) -> Path | None:

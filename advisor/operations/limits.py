@@ -19,7 +19,7 @@ from advisor.limits.pci_and_network import read_surroundings
 from advisor.limits.purchase import with_findings
 from advisor.limits.records import Limits
 from advisor.limits.storage_use import read_front
-from advisor.limits.what_if import Scene, WhatIfChange, limits_of_scene, parse_changes, with_what_if
+from advisor.limits.what_if import KEYS, Scene, limits_of_scene, parse_changes, with_what_if
 from advisor.proof.archive import SavedBench, load_any, reanalyse_series
 from advisor.proof.series import Bench, WorkloadSeries
 from advisor.proof.workloads import get_workload
@@ -45,7 +45,16 @@ def host_limits(
     machines = read_machines(instance_types) if instance_types else None
     measurements = read_measurements(bench) if bench else ()
     given = parse_measured(measured) if measured is not None else ()
-    changes = _parse_what_if(what_if, more)
+    # What --what-if says, with further K=V behind it. Raises UsageError, InvalidInputError.
+    if more and not what_if:
+        raise UsageError(
+            msg("unexpected argument: {more}", more=more[0]),
+            hint=msg(
+                "K=V stands after --what-if, K is one of {names}: advisor limits --what-if raid=raid10",
+                names=", ".join(KEYS),
+            ),
+        )
+    changes = parse_changes((*what_if, *more))
     facts = scan(host)
     scene = Scene(facts, read_surroundings(host, facts), declared, read_front(host, facts), machines)
     found = limits_of_scene(scene)
@@ -55,13 +64,6 @@ def host_limits(
         found = with_observed(found, measurements, facts, declared)
     found = with_findings(found, facts, declared)
     return _with_measured(found, given) if given else found
-
-
-def _parse_what_if(what_if: Sequence[str], more: Sequence[str]) -> tuple[WhatIfChange, ...]:
-    """What --what-if says, with further K=V behind it. Raises UsageError, InvalidInputError."""
-    if more and not what_if:
-        raise UsageError(msg("unexpected argument: {more}", more=more[0]), hint="--what-if K=V…")
-    return parse_changes((*what_if, *more))
 
 
 def _with_measured(limits: Limits, given: Sequence[MeasuredThroughput]) -> Limits:

@@ -12,6 +12,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import live_host
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
 from advisor.proof import bench
 from advisor.proof.archive import (
@@ -25,9 +26,11 @@ from advisor.proof.archive import (
     reanalyse_series,
 )
 from advisor.proof.blocks import ArmsProof
+from advisor.proof.command_runner import CommandProcess
 from advisor.proof.comparison import SeriesComparison, compare
 from advisor.proof.covariates import memory_bytes
 from advisor.proof.credits import parse_volume
+from advisor.proof.profile import ground_for_command
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.proof.session_runner import ProgressEvent, Settings
@@ -36,6 +39,24 @@ from advisor.proof.target import RawDevice
 from advisor.proof.workloads import expand_workloads
 
 _BUDGET_MAX_SECONDS: Final = 7 * 86400
+_BUDGET: Final = lazy_regex(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
+_UNIT_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def parse_budget(text: str) -> float:
+    """Return the seconds of ``90``, ``90s``, ``30m`` or ``2h``. Raises UsageError."""
+    found = _BUDGET.fullmatch(text)
+    seconds = float(found[1]) * _UNIT_SECONDS[found[2] or "s"] if found else 0.0
+    if not 0 < seconds <= _BUDGET_MAX_SECONDS:
+        raise _budget_error(text[:40])
+    return seconds
+
+
+def _budget_error(text: str) -> UsageError:
+    return UsageError(
+        msg("--budget {text}: expected a time above 0, up to a week", text=text),
+        hint="such as 90s, 30m or 2h; a number without a unit is seconds",
+    )
 
 
 def choose_settings(
@@ -46,7 +67,8 @@ def choose_settings(
     allow_raw_writes: bool = False,
     quick: bool = False,
     deep: bool = False,
-    budget: float | None = None,
+    looks: str | None = None,
+    budget: float | str | None = None,
     byte_budget: int | None = None,
     volume: str | None = None,
     seed: int | None = None,
@@ -63,19 +85,25 @@ def choose_settings(
     """Return what a session is asked for; the arguments are what the options of their names take.
 
     ``target`` is a directory for fio's scratch file, ``raw_device`` an unused disk instead, with its serial number in
-    ``confirm_serial``. ``budget`` and ``seconds`` are in seconds, ``byte_budget`` in MiB. Raises UsageError for what
-    cannot be, before anything is looked at: a volume that is none, a file that could not be written.
+    ``confirm_serial``. ``looks`` is ``three`` (the default) or ``any-time``. ``budget`` and ``seconds`` are in seconds,
+    ``byte_budget`` in MiB; a ``budget`` may be a text for `parse_budget`. Raises UsageError for what cannot be, before
+    anything is looked at: a volume that is none, a file that could not be written.
     """
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")
+    if looks not in (None, "three", "any-time"):
+        raise UsageError(msg("--looks {looks}: expected three or any-time", looks=looks))
+    if isinstance(budget, str):
+        budget = parse_budget(budget)
     if budget is not None and not 0 < budget <= _BUDGET_MAX_SECONDS:
-        raise UsageError(msg("--budget {budget:g}: expected a number of seconds above 0, up to a week", budget=budget))
+        raise _budget_error(f"{budget:g}")
     if save is not None:
         check_place(save)
     return Settings(
         target=str(target.resolve()) if target else "",
         raw=_raw_device(target, raw_device, confirm_serial, allow_raw_writes=allow_raw_writes),
         mode="quick" if quick else "deep" if deep else "default",
+        test="any-time" if looks == "any-time" else "looks",
         budget_seconds=budget,
         byte_budget=None if byte_budget is None else byte_budget << 20,
         seconds=seconds,
@@ -142,16 +170,30 @@ def measure_series(
     settings: Settings,
     workloads: Sequence[str] = (),
     *,
+    command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
 ) -> Bench:
     """Measure workloads on this host as it is, by default a small random mix and reads. Writes fio's scratch file only.
+    ``command`` (of `advisor.operations.prove.choose_command`) is measured in their place.
 
     Raises UsageError and RefusedError before anything is written, InterruptedBenchError with the partial result after
     a signal.
     """
+    if command is not None:
+        ground = ground_for_command(command)
+        return bench.bench(
+            live_host(),
+            (),
+            settings,
+            runner=ground.runner,
+            target=ground.target,
+            command=command.command,
+            options=options,
+            progress=progress,
+        )
     if not (settings.target or settings.raw):
-        raise UsageError("nothing to measure on", hint="--target DIR, or --raw-device DEV")
+        raise UsageError("nothing to measure on", hint="--target DIR, --raw-device DEV, or --command CMD")
     return bench.bench(live_host(), workloads, settings, options=options, progress=progress)
 
 
@@ -184,4 +226,15 @@ def compare_results(first: Path, second: Path) -> SeriesComparison:
     found, other = load_any(first), load_any(second)
     if isinstance(found, SavedArms) or isinstance(other, SavedArms):
         raise UsageError("a comparison of several arms cannot be compared with another result", hint="name it alone")
+    for path, saved in ((first, found), (second, other)):
+        if isinstance(saved, Saved) and saved.proof.session.subject.command is not None:
+            raise UsageError(
+                msg("{path}: judged by a command: such a proof is not compared with another result", path=path),
+                hint=msg("advisor compare {path} prints it", path=path),
+            )
+        if isinstance(saved, SavedBench) and saved.bench.series.command is not None:
+            raise UsageError(
+                msg("{path}: a series of a command is not compared with another result", path=path),
+                hint=msg("advisor compare {path} prints it; advisor prove --command compares", path=path),
+            )
     return compare(found, other, (str(first), str(second)))

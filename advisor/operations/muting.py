@@ -13,28 +13,26 @@ A finding about several devices is muted where each of them is. ``ADVISOR_IGNORE
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
-from advisor.facts.host_facts import Facts
-from advisor.host import Host
-from advisor.host.putfile import put_file
+from advisor.host.numbers import whole_number
 from advisor.i18n import msg
-from advisor.operations.files import explain_file_errors
-from advisor.profiles.toml_lines import line_of
 from advisor.rules.finding import Finding, Muted, finding_devices
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.facts.host_facts import Facts
+    from advisor.host import Host
     from advisor.report.scan_since import MutingRow
 
-IGNORE_FILE: Final = Path("/etc/advisor/ignore.toml")
+IGNORE_FILE: Final = "/etc/advisor/ignore.toml"
 VARIABLE: Final = "ADVISOR_IGNORE_FILE"
 _TABLE: Final = "ignore"
 _MAX_BYTES: Final = 1 << 20
@@ -53,11 +51,18 @@ class MutingEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether its last day is over."""
         return self.until is not None and self.until < today
 
+    def is_for(self, names: Sequence[str], is_live: bool) -> bool:
+        """Whether it is for a host of one of these names; without a host, it is for this machine alone."""
+        return any(fnmatchcase(name, self.host) for name in names) if self.host else is_live
+
     @property
     def label(self) -> str:
         """The id with what it is bound to: ``arrays.degraded of md4* on stor*``."""
-        of_device = f" of {self.device}" if self.device else ""
-        return f"{self.id}{of_device}" + (f" on {self.host}" if self.host else "")
+        if self.device and self.host:
+            return msg("{id} of {device} on {host}", id=self.id, device=self.device, host=self.host)
+        if self.device:
+            return msg("{id} of {device}", id=self.id, device=self.device)
+        return msg("{id} on {host}", id=self.id, host=self.host) if self.host else self.id
 
 
 class MutedFindings(msgspec.Struct, frozen=True):
@@ -74,6 +79,8 @@ class MutedFindings(msgspec.Struct, frozen=True):
 
 def ignore_file() -> Path:
     """The file of the accepted findings."""
+    from pathlib import Path
+
     return Path(os.environ.get(VARIABLE) or IGNORE_FILE)
 
 
@@ -82,15 +89,64 @@ def current_day() -> date:
     return datetime.now(UTC).date()
 
 
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_GERMAN_MONTHS: Final = (
+    *("januar", "februar", "märz", "april", "mai", "juni"),
+    *("juli", "august", "september", "oktober", "november", "dezember"),
+)
+
+
+def parse_until(text: str, today: date) -> date:
+    """The last day that ``--until`` names: a date (2027-01-31); days or weeks from ``today`` (30d, 2w); or a month
+    (January, jan, Januar, 2027-01), before whose first day it ends, as in speech: ``until January`` is until 31
+    December.
+
+    Raises UsageError for anything else, and for a day before ``today``.
+    """
+    import re
+
+    word = text.strip().lower()
+    try:
+        if span := re.fullmatch(r"([0-9]{1,9})([dw])", word):
+            day = today + timedelta(days=(whole_number(span[1]) or 0) * (7 if span[2] == "w" else 1))
+        elif month := re.fullmatch(r"([0-9]{4})-([0-9]{2})", word):
+            day = date(whole_number(month[1]) or 0, whole_number(month[2]) or 0, 1) - timedelta(days=1)
+        elif number := _month_of(word):
+            day = date(today.year + (number <= today.month), number, 1) - timedelta(days=1)
+        else:
+            day = date.fromisoformat(word)
+    except (ValueError, OverflowError) as error:
+        if span:
+            raise UsageError(
+                msg("--until {until}: too far ahead", until=text), hint="without --until it is accepted for good"
+            ) from error
+        raise UsageError(
+            msg("--until {until}: not a date", until=text),
+            hint="a date (2027-01-31), a month (January, 2027-01) or a time from now (30d, 2w)",
+        ) from error
+    if day < today:
+        raise UsageError(msg("--until {until}: is in the past", until=text))
+    return day
+
+
+def _month_of(word: str) -> int:
+    """1 to 12 for the beginning of a month's name, in English or German; 0 for no such name."""
+    months = (*enumerate(_MONTHS, 1), *enumerate(_GERMAN_MONTHS, 1))
+    return next((at for at, name in months if len(word) > 2 and name.startswith(word)), 0)
+
+
 def read_muting(path: Path | None = None) -> tuple[MutingEntry, ...]:
     """The entries of the file; none where it is not there. Raises InvalidInputError naming file and line."""
-    path = path or ignore_file()
-    return parse_muting(_read_text(path), path)
+    place = path or os.environ.get(VARIABLE) or IGNORE_FILE
+    return parse_muting(_read_text(place), place)
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path | str) -> str:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
             raise InvalidInputError(msg("{path}: longer than {size} MiB", path=path, size=_MAX_BYTES >> 20))
@@ -103,11 +159,13 @@ def _read_text(path: Path) -> str:
         raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
 
 
-def parse_muting(text: str, path: Path) -> tuple[MutingEntry, ...]:
+def parse_muting(text: str, path: Path | str) -> tuple[MutingEntry, ...]:
     """The entries of a text. Raises InvalidInputError naming ``path`` and the line."""
     if not text:
         return ()
     import tomllib
+
+    from advisor.profiles.toml_lines import line_of
 
     try:
         document = tomllib.loads(text)
@@ -127,7 +185,9 @@ def parse_muting(text: str, path: Path) -> tuple[MutingEntry, ...]:
 _HINT: Final = "[[ignore]] takes id, reason, device, host and until (2027-01-31)"
 
 
-def _parse_entry(found: Any, number: int, text: str, path: Path) -> MutingEntry:
+def _parse_entry(found: Any, number: int, text: str, path: Path | str) -> MutingEntry:
+    from advisor.profiles.toml_lines import line_of
+
     def fault(key: str, why: str) -> InvalidInputError:
         line = line_of(text, [_TABLE, number, key]) or 1
         return InvalidInputError(msg("{path}:{line}: {key}: {why}", path=path, line=line, key=key, why=why), hint=_HINT)
@@ -149,15 +209,11 @@ def _parse_entry(found: Any, number: int, text: str, path: Path) -> MutingEntry:
 
 
 def apply_muting(
-    findings: Iterable[Finding],
-    entries: Sequence[MutingEntry],
-    *,
-    hostname: str | None,
-    is_live: bool,
-    today: date,
+    findings: Iterable[Finding], entries: Sequence[MutingEntry], *, names: Sequence[str], is_live: bool, today: date
 ) -> MutedFindings:
-    """Findings with their muting. An entry without a host is for this machine (``is_live``) alone."""
-    here = [one for one in entries if (fnmatchcase(hostname or "", one.host) if one.host else is_live)]
+    """Return the findings of a host with their muting. An entry is for a host by one of its ``names``; without a host,
+    for this machine (``is_live``) alone."""
+    here = [one for one in entries if one.is_for(names, is_live)]
     muted = tuple(_with_muting(one, here, today) for one in findings)
     over = [one for one in here if one.is_expired(today)]
     expired = tuple(one for one in over if any(_means(one, finding) for finding in muted if finding.muted is None))
@@ -166,27 +222,33 @@ def apply_muting(
 
 def mute_findings(host: Host, facts: Facts, findings: Iterable[Finding]) -> MutedFindings:
     """Findings of a host with the muting of this machine's file. Raises InvalidInputError."""
-    entries, name = read_muting(), facts.host.hostname
-    return apply_muting(findings, entries, hostname=name, is_live=host.is_live, today=current_day())
+    names = (facts.host.hostname or "",)
+    return apply_muting(findings, read_muting(), names=names, is_live=host.is_live, today=current_day())
 
 
-def list_muting(findings: Sequence[Finding]) -> tuple[MutingRow, ...]:
+def list_muting(
+    findings: Sequence[Finding], *, names: Sequence[str] | None = None, is_live: bool = True
+) -> tuple[MutingRow, ...]:
     """Return each entry of the file with the titles of those findings that it is about, muted or shown again.
+
+    With the ``names`` of their host, an entry for other hosts has no titles; ``is_live`` is whether it is this machine.
 
     Raises InvalidInputError.
     """
     from advisor.report.scan_since import MutingRow
 
     today = current_day()
+    entries = [(one, names is None or one.is_for(names, is_live)) for one in read_muting()]
     return tuple(
         MutingRow(
             one.label,
             one.reason,
             one.until.isoformat() if one.until else None,
             one.is_expired(today),
-            tuple(finding.title for finding in findings if _means(one, finding)),
+            tuple(finding.title for finding in findings if is_here and _means(one, finding)),
+            is_elsewhere=not is_here,
         )
-        for one in read_muting()
+        for one, is_here in entries
     )
 
 
@@ -223,6 +285,7 @@ def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
 
     Raises UsageError for an id that no rule has, PermissionDeniedError where the file cannot be written.
     """
+    from advisor.profiles.toml_text import quote_toml
     from advisor.rules.registry import RULES
 
     path = path or ignore_file()
@@ -232,22 +295,26 @@ def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
         )
     text = _read_text(path)
     kept = _without(text, [_same(one, entry) for one in parse_muting(text, path)], path)
-    block = ["[[ignore]]", f"id = {_quote(entry.id)}"]
-    block += [f"{key} = {_quote(value)}" for key in ("device", "host") if (value := getattr(entry, key))]
-    block += [f"reason = {_quote(entry.reason)}"]
+    block = ["[[ignore]]", f"id = {quote_toml(entry.id)}"]
+    block += [f"{key} = {quote_toml(value)}" for key in ("device", "host") if (value := getattr(entry, key))]
+    block += [f"reason = {quote_toml(entry.reason)}"]
     block += [f"until = {entry.until.isoformat()}"] if entry.until else []
     _write(path, "\n".join([*([kept.rstrip("\n"), ""] if kept.strip() else []), *block]) + "\n")
 
 
 def remove_muting(identity: str, device: str = "", host: str = "", path: Path | None = None) -> tuple[MutingEntry, ...]:
-    """Take the entries of an id (of one device or host, where given) out of the file, and return them.
+    """Take the entries of an id (of one device or host, where given) out of the file, and return them; a number means
+    the entry that `list_muting` has at this place, from 1.
 
     Raises RefusedError where there is none.
     """
     path = path or ignore_file()
     text = _read_text(path)
     entries = parse_muting(text, path)
-    is_meant = [one.id == identity and device in ("", one.device) and host in ("", one.host) for one in entries]
+    is_meant = [
+        identity in (one.id, str(number)) and device in ("", one.device) and host in ("", one.host)
+        for number, one in enumerate(entries, 1)
+    ]
     if not any(is_meant):
         raise RefusedError(
             msg("{path}: {id} is not muted", path=path, id=identity), hint="advisor scan --muted lists what is"
@@ -262,6 +329,8 @@ def _same(one: MutingEntry, other: MutingEntry) -> bool:
 
 def _without(text: str, is_removed: Sequence[bool], path: Path) -> str:
     """The text without some of its tables; comments elsewhere stay. Raises InvalidInputError for another form."""
+    import re
+
     if not any(is_removed):
         return text
     lines = text.splitlines(keepends=True)
@@ -283,15 +352,10 @@ def _without(text: str, is_removed: Sequence[bool], path: Path) -> str:
     return "".join(line for at, line in enumerate(lines) if at not in gone)
 
 
-def _quote(text: str) -> str:
-    """A TOML basic string."""
-    escaped = "".join(
-        f"\\{char}" if char in '"\\' else char if char.isprintable() else f"\\U{ord(char):08X}" for char in text
-    )
-    return f'"{escaped}"'
-
-
 def _write(path: Path, text: str) -> None:
+    from advisor.host.putfile import put_file
+    from advisor.operations.files import explain_file_errors
+
     # What is written is read again first: a file that no scan could read must not come to be.
     parse_muting(text, path)
     with explain_file_errors(path):

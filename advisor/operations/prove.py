@@ -9,7 +9,12 @@ something is not restored.
 
 from __future__ import annotations
 
+import os
+import pwd
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -17,11 +22,15 @@ from advisor.errors import UsageError
 from advisor.host import Host, live_host
 from advisor.host.trusted_files import need_root
 from advisor.i18n import msg
+from advisor.operations.files import write_output
 from advisor.operations.transactions import apply_profiles
+from advisor.profiles.reduced import reduce_profile, write_toml
 from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof import arm_profiles
 from advisor.proof import profile as proofs
-from advisor.proof.blocks import ArmsProof
+from advisor.proof.blocks import ArmsProof, kept_values
+from advisor.proof.command_runner import CommandProcess
+from advisor.proof.own_command import OwnCommand, parse_metrics
 from advisor.proof.peer import check_destination
 from advisor.proof.profile import SecondHost
 from advisor.proof.records import Proof, claims_for
@@ -50,6 +59,81 @@ def name_second_host(ssh: str | None, address: str | None = None) -> SecondHost 
     return SecondHost(ssh, address)
 
 
+COMMAND_SECONDS: Final = 600.0
+_COMMAND_SECONDS_MAX: Final = 86400.0
+
+
+def choose_command(
+    command: str | None,
+    metrics: Sequence[str] = (),
+    *,
+    user: str | None = None,
+    timeout: float | None = None,
+    directory: Path | None = None,
+    environment: Sequence[str] = (),
+) -> CommandProcess | None:
+    """Return the user's own benchmark, ready to run; None for none. Runs nothing.
+
+    ``command`` is split as a shell does, and run without one. ``metrics`` are ``[NAME=]KIND:EXPRESSION`` with
+    ``:higher`` or ``:lower`` and a unit after it; the first judges, the others must not get worse. ``timeout`` is in
+    seconds (600), ``directory`` the working directory (the present one), ``environment`` holds ``NAME=VALUE``, or
+    ``NAME`` for the value that it has here. Raises UsageError.
+    """
+    if command is None:
+        given = {"--metric": metrics, "--as-user": user, "--command-timeout": timeout, "--directory": directory}
+        for option, value in {**given, "--env": environment}.items():
+            if value:
+                raise UsageError(msg("{option} belongs to --command", option=option))
+        return None
+    if not metrics:
+        raise UsageError(
+            "--command needs --metric", hint="--metric time, or --metric 'regex:tps = ([0-9.]+):higher:tps'"
+        )
+    try:
+        argv = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(msg("--command {command}: {error}", command=command, error=error)) from None
+    if not argv:
+        raise UsageError("--command: expected a command, found nothing")
+    seconds = COMMAND_SECONDS if timeout is None else timeout
+    if not 0 < seconds <= _COMMAND_SECONDS_MAX:
+        raise UsageError(
+            msg("--command-timeout {seconds:g}: expected a number of seconds above 0, up to a day", seconds=seconds)
+        )
+    if user is not None:
+        check_user(user)
+    place = (directory or Path()).absolute()
+    if not place.is_dir():
+        raise UsageError(msg("--directory {place}: there is no such directory", place=place))
+    values = dict(parse_variable(one) for one in environment)
+    own = OwnCommand(tuple(argv), parse_metrics(metrics), str(place), user, seconds, tuple(values))
+    return CommandProcess(own, values)
+
+
+def check_user(user: str) -> None:
+    """Raise UsageError where there is no such user, or where commands cannot be run as that one."""
+    try:
+        found = pwd.getpwnam(user)
+    except (KeyError, ValueError):
+        raise UsageError(msg("--as-user {user}: there is no such user", user=user)) from None
+    if os.geteuid() not in (0, found.pw_uid):
+        raise UsageError(
+            msg("--as-user {user}: only root can run a command as another user", user=user), hint="run advisor as root"
+        )
+
+
+def parse_variable(text: str) -> tuple[str, str]:
+    """Return name and value of ``NAME=VALUE``, or of ``NAME`` as it is here. Raises UsageError."""
+    name, equals, value = text.partition("=")
+    if not name or not name.isprintable() or "\0" in text:
+        raise UsageError(msg("--env {text}: expected NAME=VALUE or NAME", text=text))
+    if not equals and name not in os.environ:
+        raise UsageError(
+            msg("--env {name}: the variable is not set here", name=name), hint=msg("--env {name}=VALUE", name=name)
+        )
+    return name, value if equals else os.environ[name]
+
+
 def prove_profile(
     asked: RequestedProfile,
     settings: Settings,
@@ -59,14 +143,15 @@ def prove_profile(
     reconnect: str | None = None,
     allow_remount: bool = False,
     second: SecondHost | None = None,
+    command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Proof:
     """Measure whether a profile helps on this host; with ``keep_if_gain`` of the settings a proven gain is applied.
 
-    ``values`` are parameters of the profile, ``reconnect`` is a command to run after each toggle. Changes the host and
-    rolls it back.
+    ``values`` are parameters of the profile, ``reconnect`` is a command to run after each toggle, ``command`` (of
+    `choose_command`) what is measured in place of fio. Changes the host and rolls it back.
     """
     need_root()
     proof = proofs.prove_profile(
@@ -78,6 +163,7 @@ def prove_profile(
         reconnect=reconnect,
         allow_remount=allow_remount,
         second=second,
+        command=command,
         options=options,
         progress=progress,
         say=say,
@@ -90,11 +176,14 @@ def measure_noise(
     workloads: Sequence[str] = (),
     *,
     second: SecondHost | None = None,
+    command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
 ) -> Proof:
     """Compare this host with itself: the noise floor, and no invented gain. Changes nothing; needs root only for a disk
-    itself and for a second host."""
+    itself and for a second host. ``command`` (of `choose_command`) is measured in place of fio."""
+    if command is not None:
+        return proofs.noise_floor(live_host(), (), settings, command=command, options=options, progress=progress)
     claims_for(workloads)
     if settings.raw is not None or second is not None:
         need_root()
@@ -114,16 +203,18 @@ def prove_arms(
     reconnect: str | None = None,
     allow_remount: bool = False,
     second: SecondHost | None = None,
+    command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> ArmsProof:
     """Measure several profiles (``none,P,Q``) in the same blocks, each against the host as it is.
 
-    ``workloads`` are names and patterns, at least one. Changes the host and rolls it back.
+    ``workloads`` are names and patterns, at least one; ``command`` (of `choose_command`) is measured in place of fio,
+    without any. Changes the host and rolls it back.
     """
     names, loads = arm_profiles.parse_arms(arms), expand_workloads(workloads)
-    if not loads:
+    if not loads and command is None:
         raise UsageError("--arms needs --workload NAME", hint="--workload 'infoscale.*' are the white paper's nine")
     need_root()
     return arm_profiles.prove_arms(
@@ -135,10 +226,80 @@ def prove_arms(
         reconnect=reconnect,
         allow_remount=allow_remount,
         second=second,
+        command=command,
         options=options,
         progress=progress,
         say=say,
     )
+
+
+def prove_values(
+    asked: RequestedProfile,
+    workloads: Sequence[str],
+    settings: Settings,
+    *,
+    values: Mapping[str, str],
+    reconnect: str | None = None,
+    allow_remount: bool = False,
+    second: SecondHost | None = None,
+    command: CommandProcess | None = None,
+    options: Sequence[str] = (),
+    progress: Callable[[ProgressEvent], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> ArmsProof:
+    """Measure which of a profile's values have an effect, each with an interval of its own.
+
+    ``workloads`` replace what the profile claims, ``command`` (of `choose_command`) is measured in place of fio.
+    Changes the host and rolls it back.
+    """
+    need_root()
+    return arm_profiles.prove_values(
+        live_host(),
+        asked,
+        workloads,
+        values,
+        settings,
+        reconnect=reconnect,
+        allow_remount=allow_remount,
+        second=second,
+        command=command,
+        options=options,
+        progress=progress,
+        say=say,
+    )
+
+
+def write_reduced_profile(
+    path: Path, found: ArmsProof, asked: RequestedProfile, values: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Write a profile file of the values that `prove_values` found to have an effect, and of those that it did not
+    switch; return what was left out. Raises UsageError where there is nothing to keep, or the file cannot be written.
+    """
+    ablation = found.session.ablation
+    assert ablation is not None
+    kept = kept_values(found)
+    if not kept:
+        raise UsageError(
+            "--reduced-profile: no value is shown to have an effect, so there is nothing to keep",
+            hint="--deep measures more blocks",
+        )
+    dropped = tuple(name for name in ablation.units if name not in kept)
+    tunables = [one for name in dropped for one in ablation.units[name]]
+    doubt = " (indicative only)" if found.quality == "indicative" else ""
+    why = (
+        f"Reduced by advisor prove --ablate {found.session.started[:10]}: without {', '.join(dropped)}, of which no"
+        f" gain was seen on this host{doubt}. As a whole it is not proven: advisor prove FILE does that."
+    )
+    made = reduce_profile(
+        asked.profile,
+        path.stem,
+        without=tunables,
+        keep=[one for name in kept for one in ablation.units[name]],
+        settings=values,
+        why=why if dropped else "",
+    )
+    write_output(path, write_toml(made))
+    return dropped
 
 
 def keep_gain(

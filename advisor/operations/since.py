@@ -1,14 +1,13 @@
-"""What has changed between two scans of a host: findings that are new, worse and gone; and the scans that are kept."""
+"""Earlier scans of a host, to compare with: JSON documents, snapshots, and the scans that are kept."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-
-import msgspec
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
 from advisor.host.input_files import open_given
@@ -17,68 +16,16 @@ from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory
 from advisor.i18n import msg
 from advisor.operations.files import explain_file_errors
-from advisor.rules.finding import SEVERITIES, Finding, finding_devices
+from advisor.rules.difference import EarlierScan
+from advisor.rules.finding import SEVERITIES, Finding
 from advisor.transaction.journal import STATE_DIRECTORY
 
 SCHEMA: Final = "advisor.scan/1"
 KEPT: Final = "scans"
 _MAX_BYTES: Final = 256 << 20
-_Unit = tuple[str, str]
-
-
-class EarlierScan(msgspec.Struct, frozen=True):
-    """Findings of an earlier scan; ``time`` in seconds since the epoch, None where the file does not say."""
-
-    place: str
-    hostname: str | None
-    time: float | None
-    findings: tuple[Finding, ...]
-
-
-class ScanDifference(msgspec.Struct, frozen=True):
-    """``new`` and ``worse`` are of the later scan, ``gone`` of the earlier one.
-
-    A finding is worse where its severity rose, where more is missing, or where it is about further devices.
-    """
-
-    earlier: EarlierScan
-    new: tuple[Finding, ...]
-    worse: tuple[Finding, ...]
-    gone: tuple[Finding, ...]
-
-
-def compare_findings(earlier: EarlierScan, findings: Iterable[Finding]) -> ScanDifference:
-    """The difference by rule and device; what both have in the same severity is in none of the lists.
-
-    What is muted is neither new nor worse, and not gone.
-    """
-    later = tuple(findings)
-    before, after = _units(earlier.findings), _units(later)
-    shown = tuple(one for one in later if one.muted is None)
-    new = tuple(one for one in shown if not any(unit in before for unit in _units_of(one)))
-    worse = tuple(
-        one for one in shown if one not in new and any(_is_worse(unit, one, before) for unit in _units_of(one))
-    )
-    gone = tuple(one for one in earlier.findings if not any(unit in after for unit in _units_of(one)))
-    return ScanDifference(earlier, new, worse, gone)
-
-
-def _units_of(finding: Finding) -> Iterator[_Unit]:
-    for device in finding_devices(finding) or ("",):
-        yield finding.id, device
-
-
-def _units(findings: Iterable[Finding]) -> Mapping[_Unit, Finding]:
-    return {unit: one for one in findings for unit in _units_of(one)}
-
-
-def _is_worse(unit: _Unit, finding: Finding, before: Mapping[_Unit, Finding]) -> bool:
-    old = before.get(unit)
-    if old is None:
-        return True
-    missing = (finding.evidence.get("missing"), old.evidence.get("missing"))
-    has_lost_more = all(isinstance(one, int) for one in missing) and missing[0] > missing[1]  # type: ignore[operator]
-    return SEVERITIES.index(finding.severity) > SEVERITIES.index(old.severity) or has_lost_more
+_DATE: Final = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}([-./][0-9]{1,4})?([T ].*)?", re.ASCII)
+"""What is meant as a date, whether or not there is such a day."""
+_DATE_HINT: Final = "year, month and day, as 2027-01-31"
 
 
 def read_earlier(since: str) -> EarlierScan:
@@ -88,7 +35,28 @@ def read_earlier(since: str) -> EarlierScan:
     """
     moment = _parse_moment(since)
     if moment is not None and not Path(since).exists():
-        return _last_kept(moment, since)
+        directory = kept_directory()
+        try:
+            names = sorted(one for one in os.listdir(directory) if one.endswith(".json"))
+        except FileNotFoundError:
+            names = []
+        except PermissionError as error:
+            raise PermissionDeniedError(
+                msg("{path}: {error}", path=directory, error=error.strerror), hint="run it with sudo"
+            ) from error
+        # A day means what was so before it began; the scans are named by their time.
+        limit = moment.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ.json")
+        earlier = [one for one in names if one < limit]
+        if not earlier:
+            message = msg("no scan from before {since} is kept in {directory}", since=since, directory=directory)
+            if names:
+                message = msg(
+                    "no scan from before {since} is kept: the first is of {day}", since=since, day=names[0][:10]
+                )
+            raise RefusedError(message, hint="advisor scan --keep keeps one each time it runs, by a timer for instance")
+        return read_scan_file(directory / earlier[-1])
+    if _DATE.fullmatch(since) and not Path(since).exists():
+        raise InvalidInputError(msg("--since {since}: not a date", since=since), hint=_DATE_HINT)
     return read_scan_file(Path(since))
 
 
@@ -105,10 +73,29 @@ def read_scan_file(path: Path) -> EarlierScan:
         ) from error
     except OSError as error:
         raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
-    return _parse_document(data, path) if begin == b"{" else _read_snapshot(path)
+    if begin == b"{":
+        import json
 
-
-def _read_snapshot(path: Path) -> EarlierScan:
+        try:
+            found = json.loads(data)
+            schema = found.get("schema")
+            if schema != SCHEMA:
+                raise InvalidInputError(
+                    msg(
+                        "{where}: schema is {schema!r}, this version reads {schema_2}",
+                        where=path,
+                        schema=str(schema)[:80],
+                        schema_2=SCHEMA,
+                    )
+                )
+            findings = tuple(_parse_finding(one) for one in found["findings"])
+            host: Any = found.get("host") or {}
+            moment = _parse_moment(found.get("captured_at") or found.get("scanned_at") or "")
+            return EarlierScan(str(path), host.get("hostname"), moment.timestamp() if moment else None, findings)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise InvalidInputError(
+                msg("{path}: no document of advisor scan --json: {error}", path=path, error=error)
+            ) from error
     from advisor.facts.host_facts import scan
     from advisor.rules.registry import judge
     from advisor.snapshot.open import open_host
@@ -116,31 +103,6 @@ def _read_snapshot(path: Path) -> EarlierScan:
     host = open_host(snapshot=path)
     facts = scan(host)
     return EarlierScan(str(path), facts.host.hostname, read_provenance(host).captured_at, judge(facts))
-
-
-def _parse_document(data: bytes, path: Path) -> EarlierScan:
-    import json
-
-    try:
-        found = json.loads(data)
-        schema = found.get("schema")
-        if schema != SCHEMA:
-            raise InvalidInputError(
-                msg(
-                    "{where}: schema is {schema!r}, this version reads {schema_2}",
-                    where=path,
-                    schema=str(schema)[:80],
-                    schema_2=SCHEMA,
-                )
-            )
-        findings = tuple(_parse_finding(one) for one in found["findings"])
-        host: Any = found.get("host") or {}
-        moment = _parse_moment(found.get("captured_at") or found.get("scanned_at") or "")
-        return EarlierScan(str(path), host.get("hostname"), moment.timestamp() if moment else None, findings)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InvalidInputError(
-            msg("{path}: no document of advisor scan --json: {error}", path=path, error=error)
-        ) from error
 
 
 def _parse_finding(found: Mapping[str, Any]) -> Finding:
@@ -177,24 +139,3 @@ def keep_scan(document: bytes, scanned_at: int) -> Path:
         make_own_directory(str(path.parent))
         put_file(str(path), document, mode=0o600, uid=os.geteuid(), gid=os.getegid())
     return path
-
-
-def _last_kept(moment: datetime, since: str) -> EarlierScan:
-    directory = kept_directory()
-    try:
-        names = sorted(one for one in os.listdir(directory) if one.endswith(".json"))
-    except FileNotFoundError:
-        names = []
-    except PermissionError as error:
-        raise PermissionDeniedError(
-            msg("{path}: {error}", path=directory, error=error.strerror), hint="run it with sudo"
-        ) from error
-    # A day means what was so before it began; the scans are named by their time.
-    limit = moment.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ.json")
-    earlier = [one for one in names if one < limit]
-    if not earlier:
-        message = msg("no scan from before {since} is kept in {directory}", since=since, directory=directory)
-        if names:
-            message = msg("no scan from before {since} is kept: the first is of {day}", since=since, day=names[0][:10])
-        raise RefusedError(message, hint="advisor scan --keep keeps one each time it runs, by a timer for instance")
-    return read_scan_file(directory / earlier[-1])

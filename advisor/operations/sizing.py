@@ -71,7 +71,19 @@ def _make_demand(
     """What the options say; of a saved series what they leave out."""
     asked = parse_demand(read, write, iops, latency, capacity)
     if series is not None:
-        measured = _measured_demand(series)
+        # The throughput of the workload with the most of it, and the IOPS of the one with the most of these:
+        # workloads of a series run one after the other.
+        found = read_measurements(series, option="--from")
+        rates = [one for one in found if one.measure == "mb_per_s"]
+        operations = [one.value for one in found if one.measure == "iops"]
+        if not found:
+            raise InvalidInputError(msg("{path}: no workload of it reads or writes a disk", path=series))
+        most = max(rates, key=lambda one: one.value, default=None)
+        measured = Demand(
+            read_mb_s=most.value * most.read_share if most and most.read_share else None,
+            write_mb_s=most.value * (1 - most.read_share) if most and most.read_share < 1 else None,
+            iops=max(operations, default=None),
+        )
         fields = {
             name: getattr(measured, name)
             for name in ("read_mb_s", "write_mb_s", "iops")
@@ -84,19 +96,3 @@ def _make_demand(
             hint="advisor size --read 8GB/s --write 3GB/s --iops 200k --latency 1ms",
         )
     return asked
-
-
-def _measured_demand(path: Path) -> Demand:
-    """The throughput of the workload with the most of it, and the IOPS of the one with the most of these: workloads of
-    a series run one after the other."""
-    found = read_measurements(path, option="--from")
-    rates = [one for one in found if one.measure == "mb_per_s"]
-    operations = [one.value for one in found if one.measure == "iops"]
-    if not found:
-        raise InvalidInputError(msg("{path}: no workload of it reads or writes a disk", path=path))
-    most = max(rates, key=lambda one: one.value, default=None)
-    return Demand(
-        read_mb_s=most.value * most.read_share if most and most.read_share else None,
-        write_mb_s=most.value * (1 - most.read_share) if most and most.read_share < 1 else None,
-        iops=max(operations, default=None),
-    )

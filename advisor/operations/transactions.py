@@ -17,10 +17,10 @@ from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
 from advisor.profiles.requested import is_file_word
 from advisor.profiles.single_values import is_value_word
-from advisor.shell.rollback_script import rollback_script
+from advisor.shell.rollback_script import rollback_script, self_contained_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
-from advisor.transaction.layers import preview_replaced, script_of
+from advisor.transaction.layers import data_of, preview_replaced
 from advisor.transaction.reachability import gate_for
 from advisor.transaction.requests import active_by_name, refuse_while_one_waits
 from advisor.transaction.restore import Progress
@@ -93,16 +93,15 @@ def _reread_records(store: Store, identities: Sequence[str]) -> Iterator[Record]
 
 def _describe_recovery(record: Record, outcomes: Iterable[ItemOutcome]) -> str:
     """What became of a transaction that was not at its end; its watchdog may have seen to that long ago."""
-    why, result = record.why_undone or "interrupted", _summarize_outcomes(outcomes)
+    listed = tuple(outcomes)
+    lost = [one for one in listed if not one.is_back]
+    why, result = (
+        record.why_undone or "interrupted",
+        (msg("not restored: {count}", count=len(lost)) if lost else N_("rolled back")),
+    )
     if record.by_watchdog:
         return msg("{id} was rolled back by its watchdog ({why}): {result}", id=record.id, why=why, result=result)
     return msg("{id} was not finished ({why}): {result}", id=record.id, why=why, result=result)
-
-
-def _summarize_outcomes(outcomes: Iterable[ItemOutcome]) -> str:
-    listed = tuple(outcomes)
-    lost = [one for one in listed if not one.is_back]
-    return msg("{count} item(s) could not be restored", count=len(lost)) if lost else N_("rolled back")
 
 
 def script_for(host: Host, name: str | None, settings: Mapping[str, str], store: Store | None = None) -> str:
@@ -122,7 +121,8 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
     else:
         record = _record_or_profile(kept, name)
     directory = str(kept.script_path(record.id).parent.absolute())
-    return script_of(record, kept.read_records(), directory=directory)
+    data = data_of(record, kept.read_records(), directory=directory)
+    return self_contained_script(data, record.plan.profiles, record.fingerprint)
 
 
 def _record_or_profile(store: Store, name: str) -> Record:

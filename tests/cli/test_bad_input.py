@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.inside import call_inside
+
 ADVISOR = [sys.executable, "-m", "advisor"]
 ROOT = Path(__file__).parent.parent.parent
 
@@ -35,7 +37,13 @@ def archive(path: Path, name: str, target: str = "") -> Path:
 
 CASES = [
     (("scan", "--interval", "1", "--root", "/proc"), 2, "a capture has one reading"),
+    (("scan", "--interval", "nan"), 2, "--interval: expected 0.1 to 3600, found nan"),
     (("plan", "jumbo"), 2, "there is no profile 'jumbo'"),
+    (("plan", "jumbo"), 2, "did you mean jumbo-frames?"),
+    (("scan", "--al"), 2, "No such option: --al. Did you mean --all?"),
+    (("scan", "--frobnicate"), 2, "No such option: --frobnicate"),
+    (("scann",), 2, "Did you mean 'scan'?"),
+    (("profiles", "check"), 2, "export, import, list, show, lint"),
     (("apply", "jumbo", "--yes"), 2, "there is no profile 'jumbo'"),
     (("plan", "jumbo-frames", "--set", "mtu=70000"), 2, "1280..65535"),
     (("plan", "jumbo-frames", "--set", "mtu=1_500"), 2, "not a whole number"),
@@ -45,11 +53,17 @@ CASES = [
     (("plan", "jumbo-frames", "--set", "links=none9"), 2, "there is no link 'none9'"),
     (("scan", "--snapshot", "{tmp}/none.tar.gz"), 2, "no such file"),
     (("scan", "--snapshot", "{tmp}/text"), 2, "not a snapshot archive"),
+    (("scan", "--snapshot", "{tmp}/text"), 2, "hint: --snapshot takes what advisor snapshot -o FILE wrote"),
+    (("plan", "{tmp}/none.toml"), 2, "hint: advisor profiles list names those of the library"),
     (("scan", "--snapshot", "{tmp}/up.tar.gz"), 2, "must lie inside"),
     (("scan", "--snapshot", "{tmp}/absolute.tar.gz"), 2, "leads out of the archive"),
     (("scan", "--root", "{tmp}"), 2, "neither proc nor sys"),
     (("scan", "--fail-on", "loud"), 2, "info, advice, warning, critical"),
     (("scan", "--bogus"), 2, "--bogus"),
+    (("scan", "--prometheus", ""), 2, "--prometheus: empty"),
+    (("recommend", "--workload", "read=70%,write=70%"), 2, "read=70% and write=70%: only one of both is taken"),
+    (("recommend", "--workload", "rtt=1ms", "--workload", "rtt=2ms"), 2, "rtt is given twice"),
+    (("recommend", "--workload", "{tmp}/list.json"), 2, "the JSON is no object"),
     (("profiles", "lint", "{tmp}/broken.toml"), 2, "line 2"),
     (("profiles", "show", "nothing"), 2, "no profile"),
     (("explain", "nothing:here"), 2, "nothing:here"),
@@ -66,18 +80,21 @@ CASES = [
 )
 def test_a_message_a_code_and_nothing_changed(words: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no archive")
+    (tmp_path / "list.json").write_text("[1, 2]")
     (tmp_path / "broken.toml").write_text('name = "broken"\ntitle = \n')
     os.mkfifo(tmp_path / "pipe")
     archive(tmp_path / "up.tar.gz", "proc/../../etc/passwd")
     archive(tmp_path / "absolute.tar.gz", "proc", "/etc")
     filled = [word.format(tmp=tmp_path) for word in words]
-    done = advisor(*filled, where=tmp_path)
+    state = tmp_path / "state"
+    done = call_inside(*filled, ADVISOR_STATE_DIR=state)
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert message in done.stderr
     if words[0] not in ("snapshot", "rollback-script") and words[:2] != ("profiles", "lint"):
-        document = json.loads(advisor(*filled, "--json", where=tmp_path).stdout)
+        document = json.loads(call_inside(*filled, "--json", ADVISOR_STATE_DIR=state).stdout)
         assert document["error"]["code"] == code
-        assert message in document["error"]["message"] + str(document["error"]["hint"])
+        assert message.removeprefix("hint: ") in document["error"]["message"] + str(document["error"]["hint"])
+    assert not state.exists(), "a call that is refused makes nothing"
 
 
 @pytest.mark.parametrize(

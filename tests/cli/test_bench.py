@@ -16,6 +16,7 @@ from advisor.proof.archive import load_any, save_result
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.proof.verdict import decide_session
+from tests.cli.inside import call_inside
 from tests.proof.benches import OTHER, saved, speeds
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import FakeFio
@@ -52,6 +53,62 @@ def proof(factor: float) -> Proof:
 def kept(place: Path, result: Bench | Proof) -> Path:
     save_result(place, result, {})
     return place
+
+
+# -- a command of the user's own ---------------------------------------------------------------------------------------
+
+LOAD = "sh -c 'n=$(cat log 2>/dev/null | wc -l); echo run >> log; echo tps = $((1000 + n)); echo p99 = 5.$n'"
+TPS = ("--metric", "regex:tps = ([0-9.]+):higher:tps")
+P99 = ("--metric", "regex:p99 = ([0-9.]+):lower:ms")
+
+
+def test_a_series_of_a_command_of_the_users_own(tmp_path: Path) -> None:
+    where = ("--directory", tmp_path, "--command", LOAD, *TPS, *P99)
+    done = advisor("bench", "--quick", "--force", "--seed", "3", *where, "--json", state=tmp_path / "state")
+    found = document(done)
+    assert found["quality"] in ("indicative", "sound"), done.stderr
+    tps, p99 = found["workloads"]
+    assert (tps["name"], tps["metric"], tps["unit"], tps["better"]) == ("command", "tps", "tps", "higher")
+    assert (p99["metric"], p99["unit"], p99["better"]) == ("p99", "ms", "lower")
+    # one run on trial and the warm-up come before the rounds that count
+    assert tps["runs"] == p99["runs"] == 8
+    assert 1003 <= tps["interval"][0] <= tps["median"] <= tps["interval"][1] <= 1020
+    assert (tps["latency_p50_us"], tps["iops"], tps["cv"] > 0) == (None, None, True)
+    kept_file = next((tmp_path / "state/proofs").glob("*.json.gz"))
+    again = advisor("compare", kept_file, "--json", state=tmp_path / "state")
+    assert document(again)["workloads"] == found["workloads"]
+    text = advisor("compare", kept_file, state=tmp_path / "state").stdout
+    assert " by sh -c " in text
+    assert "scratch" not in text
+    assert "'--metric=regex:tps = ([0-9.]+):higher:tps'" in text
+    both = advisor("compare", kept_file, kept_file, state=tmp_path / "state")
+    assert both.returncode == 2
+    assert "a series of a command is not compared with another result" in both.stderr
+
+
+def test_a_run_of_a_command_that_fails_ends_its_series(tmp_path: Path) -> None:
+    fails = "sh -c 'echo run >> log; [ $(wc -l < log) -lt 6 ] && echo v=1 || { echo broken; exit 3; }'"
+    words = ("--directory", tmp_path, "--command", fails, "--metric", "regex:v=([0-9]+)")
+    done = advisor("bench", "--quick", "--force", *words, "--json", state=tmp_path / "state")
+    assert done.returncode == 1
+    (first, *_) = document(done)["reasons"]
+    assert first.startswith("sh returned 3: broken; its output is kept in ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--command", "true"), "--command needs --metric"),
+        (("--metric", "time"), "--metric belongs to --command"),
+        (("--command", "true", "--metric", "time", "--target", "/"), "--target and --command exclude each other"),
+        (("--command", "true", "--metric", "time", "--threads", "1,2"), "--threads and --command exclude each other"),
+        (("--command", "true", "--metric", "prom:up"), "expected URL:QUERY, such as http://localhost:9090:up"),
+    ],
+)
+def test_what_no_series_of_a_command_takes_is_named(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = advisor("bench", *words, state=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 # -- bench -------------------------------------------------------------------------------------------------------------
@@ -104,7 +161,15 @@ def test_what_cannot_be_kept_is_still_printed(fake_fio: FakeFio, disk: Path, tmp
         (("bench", "--target", "/var/tmp", "--save", "{tmp}/no/such"), 2, "no such directory"),
         (("bench", "--target", "/var/tmp", "--save", "{tmp}/pipe"), 2, "no regular file"),
         (("bench", "--target", "/var/tmp", "--budget", "nan"), 2, "--budget nan"),
-        (("bench", "--target", "/var/tmp", "--budget", "1e400"), 2, "--budget inf"),
+        (("bench", "--target", "/var/tmp", "--budget", "1e400"), 2, "--budget 1e400"),
+        (("bench", "--target", "/var/tmp", "--budget", "0.5d"), 2, "--budget 0.5d: expected a time above 0"),
+        (("bench", "--target", "/no/such", "--budget", "2m"), 3, "No such file"),
+        (("bench", "--command", "{tmp}/text", "--metric", "time", "--force"), 3, "{tmp}/text is not executable"),
+        (
+            ("bench", "--command", "true", "--metric", "prom:http://localhost:9090"),
+            2,
+            "there is no query behind the URL: write URL:QUERY",
+        ),
         (("bench", "--target", "/var/tmp", "--budget", "0"), 2, "--budget 0"),
         (("compare", "{tmp}/a", "--html", "{tmp}/other"), 2, "is no page or picture"),
         (("compare",), 2, "'A'"),
@@ -120,7 +185,7 @@ def test_bad_input_is_named_and_nothing_made(words: tuple[str, ...], code: int, 
     kept(tmp_path / "a", saved(speeds(8)).bench)
     kept(tmp_path / "other", saved({OTHER: speeds(8)}).bench)
     filled = [word.format(tmp=tmp_path) for word in words]
-    done = advisor(*filled, "--json", state=tmp_path / "state")
+    done = call_inside(*filled, "--json", ADVISOR_STATE_DIR=tmp_path / "state")
     error = document(done)["error"]
     assert (done.returncode, error["code"]) == (code, code)
     assert message.format(tmp=tmp_path) in error["message"]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.complete import declarable_workloads, export_forms, measured_workloads, recommendable_workloads
+from advisor.cli.completion import SCRIPTS
 from advisor.errors import UsageError
 from advisor.exporters import FORMATS
 from advisor.proof.workloads import expand_workloads
@@ -20,6 +25,7 @@ from advisor.rules.finding import SEVERITIES
 from advisor.rules.workload import parse_workload
 from advisor.transaction.journal import Applied, Store
 from tests.report.test_change import change, plan
+from tests.trees import make_command
 
 BIN = Path(sys.executable).parent
 
@@ -31,7 +37,7 @@ def state(tmp_path: Path) -> dict[str, str]:
     for profile in ("jumbo-frames", "socket-buffers-8m"):
         with (
             store.hold_lock(),
-            store.begin_journal(plan(change(), profiles=(profile,)), boot_id=None, version="0", script=None) as journal,
+            store.begin_journal(plan(change(), profiles=(profile,)), boot_id=None, version="0", data=None) as journal,
         ):
             journal.write_entry(Applied(time.time(), {}))
     return {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path / "state"), "PATH": f"{BIN}:{os.environ['PATH']}"}
@@ -117,6 +123,73 @@ def test_zsh_and_fish_show_what_each_value_is(state: dict[str, str]) -> None:
     assert ask_other(state, "fish", line) == "bytes=\tBuffer size in bytes.\n"
     assert '(("bytes=":"Buffer size in bytes."))' in ask_other(state, "zsh", line)
     assert ask_other(state, "fish", "advisor scan --fail-on ").split() == list(SEVERITIES)
+
+
+def counted_program(state: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """The environment with a program before advisor that writes a line for each of its starts."""
+    make_command(tmp_path / "bin", "advisor", f'echo >> {tmp_path}/starts\nexec {BIN}/advisor "$@"')
+    return {**state, "PATH": f"{tmp_path}/bin:{state['PATH']}", "HOME": str(tmp_path)}
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish here")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("advisor scan --fail-on ", list(SEVERITIES)),
+        ("advisor profiles export --format n", ["networkmanager", "nmstate"]),
+        ("advisor rollback ", ["0002", "0001"]),
+        ("advisor plan sysctl:vm.swapp", ["sysctl:vm.swappiness="]),
+        ("advisor plan ./own", ["./own.toml"]),
+    ],
+)
+def test_fish_itself_starts_the_program_once(
+    line: str, offered: list[str], state: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "own.toml").touch()
+    environment = counted_program(state, tmp_path)
+    (tmp_path / "advisor.fish").write_text(SCRIPTS["fish"])
+    script = f"source {tmp_path}/advisor.fish; complete -C {shlex.quote(line)}"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment, check=True, cwd=tmp_path
+    )
+    assert [one.partition("\t")[0] for one in done.stdout.splitlines()] == offered
+    assert (tmp_path / "starts").read_text() == "\n"
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh here")
+def test_zsh_itself_completes(state: dict[str, str], tmp_path: Path) -> None:
+    """In a pseudo-terminal, as zsh completes nothing else."""
+    environment = {**counted_program(state, tmp_path), "_ADVISOR_COMPLETE": "source_zsh"}
+    script = subprocess.run([f"{BIN}/advisor"], capture_output=True, text=True, env=environment, check=True).stdout
+    (tmp_path / "advisor.zsh").write_text(script)
+    del environment["_ADVISOR_COMPLETE"]
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execvpe("zsh", ["zsh", "-f", "-i"], environment)
+    prepared = f"autoload -U compinit; compinit -D -u; source {tmp_path}/advisor.zsh"
+    os.write(terminal, f"{prepared}\nadvisor scan --fail-on w\t".encode())
+    shown = b""
+    try:
+        while b"warning" not in shown and select.select([terminal], [], [], 60)[0]:
+            shown += os.read(terminal, 4096)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    assert b"warning" in shown
+    assert (tmp_path / "starts").read_text() == "\n"
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_what_is_shown_and_installed_is_our_own_script(shell: str, state: dict[str, str], tmp_path: Path) -> None:
+    environment = {**state, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    shown = subprocess.run(
+        ["advisor", "--show-completion", shell], capture_output=True, text=True, env=environment, check=True
+    )
+    assert shown.stdout.strip() == SCRIPTS[shell].strip()
+    subprocess.run(["advisor", "--install-completion", shell], capture_output=True, env=environment, check=True)
+    place = {"bash": ".bash_completions/advisor.sh", "fish": ".config/fish/completions/advisor.fish"}[shell]
+    assert (tmp_path / place).read_text().strip() == SCRIPTS[shell].strip()
 
 
 def test_a_store_that_cannot_be_read_offers_nothing(state: dict[str, str], tmp_path: Path) -> None:

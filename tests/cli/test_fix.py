@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,38 @@ def test_the_plan_of_a_finding_on_a_captured_host(tmp_path: Path) -> None:
 def test_a_call_that_is_wrong(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     done = call("fix", *words, "--root", str(tree(tmp_path)))
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_a_doubtful_value_is_not_set_by_yes_alone(tmp_path: Path) -> None:
+    root = tree(tmp_path)
+    make_tree(
+        root,
+        {
+            "/sys/block/vda/size": "1000\n",
+            "/sys/block/vda/queue/rotational": "1\n",
+            "/sys/devices/virtual/dmi/id/sys_vendor": "QEMU\n",
+            "/proc/cpuinfo": "processor : 0\nflags : fpu hypervisor\n",
+        },
+    )
+    asked = call("fix", "disks.rotation-doubtful", "--root", str(root))
+    assert "block:vda:rotational  1 \u2192 0" in asked.stdout, asked.stdout + asked.stderr
+    done = call("fix", "disks.rotation-doubtful", "--yes", "--root", str(root))
+    assert "block:vda:rotational=0: --yes does not decide that" in " ".join(done.stdout.split())
+    assert "advisor itself has nothing to set." in done.stdout
+
+
+def test_a_finding_prints_the_command_that_fix_runs() -> None:
+    lab = str(Path(__file__).parents[2] / "docs/examples/lab.tar.gz")
+    for identity in ("buffers.below-llt-window", "buffers.below-profile", "llt.mtu-fragments", "llt.port-not-reserved"):
+        found = judge(call("explain", identity, "--snapshot", lab, "--json").stdout)
+        first = found["findings"][0]["commands"][0]
+        plan = judge(call("fix", identity, "--snapshot", lab, "--json").stdout)["plan"]
+        words = shlex.split(first)
+        alone = judge(call("plan", *words[2:], "--snapshot", lab, "--json").stdout)
+        assert words[1] in ("apply", "plan")
+        assert [(one["tunable"], one["after"]) for one in plan["changes"]] == [
+            (one["tunable"], one["after"]) for one in alone["changes"]
+        ]
 
 
 BAD = "sysctl -q -w net.ipv4.tcp_sack=0; echo net.ipv4.tcp_sack=0 > /etc/sysctl.d/50-site.conf\n"

@@ -17,6 +17,7 @@ from advisor.cli import parser
 from advisor.cli.help_text import EXAMPLES, GROUPS
 from advisor.cli.tables.pages import PAGES
 from advisor.cli.tables.parameters import COMMANDS
+from tests.each import for_each
 
 ONE_EXAMPLE_IS_ENOUGH = {"fleet receive"}
 """It reads standard input and has one form."""
@@ -75,7 +76,7 @@ def test_every_command_is_in_one_group() -> None:
     assert [heading for heading in re.findall(r"^(\w+):$", page, re.M) if heading in GROUPS] == list(GROUPS)
 
 
-@pytest.mark.parametrize(("path", "call"), [(path, call) for path, calls in EXAMPLES.items() for call, _ in calls])
+@for_each("path call", [(path, call) for path, calls in EXAMPLES.items() for call, _ in calls])
 def test_an_example_is_a_call(path: str, call: str) -> None:
     words = shlex.split(call.partition(" < ")[0].partition(" | ")[0])
     assert words[0] == "advisor"

@@ -138,3 +138,18 @@ def test_a_file_of_the_provider_goes_before_the_tables(ec2: Path, tmp_path: Path
 
 def test_a_scan_reads_no_table() -> None:
     assert not {one for one in loaded_by("scan", "--json", "--snapshot", str(SNAPSHOT)) if "ceilings.machine" in one}
+
+
+def test_a_link_of_unknown_speed_is_named_once(tmp_path: Path) -> None:
+    place = tmp_path / "sys/class/net/eth0"
+    (place / "device").mkdir(parents=True)
+    (tmp_path / "sys/bus/virtio/drivers/virtio_net").mkdir(parents=True)
+    (place / "device/driver").symlink_to("../../../../bus/virtio/drivers/virtio_net")
+    (tmp_path / "proc").mkdir()
+    for name, text in (("type", "1"), ("operstate", "up"), ("carrier", "1"), ("mtu", "1500"), ("speed", "-1")):
+        (place / name).write_text(f"{text}\n")
+    words = [sys.executable, "-m", "advisor", "limits", "--root", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "160"})
+    assert "eth0: its driver reports no speed" in done.stdout, done.stdout + done.stderr
+    assert "not known of eth0" not in done.stdout
+    assert "eth0: eth0" not in done.stdout

@@ -18,9 +18,9 @@ import yaml
 
 from advisor.host import live_host
 from advisor.planning.records import FileChange
-from advisor.report.monitoring import VerifyState, prometheus_text
+from advisor.report.monitoring import VerifyState
 from advisor.transaction.journal import Applied, Store
-from tests.report.exposition import Sample, samples
+from tests.report.exposition import Sample, metrics_text, samples
 from tests.report.test_change import change, plan
 from tests.report.test_monitoring import FILE, LIVE, UNREAD, failed, state
 
@@ -58,7 +58,7 @@ def make_transaction(home: Path, *, value: str | None = None) -> Path:
     )
     made = plan(change(before="1", after=live if value is None else value), files=(file,))
     store = Store(str(home / "state"))
-    with store.hold_lock(), store.begin_journal(made, boot_id=None, version="0", script=None) as journal:
+    with store.hold_lock(), store.begin_journal(made, boot_id=None, version="0", data=None) as journal:
         journal.write_entry(Applied(time.time(), {}))
         store.watchdog_of(store.read_records()[-1].id).close_files()
     return path
@@ -214,7 +214,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def test_each_alert_asks_for_metrics_and_labels_that_there_are() -> None:
-    text = prometheus_text({None: state(LIVE, FILE, UNREAD)})
+    text = metrics_text({None: state(LIVE, FILE, UNREAD)})
     names = {name for name, _ in samples(text)}
     labels = {key for _, pairs in samples(text) for key, _ in pairs} | {"instance"}
     for rule in rules():
@@ -249,7 +249,7 @@ def fires(rule: dict[str, Any], found: dict[Sample, float], now: float) -> bool:
     ],
 )
 def test_each_alert_fires_for_its_own_reason(one: VerifyState, age: int, expected: set[str]) -> None:
-    found = samples(prometheus_text({None: one}))
+    found = samples(metrics_text({None: one}))
     assert {rule["alert"] for rule in rules() if fires(rule, found, one.time + age)} == expected
 
 

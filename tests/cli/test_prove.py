@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.transaction.journal import Store
+from tests.cli.inside import call_inside
 from tests.cli.test_bad_input import advisor
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import CALM, FakeFio
@@ -33,14 +34,20 @@ UNTRUE = [
 
 
 @pytest.mark.parametrize(("words", "message"), UNTRUE)
+def test_bad_input_is_told(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = call_inside("prove", "numa-pinning", "--target", "/var/tmp", *words, ADVISOR_STATE_DIR=tmp_path / "state")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(("words", "message"), [UNTRUE[0], UNTRUE[-1]])
 def test_bad_input_is_told_before_root_is_asked_for(
     words: tuple[str, ...], message: str, tmp_path: Path, as_nobody: tuple[str, ...]
 ) -> None:
-    call = ("prove", "numa-pinning", "--target", "/var/tmp", *words)
-    for before in (as_nobody, ()):
-        done = advisor(*call, where=tmp_path, before=before)
-        assert done.returncode == 2
-        assert message in done.stderr
+    done = advisor("prove", "numa-pinning", "--target", "/var/tmp", *words, where=tmp_path, before=as_nobody)
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="advisor prove needs root")
@@ -98,11 +105,7 @@ exit $code
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="makes namespaces: needs root")
 @pytest.mark.parametrize(
     ("words", "value", "code", "is_kept"),
-    [
-        (("--keep-if-gain",), 30000, 0, True),
-        ((), 30000, 0, False),
-        (("--keep-if-gain",), 9000, 1, False),
-    ],
+    [(("--keep-if-gain",), 30000, 0, True), ((), 30000, 0, False), (("--keep-if-gain",), 9000, 1, False)],
 )
 def test_a_proven_gain_is_applied_and_persisted_where_that_is_asked_for(
     words: tuple[str, ...], value: int, code: int, is_kept: bool, fake_fio: FakeFio, disk: Path

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.inside import call_inside
 from tests.cli.test_bad_input import advisor
 from tests.trees import make_tree
 
@@ -45,6 +46,16 @@ def test_a_host_without_anything_is_judged_too(tmp_path: Path) -> None:
     assert done.stdout.startswith("Nothing to recommend.")
 
 
+def test_what_several_workload_options_say_is_joined(tmp_path: Path) -> None:
+    where = str(tree(tmp_path / "host"))
+    options = ("--workload", "oltp", "--workload", "rtt=2ms")
+    several = advisor("recommend", "--root", where, *options, "--json", where=tmp_path)
+    joined = advisor("recommend", "--root", where, "--workload", "oltp,rtt=2ms", "--json", where=tmp_path)
+    found = json.loads(several.stdout)["workload"]
+    assert found == json.loads(joined.stdout)["workload"]
+    assert (found["name"], found["rtt_seconds"]) == ("oltp", 0.002)
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -57,11 +68,12 @@ def test_a_host_without_anything_is_judged_too(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_named_with_code_2(words: tuple[str, ...], named: str, tmp_path: Path) -> None:
-    done = advisor("recommend", *words, where=tmp_path)
+    done = call_inside("recommend", *words, ADVISOR_STATE_DIR=tmp_path / "state")
     assert (done.returncode, done.stdout) == (2, "")
     assert named in done.stderr
-    document = json.loads(advisor("recommend", *words, "--json", where=tmp_path).stdout)
+    document = json.loads(call_inside("recommend", *words, "--json", ADVISOR_STATE_DIR=tmp_path / "state").stdout)
     assert document["error"]["code"] == 2
+    assert not (tmp_path / "state").exists()
 
 
 def test_an_unknown_key_names_the_known_ones(tmp_path: Path) -> None:

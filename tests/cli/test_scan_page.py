@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from advisor.errors import UsageError
+from advisor.operations import scan
+from advisor.operations.muting import parse_until
+from advisor.rules.numbering import number_findings
+from advisor.snapshot.archive import open_snapshot
+from tests.schemas import judge
 
 MDSTAT = """\
 Personalities : [raid1]
@@ -108,8 +117,66 @@ def test_a_number_and_an_id_are_explained(machine: Machine) -> None:
     assert "arrays.inactive (rule)" in by_number.stdout
     found = json.loads(machine.run("explain", "1", "--json", "--root", str(machine.root)).stdout)
     assert (found["number"], len(found["findings"])) == (1, 2)
+    for label in ("hurts when", "Sources"):
+        assert by_number.stdout.count(label) == 1
     wrong = machine.run("explain", "77", "--root", str(machine.root))
     assert (wrong.returncode, "77" in wrong.stderr) == (2, True)
+
+
+def test_an_id_is_explained_with_the_findings_of_a_capture(machine: Machine) -> None:
+    found = machine.run("explain", "arrays.inactive", "--root", str(machine.root))
+    assert "md2 is inactive" in found.stdout
+    assert "The commands are for the captured host." in found.stdout
+    none = machine.run("explain", "disks.failing", "--root", str(machine.root))
+    assert "The captured host has no finding of this rule." in none.stdout
+    document = json.loads(machine.run("explain", "arrays.inactive", "--root", str(machine.root), "--json").stdout)
+    assert [one["id"] for one in document["findings"]] == ["arrays.inactive"]
+    assert machine.run("explain", "sysctl:vm.swappiness", "--root", str(machine.root)).returncode == 0
+
+
+@pytest.mark.parametrize("columns", [60, 80, 160])
+def test_the_list_of_a_capture_says_whose_commands_they_are(machine: Machine, columns: int) -> None:
+    page = machine.run("scan", "--root", str(machine.root), columns=columns).stdout
+    (line,) = (line for line in page.splitlines() if line.startswith("Captured host: "))
+    assert len(line) <= columns
+    assert "--root" in line
+    assert f"--root {machine.root}" in machine.run("scan", "--root", str(machine.root), columns=300).stdout
+    assert "Captured host: " in machine.run("scan", "--all", "--root", str(machine.root)).stdout
+
+
+def test_a_plan_of_a_capture_says_where_it_is_applied(machine: Machine) -> None:
+    machine.write("proc/sys/vm/swappiness", "60\n")
+    made = machine.run("plan", "sysctl:vm.swappiness=10", "--root", str(machine.root))
+    assert "To apply it, as root on the captured host:" in made.stdout
+    machine.write("proc/sys/net/ipv4/tcp_sack", "0\n")
+    fixed = machine.run("fix", "network.tcp-switched-off", "--yes", "--root", str(machine.root))
+    assert "--yes: nothing is applied to a capture" in fixed.stderr
+    assert "on the captured host:" in fixed.stdout
+
+
+def test_a_directory_and_an_archive_are_told_apart(machine: Machine, tmp_path: Path) -> None:
+    archive = tmp_path / "host.tar.gz"
+    archive.write_bytes(b"")
+    for option, place, hint in (("--snapshot", tmp_path, "--root"), ("--root", archive, "--snapshot")):
+        done = machine.run("scan", option, str(place))
+        assert (done.returncode, f"{hint} {place}" in done.stderr) == (2, True)
+
+
+def test_a_number_of_a_capture_is_muted_for_its_host(machine: Machine) -> None:
+    assert machine.run("mute", "2", "--reason", "spare", "--root", str(machine.root)).returncode == 0
+    assert 'host = "stor1"' in machine.ignore.read_text()
+    assert "md2" not in machine.scan()
+    assert "1 arrays.inactive of md2 on stor1" in machine.scan("--muted")
+    assert machine.run("unmute", "2").returncode == 3
+    assert machine.run("unmute", "1").returncode == 0
+    assert "md2" in machine.scan()
+
+
+@pytest.mark.parametrize("day", ["2026-13-01", "2026-02-30", "2026/01/31", "31.12.2026"])
+def test_a_day_that_there_is_not_is_no_missing_file(machine: Machine, day: str) -> None:
+    done = machine.run("scan", "--root", str(machine.root), "--since", day)
+    assert (done.returncode, "not a date" in done.stderr) == (2, True)
+    assert "no such file" not in done.stderr
 
 
 @pytest.mark.parametrize("words", [("--all", "--brief"), ("--json", "--all"), ("--muted", "--since", "x")])
@@ -139,6 +206,19 @@ def test_a_muted_finding_is_counted_listed_and_not_a_failure(machine: Machine) -
     assert "md0, md1 have lost redundancy" in machine.scan()
     assert "arrays.inactive" in machine.ignore.read_text()
     assert machine.run("unmute", "arrays.degraded").returncode == 3
+
+
+def test_an_entry_for_other_hosts_says_so_in_the_list(machine: Machine) -> None:
+    assert machine.run("mute", "arrays.degraded", "--host", "web*", "--reason", "theirs").returncode == 0
+    listed = machine.scan("--muted")
+    assert "not for this host: mutes nothing here" in listed
+    assert "lost redundancy" not in listed
+
+
+def test_mute_by_number_says_that_the_numbers_have_moved(machine: Machine) -> None:
+    words = ("--reason", "known", "--root", str(machine.root))
+    assert "numbers of later findings are lower now" in machine.run("mute", "1", *words).stderr
+    assert "numbers" not in machine.run("mute", "arrays.degraded", *words).stderr
 
 
 def test_an_entry_without_a_host_is_for_this_machine_alone(machine: Machine) -> None:
@@ -189,7 +269,7 @@ def test_a_bad_file_is_named_with_its_line(machine: Machine, text: str, said: st
     [
         ("mute", "no.such-rule", "--reason", "x"),
         ("mute", "arrays.degraded", "--reason", " "),
-        ("mute", "arrays.degraded", "--reason", "x", "--until", "January"),
+        ("mute", "arrays.degraded", "--reason", "x", "--until", "soonish"),
         ("mute", "arrays.degraded", "--reason", "x", "--until", "2020-01-01"),
         ("mute", "arrays.degraded"),
     ],
@@ -197,6 +277,99 @@ def test_a_bad_file_is_named_with_its_line(machine: Machine, text: str, said: st
 def test_what_cannot_be_muted_changes_nothing(machine: Machine, words: tuple[str, ...]) -> None:
     assert machine.run(*words).returncode == 2
     assert not machine.ignore.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2027-01-31", (2027, 1, 31)),
+        ("January", (2026, 12, 31)),
+        ("jan", (2026, 12, 31)),
+        ("DECEMBER", (2026, 11, 30)),
+        ("November", (2027, 10, 31)),
+        ("Mai", (2027, 4, 30)),
+        ("Oktober", (2027, 9, 30)),
+        ("März", (2027, 2, 28)),
+        ("2027-01", (2026, 12, 31)),
+        ("30d", (2026, 12, 23)),
+        ("2w", (2026, 12, 7)),
+        ("0d", (2026, 11, 23)),
+    ],
+)
+def test_until_takes_days_months_and_times_from_now(text: str, day: tuple[int, int, int]) -> None:
+    assert parse_until(text, date(2026, 11, 23)) == date(*day)
+
+
+@pytest.mark.parametrize(
+    "text", ["ma", "ju", "\uff13\uff10d", "30", "1m", "2027-13", "0000-01", "2026-11", "2026-11-22", ""]
+)
+def test_another_text_is_no_day_to_come(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_until(text, date(2026, 11, 23))
+
+
+@pytest.mark.parametrize("text", ["99999999d", "999999999w"])
+def test_a_day_beyond_the_calendar_is_too_far(text: str) -> None:
+    with pytest.raises(UsageError, match="too far ahead"):
+        parse_until(text, date(2026, 11, 23))
+
+
+def test_mute_without_a_reason_prints_a_call_that_works(machine: Machine) -> None:
+    done = machine.run("mute", "arrays.degraded")
+    (hint,) = re.findall(r"hint: (advisor .*)", done.stderr)
+    assert machine.run(*shlex.split(hint)[1:]).returncode == 0
+    assert 'reason = "spare ordered"' in machine.ignore.read_text()
+
+
+def test_mute_says_when_it_ends_and_that_a_device_is_not_there(machine: Machine) -> None:
+    words = ("mute", "arrays.degraded", "--reason", "x", "--until", "2998-12-31", "--root", str(machine.root))
+    here = machine.run(*words, "--device", "md0")
+    assert here.stderr.startswith(
+        "muted until 2998-12-31, shown again on 2999-01-01: arrays.degraded of md0 on stor1\n"
+    )
+    assert "no such device" not in here.stderr
+    assert "note: md77: no such device here" in machine.run(*words, "--device", "md77").stderr
+    for more in (("--device", "md7*"), ("--device", "md77", "--host", "stor*")):
+        done = machine.run(*words, *more)
+        assert (done.returncode, "no such device" in done.stderr) == (0, False)
+
+
+LAB = str(Path(__file__).parents[2] / "docs/examples/lab.tar.gz")
+
+
+def test_a_number_of_a_page_with_a_workload_means_the_same_finding(machine: Machine) -> None:
+    given = ("--workload", "fss-udp", "--snapshot", LAB)
+    plain, declared = (
+        number_findings(scan(open_snapshot(Path(LAB)), workload=one).findings) for one in (None, "fss-udp")
+    )
+    number = next(at for at, (one, other) in enumerate(zip(plain, declared, strict=False)) if one.id != other.id)
+    wanted = declared[number]
+    page = machine.run("scan", *given, columns=160).stdout
+    assert f"Captured host: add to advisor's commands --snapshot {LAB} --workload fss-udp" in page
+    assert f"{wanted.id} (rule)" in machine.run("explain", str(number + 1), *given).stdout
+    fixed = json.loads(machine.run("fix", str(number + 1), *given, "--json").stdout)
+    assert {one["id"] for one in fixed["findings"]} == {wanted.id}
+    assert machine.run("mute", str(number + 1), "--reason", "x", *given).returncode == 0
+    assert f'id = "{wanted.id}"' in machine.ignore.read_text()
+
+
+def test_links_that_nobody_would_count_are_not_counted(machine: Machine) -> None:
+    for name, kind, state in (("lo", "772", "unknown"), ("ifb0", "1", "down"), ("veth0", "1", "up")):
+        machine.write(f"sys/class/net/{name}/operstate", f"{state}\n")
+        machine.write(f"sys/class/net/{name}/type", f"{kind}\n")
+        machine.write(f"sys/class/net/{name}/mtu", "1500\n")
+    assert ": 1 link, 3 arrays\n" in machine.scan()
+
+
+def test_the_list_of_accepted_findings_has_its_file_apart(machine: Machine) -> None:
+    assert machine.run("mute", "2", "--reason", "spare", "--root", str(machine.root)).returncode == 0
+    assert " ".join(machine.scan("--muted").split()).startswith(f"1 muted \u00b7 {machine.ignore} 1 arrays")
+
+
+def test_this_machine_as_a_tree_is_not_called_a_capture(machine: Machine) -> None:
+    page = machine.run("scan", "--root", "/").stdout
+    assert "Captured host" not in page
+    assert "captured host" not in machine.run("scan", "--all", "--root", "/").stdout
 
 
 def test_muting_needs_the_right_to_write(open_path: Path, as_nobody: tuple[str, ...]) -> None:
@@ -228,6 +401,26 @@ def test_what_is_new_worse_and_gone(machine: Machine, tmp_path: Path) -> None:
     archive = tmp_path / "now.tar.gz"
     assert machine.run("snapshot", "-o", str(archive), "--root", str(machine.root)).returncode == 0
     assert "nothing is new" in machine.scan("--since", str(archive))
+
+
+def test_the_document_says_what_is_new_worse_and_gone(machine: Machine, tmp_path: Path) -> None:
+    before = tmp_path / "before.json"
+    before.write_text(machine.scan("--json"))
+    assert "since" not in json.loads(before.read_text())
+    machine.write("proc/mdstat", MDSTAT.replace("md2 : inactive sde1[0](S)", "md3 : inactive sde1[0](S)"))
+    found = judge(machine.scan("--json", "--since", str(before)))
+    assert found["since"]["hostname"] == "stor1"
+    assert found["since"]["time"] == json.loads(before.read_text())["scanned_at"]
+    titles = {name: [one["title"] for one in found["since"][name]] for name in ("new", "worse", "gone")}
+    assert titles == {
+        "new": ["md3 is inactive and cannot be read"],
+        "worse": [],
+        "gone": ["md2 is inactive and cannot be read"],
+    }
+    assert len(found["findings"]) == 3
+    machine.scan("--json", "--since", str(before), "--keep")
+    (kept,) = (machine.state / "scans").iterdir()
+    assert "since" not in json.loads(kept.read_text())
 
 
 def test_a_rebuild_that_ends_badly_is_worse(machine: Machine, tmp_path: Path) -> None:

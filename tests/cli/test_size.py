@@ -13,6 +13,7 @@ import pytest
 
 from advisor.proof.archive import save_result
 from advisor.proof.series import summarise_series
+from tests.cli.inside import call_inside
 from tests.proof.benches import series
 from tests.schemas import judge
 from tests.test_imports import loaded_by
@@ -115,10 +116,10 @@ def test_a_saved_series_is_a_demand(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_named(words: tuple[str, ...], message: str) -> None:
-    done = advisor(*words)
+    done = call_inside("size", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
-    assert judge(advisor("--json", *words).stdout)["error"]["code"] == 2
+    assert judge(call_inside("size", "--json", *words).stdout)["error"]["code"] == 2
 
 
 def test_it_loads_no_heavy_library() -> None:

@@ -1,0 +1,85 @@
+"""``advisor mcp`` and ``advisor approve``: what a language model may ask for, and the person who decides."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Final
+
+from advisor import operations
+from advisor.cli.output import print_text, say, terminal_width, wants_color
+from advisor.cli.parameters import Argument, Option
+from advisor.cli.scan import Root, Snapshot
+from advisor.i18n import msg, translate
+
+
+def serve(root: Root = None, snapshot: Snapshot = None) -> int:
+    """Answer agents over the Model Context Protocol. On standard input and output; they can look and plan, and to apply
+    or roll back they need advisor approve. Needs host-advisor[mcp]."""
+    from importlib.util import find_spec
+
+    from advisor.errors import RefusedError, UsageError
+
+    host = None if root is None and snapshot is None else operations.open_host(root, snapshot)
+    if find_spec("mcp") is None:
+        raise RefusedError(
+            "advisor mcp needs host-advisor[mcp]: the Python package mcp is not installed here",
+            hint="in a checkout: uv tool install '.[mcp]'; or into the environment of advisor: pip install 'mcp>=2,<3'",
+        )
+    if sys.stdin.isatty():
+        raise UsageError(
+            "advisor mcp speaks a protocol on standard input, which is a terminal here",
+            hint="name it as the command of a server in the configuration of the program: docs/how-to/agents.md",
+        )
+    from advisor.cli.agent_server import serve_stdio
+    from advisor.cli.agent_tools import ServedHost
+
+    serve_stdio(ServedHost(host, snapshot))
+    return 0
+
+
+def approve(
+    fingerprint: Annotated[
+        str, Argument(metavar="FINGERPRINT", help="Of the plan: 12 digits or more, from what the program shows.")
+    ],
+    duration: Annotated[str, Option("--for", metavar="TIME", help="How long it holds: 90s, 10m; at most 1h.")] = "10m",
+    rollback: Annotated[
+        bool, Option("--rollback", help="Approve the rollback of the active transaction with this plan.")
+    ] = False,
+) -> int:
+    """Approve one change that a program asks for, once. Shows the plan as it is now and prompts on a terminal; needs
+    root."""
+    from advisor.cli.change import ask_user
+    from advisor.errors import RefusedError
+    from advisor.operations.approvals import find_approvable, grant_approval, parse_duration
+    from advisor.report.format import clean
+    from advisor.report.plan import plan_text
+
+    seconds = parse_duration(duration)
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        raise RefusedError("an approval is given on a terminal, by a person", hint="run it in a terminal, with no pipe")
+    found = find_approvable(fingerprint, rollback=rollback)
+    if found.record is not None:
+        profiles = ", ".join(found.plan.profiles)
+        say(msg("What the rollback of {id} ({profiles}) restores:", id=found.record.id, profiles=profiles))
+        values = [f"  {clean(one.tunable)}  {clean(one.after)} → {clean(one.before)}" for one in found.plan.changes]
+        print_text("".join(f"{line}\n" for line in (*values, *(f"  {clean(one.path)}" for one in found.plan.files))))
+        question = msg(
+            "Approve the rollback of {id}, once, within {seconds:.0f} s?", id=found.record.id, seconds=seconds
+        )
+    else:
+        print_text(plan_text(found.plan, width=terminal_width(), color=wants_color()))
+        if found.asked_by:
+            say(
+                msg(
+                    'asked for by a program that calls itself "{program}" (not verified)',
+                    program=clean(found.asked_by)[:60].replace('"', "'"),
+                )
+            )
+        question = msg("Approve that this is applied, once, within {seconds:.0f} s?", seconds=seconds)
+    ask_user(translate(question), has_dry_run=False)
+    grant_approval(found, seconds=seconds)
+    say(msg("approved for {seconds:.0f} s: the program may go on", seconds=seconds))
+    return 0
+
+
+COMMANDS: Final = {"mcp": serve, "approve": approve}

@@ -1,0 +1,135 @@
+"""What binds a host over an interval: observed now, or as a snapshot recorded it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from advisor.diagnosis.diagnose import Diagnosis, ResourceUse, diagnose, measure_uses
+from advisor.diagnosis.observation import Surroundings, read_surroundings
+from advisor.errors import UsageError
+from advisor.facts.unknown import Unknown
+from advisor.host import Host, live_host
+from advisor.host.provenance import Provenance, read_provenance
+from advisor.i18n import msg
+from advisor.observe.series import observe_host, take_sample
+from advisor.observe.span import CounterSpan
+from advisor.operations.captures import save_span
+from advisor.snapshot.open import open_observed
+
+LONGEST_SECONDS = 3600.0
+
+
+class ObservedSpan(msgspec.Struct, frozen=True):
+    """A host over a span: its counters, what it is, where this comes from, and what binds it."""
+
+    host: Host
+    span: CounterSpan
+    surroundings: Surroundings
+    diagnosis: Diagnosis
+    provenance: Provenance
+
+    @property
+    def uses(self) -> tuple[ResourceUse, ...]:
+        """How much of each resource was used over the span."""
+        return measure_uses(self.span, self.surroundings)
+
+
+def diagnose_host(host: Host | None = None, *, seconds: float = 10.0) -> Diagnosis:
+    """Return what binds ``host``, by default this one, over the next ``seconds``. Changes nothing. Raises as
+    `observe_span`."""
+    return observe_span(host, seconds=seconds).diagnosis
+
+
+def observe_span(host: Host | None = None, *, seconds: float = 10.0) -> ObservedSpan:
+    """Return ``host``, by default this one, over the next ``seconds``. Changes nothing.
+
+    Raises UsageError for a host that is not the running one: its counters do not move.
+    """
+    asked = host or live_host()
+    if not asked.is_live:
+        raise UsageError(
+            "a captured host has no counters that move", hint="advisor snapshot --seconds 30 -o FILE records a span"
+        )
+    surroundings = read_surroundings(asked)
+    span = observe_host(asked, seconds)
+    found = diagnose(span, surroundings, time.time())
+    if not asked.is_root:
+        hidden = Unknown(
+            "what needs root",
+            "storage and open files of other users' processes, multipath paths, health of NVMe drives, limits of EBS "
+            "volumes: run advisor why as root for them",
+        )
+        found = msgspec.structs.replace(found, unknown=(*found.unknown, hidden))
+    return ObservedSpan(asked, span, surroundings, found, read_provenance(asked))
+
+
+def diagnose_snapshot(path: Path) -> Diagnosis:
+    """Return what bound the host of a snapshot over the span that it holds. Raises as `read_observed_span`."""
+    return read_observed_span(path).diagnosis
+
+
+def read_observed_span(path: Path) -> ObservedSpan:
+    """Return the host of a snapshot over the span that it holds.
+
+    Raises InvalidInputError for what is no snapshot, and for one without a span.
+    """
+    host, span, taken_at = open_observed(path)
+    surroundings = read_surroundings(host)
+    found = diagnose(span, surroundings, taken_at)
+    return ObservedSpan(host, span, surroundings, found, read_provenance(host, str(path)))
+
+
+_COSTLY_SECONDS: Final = 5.5  # with a look each two seconds: every third
+_COSTLY_FROM: Final = 10.0  # shorter spans would hold one such look
+
+
+class WatchedHost:
+    """A host that is observed again and again: what binds over the last seconds, and what is used since the last look.
+
+    What costs the most to read and changes seldom (`advisor.observe.series.COSTLY`) is read at every third look,
+    unless the span is short.
+    ``diagnosis`` is None until two samples are there.
+    """
+
+    def __init__(self, host: Host, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host, self._seconds, self._clock = host, seconds, clock
+        self._surroundings = read_surroundings(host)
+        self._samples = [take_sample(host, clock=clock)]
+        self._costly_at = self._samples[0].at_seconds
+        self.diagnosis: Diagnosis | None = None
+
+    def advance(self) -> tuple[ResourceUse, ...]:
+        """Take one more sample, and return what was used since the one before."""
+        # Twice in each span at least; after the first look a rate is wanted at once.
+        is_each = len(self._samples) == 1 or self._seconds < _COSTLY_FROM
+        is_due = is_each or self._clock() - self._costly_at >= _COSTLY_SECONDS
+        self._samples.append(take_sample(self._host, costly=is_due, clock=self._clock))
+        if is_due:
+            self._costly_at = self._samples[-1].at_seconds
+        first = self._samples[-1].at_seconds - self._seconds
+        while len(self._samples) > 2 and self._samples[1].at_seconds <= first:
+            del self._samples[0]
+        self.diagnosis = diagnose(CounterSpan(self._samples), self._surroundings, time.time())
+        return measure_uses(CounterSpan(self._samples[-2:]), self._surroundings)
+
+    def save_snapshot(self, path: Path) -> None:
+        """Write a snapshot with the last samples. Raises UsageError where the file cannot be written."""
+        save_span(self._host, path, CounterSpan(self._samples))
+
+
+def watch_host(seconds: float, host: Host | None = None) -> WatchedHost:
+    """Return this host (or ``host``) to be observed; what binds is judged over the last ``seconds``."""
+    return WatchedHost(host or live_host(), seconds)
+
+
+def check_seconds(seconds: float) -> None:
+    """Raises UsageError for a time that is no span."""
+    if not 0.5 <= seconds <= LONGEST_SECONDS:
+        raise UsageError(
+            msg("--seconds {seconds}: expected 0.5 to {most}", seconds=seconds, most=f"{LONGEST_SECONDS:.0f}")
+        )

@@ -1,0 +1,148 @@
+"""A load observed on this host as a workload file: its fio twin, and how it compares with what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from advisor.errors import RefusedError, UsageError
+from advisor.host import Host, live_host
+from advisor.i18n import msg
+from advisor.operations.files import write_output
+from advisor.proof.interrupt import caught_signals
+from advisor.proof.observing import find_disk, observe_workload, require_unit
+from advisor.proof.pattern import Arrival, ArrivalKind
+from advisor.proof.target import read_target
+from advisor.proof.twin_check import TwinComparison, check_twin, traced_device
+from advisor.proof.workload_file import WorkloadFile, encode_workload, read_workload
+
+LONGEST_SECONDS: Final = 3600.0
+CHECK_SECONDS: Final = 5.0
+
+
+class ObservedTwin(msgspec.Struct, frozen=True):
+    """A workload file, and the comparison of its twin with what was observed, where the twin has run."""
+
+    workload: WorkloadFile
+    comparison: TwinComparison | None = None
+
+
+def observe_load(
+    *, seconds: float = 10.0, device: str | None = None, unit: str | None = None, host: Host | None = None
+) -> WorkloadFile:
+    """Return the twin of the load on ``device`` (default: the busiest), or of ``unit``, over the next ``seconds``.
+
+    Changes nothing; as root it traces requests in a tracing instance of its own, which it removes. Raises UsageError,
+    RefusedError with the reason where no faithful twin can be made, and StoppedError after a signal.
+    """
+    asked = host or live_host()
+    check_observation(seconds=seconds, device=device, unit=unit, host=asked)
+    with caught_signals() as stop:
+        return observe_workload(asked, seconds, device=device, unit=unit, sleep=stop.sleep)
+
+
+def check_observation(
+    *, seconds: float = 10.0, device: str | None = None, unit: str | None = None, host: Host | None = None
+) -> None:
+    """Raise UsageError or RefusedError where `observe_load` has nothing to observe, without its wait."""
+    if not 1 <= seconds <= LONGEST_SECONDS:
+        raise UsageError(
+            msg("--seconds {seconds}: expected 1 to {most}", seconds=seconds, most=f"{LONGEST_SECONDS:.0f}")
+        )
+    asked = host or live_host()
+    if not asked.is_live:
+        raise UsageError("a captured host has no requests to observe")
+    if device is not None:
+        find_disk(asked, device)
+    if unit is not None:
+        require_unit(asked, unit)
+
+
+def load_workload(path: Path) -> WorkloadFile:
+    """Return the workload of a file. Raises InvalidInputError that names file and field, PermissionDeniedError."""
+    return read_workload(str(path))
+
+
+def save_workload(found: WorkloadFile, path: Path) -> None:
+    """Write a workload file, whole or not at all. Raises UsageError where it cannot be written."""
+    write_output(path, encode_workload(found))
+
+
+def check_target(target: Path) -> None:
+    """Raise UsageError for what is no directory, RefusedError or PermissionDeniedError where no twin can run and be
+    traced in that directory."""
+    if not target.exists() or target.is_file():
+        raise UsageError(msg("--target {path}: not a directory", path=target), hint="--target DIR")
+    host = live_host()
+    traced_device(host, read_target(host, str(target)))
+
+
+def judge_twin(found: WorkloadFile, target: Path, *, seconds: float = CHECK_SECONDS) -> ObservedTwin:
+    """Run the twin on a scratch file in a directory, and compare it with what was observed. The file is removed.
+
+    Where the twin is not within its bounds, other arrivals are tried, and the nearest is returned. Raises RefusedError
+    where nothing can be compared, PermissionDeniedError without root, StoppedError after a signal.
+    """
+    host = live_host()
+    with caught_signals() as stop:
+        place = read_target(host, str(target.resolve()))
+        tried: list[ObservedTwin] = []
+        for one in (found, *_list_alternatives(found)):
+            comparison = check_twin(host, one, place, seconds, stop)
+            tried.append(ObservedTwin(one, comparison))
+            if comparison.is_faithful:
+                break
+        return min(tried, key=_distance_of)
+
+
+def refuse_unfaithful(found: ObservedTwin) -> None:
+    """Raise RefusedError, with the figure that is the farthest from its bound, for a twin that is beyond it."""
+    comparison = found.comparison
+    if comparison is None or comparison.is_faithful:
+        return
+    worst = comparison.worst
+    raise RefusedError(
+        msg(
+            "no faithful twin: {name} differs by {found:.1%}, bound {bound:.0%}",
+            name=worst.name,
+            found=worst.difference,
+            bound=worst.bound or 0.0,
+        ),
+        hint="what fio cannot repeat: an application that waits for more than its requests, other load on the device",
+    )
+
+
+def _distance_of(one: ObservedTwin) -> float:
+    worst = None if one.comparison is None else one.comparison.worst
+    return 0.0 if worst is None else worst.difference / (worst.bound or 1.0)
+
+
+def _list_alternatives(found: WorkloadFile) -> list[WorkloadFile]:
+    """The same load with the other arrivals that ask by a clock. One that asks again at once has none, as a rate in its
+    place would hide each gain, but the depth of its mean: where the kernel splits requests, p95 is more than was
+    asked for."""
+    figures = None if found.observed is None else found.observed.figures
+    if figures is None or len(found.sections) != 1:
+        return []
+    section = found.sections[0]
+    if section.arrival.kind == "closed":
+        mean = max(1, round(figures.depth_mean / max(figures.busy_share, 1e-9) / section.jobs))
+        shallow = msgspec.structs.replace(section, depth=mean, engine="libaio" if mean > 1 else "psync")
+        return [msgspec.structs.replace(found, sections=(shallow,))] if mean < section.depth else []
+    others: Mapping[ArrivalKind, tuple[ArrivalKind, ...]] = {
+        "poisson": ("steady",),
+        "steady": ("poisson",),
+        "think": ("steady", "poisson"),
+    }
+    rate = max(1.0, figures.iops / section.jobs)
+    depth = max(1, figures.depth_max // section.jobs)
+    made = [
+        msgspec.structs.replace(
+            section, arrival=Arrival(kind, rate=rate), depth=depth, engine="libaio" if depth > 1 else "psync"
+        )
+        for kind in others.get(section.arrival.kind, ())
+    ]
+    return [msgspec.structs.replace(found, sections=(one,)) for one in made]

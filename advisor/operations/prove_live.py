@@ -1,0 +1,98 @@
+"""Proofs under live traffic: nothing is run, a profile's values are switched and what the host does is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from advisor.errors import UsageError
+from advisor.host import live_host
+from advisor.host.trusted_files import need_root
+from advisor.i18n import msg
+from advisor.operations.prove import check_user, keep_gain, parse_variable
+from advisor.profiles.requested import RequestedProfile
+from advisor.proof import live
+from advisor.proof.archive import load_proof, reanalyse_proof
+from advisor.proof.live import LiveOptions, LivePlan
+from advisor.proof.own_command import LIVE_KINDS, parse_metrics
+from advisor.proof.records import Proof
+from advisor.proof.session_runner import ProgressEvent, Settings
+
+_METRIC_SECONDS_MAX = 60.0
+
+
+def choose_live(
+    metrics: Sequence[str] = (),
+    *,
+    limits: Sequence[str] = (),
+    period: float | None = None,
+    tau: float | None = None,
+    baseline: float | None = None,
+    user: str | None = None,
+    timeout: float | None = None,
+    directory: Path | None = None,
+    environment: Sequence[str] = (),
+) -> LiveOptions:
+    """Return how live traffic is to be measured. Runs nothing.
+
+    ``metrics`` are ``[NAME=]KIND:EXPRESSION`` of the kinds command, counter, prom and host; the first judges, the
+    others must not get worse. ``limits`` are such as ``p99 > 20``: beyond them the change is withdrawn. ``period``
+    (40, or whole cycles of a load that repeats), ``baseline`` (300; for how long it is watched before), ``tau``
+    (measured) and ``timeout`` of a metric's command (10) are in seconds. Raises UsageError.
+    """
+    parse_metrics(metrics, LIVE_KINDS)
+    seconds = live.METRIC_SECONDS if timeout is None else timeout
+    if not 0 < seconds <= _METRIC_SECONDS_MAX:
+        raise UsageError(
+            msg(
+                "--command-timeout {seconds:g}: with --live expected seconds above 0, up to {most:g}",
+                seconds=seconds,
+                most=_METRIC_SECONDS_MAX,
+            )
+        )
+    if user is not None:
+        check_user(user)
+    place = (directory or Path("/")).absolute()
+    if not place.is_dir():
+        raise UsageError(msg("--directory {place}: there is no such directory", place=place))
+    return LiveOptions(
+        metrics=tuple(metrics),
+        limits=tuple(limits),
+        period_seconds=period,
+        baseline_seconds=baseline,
+        tau_seconds=tau,
+        metric_timeout=seconds,
+        user=user,
+        directory=str(place),
+        environment=dict(parse_variable(one) for one in environment),
+    )
+
+
+def prove_live(
+    asked: RequestedProfile,
+    settings: Settings,
+    options: LiveOptions,
+    *,
+    consent: Callable[[LivePlan], None],
+    values: Mapping[str, str],
+    words: Sequence[str] = (),
+    progress: Callable[[ProgressEvent], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Proof:
+    """Switch a profile's values under the traffic that is there, and judge them; with ``keep_if_gain`` of the settings
+    a proven gain is applied.
+
+    ``consent`` is shown what would be switched, and raises RefusedError where that may not be. Changes the host and
+    rolls it back.
+    """
+    need_root()
+    proof = live.prove_live(
+        live_host(), asked, values, settings, options, consent=consent, words=words, progress=progress, say=say
+    )
+    return keep_gain(live_host(), proof, values, asked, say=say) if settings.keep_if_gain else proof
+
+
+def replay_proof(path: Path) -> Proof:
+    """Return what follows from a saved session of two arms, judged again. Measures nothing. Raises InvalidInputError,
+    PermissionDeniedError."""
+    return reanalyse_proof(load_proof(path))

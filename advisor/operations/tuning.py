@@ -1,0 +1,213 @@
+"""A search: which candidate of cited profiles helps the user's own work, raced, and confirmed on fresh data.
+
+Nothing is proposed that has no source. The functions raise UsageError and RefusedError before anything is changed,
+PermissionDeniedError without root, StoppedError after a signal (the search can be resumed) and NotRestoredError where
+something is not restored.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.host import Host, live_host
+from advisor.host.patterns import lazy_regex
+from advisor.host.trusted_files import need_root
+from advisor.i18n import msg
+from advisor.operations import scan
+from advisor.operations.measure import parse_budget as parse_budget
+from advisor.operations.prove import check_user, keep_gain, parse_variable
+from advisor.operations.tuning_ranges import range_offers
+from advisor.profiles.requested import is_file_word, load_one, load_requested
+from advisor.profiles.single_values import is_value_word
+from advisor.proof import tuning
+from advisor.proof.command_runner import CommandProcess
+from advisor.proof.session_runner import ProgressEvent, Settings
+from advisor.proof.tuning import TuneOptions
+from advisor.proof.tuning_arms import Candidates, Offer
+from advisor.proof.tuning_load import CommandLoad, PatternLoad, RaceLoad, pattern_metric
+from advisor.proof.tuning_records import LeftOutCandidate, Tuned, TunePattern, TuneSession
+from advisor.proof.workload_file import is_workload_path
+from advisor.recommend.fixes import make_fix
+from advisor.shell.quote import shell_quote
+from advisor.transaction.journal import Store
+from advisor.tunables import parse_tunable
+from advisor.tunables.tunable import DeclaresValues
+
+_JOINED_VALUES: Final = lazy_regex(r",\s*[a-z][a-z0-9_-]*:[^,]+=")
+RULES: Final = "rules"
+"""The word for what the findings of this host advise."""
+
+
+def name_candidates(words: Sequence[str], host: Host | None = None, *, ranges: Sequence[str] = ()) -> Candidates:
+    """Return the candidates that profiles, files and values ask for, each with its source; a value is a candidate of
+    its own, and so is each value of one of the ``ranges`` (`advisor.operations.tuning_ranges`). ``rules`` stands for
+    what the findings of ``host``, by default this one, advise, and a tunable without a value for each value that it
+    declares there. Words may be joined by commas. Raises UsageError, InvalidInputError, RefusedError."""
+    offers: dict[str, Offer] = {}
+    left: list[LeftOutCandidate] = []
+    for word in [word for text in words for word in _split_words(text)]:
+        if word == RULES:
+            advised = _advised_candidates(host)
+            left += advised.left_out
+            for one in advised.offers:
+                offers.setdefault(one.name, one)
+            continue
+        if is_value_word(word) and set(word).isdisjoint("=<>"):
+            for one in _declared_candidates(word, host or live_host()):
+                offers.setdefault(one.name, one)
+            continue
+        (asked,) = load_requested([word], only_trusted=True)
+        name = word if is_value_word(word) else asked.profile.name
+        if is_value_word(word):
+            source = msg("the value was given on the command line")
+        else:
+            source = msg("profile {name}", name=word if is_file_word(word) else name)
+        if name in offers:
+            raise UsageError(msg("--candidates: {name} is named twice", name=name))
+        offers[name] = Offer(name, asked, source)
+    for one in (offer for word in ranges for offer in range_offers(word, host or live_host())):
+        offers.setdefault(one.name, one)
+    return Candidates(tuple(offers.values()), tuple(left))
+
+
+def _split_words(text: str) -> list[str]:
+    """The words of one option: a value may hold commas. Raises UsageError for values that are joined by them."""
+    if is_value_word(text):
+        if _JOINED_VALUES.search(text):
+            each = " ".join(f"--candidates {shell_quote(one)}" for one in re.split(r",\s*(?=[a-z][a-z0-9_-]*:)", text))
+            raise UsageError(
+                msg("--candidates {text}: a value may hold commas: give each by itself", text=text), hint=each
+            )
+        return [text]
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _advised_candidates(host: Host | None) -> Candidates:
+    """One candidate for the values or the profile of each finding that is not accepted, with the rule as its source."""
+    offers: list[Offer] = []
+    left: list[LeftOutCandidate] = []
+    for finding in scan(host).active:
+        source = f"finding {finding.id}: {finding.title}"
+        fix = make_fix([finding], is_unattended=True)
+        if not fix.asked:
+            reason = fix.left_out[0].reason if fix.left_out else msg("is fixed by hand")
+            left.append(LeftOutCandidate(finding.id, source, reason))
+        for asked in fix.asked:
+            own = tuple(pair for pair in fix.settings if pair[0] in asked.profile.parameters)
+            offers.append(Offer(" ".join(asked.words), asked, source, own))
+    return Candidates(tuple(offers), tuple(left))
+
+
+def _declared_candidates(identity: str, host: Host) -> Iterable[Offer]:
+    """One candidate for each value that a tunable declares on the host. Raises UsageError where it declares none."""
+    one = parse_tunable(identity)
+    values = one.list_values(host) if isinstance(one, DeclaresValues) else ()
+    if not values:
+        raise UsageError(
+            msg("--candidates {identity}: it declares no values to choose from here", identity=identity),
+            hint=msg("name the values: {identity}=VALUE", identity=identity),
+        )
+    for value in values:
+        word = f"{identity}={value}"
+        source = msg("{identity} offers {values}", identity=identity, values=", ".join(values))
+        yield Offer(word, load_requested([word])[0], source)
+
+
+def name_recorded(session: TuneSession) -> Candidates:
+    """Return the candidates of a recorded search, with the sources that it names. Raises as `name_candidates`."""
+    found = []
+    for one in session.candidates:
+        asked = load_requested(one.words, only_trusted=True)
+        if len(asked) != 1:
+            path = tuning.session_path(Store(), session.id)
+            raise InvalidInputError(
+                msg("{path}: {name}: expected the words of one candidate", path=path, name=one.name)
+            )
+        found.append(Offer(one.name, asked[0], one.source, one.settings))
+    return Candidates(tuple(found))
+
+
+def choose_pattern(workload: str, chosen: Settings) -> PatternLoad:
+    """Return a pattern of fio as the load of a search: a workload's name or file, on the target of ``chosen``, of which
+    the length of a run, the size of the file and the byte budget count. Raises UsageError, InvalidInputError,
+    RefusedError."""
+    if is_workload_path(workload):
+        workload = os.path.abspath(workload)
+    pattern = TunePattern(
+        workload,
+        chosen.target,
+        pattern_metric(workload),
+        seconds=chosen.seconds,
+        scratch_bytes=chosen.scratch_bytes,
+        byte_budget=chosen.byte_budget,
+    )
+    return PatternLoad(live_host(), pattern)
+
+
+def repeat_load(session: TuneSession, environment: Sequence[str] = ()) -> CommandProcess | PatternLoad:
+    """Return the load of a recorded search, ready to run. Of a command, ``environment`` holds values for the names that
+    it sets, which are not recorded; those that are missing are taken from here. Raises UsageError."""
+    if session.pattern is not None:
+        return PatternLoad(live_host(), session.pattern)
+    own = session.command
+    assert own is not None, "a search has a command or a pattern"
+    if own.user is not None:
+        check_user(own.user)
+    given = dict(parse_variable(one) for one in environment)
+    values = {name: given[name] if name in given else parse_variable(name)[1] for name in own.environment}
+    return CommandProcess(own, values)
+
+
+def read_search(identity: str) -> TuneSession:
+    """Return the search of that id as it was cut off. Raises UsageError, InvalidInputError, RefusedError."""
+    return tuning.load_session(Store(), identity)
+
+
+def tune_command(
+    candidates: Candidates,
+    load: CommandProcess | PatternLoad,
+    options: TuneOptions,
+    *,
+    resumed: TuneSession | None = None,
+    progress: Callable[[ProgressEvent], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Tuned:
+    """Race candidates by a benchmark of the user's own (of `advisor.operations.prove.choose_command`) or by a pattern
+    of fio (of `choose_pattern`), reduce the winner to the values that did it, and confirm that; with ``keep_if_gain`` a
+    confirmed gain is applied.
+
+    Nothing else is kept. ``resumed`` is a search of `read_search`, with its own candidates. Changes the host and rolls
+    it back.
+    """
+    need_root()
+    host, store = live_host(), Store()
+    raced: RaceLoad = CommandLoad(load) if isinstance(load, CommandProcess) else load
+    found = tuning.tune(host, candidates, raced, options, resumed=resumed, progress=progress, say=say)
+    if found.session.keep_if_gain:
+        found = keep_winner(host, found, candidates, say=say)
+    return tuning.save_tuned(found, store)
+
+
+def keep_winner(
+    host: Host,
+    found: Tuned,
+    candidates: Candidates,
+    *,
+    say: Callable[[str], None] = lambda _: None,
+    store: Store | None = None,
+) -> Tuned:
+    """Apply and persist the winner of a confirmed gain as a transaction of its own; ``kept`` of the result says so.
+    Any other verdict changes nothing. Raises what `advisor.operations.apply` raises."""
+    if not found.is_gain or found.confirmation is None or found.winner is None:
+        return found
+    asked = next((one.asked for one in candidates.offers if one.name == found.winner.name), None)
+    # One that was reduced is no candidate.
+    asked = asked or load_one(found.winner.words, only_trusted=True)
+    proof = keep_gain(host, found.confirmation, dict(found.winner.settings), asked, say=say, store=store)
+    return msgspec.structs.replace(found, confirmation=proof, kept=proof.kept)

@@ -1,0 +1,30 @@
+"""The command line in this process: a start of Python takes ten times as long as most refusals."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from unittest.mock import patch
+
+import pytest
+
+from advisor import i18n
+from advisor.cli import main
+
+
+def call_inside(*words: object, **environment: object) -> subprocess.CompletedProcess[str]:
+    """What ``advisor WORDS`` ends with, prints and says; an error that nobody expected is raised."""
+    argv = ["advisor", *map(str, words)]
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    asked = {name: str(value) for name, value in environment.items()}
+    with patch.dict(os.environ, asked), patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(err):
+        with pytest.raises(SystemExit) as ended:
+            main()
+        i18n.choose("en")
+    said, errors = (stream.buffer.getvalue().decode() for stream in (out, err))
+    assert isinstance(ended.value.code, int)
+    assert "Traceback" not in errors
+    return subprocess.CompletedProcess(argv, ended.value.code, said, errors)

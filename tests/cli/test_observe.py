@@ -1,0 +1,106 @@
+"""``advisor observe`` as a command: what a wrong call is told, a workload file in the other commands, a live run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.operations.files import check_output
+from advisor.proof.pattern import JobSection
+from advisor.proof.workload_file import WorkloadFile, encode_workload
+from tests.cli.test_why import advisor
+
+LOAD = WorkloadFile(title="Twin of all on sda", sections=(JobSection("twin", "randread", 8192, depth=4),))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        ((), 2, "expected one of: -o FILE to observe, --check FILE"),
+        (("-o", "a.json", "--check", "b.json"), 2, "expected one of"),
+        (("--check", "none.json", "--device", "sda", "--target", "."), 2, "--check excludes"),
+        (("--check", "none.json"), 2, "nothing to run the twin on"),
+        (("-o", "a.json", "--svg", "a.svg"), 2, "nothing to run the twin on"),
+        (("--check", "/nowhere/none.json", "--target", "."), 2, "/nowhere/none.json: No such file"),
+        (("-o", "/nowhere/a.json", "--seconds", "0"), 2, "--seconds 0.0: expected 1 to 3600"),
+        (("-o", "a.json", "--device", "sdzz"), 2, "--device sdzz: there is no such block device"),
+        (("-o", "a.json", "--seconds", "nan"), 2, "--seconds nan: expected"),
+        (("-o", "a.json", "--unit", "no-such-unit"), 2, "--unit 'no-such-unit': no process of such a unit"),
+        (("-o", "a.json", "--unit", ""), 2, "--unit '': no process of such a unit"),
+        (("-o", "a.json", "--unit", "../.."), 2, "--unit '../..': no process of such a unit"),
+        (("-o", "/nowhere/a.json"), 2, "/nowhere/a.json: there is no such directory"),
+        (("-o", "/"), 2, "/: is there and is no regular file"),
+        (("-o", "/dev/null"), 2, "/dev/null: is there and is no regular file"),
+        (("-o", "/proc/a.json"), 2, "/proc/a.json: "),
+        (("-o", "a.json", "--target", "/no/such"), 2, "--target /no/such: not a directory"),
+        (("-o", "a.json", "--target", "/proc"), 3, "/proc lies on proc"),
+    ],
+)
+def test_a_wrong_call(words: tuple[str, ...], code: int, why: str) -> None:
+    done = advisor("observe", *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert why in done.stderr
+    assert "observing for" not in done.stderr
+
+
+def test_a_target_is_looked_at_before_a_twin_is_said_to_run(tmp_path: Path) -> None:
+    place = tmp_path / "load.json"
+    place.write_bytes(encode_workload(LOAD))
+    done = advisor("observe", "--check", place, "--target", tmp_path / "none")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"advisor: --target {tmp_path}/none: not a directory")
+
+
+def test_a_place_that_cannot_be_written_to_is_found_before(tmp_path: Path) -> None:
+    """As root a permission binds nobody, so the directory is on a file system that takes no files."""
+    place = Path("/sys/kernel")
+    with pytest.raises(UsageError) as caught:
+        check_output(place / "load.json")
+    assert caught.value.message.startswith("/sys/kernel/load.json: ")
+    check_output(tmp_path / "load.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_from_counters_cannot_be_compared(tmp_path: Path) -> None:
+    place = tmp_path / "load.json"
+    place.write_bytes(encode_workload(LOAD))
+    done = advisor("observe", "--check", place, "--target", tmp_path)
+    assert done.returncode == 3
+    assert "no figures of single requests" in done.stderr
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_workload_file_is_recommended_for(tmp_path: Path) -> None:
+    place = tmp_path / "load.json"
+    place.write_bytes(encode_workload(LOAD))
+    done = advisor("recommend", "--json", "--workload", place)
+    assert done.returncode == 0
+    found = json.loads(done.stdout)["workload"]
+    assert (found["name"], found["block_bytes"], found["access"]) == (str(place), 8192, "random")
+
+
+@pytest.mark.parametrize(
+    "command", [("recommend",), ("bench", "--target", "."), ("prove", "--self-test", "--target", ".")]
+)
+def test_a_bad_file_is_named_with_its_field(command: tuple[str, ...], tmp_path: Path) -> None:
+    place = tmp_path / "load.json"
+    place.write_text('{"title": "t", "sections": [{"name": "a", "pattern": "randread", "block_bytes": 1000}]}')
+    done = advisor(*command, "--workload", place)
+    assert done.returncode == 2
+    assert f"{place}: field sections[0].block_bytes: expected a multiple of 512" in done.stderr
+    assert "advisor observe -o FILE" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_disk_that_is_not_used_has_no_twin(tmp_path: Path) -> None:
+    disks = [name for name in os.listdir("/sys/block") if not Path(f"/sys/block/{name}/slaves").exists()]
+    idle = sorted(name for name in os.listdir("/sys/block") if name.startswith("loop") and name not in disks)
+    if not idle:
+        pytest.skip("no loop device is there")
+    done = advisor("observe", "--device", idle[-1], "--seconds", "1", "-o", tmp_path / "load.json")
+    assert done.returncode in (3, 6)
+    assert list(tmp_path.iterdir()) == []

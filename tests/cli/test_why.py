@@ -1,0 +1,252 @@
+"""``advisor why`` as a command: live, of a snapshot, text, JSON with its schema, exit codes, bad input."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.diagnosis.diagnose import ResourceUse, measure_uses
+from advisor.diagnosis.observation import read_surroundings
+from advisor.observe.recording import encode_span
+from advisor.planner import read_for_scan_and_plans
+from advisor.report.watch import WatchScreen, saved_note
+from advisor.snapshot.archive import capture_host
+from advisor.snapshot.spans import SPAN
+from tests.diagnosis.cases import CASES
+from tests.diagnosis.moments import Disk, Machine, diagnose_machine, host_at, span_of
+from tests.schemas import judge
+from tests.test_imports import HEAVY, loaded_by
+
+ROOT = Path(__file__).parents[2]
+
+
+def advisor(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    whole = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    done = subprocess.run(
+        [sys.executable, "-m", "advisor", *map(str, words)],
+        capture_output=True,
+        text=True,
+        env=whole,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def archive_of(machine: Machine, path: Path, span: bytes | None = None) -> Path:
+    def read_all(host: Any) -> None:
+        read_for_scan_and_plans(host)
+        read_surroundings(host)
+
+    data = encode_span(span_of(machine), 1_790_000_000) if span is None else span
+    path.write_bytes(capture_host(host_at(machine, 1000), read_all, {SPAN: data}))
+    return path
+
+
+def test_what_binds_in_a_snapshot(tmp_path: Path) -> None:
+    case = next(one for one in CASES if one.name.startswith("slow member"))
+    place = archive_of(case.machine, tmp_path / "host.tar.gz")
+    done = advisor("why", "--snapshot", place, "--json")
+    assert done.returncode == 1
+    found = judge(done.stdout, 1)
+    assert found["binds"][0]["id"] == "disk.slow-member"
+    assert found["binds"][0]["device"] == "sde"
+    assert found["taken_at"] == "2026-09-21T14:13:20Z"
+    text = advisor("why", "--snapshot", place, COLUMNS="80")
+    assert text.returncode == 1
+    assert text.stdout.startswith("db-07: sde is ")
+    assert "smartctl -a /dev/sde" in text.stdout
+    assert max(map(len, text.stdout.splitlines())) <= 80
+    assert "\x1b" not in text.stdout
+
+
+def test_nothing_binds_in_a_snapshot(tmp_path: Path) -> None:
+    done = advisor("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz"))
+    assert done.returncode == 0
+    assert "Nothing on this host is saturated; the application asks for no more." in done.stdout
+
+
+def test_a_span_is_recorded_and_judged(tmp_path: Path) -> None:
+    place = tmp_path / "host.tar.gz"
+    done = advisor("snapshot", "--seconds", "1", "-o", place)
+    assert done.returncode == 0, done.stderr
+    found = advisor("why", "--snapshot", place, "--json")
+    assert found.returncode in (0, 1), found.stderr
+    document = judge(found.stdout, found.returncode)
+    assert document["seconds"] >= 1
+    assert bool(document["binds"]) == bool(found.returncode)
+
+
+def test_the_running_host() -> None:
+    done = advisor("why", "--seconds", "0.5", "--json")
+    assert judge(done.stdout, done.returncode)["seconds"] >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("span", "says"),
+    [
+        (b"{}", "missing required field"),
+        (b'{"schema": "advisor.span/2", "taken_at": 1, "samples": []}', "this version reads advisor.span/1"),
+        (b'{"schema": "advisor.span/1", "taken_at": 1, "samples": []}', "two samples or more"),
+        (b"[" * 100_000, "advisor-span.json"),
+        (
+            json.dumps(
+                {
+                    "schema": "advisor.span/1",
+                    "taken_at": 1,
+                    "samples": [{"at_seconds": at, "counters": {"disk": {"sda": {"reads": -5 * at}}}} for at in (1, 2)],
+                }
+            ).encode(),
+            "below 0",
+        ),
+    ],
+)
+def test_a_span_that_is_none_is_refused(span: bytes, says: str, tmp_path: Path) -> None:
+    done = advisor("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz", span))
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_the_recorded_span_counts(tmp_path: Path) -> None:
+    done = advisor("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz"), "--seconds", "2")
+    assert done.returncode == 2
+    assert "--snapshot excludes --seconds: the span that was recorded counts" in done.stderr
+
+
+def test_a_snapshot_without_a_span_is_refused(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        member = tarfile.TarInfo("proc/version")
+        archive.addfile(member, io.BytesIO(b""))
+    place = tmp_path / "bare.tar.gz"
+    place.write_bytes(gzip.compress(buffer.getvalue()))
+    done = advisor("why", "--snapshot", place)
+    assert done.returncode == 2
+    assert "advisor snapshot --seconds 30 -o FILE records them" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--seconds", "0"), ("--seconds", "nan"), ("--seconds", "1e9")])
+def test_a_time_that_is_none_is_refused(words: tuple[str, ...]) -> None:
+    assert advisor("why", *words).returncode == 2
+    assert advisor("snapshot", "-o", "-", *words).returncode == 2
+
+
+def test_counters_need_the_running_host(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    done = advisor("snapshot", "--seconds", "1", "--root", tmp_path, "-o", tmp_path / "x")
+    assert done.returncode == 2
+    assert "running host" in done.stderr
+
+
+def test_only_what_it_needs_is_loaded() -> None:
+    loaded = {module.partition(".")[0] for module in loaded_by("why", "--help")}
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("words", [(), ("--json",), ("--snapshot", "x")])
+def test_watch_needs_a_terminal(words: tuple[str, ...]) -> None:
+    done = advisor("why", "--watch", *words)
+    assert done.returncode == 2
+    assert "--watch" in done.stderr + done.stdout
+
+
+def test_watch_ends_with_the_summary(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "advisor", "why", "--watch", "--seconds", "4"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execve(sys.executable, command, environment)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+            # The first screen with figures says how to end it.
+            if shown.count(b"q quit") == 1:
+                os.write(terminal, b"s")
+            if b"saved advisor-why-" in shown:
+                os.write(terminal, b"q")
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) in (0, 1)
+    assert b"\x1b[?1049l" in shown, "the screen is as it was"
+    assert b"observed" in shown.rpartition(b"\x1b[?1049l")[2]
+    saved = next(tmp_path.glob("advisor-why-*.tar.gz"))
+    assert advisor("why", "--snapshot", saved, "--json").returncode in (0, 1)
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_the_screen_fits(width: int, unicode: bool) -> None:
+    case = next(one for one in CASES if one.name.startswith("slow member"))
+    surroundings = read_surroundings(host_at(case.machine, 1000))
+    span = span_of(case.machine)
+    screen = WatchScreen(unicode=unicode)
+    for _ in range(60):
+        screen.add_uses(measure_uses(span, surroundings))
+    text = screen.render_text(diagnose_machine(case.machine), width=width)
+    lines = text.split("\n")
+    assert len(lines) <= 22
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith("> disk sde") for line in lines)
+    assert bool(set("▁▂▃▄▅▆▇█") & set(text)) == unicode
+
+
+def row_of(screen: WatchScreen, name: str, width: int = 80) -> str:
+    """The bars of a row, of the last 40 looks."""
+    lines = screen.render_text(diagnose_machine(Machine()), width=width).split("\n")
+    return next(line for line in lines if line[2:].startswith(name))[26:]
+
+
+def test_rows_of_the_screen_are_aligned_in_time() -> None:
+    screen = WatchScreen(unicode=False)
+    for cpu, disk in ((0.0, None), (0.0, 0.0), (1.0, 1.0), (0.0, None), (0.0, 0.0)):
+        found = [] if disk is None else [ResourceUse("disk sda", disk)]
+        screen.add_uses([ResourceUse("cpu busy", cpu), *found])
+    assert row_of(screen, "cpu busy") == "__#__"
+    assert row_of(screen, "disk sda") == " _# _"
+
+
+def test_a_pause_leaves_a_gap() -> None:
+    screen = WatchScreen(unicode=False)
+    screen.add_uses([ResourceUse("cpu busy", 1.0)])
+    screen.add_gap(3)
+    screen.add_uses([ResourceUse("cpu busy", 0.0)])
+    assert row_of(screen, "cpu busy") == "#   _"
+    screen.add_gap(1000)
+    screen.add_uses([ResourceUse("cpu busy", 1.0)])
+    assert row_of(screen, "cpu busy") == "#".rjust(40)
+
+
+def test_a_narrow_screen_shows_the_last_looks() -> None:
+    screen = WatchScreen(unicode=False)
+    for share in [0.0] * 39 + [1.0]:
+        screen.add_uses([ResourceUse("cpu busy", share)])
+    assert row_of(screen, "cpu busy", width=40) == "_" * 13 + "#"
+
+
+def test_an_idle_disk_keeps_its_row() -> None:
+    idle = Machine(disks=(Disk(reads=0, writes=0),))
+    uses = measure_uses(span_of(idle), read_surroundings(host_at(idle, 1000)))
+    assert ResourceUse("disk sda", 0.0) in uses
+
+
+def test_the_command_for_a_saved_file_is_whole() -> None:
+    place = "advisor-why-20260921-141320.tar.gz"
+    case = next(one for one in CASES if one.name.startswith("slow member"))
+    note = saved_note(Path(place))
+    lines = WatchScreen(unicode=True).render_text(diagnose_machine(case.machine), width=80, note=note).split("\n")
+    assert lines[-2:] == [f"saved {place}", f"advisor why --snapshot {place}"]
+    assert len(lines) <= 22
