@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from advisor.host.numbers import is_count
@@ -16,7 +16,7 @@ _KINDS: Final = ("cpufreq:", "intel_pstate:")
 _TURBO_ON: Final = {"intel_pstate:no_turbo": "0", "cpufreq:boost": "1"}
 
 
-def clock_clashes(seen: Observations) -> Mapping[str, str]:
+def clock_clashes(seen: Observations) -> dict[str, str]:
     """Values that the kernel would refuse with the other values of the plan: id → the reason."""
     found = ((name, _explain_clash(name, one, seen)) for name, one in seen.values.items() if name.startswith(_KINDS))
     return {name: why for name, why in found if why is not None}

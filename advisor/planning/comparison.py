@@ -19,7 +19,11 @@ def combine_values(live: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> 
     if sense == "keep":
         return live
     if sense == "within":
-        return live if _is_within(live, wanted) else wanted
+        try:
+            is_within = bool(live) and set(parse_list(live)) <= set(parse_list(wanted))
+        except ValueError:
+            is_within = False
+        return live if is_within else wanted
     if not isinstance(sense, tuple):
         sense = (sense,) * len(wanted_fields)
     if len(live_fields) != len(wanted_fields) or len(sense) != len(wanted_fields):
@@ -51,10 +55,3 @@ def _combine_field(live: str, wanted: str, sense: Sense) -> str:
 
 def _is_number(text: str) -> bool:
     return bool(re.fullmatch(r"-?[0-9]{1,20}", text))
-
-
-def _is_within(live: str, wanted: str) -> bool:
-    try:
-        return bool(live) and set(parse_list(live)) <= set(parse_list(wanted))
-    except ValueError:
-        return False

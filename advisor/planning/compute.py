@@ -12,10 +12,12 @@ from advisor.i18n import msg
 from advisor.planning.aliases import find_rivals, reads_later, renumbered_irqs, twin_notes, twin_obstacle
 from advisor.planning.clocks import clock_clashes, clock_rank
 from advisor.planning.comparison import combine_values, is_comparable, would_lower
+from advisor.planning.containers import container_notes, explain_foreign, explain_read_only, without_files
+from advisor.planning.device_classes import class_clashes
 from advisor.planning.guards import check_guards
 from advisor.planning.iscsi import record_notes
 from advisor.planning.links import related_links
-from advisor.planning.mtu import idle_notes
+from advisor.planning.mtu import explain_range, idle_notes
 from advisor.planning.multipath import new_file
 from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, ObservedTarget
@@ -48,7 +50,8 @@ def make_plan(
     changes: list[Change] = []
     claims: list[Change] = []
     not_done = list(skipped)
-    opposed, reset, clashes = find_rivals(targets), _reset_by_others(seen), clock_clashes(seen)
+    seen = without_files(seen, facts.container)
+    opposed, reset, clashes = find_rivals(targets), _reset_by_others(seen), clock_clashes(seen) | class_clashes(targets)
     for target in sorted(_unique_targets(targets), key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
         if target.tunable in clashes:
             not_done.append(_skip_target(target, seen.values[target.tunable], "blocked", clashes[target.tunable]))
@@ -100,6 +103,7 @@ def make_plan(
                     *record_notes(changes, facts),
                     *_make_notes(changes, seen, facts),
                     *claim_notes(claims, held),
+                    *container_notes(changes, not_done, facts.container),
                 )
             )
         ),
@@ -150,18 +154,25 @@ def _judge_target(
     target: PlanTarget, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool
 ) -> Change | Skipped:
     observed = seen.values[target.tunable]
+    foreign = explain_foreign(target.tunable, facts.container)
+    if foreign:
+        return _skip_target(target, observed, "not-applicable", foreign)
     if isinstance(observed.live, Missing):
         by_hand = new_file(target.tunable, target.value, observed.live)
         if by_hand:
             return _skip_target(target, observed, "by-hand", by_hand)
         state: SkipState = "not-applicable" if observed.live.is_absent else "unknown"
-        return _skip_target(target, observed, state, f"cannot be read: {observed.live.why}")
+        return _skip_target(target, observed, state, msg("cannot be read: {why}", why=observed.live.why))
     assert observed.combined is not None
     if observed.undecided is not None:
         return _skip_target(target, observed, "blocked", observed.undecided)
     if not is_comparable(observed.live, observed.wanted, target.sense):
-        return _skip_target(target, observed, "blocked", _describe_misfit(observed.live, observed.wanted))
+        has, gets = len(observed.live.split()), len(observed.wanted.split())
+        why = f"has {has} field{'' if has == 1 else 's'} now, and {gets} {'is' if gets == 1 else 'are'} wanted"
+        return _skip_target(target, observed, "blocked", why)
     wrong = parse_tunable(target.tunable).check_value(observed.combined)
+    if not wrong and observed.combined != observed.live:
+        wrong = explain_range(target.tunable, observed.combined, facts)
     if wrong:
         return _skip_target(target, observed, "blocked", f"{observed.combined!r} {wrong}")
     unreadable = None if runtime_only else _unreadable_file(observed, seen)
@@ -169,7 +180,16 @@ def _judge_target(
         return _skip_target(target, observed, "blocked", unreadable)
     persisted = runtime_only or _is_persisted(target, observed, seen, facts.sysctl_origin)
     if observed.live == observed.combined and persisted and not is_reset:
-        return _skip_satisfied(target, observed)
+        assert isinstance(observed.live, str)
+        assert observed.combined is not None
+        # Whether the profile names the value and leaves it alone.
+        if (
+            target.sense == "keep" or (isinstance(target.sense, tuple) and set(target.sense) == {"keep"})
+        ) and observed.live != observed.wanted:
+            return _skip_target(target, observed, "kept", "this profile does not change it, whatever it is")
+        if would_lower(observed.live, observed.wanted, observed.combined):
+            return _skip_target(target, observed, "would-lower", "already sufficient: higher than wanted")
+        return _skip_target(target, observed, "in-place", "already set")
     if observed.preflight.refusal:
         return _skip_target(target, observed, _refusal_state(target, observed), observed.preflight.refusal)
     if runtime_only and isinstance(observed.edit, Persisted):
@@ -183,6 +203,9 @@ def _judge_target(
     obstacle = None if runtime_only else _find_override(target, observed, facts.sysctl_origin)
     if obstacle:
         return _skip_target(target, observed, "overridden", obstacle)
+    closed = explain_read_only(target.tunable, facts.container)
+    if closed:
+        return _skip_target(target, observed, "by-hand", closed)
     unwritable = _write_obstacle(observed, seen, runtime_only=runtime_only)
     if unwritable:
         return _skip_target(target, observed, "blocked", unwritable)
@@ -207,29 +230,9 @@ def _refusal_state(target: PlanTarget, observed: ObservedTarget) -> SkipState:
     return "not-applicable" if target.may_be_left_out else "blocked"
 
 
-def _describe_misfit(live: str, wanted: str) -> str:
-    has, gets = len(live.split()), len(wanted.split())
-    return f"has {has} field{'' if has == 1 else 's'} now, and {gets} {'is' if gets == 1 else 'are'} wanted"
-
-
 def _skip_target(target: PlanTarget, observed: ObservedTarget, state: SkipState, reason: str) -> Skipped:
     before = None if isinstance(observed.live, Missing) else observed.live
     return Skipped(target.tunable, before, observed.wanted, reason, state, target.profile)
-
-
-def _skip_satisfied(target: PlanTarget, observed: ObservedTarget) -> Skipped:
-    assert isinstance(observed.live, str)
-    assert observed.combined is not None
-    if _is_kept(target) and observed.live != observed.wanted:
-        return _skip_target(target, observed, "kept", "this profile does not change it, whatever it is")
-    if would_lower(observed.live, observed.wanted, observed.combined):
-        return _skip_target(target, observed, "would-lower", "already sufficient: higher than wanted")
-    return _skip_target(target, observed, "in-place", "already set")
-
-
-def _is_kept(target: PlanTarget) -> bool:
-    """Whether the profile names the value and leaves it alone."""
-    return target.sense == "keep" or (isinstance(target.sense, tuple) and set(target.sense) == {"keep"})
 
 
 def _is_persisted(
@@ -240,6 +243,9 @@ def _is_persisted(
         state = seen.files[edit.path]
         content = None if isinstance(state, Missing) else state.content
         if content is not None and mentions_key(content, edit):
+            # A unit's script and what starts it are there for other values, too: they say nothing of this one.
+            if edit is not observed.file_edits[0] and edit.form in ("word", "section") and _is_as_edited(edit, seen):
+                continue
             return all(_is_as_edited(each, seen) for each in observed.file_edits)
     return not observed.file_edits or (not observed.ours and not _is_undone_at_boot(target, observed, origins))
 

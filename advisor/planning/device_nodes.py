@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from advisor.errors import UsageError
 from advisor.facts.array import Array
 from advisor.facts.block import natural
-from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.i18n import msg
@@ -20,9 +19,13 @@ def nodes_of(device: str, facts: Facts) -> Nodes:
     """The nodes of a link, disk, array or mount point. Raises UsageError for a name that is none of these."""
     array = _find_array(device, facts)
     if array is not None:
-        return _of_array(array, facts)
+        nodes = {disk.name: disk.numa_node for disk in facts.disks}
+        found = _by_node((name, nodes[name]) for name in sorted(array.disks, key=natural) if name in nodes)
+        if {node for node in found if node is not None} == set(array.numa_nodes):
+            return found or {None: ()}
+        return dict.fromkeys(array.numa_nodes, ()) or {None: ()}
     for disk in facts.disks:
-        if _is_named(disk, device):
+        if device.removeprefix("/dev/") in (disk.name, *disk.partitions) or device in disk.mountpoints:
             return {disk.numa_node: (disk.name,)}
     for link in facts.links:
         if link.name == device:
@@ -68,18 +71,6 @@ def _find_array(device: str, facts: Facts) -> Array | None:
         if array.name in names or array.device in names or device in array.mountpoints:
             return array
     return None
-
-
-def _is_named(disk: Disk, device: str) -> bool:
-    return device.removeprefix("/dev/") in (disk.name, *disk.partitions) or device in disk.mountpoints
-
-
-def _of_array(array: Array, facts: Facts) -> Nodes:
-    nodes = {disk.name: disk.numa_node for disk in facts.disks}
-    found = _by_node((name, nodes[name]) for name in sorted(array.disks, key=natural) if name in nodes)
-    if {node for node in found if node is not None} == set(array.numa_nodes):
-        return found or {None: ()}
-    return dict.fromkeys(array.numa_nodes, ()) or {None: ()}
 
 
 def _by_node(places: Iterable[tuple[str, int | None]]) -> Nodes:

@@ -8,18 +8,18 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.planning.order import rank_of
 from advisor.planning.records import PlanTarget, Skipped, SkipState
 from advisor.tunables import parse_tunable
-from advisor.tunables.preflight import ExpandsIds
+from advisor.tunables.preflight import ExpandsIds, ListsDevices
 
 
 def expand_targets(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:
     """The targets that are meant on this host, each under its own id; what fits nothing here, with the reason."""
     found: list[PlanTarget] = []
     skipped: list[Skipped] = []
-    for target in targets:
+    for target in map(_as_rule, targets):
         one = parse_tunable(target.tunable)
         names = one.expand_ids(host) if isinstance(one, ExpandsIds) else (target.tunable,)
         if isinstance(names, Missing):
@@ -28,7 +28,32 @@ def expand_targets(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[Pla
             continue
         found += [_rename_target(target, name) for name in names]
     once, again = _drop_same_files(host, found)
-    return once, (*skipped, *again)
+    return once, (*skipped, *again, *_skip_present(host, once))
+
+
+def _as_rule(target: PlanTarget) -> PlanTarget:
+    """A value of a class that is wanted ``at-least``, in the words of its rule, which compares for each device. Raises
+    UsageError for a sense that no rule can have."""
+    if not target.tunable.startswith("udev:") or target.sense == "exactly":
+        return target
+    if target.sense != "at-least":
+        raise UsageError(msg("{tunable}: a udev rule sets a value, or at least that: = or >=", tunable=target.tunable))
+    value = target.value if target.value.startswith("at-least ") else f"at-least {target.value}"
+    return msgspec.structs.replace(target, value=value, sense="exactly")
+
+
+def _skip_present(host: Host, targets: tuple[PlanTarget, ...]) -> Iterable[Skipped]:
+    """Devices of a class that are there already and have not its value, where nothing of the plan sets it on them."""
+    own = {target.tunable for target in targets}
+    for target in targets:
+        if not target.tunable.startswith("udev:"):
+            continue
+        one = parse_tunable(target.tunable)
+        assert isinstance(one, ListsDevices)
+        for tunable, live in one.list_present(host, target.value):
+            if tunable not in own:
+                why = N_("is there already: its own id sets it now, the udev rule with its next event or the next boot")
+                yield Skipped(tunable, live, target.value, why, "not-applicable", target.profile)
 
 
 def _drop_same_files(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:

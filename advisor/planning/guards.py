@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from advisor.errors import RefusedError
 from advisor.facts.arrays import Array
 from advisor.facts.host_facts import Facts
-from advisor.host.numbers import is_count
+from advisor.host.numbers import count_noun, is_count
 from advisor.i18n import msg
 from advisor.planning.records import Change
 
@@ -80,7 +80,9 @@ def _llt_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
     need = packets * LLT_PACKET_BYTES * peers
     if available is None:
         return ("memory budget unknown: the available memory could not be read",)
-    figures = f"LLT queues for {peers} peer(s) could take {need // MIB} MiB of {available // MIB} MiB available"
+    figures = (
+        f"LLT queues for {count_noun(peers, 'peer')} could take {need // MIB} MiB of {available // MIB} MiB available"
+    )
     if need > LLT_SHARE * available:
         raise RefusedError(
             msg("memory budget: {figures}; the limit is {llt_share:.0%}", figures=figures, llt_share=LLT_SHARE),
@@ -139,7 +141,7 @@ def _huge_page_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]
                 figures=figures,
                 huge_page_share=HUGE_PAGE_SHARE,
             ),
-            hint="lower globals in the cpf, or free memory first",
+            hint="ask for fewer huge pages (the cpf of IRIS: globals), or free memory first",
         )
     return (
         f"memory budget: {figures}",

@@ -17,7 +17,9 @@ def select_irqs(values: Values, facts: Facts) -> tuple[Selected, ...]:
     Those the kernel manages refuse every write (genirq managed affinity) and are already spread by it; they are
     reported, not failed.
     """
-    nodes = _device_nodes(facts)
+    places = [(link.numa_node, link.irqs) for link in facts.links]
+    places += [(disk.numa_node, disk.irqs) for disk in facts.disks if disk.kind == "nvme"]
+    nodes = {irq: node for node, irqs in places if node is not None for irq in irqs}
     cpus = {node.id: node.cpus for node in facts.numa.nodes}
     chosen: list[Selected] = []
     for irq in facts.irqs:
@@ -25,14 +27,9 @@ def select_irqs(values: Values, facts: Facts) -> tuple[Selected, ...]:
         node_cpus = cpus.get(node) if node is not None else None
         if node is None or not node_cpus:
             continue
-        chosen.append(_select_irq(irq, node, node_cpus, is_balanced=facts.owners.irqbalance))
+        is_balanced = facts.owners.irqbalance and irq.number not in facts.owners.banned_irqs
+        chosen.append(_select_irq(irq, node, node_cpus, is_balanced=is_balanced))
     return tuple(chosen)
-
-
-def _device_nodes(facts: Facts) -> dict[int, int]:
-    places = [(link.numa_node, link.irqs) for link in facts.links]
-    places += [(disk.numa_node, disk.irqs) for disk in facts.disks if disk.kind == "nvme"]
-    return {irq: node for node, irqs in places if node is not None for irq in irqs}
 
 
 def _select_irq(irq: Irq, node: int, node_cpus: str, *, is_balanced: bool) -> Selected:
@@ -46,6 +43,6 @@ def _select_irq(irq: Irq, node: int, node_cpus: str, *, is_balanced: bool) -> Se
             before=irq.affinity,
         )
     if is_balanced:
-        reason = f"{what}: irqbalance runs and would move it back; exclude it with --banirq={irq.number}"
+        reason = f"{what}: irqbalance runs and would move it back; exclude it by --banirq and its number"
         return Selected(common, node_cpus, refusal=reason, before=irq.affinity)
     return Selected(common, format_list(parse_list(node_cpus)), why=f"It serves {what}.", rank=IRQ_RANK)

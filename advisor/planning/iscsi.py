@@ -13,14 +13,16 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
-from advisor.facts.iscsi import ISCSID_CONF, NODE_RECORDS, IscsiNode
+from advisor.facts.iscsi import IscsiNode
+from advisor.facts.rare_subjects import ISCSI_RECORDS, ISCSID_CONF
+from advisor.i18n import N_
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Wanted
 from advisor.rules.iscsi_sessions import portal_of
 from advisor.tunables.file import FileKey
 
-NO_RECORDS: Final = "this host has no node record of open-iscsi, or none that could be listed"
+NO_RECORDS: Final = N_("this host has no node record of open-iscsi, or none that could be listed")
 _TIMEOUT: Final = "node.session.timeo.replacement_timeout"
 _NAMED: Final = 8
 
@@ -74,32 +76,28 @@ def _node_command(node: IscsiNode) -> str:
 def record_notes(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
     """The logins that changed records wait for, and the records that keep another value than iscsid.conf gets."""
     listed = tuple(changes)
-    return (*_login_notes(listed, facts), *_unchanged_records(listed, facts))
-
-
-def _login_notes(changes: tuple[Change, ...], facts: Facts) -> Iterator[str]:
-    """Manual steps: a session keeps what it negotiated until its next login."""
-    changed = {path for change in changes if (path := _record_path(change.tunable)) is not None}
+    # Manual steps: a session keeps what it negotiated until its next login.
+    login_notes: list[str] = []
+    changed = {path for change in listed if (path := _record_path(change.tunable)) is not None}
     nodes = [node for node in (facts.iscsi.nodes if facts.iscsi else ()) if node.path in changed]
     for node in nodes[:_NAMED]:
         command = _node_command(node)
-        yield f"then, one path after the other: {command} --logout && {command} --login{_describe_care(node, facts)}"
+        sessions = [one for one in (facts.iscsi.sessions if facts.iscsi else ()) if one.target == node.target]
+        if not sessions:
+            care = " (no session of it is there now)"
+        elif _is_multipathed(node, facts) and len(sessions) > 1:
+            care = " (multipath -ll has to show the path as active before the next)"
+        else:
+            care = " (it is the only path: unmount its file systems first)"
+        login_notes.append(f"then, one path after the other: {command} --logout && {command} --login{care}")
     if len(nodes) > _NAMED:
-        yield f"and log out and in for {len(nodes) - _NAMED} more records in the same way"
-
-
-def _describe_care(node: IscsiNode, facts: Facts) -> str:
-    sessions = [one for one in (facts.iscsi.sessions if facts.iscsi else ()) if one.target == node.target]
-    if not sessions:
-        return " (no session of it is there now)"
-    if _is_multipathed(node, facts) and len(sessions) > 1:
-        return " (multipath -ll has to show the path as active before the next)"
-    return " (it is the only path: unmount its file systems first)"
+        login_notes.append(f"and log out and in for {len(nodes) - _NAMED} more records in the same way")
+    return (*login_notes, *_unchanged_records(listed, facts))
 
 
 def _record_path(tunable: str) -> str | None:
     path = tunable.removeprefix("file:").rpartition(":")[0]
-    return path if tunable.startswith("file:") and path.startswith(NODE_RECORDS) else None
+    return path if tunable.startswith("file:") and path.startswith(ISCSI_RECORDS) else None
 
 
 def _unchanged_records(changes: tuple[Change, ...], facts: Facts) -> Iterator[str]:

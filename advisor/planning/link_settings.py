@@ -34,11 +34,11 @@ def select_link_settings(
     attribute = wanted.tunable.rpartition(":")[2]
     found = (_select_link(link, attribute, wanted.only or Only(), facts, is_named=bool(asked)) for link in chosen)
     asked_for = asked if is_given and isinstance(asked, tuple) else ()
-    return tuple(_unless_named(one, asked_for) for one in found if one is not None)
-
-
-def _unless_named(one: Selected, asked_for: Iterable[str]) -> Selected:
-    return msgspec.structs.replace(one, may_be_left_out=one.names["link"] not in asked_for)
+    return tuple(
+        msgspec.structs.replace(one, may_be_left_out=one.names["link"] not in asked_for)
+        for one in found
+        if one is not None
+    )
 
 
 def _find_ports(names: Iterable[str], links: Mapping[str, Link]) -> tuple[Link, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.links import Link
+from advisor.host.numbers import is_count
 from advisor.planning.heartbeats import unable_links
 from advisor.planning.links import default_route_refusal, depth_of, unclear_link
 from advisor.planning.records import Change
@@ -17,6 +18,7 @@ from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.llt_path import private_carriers, stays_local
 from advisor.rules.queries import links_below
 from advisor.rules.storage_path import carriers
+from advisor.tunables.link_mtu import LinkMtu
 
 # A VXLAN packet carries another Ethernet frame: outer IP, UDP and VXLAN header, inner Ethernet (RFC 7348).
 VXLAN_OVERHEAD_BYTES = 50
@@ -61,18 +63,12 @@ def select_links(
 def links_by_role(values: Values, facts: Facts) -> tuple[str, ...]:
     """The links that are meant where none is named."""
     if values.get("role") == "iscsi":
-        return _of_iscsi(facts, {link.name: link for link in facts.links})
-    return _by_role(facts)
-
-
-def _team_of(link: Link, links: dict[str, Link]) -> str | None:
-    """The team that a link is a port of: it hands its MTU down, and the kernel takes a port's from nobody else."""
-    return next((name for name in link.upper if name in links and links[name].kind == "team"), None)
-
-
-def _by_role(facts: Facts) -> tuple[str, ...]:
-    """The links that are seen to carry data: of storage over the network, and LLT's private ones where writes cross
-    LLT. Else ports that are up with an address and carry no default route; never links that carry heartbeats only."""
+        # The links that are known to carry a session.
+        links = {link.name: link for link in facts.links}
+        sessions = facts.iscsi.sessions if facts.iscsi else ()
+        return tuple(sorted({name for session in sessions for name in session.links if name in links}))
+    # The links that are seen to carry data: of storage over the network, and LLT's private ones where writes cross LLT.
+    # Else ports that are up with an address and carry no default route; never links that carry heartbeats only.
     seen = data_links(facts)
     if seen:
         return tuple(sorted(seen))
@@ -84,8 +80,13 @@ def _by_role(facts: Facts) -> tuple[str, ...]:
         and link.default_route is False
         and link.carrier
         and link.addresses
-        and _is_port_or_bond(link)
+        and (link.kind in ("bond", "team", "infiniband", "vlan") or (link.kind == "ethernet" and link.pci is not None))
     )
+
+
+def _team_of(link: Link, links: dict[str, Link]) -> str | None:
+    """The team that a link is a port of: it hands its MTU down, and the kernel takes a port's from nobody else."""
+    return next((name for name in link.upper if name in links and links[name].kind == "team"), None)
 
 
 def idle_notes(changes: Iterable[Change], facts: Facts) -> Iterator[str]:
@@ -121,16 +122,6 @@ def _low_priority(facts: Facts, wanted: Collection[str]) -> Iterator[Selected]:
         if carrier not in wanted:
             why = f"carries LLT, and no write crosses LLT here (this host is {TITLES[name or '']}): left out; "
             yield Selected({"link": carrier}, refusal=f"{why}--set links= names it if meant")
-
-
-def _of_iscsi(facts: Facts, links: dict[str, Link]) -> tuple[str, ...]:
-    """The links that are known to carry a session."""
-    sessions = facts.iscsi.sessions if facts.iscsi else ()
-    return tuple(sorted({name for session in sessions for name in session.links if name in links}))
-
-
-def _is_port_or_bond(link: Link) -> bool:
-    return link.kind in ("bond", "team", "infiniband", "vlan") or (link.kind == "ethernet" and link.pci is not None)
 
 
 def _with_lower(names: tuple[str, ...], links: dict[str, Link], mtu: int) -> dict[str, int]:
@@ -180,6 +171,19 @@ def _select_link(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -
         # Without a value before, the refusal stands however large the MTU is already.
         before=None if link.mtu is None or link.kind == "loopback" else str(link.mtu),
     )
+
+
+def explain_range(tunable: str, value: str, facts: Facts) -> str | None:
+    """Why the driver of a link refuses an MTU, with the range that it gave for it; None for other tunables, for a value
+    in the range, and where no range is known."""
+    link = next((one for one in facts.links if tunable == LinkMtu(one.name).id), None)
+    if link is None or not is_count(value) or (link.mtu_min, link.mtu_max) == (None, None):
+        return None
+    low, high = link.mtu_min or 0, link.mtu_max
+    if low <= int(value) and (high is None or int(value) <= high):
+        return None
+    span = f"from {low} on" if high is None else f"{low} to {high}"
+    return f"is refused by the link's driver: {value} is not {span} bytes (ip -details link show {link.name})"
 
 
 def _explain_refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: bool) -> str | None:

@@ -16,13 +16,14 @@ from advisor.facts.arrays import Array
 from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
 from advisor.host import Missing
+from advisor.i18n import N_
 from advisor.planning.records import SkipState
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values, Wanted
 from advisor.rules import multipath
 from advisor.tunables.file import FileKey
 
-NO_MAPS: Final = "no multipath map of this host has iSCSI disks"
+NO_MAPS: Final = N_("no multipath map of this host has iSCSI disks")
 BY_LINKS: Final = "by-links"
 TURNS: Final = "rr_min_io"
 """The place of a tunable's id that is filled with the key by which the running kernel counts a turn."""
@@ -120,16 +121,13 @@ def new_file(identity: str, value: str, live: Missing) -> str | None:
     place, _, key = identity.removeprefix(f"file:{multipath.CONF}:").partition("/")
     if not live.is_absent or not identity.startswith(f"file:{multipath.CONF}:") or place not in _NEW_SECTIONS:
         return None
-    lines = f"'{place} {{', '{key} {_quote_value(value)}' and '}}'"
+    quoted = f'"{value}"' if " " in value else value
+    lines = f"'{place} {{', '{key} {quoted}' and '}}'"
     after = "; a built-in entry for the storage wins over defaults: see dmsetup table" if place == "defaults" else ""
     return (
         f"{multipath.CONF} does not exist, and advisor creates none (with it, multipathd may take other disks): put "
         f"the three lines {lines} into a new one (each line by itself), then run multipathd reconfigure{after}"
     )
-
-
-def _quote_value(value: str) -> str:
-    return f'"{value}"' if " " in value else value
 
 
 def _new_place(array: Array, facts: Facts) -> tuple[str, str]:

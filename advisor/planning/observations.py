@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from advisor.facts.llt import LLTTAB, parse_llttab
+from advisor.facts.llt import parse_llttab
 from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
+from advisor.facts.rare_subjects import LLTTAB
 from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.host.numbers import is_count
@@ -17,8 +18,8 @@ from advisor.planning.ownership import NOTHING_OWNED, Ownership
 from advisor.planning.records import PlanTarget
 from advisor.tunables import FileEdit, Persisted, Tunable, parse_tunable
 from advisor.tunables.link_mark import LinkMark, link_of, marks_of
-from advisor.tunables.live_value import explain_misread
 from advisor.tunables.preflight import ChoosesValue, ExplainsAbsence, HasPreflight, Preflight, bind_steps
+from advisor.tunables.tunable import explain_misread
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -162,7 +163,12 @@ def _file_state(host: Host, path: str) -> FileState | Missing:
     if isinstance(content, Missing):
         if not content.is_absent:
             return content
-        return FileState(None, None, 0, 0, _missing_parents(host, path), file_obstacle(host, path))
+        found: list[str] = []
+        parent = path.rpartition("/")[0]
+        while parent and not host.is_dir(parent):
+            found.append(parent)
+            parent = parent.rpartition("/")[0]
+        return FileState(None, None, 0, 0, tuple(found), file_obstacle(host, path))
     if len(content) >= MAX_FILE_BYTES:
         return Missing("unreadable", "larger than any configuration file")
     owner = host.owner(path)
@@ -171,12 +177,3 @@ def _file_state(host: Host, path: str) -> FileState | Missing:
         return owner
     mode, uid, gid = (0o644, 0, 0) if isinstance(owner, Missing) else owner
     return FileState(content, mode, uid, gid, obstacle=file_obstacle(host, path))
-
-
-def _missing_parents(host: Host, path: str) -> tuple[str, ...]:
-    found: list[str] = []
-    parent = path.rpartition("/")[0]
-    while parent and not host.is_dir(parent):
-        found.append(parent)
-        parent = parent.rpartition("/")[0]
-    return tuple(found)

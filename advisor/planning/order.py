@@ -14,4 +14,4 @@ def rank_of(identity: str) -> int:
     """0 for most, more for what another setting of the same device, or a wider sysctl of the same group, changes."""
     if identity.startswith("sysctl:net."):
         return restore_rank(identity.removeprefix("sysctl:"))
-    return 1 if identity.startswith(("block:", "md:")) and not identity.endswith(_FIRST) else 0
+    return 1 if identity.startswith(("block:", "md:", "udev:")) and not identity.endswith(_FIRST) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -12,7 +12,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.facts.systemd import CPUS_OF_NODE, NUMA_POLICY
 from advisor.planning.beegfs import units_of
-from advisor.planning.device_nodes import Nodes, node_of, nodes_of, nodes_seen, nodes_text
+from advisor.planning.device_nodes import node_of, nodes_of, nodes_seen, nodes_text
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values
@@ -94,16 +94,14 @@ def _select_unit(
         hint = f"name its link or disk: --set units={unit}=eth1"
         return Selected(names, refusal=f"{reason}: {hint}", state="blocked")
     if len(found) > 1:
-        return Selected(names, refusal=_over_several(unit, nodes, listed), state="blocked")
+        if any(len(each) > 1 for each in nodes.values()):
+            refusal = f"its devices are on several nodes ({listed}): {LEAVE_UNBOUND}"
+        else:
+            refusal = f"its devices are on several nodes ({listed}): name those that count, --set units={unit}=DEVICE"
+        return Selected(names, refusal=refusal, state="blocked")
     if not node_cpus(found[0], facts):
         return Selected(names, refusal=f"node {found[0]} has no CPUs to run on", state="blocked")
     return placed_on(unit, found[0], listed, service, facts, policy=policy)
-
-
-def _over_several(unit: str, nodes: Mapping[str, Nodes], listed: str) -> str:
-    if any(len(each) > 1 for each in nodes.values()):
-        return f"its devices are on several nodes ({listed}): {LEAVE_UNBOUND}"
-    return f"its devices are on several nodes ({listed}): name those that count, --set units={unit}=DEVICE"
 
 
 LEAVE_UNBOUND: Final = (

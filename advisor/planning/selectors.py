@@ -28,7 +28,7 @@ def select_named(
     for pattern in patterns:
         is_there = any(matches_any(names_of(thing), (pattern,)) for thing in things)
         if not is_there and not any(sign in pattern for sign in "*?["):
-            listed = ", ".join(next(iter(names_of(thing))) for thing in things) or "none"
+            listed = ", ".join(next(iter(names_of(thing))) for thing in things) or msg("none")
             raise UsageError(
                 msg("there is no {what} {pattern!r} on this host", what=what, pattern=pattern),
                 hint=msg("{what}s: {listed}", what=what, listed=listed),

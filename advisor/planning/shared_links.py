@@ -13,11 +13,12 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.subnets import SubnetLink
+from advisor.i18n import N_
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values, Wanted
 from advisor.tunables import parse_tunable
 
-NO_SHARED_NETWORK: Final = "no two links of this host share a network"
+NO_SHARED_NETWORK: Final = N_("no two links of this host share a network")
 
 
 def select_shared_links(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:
@@ -38,7 +39,9 @@ def _select_link(link: SubnetLink, wanted: Wanted, values: Values, facts: Facts)
             {"shared_link": "LINK"}, refusal=f"{link.link[:80]!r} is no name that a setting could be given by"
         )
     names = {"shared_link": name}
-    value = _wanted_number(wanted, values)
+    text = wanted.value if isinstance(wanted.value, str) else ""
+    place = re.fullmatch(r"\{(\w+)\}", text)
+    value = _parse_number(str(values.get(place[1])) if place else text)
     everywhere = _parse_number(facts.sysctl.get(f"net.ipv4.conf.all.{attribute}"))
     if value is None or everywhere is None:
         return Selected(names)
@@ -51,12 +54,6 @@ def _select_link(link: SubnetLink, wanted: Wanted, values: Values, facts: Facts)
         )
         return Selected(names, str(value), refusal=reason, before=str(everywhere))
     return Selected(names)
-
-
-def _wanted_number(wanted: Wanted, values: Values) -> int | None:
-    text = wanted.value if isinstance(wanted.value, str) else ""
-    place = re.fullmatch(r"\{(\w+)\}", text)
-    return _parse_number(str(values.get(place[1])) if place else text)
 
 
 def _parse_number(text: str | None) -> int | None:

@@ -60,12 +60,25 @@ class StorageUnit(msgspec.Struct, frozen=True):
 def storage_units(facts: Facts, services: Iterable[Service], kernel: KernelServices) -> tuple[StorageUnit, ...]:
     """The storage services of this host by unit: BeeGFS' by their targets, others by what they were seen to use."""
     found = {one.unit: one for one in _beegfs_units(facts)}
-    iris = _iris_places(facts)
+    # What the directories of InterSystems IRIS lie on.
+    places = [place for one in facts.iris for place in one.places]
+    names = dict.fromkeys(place.mountpoint or place.device for place in places)
+    iris = {name: nodes_seen(name, facts) for name in names if name}
     for service in services:
         if iris and _IRIS.match(service.unit):
             found[service.unit] = StorageUnit(service.unit, service, iris)
         elif service.unit not in found and not _OTHERS.match(service.unit) and not _KERNEL_SIDE.match(service.unit):
-            found[service.unit] = _make_unit(service, facts)
+            links = {link.name for link in facts.links}
+            seen = {device: nodes_seen(device, facts) for device in service.devices}
+            if _COORDINATORS.match(service.unit):
+                found[service.unit] = StorageUnit(service.unit, service, why_not=_COORDINATES)
+            else:
+                found[service.unit] = StorageUnit(
+                    service.unit,
+                    service,
+                    places={device: nodes for device, nodes in seen.items() if device not in links},
+                    links={device: nodes for device, nodes in seen.items() if device in links},
+                )
     if iris and not any(_IRIS.match(unit) for unit in found):
         found["iris.service"] = StorageUnit("iris.service", None, iris, why_not=_NO_IRIS_UNIT)
     for one in _kernel_side(facts, kernel):
@@ -87,30 +100,10 @@ def _beegfs_units(facts: Facts) -> Iterator[StorageUnit]:
             yield StorageUnit(one.unit, one.service, places, links)
 
 
-def _iris_places(facts: Facts) -> Mapping[str, Nodes]:
-    """What the directories of InterSystems IRIS lie on."""
-    places = [place for one in facts.iris for place in one.places]
-    names = dict.fromkeys(place.mountpoint or place.device for place in places)
-    return {name: nodes_seen(name, facts) for name in names if name}
-
-
 _NO_IRIS_UNIT: Final = (
     "InterSystems IRIS runs under no unit that was seen: numactl --cpunodebind=NODE --membind=NODE before iris start "
     "binds it"
 )
-
-
-def _make_unit(service: Service, facts: Facts) -> StorageUnit:
-    names = {link.name for link in facts.links}
-    seen = {device: nodes_seen(device, facts) for device in service.devices}
-    if _COORDINATORS.match(service.unit):
-        return StorageUnit(service.unit, service, why_not=_COORDINATES)
-    return StorageUnit(
-        service.unit,
-        service,
-        places={device: nodes for device, nodes in seen.items() if device not in names},
-        links={device: nodes for device, nodes in seen.items() if device in names},
-    )
 
 
 _COORDINATES: Final = (
@@ -170,44 +163,21 @@ def _select_unit(one: StorageUnit, facts: Facts, policy: str) -> Selected:
         where = f" ({_list_places(one)})" if one.used else ""
         return Selected(names, refusal=f"{one.why_not}{where}")
     if node is None:
-        return _without_node(one, facts)
+        names, listed = {"unit": one.unit}, _list_places(one)
+        state: SkipState = "not-applicable"
+        if len(one.nodes) > 1:
+            is_array = any(len(each) > 1 for each in one.used.values())
+            hint = LEAVE_UNBOUND if is_array else f"name what counts: --set units={one.unit}=DEVICE"
+            return Selected(names, refusal=f"it uses {listed}: {hint}", state=state)
+        if one.nodes:
+            return Selected(names, refusal=f"it uses {listed}, which has no CPUs to run on", state=state)
+        reason = f"the node of what it uses is unknown ({listed or 'nothing was seen'})"
+        return Selected(names, refusal=f"{reason}: name it, --set units={one.unit}=DEVICE", state="unknown")
     if one.service is None:
         refusal = f"it uses {used}; systemd could not be asked about it here"
         return Selected(names, refusal=refusal, state="unknown")
-    if _is_bound(one.service, node, facts):
-        value, _ = choose_placement(node, one.service, facts, policy=policy)
-        refusal = f"is bound to node {node} already; it uses {used}"
-        return Selected(names, value, refusal=refusal, state="in-place", before=_bound_as(one.service))
-    return placed_on(one.unit, node, used, one.service, facts, policy=policy)
-
-
-def _bound_as(service: Service) -> str:
-    return f"CPUs {service.cpus_allowed or service.cpu_affinity}"
-
-
-def _without_node(one: StorageUnit, facts: Facts) -> Selected:
-    names, listed = {"unit": one.unit}, _list_places(one)
-    state: SkipState = "not-applicable"
-    if len(one.nodes) > 1:
-        is_array = any(len(each) > 1 for each in one.used.values())
-        hint = LEAVE_UNBOUND if is_array else f"name what counts: --set units={one.unit}=DEVICE"
-        return Selected(names, refusal=f"it uses {listed}: {hint}", state=state)
-    if one.nodes:
-        return Selected(names, refusal=f"it uses {listed}, which has no CPUs to run on", state=state)
-    reason = f"the node of what it uses is unknown ({listed or 'nothing was seen'})"
-    return Selected(names, refusal=f"{reason}: name it, --set units={one.unit}=DEVICE", state="unknown")
-
-
-def _list_places(one: StorageUnit) -> str:
-    parts = [f"{device} on {nodes_text(nodes)}" for device, nodes in one.used.items()]
-    elsewhere = (
-        f"{device} on {nodes_text(nodes)}" for device, nodes in one.links.items() if set(nodes) - {*one.nodes, None}
-    )
-    return ", ".join((*parts, *elsewhere)) if one.used is one.places else ", ".join(parts)
-
-
-def _is_bound(service: Service, node: int, facts: Facts) -> bool:
-    """Whether it runs on CPUs of the node alone and its memory is bound as far as systemd can bind it."""
+    # Whether it runs on CPUs of the node alone and its memory is bound as far as systemd can bind it.
+    service = one.service
     near = frozenset(parse_list(node_cpus(node, facts)))
     by_unit = service.numa_policy in ("bind", "preferred") and service.numa_mask == str(node)
     if service.cpus_allowed is not None:
@@ -218,7 +188,25 @@ def _is_bound(service: Service, node: int, facts: Facts) -> bool:
         on_node = bool(service.cpu_affinity) and frozenset(parse_list(service.cpu_affinity or "")) <= near
     version = facts.systemd.version if facts.systemd else None
     cannot = "NUMAPolicy" in service.lacks and (version is None or version < NUMA_POLICY)
-    return on_node and (by_unit or cannot or service.mems_allowed == str(node))
+    if on_node and (by_unit or cannot or service.mems_allowed == str(node)):
+        value, _ = choose_placement(node, one.service, facts, policy=policy)
+        refusal = f"is bound to node {node} already; it uses {used}"
+        return Selected(
+            names,
+            value,
+            refusal=refusal,
+            state="in-place",
+            before=f"CPUs {one.service.cpus_allowed or one.service.cpu_affinity}",
+        )
+    return placed_on(one.unit, node, used, one.service, facts, policy=policy)
+
+
+def _list_places(one: StorageUnit) -> str:
+    parts = [f"{device} on {nodes_text(nodes)}" for device, nodes in one.used.items()]
+    elsewhere = (
+        f"{device} on {nodes_text(nodes)}" for device, nodes in one.links.items() if set(nodes) - {*one.nodes, None}
+    )
+    return ", ".join((*parts, *elsewhere)) if one.used is one.places else ", ".join(parts)
 
 
 FOUND_HERE: Final = "storage services found here"

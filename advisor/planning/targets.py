@@ -11,7 +11,8 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
+from advisor.planning.appearing import class_ids, is_for_new_devices
 from advisor.planning.beegfs import NO_INSTANCES, select_instances
 from advisor.planning.comparison import combine_values
 from advisor.planning.devices import explain_none_chosen, select_arrays, select_disks
@@ -84,7 +85,10 @@ def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] 
     for wanted in request.profile.tunables:
         why_not = failed.reason if failed else _why_not(request, wanted, facts)
         if why_not:
-            skipped.append(_not_applicable(request, wanted, why_not))
+            is_open = _kept_by(request, wanted) or (wanted.needs and not request.values.get(wanted.needs))
+            value = None if not isinstance(wanted.value, str) or is_open else wanted.value
+            value = _fill_places(value, request.values, {}) if value and not wanted.for_each else None
+            skipped.append(Skipped(wanted.tunable, None, value, why_not, "not-applicable", request.profile.name))
             continue
         for outcome in _expand_wanted(request, wanted, facts, services):
             (targets if isinstance(outcome, PlanTarget) else skipped).append(outcome)  # type: ignore[arg-type]
@@ -106,12 +110,6 @@ def _kept_by(request: Request, wanted: Wanted) -> str | None:
     return place[1] if place and request.values.get(place[1]) == KEEP else None
 
 
-def _not_applicable(request: Request, wanted: Wanted, reason: str) -> Skipped:
-    value = None if not isinstance(wanted.value, str) or _kept_by(request, wanted) else wanted.value
-    value = _fill_places(value, request.values, {}) if value and not wanted.for_each else None
-    return Skipped(wanted.tunable, None, value, reason, "not-applicable", request.profile.name)
-
-
 def _expand_wanted(
     request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]
 ) -> Iterator[PlanTarget | Skipped]:
@@ -119,6 +117,8 @@ def _expand_wanted(
         yield _make_target(request, wanted, Selected({}))
         return
     chosen = _select_places(request, wanted, facts, services)
+    if any(one.refusal is None for one in chosen) and is_for_new_devices(wanted, request.values):
+        yield from _for_new_devices(request, wanted)
     if not chosen and wanted.for_each:
         reason = _none_chosen(request, wanted, wanted.for_each, facts)
         yield Skipped(wanted.tunable, None, None, reason, "not-applicable", request.profile.name)
@@ -130,16 +130,25 @@ def _expand_wanted(
             yield Skipped(identity, one.before, one.value, one.refusal, one.state, request.profile.name)
 
 
+def _for_new_devices(request: Request, wanted: Wanted) -> Iterator[PlanTarget | Skipped]:
+    """The same for devices of the class that appear later, where there is such a device now."""
+    try:
+        ids = class_ids(wanted)
+    except ValueError as error:
+        yield Skipped(wanted.tunable, None, None, f"new-devices {error}", "not-applicable", request.profile.name)
+        return
+    for identity in ids:
+        yield _make_target(request, msgspec.structs.replace(wanted, tunable=identity), Selected({}))
+
+
 _NONE_CHOSEN: Mapping[ForEach, str] = {
-    "links": "no link has the role by itself (of LLT, of iSCSI sessions, or a port in use without a default route): "
-    "name those that are meant with --set links=; links here: ",
-    "units": "no storage service was found here: name units with --set units=",
-    "irqs": "no link or NVMe drive with interrupts is on a known node",
+    "units": N_("no storage service was found here: name units with --set units="),
+    "irqs": N_("no link or NVMe drive with interrupts is on a known node"),
     "instances": NO_INSTANCES,
     "cpfs": NO_IRIS,
     "shared_links": NO_SHARED_NETWORK,
     "maps": NO_MAPS,
-    "heartbeats": "LLT's packets fit the links that carry them, or none of its private links runs over UDP",
+    "heartbeats": N_("LLT's packets fit the links that carry them, or none of its private links runs over UDP"),
     "records": NO_RECORDS,
 }
 
@@ -151,8 +160,13 @@ def _none_chosen(request: Request, wanted: Wanted, each: ForEach, facts: Facts) 
         return NO_INSTANCES
     if each == "links" and not wanted.tunable.endswith(":mtu"):
         return no_setting(wanted, facts)
-    names = ", ".join(link.name for link in facts.links if link.kind != "loopback") or "none but loopback"
-    return _NONE_CHOSEN[each] + (names if each == "links" else "")
+    if each != "links":
+        return _NONE_CHOSEN[each]
+    return msg(
+        "no link has the role by itself (of LLT, of iSCSI sessions, or a port in use without a default route): "
+        "name those that are meant with --set links=; links here: {names}",
+        names=", ".join(link.name for link in facts.links if link.kind != "loopback") or msg("none but loopback"),
+    )
 
 
 def _is_met(one: Selected, wanted: Wanted) -> bool:
@@ -212,7 +226,8 @@ def _make_target(request: Request, wanted: Wanted, one: Selected) -> PlanTarget:
     elif isinstance(wanted.value, str):
         value = _fill_places(wanted.value, request.values, one.names)
     else:
-        multiply = _parse_factor(wanted.value, request.values)
+        factor = wanted.value.multiply
+        multiply = int(_fill_places(factor, request.values, {})) if isinstance(factor, str) else factor
         is_of_default = wanted.value.of == "llt-default"
         default = request.values.get(wanted.value.given) if wanted.value.given else None
         value = f"{multiply} × {'the default' if is_of_default else 'the value before'}"
@@ -231,11 +246,6 @@ def _make_target(request: Request, wanted: Wanted, one: Selected) -> PlanTarget:
         is_of_default=is_of_default,
         default=default if isinstance(default, int) else None,
     )
-
-
-def _parse_factor(computed: Computed, values: Values) -> int | None:
-    factor = computed.multiply
-    return int(_fill_places(factor, values, {})) if isinstance(factor, str) else factor
 
 
 def _fill_places(template: str, values: Values, names: Mapping[str, str]) -> str:

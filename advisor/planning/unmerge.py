@@ -8,7 +8,7 @@ must, the file is left alone: nothing is guessed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
 from advisor.host import Missing
@@ -43,9 +43,14 @@ def remove_edits(content: bytes, file: FileChange, keep: Collection[FileEdit]) -
     """
     if content == file.after and (not keep or all(holds_edit(file.before, edit) for edit in keep)):
         return file.before
-    if _is_out(content, file, keep):
+    # Whether nothing of the file's edits is left but what others set as well.
+    kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
+    own = [edit for edit in file.edits if not settings_of(edit) <= kept]
+    if all(holds_edit(content, edit) for edit in keep) and all(_is_as_before(content, file, edit) for edit in own):
         return content
-    if any(edit.form == "netplan" for edit in file.edits) and not _is_replacement(file):
+    if any(edit.form == "netplan" for edit in file.edits) and not (
+        file.before is not None and file.before.count(b"\n") == file.after.count(b"\n")
+    ):
         return Missing("unreadable", "its nested sections are shared with an upper layer")
     new = _undo_lines(content, file)
     for edit in keep:
@@ -54,13 +59,6 @@ def remove_edits(content: bytes, file: FileChange, keep: Collection[FileEdit]) -
     if wrong is not None:
         return Missing("unreadable", f"{wrong} was modified externally since")
     return new
-
-
-def _is_out(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> bool:
-    """Whether nothing of the file's edits is left but what others set as well."""
-    kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
-    own = [edit for edit in file.edits if not settings_of(edit) <= kept]
-    return all(holds_edit(content, edit) for edit in keep) and all(_is_as_before(content, file, edit) for edit in own)
 
 
 def _is_as_before(content: bytes, file: FileChange, edit: FileEdit) -> bool:
@@ -76,10 +74,6 @@ def _own_lines(content: bytes, edit: FileEdit) -> Counter[bytes]:
     return Counter(_split_lines(content)) - Counter(_split_lines(apply_edit(content, edit)))
 
 
-def _is_replacement(file: FileChange) -> bool:
-    return file.before is not None and file.before.count(b"\n") == file.after.count(b"\n")
-
-
 def _wrong_key(new: bytes, file: FileChange, keep: Iterable[FileEdit]) -> str | None:
     """A key of the file's edits that does not read as it did before them, and that no upper layer sets."""
     kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
@@ -90,18 +84,34 @@ def _wrong_key(new: bytes, file: FileChange, keep: Iterable[FileEdit]) -> str | 
 def _undo_lines(content: bytes, file: FileChange) -> bytes:
     before = file.before if file.before is not None else file.edits[0].fresh if file.edits else b""
     old, new, now = _split_lines(before), _split_lines(file.after), _split_lines(content)
-    places = _match_lines(new, now)
+    # Which line now is which line of then.
+    blocks = SequenceMatcher(None, new, now, autojunk=False).get_matching_blocks()
+    places = {block.a + n: block.b + n for block in blocks for n in range(block.size)}
     replaced: dict[int, Lines] = {}
     inserted: dict[int, Lines] = {}
     for word, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if word == "insert" or (word == "replace" and i2 - i1 != j2 - j1):
-            _take_away(new, range(j1, j2), places, replaced)
+            # Headers of sections stay: settings of an upper layer may follow them.
+            numbers = range(j1, j2)
+            for number in numbers:
+                is_header = new[number].lstrip().startswith(b"[") or new[number].rstrip().endswith((b"{", b"}"))
+                if number in places and not is_header:
+                    replaced[places[number]] = []
         if word == "replace" and i2 - i1 == j2 - j1:
             replaced.update(
                 {places[j]: [old[i]] for i, j in zip(range(i1, i2), range(j1, j2), strict=True) if j in places}
             )
         elif word in ("delete", "replace"):
-            at = _place_of(j1, j2, places)
+            # Before which line now the lines belong that stood at this place before.
+            at: int | None
+            if j1 < j2 and j1 in places:
+                at = places[j1]
+            elif j1 - 1 in places:
+                at = places[j1 - 1] + 1
+            elif j2 in places:
+                at = places[j2]
+            else:
+                at = 0 if j1 == 0 else None
             if at is not None:
                 inserted.setdefault(at, []).extend(old[i1:i2])
     found = [line for n in range(len(now) + 1) for line in (*inserted.get(n, ()), *replaced.get(n, now[n : n + 1]))]
@@ -114,28 +124,3 @@ def _split_lines(content: bytes) -> Lines:
     """The lines, each with its end."""
     found = _LINE.findall(content)
     return [line if line.endswith(b"\n") else line + b"\n" for line in found]
-
-
-def _match_lines(new: Lines, now: Lines) -> Mapping[int, int]:
-    """Which line now is which line of then."""
-    blocks = SequenceMatcher(None, new, now, autojunk=False).get_matching_blocks()
-    return {block.a + n: block.b + n for block in blocks for n in range(block.size)}
-
-
-def _take_away(new: Lines, numbers: Iterable[int], places: Mapping[int, int], replaced: dict[int, Lines]) -> None:
-    """Headers of sections stay: settings of an upper layer may follow them."""
-    for number in numbers:
-        is_header = new[number].lstrip().startswith(b"[") or new[number].rstrip().endswith((b"{", b"}"))
-        if number in places and not is_header:
-            replaced[places[number]] = []
-
-
-def _place_of(first: int, end: int, places: Mapping[int, int]) -> int | None:
-    """Before which line now the lines belong that stood at this place before."""
-    if first < end and first in places:
-        return places[first]
-    if first - 1 in places:
-        return places[first - 1] + 1
-    if end in places:
-        return places[end]
-    return 0 if first == 0 else None

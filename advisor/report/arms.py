@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from advisor.i18n import english_page
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
+from advisor.report.chart_file import CHART_WIDTH, chart_svg
 from advisor.report.charts.bars import draw_bars
-from advisor.report.charts.shapes import FONT_SIZE, LETTER_WIDTH, LINE_HEIGHT
-from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 from advisor.report.proof_numbers import format_figure, format_percent, format_written, p_figure
-from advisor.report.proof_words import workload_title
+from advisor.report.proof_words import command_words, workload_title
 from advisor.report.session_progress import format_duration
 from advisor.shell.quote import shell_quote
 from advisor.version import __version__
 
-_QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
+QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
     "sound": ("measured", "green"),
     "indicative": ("indicative only", "yellow"),
     "invalid": ("invalid", "red"),
@@ -32,10 +30,6 @@ _CALLS: Final[Mapping[Call, tuple[str, Style]]] = {
 }
 _BAR_WIDTH: Final = 16
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-SVG_WIDTH: Final = 760
-_MARGIN: Final = 20
-_KEY_GAP: Final = 16.0
-_KEY_HEIGHT: Final = 26.0
 LEVEL_WORDS: Final = (
     "An interval has the level at which Holm's procedure tested that comparison, so it excludes no change exactly where"
     " a gain or a loss is called. The arms are compared with none, not with each other."
@@ -46,23 +40,17 @@ LEVEL_WORDS: Final = (
 def arms_text(result: ArmsProof, *, width: int, color: bool) -> str:
     """The whole result in at most ``width`` columns; the first line says how far it can be relied on."""
     page = Page(width, color=color)
-    words, style = _QUALITY[result.quality]
+    words, style = QUALITY[result.quality]
     page.add(Span(words, style), f": {write_headline(result)}", hang=2)
     for line in best_lines(result):
         page.bullet(line)
-    if result.reasons:
-        page.heading("Why")
-        for reason in result.reasons:
-            page.bullet(reason)
+    page.bulleted("Why", result.reasons)
     for workload in result.session.workloads:
         _add_workload(page, workload, [one for one in result.effects if one.workload == workload])
     page.heading("How to read it")
     page.add(LEVEL_WORDS, indent=2)
     page.add(controls_words(result), indent=2)
-    if result.notes:
-        page.heading("Notes")
-        for note in result.notes:
-            page.bullet(note)
+    page.bulleted("Notes", result.notes)
     page.heading("Session")
     page.labelled([(label, (text,)) for label, text in session_rows(result)])
     page.heading("To measure again")
@@ -114,7 +102,8 @@ def interval_words(one: Effect) -> str:
 
 
 def _add_workload(page: Page, workload: str, effects: Sequence[Effect]) -> None:
-    page.heading(workload, Span(f": {workload_title(workload)}", "dim"))
+    title = workload_title(workload)
+    page.heading(workload, Span(f": {title}" if title else "", "dim"))
     measured = [one for one in effects if one.before is not None]
     if not measured:
         page.add(Span("no block has both arms", "yellow"), indent=2)
@@ -162,10 +151,18 @@ def session_rows(result: ArmsProof) -> list[tuple[str, str]]:
     """Where, how long and how much."""
     session, schedule = result.session, result.session.schedule
     device = f" on {session.device}" if session.device else ""
-    rows = [
-        ("host", session.host.name if session.host is not None and session.host.name else "this host"),
-        ("target", f"{session.target} ({session.file_system}{device})"),
-        ("runs", f"{schedule.seconds_per_run:g} s each, {session.fio_version}, seed {session.seed}"),
+    rows = [("host", session.host.name if session.host is not None and session.host.name else "this host")]
+    if session.command is not None:
+        rows += [
+            ("command", command_words(session.command)),
+            ("runs", f"{schedule.seconds_per_run:.2g} s each, seed {session.seed}"),
+        ]
+    else:
+        rows += [
+            ("target", f"{session.target} ({session.file_system}{device})"),
+            ("runs", f"{schedule.seconds_per_run:g} s each, {session.fio_version}, seed {session.seed}"),
+        ]
+    rows += [
         ("took", f"{format_duration(session.seconds)}; ended: {session.ended}"),
         ("written", format_written(session.bytes_written, schedule.byte_budget)),
     ]
@@ -186,8 +183,13 @@ def command_again(result: ArmsProof) -> str:
 
 def _words_again(result: ArmsProof) -> Iterable[str]:
     session = result.session
-    yield from ("advisor", "prove", f"--arms={','.join(result.arms)}")
-    if session.raw_device is not None:
+    if session.ablation is not None:
+        yield from ("advisor", "prove", *map(shell_quote, session.ablation.asked), "--ablate")
+    else:
+        yield from ("advisor", "prove", f"--arms={','.join(result.arms)}")
+    if session.command is not None:
+        pass
+    elif session.raw_device is not None:
         yield f"--raw-device={shell_quote(session.raw_device.path)}"
         yield f"--confirm-serial={shell_quote(session.raw_device.serial)}"
     elif session.peer_ssh is None or session.schedule.area_bytes:
@@ -195,7 +197,7 @@ def _words_again(result: ArmsProof) -> Iterable[str]:
     if session.peer_ssh is not None:
         yield f"--peer-ssh={shell_quote(session.peer_ssh)}"
         yield f"--peer-address={shell_quote(session.peer_address or '')}"
-    for name in session.workloads:
+    for name in session.workloads if session.command is None else ():
         yield f"--workload={shell_quote(name)}"
     if session.schedule.mode != "default":
         yield f"--{session.schedule.mode}"
@@ -208,44 +210,23 @@ def _words_again(result: ArmsProof) -> Iterable[str]:
 @english_page
 def arms_svg(result: ArmsProof) -> str:
     """The chart as a file of its own, which says by itself what was compared and how far it can be relied on."""
-    made = html_environment()
-    style = made.get_template("proof.css.j2").render()
-    inner = SVG_WIDTH - 2 * _MARGIN
-    drawn = draw_bars(result, width=inner)
-    lines = list(_svg_lines(result, inner))
-    key_top = lines[-1]["y"] + _KEY_GAP
-    return made.get_template("arms.svg.j2").render(
-        drawn=drawn,
-        style=Raw(style),
-        title=f"{listed(result.arms[1:])} against none",
-        lines=lines,
-        width=SVG_WIDTH,
-        inner=inner,
-        margin=_MARGIN,
-        key_top=key_top,
-        height=2 * _MARGIN + key_top + _KEY_HEIGHT + drawn.height,
+    counts = f"{counted(len(counted_blocks(result.session)), 'block')}, {counted(result.comparisons, 'comparison')}"
+    title = f"{listed(result.arms[1:])} against none"
+    return chart_svg(
+        draw_bars(result, width=CHART_WIDTH), title, [f"{counts}; {place_words(result)}"], *doubt_words(result)
     )
 
 
-def _svg_lines(result: ArmsProof, width: float) -> Iterable[dict[str, Any]]:
-    """The head of the chart: each line of text with its base line in pixels and its look."""
-    letters = int(width / (FONT_SIZE * LETTER_WIDTH))
-    words, style = _QUALITY[result.quality]
+def place_words(result: ArmsProof) -> str:
+    """Where and when it was measured."""
     session = result.session
-    blocks = counted(len(counted_blocks(session)), "block")
-    where = f"{session.target} ({session.file_system}), {session.started[:10]}"
-    counts = f"{blocks}, {counted(result.comparisons, 'comparison')}"
-    said = [
-        (f"{listed(result.arms[1:])} against none", "title", letters * 4 // 5),
-        (f"{counts}; {where}", "quiet", letters),
-    ]
-    if result.quality != "sound":
-        said += [(f"{words}: {'; '.join(result.reasons)}", style, letters)]
-    at = 0.0
-    for text, look, room in said:
-        for line in textwrap.wrap(clean(text), room):
-            at += 18.0 if look == "title" else LINE_HEIGHT
-            yield {"text": line, "look": look, "y": at}
+    return f"{session.target} ({session.file_system}), {session.started[:10]}"
+
+
+def doubt_words(result: ArmsProof) -> tuple[str, Style]:
+    """Why it is no proof; empty for one."""
+    words, style = QUALITY[result.quality]
+    return ("" if result.quality == "sound" else f"{words}: {'; '.join(result.reasons)}"), style
 
 
 @english_page
@@ -253,7 +234,7 @@ def arms_page(result: ArmsProof) -> str:
     """The whole page, without script and with nothing from outside. All text is escaped."""
     made = html_environment()
     style = made.get_template("proof.css.j2").render()
-    words, look = _QUALITY[result.quality]
+    words, look = QUALITY[result.quality]
     return made.get_template("arms.html.j2").render(
         style=Raw(style),
         style_hash=style_hash(style),
@@ -263,7 +244,9 @@ def arms_page(result: ArmsProof) -> str:
         verdict_style=look,
         headlines=(write_headline(result), *best_lines(result)),
         reasons=result.reasons,
+        kind="Arms in randomised blocks",
         picture_of=draw_bars(result),
+        sections=(),
         columns=("arm", "none → arm", "change", "interval", "p (Holm)", "p99", "CPU per I/O", "result"),
         workloads=[_arm_table_dict(result, name) for name in result.session.workloads],
         level=LEVEL_WORDS,

@@ -1,23 +1,27 @@
 """A measured series as text: each workload's figures, how far they vary, and what a single pair of runs would be worth.
 
-The drawing shows the runs around their own median: better is to the right, as in the page of a proof.
+The drawing shows the runs around their own median, each at its figure, as in the page of a proof.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from advisor.errors import AdvisorError
 from advisor.i18n import N_, _, english_page
-from advisor.proof.metrics import METRICS
+from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.records import Ended
 from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted_rounds, values_of
+from advisor.proof.workload_file import is_workload_path, read_workload
+from advisor.proof.workloads import split_threads
 from advisor.report.bench_tables import add_pattern_table, add_sweeps
+from advisor.report.format import clean
 from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, counted
-from advisor.report.proof import METRIC_WORDS, format_percent
-from advisor.report.proof_words import place_options, scratch_words, workload_title
+from advisor.report.proof import format_percent
+from advisor.report.proof_words import command_words, name_metric, place_options, scratch_words, workload_title
 from advisor.report.session_progress import format_duration
 from advisor.report.units import format_binary
 from advisor.shell.quote import shell_quote
@@ -46,11 +50,30 @@ def bench_text(bench: Bench, *, width: int, color: bool) -> str:
     _add_head(page, bench)
     add_pattern_table(page, bench)
     add_sweeps(page, bench)
-    _add_workloads(page, bench)
+    axis = _shared_axis(page, bench)
+    page.heading("Workloads", Span(": medians of the runs", "dim"))
+    for one in bench.workloads:
+        title = workload_title(one.name)
+        page.add(Span(_name_series(one), "bold"), Span(f": {title}" if title else "", "dim"), indent=2, hang=2)
+        if one.median is None:
+            page.add(Span("no run that counts", "yellow"), indent=4)
+            continue
+        _add_figures(page, one)
+        if axis is not None:
+            _add_drawing(page, bench.series, one, axis)
+    _add_legend(page, is_drawn=axis is not None)
     _add_floor(page, bench)
-    _add_notes(page, bench)
+    notes = [*bench.notes, *_coverage_notes(bench), *(f"unknown: {what}" for what in bench.gate.unknown)]
+    if bench.series.forced:
+        notes += [f"the host was busy: {what}" for what in bench.gate.busy]
+    page.bulleted("Notes", notes)
     _add_series(page, bench)
-    _add_again(page, bench)
+    page.blank()
+    page.add("To measure again in the same order:")
+    page.command(" ".join(_command_lines(bench.series)))
+    if bench.saved_to and bench.series.command is None:
+        page.add("To set a later series against this one:")
+        page.command(f"advisor compare {shell_quote(bench.saved_to)} LATER")
     return page.text
 
 
@@ -58,20 +81,19 @@ def _add_head(page: Page, bench: Bench) -> None:
     words, style = _QUALITY[bench.quality]
     series = bench.series
     rounds = counted(len(counted_rounds(series)), "round")
-    what = {"sound": f"{rounds} of {counted(len(bench.workloads), 'workload')}"}.get(bench.quality, _stop_reason(bench))
+    first = bench.reasons[0] if bench.reasons else "nothing was measured"
+    void = "nothing follows from these figures: " if bench.quality == "invalid" else ""
+    more = f" (and {len(bench.reasons) - 1} more)" if len(bench.reasons) > 1 else ""
+    what = {"sound": f"{rounds} of {counted(len(bench.workloads), 'workload')}"}.get(
+        bench.quality, f"{void}{first}{more}"
+    )
     page.add(Span(_(words), style), f": {what}", hang=2)
-    page.add(Span(_host_words(series), "bold"), f" on {place_words(series)}", hang=2)
+    where = f"on {place_words(series)}" if series.command is None else f"by {command_words(series.command)}"
+    page.add(Span(_host_words(series), "bold"), f" {where}", hang=2)
     if len(bench.reasons) > 1:
         page.heading("Why")
         for reason in bench.reasons:
             page.bullet(reason)
-
-
-def _stop_reason(bench: Bench) -> str:
-    first = bench.reasons[0] if bench.reasons else "nothing was measured"
-    void = "nothing follows from these figures: " if bench.quality == "invalid" else ""
-    more = f" (and {len(bench.reasons) - 1} more)" if len(bench.reasons) > 1 else ""
-    return f"{void}{first}{more}"
 
 
 def _host_words(series: Series) -> str:
@@ -87,34 +109,53 @@ def place_words(series: Series) -> str:
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-def _add_workloads(page: Page, bench: Bench) -> None:
-    axis = _shared_axis(page, bench)
-    page.heading("Workloads", Span(": medians of the runs", "dim"))
-    for one in bench.workloads:
-        title = workload_title(one.name)
-        page.add(Span(one.name, "bold"), Span(f": {title}" if title else "", "dim"), indent=2, hang=2)
-        if one.median is None:
-            page.add(Span("no run that counts", "yellow"), indent=4)
-            continue
-        _add_figures(page, one)
-        if axis is not None:
-            _add_drawing(page, bench.series, one, axis)
-    _add_legend(page, bench, is_drawn=axis is not None)
+def _name_series(one: WorkloadSeries) -> str:
+    return clean(one.metric) if one.name == COMMAND_WORKLOAD else one.name
 
 
 def _add_figures(page: Page, one: WorkloadSeries) -> None:
     median = Span(_format_amount(one.median, one.unit), "bold")
+    parts = [f"median absolute deviation {_format_amount(one.mad, one.unit)}"] if one.mad is not None else []
+    if one.cv is not None:
+        parts.append(f"CV {_format_share(one.cv)}")
     rows: list[tuple[str, tuple[Piece, ...]]] = [
-        (_(METRIC_WORDS[one.metric]), (median, f" {_interval_words(one)}")),
-        ("spread", (_spread_words(one),)),
-        ("latency", (_latency_words(one),)),
+        (name_metric(one.metric), (median, f" {_interval_words(one)}")),
+        ("spread", (", ".join(parts),)),
     ]
-    other = [(one.iops, "IOPS"), (one.bandwidth_mb_per_s, "MB/s")]
-    rows.append(("also", (", ".join(_format_amount(value, unit) for value, unit in other if unit != one.unit),)))
+    if one.name != COMMAND_WORKLOAD:
+        other = [(one.iops, "IOPS"), (one.bandwidth_mb_per_s, "MB/s")]
+        also = ", ".join(_format_amount(value, unit) for value, unit in other if unit != one.unit)
+        rows += [("latency", (_latency_words(one),)), ("also", (also,))]
     if one.cpu_us_per_io is not None:
         percent_words = "" if one.cpu_percent is None else f", {_format_number(one.cpu_percent)} % of one CPU"
         rows.append(("CPU per I/O", (f"{_format_amount(one.cpu_us_per_io, 'us')}{percent_words}",)))
+    if (observed := _observed_words(one)) is not None:
+        rows.append(("observed", (observed,)))
     page.labelled(rows, indent=4)
+
+
+def _observed_words(one: WorkloadSeries) -> str | None:
+    """Of a twin: what the load itself did where it was observed, and how far this series is from it."""
+    base, threads = split_threads(one.name)
+    if threads is not None or not is_workload_path(base):
+        return None
+    try:
+        origin = read_workload(base).observed
+    except AdvisorError:
+        return None
+    if origin is None or origin.figures is None:
+        return None
+    latency = origin.figures.latency["all"]
+    pairs = (
+        ("IOPS", origin.figures.iops, one.iops),
+        ("us p50", latency.p50_us, one.latency_p50_us),
+        ("us p99", latency.p99_us, one.latency_p99_us),
+    )
+    figures = (
+        f"{before:,.0f} {unit}" + ("" if after is None or not before else f" (here {after / before - 1:+.0%})")
+        for unit, before, after in pairs
+    )
+    return f"{', '.join(figures)}: the load on {origin.device}, {origin.began}; its latency is that of the device"
 
 
 def _interval_words(one: WorkloadSeries) -> str:
@@ -123,13 +164,6 @@ def _interval_words(one: WorkloadSeries) -> str:
     low, high = (_format_number(bound) for bound in one.interval)
     interval = _("({low} to {high} at {level})").format(low=low, high=high, level=_floor_share(one.confidence))
     return _(", ").join((interval, counted(one.runs, "run")))
-
-
-def _spread_words(one: WorkloadSeries) -> str:
-    parts = [f"median absolute deviation {_format_amount(one.mad, one.unit)}"] if one.mad is not None else []
-    if one.cv is not None:
-        parts.append(f"CV {_format_share(one.cv)}")
-    return ", ".join(parts)
 
 
 def _latency_words(one: WorkloadSeries) -> str:
@@ -146,37 +180,37 @@ def _shared_axis(page: Page, bench: Bench) -> Axis | None:
 
 
 def _around_median(series: Series, one: WorkloadSeries) -> list[float]:
-    """Logarithms of each run over the median, in the order of time; plus is better."""
+    """Logarithms of each run over the median, in the order of time."""
     if one.median is None:
         return []
-    sign = METRICS[one.metric].sign
-    return [sign * math.log(value / one.median) for value in values_of(series, one.name, one.metric)]
+    return [math.log(value / one.median) for value in values_of(series, one.name, one.metric)]
 
 
 def _add_drawing(page: Page, series: Series, one: WorkloadSeries, axis: Axis) -> None:
     assert one.median is not None
     assert one.interval is not None
     values = _around_median(series, one)
-    sign = METRICS[one.metric].sign
-    low, high = sorted(sign * math.log(bound / one.median) for bound in one.interval)
+    low, high = (math.log(bound / one.median) for bound in one.interval)
     page.row("    ", *plot_intervals(axis, Drawn(low, 0.0, high), band=(min(values), max(values)), style="green"))
     page.row(
         "    ",
         Span(axis_labels(axis, format_percent(math.expm1(axis.low)), format_percent(math.expm1(axis.high))), "dim"),
     )
     room = page.width - 4 - len("  in order")
-    for start in range(0, len(values), room):
-        line = bar_text(values[start : start + room], min(values), max(values))
+    gains = [one.described.sign * value for value in values]
+    for start in range(0, len(gains), room):
+        line = bar_text(gains[start : start + room], min(gains), max(gains))
         page.row("    ", line, Span("  in order" if not start else "", "dim"))
 
 
-def _add_legend(page: Page, bench: Bench, *, is_drawn: bool) -> None:
+def _add_legend(page: Page, *, is_drawn: bool) -> None:
     page.blank()
     if is_drawn:
         page.add(
             Span(
                 "├──●──┤ median of the runs and the interval that holds the true one, ░ all runs; better is to the"
-                " right. Below it each run in the order of time, the best one highest.",
+                " right, where less is better to the left. Below it each run in the order of time, the best one"
+                " highest.",
                 "dim",
             )
         )
@@ -192,8 +226,14 @@ def _add_floor(page: Page, bench: Bench) -> None:
         return
     page.heading("Noise floor")
     for one, floor in known:
+        if not floor:
+            page.bullet(
+                Span(_name_series(one), "bold"),
+                ": every run gave the same figure, so nothing is known of its noise; is it the figure that was meant?",
+            )
+            continue
         page.bullet(
-            Span(one.name, "bold"),
+            Span(_name_series(one), "bold"),
             f": a single before/after pair on this host is off by up to {_format_share(floor)} in 95 % of cases, though"
             " nothing was changed in between",
         )
@@ -202,36 +242,34 @@ def _add_floor(page: Page, bench: Bench) -> None:
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
-def _add_notes(page: Page, bench: Bench) -> None:
-    notes = [*bench.notes, *_coverage_notes(bench), *(f"unknown: {what}" for what in bench.gate.unknown)]
-    if bench.series.forced:
-        notes += [f"the host was busy: {what}" for what in bench.gate.busy]
-    if notes:
-        page.heading("Notes")
-    for note in notes:
-        page.bullet(note)
-
-
 def _coverage_notes(bench: Bench) -> Iterable[str]:
     weak = {one.runs: one.confidence for one in bench.workloads if one.confidence is not None and one.confidence < 0.95}
     for runs, confidence in sorted(weak.items()):
-        yield f"{counted(runs, 'run')} give no 95 % interval but one of {_floor_share(confidence)}, the whole range"
+        gives = "gives" if runs == 1 else "give"
+        yield f"{counted(runs, 'run')} {gives} no 95 % interval but one of {_floor_share(confidence)}, the whole range"
 
 
 def _add_series(page: Page, bench: Bench) -> None:
     series, schedule = bench.series, bench.series.schedule
     page.heading("Series")
+    written = f"{format_binary(series.bytes_written)}; {format_binary(schedule.byte_budget)} were allowed"
+    scratch_rows: list[tuple[str, Sequence[Piece]]] = [("scratch", (_scratch_span(series),)), ("written", (written,))]
+    if series.command is not None:
+        scratch_rows = []
     page.labelled(
         [
             ("rounds", (f"{len(counted_rounds(series))} of {schedule.pairs}{_contamination_words(series)}",)),
             ("ended", (_ENDED[series.ended],)),
-            ("scratch", (_scratch_span(series),)),
-            (
-                "written",
-                (f"{format_binary(series.bytes_written)}; {format_binary(schedule.byte_budget)} were allowed",),
-            ),
+            *scratch_rows,
             ("seed", (str(series.seed),)),
-            ("fio", (f"{series.fio_version}, runs of {schedule.seconds_per_run:g} s",)),
+            (
+                "command" if series.command is not None else "fio",
+                (
+                    f"{command_words(series.command)}, runs of {schedule.seconds_per_run:.2g} s"
+                    if series.command is not None
+                    else f"{series.fio_version}, runs of {schedule.seconds_per_run:g} s",
+                ),
+            ),
             ("begun", (f"{series.started}, took {format_duration(series.seconds)}",)),
         ]
     )
@@ -253,18 +291,9 @@ def _scratch_span(series: Series) -> Span:
     return Span(scratch_words(series))
 
 
-def _add_again(page: Page, bench: Bench) -> None:
-    page.blank()
-    page.add("To measure again in the same order:")
-    page.command(" ".join(_command_lines(bench.series)))
-    if bench.saved_to:
-        page.add("To set a later series against this one:")
-        page.command(f"advisor compare {shell_quote(bench.saved_to)} LATER")
-
-
 def _command_lines(series: Series) -> Iterable[str]:
-    yield from ("advisor", "bench", *place_options(series))
-    for name in series.workloads:
+    yield from ("advisor", "bench", *([] if series.command is not None else place_options(series)))
+    for name in series.workloads if series.command is None else ():
         yield f"--workload={shell_quote(name)}"
     if series.schedule.mode != "default":
         yield f"--{series.schedule.mode}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from advisor.i18n import N_, _, english_page
@@ -12,6 +12,7 @@ from advisor.proof.records import Verdict
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, axis_labels, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
 from advisor.report.proof import METRIC_WORDS, format_percent, p_words
+from advisor.report.proof_numbers import format_amount, interval_words
 from advisor.report.proof_words import begun_words, medium_words, workload_title
 
 _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
@@ -29,18 +30,19 @@ ESTIMATE: Final = N_("Medians of the runs; the change is estimated from all pair
 def comparison_text(comparison: SeriesComparison, *, width: int, color: bool) -> str:
     """The whole comparison for a person, in at most ``width`` columns; its first word is the verdict."""
     page = Page(width, color=color)
-    _add_verdict(page, comparison)
-    _add_why(page, comparison)
-    _add_notes(page, comparison)
-    _add_differences(page, comparison)
-    _add_sides(page, comparison)
-    return page.text
-
-
-def _add_verdict(page: Page, comparison: SeriesComparison) -> None:
     page.add(verdict_span(comparison), ": ", *explain_verdict(comparison), hang=2)
     for line in workload_lines(comparison):
         page.add(line, indent=2, hang=2)
+    page.heading(_("Why this is no proof"))
+    for reason in comparison.reasons:
+        page.bullet(reason)
+    notes = notes_of(comparison)
+    page.bulleted(_("Notes"), notes)
+    _add_differences(page, comparison)
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
+        page.heading(f"{letter}: ", side.source)
+        page.labelled(side_rows(side))
+    return page.text
 
 
 def verdict_span(comparison: SeriesComparison) -> Span:
@@ -81,21 +83,15 @@ def _difference_words(one: MetricDifference, *, is_void: bool) -> str:
     metric, title = _(METRIC_WORDS[one.metric]), workload_title(one.name)
     if one.ratio is None:
         return _("{metric} of {workload} was not measured in both").format(metric=metric, workload=title)
-    effect = f"{format_percent(one.ratio - 1)} {metric} ({_interval_words(one)})"
+    effect = f"{format_percent(one.ratio - 1)} {metric} ({interval_words(one)})"
     found = _(", ").join((_("{effect} on {workload}").format(effect=effect, workload=title), _runs_words(one)))
     if is_void or one.verdict in ("gain", "loss"):
         return _(", ").join((found, p_words(one.p_holm)))
     if one.verdict == "no-difference":
-        return f"{found}: {_('within ±{margin}').format(margin=_format_size(one.margin))}"
-    seen = _format_size(one.minimum_detectable_effect)
+        return f"{found}: {_('within ±{margin}').format(margin=format_amount(one.margin))}"
+    seen = format_amount(one.minimum_detectable_effect)
     limit = _("effects below {size} could hardly be seen") if seen else _("too few runs to see any effect")
     return f"{found}: {limit.format(size=seen)}"
-
-
-def _add_why(page: Page, comparison: SeriesComparison) -> None:
-    page.heading(_("Why this is no proof"))
-    for reason in comparison.reasons:
-        page.bullet(reason)
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -106,17 +102,38 @@ def _add_differences(page: Page, comparison: SeriesComparison) -> None:
     if not shown:
         return
     axis = _shared_axis(page, shown)
-    page.heading(_("Workloads"), Span(": " + _("margin ±{margin}").format(margin=_format_size(shown[0].margin)), "dim"))
+    page.heading(
+        _("Workloads"), Span(": " + _("margin ±{margin}").format(margin=format_amount(shown[0].margin)), "dim")
+    )
     names: Sequence[str] = [one.name for one in shown]
     explored = [one for one in comparison.explored if one.name in names]
-    sizes = _column_sizes([*shown, *explored])
+    sizes = [max(map(columns, column)) for column in zip(*map(_row_cells, [*shown, *explored]), strict=True)]
     for one in shown:
         page.add(Span(one.name, "bold"), Span(f": {workload_title(one.name)}", "dim"), indent=2, hang=2)
         _add_row(page, one, sizes, says(comparison, one))
-        _add_drawing(page, one, axis)
+        style = _TENDENCIES[one.verdict or "inconclusive"][1]
+        drawing, stated = (
+            plot_intervals(axis, _drawn_interval(one), band=_margin_band(one), style=style),
+            _stated_interval(one),
+        )
+        if 4 + axis.width + 2 + columns(stated) <= page.width:
+            page.row("    ", *drawing, f"  {stated}")
+        else:
+            page.row("    ", *drawing)
+            page.add(stated, indent=4)
+        page.row(
+            "    ",
+            Span(axis_labels(axis, format_percent(math.expm1(axis.low)), format_percent(math.expm1(axis.high))), "dim"),
+        )
         for other in (other for other in explored if other.name == one.name):
             _add_row(page, other, sizes, Span(_("not judged"), "dim"))
-    _add_legend(page, comparison)
+    page.blank()
+    drawn = _(
+        "├──●──┤ B over A with its 95 % interval, │ no change, ░ within the margin; better is to the right,"
+        " where less is better (latency, CPU, time) to the left."
+    )
+    for text in (f"{drawn} {_(ESTIMATE)}", level_words(comparison)):
+        page.add(Span(text, "dim"))
 
 
 def says(comparison: SeriesComparison, one: MetricDifference) -> Span:
@@ -127,11 +144,7 @@ def says(comparison: SeriesComparison, one: MetricDifference) -> Span:
 
 def _row_cells(one: MetricDifference) -> tuple[str, str, str]:
     values = f"{_format_number(one.before)} → {_format_number(one.after)} {one.unit}"
-    return _(METRIC_WORDS[one.metric]), values, f"{format_percent((one.ratio or 1) - 1)} ({_interval_words(one)})"
-
-
-def _column_sizes(rows: Iterable[MetricDifference]) -> list[int]:
-    return [max(map(columns, column)) for column in zip(*map(_row_cells, rows), strict=True)]
+    return _(METRIC_WORDS[one.metric]), values, f"{format_percent((one.ratio or 1) - 1)} ({interval_words(one)})"
 
 
 def _add_row(page: Page, one: MetricDifference, sizes: Sequence[int], words: Span) -> None:
@@ -153,8 +166,7 @@ def _shared_axis(page: Page, shown: Sequence[MetricDifference]) -> Axis:
 def _drawn_interval(one: MetricDifference) -> Drawn | None:
     if one.ratio is None or one.ci95 is None:
         return None
-    sign = 1 if one.better == "higher" else -1
-    return Drawn(*sorted(sign * math.log(value) for value in (one.ci95[0], one.ratio, one.ci95[1])))
+    return Drawn(*sorted(map(math.log, (one.ci95[0], one.ratio, one.ci95[1]))))
 
 
 def _margin_band(one: MetricDifference) -> tuple[float, float] | None:
@@ -162,35 +174,8 @@ def _margin_band(one: MetricDifference) -> tuple[float, float] | None:
 
 
 def _stated_interval(one: MetricDifference) -> str:
-    mde = _format_size(one.minimum_detectable_effect)
+    mde = format_amount(one.minimum_detectable_effect)
     return ", ".join(filter(None, (p_words(one.p_holm), _runs_words(one), f"MDE {mde}" if mde else "")))
-
-
-def _add_drawing(page: Page, one: MetricDifference, axis: Axis) -> None:
-    style = _TENDENCIES[one.verdict or "inconclusive"][1]
-    drawing, stated = (
-        plot_intervals(axis, _drawn_interval(one), band=_margin_band(one), style=style),
-        _stated_interval(one),
-    )
-    if 4 + axis.width + 2 + columns(stated) <= page.width:
-        page.row("    ", *drawing, f"  {stated}")
-    else:
-        page.row("    ", *drawing)
-        page.add(stated, indent=4)
-    page.row(
-        "    ",
-        Span(axis_labels(axis, format_percent(math.expm1(axis.low)), format_percent(math.expm1(axis.high))), "dim"),
-    )
-
-
-def _add_legend(page: Page, comparison: SeriesComparison) -> None:
-    page.blank()
-    drawn = _(
-        "├──●──┤ B over A with its 95 % interval, │ no change, ░ within the margin; better is to the right, for latency"
-        " too."
-    )
-    for text in (f"{drawn} {_(ESTIMATE)}", level_words(comparison)):
-        page.add(Span(text, "dim"))
 
 
 def level_words(comparison: SeriesComparison) -> str:
@@ -207,28 +192,12 @@ def level_words(comparison: SeriesComparison) -> str:
 
 def notes_of(comparison: SeriesComparison) -> list[str]:
     """What a reader has to know in addition to the figures."""
-    return [*comparison.notes, *_coverage_notes(comparison)]
-
-
-def _add_notes(page: Page, comparison: SeriesComparison) -> None:
-    notes = notes_of(comparison)
-    if notes:
-        page.heading(_("Notes"))
-    for note in notes:
-        page.bullet(note)
-
-
-def _coverage_notes(comparison: SeriesComparison) -> Iterable[str]:
+    coverage_notes: list[str] = []
     weak = {one.runs: one.confidence for one in comparison.workloads if (one.confidence or 1.0) < 0.95}
     for (first, second), confidence in sorted(weak.items()):
         worth = f"{math.floor((confidence or 0.0) * 1000) / 10:g} %"
-        yield f"the interval of {first} and {second} runs is no 95 % interval but one of {worth}"
-
-
-def _add_sides(page: Page, comparison: SeriesComparison) -> None:
-    for letter, side in (("A", comparison.a), ("B", comparison.b)):
-        page.heading(f"{letter}: ", side.source)
-        page.labelled(side_rows(side))
+        coverage_notes.append(f"the interval of {first} and {second} runs is no 95 % interval but one of {worth}")
+    return [*comparison.notes, *coverage_notes]
 
 
 def side_rows(side: ComparedSeries) -> list[tuple[str, Sequence[Piece]]]:
@@ -253,21 +222,9 @@ def side_rows(side: ComparedSeries) -> list[tuple[str, Sequence[Piece]]]:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _interval_words(one: MetricDifference) -> str:
-    if one.ci95 is None:
-        return ""
-    low, high = (format_percent(bound - 1) for bound in one.ci95)
-    return _("{low} to {high}").format(low=low, high=high)
-
-
 def _runs_words(one: MetricDifference) -> str:
     first, second = one.runs
     return _("{first} and {second}").format(first=first, second=counted(second, "run"))
-
-
-def _format_size(fraction: float | None) -> str:
-    """A size without a sign; empty where it is unknown."""
-    return "" if fraction is None else format_percent(fraction).removeprefix("+").replace(".0 %", " %")
 
 
 def _format_number(value: float | None) -> str:

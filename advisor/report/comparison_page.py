@@ -30,8 +30,9 @@ from advisor.report.proof_words import workload_title
 from advisor.version import __version__
 
 _DESCRIPTION = (
-    "Estimate and 95 % interval of B over A for each workload on one axis of changes, logarithmic, turned so that "
-    "better is to the right. The shaded band is the margin. All figures are in the table that follows."
+    "Estimate and 95 % interval of B over A for each workload on one axis of changes, logarithmic; "
+    "better is to the right, where less is better to the left. The shaded band is the margin. "
+    "All figures are in the table that follows."
 )
 
 
@@ -42,6 +43,9 @@ def comparison_page(comparison: SeriesComparison) -> str:
     style = made.get_template("proof.css.j2").render()
     verdict = verdict_span(comparison)
     groups = _row_groups(comparison)
+    items = [summary_of(one) for one in (*comparison.explored, *comparison.workloads)]
+    names = dict.fromkeys(one.name for one in comparison.workloads)
+    found = [(name, rungs_of(items, name)) for name in names]
     return made.get_template("comparison.html.j2").render(
         style=Raw(style),
         style_hash=style_hash(style),
@@ -57,7 +61,17 @@ def comparison_page(comparison: SeriesComparison) -> str:
         groups=[_rows_of(group, comparison) for group in groups],
         estimate=ESTIMATE,
         level=level_words(comparison),
-        ladders=_ladder_twins(comparison),
+        ladders=[
+            Twin(
+                heading=clean(name),
+                picture=ladder_of(rungs, name, number, arm="Series"),
+                caption="as a table",
+                columns=("percentile", "A → B", "change", "interval", ""),
+                rows=tuple(rung_cells(label, item) for label, item in rungs),
+            )
+            for number, (name, rungs) in enumerate(found, 1)
+            if rungs
+        ],
         notes=notes_of(comparison),
         sides=[
             (name, side.source, pieces_of(side_rows(side))) for name, side in (("A", comparison.a), ("B", comparison.b))
@@ -81,7 +95,11 @@ def _row_groups(comparison: SeriesComparison) -> list[RowGroup]:
     judged = [one for one in comparison.workloads if one.ratio is not None]
     margin = format_amount(judged[0].margin) if judged else ""
     groups = (
-        RowGroup("Workloads", f"margin ±{margin}", tuple(_metric_row(comparison, one) for one in judged)),
+        RowGroup(
+            "Workloads",
+            f"margin ±{margin}",
+            tuple(MetricRow(summary_of(one), says(comparison, one), band_of(one.margin, one.margin)) for one in judged),
+        ),
         RowGroup(
             "Explored",
             "not judged",
@@ -90,10 +108,6 @@ def _row_groups(comparison: SeriesComparison) -> list[RowGroup]:
         ),
     )
     return [group for group in groups if group.rows]
-
-
-def _metric_row(comparison: SeriesComparison, one: MetricDifference) -> MetricRow:
-    return MetricRow(summary_of(one), says(comparison, one), band_of(one.margin, one.margin))
 
 
 def _rows_of(group: RowGroup, comparison: SeriesComparison) -> dict[str, object]:
@@ -112,20 +126,3 @@ def _row_cells(row: MetricRow, runs: Mapping[tuple[str, MetricName], tuple[int, 
     first, second = runs[row.summary.name, row.summary.metric]
     cells = cells_of(row)._replace(pairs=f"{first}, {second}")
     return {"cells": cells, "says": row.says.text, "style": row.says.style}
-
-
-def _ladder_twins(comparison: SeriesComparison) -> list[Twin]:
-    items = [summary_of(one) for one in (*comparison.explored, *comparison.workloads)]
-    names = dict.fromkeys(one.name for one in comparison.workloads)
-    found = [(name, rungs_of(items, name)) for name in names]
-    return [
-        Twin(
-            heading=clean(name),
-            picture=ladder_of(rungs, name, number, arm="Series"),
-            caption="as a table",
-            columns=("percentile", "A → B", "change", "interval", ""),
-            rows=tuple(rung_cells(label, item) for label, item in rungs),
-        )
-        for number, (name, rungs) in enumerate(found, 1)
-        if rungs
-    ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from advisor.facts.array import Array
 from advisor.facts.disks import Disk, FileSystem
 from advisor.facts.host_facts import Facts
-from advisor.facts.links import Channels, Link
+from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
 from advisor.i18n import _, ngettext
 from advisor.report.devices import LinkRow, fold_rows, group_disks, stack_links
@@ -15,6 +15,9 @@ from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Span, join_parts
 from advisor.report.units import format_binary, format_decimal, format_speed, times
 from advisor.rules.queries import is_physical, is_up
+
+if TYPE_CHECKING:
+    from advisor.facts.array import Array
 
 _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate")
 _INDENT = 4
@@ -64,17 +67,12 @@ def _link_details(link: Link, here: frozenset[str], ranks: Mapping[str, int]) ->
         yield link.driver or _("driver unknown")
         yield link.pci or ""
         yield _pcie_words(link.pcie)
-        yield _channels_words(link.channels) if link.channels else ""
-        yield _of_most("ring", link.rings.rx, link.rings.rx_max) if link.rings else ""
-
-
-def _channels_words(channels: Channels) -> str:
-    now, most = channels.combined or channels.rx, channels.combined_max or channels.rx_max
-    return _("{now} of {most} channels").format(now=now, most=most) if most != now else times(now, "channel")
-
-
-def _of_most(what: str, now: int, most: int) -> str:
-    return f"{what} " + (_("{now} of {most}").format(now=now, most=most) if most != now else str(now))
+        if channels := link.channels:
+            now, most = channels.combined or channels.rx, channels.combined_max or channels.rx_max
+            yield _("{now} of {most} channels").format(now=now, most=most) if most != now else times(now, "channel")
+        if link.rings:
+            now, most = link.rings.rx, link.rings.rx_max
+            yield "ring " + (_("{now} of {most}").format(now=now, most=most) if most != now else str(now))
 
 
 def _pcie_words(pcie: PcieLink | None) -> str:

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
-from advisor.facts.array import Array
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
@@ -18,6 +17,9 @@ from advisor.i18n import _
 from advisor.report.format import natural
 from advisor.rules.finding import Finding
 from advisor.rules.queries import by_name, is_physical, nodes_below
+
+if TYPE_CHECKING:
+    from advisor.facts.array import Array
 
 T = TypeVar("T")
 

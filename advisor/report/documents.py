@@ -56,6 +56,7 @@ def status_document(status: Status) -> Document:
         "drift": _list_drift(status.drift),
         "damaged": _list_damaged(status),
         "stopped_process": status.stopped_holder,
+        "lock_holder": status.lock_holder,
     }
 
 

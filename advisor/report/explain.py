@@ -1,4 +1,4 @@
-"""``advisor explain ID``: a rule, a profile, a tunable or a contradiction among the sources, in one form."""
+"""``advisor explain ID``: a rule, a profile, a tunable, a contradiction among the sources or a cause, in one form."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.errors import UsageError
+from advisor.errors import UsageError, near_names
+from advisor.facts.sysctl_keys import KEYS
 from advisor.i18n import english_page, msg
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
-from advisor.profiles.single_values import is_line_about
+from advisor.profiles.single_values import is_line_about, nearest_ids
 from advisor.report.layout import Page, Span
 from advisor.report.profile_words import (
     GUARDS,
@@ -21,11 +22,10 @@ from advisor.report.profile_words import (
     proof_words,
     wanted_value,
 )
-from advisor.report.tunable_docs import Handling, describe_handling
+from advisor.report.tunable_docs import BELONGS_TO, Handling, describe_handling
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
 from advisor.rules.registry import RULES
-from advisor.rules.rule import Rule
-from advisor.tunables import all_kinds, find_kind
+from advisor.tunables import all_kinds, find_kind, namespace_of
 
 MAX_MATCHES: Final = 3
 NEARLY_AS_CLOSE: Final = 0.2
@@ -40,7 +40,7 @@ class Explanation(msgspec.Struct, frozen=True):
     """
 
     id: str
-    kind: Literal["rule", "profile", "tunable", "contradiction"]
+    kind: Literal["rule", "profile", "tunable", "contradiction", "cause"]
     title: str
     what: str
     why: str
@@ -57,7 +57,18 @@ def explain_id(identity: str) -> Explanation:
         return _explain_tunable(identity)
     rule = next((rule for rule in RULES if rule.id == identity), None)
     if rule is not None:
-        return _explain_rule(rule)
+        return Explanation(
+            id=rule.id,
+            kind="rule",
+            title=rule.title,
+            what=rule.what,
+            why=rule.why,
+            helps_when=rule.helps_when,
+            hurts_when=rule.hurts_when,
+            sources=rule.sources,
+            details=(),
+            contradictions=named(rule.contradictions),
+        )
     if identity == ALL_CONTRADICTIONS:
         return _explain_contradictions(identity, "Where the sources contradict each other", CONTRADICTIONS)
     disputed = contradiction(identity)
@@ -65,6 +76,9 @@ def explain_id(identity: str) -> Explanation:
         return _explain_contradictions(identity, disputed.topic, (disputed,))
     if identity in profile_paths():
         return _explain_profile(load(identity))
+    found = _explain_cause(identity)
+    if found is not None:
+        return found
     raise UsageError(
         msg("{identity!r} is no rule, profile, tunable or contradiction", identity=identity),
         hint=_suggest_ids(identity),
@@ -72,7 +86,15 @@ def explain_id(identity: str) -> Explanation:
 
 
 def _suggest_ids(identity: str) -> str:
-    close = _close_matches(identity, (*_known_ids(identity), *profile_paths(), *_known_tunables()))
+    disputed = (ALL_CONTRADICTIONS, *(one.id for one in CONTRADICTIONS)) if identity.startswith(PREFIX[:6]) else ()
+    # Those that are about as near as the nearest one; a tunable may be named without its kind.
+    known = (*(rule.id for rule in RULES), *disputed, *profile_paths(), *_known_tunables())
+    names = {one.partition(":")[2]: one for one in known if ":" in one} if ":" not in identity else {}
+    names |= {one: one for one in known}
+    found = near_names(identity, names, most=MAX_MATCHES)
+    likeness = [difflib.SequenceMatcher(None, identity, one).ratio() for one in found]
+    near = (one for one, ratio in zip(found, likeness, strict=True) if ratio >= max(likeness) - NEARLY_AS_CLOSE)
+    close = list(dict.fromkeys(names[one] for one in near))
     if close:
         return msg("did you mean {names}?", names=", ".join(close))
     kinds = ", ".join(f"{kind.name}:" for kind in all_kinds())
@@ -82,38 +104,38 @@ def _suggest_ids(identity: str) -> str:
     )
 
 
-def _known_ids(like: str) -> tuple[str, ...]:
-    # A profile or a rule of nearly the same name is what is meant, unless the word begins as theirs do.
-    disputed = (ALL_CONTRADICTIONS, *(one.id for one in CONTRADICTIONS)) if like.startswith(PREFIX[:6]) else ()
-    return (*(rule.id for rule in RULES), *disputed)
-
-
-def _close_matches(identity: str, known: Iterable[str], *, cutoff: float = 0.5) -> list[str]:
-    found = difflib.get_close_matches(identity, dict.fromkeys(known), n=MAX_MATCHES, cutoff=cutoff)
-    likeness = {one: difflib.SequenceMatcher(None, identity, one).ratio() for one in found}
-    return [one for one in found if likeness[one] >= likeness[found[0]] - NEARLY_AS_CLOSE]
-
-
 def _all_profiles() -> tuple[Profile, ...]:
     return tuple(map(load, profile_paths()))
 
 
 def _known_tunables() -> tuple[str, ...]:
-    return tuple(wanted.tunable for profile in _all_profiles() for wanted in profile.tunables if not wanted.for_each)
+    wanted = (wanted.tunable for profile in _all_profiles() for wanted in profile.tunables if not wanted.for_each)
+    return (*wanted, *(f"sysctl:{key}" for key in KEYS))
 
 
-def _explain_rule(rule: Rule) -> Explanation:
+def _explain_cause(identity: str) -> Explanation | None:
+    # What observes is loaded where nothing else has this id.
+    from advisor.diagnosis.diagnose import list_causes
+    from advisor.report.why import HELPS
+
+    cause = next((one for one in list_causes() if one.id == identity), None)
+    if cause is None:
+        return None
     return Explanation(
-        id=rule.id,
-        kind="rule",
-        title=rule.title,
-        what=rule.what,
-        why=rule.why,
-        helps_when=rule.helps_when,
-        hurts_when=rule.hurts_when,
-        sources=rule.sources,
-        details=(),
-        contradictions=named(rule.contradictions),
+        id=cause.id,
+        kind="cause",
+        title="A cause of advisor why, which observes a host for a while; advisor scan does not look for it.",
+        what=cause.what,
+        why="",
+        helps_when="",
+        hurts_when="",
+        sources=cause.sources,
+        details=(
+            ("counts from", cause.threshold),
+            ("what helps", HELPS[cause.help]),
+            ("described in", "docs/why.md"),
+            ("look", "advisor why"),
+        ),
     )
 
 
@@ -133,20 +155,6 @@ def _explain_contradictions(identity: str, title: str, listed: tuple[Contradicti
 
 
 def _explain_profile(profile: Profile) -> Explanation:
-    return Explanation(
-        id=profile.name,
-        kind="profile",
-        title=profile.title,
-        what=profile.summary,
-        why=" ".join(dict.fromkeys(wanted.why for wanted in profile.tunables)) or "It sets nothing.",
-        helps_when=profile.helps_when,
-        hurts_when=profile.hurts_when,
-        sources=profile.sources,
-        details=_profile_details(profile),
-    )
-
-
-def _profile_details(profile: Profile) -> tuple[tuple[str, str], ...]:
     sets = [
         ("sets", f"{fill_template(profile, one.tunable)}: {wanted_value(profile, one)}") for one in profile.tunables
     ]
@@ -157,7 +165,17 @@ def _profile_details(profile: Profile) -> tuple[tuple[str, str], ...]:
     guards = [("budget", GUARDS[guard]) for guard in profile.guards]
     proof = [] if profile.proof is None else [("proof", f"{profile.proof.where} {proof_words(profile.proof)}")]
     notes = [("notes", profile.notes)] if profile.notes else []
-    return (*sets, *parameters, *conditions, *guards, *proof, *notes)
+    return Explanation(
+        id=profile.name,
+        kind="profile",
+        title=profile.title,
+        what=profile.summary,
+        why=" ".join(dict.fromkeys(wanted.why for wanted in profile.tunables)) or "It sets nothing.",
+        helps_when=profile.helps_when,
+        hurts_when=profile.hurts_when,
+        sources=profile.sources,
+        details=(*sets, *parameters, *conditions, *guards, *proof, *notes),
+    )
 
 
 def _explain_tunable(identity: str) -> Explanation:
@@ -169,6 +187,18 @@ def _explain_tunable(identity: str) -> Explanation:
         # An heir says what its parent says already.
         if is_line_about(one, identity) and not any(one in profiles[name].tunables for name in profile.inherits)
     ]
+    handled = [_describe_handling(identity, *both) for both in wanting] or [describe_handling(identity)]
+    one = handled[0]
+    set_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
+    similar = [] if wanting else [("similar", name) for name in nearest_ids(identity, _known_tunables())]
+    rows = (
+        ("takes effect", one.takes_effect),
+        ("belongs to", BELONGS_TO[namespace_of(identity)]),
+        ("risk", one.risk),
+        ("read by", one.read_by),
+        ("set by", one.setting()),
+        *(("persists", _persistence_words(each)) for each in handled),
+    )
     return Explanation(
         id=identity,
         kind="tunable",
@@ -178,7 +208,7 @@ def _explain_tunable(identity: str) -> Explanation:
         helps_when=_by_profile((profile, profile.helps_when) for profile, _ in wanting),
         hurts_when=_by_profile((profile, one.hurts_when) for profile, one in wanting),
         sources=tuple(dict.fromkeys(source for _, one in wanting for source in one.sources)),
-        details=_tunable_details(identity, wanting),
+        details=(*set_by, *similar, *((label, text) for label, text in rows if text)),
     )
 
 
@@ -188,24 +218,6 @@ def _by_profile(texts: Iterable[tuple[Profile, str]]) -> str:
     if len(listed) == 1:
         return listed[0][1]
     return " ".join(f"{profile.name}: {text}" for profile, text in listed)
-
-
-def _tunable_details(identity: str, wanting: list[tuple[Profile, Wanted]]) -> tuple[tuple[str, str], ...]:
-    # A sysctl's file is named after the profile that sets it.
-    handled = [_describe_handling(identity, *both) for both in wanting] or [describe_handling(identity)]
-    one = handled[0]
-    set_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
-    similar = (
-        [] if wanting else [("similar", name) for name in _close_matches(identity, _known_tunables(), cutoff=0.75)]
-    )
-    rows = (
-        ("takes effect", one.takes_effect),
-        ("risk", one.risk),
-        ("read by", one.read_by),
-        ("set by", one.setting()),
-        *(("persists", _persistence_words(each)) for each in handled),
-    )
-    return (*set_by, *similar, *((label, text) for label, text in rows if text))
 
 
 def _describe_handling(identity: str, profile: Profile, wanted: Wanted) -> Handling:
@@ -238,20 +250,13 @@ def explanation_text(found: Explanation, *, width: int, color: bool) -> str:
     if found.contradictions:
         page.heading("Sources contradict each other")
         for one in found.contradictions:
-            _add_contradiction(page, one)
-    if found.sources:
-        page.heading("Sources")
-        for source in found.sources:
-            page.bullet(source)
+            page.add(one.topic, " ", Span(f"({one.id})", "dim"), indent=2, hang=2)
+            for side in one.sides:
+                page.bullet(side.says, " ", Span(f"({side.source})", "dim"), indent=4)
+            page.add("What is done about it: ", one.what_we_do, indent=4, hang=2)
+            page.blank()
+    page.bulleted("Sources", found.sources)
     return page.text
-
-
-def _add_contradiction(page: Page, one: Contradiction) -> None:
-    page.add(one.topic, " ", Span(f"({one.id})", "dim"), indent=2, hang=2)
-    for side in one.sides:
-        page.bullet(side.says, " ", Span(f"({side.source})", "dim"), indent=4)
-    page.add("What is done about it: ", one.what_we_do, indent=4, hang=2)
-    page.blank()
 
 
 def _without_repeats(details: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -5,25 +5,41 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from advisor.i18n import N_, _, english_page, ngettext
 from advisor.report.format import ranked, runs
-from advisor.report.layout import QUIET, SEVERITY_STYLE, Cell, Page, Piece, Span, command_span, join_parts, width_of
-from advisor.rules.contradictions import Contradiction
+from advisor.report.layout import (
+    QUIET,
+    SEVERITY_STYLE,
+    Cell,
+    Page,
+    Piece,
+    Span,
+    columns,
+    command_span,
+    join_parts,
+    width_of,
+)
 from advisor.rules.finding import SEVERITIES, Finding, Severity
 from advisor.rules.numbering import NumberedFindings, number_findings
 
 _DETAIL_LINES = 12
 GROUP_SHOWN = 3
+_LONG_COMMAND = 240
+"""Columns from which on `advisor fix N` stands for a command of advisor's own."""
 SEVERITY_WORDS = {"critical": N_("critical"), "warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}
 
 
-def add_findings(page: Page, findings: Sequence[Finding]) -> None:
-    """A section with every finding, in the order given."""
+def add_findings(page: Page, findings: Sequence[Finding], note: str = "") -> None:
+    """A section with every finding, in the order given, after a note on all of them."""
     counts = Counter(finding.severity for finding in findings)
     seen = (severity for severity in reversed(SEVERITIES) if counts[severity])
     summary = [counted_severity(severity, counts[severity]) for severity in seen]
     none = _("none: nothing that is known here asks for a change")
     page.section(_("Findings"), join_parts(summary) if findings else [none])
+    if note:
+        page.add(Span(note, QUIET), indent=2)
     numbers = {id(one): group.number for group in number_findings(findings) for one in group.findings}
     shown: set[str] = set()
     for finding in findings:
@@ -35,17 +51,18 @@ def _add_finding(page: Page, finding: Finding, number: int, shown: set[str]) -> 
     title = join_parts([Span(finding.title, "bold"), Span(finding.id, QUIET)])
     severity = Span(_(SEVERITY_WORDS[finding.severity]), SEVERITY_STYLE[finding.severity])
     page.table([(Span(str(number), QUIET), severity, title)])
-    rows = (*_rows(finding), *_contradictions(finding, shown))
+    rows = (*_rows(finding, number), *_contradictions(finding, shown))
     page.labelled([(label, pieces) for label, pieces in rows if width_of(pieces)], indent=4)
 
 
 @english_page
-def group_text(group: NumberedFindings, *, width: int, color: bool) -> str:
-    """The findings of one number with their reasons: the first `GROUP_SHOWN`, then how many more."""
+def group_text(group: NumberedFindings, hurts_when: str, *, width: int, color: bool) -> str:
+    """The findings of one number: the first `GROUP_SHOWN`, then how many more. What the text of their rule says below
+    is left to it: sources, contradictions, and ``hurts_when``."""
     page = Page(width, color=color)
-    shown: set[str] = set()
     for one in group.findings[:GROUP_SHOWN]:
-        _add_finding(page, one, group.number, shown)
+        own = "" if one.hurts_when == hurts_when else one.hurts_when
+        _add_finding(page, replace(one, hurts_when=own, sources=(), contradictions=()), group.number, set())
     rest = group.findings[GROUP_SHOWN:]
     if rest:
         page.blank()
@@ -65,11 +82,19 @@ def counted_severity(severity: Severity, count: int) -> str:
     return _("{count} info").format(count=count)
 
 
-def _rows(finding: Finding) -> Iterator[tuple[str, Sequence[Piece]]]:
+def _shown_command(command: str, number: int) -> str:
+    """The command; in place of advisor's own with a value for each of many devices, the one that means them all."""
+    is_long = command.startswith("advisor apply ") and columns(command) > _LONG_COMMAND
+    return f"advisor fix {number}" if is_long else command
+
+
+def _rows(finding: Finding, number: int) -> Iterator[tuple[str, Sequence[Piece]]]:
     yield _("why"), [finding.why]
     yield from _below_label(_("evidence"), _evidence(finding.evidence))
     yield _("fix"), [finding.fix or finding.advice]
-    yield from _below_label(_("commands"), [command_span(command) for command in finding.commands])
+    yield from _below_label(
+        _("commands"), [command_span(_shown_command(command, number)) for command in finding.commands]
+    )
     yield _("caution"), ["; ".join(_("interrupts {what}").format(what=what) for what in finding.interrupts)]
     yield _("hurts when"), [finding.hurts_when]
     yield _("source"), [Span("; ".join(finding.sources), QUIET)]
@@ -87,29 +112,29 @@ def _contradictions(finding: Finding, shown: set[str]) -> Iterator[tuple[str, Se
         if one.id in shown:
             yield _("but"), [Span(_("see {finding} above").format(finding=one.id), QUIET)]
         else:
-            yield from _below_label(_("but"), _contradiction(one))
+            # The question, what is done about it, and between whom it is; every side's words are a command away.
+            between = "; ".join(dict.fromkeys(side.source for side in one.sides))
+            yield from _below_label(
+                _("but"),
+                [
+                    f"{_('Sources contradict each other')}: {one.topic}. {one.what_we_do}",
+                    join_parts([Span(between, QUIET), command_span(f"advisor explain {one.id}")]),
+                ],
+            )
         shown.add(one.id)
-
-
-def _contradiction(one: Contradiction) -> list[Cell]:
-    """The question, what is done about it, and between whom it is; every side's words are a command away."""
-    between = "; ".join(dict.fromkeys(side.source for side in one.sides))
-    return [
-        f"{_('Sources contradict each other')}: {one.topic}. {one.what_we_do}",
-        join_parts([Span(between, QUIET), command_span(f"advisor explain {one.id}")]),
-    ]
 
 
 def _evidence(evidence: Mapping[str, object]) -> list[Cell]:
     """The sentences of ``detail`` line by line where there are some, else every name with its value."""
     detail = evidence.get("detail")
     if not isinstance(detail, tuple):
-        return [join_parts(f"{key} {_value(value)}" for key, value in evidence.items() if value not in (None, ()))]
+        return [join_parts(f"{key} {value_text(value)}" for key, value in evidence.items() if value not in (None, ()))]
     lines: list[Cell] = [str(line) for line in detail[:_DETAIL_LINES]]
     if len(detail) > _DETAIL_LINES:
         lines.append(Span(_("… and {count} more; --json lists all").format(count=len(detail) - _DETAIL_LINES), QUIET))
     return lines
 
 
-def _value(value: object) -> str:
+def value_text(value: object) -> str:
+    """A value of the evidence, a list by its runs."""
     return runs(value, ranked(value)) if isinstance(value, tuple) else str(value)

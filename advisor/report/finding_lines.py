@@ -18,6 +18,7 @@ NAMES_SHOWN: Final = 3
 _GAP: Final = 2
 _LEAST_TEXT: Final = 24
 _MOST_COMMAND: Final = 30
+_USUAL_COMMAND: Final = len("advisor fix 1000")
 # A verb after several names in place of one: the findings of a rule are sentences about one device each.
 _PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were", "does": "do", "lists": "list"}
 _VERB = lazy_regex(r"(?<= )(has|is|was|does|lists)(?= )")
@@ -96,8 +97,14 @@ def is_settable(group: NumberedFindings) -> bool:
     )
 
 
-def finding_lines(numbered: Sequence[NumberedFindings], width: int) -> Iterator[Sequence[Span]]:
-    """A line for each, no wider than ``width`` columns: what has no room is cut at a word, and marked ``…``."""
+def finding_lines(
+    numbered: Sequence[NumberedFindings], width: int, *, spare: int | None = None
+) -> Iterator[Sequence[Span]]:
+    """A line for each, no wider than ``width`` columns: what has no room is cut at a word, and marked ``…``.
+
+    A command that has no room on the line of its text is on one of its own below it: ``spare`` is how many such lines
+    there may be, those of the first findings first; any number without it.
+    """
     if not numbered:
         return
     digits = len(str(numbered[-1].number))
@@ -106,14 +113,17 @@ def finding_lines(numbered: Sequence[NumberedFindings], width: int) -> Iterator[
     room = max(width - digits - word_size - 2 - _GAP - 1, 1)
     most = max(_MOST_COMMAND, room * 2 // 5)
     rows = [(one, clean(finding_text(one)), clean(command_of(one))) for one in numbered]
-    sizes = [columns(text) for _one, text, command in rows if command and columns(command) <= most]
-    commands = [columns(command) for *_rest, command in rows if columns(command) <= most]
-    # Commands begin in one column, as far to the left as the texts next to them allow.
-    column = min(max(sizes, default=0), room - max(commands, default=0) - _GAP)
+    usual = max((columns(command) for *_rest, command in rows if columns(command) <= _USUAL_COMMAND), default=0)
+    widest = max((columns(text) for _one, text, command in rows if command), default=0)
+    # Commands begin in one column, as far to the left as the texts allow; a longer one ends where the window does.
+    column = min(widest, room - usual - _GAP)
     for one, text, command in rows:
         rest = room - columns(command) - _GAP
-        # A line without its command reads as if nothing could be done; `advisor explain` has the whole sentence.
+        # A text that is cut for its command has its rest in `advisor explain`.
         has_room = bool(command) and columns(command) <= most and rest >= min(_LEAST_TEXT, columns(text))
+        if one.severity in ("critical", "warning") and spare != 0 and not command.startswith("advisor fix "):
+            # What is grave is said whole; a command of `advisor fix` is in the column of the others.
+            has_room = has_room and columns(clean(finding_text(one, min(column, rest)))) <= min(column, rest)
         line = [
             Span(f"  {one.number:>{digits}} "),
             Span(_padded(words[one.severity], word_size), SEVERITY_STYLE[one.severity]),
@@ -121,9 +131,11 @@ def finding_lines(numbered: Sequence[NumberedFindings], width: int) -> Iterator[
         ]
         if not has_room:
             yield [*line, Span(shortened(finding_text(one, room), room))]
+            if command and columns(command) <= room and spare != 0:
+                yield [Span(" " * (width - room)), Span(command, COMMAND)]
+                spare = None if spare is None else spare - 1
             continue
-        # A text that reaches beyond the column may push its command, but not out of the window.
-        size = max(column, min(columns(text), room - columns(command) - _GAP))
+        size = min(column, rest)
         short = shortened(finding_text(one, size), size)
         yield [*line, Span(_padded(short, size + _GAP)), Span(command, COMMAND)]
 

@@ -17,13 +17,14 @@ _SHOWN: Final = 3
 
 
 @english_page
-def fix_text(fix: Fix, *, width: int, color: bool) -> str:
+def fix_text(fix: Fix, *, width: int, color: bool, is_live: bool = True) -> str:
     """The findings, what a person has to do about them, and what the plan leaves out; the plan itself follows."""
     page = Page(width, color=color)
-    page.add(Span(f"Fix of {counted(len(fix.findings), 'finding')}", "bold"))
+    title = f"Fix of {counted(len(fix.findings), 'finding')}" if fix.findings else "Nothing to fix"
+    page.add(Span(title, "bold"))
     page.table([(Span(one.id, "bold"), one.title) for one in fix.findings])
     if fix.manual:
-        page.heading("Manual steps, in this order")
+        page.heading(f"Manual steps{'' if is_live else ' on the captured host'}, in this order")
         _add_steps(page, fix.manual)
     if fix.left_out:
         page.heading("Left out")
@@ -31,13 +32,15 @@ def fix_text(fix: Fix, *, width: int, color: bool) -> str:
         for one in fix.left_out:
             alike.setdefault((one.finding, one.reason), []).append(one.what)
         for (finding, reason), names in alike.items():
-            page.bullet(Span(finding, "bold"), f": {_few(names)}: {reason}")
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            page.bullet(Span(finding, "bold"), f": {', '.join(names[:_SHOWN])}{more}: {reason}")
     if not fix.asked:
         page.blank()
         if fix.findings:
             page.add("advisor itself has nothing to set.")
         else:
-            page.add("No finding can be fixed without a decision or an interruption: advisor fix ID fixes one.")
+            no_safe = "No finding can be fixed without a decision or an interruption: advisor fix ID fixes one."
+            page.add(no_safe if fix.left_out else "This host has no findings.")
     return page.text
 
 
@@ -49,11 +52,6 @@ def _add_steps(page: Page, steps: Sequence[ManualStep]) -> None:
                 page.command(one.command, indent=4)
             if one.interrupts:
                 page.add(Span(f"interrupts: {one.interrupts}", "yellow"), indent=4)
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 @english_page

@@ -33,12 +33,8 @@ STYLES: Final[Mapping[str, Style]] = {"critical": "bold red", "warning": "red", 
 def comparison_document(comparison: HostComparison) -> bytes:
     """``advisor.fleet-comparison/1``."""
     whole = {name: getattr(comparison, name) for name in comparison.__struct_fields__ if name != "hosts"}
-    hosts = [_host_document(one) for one in comparison.hosts]
+    hosts = [msgspec.structs.asdict(one) for one in comparison.hosts]
     return encode_document({"schema": SCHEMA, "hosts": hosts, "failed": list(comparison.failed), **whole})
-
-
-def _host_document(one: HostLine) -> dict[str, object]:
-    return msgspec.structs.asdict(one)
 
 
 @english_page
@@ -58,12 +54,20 @@ def comparison_text(comparison: HostComparison, *, width: int, color: bool) -> s
         shown.add(finding.id)
         for command in finding.commands:
             page.command(command, indent=6)
-    _add_failed(page, comparison)
-    _add_types(page, comparison, ranks)
+    failed = [one for one in comparison.hosts if one.state == "failed"]
+    if failed:
+        page.heading(f"Not compared: {counted(len(failed), 'host')}")
+        page.table([(Span(one.name, "bold"), one.message or "nothing is known of it") for one in failed])
+    if len(comparison.types) > 1:
+        page.heading("Types of hardware")
+        page.table([(str(len(one.hosts)), f"{one.label}: {names_words(one.hosts, ranks)}") for one in comparison.types])
     _add_networks(page, comparison, ranks)
     if comparison.matrix is not None:
         add_matrix(page, comparison.matrix)
-    _add_unknown(page, comparison, ranks)
+    if comparison.unknown:
+        page.heading("Unknown, and so not compared")
+        rows = [(names_words(one.hosts, ranks), unknown_words(one.attributes)) for one in comparison.unknown]
+        page.table(rows[:_MAX_HOSTS])
     return page.text
 
 
@@ -174,7 +178,10 @@ def goes_with_words(names: Sequence[str]) -> str:
 
 def difference_words(one: AttributeDifference, ranks: Mapping[str, int]) -> str:
     """``1500 on n3 · 9000 on 11 others``; without a majority every value with its hosts."""
-    parts = [_held_words(held, ranks) for held in one.groups]
+    parts: list[str] = []
+    for held in one.groups:
+        count = f"{len(held.hosts)} hosts " if len(held.hosts) > 3 else ""
+        parts.append(f"{held.value} on {count}{names_words(held.hosts, ranks)}")
     if one.absent:
         parts.append(f"not there on {names_words(one.absent, ranks)}")
     if one.has_majority:
@@ -186,26 +193,6 @@ def difference_words(one: AttributeDifference, ranks: Mapping[str, int]) -> str:
     if one.unknown:
         parts.append(f"unknown on {names_words(one.unknown, ranks)}")
     return " · ".join(parts)
-
-
-def _held_words(held: HeldValue, ranks: Mapping[str, int]) -> str:
-    count = f"{len(held.hosts)} hosts " if len(held.hosts) > 3 else ""
-    return f"{held.value} on {count}{names_words(held.hosts, ranks)}"
-
-
-def _add_failed(page: Page, comparison: HostComparison) -> None:
-    failed = [one for one in comparison.hosts if one.state == "failed"]
-    if not failed:
-        return
-    page.heading(f"Not compared: {counted(len(failed), 'host')}")
-    page.table([(Span(one.name, "bold"), one.message or "nothing is known of it") for one in failed])
-
-
-def _add_types(page: Page, comparison: HostComparison, ranks: Mapping[str, int]) -> None:
-    if len(comparison.types) < 2:
-        return
-    page.heading("Types of hardware")
-    page.table([(str(len(one.hosts)), f"{one.label}: {names_words(one.hosts, ranks)}") for one in comparison.types])
 
 
 def _add_networks(page: Page, comparison: HostComparison, ranks: Mapping[str, int]) -> None:
@@ -240,14 +227,6 @@ def _values_words(groups: Sequence[HeldValue], ranks: Mapping[str, int], shown: 
     return ", ".join(
         [f"{first[0]} ({len(first[1])})", *(f"{value} ({names_words(some, ranks)})" for value, some in rest)]
     )
-
-
-def _add_unknown(page: Page, comparison: HostComparison, ranks: Mapping[str, int]) -> None:
-    if not comparison.unknown:
-        return
-    page.heading("Unknown, and so not compared")
-    rows = [(names_words(one.hosts, ranks), unknown_words(one.attributes)) for one in comparison.unknown]
-    page.table(rows[:_MAX_HOSTS])
 
 
 def unknown_words(attributes: Iterable[str]) -> str:

@@ -40,6 +40,14 @@ def comparison_page(comparison: HostComparison) -> str:
     style = made.get_template("fleet.css.j2").render()
     ranks = ranked(comparison.compared)
     numbers = {id(one): number for number, one in enumerate(comparison.findings, 1)}
+    # Hosts that differ against what they differ in; a cell is the worst finding of its kind on its host.
+    who = [] if comparison.pair else differing_hosts(comparison)
+    topics = list(dict.fromkeys(short_words(one) for one in comparison.findings if one.differences))[:_MAX_COLUMNS]
+    rows = []
+    for host, some in who[:_MAX_GRID]:
+        first = {short_words(one): one for one in reversed(some)}
+        cells = [_hit_dict(first[topic], numbers) if topic in first else None for topic in topics]
+        rows.append({"name": host.name, "cells": cells})
     return made.get_template("fleet.html.j2").render(
         style=Raw(style),
         style_hash=style_hash(style),
@@ -48,7 +56,7 @@ def comparison_page(comparison: HostComparison) -> str:
         summary=summary_words(comparison),
         verdict=verdict_words(comparison),
         verdict_style=_verdict_style(comparison),
-        grid=_grid_dict(comparison, numbers),
+        grid={"columns": topics, "rows": rows, "more": max(0, len(who) - _MAX_GRID)},
         failed=[one for one in comparison.hosts if one.state == "failed"],
         groups=list(_severity_groups(comparison, numbers, ranks)),
         types=[
@@ -74,18 +82,6 @@ def _verdict_style(comparison: HostComparison) -> str:
     if len(comparison.compared) < 2:
         return "yellow"
     return _STYLES[comparison.findings[0].severity] if comparison.findings else "green"
-
-
-def _grid_dict(comparison: HostComparison, numbers: Mapping[int, int]) -> dict[str, object]:
-    """Hosts that differ against what they differ in; a cell is the worst finding of its kind on its host."""
-    who = [] if comparison.pair else differing_hosts(comparison)
-    topics = list(dict.fromkeys(short_words(one) for one in comparison.findings if one.differences))[:_MAX_COLUMNS]
-    rows = []
-    for host, some in who[:_MAX_GRID]:
-        first = {short_words(one): one for one in reversed(some)}
-        cells = [_hit_dict(first[topic], numbers) if topic in first else None for topic in topics]
-        rows.append({"name": host.name, "cells": cells})
-    return {"columns": topics, "rows": rows, "more": max(0, len(who) - _MAX_GRID)}
 
 
 def _hit_dict(finding: FleetFinding, numbers: Mapping[int, int]) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import N_, _, english_page
+from advisor.i18n import N_, _, english_page, ngettext
 from advisor.limits.cluster import Cluster, ClusterHost, Part
 from advisor.report.host_ceiling import add_ceiling, figure_piece, stage_words
 from advisor.report.layout import Page, Piece, Span
@@ -25,7 +25,8 @@ def fleet_limits_document(cluster: Cluster, failed: Mapping[str, str]) -> dict[s
 def fleet_limits_text(cluster: Cluster, failed: Mapping[str, str], *, width: int, color: bool) -> str:
     """Each host with what binds it, then the cluster."""
     page = Page(width, color=color)
-    page.add(Span(_("Ceilings of {count} hosts").format(count=len(cluster.hosts)), "bold"))
+    count = len(cluster.hosts)
+    page.add(Span(ngettext("Ceilings of {count} host", "Ceilings of {count} hosts", count).format(count=count), "bold"))
     words = (_("host"), _("role"), _("reads MB/s"), _("writes MB/s"), _("bound by"))
     page.table([tuple(Span(word, "dim") for word in words), *map(_host_row, cluster.hosts)], indent=2)
     if failed:

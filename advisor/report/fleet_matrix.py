@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
@@ -45,8 +45,23 @@ def add_matrix(page: Page, matrix: Matrix) -> None:
         if len(hosts) <= MAX_GRID:
             _add_grid(page, hosts, cells)
         else:
-            _add_rows(page, cells)
-    _add_silent(page, matrix.silent_hosts)
+            odd = [cell for cell in cells if cell.carries is False or not cell.answered or cell.received < cell.sent]
+            if not odd:
+                page.add("All of them answer, and none is known to carry less than both links.", indent=2)
+            else:
+                page.add(f"Not as they should be: {len(odd)} of {counted(len(cells), 'direction')}.", indent=2)
+                page.table(
+                    [(Span(f"{cell.source} → {cell.target}", "bold"), cell_sentence(cell)) for cell in odd[:MAX_ROWS]]
+                )
+                if len(odd) > MAX_ROWS:
+                    page.add(f"… and {len(odd) - MAX_ROWS} more; --json lists all", indent=2)
+    silent = matrix.silent_hosts
+    if silent:
+        page.heading(f"Could not ask: {counted(len(silent), 'host')}")
+        rows = [(Span(host, "bold"), why) for host, why in sorted(silent.items(), key=lambda item: natural(item[0]))]
+        page.table(rows[:MAX_ROWS])
+        if len(rows) > MAX_ROWS:
+            page.add(f"… and {len(rows) - MAX_ROWS} more; --json lists all", indent=2)
     for note in matrix.notes:
         page.add(note, indent=2, hang=2)
 
@@ -104,30 +119,11 @@ def cell_words(cell: MatrixCell) -> tuple[str, Style]:
         if middle < 999.5
         else f"{min(middle / 1000, 9999):.2g}m"
         if middle < 9950
-        else _long_duration(middle)
+        else (f"{min(middle / 1000, 999):.0f}m")
     )
     if cell.carries is False:
         return f"{shown}!", "red"
     return (f"{shown}?", "yellow") if cell.carries is None else (shown, "green")
-
-
-def _long_duration(microseconds: float) -> str:
-    return f"{min(microseconds / 1000, 999):.0f}m"
-
-
-def _add_rows(page: Page, cells: Sequence[MatrixCell]) -> None:
-    odd = [cell for cell in cells if cell.carries is False or not cell.answered or cell.received < cell.sent]
-    if not odd:
-        page.add("All of them answer, and none is known to carry less than both links.", indent=2)
-        return
-    page.add(f"Not as they should be: {len(odd)} of {counted(len(cells), 'direction')}.", indent=2)
-    page.table([(_cell_span(cell), cell_sentence(cell)) for cell in odd[:MAX_ROWS]])
-    if len(odd) > MAX_ROWS:
-        page.add(f"… and {len(odd) - MAX_ROWS} more; --json lists all", indent=2)
-
-
-def _cell_span(cell: MatrixCell) -> Span:
-    return Span(f"{cell.source} → {cell.target}", "bold")
 
 
 def cell_sentence(cell: MatrixCell) -> str:
@@ -150,12 +146,3 @@ def cell_sentence(cell: MatrixCell) -> str:
     else:
         parts.append(f"{cell.path_mtu} bytes")
     return over + ", ".join(parts)
-
-
-def _add_silent(page: Page, silent: Mapping[str, str]) -> None:
-    if silent:
-        page.heading(f"Could not ask: {counted(len(silent), 'host')}")
-        rows = [(Span(host, "bold"), why) for host, why in sorted(silent.items(), key=lambda item: natural(item[0]))]
-        page.table(rows[:MAX_ROWS])
-        if len(rows) > MAX_ROWS:
-            page.add(f"… and {len(rows) - MAX_ROWS} more; --json lists all", indent=2)

@@ -58,22 +58,39 @@ def _wave_document(plan: FleetPlan, at: int) -> dict[str, object]:
 
 
 @english_page
-def fleet_plan_text(plan: FleetPlan, *, width: int, color: bool, command: str | None = None) -> str:
-    """The whole plan for a person; ends with ``command``, what to type to carry it out."""
+def fleet_plan_text(
+    plan: FleetPlan, *, width: int, color: bool, command: str | None = None, shows_waves: bool = True
+) -> str:
+    """The whole plan for a person; ends with ``command``, what to type to carry it out. Without waves where it is not
+    known yet which of the hosts will be changed."""
     page = Page(width, color=color)
     changing = plan.changing
     profiles = listed(plan.profiles)
     page.add(Span(f"Plan of {profiles} on {counted(len(plan.hosts), 'host')}", "bold"))
-    page.add(_summary_words(plan))
+    waves = f", in {counted(len(plan.waves.waves), 'wave')}" if shows_waves else ""
+    parts = [f"{counted(len(changing), 'host')} would change{waves}" if changing else "Nothing would change"]
+    for state, (words, _) in _STATES.items():
+        count = sum(one.state == state for one in plan.hosts)
+        if count:
+            parts.append(f"{count}: {words[0].lower()}{words[1:]}")
+    page.add("; ".join(parts) + ". Nothing has been changed.")
     for hosts in alike_hosts(plan):
         page.heading(f"{counted(len(hosts), 'host')}: ", _host_names(plan, hosts))
         add_plan(page, plan.plan(hosts[0]))
-    _add_others(page, plan)
-    _add_waves(page, plan)
-    if plan.notes:
-        page.heading("To know before")
-        for note in plan.notes:
-            page.bullet(note)
+    for state, (words, style) in _STATES.items():
+        those = [one for one in plan.hosts if one.state == state]
+        if not those:
+            continue
+        page.heading("")
+        page.add(Span(words, style or "bold"))
+        found: dict[str, list[str]] = {}
+        for one in those:
+            found.setdefault(one.message, []).append(one.name)
+        for reason, names in found.items():
+            page.add(Span(_host_names(plan, names), "bold"), f": {reason}" if reason else "", indent=2, hang=4)
+    if shows_waves:
+        _add_waves(page, plan)
+    page.bulleted("To know before", plan.notes)
     if command and changing:
         page.blank()
         page.add("To carry it out:")
@@ -96,38 +113,8 @@ def _plan_shape(plan: Plan) -> object:
     return changes, files, skipped, plan.notes
 
 
-def _summary_words(plan: FleetPlan) -> str:
-    waves = counted(len(plan.waves.waves), "wave")
-    parts = [
-        f"{counted(len(plan.changing), 'host')} would change, in {waves}" if plan.changing else "Nothing would change"
-    ]
-    for state, (words, _) in _STATES.items():
-        count = sum(one.state == state for one in plan.hosts)
-        if count:
-            parts.append(f"{count}: {words[0].lower()}{words[1:]}")
-    return "; ".join(parts) + ". Nothing has been changed."
-
-
 def _host_names(plan: FleetPlan, hosts: Iterable[str]) -> str:
     return runs([*hosts], ranked(one.name for one in plan.hosts))
-
-
-def _add_others(page: Page, plan: FleetPlan) -> None:
-    for state, (words, style) in _STATES.items():
-        those = [one for one in plan.hosts if one.state == state]
-        if not those:
-            continue
-        page.heading("")
-        page.add(Span(words, style or "bold"))
-        for reason, names in _by_reason(those).items():
-            page.add(Span(_host_names(plan, names), "bold"), f": {reason}" if reason else "", indent=2, hang=4)
-
-
-def _by_reason(hosts: Sequence[PlannedHost]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for one in hosts:
-        found.setdefault(one.message, []).append(one.name)
-    return found
 
 
 def _add_waves(page: Page, plan: FleetPlan) -> None:

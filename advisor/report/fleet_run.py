@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -63,6 +63,7 @@ def fleet_run_document(run: RunRecord | None, plan: FleetPlan | None, code: int)
             "hosts": hosts,
             "waves": [] if run is None or run.planned is None else [_wave_dict(run, one) for one in run.planned.waves],
             "gates": [] if run is None else [_gate_dict(one) for one in run.gates],
+            "proofs": [] if run is None else [_gate_dict(one) for one in run.proofs],
             "failed": [one["name"] for one in hosts if one["state"] in _BAD],
         }
     )
@@ -113,9 +114,7 @@ def fleet_run_text(run: RunRecord | None, plan: FleetPlan | None, *, width: int,
         return page.text
     words, style = _RUNS[run.state]
     profiles = listed(run.asked.profiles)
-    page.add(
-        Span(f"Run {run.id}", "bold"), f" ({profiles}): ", Span(words, style), f"; {_count_words(run.hosts.values())}."
-    )
+    page.add(Span(f"Run {run.id}", "bold"), f" ({profiles}): ", Span(words, style), f"; {_count_words(run)}.")
     if run.ended is not None and run.ended.message:
         page.add(f"{run.ended.message}.", indent=2, hang=2)
     _add_waves(page, run)
@@ -126,10 +125,24 @@ def fleet_run_text(run: RunRecord | None, plan: FleetPlan | None, *, width: int,
     return page.text
 
 
-def _count_words(hosts: Iterable[HostDone]) -> str:
-    states = [one.state for one in hosts]
+def _count_words(run: RunRecord) -> str:
+    states = [one.state for one in run.hosts.values()]
     parts = [f"{states.count(state)} {words}" for state, (words, _) in _HOSTS.items() if state in states]
-    return ", ".join(parts) or "no host was touched"
+    return ", ".join(parts) or ", ".join(_proof_words(run)) or "no host was touched"
+
+
+def _proof_words(run: RunRecord) -> Iterator[str]:
+    """What a run that changed no host for good did to those on which it proved the profile."""
+    last = {**{one.host: one.state for one in run.proofs}, **dict.fromkeys(run.open_proofs, "unknown")}
+    for state, words in _PROVEN.items():
+        if names := [name for name, known in last.items() if known == state]:
+            yield f"{words} {listed(names)}"
+
+
+_PROVEN: Final[Mapping[str, str]] = {
+    "rolled-back": "for its proof the profile was set and rolled back on",
+    "unknown": "what its proof left is not known on",
+}
 
 
 def _add_waves(page: Page, run: RunRecord) -> None:
@@ -188,6 +201,15 @@ def _is_kept(one: HostDone) -> bool:
 
 def _add_unknown(page: Page, run: RunRecord) -> None:
     unknown = [one for one in run.hosts.values() if one.state == "unknown"]
+    unproven = {one.host: one.by_hand for one in run.proofs}
+    looks = [by_hand for by_hand in unproven.values() if by_hand is not None]
+    if looks:
+        page.heading("Not known to be back")
+        page.add(
+            "A watchdog there ends a proof that hangs. When the host can be reached again, this shows it:", indent=2
+        )
+        for look in looks:
+            page.command(look, indent=4)
     if not unknown:
         return
     page.heading("Not known to be back")
@@ -202,14 +224,12 @@ def _add_unknown(page: Page, run: RunRecord) -> None:
 def _add_left_out(page: Page, plan: FleetPlan | None, run: RunRecord | None) -> None:
     planned = plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
     left = [one for one in planned if one.state in ("failed", "cannot")]
-    if left:
-        page.heading("Left out")
-        for one in left:
-            page.bullet(Span(one.name, "bold"), f": {one.message}")
+    page.bulleted("Left out", ([Span(one.name, "bold"), f": {one.message}"] for one in left))
 
 
 def _add_next(page: Page, run: RunRecord) -> None:
     kept = [one for one in run.hosts.values() if one.state == "applied"]
+    verb = "apply" if run.asked.trial is None else "prove"
     page.blank()
     if run.is_going_back and run.touched:
         if any(not _is_kept(run.hosts[name]) for name in run.touched):
@@ -218,6 +238,9 @@ def _add_next(page: Page, run: RunRecord) -> None:
         return
     if run.state in ("interrupted", "stopped") and run.planned:
         page.add("To resume it:")
+        page.command(f"advisor fleet {verb} --resume {run.id}")
+    elif run.is_to_be_proven and run.state in ("interrupted", "stopped"):
+        page.add("To prove it again on the canary, and go on where that shows a gain:")
         page.command(f"advisor fleet apply --resume {run.id}")
     if kept:
         page.add("To roll it back on every host:" if run.state == "done" else "To roll back what is kept:")
@@ -297,10 +320,7 @@ def _drift_words(one: Drift) -> str:
 
 def _add_not_asked(page: Page, hosts: Sequence[HostStanding]) -> None:
     failed = [one for one in hosts if one.state == "failed"]
-    if failed:
-        page.heading("Not asked")
-        for one in failed:
-            page.bullet(Span(one.name, "bold"), f": {one.message}")
+    page.bulleted("Not asked", ([Span(one.name, "bold"), f": {one.message}"] for one in failed))
 
 
 def fleet_status_document(found: FleetStanding) -> bytes:
@@ -341,7 +361,7 @@ def fleet_status_text(found: FleetStanding, *, width: int, color: bool) -> str:
             Span(words, style),
             f"; begun {format_time(run.began)}",
         )
-        page.add(_count_words(run.hosts.values()), indent=2, hang=2)
+        page.add(_count_words(run), indent=2, hang=2)
         if run.state == "interrupted":
             page.command(f"advisor fleet {'rollback' if run.is_going_back else 'apply --resume'} {run.id}", indent=4)
     if not found.hosts:

@@ -75,27 +75,33 @@ def fleet_scan_text(scan: FleetScan, *, width: int, color: bool) -> str:
     """The page. ``width`` in columns."""
     page = Page(width, color=color)
     captured = [host for host in scan.hosts if host.state == "ok"]
-    page.add(Span(f"{len(captured)} of {counted(len(scan.hosts), 'host')} captured", "bold"), *_summary_pieces(scan))
-    page.blank()
-    _add_hosts(page, scan)
-    _add_failed(page, scan)
-    _add_oddities(page, scan)
-    _add_findings(page, scan, len(captured))
-    return page.text
-
-
-def _summary_pieces(scan: FleetScan) -> Iterator[Piece]:
+    summary_pieces: list[Piece] = []
     for severity in reversed(SEVERITIES):
         count = sum(host.worst == severity for host in scan.hosts)
         if count:
-            yield f", {count} with "
-            yield Span(severity, _STYLES[severity])
-
-
-def _add_hosts(page: Page, scan: FleetScan) -> None:
+            summary_pieces.append(f", {count} with ")
+            summary_pieces.append(Span(severity, _STYLES[severity]))
+    muted = sum(host.muted or 0 for host in scan.hosts)
+    if muted:
+        summary_pieces.append(f" · {muted} muted")
+    page.add(Span(f"{len(captured)} of {counted(len(scan.hosts), 'host')} captured", "bold"), *summary_pieces)
+    page.blank()
     rows: list[Sequence[Piece]] = [[Span(word, "dim") for word in _HEADS]]
     rows += [_host_row(host) for host in scan.hosts]
     page.table(rows)
+    failed = [host for host in scan.hosts if host.state != "ok"]
+    if failed:
+        page.heading("Not captured", f"  {counted(len(failed), 'host')}")
+        for host in failed:
+            page.add(Span(host.name, "bold"), "  ", Span(_STATE_WORDS.get(host.state, host.state), "red"), indent=2)
+            page.add(host.message, indent=6)
+        for state, hint in HINTS.items():
+            names = [host.name for host in failed if host.state == state]
+            if hint and names:
+                page.add(Span(f"{_STATE_WORDS.get(state, state)}: ", "dim"), Span(hint, "dim"), indent=2, hang=2)
+    _add_oddities(page, scan)
+    _add_findings(page, scan, len(captured))
+    return page.text
 
 
 _HEADS: Final = ("host", "worst", "critical", "warning", "advice", "info", "locality", "system")
@@ -120,20 +126,6 @@ def _host_row(host: HostScan) -> Sequence[Piece]:
         score,
         system or "unknown",
     ]
-
-
-def _add_failed(page: Page, scan: FleetScan) -> None:
-    failed = [host for host in scan.hosts if host.state != "ok"]
-    if not failed:
-        return
-    page.heading("Not captured", f"  {counted(len(failed), 'host')}")
-    for host in failed:
-        page.add(Span(host.name, "bold"), "  ", Span(_STATE_WORDS.get(host.state, host.state), "red"), indent=2)
-        page.add(host.message, indent=6)
-    for state, hint in HINTS.items():
-        names = [host.name for host in failed if host.state == state]
-        if hint and names:
-            page.add(Span(f"{_STATE_WORDS.get(state, state)}: ", "dim"), Span(hint, "dim"), indent=2, hang=2)
 
 
 def _add_oddities(page: Page, scan: FleetScan) -> None:

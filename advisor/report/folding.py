@@ -44,7 +44,7 @@ def fold_alike(
     """
     groups: dict[Hashable, list[T]] = {}
     for item in items:
-        groups.setdefault((_text_shape(name(item)), _text_shape(detail(item)), same(item)), []).append(item)
+        groups.setdefault((text_shape(name(item)), text_shape(detail(item)), same(item)), []).append(item)
     found: list[Folded[T]] = []
     for group in groups.values():
         if len(group) < FOLD_FROM:
@@ -55,7 +55,8 @@ def fold_alike(
     return found
 
 
-def _text_shape(text: str) -> str:
+def text_shape(text: str) -> str:
+    """The text with each number as ``#``: what texts that differ in numbers only have in common."""
     return _NUMBER.sub("#", text)
 
 

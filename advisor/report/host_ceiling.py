@@ -32,7 +32,20 @@ def add_ceiling(page: Page, ceiling: HostCeiling, title: str) -> None:
     head = tuple(Span(word, "dim") for word in (_("stage"), _("reads MB/s"), _("writes MB/s"), _("what was added up")))
     rows = (_ceiling_row(one, _stage_mark(one.stage, ceiling), ceiling.machine) for one in ceiling.stages)
     page.table([head, *rows], indent=2)
-    page.labelled(list(_ceiling_rows(ceiling)), indent=2)
+    ceiling_rows: list[tuple[str, tuple[Piece, ...]]] = []
+    one, other = ceiling.binds, ceiling.write_binds
+    if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
+        ceiling_rows.append((_("ceiling"), (_("unknown: no stage is known of every path"),)))
+    elif ceiling.read_mb_s == ceiling.write_mb_s and one and other and _next_stage(one) == _next_stage(other):
+        ceiling_rows.append((_("ceiling"), (binding_words(ceiling.read_mb_s, one, ceiling.machine),)))
+    else:
+        reads = one if ceiling.read_mb_s is not None else None
+        ceiling_rows.append((_("reads"), (binding_words(ceiling.read_mb_s, reads, ceiling.machine),)))
+        ceiling_rows.append((_("writes"), (binding_words(ceiling.write_mb_s, other, ceiling.machine),)))
+    ceiling_rows += _iops_rows(ceiling)
+    for measured in ceiling.measured:
+        ceiling_rows.append((_("measured"), (measured_words(measured),)))
+    page.labelled(ceiling_rows, indent=2)
     for note in ceiling.notes:
         page.add(note, indent=2, hang=2)
 
@@ -89,21 +102,6 @@ def figure_piece(value: float | None) -> Piece:
     return Span("?", "yellow") if value is None else f"{value:,.0f}"
 
 
-def _ceiling_rows(ceiling: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
-    one, other = ceiling.binds, ceiling.write_binds
-    if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
-        yield _("ceiling"), (_("unknown: no stage is known of every path"),)
-    elif ceiling.read_mb_s == ceiling.write_mb_s and one and other and _next_stage(one) == _next_stage(other):
-        yield _("ceiling"), (binding_words(ceiling.read_mb_s, one, ceiling.machine),)
-    else:
-        reads = one if ceiling.read_mb_s is not None else None
-        yield _("reads"), (binding_words(ceiling.read_mb_s, reads, ceiling.machine),)
-        yield _("writes"), (binding_words(ceiling.write_mb_s, other, ceiling.machine),)
-    yield from _iops_rows(ceiling)
-    for measured in ceiling.measured:
-        yield _("measured"), (measured_words(measured),)
-
-
 def _iops_rows(ceiling: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     """One row where reads and writes are alike."""
     reads = _iops_words(ceiling, ceiling.read_iops, ceiling.read_iops_at_most, ceiling.iops_binds)
@@ -123,7 +121,7 @@ def _iops_words(
     if shown is None:
         return (
             _("unknown: the IOPS of {what} are not known").format(what=_unknown_words(ceiling))
-            if _is_silent(ceiling)
+            if bool(ceiling.iops_unknown_of)
             else None
         )
     if value is None:
@@ -145,10 +143,6 @@ def _iops_words(
             share=f"{100 * (one.next_iops / shown - 1):.0f} %",
         )
     return words
-
-
-def _is_silent(ceiling: HostCeiling) -> bool:
-    return bool(ceiling.iops_unknown_of)
 
 
 def _unknown_words(ceiling: HostCeiling) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.i18n import english_page
 from advisor.importers.made import shorten_text
-from advisor.importers.records import ImportDifference, Imported, ImportedSetting, count_outcomes
+from advisor.importers.records import Imported, ImportedSetting, count_outcomes
 from advisor.report.layout import Page, Span, Style, counted
 
 MAX_QUOTED: Final = 240
@@ -33,7 +33,12 @@ def imported_text(imported: Imported, *, width: int, color: bool) -> str:
     if imported.differences:
         page.heading("What is done and what is meant")
     for difference in imported.differences:
-        _add_difference(page, difference)
+        section = f"[{difference.section}] " if difference.section else ""
+        page.add(Span(difference.kind, "yellow"), f"  {section}{difference.key}", indent=2, hang=4)
+        page.labelled(
+            [("done", (difference.faithful,)), ("meant", (difference.intent,)), ("because", (difference.why,))],
+            indent=6,
+        )
     return page.text
 
 
@@ -55,12 +60,6 @@ def tunable_words(one: ImportedSetting) -> str:
     sense = "" if set(senses) == {"exactly"} else f" ({', '.join(senses)})"
     names = f" on {', '.join(one.only.names)}" if one.only is not None and one.only.names else ""
     return f"{one.tunable} {value}{sense}{names}"
-
-
-def _add_difference(page: Page, one: ImportDifference) -> None:
-    section = f"[{one.section}] " if one.section else ""
-    page.add(Span(one.kind, "yellow"), f"  {section}{one.key}", indent=2, hang=4)
-    page.labelled([("done", (one.faithful,)), ("meant", (one.intent,)), ("because", (one.why,))], indent=6)
 
 
 def import_document(imported: Imported, toml: str) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from advisor.facts.host_facts import Facts
 from advisor.host.provenance import Provenance
 from advisor.report.encode import encode_document
@@ -9,12 +11,21 @@ from advisor.report.format import format_timestamp
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import locality
 
+if TYPE_CHECKING:
+    from advisor.rules.difference import ScanDifference
+
 _SCHEMA = "advisor.scan/1"
 
 
-def scan_document(facts: Facts, findings: tuple[Finding, ...], provenance: Provenance | None = None) -> bytes:
+def scan_document(
+    facts: Facts,
+    findings: tuple[Finding, ...],
+    provenance: Provenance | None = None,
+    difference: ScanDifference | None = None,
+) -> bytes:
     """``advisor.scan/1``: when and of what it is, every fact under its own name, the locality score, the findings, and
-    what is unknown. Without a provenance the same facts give the same bytes."""
+    what is unknown; with a difference also what is new, worse and gone since an earlier scan. Without a provenance the
+    same facts give the same bytes."""
     whole = {name: getattr(facts, name) for name in facts.__struct_fields__ if name != "unknown"}
     taken = {
         "scanned_at": format_timestamp(provenance.scanned_at) if provenance else None,
@@ -29,5 +40,21 @@ def scan_document(facts: Facts, findings: tuple[Finding, ...], provenance: Prove
             "locality": locality(facts),
             "findings": findings,
             "unknown": facts.unknown,
+            **({} if difference is None else {"since": _since_dict(difference)}),
         }
     )
+
+
+def _since_dict(difference: ScanDifference) -> dict[str, object]:
+    earlier = difference.earlier
+    lists = {"new": difference.new, "worse": difference.worse, "gone": difference.gone}
+    return {
+        "hostname": earlier.hostname,
+        "time": format_timestamp(earlier.time),
+        **{
+            name: [
+                {"id": one.id, "severity": one.severity, "title": one.title, "evidence": one.evidence} for one in found
+            ]
+            for name, found in lists.items()
+        },
+    }

@@ -22,19 +22,8 @@ def layer_stacks(records: Iterable[Record]) -> dict[str, Stack]:
 def add_layers(page: Page, records: Iterable[Record]) -> None:
     """A line for each such tunable: its value before all of them, then that of each, the last of which is active."""
     listed = tuple(records)
-    _add_unfinished(page, listed)
-    found = layer_stacks(listed)
-    if not found:
-        return
-    page.blank()
-    page.add(_("Layers, the last one active:"))
-    for one in fold_alike(found, lambda name: name, same=lambda name: _layer_words(found[name])):
-        page.add(Span(one.title, "bold"), f": {_layer_words(found[one.items[0]])}", indent=2, hang=4)
-
-
-def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
-    """A switch that is not at its end: it waits, or was interrupted before the old transaction was rolled back."""
-    in_force = {record.id: record for record in records if record.is_active}
+    # A switch that is not at its end: it waits, or was interrupted before the old transaction was rolled back.
+    in_force = {record.id: record for record in listed if record.is_active}
     for record in in_force.values():
         for identity in record.plan.instead_of:
             if identity in in_force and record.state == "applied":
@@ -46,6 +35,13 @@ def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
                 page.blank()
                 text = _("{transaction} replaces {replaced} once it is confirmed.")
                 page.add(text.format(transaction=record.id, replaced=identity))
+    found = layer_stacks(listed)
+    if not found:
+        return
+    page.blank()
+    page.add(_("Layers, the last one active:"))
+    for one in fold_alike(found, lambda name: name, same=lambda name: _layer_words(found[name])):
+        page.add(Span(one.title, "bold"), f": {_layer_words(found[one.items[0]])}", indent=2, hang=4)
 
 
 def _layer_words(layers: Stack) -> str:

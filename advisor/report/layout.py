@@ -9,10 +9,11 @@ starts quickly.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise, zip_longest
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+import msgspec
 
 from advisor.i18n import N_, _, ngettext
 from advisor.report.format import clean
@@ -53,7 +54,7 @@ _NEVER_LAST: Final = frozenset("（「『【〔《〈([{")
 _WIDE_SINCE_16: Final = ((0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376))
 
 
-class Span(NamedTuple):
+class Span(msgspec.Struct, frozen=True):
     """A stretch of text in one style. One that is to be copied as a whole is not wrapped at its blanks."""
 
     text: str
@@ -72,6 +73,11 @@ def columns(text: str) -> int:
 
 
 def _columns_of(char: str) -> int:
+    if char < "\u0300":
+        # Before the first that combines, none is wide. Loading the table of all would take 0.3 ms.
+        return 1
+    import unicodedata
+
     if unicodedata.combining(char):
         return 0
     if unicodedata.east_asian_width(char) in "WF":
@@ -130,7 +136,9 @@ def _wrap_spans(
         for number, part in enumerate((word,) if width_of(word) <= room else _split_stretches(word)):
             size = width_of(part)
             gap = has_words and not number
-            begin = _place_of(size, width, indent)
+            # Where a line begins that a word of `size` columns is the first of: further to the left if it needs the
+            # room.
+            begin = min(indent, _FAR_LEFT, width - size) if width - indent < size <= width else indent
             if used + gap + size > width and (has_words or used > begin):
                 if not has_words and not "".join(span.text for span in lines[-1]).strip(" "):
                     lines.pop()
@@ -146,14 +154,10 @@ def _wrap_spans(
     return lines
 
 
-def _place_of(size: int, width: int, indent: int) -> int:
-    """Where a line begins that a word of ``size`` columns is the first of: further to the left if it needs the room."""
-    return min(indent, _FAR_LEFT, width - size) if width - indent < size <= width else indent
-
-
 def _to_span(piece: Piece) -> Span:
-    text, style, is_whole = Span(piece) if isinstance(piece, str) else piece
-    return Span(clean(text if len(text) <= MAX_PIECE else _shorten_text(text)), style, is_whole)
+    span = Span(piece) if isinstance(piece, str) else piece
+    text = span.text if len(span.text) <= MAX_PIECE else _shorten_text(span.text)
+    return Span(clean(text), span.style, span.is_whole)
 
 
 def _to_pieces(cell: Cell) -> list[Piece]:
@@ -173,7 +177,7 @@ def _split_words(pieces: Sequence[Piece]) -> list[Word]:
             if number:
                 words.append([])
             if text:
-                words[-1].append(span._replace(text=text))
+                words[-1].append(Span(text, span.style, span.is_whole))
     found: list[Word] = []
     is_range = False
     for word in filter(None, words):
@@ -219,7 +223,7 @@ def emit_line(line: Iterable[Span], *, color: bool) -> str:
 class Page:
     """Lines of text, set one after the other. ``width`` below 40 columns counts as 40.
 
-    Running text stops at 110 columns, as longer lines are hard to read; commands and lines of files use all.
+    Running text stops at 110 columns, as longer lines are hard to read; commands and lines of files are never wrapped.
     """
 
     def __init__(self, width: int, *, color: bool) -> None:
@@ -259,6 +263,13 @@ class Page:
 
     def bullet(self, *pieces: Piece, indent: int = 2) -> None:
         self._lines += wrap_pieces(pieces, self.prose, first=(" " * indent, "- "), indent=indent + 2, color=self.color)
+
+    def bulleted(self, heading: str, items: Iterable[Cell]) -> None:
+        """A heading and a bullet for each item; nothing where there is none."""
+        for number, item in enumerate(items):
+            if number == 0:
+                self.heading(heading)
+            self.bullet(*_to_pieces(item))
 
     def labelled(self, rows: Iterable[tuple[str, Sequence[Piece]]], *, indent: int = 2) -> None:
         """A label in a column of its own, its text to the right."""
@@ -309,18 +320,8 @@ class Page:
         self._lines += wrap_pieces(pieces, self.prose, first=first, indent=hang, color=self.color)
 
     def verbatim(self, text: str, style: Style = "", *, indent: int = 0) -> None:
-        """A line of a file: its blanks are kept, and what is wider than the page is broken after one of them."""
-        room = max(self.width - indent, 1)
-        rest = clean(text.expandtabs(TAB))
-        while True:
-            end = _count_fitting(rest[: room + 1], room)
-            if end < len(rest):
-                blank = rest.rfind(" ", 0, end + 1)
-                end = (blank if rest[: max(blank, 0)].strip() else rest.find(" ", end)) + 1 or len(rest)
-            self._lines.append(emit_line([Span(" " * indent), Span(rest[:end], style)], color=self.color))
-            rest = rest[end:]
-            if not rest:
-                return
+        """A line of a file as it is, its blanks too, on one line however long it is, so that it can be pasted."""
+        self._lines.append(emit_line([Span(" " * indent), Span(clean(text.expandtabs(TAB)), style)], color=self.color))
 
     def command(self, command: str, *, indent: int = 2) -> None:
         """A command to type, on one line however long it is, so that it can be pasted."""
@@ -339,19 +340,15 @@ def _is_cramped(pieces: Sequence[Piece], room: int, below: int) -> bool:
     return room < MIN_CELL or any(room < width_of(word) <= below for word in _split_words(pieces))
 
 
-def _count_fitting(text: str, room: int) -> int:
-    """How many of the characters fit into ``room`` columns: one at least."""
-    used = 0
-    for at, char in enumerate(text):
-        used += columns(char)
-        if used > room and at:
-            return at
-    return len(text)
-
-
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``1 value``, ``7 values``."""
     return ngettext(f"{{count}} {noun}", f"{{count}} {plural or noun + 's'}", count).format(count=count)
+
+
+def counted_values(values: int, files: int) -> str:
+    """``7 values and 1 file``, without what there is none of."""
+    counts = ((values, counted(values, "value")), (files, counted(files, "file")))
+    return listed([text for count, text in counts if count] or [counts[0][1]])
 
 
 _LISTED: Final = {"and": N_("{first} and {last}"), "or": N_("{first} or {last}")}

@@ -42,24 +42,43 @@ def profile_text(profile: Profile, *, width: int, color: bool) -> str:
     page.add(profile.summary)
     page.blank()
     page.labelled([(_("helps when"), (profile.helps_when,)), (_("hurts when"), (profile.hurts_when,))], indent=0)
-    _add_tunables(page, profile)
-    _add_parameters(page, profile)
-    _add_limits(page, profile)
-    _add_proof(page, profile)
-    if profile.notes:
-        page.heading(_("Notes"))
-        page.add(profile.notes, indent=2)
-    _add_sources(page, profile.sources)
-    page.blank()
-    page.add(_("What it means on this host:"), " ", Span(f"advisor plan {profile.name}", "cyan"), hang=2)
-    return page.text
-
-
-def _add_tunables(page: Page, profile: Profile) -> None:
     if profile.tunables:
         page.heading(_("Sets"))
     for wanted in profile.tunables:
         _add_tunable(page, profile, wanted)
+    if profile.parameters:
+        page.heading(_("Parameters"), " (--set NAME=VALUE)")
+    for name, parameter in profile.parameters.items():
+        page.add(Span(name, "bold"), f": {parameter_words(parameter)}", indent=2, hang=4)
+        page.add(parameter.about, indent=6)
+    page.bulleted(
+        _("Does not apply where"),
+        (
+            [condition.reason, Span(" " + _("(needs {condition})").format(condition=condition_words(condition)), "dim")]
+            for condition in profile.conditions
+        ),
+    )
+    page.bulleted(_("Budget"), (GUARDS[guard] for guard in profile.guards))
+    page.heading(_("Proof"))
+    if profile.proof is None:
+        page.add(_("None is declared: advisor prove needs --workload."), indent=2, hang=2)
+    else:
+        page.labelled(
+            [
+                (_("claims"), (", ".join(profile.proof.claims) or _("none"),)),
+                (_("shows on"), (profile.proof.where,)),
+                (_("how"), (proof_words(profile.proof),)),
+            ]
+        )
+    if profile.notes:
+        page.heading(_("Notes"))
+        page.add(profile.notes, indent=2)
+    page.heading(_("Sources"))
+    for source in profile.sources:
+        page.bullet(source)
+    page.blank()
+    page.add(_("What it means on this host:"), " ", Span(f"advisor plan {profile.name}", "cyan"), hang=2)
+    return page.text
 
 
 def _add_tunable(page: Page, profile: Profile, wanted: Wanted) -> None:
@@ -74,45 +93,3 @@ def _add_tunable(page: Page, profile: Profile, wanted: Wanted) -> None:
         ],
         indent=6,
     )
-
-
-def _add_parameters(page: Page, profile: Profile) -> None:
-    if profile.parameters:
-        page.heading(_("Parameters"), " (--set NAME=VALUE)")
-    for name, parameter in profile.parameters.items():
-        page.add(Span(name, "bold"), f": {parameter_words(parameter)}", indent=2, hang=4)
-        page.add(parameter.about, indent=6)
-
-
-def _add_limits(page: Page, profile: Profile) -> None:
-    if profile.conditions:
-        page.heading(_("Does not apply where"))
-        for condition in profile.conditions:
-            page.bullet(
-                condition.reason,
-                Span(" " + _("(needs {condition})").format(condition=condition_words(condition)), "dim"),
-            )
-    if profile.guards:
-        page.heading(_("Budget"))
-        for guard in profile.guards:
-            page.bullet(GUARDS[guard])
-
-
-def _add_proof(page: Page, profile: Profile) -> None:
-    page.heading(_("Proof"))
-    if profile.proof is None:
-        page.add(_("None is declared: advisor prove needs --workload."), indent=2, hang=2)
-        return
-    page.labelled(
-        [
-            (_("claims"), (", ".join(profile.proof.claims) or _("none"),)),
-            (_("shows on"), (profile.proof.where,)),
-            (_("how"), (proof_words(profile.proof),)),
-        ]
-    )
-
-
-def _add_sources(page: Page, sources: Sequence[str]) -> None:
-    page.heading(_("Sources"))
-    for source in sources:
-        page.bullet(source)

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from advisor.i18n import N_, _, english_page
-from advisor.limits.records import Bought, Bound, Known, Limits, ObservedShare, PathCeiling, Rate, StoragePath
+from advisor.limits.records import Bound, Known, Limits, ObservedShare, PathCeiling, Rate, StoragePath
 from advisor.report.format import ranked, runs
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page, Piece, Span, listed
@@ -36,7 +36,7 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
     """Each path with its ceilings, the binding one below; paths that are alike are printed once."""
     page = Page(width, color=color)
     title = _("Ceilings of {host}").format(host=limits.hostname or _("this host"))
-    page.add(Span(title, "bold"), *_instance_pieces(limits), hang=2)
+    page.add(Span(title, "bold"), *((f" · {limits.instance_type}",) if limits.instance_type else ()), hang=2)
     page.add(_("Each path by itself, nothing else running. What is not known may lie lower; nothing is estimated."))
     page.add(_("Two figures are reads / writes."))
     for kind, title in (("storage", _("Storage")), ("network", _("Links"))):
@@ -45,18 +45,23 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
         for same in (list(run) for _shape_of, run in groupby(paths, key=_path_shape)):
             page.blank()
             _add_path(page, same)
-    _add_bought(page, limits.bought)
+    if limits.bought:
+        page.heading(_("All volumes together against the instance"))
+        for one in limits.bought:
+            unit = "IOPS" if one.quantity.endswith("iops") else "MB/s"
+            words = _("volumes {volumes} {unit}, instance {instance} {unit}").format(
+                volumes=format_number(one.volumes), instance=format_number(one.instance), unit=unit
+            )
+            share = format_percent(one.unusable)
+            tail = _("all of it is usable")
+            if one.unusable:
+                tail = _("{share} of what these volumes promise cannot pass this instance").format(share=share)
+            page.bullet(f"{words}: {tail}")
     page.heading(_("Unknown of any path"))
     page.labelled([(one.what, (one.why,)) for one in limits.unknown])
     sources = dict.fromkeys(one.source for path in limits.paths for one in path.ceilings if one.source)
-    if sources:
-        page.heading(_("Sources"))
-        for source in sources:
-            page.bullet(source)
-    if limits.notes:
-        page.heading(_("Notes"))
-        for note in limits.notes:
-            page.bullet(note)
+    page.bulleted(_("Sources"), sources)
+    page.bulleted(_("Notes"), limits.notes)
     for finding in limits.findings:
         page.heading(_("Findings"))
         page.bullet(Span(finding.title, "bold"), f" ({finding.severity}, {finding.id})")
@@ -68,22 +73,14 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
     return page.text
 
 
-def _instance_pieces(limits: Limits) -> tuple[Piece, ...]:
-    return (f" · {limits.instance_type}",) if limits.instance_type else ()
-
-
 def _path_shape(path: StoragePath) -> object:
     """What paths share that are printed once: only bare devices with the same figures, for the same reasons."""
     if path.layers or path.file_system or path.observed or path.holds or path.name != path.device:
         return path.kind, path.device
     ceilings = tuple(
-        msgspec.structs.replace(one, where=(), why=_remove_name(one.why, path.name)) for one in path.ceilings
+        msgspec.structs.replace(one, where=(), why=one.why.removeprefix(f"{path.name}: ")) for one in path.ceilings
     )
     return path.kind, ceilings, path.capacity, path.notes
-
-
-def _remove_name(text: str, name: str) -> str:
-    return text.removeprefix(f"{name}: ")
 
 
 def _add_path(page: Page, paths: Sequence[StoragePath]) -> None:
@@ -91,19 +88,6 @@ def _add_path(page: Page, paths: Sequence[StoragePath]) -> None:
     names = [one.name for one in paths]
     title = runs(names, ranked(names)) if len(paths) > 1 else path.name
     count = " · " + _("{count} alike").format(count=len(paths)) if len(paths) > 1 else ""
-    page.add(Span(title, "bold"), count, _title_words(path), indent=2, hang=2)
-    for layer in path.layers:
-        page.add(Span(layer, "dim"), indent=4, hang=2)
-    for kept in path.holds:
-        page.add(kept, indent=4, hang=2)
-    if path.ceilings:
-        page.table([_head_pieces(), *(_limit_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
-    page.labelled(list(_binding_rows(path)), indent=4)
-    for note in path.notes:
-        page.add(note, indent=4, hang=2)
-
-
-def _title_words(path: StoragePath) -> str:
     words = []
     if path.file_system:
         words.append(_("{what} on {device}").format(what=path.file_system, device=path.device))
@@ -112,11 +96,17 @@ def _title_words(path: StoragePath) -> str:
     if path.capacity:
         raw, usable = format_decimal(path.capacity.raw_bytes), format_binary(path.capacity.usable_bytes)
         words.append(_("{raw} raw, {usable} usable").format(raw=raw, usable=usable))
-    return "".join(f" · {word}" for word in words)
-
-
-def _head_pieces() -> tuple[Piece, ...]:
-    return tuple(Span(word, "dim") for word in (_("part"), "MB/s", "IOPS", _("known how")))
+    page.add(Span(title, "bold"), count, "".join(f" · {word}" for word in words), indent=2, hang=2)
+    for layer in path.layers:
+        page.add(Span(layer, "dim"), indent=4, hang=2)
+    for kept in path.holds:
+        page.add(kept, indent=4, hang=2)
+    if path.ceilings:
+        head = [Span(word, "dim") for word in (_("part"), "MB/s", "IOPS", _("known how"))]
+        page.table([head, *(_limit_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
+    page.labelled(list(_binding_rows(path)), indent=4)
+    for note in path.notes:
+        page.add(note, indent=4, hang=2)
 
 
 def _limit_row(one: PathCeiling, *, many: bool) -> tuple[Piece, ...]:
@@ -219,19 +209,3 @@ def _observed_words(one: ObservedShare) -> str:
     words += ", " + share.format(share=format_percent(one.share), ceiling=format_number(one.ceiling))
     lasting = _("a full bucket lasts {time} at that")
     return f"{words}; {lasting.format(time=format_minutes(one.seconds))}" if one.seconds else words
-
-
-def _add_bought(page: Page, bought: Sequence[Bought]) -> None:
-    if not bought:
-        return
-    page.heading(_("All volumes together against the instance"))
-    for one in bought:
-        unit = "IOPS" if one.quantity.endswith("iops") else "MB/s"
-        words = _("volumes {volumes} {unit}, instance {instance} {unit}").format(
-            volumes=format_number(one.volumes), instance=format_number(one.instance), unit=unit
-        )
-        share = format_percent(one.unusable)
-        tail = _("all of it is usable")
-        if one.unusable:
-            tail = _("{share} of what these volumes promise cannot pass this instance").format(share=share)
-        page.bullet(f"{words}: {tail}")

@@ -1,33 +1,26 @@
-"""Whether hosts are as their transactions set them, for monitoring: Prometheus' text format, a Nagios plugin's answer.
+"""Whether hosts are as their transactions set them, for monitoring: metrics, and a Nagios plugin's answer.
 
 Both are pure functions of `VerifyState`, one for each host; the key None is this host, which needs no label.
 
-The format is that of prometheus.io/docs/instrumenting/exposition_formats (0.0.4), without timestamps: node_exporter's
-textfile collector refuses a file that has some. The plugin's answer follows the Monitoring Plugins Development
-Guidelines.
+The plugin's answer follows the Monitoring Plugins Development Guidelines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
 from advisor.report.format import clean
 from advisor.report.layout import counted
+from advisor.report.metrics import MAX_SERIES, Families, Gauge, Labels, Series
 from advisor.transaction.status import Status, count_values
 from advisor.transaction.verify import Drift
 from advisor.version import __version__
 
 if TYPE_CHECKING:
     from advisor.fleet.runs.status import FleetStanding
-
-MAX_SERIES: Final = 100
-"""Series of one name for one host. More are counted only: a name that is in a label makes a series each."""
-
-MAX_LABEL: Final = 200
-"""Characters of a label's value; tunables and paths are shorter, bytes of a damaged journal may not be."""
 
 MAX_LINES: Final = 50
 """Lines of a plugin's long output; Nagios itself cuts it off at 8 KiB."""
@@ -89,61 +82,47 @@ def kind_of(one: Drift) -> Kind:
     return "persisted" if one.what.startswith("/") else "live"
 
 
-# -- Prometheus ----------------------------------------------------------------------------------------------------
+# -- Metrics -------------------------------------------------------------------------------------------------------
 
-Labels = tuple[tuple[str, str], ...]
-Series = tuple[Labels, float]
-
-
-class _Metric(msgspec.Struct, frozen=True):
-    """A gauge, and its series for one host that could be verified."""
-
-    name: str
-    help: str
-
-
-_SUCCESS: Final = _Metric("advisor_verify_success", "Whether the host could be verified: 1, or 0 where that failed.")
-_TIME: Final = _Metric("advisor_verify_timestamp_seconds", "When the host was looked at, in seconds since the epoch.")
-_BUILD: Final = _Metric("advisor_build_info", "The version of advisor that wrote this.")
-_IN_FORCE: Final = _Metric("advisor_transactions_in_force", "Active transactions.")
-_UNFINISHED: Final = _Metric(
+_SUCCESS: Final = Gauge("advisor_verify_success", "Whether the host could be verified: 1, or 0 where that failed.")
+_TIME: Final = Gauge("advisor_verify_timestamp_seconds", "When the host was looked at, in seconds since the epoch.")
+_BUILD: Final = Gauge("advisor_build_info", "The version of advisor that wrote this.")
+_IN_FORCE: Final = Gauge("advisor_transactions_in_force", "Active transactions.")
+_UNFINISHED: Final = Gauge(
     "advisor_transactions_unfinished",
     "Transactions that were interrupted or are running: neither applied nor rolled back.",
 )
-_WAITING: Final = _Metric(
+_WAITING: Final = Gauge(
     "advisor_waiting_for_confirmation", "Transactions that roll back automatically unless confirmed."
 )
-_VALUES: Final = _Metric("advisor_values_in_force", "Values that the active transactions have set.")
-_FILES: Final = _Metric("advisor_files_in_force", "Files that the active transactions have written.")
-_DRIFTED: Final = _Metric("advisor_drift_items", "Values (live) and files (persisted) that have drifted.")
-_UNREAD: Final = _Metric("advisor_unknown_items", "Values (live) and files (persisted) that could not be read.")
-_DRIFT: Final = _Metric("advisor_drift", f"A drifted item; the first {MAX_SERIES} of a host.")
-_UNKNOWN: Final = _Metric("advisor_unknown", f"Could not be read; the first {MAX_SERIES} of a host.")
-_PROFILE: Final = _Metric("advisor_profile_info", f"An active profile; the first {MAX_SERIES} of a host.")
+_VALUES: Final = Gauge("advisor_values_in_force", "Values that the active transactions have set.")
+_FILES: Final = Gauge("advisor_files_in_force", "Files that the active transactions have written.")
+_DRIFTED: Final = Gauge("advisor_drift_items", "Values (live) and files (persisted) that have drifted.")
+_UNREAD: Final = Gauge("advisor_unknown_items", "Values (live) and files (persisted) that could not be read.")
+_DRIFT: Final = Gauge("advisor_drift", f"A drifted item; the first {MAX_SERIES} of a host.")
+_UNKNOWN: Final = Gauge("advisor_unknown", f"Could not be read; the first {MAX_SERIES} of a host.")
+_PROFILE: Final = Gauge("advisor_profile_info", f"An active profile; the first {MAX_SERIES} of a host.")
 
 
-def prometheus_text(hosts: Mapping[str | None, VerifyState]) -> str:
-    """The hosts' states as gauges, with HELP and TYPE; a host that could not be verified has `advisor_verify_success` 0
-    and its time, and nothing that could pass for its state.
+def verify_metrics(hosts: Mapping[str | None, VerifyState]) -> Families:
+    """The hosts' states; a host that could not be verified has `advisor_verify_success` 0 and its time, and nothing
+    that could pass for its state.
 
     A host has at most 3 x `MAX_SERIES` + 12 series, whatever its journals hold.
     """
-    lines = list(_metric_lines(_BUILD, [((("version", __version__),), 1)]))
-    lines += _metric_lines(
-        _SUCCESS, [(_host_labels(name), float(state.status is not None)) for name, state in hosts.items()]
-    )
-    lines += _metric_lines(_TIME, [(_host_labels(name), round(state.time, 3)) for name, state in hosts.items()])
-    found: dict[_Metric, list[Series]] = {}
+    found: dict[Gauge, list[Series]] = {
+        _BUILD: [((("version", __version__),), 1)],
+        _SUCCESS: [(_host_labels(name), float(state.status is not None)) for name, state in hosts.items()],
+        _TIME: [(_host_labels(name), round(state.time, 3)) for name, state in hosts.items()],
+    }
     for name, state in hosts.items():
         if state.status is not None:
             for metric, series in _state_series(state, state.status):
                 found.setdefault(metric, []).extend((_host_labels(name) + labels, value) for labels, value in series)
-    for metric, series in found.items():
-        lines += _metric_lines(metric, series)
-    return "".join(f"{line}\n" for line in lines)
+    return found
 
 
-def _state_series(state: VerifyState, status: Status) -> Iterator[tuple[_Metric, list[Series]]]:
+def _state_series(state: VerifyState, status: Status) -> Iterator[tuple[Gauge, list[Series]]]:
     in_force = [record for record in status.records if record.is_active]
     values, files = count_values(in_force)
     yield _IN_FORCE, [((), len(in_force))]
@@ -173,32 +152,6 @@ def _drift_series(items: Sequence[Drift]) -> list[Series]:
 
 def _host_labels(name: str | None) -> Labels:
     return () if name is None else (("host", name),)
-
-
-def _metric_lines(metric: _Metric, series: Iterable[Series]) -> Iterator[str]:
-    # Names that are alike once they are cut: a series that is there twice makes node_exporter refuse the whole file.
-    lines = {f"{metric.name}{_format_labels(labels)}": value for labels, value in series}
-    if lines:
-        yield f"# HELP {metric.name} {metric.help}"
-        yield f"# TYPE {metric.name} gauge"
-    for name, value in lines.items():
-        yield f"{name} {value:.3f}" if value % 1 else f"{name} {value:.0f}"
-
-
-def _format_labels(labels: Labels) -> str:
-    inside = ",".join(f'{name}="{_escape_label(value)}"' for name, value in labels)
-    return f"{{{inside}}}" if inside else ""
-
-
-def _escape_label(value: str) -> str:
-    """A label's value as the format wants it. What is not printable is spelt out, but for line ends, for which the
-    format has a form of its own."""
-    shown = "\n".join(map(clean, _cut_label(value).split("\n")))
-    return shown.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-
-
-def _cut_label(value: str) -> str:
-    return value if len(value) <= MAX_LABEL else f"{value[: MAX_LABEL - 1]}…"
 
 
 # -- Nagios --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,18 @@ from advisor.facts.redaction import for_display
 from advisor.i18n import N_, _, english_page, translate
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.folding import Folded, fold_alike
-from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of
+from advisor.report.layout import (
+    Page,
+    Piece,
+    Span,
+    Style,
+    columns,
+    command_span,
+    counted_values,
+    listed,
+    padded,
+    width_of,
+)
 from advisor.report.terms import (
     EFFECTS,
     RISKS,
@@ -22,6 +33,7 @@ from advisor.report.terms import (
     restart_commands,
     short_name,
     unit_word,
+    value_text,
 )
 from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import hand_command
@@ -52,33 +64,10 @@ _COUNTS: Final[Mapping[SkipState, str]] = {
 
 
 @english_page
-def plan_text(plan: Plan, *, width: int, color: bool) -> str:
-    """The whole plan for a person, in at most ``width`` columns; ends with what to type next or why not."""
+def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True) -> str:
+    """The whole plan for a person, in at most ``width`` columns; ends with what to type next, on this host or (not
+    ``is_live``) on the one that was captured, or why not."""
     page = Page(width, color=color)
-    _add_title(page, plan)
-    add_plan(page, plan)
-    _add_next(page, plan)
-    return page.text
-
-
-def add_plan(page: Page, plan: Plan) -> None:
-    """What a plan changes and what it leaves, without a title and without what to type next."""
-    for (profile, kind), run in groupby(plan.changes, key=lambda change: (change.profile, kind_of(change.tunable))):
-        _add_block(page, profile, kind, tuple(run))
-    _add_files(page, plan.files)
-    _add_side_effects(page, plan)
-    _add_skipped(page, plan.skipped)
-    _add_notes(page, plan.notes)
-
-
-def skipped_counts(skipped: Iterable[Skipped]) -> str:
-    """``2 in place already, 200 not applicable``."""
-    states = [one.state for one in skipped]
-    counts = (_(words).format(count=states.count(state)) for state, words in _COUNTS.items() if state in states)
-    return _(", ").join(counts)
-
-
-def _add_title(page: Page, plan: Plan) -> None:
     title = _("Plan of {profiles}").format(profiles=listed(plan.profiles))
     fingerprint = _("fingerprint {digits}").format(digits=plan.fingerprint[:FINGERPRINT_DIGITS])
     gap = page.width - columns(title) - columns(fingerprint)
@@ -87,12 +76,74 @@ def _add_title(page: Page, plan: Plan) -> None:
         page.add(Span(fingerprint, "dim"))
     else:
         page.row(Span(title, "bold"), " " * gap, Span(fingerprint, "dim"))
-    amount = _("{values} and {files} would change").format(
-        values=counted(len(plan.changes), "value"), files=counted(len(plan.files), "file")
-    )
+    amount = _("{items} would change").format(items=counted_values(len(plan.changes), len(plan.files)))
     parts = (_("Nothing would change") if plan.is_empty else amount, skipped_counts(plan.skipped))
     said = _("{sentence}.") if plan.is_empty else _("{sentence}. Nothing has been changed.")
     page.add(said.format(sentence=_("; ").join(filter(None, parts))))
+    add_plan(page, plan)
+    page.blank()
+    reason = cannot_apply_reason(plan)
+    if reason:
+        page.add(Span(_("Cannot be applied:"), "red"), " ", translate(reason), hang=2)
+    elif plan.is_empty:
+        page.add(_("Nothing to do: everything is already set."))
+    else:
+        page.add(_("To apply it, as root:") if is_live else _("To apply it, as root on the captured host:"))
+        page.command(" ".join((apply_command(plan), *(f"--instead-of {one}" for one in plan.instead_of))))
+    return page.text
+
+
+def add_plan(page: Page, plan: Plan) -> None:
+    """What a plan changes and what it leaves, without a title and without what to type next."""
+    for (profile, kind), run in groupby(plan.changes, key=lambda change: (change.profile, kind_of(change.tunable))):
+        _add_block(page, profile, kind, tuple(run))
+    if plan.files:
+        page.heading(_("Files"))
+        for file in plan.files:
+            for line, style in file_diff(file):
+                page.verbatim(line, style, indent=2)
+            for step in file.reload:
+                page.add(_("then"), " ", command_span(hand_command(step)), indent=2, hang=2)
+            page.blank()
+    moving = [one for one in plan.side_effects if not one.keeps and not one.resets]
+    if moving:
+        page.heading(_("Possible side effects"))
+        page.add(_("The kernel may change these values with the ones above; a rollback restores them too."), indent=2)
+        links = fold_alike(moving, lambda one: one.tunable, same=lambda one: one.before)
+        page.table([(one.title, _("{value} now").format(value=one.items[0].before)) for one in links])
+    kept = sorted({one.tunable.split(":")[1] for one in plan.side_effects if one.keeps})
+    if kept:
+        page.blank()
+        text = _("Addresses and routes of {links} are recorded, and restored if a link loses them.")
+        page.add(text.format(links=listed(kept)))
+    for state, (title, style) in _STATES.items():
+        items = [one for one in plan.skipped if one.state == state]
+        if items:
+            page.blank()
+            page.add(Span(_(title), style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
+            by_reason: dict[str, list[Folded[Skipped]]] = {}
+            for one in fold_alike(items, lambda one: one.tunable, lambda one: one.reason):
+                # The titles of what is satisfied say the reason.
+                by_reason.setdefault("" if items[0].state in SATISFIED else one.detail, []).append(one)
+            for reason, folded in by_reason.items():
+                # A reason that several have in common stands above them, that of a single one on its line.
+                if reason and len(folded) > 1:
+                    page.add(f"{translate(reason)}:", indent=2)
+                    page.table([(_open_name(one), _skipped_values(one.items)) for one in folded], indent=4)
+                else:
+                    texts = (
+                        (_open_name(one), ": ".join(filter(None, (_skipped_values(one.items), translate(reason)))))
+                        for one in folded
+                    )
+                    page.table(list(texts))
+    page.bulleted(_("Notes"), (translate(note) for note in plan.notes))
+
+
+def skipped_counts(skipped: Iterable[Skipped]) -> str:
+    """``2 in place already, 200 not applicable``."""
+    states = [one.state for one in skipped]
+    counts = (_(words).format(count=states.count(state)) for state, words in _COUNTS.items() if state in states)
+    return _(", ").join(counts)
 
 
 def _add_block(page: Page, profile: str, kind: str, changes: tuple[Change, ...]) -> None:
@@ -105,7 +156,17 @@ def _add_block(page: Page, profile: str, kind: str, changes: tuple[Change, ...])
     size = max(columns(one.title) for one in folded)
     for one in folded:
         _add_change(page, one, size, shared_why=why, own=[label for label, text in most.items() if text is None])
-    _add_hurts(page, changes)
+    # When it hurts, each text once, with the tunables that it is about unless it is about all.
+    texts: dict[str, list[str]] = {}
+    for change in changes:
+        texts.setdefault(change.hurts_when, []).append(short_name(change.tunable))
+    page.blank()
+    if len(texts) == 1:
+        page.labelled([(_("hurts when"), [next(iter(texts))])])
+    else:
+        page.add(Span(_("hurts when"), "dim"), indent=2)
+        for text, tunables in texts.items():
+            page.bullet(f"{', '.join(tunables)}: {text}", indent=4)
 
 
 def folded_changes(changes: Iterable[Change]) -> list[Folded[Change]]:
@@ -199,8 +260,8 @@ def add_values(page: Page, name: Span, change: Change, size: int) -> None:
     hang = size + 4
     if hang + width_of(values) > page.width:
         page.add(name, indent=2, hang=2)
-        page.add(Span(f"- {change.before}", "red"), indent=6, hang=2)
-        page.add(Span(f"+ {change.after}", "green"), indent=6, hang=2)
+        page.add(Span(f"- {value_text(change.tunable, change.before)}", "red"), indent=6, hang=2)
+        page.add(Span(f"+ {value_text(change.tunable, change.after)}", "green"), indent=6, hang=2)
     elif hang + width_of(values) + 1 + width_of((remark,)) > page.width:
         page.row("  ", padded(name, size + 2), *values)
         page.add(remark, indent=hang)
@@ -211,37 +272,13 @@ def add_values(page: Page, name: Span, change: Change, size: int) -> None:
 def _value_pieces(change: Change) -> tuple[list[Piece], Span]:
     """Before and after, and what they are in other words."""
     if change.before == change.after:
-        return [Span(change.after, "green")], Span(_("is active; the file persists it"), "dim")
+        return [Span(value_text(change.tunable, change.after), "green")], Span(
+            _("is active; the file persists it"), "dim"
+        )
     human = human_change(change.tunable, change.before, change.after)
     remark = f"({human})" if human else unit_word(change.tunable)
-    before = Span(change.before, "red") if change.before.strip() else Span(_("(empty)"), "red")
-    return [before, " → ", Span(change.after, "green")], Span(remark, "dim")
-
-
-def _add_hurts(page: Page, changes: Sequence[Change]) -> None:
-    """When it hurts, each text once, with the tunables that it is about unless it is about all."""
-    texts: dict[str, list[str]] = {}
-    for change in changes:
-        texts.setdefault(change.hurts_when, []).append(short_name(change.tunable))
-    page.blank()
-    if len(texts) == 1:
-        page.labelled([(_("hurts when"), [next(iter(texts))])])
-        return
-    page.add(Span(_("hurts when"), "dim"), indent=2)
-    for text, tunables in texts.items():
-        page.bullet(f"{', '.join(tunables)}: {text}", indent=4)
-
-
-def _add_files(page: Page, files: Sequence[FileChange]) -> None:
-    if not files:
-        return
-    page.heading(_("Files"))
-    for file in files:
-        for line, style in file_diff(file):
-            page.verbatim(line, style, indent=2)
-        for step in file.reload:
-            page.add(_("then"), " ", Span(hand_command(step), "cyan"), indent=2, hang=2)
-        page.blank()
+    before, after = (value_text(change.tunable, value) for value in (change.before, change.after))
+    return [Span(before if before.strip() else _("(empty)"), "red"), " → ", Span(after, "green")], Span(remark, "dim")
 
 
 def file_diff(file: FileChange) -> list[tuple[str, Style]]:
@@ -277,51 +314,6 @@ def _diff_style(line: str) -> Style:
     return first.get(line[:1], "")
 
 
-def _add_side_effects(page: Page, plan: Plan) -> None:
-    # A note reports what hangs on the queues of a link: it can be hundreds of values.
-    moving = [one for one in plan.side_effects if not one.keeps and not one.resets]
-    if moving:
-        page.heading(_("Possible side effects"))
-        page.add(_("The kernel may change these values with the ones above; a rollback restores them too."), indent=2)
-        links = fold_alike(moving, lambda one: one.tunable, same=lambda one: one.before)
-        page.table([(one.title, _("{value} now").format(value=one.items[0].before)) for one in links])
-    kept = sorted({one.tunable.split(":")[1] for one in plan.side_effects if one.keeps})
-    if kept:
-        page.blank()
-        text = _("Addresses and routes of {links} are recorded, and restored if a link loses them.")
-        page.add(text.format(links=listed(kept)))
-
-
-def _add_skipped(page: Page, skipped: Sequence[Skipped]) -> None:
-    for state, (title, style) in _STATES.items():
-        items = [one for one in skipped if one.state == state]
-        if items:
-            _add_state(page, title, style, items)
-
-
-def _add_state(page: Page, title: str, style: Style, items: Sequence[Skipped]) -> None:
-    page.blank()
-    page.add(Span(_(title), style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
-    by_reason: dict[str, list[Folded[Skipped]]] = {}
-    for one in fold_alike(items, lambda one: one.tunable, lambda one: one.reason):
-        # The titles of what is satisfied say the reason.
-        by_reason.setdefault("" if items[0].state in SATISFIED else one.detail, []).append(one)
-    for reason, folded in by_reason.items():
-        _add_reason(page, reason, folded)
-
-
-def _add_reason(page: Page, reason: str, folded: Sequence[Folded[Skipped]]) -> None:
-    """A reason that several have in common stands above them, that of a single one on its line."""
-    if reason and len(folded) > 1:
-        page.add(f"{translate(reason)}:", indent=2)
-        page.table([(_open_name(one), _skipped_values(one.items)) for one in folded], indent=4)
-        return
-    texts = (
-        (_open_name(one), ": ".join(filter(None, (_skipped_values(one.items), translate(reason))))) for one in folded
-    )
-    page.table(list(texts))
-
-
 def _open_name(one: Folded[Skipped]) -> str:
     """The name; where a profile's line selected nothing, a star for what it would have selected."""
     return re.sub(r"\{\w+\}", "*", one.title)
@@ -338,25 +330,6 @@ def _skipped_values(items: Sequence[Skipped]) -> str:
         return is_there or ""
     there = [] if is_there is None else [_("is {value}").format(value=is_there)]
     return _(", ").join([*there, *([] if asked is None else [_("wanted {value}").format(value=asked)])])
-
-
-def _add_notes(page: Page, notes: Sequence[str]) -> None:
-    if notes:
-        page.heading(_("Notes"))
-        for note in notes:
-            page.bullet(translate(note))
-
-
-def _add_next(page: Page, plan: Plan) -> None:
-    page.blank()
-    reason = cannot_apply_reason(plan)
-    if reason:
-        page.add(Span(_("Cannot be applied:"), "red"), " ", translate(reason), hang=2)
-    elif plan.is_empty:
-        page.add(_("Nothing to do: everything is already set."))
-    else:
-        page.add(_("To apply it, as root:"))
-        page.command(" ".join((apply_command(plan), *(f"--instead-of {one}" for one in plan.instead_of))))
 
 
 def cannot_apply_reason(plan: Plan) -> str | None:

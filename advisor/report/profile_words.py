@@ -82,18 +82,16 @@ def _sense_words(wanted: Wanted) -> str:
 def parameter_words(parameter: Parameter) -> str:
     """``whole number from 1280 to 65535; default 9000``."""
     kinds = {"integer": "whole number", "word": "word", "names": "names, separated by commas"}
-    parts = [kinds[parameter.type] + _bounds_words(parameter)]
+    low, high = parameter.minimum, parameter.maximum
+    parts = [
+        kinds[parameter.type] + (("" if low is None else f" from {low}") + ("" if high is None else f" to {high}"))
+    ]
     if parameter.choices:
         parts[0] = f"one of {', '.join(parameter.choices)}"
     default = parameter.default
     if default not in (None, ()):
         parts.append(f"default {', '.join(default) if isinstance(default, tuple) else default}")
     return "; ".join(parts)
-
-
-def _bounds_words(parameter: Parameter) -> str:
-    low, high = parameter.minimum, parameter.maximum
-    return ("" if low is None else f" from {low}") + ("" if high is None else f" to {high}")
 
 
 def condition_words(condition: Condition) -> str:

@@ -1,6 +1,6 @@
 """A proof as text: the verdict in plain words, the figures with their intervals drawn, what became of the host.
 
-Intervals stand on one axis: the logarithm of after over before, turned so that better is always to the right.
+Intervals stand on one axis: the logarithm of after over before. A change stands at the tick of its figure.
 """
 
 from __future__ import annotations
@@ -49,20 +49,6 @@ __all__ = ["METRIC_WORDS", "format_percent", "p_words", "proof_text"]
 def proof_text(proof: Proof, *, width: int, color: bool) -> str:
     """The whole result for a person, in at most ``width`` columns; its first word is the verdict."""
     page = Page(width, color=color)
-    _add_verdict(page, proof)
-    _add_list(page, _("Why"), reasons_of(proof))
-    _add_figures(page, proof)
-    _add_list(page, _("Notes"), notes_of(proof))
-    _add_values(page, proof)
-    _add_labelled(page, _("Host"), host_rows(proof))
-    _add_labelled(page, _("Session"), session_rows(proof))
-    page.blank()
-    page.add(_(AGAIN))
-    page.command(command_again(proof))
-    return page.text
-
-
-def _add_verdict(page: Page, proof: Proof) -> None:
     words, style = verdict_words(proof)
     first, *others = write_headlines(proof)
     page.add(Span(words, style), f": {first}", hang=2)
@@ -70,20 +56,19 @@ def _add_verdict(page: Page, proof: Proof) -> None:
         page.add(line, indent=2, hang=2)
     what, where = subject_words(proof)
     page.add(Span(what, "bold"), f" {where}", hang=2)
-
-
-def _add_list(page: Page, heading: str, lines: Sequence[str]) -> None:
-    if lines:
-        page.heading(heading)
-    for line in lines:
-        page.bullet(line)
-
-
-def _add_values(page: Page, proof: Proof) -> None:
+    page.bulleted(_("Why"), reasons_of(proof))
+    _add_figures(page, proof)
+    page.bulleted(_("Notes"), notes_of(proof))
     rows = value_rows(proof)
     if rows:
         page.heading(_("Arms"), Span(": " + _("in A → in B"), "dim"))
         page.table(rows)
+    _add_labelled(page, _("Host"), host_rows(proof))
+    _add_labelled(page, _("Session"), session_rows(proof))
+    page.blank()
+    page.add(_(AGAIN))
+    page.command(command_again(proof))
+    return page.text
 
 
 def _add_labelled(page: Page, heading: str, rows: Iterable[tuple[str, Sequence[Piece]]]) -> None:
@@ -104,22 +89,31 @@ def _add_figures(page: Page, proof: Proof) -> None:
     says = max(width_of((row.says,)) for row in rows_of(groups))
     room = page.width - 4 - sum(sizes) - says - 2 * (len(sizes) + 1)
     if room >= PLOT_MIN:
-        _add_wide(page, groups, sizes, Axis(low, high, min(room, PLOT_MAX)))
+        axis = Axis(low, high, min(room, PLOT_MAX))
+        named: set[str] = set()
+        page.blank()
+        _add_wide_row(page, table_head(), sizes, [Span(_axis_scale(axis), "dim")], Span(""), "dim")
+        for group in groups:
+            _add_group(page, group)
+            for name, rows in by_workload(group.rows):
+                _add_name(page, name, named)
+                for row in rows:
+                    _add_wide_row(page, cells_of(row), sizes, _plot_row(row, axis), row.says)
     else:
-        _add_stacked(page, groups, Axis(low, high, _stacked_width(page, groups)))
-    _add_legend(page, proof)
-
-
-def _add_wide(page: Page, groups: Sequence[RowGroup], sizes: Sequence[int], axis: Axis) -> None:
-    named: set[str] = set()
+        # As much as the figures next to a drawing leave; all, where that is too little and they go below.
+        stated = max(columns(_stated_figures(row)) for group in groups if group.is_judged for row in group.rows)
+        left = page.width - 6 - stated
+        _add_stacked(page, groups, Axis(low, high, min(left if left >= PLOT_MIN else page.width - 4, PLOT_MAX)))
     page.blank()
-    _add_wide_row(page, table_head(), sizes, [Span(_axis_scale(axis), "dim")], Span(""), "dim")
-    for group in groups:
-        _add_group(page, group)
-        for name, rows in by_workload(group.rows):
-            _add_name(page, name, named)
-            for row in rows:
-                _add_wide_row(page, cells_of(row), sizes, _plot_row(row, axis), row.says)
+    for text in (
+        arms_words(proof),
+        _(
+            "├──●──┤ estimate and interval, │ no change, ░ within the margin (guardrail: the cost allowed); "
+            "better is to the right, where less is better (latency, CPU, time) to the left."
+        ),
+        level_words(proof),
+    ):
+        page.add(Span(text, "dim"))
 
 
 def _add_wide_row(
@@ -144,13 +138,6 @@ def _add_stacked(page: Page, groups: Sequence[RowGroup], axis: Axis) -> None:
             page.row("    ", Span(_axis_scale(axis), "dim"))
 
 
-def _stacked_width(page: Page, groups: Iterable[RowGroup]) -> int:
-    """As much as the figures next to a drawing leave; all, where that is too little and they go below."""
-    stated = max(columns(_stated_figures(row)) for group in groups if group.is_judged for row in group.rows)
-    left = page.width - 6 - stated
-    return min(left if left >= PLOT_MIN else page.width - 4, PLOT_MAX)
-
-
 def _stated_figures(row: MetricRow) -> str:
     item = row.summary
     mde = format_amount(item.minimum_detectable_effect)
@@ -168,16 +155,12 @@ def _add_stacked_row(page: Page, row: MetricRow, sizes: Sequence[int], axis: Axi
         change = change.rstrip(" ")
         page.add(f"{cells.metric} {cells.values}, {change}{', ' if change else ''}", row.says, indent=4, hang=2)
     if is_judged and row.summary.pairs:
-        _add_drawing(page, row, axis)
-
-
-def _add_drawing(page: Page, row: MetricRow, axis: Axis) -> None:
-    plot, stated = _plot_row(row, axis), _stated_figures(row)
-    if 4 + axis.width + 2 + columns(stated) <= page.width:
-        page.row("    ", *plot, f"  {stated}")
-    else:
-        page.row("    ", *plot)
-        page.add(stated, indent=4)
+        plot, stated = _plot_row(row, axis), _stated_figures(row)
+        if 4 + axis.width + 2 + columns(stated) <= page.width:
+            page.row("    ", *plot, f"  {stated}")
+        else:
+            page.row("    ", *plot)
+            page.add(stated, indent=4)
 
 
 def _add_group(page: Page, group: RowGroup) -> None:
@@ -200,16 +183,3 @@ def _axis_scale(axis: Axis) -> str:
 
 def _plot_row(row: MetricRow, axis: Axis) -> list[Span]:
     return plot_intervals(axis, interval_of(row.summary), band=row.band, style=row.says.style)
-
-
-def _add_legend(page: Page, proof: Proof) -> None:
-    page.blank()
-    for text in (
-        arms_words(proof),
-        _(
-            "├──●──┤ estimate and interval, │ no change, ░ within the margin (guardrail: the cost allowed); "
-            "better is to the right, for latency and CPU too."
-        ),
-        level_words(proof),
-    ):
-        page.add(Span(text, "dim"))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from advisor.i18n import _
+from advisor.proof.comparison import MetricDifference
 from advisor.proof.records import Summary
 from advisor.report.units import format_binary
 
@@ -42,7 +43,7 @@ def change_words(item: Summary) -> str:
     return "" if item.ratio is None else format_percent(item.ratio - 1)
 
 
-def interval_words(item: Summary) -> str:
+def interval_words(item: Summary | MetricDifference) -> str:
     """``+25 % to +32 %``; empty where it was not measured."""
     if item.ci95 is None:
         return ""

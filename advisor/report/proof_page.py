@@ -10,18 +10,19 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from advisor.i18n import english_page
-from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.metrics import MetricName
 from advisor.proof.records import Proof, Summary
+from advisor.report.chart_file import CHART_WIDTH, chart_svg
 from advisor.report.charts.forest import draw_forest
 from advisor.report.charts.ladder import DISPLAY_ONLY, draw_ladder, laddered_names, read_rungs
 from advisor.report.charts.shapes import Picture
 from advisor.report.charts.slope import draw_slope, pair_values
-from advisor.report.charts.timeline import TimelineEntry, draw_timeline, list_entries, timed_metrics
+from advisor.report.charts.timeline import TimelineEntry, draw_timeline, list_entries, metric_unit, timed_metrics
 from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Piece, Span, counted
 from advisor.report.proof_numbers import change_words, figures_words, format_figure, format_percent, interval_words
-from advisor.report.proof_rows import MetricRow, RowGroup, by_workload, cells_of, groups_of, table_head
+from advisor.report.proof_rows import by_workload, cells_of, groups_of, table_head
 from advisor.report.proof_words import (
     AGAIN,
     METRIC_WORDS,
@@ -60,24 +61,76 @@ def proof_page(proof: Proof) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()
     style = made.get_template("proof.css.j2").render()
+    host = proof.session.host
+    name, kernel = (None, None) if host is None else (host.name, host.kernel)
+    runs = list_entries(proof.session)
     return made.get_template("proof.html.j2").render(
         style=Raw(style),
         style_hash=style_hash(style),
         version=__version__,
         **_verdict_dict(proof),
-        **_figures_dict(proof),
-        slopes=_slope_twins(proof),
-        timelines=_timeline_twins(proof),
-        ladders=_ladder_twins(proof),
+        forest=draw_forest(proof),
+        columns=("metric", *table_head()[1:], "result"),
+        groups=[
+            {
+                "title": group.title,
+                "note": group.note,
+                "workloads": [
+                    {
+                        "name": name,
+                        "title": workload_title(name),
+                        "rows": [
+                            {"cells": cells_of(row), "says": row.says.text, "style": row.says.style} for row in rows
+                        ],
+                    }
+                    for name, rows in by_workload(group.rows)
+                ],
+            }
+            for group in groups_of(proof)
+        ],
+        arms=arms_words(proof),
+        level=level_words(proof),
+        slopes=[_slope_twin(proof, claim, number) for number, claim in enumerate(proof.workloads, 1)],
+        timelines=[
+            _timeline_twin(proof, [one for one in runs if one.run.workload == name], metric, number)
+            for number, (name, metric) in enumerate(timed_metrics(proof), 1)
+        ],
+        ladders=[
+            Twin(
+                heading=name,
+                picture=draw_ladder(proof, name, number),
+                caption="as a table",
+                columns=("percentile", "before → after", "change", "interval", ""),
+                rows=tuple(rung_cells(label, item) for label, item in read_rungs(proof, name)),
+            )
+            for number, name in enumerate(laddered_names(proof), 1)
+        ],
         notes=notes_of(proof),
         settings=proof.values,
         is_self_test=proof.session.self_test,
-        host=pieces_of([*_name_rows(proof), *host_rows(proof)]),
-        session=pieces_of([*session_rows(proof), *_more_of_session(proof)]),
+        host=pieces_of([("name", (name or "unknown",)), ("kernel", (kernel or "unknown",)), *host_rows(proof)]),
+        session=pieces_of(
+            [
+                *session_rows(proof),
+                ("looks", (looks_words(proof),)),
+                ("gate", (gate_words(proof),)),
+                ("class", (class_words(proof),)),
+            ]
+        ),
         again=AGAIN,
         command=command_again(proof),
         reanalyse=None if proof.saved_to is None else f"advisor compare {shell_quote(proof.saved_to)}",
     )
+
+
+@english_page
+def proof_svg(proof: Proof) -> str:
+    """The forest as a file of its own, which says by itself what was compared and how far it can be relied on."""
+    what, where = subject_words(proof)
+    words, style = verdict_words(proof)
+    first, *others = write_headlines(proof)
+    said = [f"{where}, {proof.session.started[:10]}", *others]
+    return chart_svg(draw_forest(proof, width=CHART_WIDTH), what, said, f"{words}: {first}", style)
 
 
 def _verdict_dict(proof: Proof) -> dict[str, object]:
@@ -93,51 +146,8 @@ def _verdict_dict(proof: Proof) -> dict[str, object]:
     }
 
 
-def _figures_dict(proof: Proof) -> dict[str, object]:
-    return {
-        "forest": draw_forest(proof),
-        "columns": ("metric", *table_head()[1:], "result"),
-        "groups": [_group_dict(group) for group in groups_of(proof)],
-        "arms": arms_words(proof),
-        "level": level_words(proof),
-    }
-
-
-def _group_dict(group: RowGroup) -> dict[str, object]:
-    return {
-        "title": group.title,
-        "note": group.note,
-        "workloads": [
-            {"name": name, "title": workload_title(name), "rows": [_row_cells(row) for row in rows]}
-            for name, rows in by_workload(group.rows)
-        ],
-    }
-
-
-def _row_cells(row: MetricRow) -> dict[str, object]:
-    return {"cells": cells_of(row), "says": row.says.text, "style": row.says.style}
-
-
 def pieces_of(rows: Iterable[tuple[str, Sequence[Piece]]]) -> list[tuple[str, list[Span]]]:
     return [(label, [piece if isinstance(piece, Span) else Span(piece) for piece in pieces]) for label, pieces in rows]
-
-
-def _name_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
-    host = proof.session.host
-    name, kernel = (None, None) if host is None else (host.name, host.kernel)
-    return [("name", (name or "unknown",)), ("kernel", (kernel or "unknown",))]
-
-
-def _more_of_session(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
-    return [
-        ("looks", (looks_words(proof),)),
-        ("gate", (gate_words(proof),)),
-        ("class", (class_words(proof),)),
-    ]
-
-
-def _slope_twins(proof: Proof) -> list[Twin]:
-    return [_slope_twin(proof, claim, number) for number, claim in enumerate(proof.workloads, 1)]
 
 
 def _slope_twin(proof: Proof, claim: Summary, number: int) -> Twin:
@@ -155,21 +165,13 @@ def _slope_twin(proof: Proof, claim: Summary, number: int) -> Twin:
     )
 
 
-def _timeline_twins(proof: Proof) -> list[Twin]:
-    runs = list_entries(proof.session)
-    return [
-        _timeline_twin(proof, [one for one in runs if one.run.workload == name], metric, number)
-        for number, (name, metric) in enumerate(timed_metrics(proof), 1)
-    ]
-
-
 def _timeline_twin(proof: Proof, runs: Sequence[TimelineEntry], metric: MetricName, number: int) -> Twin:
     name = runs[0].run.workload
     return Twin(
-        heading=f"{METRIC_WORDS[metric]} of {name}",
+        heading=f"{METRIC_WORDS.get(metric, metric)} of {name}",
         picture=draw_timeline(proof, name, metric, number),
         caption=f"{counted(len(runs), 'run')} as a table",
-        columns=("pair", "attempt", "order", "arm", METRICS[metric].unit, "state", "contaminated by"),
+        columns=("pair", "attempt", "order", "arm", clean(metric_unit(proof, metric)), "state", "contaminated by"),
         rows=tuple(_run_cells(entry, metric) for entry in runs),
     )
 
@@ -178,20 +180,6 @@ def _run_cells(entry: TimelineEntry, metric: MetricName) -> tuple[str, ...]:
     where = (str(entry.pair), str(entry.attempt), entry.order) if entry.pair else ("", "", "")
     value = format_figure(entry.run.figures.value(metric))
     return (*where, entry.run.arm, value, entry.state, ", ".join(entry.run.lamps))
-
-
-def _ladder_twins(proof: Proof) -> list[Twin]:
-    return [_ladder_twin(proof, name, number) for number, name in enumerate(laddered_names(proof), 1)]
-
-
-def _ladder_twin(proof: Proof, name: str, number: int) -> Twin:
-    return Twin(
-        heading=name,
-        picture=draw_ladder(proof, name, number),
-        caption="as a table",
-        columns=("percentile", "before → after", "change", "interval", ""),
-        rows=tuple(rung_cells(label, item) for label, item in read_rungs(proof, name)),
-    )
 
 
 def rung_cells(label: str, item: Summary) -> tuple[str, ...]:

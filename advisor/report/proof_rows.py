@@ -1,6 +1,7 @@
 """The rows of a proof's table, and the one axis on which their intervals stand. Shared by the text and the page.
 
-The scale of the axis is the natural logarithm of after over before, turned so that better is always to the right.
+The scale of the axis is the natural logarithm of after over before: a change stands at the tick of its figure, so where
+less is better, better is to the left.
 """
 
 from __future__ import annotations
@@ -77,19 +78,17 @@ def groups_of(proof: Proof) -> list[RowGroup]:
     margins = _("margin ±{margin}").format(margin=format_amounts(claim.margin for claim in proof.workloads))
     most = format_amounts(item.limit for item in proof.guardrails)
     limits = _("what must not get worse by more than {limit}").format(limit=most)
+    claims = [MetricRow(one, _claim_says(proof, one), band_of(one.margin, one.margin)) for one in proof.workloads]
+    explored = [MetricRow(item, Span(_("not judged"), "dim")) for item in proof.exploratory]
     groups = (
-        RowGroup(_("Claims"), margins + remark, tuple(_claim_row(proof, claim) for claim in proof.workloads)),
+        RowGroup(_("Claims"), margins + remark, tuple(claims)),
         RowGroup(_("Guardrails"), limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
         RowGroup(
             _("Control"), _("what the change cannot touch"), _control_rows(proof), is_judged=not unjudged_control(proof)
         ),
-        RowGroup(_("Explored"), _("not judged"), _explored_rows(proof), is_judged=False),
+        RowGroup(_("Explored"), _("not judged"), tuple(explored), is_judged=False),
     )
     return [group for group in groups if group.rows]
-
-
-def _claim_row(proof: Proof, claim: Summary) -> MetricRow:
-    return MetricRow(claim, _claim_says(proof, claim), band_of(claim.margin, claim.margin))
 
 
 def _claim_says(proof: Proof, claim: Summary) -> Span:
@@ -106,7 +105,7 @@ def _claim_says(proof: Proof, claim: Summary) -> Span:
 
 
 def band_of(down: float | None, up: float | None) -> tuple[float, float] | None:
-    """Fractions in the direction of better, as verdicts compare them: -10 % stands as far from 0 as +10 %."""
+    """Fractions below and above no change, as verdicts compare them: -10 % stands as far from 0 as +10 %."""
     values = [None if value is None or not 0 <= value < math.inf else math.log1p(value) for value in (down, up)]
     return None if values[0] is None or values[1] is None else (-values[0], values[1])
 
@@ -117,11 +116,14 @@ def _guard_row(proof: Proof, item: Summary) -> MetricRow:
         says = Span(_(_NOT_MEASURED), "dim")
     elif proof.verdict == "invalid":
         says = Span(_(_VOIDED), "dim")
+    elif item.verdict == "loss" and proof.session.self_test:
+        says = Span(_("out of nothing"), "red")
     elif item.verdict == "loss":
         says = Span(_("over {share} worse").format(share=format_amount(item.limit)), "red")
     elif item.status == "undecided":
         says = Span(_("undecided"), "yellow")
-    return MetricRow(item, says, band_of(item.limit, 0.0))
+    band = band_of(item.limit, 0.0) if item.better == "higher" else band_of(0.0, item.limit)
+    return MetricRow(item, says, band)
 
 
 def _control_rows(proof: Proof) -> tuple[MetricRow, ...]:
@@ -143,10 +145,6 @@ def _control_rows(proof: Proof) -> tuple[MetricRow, ...]:
 def _has_moved(control: Summary, margin: float) -> bool:
     # A record from a file may hold what no measurement gives.
     return control.effect is not None and control.effect > -1 and has_moved(control, margin)
-
-
-def _explored_rows(proof: Proof) -> tuple[MetricRow, ...]:
-    return tuple(MetricRow(item, Span(_("not judged"), "dim")) for item in proof.exploratory)
 
 
 def cells_of(row: MetricRow) -> Cells:
@@ -180,8 +178,7 @@ def interval_of(item: Summary) -> Drawn | None:
     values = (item.ci95[0], item.ratio, item.ci95[1])
     if not all(0 < value < math.inf for value in values):
         return None
-    sign = 1 if item.better == "higher" else -1
-    return Drawn(*sorted(sign * math.log(value) for value in values))
+    return Drawn(*sorted(map(math.log, values)))
 
 
 def axis_ends(rows: Iterable[MetricRow]) -> tuple[float, float]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
+from advisor.errors import AdvisorError
 from advisor.i18n import N_, _
 from advisor.proof.comparison import ComparedSeries
 from advisor.proof.metrics import MetricName
+from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OWN_WORKLOADS, OwnCommand
 from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
 from advisor.proof.schedule import EQUIVALENCE_PAIRS, MODES
 from advisor.proof.series import Series
 from advisor.proof.statistics import MINIMUM_PAIRS
-from advisor.proof.verdict import CARRY_OVER_LEVEL, MAX_NEEDED_PAIRS, counted_pairs
-from advisor.proof.workloads import THREADS_MAX, WORKLOADS, split_threads, with_threads
+from advisor.proof.verdict import CARRY_OVER_DOUBT_LEVEL, CARRY_OVER_LEVEL, MAX_NEEDED_PAIRS, counted_pairs
+from advisor.proof.workload_file import is_workload_path
+from advisor.proof.workloads import LIVE_TRAFFIC, THREADS_MAX, WORKLOADS, get_workload, split_threads, with_threads
 from advisor.report.folding import fold_alike
+from advisor.report.format import clean
 from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import change_words, format_amount, format_written, interval_words, p_of, p_words
 from advisor.report.session_progress import format_duration
@@ -59,8 +65,11 @@ _ENDED: Final[Mapping[Ended, str]] = {
     "fault": N_("by a fault"),
     "io-pressure": N_("early: others were waiting for I/O"),
     "bytes": N_("the byte budget was used up"),
+    "harm": N_("early: harm was shown, and the change withdrawn"),
+    "limit": N_("early: a limit was exceeded, and the change withdrawn"),
 }
 _ARMS: Final = N_("before: the host as it was, arm A; after: with the profile, arm B")
+_CONSTANT: Final = N_("all runs gave the same figure; does the expression match the right number?")
 AGAIN: Final = N_("To measure again in the same order:")
 _CLASSES: Final[Mapping[ToggleClass, str]] = {
     "T0": "acts at once",
@@ -85,7 +94,17 @@ def subject_words(proof: Proof) -> tuple[str, str]:
     """What was put to the test, and where: ``storage``, ``on /srv (xfs on sda)``."""
     session = proof.session
     what = _("this host against itself") if session.self_test else proof.profile
+    if session.live is not None:
+        return what, _("under the traffic that was there")
+    if session.subject.command is not None:
+        return what, _("judged by {command}").format(command=command_words(session.subject.command))
     return what, _("on {place}").format(place=f"{session.target} ({medium_words(session)})")
+
+
+def command_words(command: OwnCommand) -> str:
+    """The user's own command as one line, and as whom it ran."""
+    words = clean(command.words)
+    return words if command.user is None else _("{command} (as {user})").format(command=words, user=command.user)
 
 
 def medium_words(of: Session | Series | ComparedSeries) -> str:
@@ -115,28 +134,34 @@ def _verdict_lines(proof: Proof) -> list[str]:
     more = " " + _("(and {count} more)").format(count=len(proof.reasons) - 1) if len(proof.reasons) > 1 else ""
     why = f"{''.join(proof.reasons[:1])}{more}"
     claims = [_claim_words(claim) for claim in _by_weight(proof.workloads)]
-    cost = _("at the cost of {effect}")
+    # Where nothing was changed there is no cost either.
+    cost = _("a difference out of nothing: {effect}") if proof.session.self_test else _("at the cost of {effect}")
     costs = [cost.format(effect=_effect_words(item)) for item in proof.guardrails if item.verdict == "loss"]
     match proof.verdict:
+        case "loss" if proof.session.ended == "harm":
+            return [
+                why,
+                *costs,
+                *(claim for one, claim in zip(_by_weight(proof.workloads), claims, strict=True) if one.pairs),
+            ]
         case "invalid":
             return [_("nothing follows from these figures: {why}").format(why=why)]
         case "indicative":
             return [why, *costs, *claims]
         case "inconclusive" | "no-difference" if proof.session.self_test:
-            return [_("no effect was invented"), *claims]
+            return [*(costs or [_("no effect was invented")]), *claims]
         case "inconclusive":
             return [*costs, _("nothing is shown either way"), *claims]
         case "no-difference" | "loss":
             return [*costs, *claims]
-    margins = [_margin_words(claim) for claim in proof.workloads if claim.below_margin]
+    margins: list[str] = []
+    for claim in proof.workloads:
+        if claim.below_margin:
+            sure = _("sure, but smaller than the margin of {margin} that was asked for: {effect}")
+            margins.append(sure.format(margin=format_amount(claim.margin), effect=_effect_words(claim)))
     undecided = _("not shown to stay within its limit: {effect}")
     open_ones = [undecided.format(effect=_effect_words(one)) for one in proof.guardrails if one.status == "undecided"]
     return [*claims, *margins, *costs, *(open_ones if proof.cost == "undecided" else [])]
-
-
-def _margin_words(claim: Summary) -> str:
-    sure = _("sure, but smaller than the margin of {margin} that was asked for: {effect}")
-    return sure.format(margin=format_amount(claim.margin), effect=_effect_words(claim))
 
 
 def _by_weight(claims: Iterable[Summary]) -> list[Summary]:
@@ -151,6 +176,8 @@ def _claim_words(claim: Summary) -> str:
         return _("{metric} of {workload} was not measured").format(
             metric=metric_words(claim), workload=_claim_title(claim)
         )
+    if claim.is_constant:
+        return f"{metric_words(claim)}: {_(_CONSTANT)}"
     if claim.verdict in ("gain", "loss"):
         return _(", ").join((_effect_words(claim), counted(claim.pairs, "pair"), p_words(p_of(claim))))
     if claim.verdict == "no-difference":
@@ -169,20 +196,34 @@ def _effect_words(item: Summary) -> str:
 
 
 def _claim_title(item: Summary) -> str:
-    return workload_title(item.name) or item.name
+    if item.name == COMMAND_WORKLOAD:
+        return _("the command")
+    if item.name == LIVE_WORKLOAD:
+        return _("the live traffic")
+    base = split_threads(item.name)[0]
+    # The title of a twin is a line of figures, which stands below with its path.
+    return Path(base).name if is_workload_path(base) else workload_title(item.name) or item.name
 
 
 def workload_title(name: str) -> str | None:
-    """What a workload of the library is; None for one that is not in it."""
+    """What a workload of the library or of a file is; None for one that is not there."""
     base, threads = split_threads(name)
-    known = WORKLOADS.get(base)
+    known = LIVE_TRAFFIC if base == LIVE_WORKLOAD else WORKLOADS.get(base)
+    if is_workload_path(base):
+        with contextlib.suppress(AdvisorError):
+            known = get_workload(base)
     if known is None or threads is None or not known.needs_scratch or not 1 <= threads <= THREADS_MAX:
         return known.title if known and threads is None else None
     return with_threads(known, threads).title
 
 
 def metric_words(item: Summary) -> str:
-    return _(METRIC_WORDS[item.metric])
+    return name_metric(item.metric)
+
+
+def name_metric(metric: str) -> str:
+    """One of fio's in the reader's words, another as the user named it."""
+    return _(METRIC_WORDS[metric]) if metric in METRIC_WORDS else clean(metric)
 
 
 def reasons_of(proof: Proof) -> list[str]:
@@ -201,6 +242,8 @@ def reasons_of(proof: Proof) -> list[str]:
 def _shortfall_words(claim: Summary) -> list[str]:
     """What could have been seen, and what it would take."""
     found = f"{metric_words(claim)} of {claim.name}: "
+    if claim.is_constant:
+        return [f"{found}{_(_CONSTANT)}"]
     if claim.minimum_detectable_effect is None:
         found += f"with {counted(claim.pairs, 'pair')} no effect of any size could be significant"
     else:
@@ -263,30 +306,56 @@ def _floor_share(share: float) -> str:
 def host_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     """What became of the host, each with its label."""
     session = proof.session
-    return [
+    rows: list[tuple[str, tuple[Piece, ...]]] = [
         (_("active"), _active_arm(proof)),
         (_("kept"), (_("yes") if proof.kept else _("no"),)),
-        (_("scratch"), (_scratch_piece(proof),)),
+    ]
+    if session.subject.command is not None:
+        return rows
+    left = next((note for note in proof.session.notes if note.startswith(_SCRATCH_LEFT)), None)
+    scratch_piece = Span(left, "red") if left is not None else scratch_words(proof.session)
+    return [
+        *rows,
+        (_("scratch"), (scratch_piece,)),
         (_("written"), (format_written(session.bytes_written, session.schedule.byte_budget),)),
     ]
 
 
 def session_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     """How the session went, each with its label."""
-    session, schedule = proof.session, proof.session.schedule
+    session = proof.session
+    count, most = len(counted_pairs(proof.session)), proof.session.schedule.pairs
+    command, seconds = session.subject.command, session.schedule.seconds_per_run
+    if session.live is not None:
+        words = _("{seconds} s, the first {discard} s not counted")
+        discard = f"{session.live.discard_seconds:g}"
+        tool_row: tuple[str, tuple[Piece, ...]] = (
+            _("periods"),
+            (words.format(seconds=f"{session.live.period_seconds:g}", discard=discard),),
+        )
+    elif command is None:
+        tool_row = "fio", (fio_words(session.fio_version, seconds),)
+    else:
+        tool_row = (
+            _("command"),
+            (_("{command}, runs of {seconds} s").format(command=command_words(command), seconds=f"{seconds:.2g}"),),
+        )
+    contaminated = [pair for pair in proof.session.pairs if pair.contaminated]
+    if not contaminated:
+        contamination_words = "; " + _("none was contaminated")
+    else:
+        lamps = dict.fromkeys(lamp for pair in contaminated for run in pair.runs for lamp in run.lamps)
+        by = f" by {', '.join(lamps)}" if lamps else ""
+        repeated = sum(pair.superseded for pair in contaminated)
+        contamination_words = f"; {len(contaminated)} contaminated{by}, {repeated} of them repeated"
     return [
-        (_("pairs"), (_counted_words(proof) + _contamination_words(proof),)),
+        (_("pairs"), (_("{count} of at most {most}").format(count=count, most=most) + contamination_words,)),
         (_("ended"), (_(_ENDED[session.ended]),)),
         (_("order"), (_order_words(proof),)),
         (_("seed"), (str(proof.seed),)),
-        ("fio", (fio_words(session.fio_version, schedule.seconds_per_run),)),
+        tool_row,
         (_("begun"), (begun_words(session.started, session.seconds),)),
     ]
-
-
-def _counted_words(proof: Proof) -> str:
-    count, most = len(counted_pairs(proof.session)), proof.session.schedule.pairs
-    return _("{count} of at most {most}").format(count=count, most=most)
 
 
 def fio_words(version: str, seconds: float) -> str:
@@ -320,6 +389,9 @@ def class_words(proof: Proof) -> str:
 
 def looks_words(proof: Proof) -> str:
     """After how many pairs the figures might be looked at, and at which level of p."""
+    if proof.session.schedule.test == "any-time":
+        first, *_more, most = proof.session.schedule.looks
+        return f"after every pair from {first} to {most}; the last was judged at {proof.alpha:.4f}"
     *early, last = map(str, proof.session.schedule.looks)
     when = f"after {', '.join(early)} and {last} pairs" if early else f"once, after {last} pairs"
     return f"{when}; each judged at {proof.alpha:g}"
@@ -334,13 +406,6 @@ def _active_arm(proof: Proof) -> tuple[Piece, ...]:
     if proof.session.self_test:
         return (_("the host as it was; nothing was changed"),)
     return (Span(_("arm A"), "bold"), " ", _("is back, the host as it was"))
-
-
-def _scratch_piece(proof: Proof) -> Piece:
-    left = next((note for note in proof.session.notes if note.startswith(_SCRATCH_LEFT)), None)
-    if left is not None:
-        return Span(left, "red")
-    return scratch_words(proof.session)
 
 
 def scratch_words(of: Session | Series) -> str:
@@ -362,21 +427,14 @@ def place_options(of: Session | Series) -> Iterable[str]:
         yield "--allow-raw-writes"
 
 
-def _contamination_words(proof: Proof) -> str:
-    contaminated = [pair for pair in proof.session.pairs if pair.contaminated]
-    if not contaminated:
-        return "; " + _("none was contaminated")
-    lamps = dict.fromkeys(lamp for pair in contaminated for run in pair.runs for lamp in run.lamps)
-    by = f" by {', '.join(lamps)}" if lamps else ""
-    repeated = sum(pair.superseded for pair in contaminated)
-    return f"; {len(contaminated)} contaminated{by}, {repeated} of them repeated"
-
-
 def _order_words(proof: Proof) -> str:
     counts = ", ".join(f"{proof.order.count(order)} {order}" for order in dict.fromkeys(sorted(proof.order)))
     if proof.carry_over_p is None:
         return counts or _("no pairs")
-    sign = _("it matters") if proof.carry_over_p < CARRY_OVER_LEVEL else _("not shown to matter")
+    if proof.carry_over_p < CARRY_OVER_LEVEL:
+        sign = _("it matters")
+    else:
+        sign = _("it may matter") if proof.carry_over_p <= CARRY_OVER_DOUBT_LEVEL else _("not shown to matter")
     return f"{counts}; {sign} ({p_words(proof.carry_over_p)})"
 
 
@@ -389,13 +447,16 @@ def _words_of_command(proof: Proof) -> Iterable[str]:
     session = proof.session
     yield from ("advisor", "prove")
     yield from ("--self-test",) if session.self_test else map(shell_quote, proof.words or (proof.profile,))
-    if session.peer_ssh is None or session.schedule.area_bytes:
+    if session.subject.command is None and (session.peer_ssh is None or session.schedule.area_bytes):
         yield from place_options(session)
     if session.peer_ssh is not None:
         yield f"--peer-ssh={shell_quote(session.peer_ssh)}"
         yield f"--peer-address={shell_quote(session.peer_address or '')}"
     for name in dict.fromkeys(claim.name for claim in proof.workloads):
-        yield f"--workload={shell_quote(name)}"
+        if name not in OWN_WORKLOADS:
+            yield f"--workload={shell_quote(name)}"
+    if session.live is not None:
+        yield "--live"
     if session.schedule.mode != "default":
         yield f"--{session.schedule.mode}"
     if session.toggle_class == "T2":

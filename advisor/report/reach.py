@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from advisor.i18n import N_, _, ngettext, translate, translated_page
-from advisor.reach.records import Limit, Reach, Role, Unprobeable
+from advisor.reach.records import Limit, Reach, Role
 from advisor.reach.survey import Survey
 from advisor.report.layout import Page, Piece, Span, Style, listed, padded, width_of
 
@@ -23,6 +23,8 @@ _ROLES: Final[Mapping[Role, str]] = {
 }
 _LIMITS: Final[Mapping[Limit, str]] = {"link": N_("link"), "silent": N_("silent"), "way-back": N_("way back")}
 _JUMBO: Final = 9000
+Meaning = tuple[str, str, Sequence[Sequence[str]]]
+"""A word of the table, what it means, and commands that show more."""
 
 
 def probe_document(survey: Survey) -> dict[str, object]:
@@ -48,10 +50,38 @@ def probe_text(survey: Survey, *, width: int, color: bool) -> str:
     page = Page(width, color=color)
     _add_table(page, survey)
     if survey.mtu is not None:
-        _add_verdict(page, survey, survey.mtu)
-    for add in (_add_link, _add_too_big, _add_silent, _add_way_back, _add_unanswered, _add_unsteady):
-        add(page, survey.reaches)
-    _add_unprobeable(page, survey.unprobeable)
+        failing = [reach for reach in survey.reaches if not survey.carries(reach)]
+        page.blank()
+        if not failing:
+            text = ngettext(
+                "the peer carries packets of {mtu} bytes.",
+                "all {count} peers carry packets of {mtu} bytes.",
+                len(survey.reaches),
+            )
+            page.add(Span(_("Yes"), "green"), f": {text.format(count=len(survey.reaches), mtu=survey.mtu)}")
+        else:
+            named = [f"{reach.peer.address} ({reach.path_mtu or _limit_words(reach)})" for reach in failing]
+            text = _("packets of {mtu} bytes do not get to {peers} and back whole.").format(
+                mtu=survey.mtu, peers=listed(named)
+            )
+            page.add(Span(_("No"), "red"), f": {text}", hang=4)
+            links = {reach.peer.link: reach.path_mtu for reach in failing if reach.limit == "link" and reach.peer.link}
+            if links:
+                own = listed([f"{link} ({size})" for link, size in links.items()])
+                text = _("Nothing so large leaves this host by {links}: raise the MTU there before you ask again.")
+                page.add(text.format(links=own), indent=4)
+    for word, text, commands in (*_limit_meanings(survey.reaches), *_answer_meanings(survey.reaches)):
+        page.blank()
+        page.add(Span(word, "bold"), f": {text}", hang=2)
+        for command in commands:
+            page.command(shlex.join(command), indent=4)
+    page.bulleted(
+        _("Not asked"),
+        (
+            [Span(one.what, "bold"), f" ({one.link})" if one.link else "", f": {translate(one.why)}"]
+            for one in survey.unprobeable
+        ),
+    )
     return page.text
 
 
@@ -61,15 +91,13 @@ def _peer_row(survey: Survey, reach: Reach, who: str) -> tuple[Piece, ...]:
         Span(peer.address, "bold"),
         who,
         peer.link or "-",
-        "-" if reach.rtt_ms_median is None else _format_milliseconds(reach.rtt_ms_median),
+        "-"
+        if reach.rtt_ms_median is None
+        else (f"{reach.rtt_ms_median:.0f}" if reach.rtt_ms_median >= 100 else f"{reach.rtt_ms_median:.3g}"),
         f"{reach.lost}/{reach.sent}",
         Span("-" if reach.path_mtu is None else str(reach.path_mtu), _row_style(survey, reach)),
         _limit_words(reach),
     )
-
-
-def _format_milliseconds(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _row_style(survey: Survey, reach: Reach) -> Style:
@@ -111,66 +139,30 @@ def _column_sizes(table: Sequence[Sequence[Piece]]) -> list[int]:
     return [max(width_of((row[at],)) for row in table) + 2 * (at < last) for at in range(last + 1)]
 
 
-def _add_verdict(page: Page, survey: Survey, mtu: int) -> None:
-    failing = [reach for reach in survey.reaches if not survey.carries(reach)]
-    page.blank()
-    if not failing:
-        text = ngettext(
-            "the peer carries packets of {mtu} bytes.",
-            "all {count} peers carry packets of {mtu} bytes.",
-            len(survey.reaches),
+def _limit_meanings(reaches: Sequence[Reach]) -> Iterator[Meaning]:
+    """What each kind of limit that was found means."""
+    low = {reach.peer.link for reach in reaches if reach.limit == "link" and (reach.path_mtu or 0) < _JUMBO}
+    names = ",".join(sorted(name for name in low if name and name != "lo"))
+    if names:
+        text = _(
+            "nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it. "
+            "What it would take to raise it (this changes nothing):"
         )
-        page.add(Span(_("Yes"), "green"), f": {text.format(count=len(survey.reaches), mtu=mtu)}")
-        return
-    named = [f"{reach.peer.address} ({reach.path_mtu or _limit_words(reach)})" for reach in failing]
-    text = _("packets of {mtu} bytes do not get to {peers} and back whole.").format(mtu=mtu, peers=listed(named))
-    page.add(Span(_("No"), "red"), f": {text}", hang=4)
-    links = {reach.peer.link: reach.path_mtu for reach in failing if reach.limit == "link" and reach.peer.link}
-    if links:
-        own = listed([f"{link} ({size})" for link, size in links.items()])
-        text = _("Nothing so large leaves this host by {links}: raise the MTU there before you ask again.")
-        page.add(text.format(links=own), indent=4)
-
-
-def _add_meaning(page: Page, word: str, text: str, commands: Iterable[Sequence[str]]) -> None:
-    page.blank()
-    page.add(Span(word, "bold"), f": {text}", hang=2)
-    for command in commands:
-        page.command(shlex.join(command), indent=4)
-
-
-def _add_link(page: Page, reaches: Iterable[Reach]) -> None:
-    those = [reach for reach in reaches if reach.limit == "link"]
-    if not those:
-        return
-    low = {reach.peer.link for reach in those if reach.peer.link not in (None, "lo") and (reach.path_mtu or 0) < _JUMBO}
-    names = ",".join(sorted(name for name in low if name))
-    if not names:
+        yield _("link"), text, [("advisor", "plan", "jumbo-frames", "--set", f"links={names}")]
+    elif any(reach.limit == "link" for reach in reaches):
         text = _("nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it.")
-        _add_meaning(page, _("link"), text, [])
-        return
-    text = _(
-        "nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it. "
-        "What it would take to raise it (this changes nothing):"
-    )
-    _add_meaning(page, _("link"), text, [("advisor", "plan", "jumbo-frames", "--set", f"links={names}")])
-
-
-def _add_too_big(page: Page, reaches: Iterable[Reach]) -> None:
-    those = [reach for reach in reaches if reach.limit == "too-big"]
-    if those:
+        yield _("link"), text, []
+    # One for each router that says so.
+    routers: dict[str | None, str] = {}
+    for reach in reaches:
+        if reach.limit == "too-big":
+            routers.setdefault(reach.limited_by, reach.peer.address)
+    if routers:
         text = _(
             "a router on the way says that it cannot pass more on. TCP adapts to that for as long as these messages "
             "get through; a datagram with don't-fragment is lost. Where it is:"
         )
-        # One for each router that says so.
-        by: dict[str | None, str] = {}
-        for reach in those:
-            by.setdefault(reach.limited_by, reach.peer.address)
-        _add_meaning(page, _("too big"), text, [("tracepath", "-n", address) for address in by.values()])
-
-
-def _add_silent(page: Page, reaches: Iterable[Reach]) -> None:
+        yield _("too big"), text, [("tracepath", "-n", address) for address in routers.values()]
     if any(reach.limit == "silent" for reach in reaches):
         text = _(
             "small packets are answered; larger ones vanish and nobody says so. A switch port or the peer has a "
@@ -178,45 +170,31 @@ def _add_silent(page: Page, reaches: Iterable[Reach]) -> None:
             "and stall at the first full packet. See which MTU the peer has; if it is not the limit, the switches "
             "between are. On the peer:"
         )
-        _add_meaning(page, _("silent"), text, [("ip", "link", "show")])
-
-
-def _add_way_back(page: Page, reaches: Iterable[Reach]) -> None:
-    those = [reach for reach in reaches if reach.limit == "way-back"]
-    if those:
-        sized = _("{peer} in {mtu} bytes")
-        sizes = listed([sized.format(peer=reach.peer.address, mtu=reach.said_mtu) for reach in those])
+        yield _("silent"), text, [("ip", "link", "show")]
+    sized = _("{peer} in {mtu} bytes")
+    sizes = [sized.format(peer=one.peer.address, mtu=one.said_mtu) for one in reaches if one.limit == "way-back"]
+    if sizes:
         text = _(
             "the peer takes larger packets in, but its answers come in fragments ({sizes}): its own link, or the way "
             "back, has a smaller MTU. On the peer:"
-        ).format(sizes=sizes)
-        _add_meaning(page, _("way back"), text, [("ip", "link", "show")])
+        )
+        yield _("way back"), text.format(sizes=listed(sizes)), [("ip", "link", "show")]
 
 
-def _add_unanswered(page: Page, reaches: Iterable[Reach]) -> None:
-    those = [reach for reach in reaches if not reach.answered]
-    if those:
-        reasons = "; ".join(f"{reach.peer.address}: {translate(reach.why_not or '')}" for reach in those)
+def _answer_meanings(reaches: Sequence[Reach]) -> Iterator[Meaning]:
+    silent = [reach for reach in reaches if not reach.answered]
+    if silent:
         text = _(
             "{reasons}. Nobody has the address, it is down, or echoes are dropped on the way: nothing can be said "
             "about the path. Whether it is there at all, on a network that is directly connected (FAILED: nobody):"
-        ).format(reasons=reasons)
-        commands = [("ip", "neigh", "show", reach.peer.address.partition("%")[0]) for reach in those]
-        _add_meaning(page, _("no answer"), text, commands)
+        )
+        commands = [("ip", "neigh", "show", reach.peer.address.partition("%")[0]) for reach in silent]
+        yield _("no answer"), text.format(reasons=_list_reasons(silent)), commands
+    unsteady = [reach for reach in reaches if reach.answered and reach.limit == "unknown"]
+    if unsteady:
+        text = _("{reasons}. How much is lost:").format(reasons=_list_reasons(unsteady))
+        yield _("unsteady"), text, [("advisor", "probe", one.peer.address, "--count", "50") for one in unsteady]
 
 
-def _add_unsteady(page: Page, reaches: Iterable[Reach]) -> None:
-    those = [reach for reach in reaches if reach.answered and reach.limit == "unknown"]
-    if those:
-        reasons = "; ".join(f"{reach.peer.address}: {translate(reach.why_not or '')}" for reach in those)
-        commands = [("advisor", "probe", reach.peer.address, "--count", "50") for reach in those]
-        _add_meaning(page, _("unsteady"), _("{reasons}. How much is lost:").format(reasons=reasons), commands)
-
-
-def _add_unprobeable(page: Page, left: Iterable[Unprobeable]) -> None:
-    rows = list(left)
-    if not rows:
-        return
-    page.heading(_("Not asked"))
-    for one in rows:
-        page.bullet(Span(one.what, "bold"), f" ({one.link})" if one.link else "", f": {translate(one.why)}")
+def _list_reasons(reaches: Iterable[Reach]) -> str:
+    return "; ".join(f"{reach.peer.address}: {translate(reach.why_not or '')}" for reach in reaches)

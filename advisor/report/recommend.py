@@ -7,7 +7,7 @@ from typing import Final
 
 from advisor.facts.infoscale_configuration import TITLES, Recognition
 from advisor.i18n import N_, _, english_page, ngettext
-from advisor.recommend.records import Case, Figure, Recommendation, Standing
+from advisor.recommend.records import Figure, Recommendation, Standing
 from advisor.report.encode import encode_document
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.rules.workload import DeclaredWorkload
@@ -46,12 +46,15 @@ def recommendation_text(
     width: int,
     color: bool,
     findings: int = 0,
+    is_live: bool = True,
 ) -> str:
     """The judgements for a person, in at most ``width`` columns; what does not fit is short, and last. ``findings`` are
-    those of a scan, advice or more, that name no profile."""
+    those of a scan, advice or more, that name no profile. Unless ``is_live``, the commands are for another host."""
     page = Page(width, color=color)
     page.add(Span(_headline_words(found, findings), "bold"))
     page.add(_workload_words(workload))
+    if not is_live:
+        page.add(_("Captured host: the commands below are to be run there."))
     if recognised is not None:
         page.add(_recognised_words(recognised, workload), hang=2)
     for fits, heading in _HEADINGS.items():
@@ -59,7 +62,26 @@ def recommendation_text(
         if chosen:
             page.heading(_(heading))
         for one in chosen:
-            _add_profile(page, one)
+            page.blank()
+            page.add(
+                Span(one.profile, "bold"), ": ", Span(_(_STANDINGS[one.standing]), _STYLES[one.fits]), indent=2, hang=4
+            )
+            page.add(one.summary, indent=4)
+            why = () if one.standing == "not-applicable" else one.why
+            rows: list[tuple[str, Sequence[Piece]]] = [
+                *_label_rows(_("why"), [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why])
+            ]
+            if one.fits != "no":
+                rows += _label_rows(_("its cases"), [(f"{case.text}: {_(_HOLDS[case.holds])}") for case in one.cases])
+                rows += _label_rows(
+                    _("measured"), [f"{each.text} {_('With:')} {each.workload}. {each.source}" for each in one.measured]
+                )
+                rows += _label_rows(_("hurts when"), one.hurts)
+                rows += _label_rows(_("unknown"), one.unknown)
+            page.labelled(rows, indent=4)
+            if one.command:
+                page.add(Span(_("next"), "dim"), indent=4)
+                page.command(one.command, indent=6)
     return page.text
 
 
@@ -120,33 +142,8 @@ def _size_words(size: int) -> str:
     return _("{count} bytes").format(count=size)
 
 
-def _add_profile(page: Page, one: Recommendation) -> None:
-    page.blank()
-    page.add(Span(one.profile, "bold"), ": ", Span(_(_STANDINGS[one.standing]), _STYLES[one.fits]), indent=2, hang=4)
-    page.add(one.summary, indent=4)
-    why = () if one.standing == "not-applicable" else one.why
-    rows: list[tuple[str, Sequence[Piece]]] = [
-        *_label_rows(_("why"), [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why]),
-    ]
-    if one.fits != "no":
-        rows += _label_rows(_("its cases"), [_case_words(case) for case in one.cases])
-        rows += _label_rows(
-            _("measured"), [f"{each.text} {_('With:')} {each.workload}. {each.source}" for each in one.measured]
-        )
-        rows += _label_rows(_("hurts when"), one.hurts)
-        rows += _label_rows(_("unknown"), one.unknown)
-    page.labelled(rows, indent=4)
-    if one.command:
-        page.add(Span(_("next"), "dim"), indent=4)
-        page.command(one.command, indent=6)
-
-
 def _figure_words(each: Figure) -> str:
     return f"{each.text} {_('With:')} {each.workload}. {each.source}"
-
-
-def _case_words(case: Case) -> str:
-    return f"{case.text}: {_(_HOLDS[case.holds])}"
 
 
 def _label_rows(label: str, texts: Sequence[str]) -> list[tuple[str, Sequence[Piece]]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from advisor.facts.container import Container
 from advisor.facts.cpulist import format_list
 from advisor.facts.host_facts import Facts
-from advisor.facts.llt import Llt, LltLink, Llttab
+from advisor.facts.llt import LltLink, Llttab
 from advisor.facts.numa import Node
 from advisor.host.numbers import is_count
 from advisor.host.provenance import Provenance
@@ -17,8 +17,8 @@ from advisor.report.device_blocks import add_arrays, add_disks, add_links
 from advisor.report.devices import Shelf, list_shelves, named_by
 from advisor.report.finding_blocks import add_findings
 from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Piece, Span, counted, join_parts, width_of
-from advisor.report.scan_summary import provenance_text
-from advisor.report.units import format_binary, times
+from advisor.report.scan_summary import provenance_text, whose_commands
+from advisor.report.units import cpu_text, format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Kind, Locality, locality
 from advisor.rules.queries import split_ids
@@ -36,7 +36,6 @@ _OF_INTEREST = frozenset(
         *("vm.nr_hugepages", "kernel.numa_balancing"),
     }
 )
-_UNKNOWN_LINES = 8
 _KINDS: Mapping[Kind, str] = {
     "links": N_("links"),
     "disks": N_("disks"),
@@ -60,13 +59,49 @@ def scan_text(
     """
     page = Page(width, color=color)
     _add_host(page, facts, provenance)
-    _add_devices(page, facts, findings)
-    _add_sysctls(page, facts)
+    never = named_by(findings)
+    was_empty = False
+    for shelf in list_shelves(facts):
+        page.section(shelf.title, _shelf_note(shelf), is_apart=not was_empty or shelf.has_devices)
+        add_links(page, facts, shelf.links, shown=LINKS_SHOWN, never=never)
+        add_disks(page, facts, shelf.disks)
+        add_arrays(page, facts, shelf.arrays)
+        was_empty = not shelf.has_devices
+    buffers = [key for key in _BUFFERS if key in facts.sysctl]
+    if buffers:
+        page.section(_("Network buffers"), [])
+        page.table([(key, _human(facts.sysctl[key]), Span(facts.sysctl[key], QUIET)) for key in buffers])
+    others = sorted(key for key in facts.sysctl if key not in _BUFFERS and _is_of_interest(facts, key))
+    if others:
+        rest = len(facts.sysctl) - len(others) - len(buffers)
+        page.section(_("Other sysctls"), [_("{count} more with --json").format(count=rest)] if rest else [])
+        page.add(*join_parts(join_parts([Span(key, QUIET), facts.sysctl[key]], " ") for key in others), indent=2)
     if facts.llt is not None:
-        _add_llt(page, facts.llt)
+        llt = facts.llt
+        state = {True: _("running"), False: _("not running"), None: _("whether it runs is unknown")}[llt.running]
+        flow = [f"{name} {value}" for name, value in sorted(llt.flow_control.items())]
+        settings = [f"set-flow {name}:{value}" for name, value in sorted(llt.llttab.flow.items())] if llt.llttab else []
+        if llt.llttab:
+            settings += [f"set-timer {name}:{value}" for name, value in sorted(llt.llttab.timers.items())]
+        page.section("LLT", join_parts([state, *(_llt_names(llt.llttab) if llt.llttab else ())]))
+        page.table([_llt_link(link) for link in llt.links])
+        page.labelled(
+            _with_words(
+                (_("flow control"), join_parts(flow) if flow else [_(UNKNOWN)]), ("/etc/llttab", join_parts(settings))
+            )
+        )
     if facts.unknown:
-        _add_unknown(page, facts)
-    add_findings(page, findings)
+        # Every fact that is unknown, those of one reason together.
+        names: dict[tuple[str, str], list[str]] = {}
+        for entry in facts.unknown:
+            names.setdefault((entry.fact.partition(".")[0], entry.why), []).append(entry.fact)
+        is_denied = any("ermission" in entry.why or "not permitted" in entry.why for entry in facts.unknown)
+        note = [times(len(facts.unknown), "fact"), _("root would see more") if is_denied else ""]
+        page.section(_("Unknown"), join_parts(note))
+        for reason in sorted(names, key=lambda one: (-len(names[one]), one)):
+            listed = dict.fromkeys(names[reason])
+            page.add(", ".join(listed), ": ", Span(reason[1], QUIET), indent=2, hang=2)
+    add_findings(page, findings, note=whose_commands(provenance, width) if provenance and findings else "")
     return page.text
 
 
@@ -74,22 +109,44 @@ def _add_host(page: Page, facts: Facts, provenance: Provenance | None) -> None:
     host, cloud = facts.host, facts.host.cloud
     machine = (host.vendor, host.product, host.virtualization if host.virtualization != "none" else None)
     page.add(Span(host.hostname or _("host of unknown name"), "bold"))
+    # How the clocks of the CPUs are chosen, in the kernel's words.
+    clocks: list[str] = []
+    power = facts.cpu.power
+    for group in facts.cpu.frequency.groups if facts.cpu.frequency else ():
+        words = (group.governor, group.energy_performance_preference)
+        clocks.append(_("governor {words}").format(words=" ".join(filter(None, words))) if any(words) else "")
+    if power is not None:
+        clocks.append("" if power.turbo is None else _("turbo on") if power.turbo else _("turbo off"))
+        clocks.append(f"SMT {power.smt}" if power.smt in ("on", "off", "forceoff") else "")
+        clocks.append(_("clock source {name}").format(name=power.clock_source) if power.clock_source else "")
     page.labelled(
         _with_words(
             ("scanned", [provenance_text(provenance)] if provenance else []),
             (_("kernel"), join_parts([host.kernel or _(UNKNOWN), host.architecture or ""])),
             (_("system"), [host.os or _(UNKNOWN)]),
             (_("machine"), join_parts(part for part in machine if part)),
+            ("container", join_parts(_container(facts.container))),
             (
                 _("cloud"),
                 join_parts([cloud.provider, cloud.instance_type or _("instance type unknown")]) if cloud else [],
             ),
             (_("cpu"), join_parts(_cpu(facts))),
+            (_("clocks"), join_parts(clocks)),
             (_("memory"), join_parts(_memory(facts))),
             (_("managed by"), join_parts(_owners(facts))),
             (_("locality"), join_parts(_locality(locality(facts)))),
         )
     )
+
+
+def _container(found: Container) -> Iterator[str]:
+    """Its manager, which namespaces are its own and what is read-only."""
+    if not found.is_inside:
+        return
+    own = [name for name, whose in found.namespaces.items() if whose == "own"]
+    yield found.words.removeprefix("a ")
+    yield f"namespaces of its own: {', '.join(own) or 'none that could be read'}"
+    yield from (f"{place} is read-only" for place in found.read_only)
 
 
 def _with_words(*rows: tuple[str, list[Piece]]) -> list[tuple[str, list[Piece]]]:
@@ -103,7 +160,7 @@ def _cpu(facts: Facts) -> Iterator[str]:
     yield _(", ").join(times(count, what) for count, what in counts if count is not None) or _(UNKNOWN)
     # The kernel lists ids up to its bound as offline; those that no CPU has are nothing that is switched off.
     there = format_list(split_ids(cpu.offline) & split_ids(cpu.present)) if cpu.present else cpu.offline
-    yield _("offline {cpus}").format(cpus=there) if there else ""
+    yield _("offline {cpus}").format(cpus=cpu_text(there)) if there else ""
 
 
 def _memory(facts: Facts) -> Iterator[str]:
@@ -138,17 +195,6 @@ def _locality(found: Locality) -> Iterator[str]:
     yield from (off.format(count=one.losing, all=one.counted, devices=_(_KINDS[one.kind])) for one in kinds)
 
 
-def _add_devices(page: Page, facts: Facts, findings: tuple[Finding, ...]) -> None:
-    never = named_by(findings)
-    was_empty = False
-    for shelf in list_shelves(facts):
-        page.section(shelf.title, _shelf_note(shelf), is_apart=not was_empty or shelf.has_devices)
-        add_links(page, facts, shelf.links, shown=LINKS_SHOWN, never=never)
-        add_disks(page, facts, shelf.disks)
-        add_arrays(page, facts, shelf.arrays)
-        was_empty = not shelf.has_devices
-
-
 def _shelf_note(shelf: Shelf) -> list[Piece]:
     if shelf.node is not None:
         return join_parts(_node(shelf.node))
@@ -157,24 +203,12 @@ def _shelf_note(shelf: Shelf) -> list[Piece]:
 
 def _node(node: Node) -> Iterator[str]:
     cpus = _("CPUs unknown") if node.cpus is None else _("no CPUs")
-    yield _("CPUs {cpus}").format(cpus=node.cpus) if node.cpus else cpus
+    yield _("CPUs {cpus}").format(cpus=cpu_text(node.cpus)) if node.cpus else cpus
     memory = [format_binary(node.memory_bytes) if node.memory_bytes is not None else _("memory unknown")]
     memory += [] if node.free_bytes is None else [_("{size} free").format(size=format_binary(node.free_bytes))]
     yield _(", ").join(memory)
     distances = " ".join(map(str, node.distances))
     yield _("distances {distances}").format(distances=distances) if len(node.distances) > 1 else ""
-
-
-def _add_sysctls(page: Page, facts: Facts) -> None:
-    buffers = [key for key in _BUFFERS if key in facts.sysctl]
-    if buffers:
-        page.section(_("Network buffers"), [])
-        page.table([(key, _human(facts.sysctl[key]), Span(facts.sysctl[key], QUIET)) for key in buffers])
-    others = sorted(key for key in facts.sysctl if key not in _BUFFERS and _is_of_interest(facts, key))
-    if others:
-        rest = len(facts.sysctl) - len(others) - len(buffers)
-        page.section(_("Other sysctls"), [_("{count} more with --json").format(count=rest)] if rest else [])
-        page.add(*join_parts(join_parts([Span(key, QUIET), facts.sysctl[key]], " ") for key in others), indent=2)
 
 
 def _is_of_interest(facts: Facts, key: str) -> bool:
@@ -188,27 +222,9 @@ def _human(value: str) -> str:
     return " / ".join(format_binary(int(word)) for word in words) if is_size else _(UNKNOWN)
 
 
-def _add_llt(page: Page, llt: Llt) -> None:
-    state = {True: _("running"), False: _("not running"), None: _("whether it runs is unknown")}[llt.running]
-    flow = [f"{name} {value}" for name, value in sorted(llt.flow_control.items())]
-    page.section("LLT", join_parts([state, *(_llt_names(llt.llttab) if llt.llttab else ())]))
-    page.table([_llt_link(link) for link in llt.links])
-    page.labelled(
-        _with_words(
-            (_("flow control"), join_parts(flow) if flow else [_(UNKNOWN)]),
-            ("/etc/llttab", join_parts(_llt_settings(llt.llttab)) if llt.llttab else []),
-        )
-    )
-
-
 def _llt_names(table: Llttab) -> Iterator[str]:
     yield _("node {name}").format(name=table.node) if table.node else ""
     yield _("cluster {name}").format(name=table.cluster) if table.cluster else ""
-
-
-def _llt_settings(table: Llttab) -> Iterator[str]:
-    yield from (f"set-flow {name}:{value}" for name, value in sorted(table.flow.items()))
-    yield from (f"set-timer {name}:{value}" for name, value in sorted(table.timers.items()))
 
 
 def _llt_link(link: LltLink) -> list[Cell]:
@@ -217,24 +233,3 @@ def _llt_link(link: LltLink) -> list[Cell]:
     details = [port, f"MTU {link.mtu}" if link.mtu else _("default MTU"), link.address or ""]
     kind = _(", ").join((link.type, _("low priority"))) if link.low_priority else link.type
     return [link.tag, kind, carrier, join_parts(details)]
-
-
-def _add_unknown(page: Page, facts: Facts) -> None:
-    first: dict[tuple[str, str], str] = {}
-    counts: Counter[tuple[str, str]] = Counter()
-    for entry in facts.unknown:
-        reason = entry.fact.partition(".")[0], entry.why
-        first.setdefault(reason, entry.fact)
-        counts[reason] += 1
-    ranked = sorted(counts, key=lambda reason: (-counts[reason], reason))
-    rest = sum(counts[reason] for reason in ranked[_UNKNOWN_LINES:])
-    is_denied = any("ermission" in entry.why or "not permitted" in entry.why for entry in facts.unknown)
-    note = [times(len(facts.unknown), "fact"), _("root would see more") if is_denied else "", _("--json lists all")]
-    page.section(_("Unknown"), join_parts(note))
-    page.table([(_first_of(first[one], counts[one]), Span(one[1], QUIET)) for one in ranked[:_UNKNOWN_LINES]])
-    if rest:
-        page.add(Span(_("… and {count} more").format(count=rest), QUIET), indent=2)
-
-
-def _first_of(fact: str, count: int) -> str:
-    return fact if count == 1 else _("{item} and {count} more").format(item=fact, count=count - 1)

@@ -10,42 +10,30 @@ from advisor.i18n import english_page
 from advisor.report.finding_blocks import SEVERITY_WORDS
 from advisor.report.finding_lines import finding_text, shortened
 from advisor.report.format import format_minute
-from advisor.report.layout import HEADING, QUIET, SEVERITY_STYLE, Page, Span, emit_line
+from advisor.report.layout import HEADING, QUIET, SEVERITY_STYLE, Page, Span, Style, emit_line
 from advisor.report.scan_summary import ScanSummary, write_headline
+from advisor.rules.difference import ScanDifference
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import NumberedFindings, number_findings
 
 
-class EarlierState(msgspec.Struct, frozen=True):
-    """The earlier scan and the three lists; the records of `advisor.operations.since`."""
-
-    time: float | None
-    hostname: str | None
-    new: tuple[Finding, ...]
-    worse: tuple[Finding, ...]
-    gone: tuple[Finding, ...]
-
-
 @english_page
-def since_text(summary: ScanSummary, earlier: EarlierState, *, width: int, color: bool) -> str:
+def since_text(summary: ScanSummary, difference: ScanDifference, *, width: int, color: bool) -> str:
     """The page of ``advisor scan --since``: new, worse and gone, each finding in a line. ``width`` in columns."""
     numbers = {id(one): group.number for group in summary.numbered for one in group.findings}
     lines: list[Sequence[Span]] = [*write_headline(summary.facts, summary.provenance, width)]
-    lines.append([Span(shortened(_since_words(earlier), width), HEADING)])
+    lists = ((difference.new, "new"), (difference.worse, "worse"), (difference.gone, "gone"))
+    counts = [(len(_grouped(findings)), word) for findings, word in lists]
+    words = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing is new, worse or gone"
+    when = format_minute(difference.earlier.time)
+    lines.append([Span(shortened(f"since {when or 'a scan without a date'}: {words}", width), HEADING)])
+    earlier = difference.earlier
     if earlier.hostname and earlier.hostname != summary.facts.host.hostname:
         lines.append([Span(shortened(f"the earlier scan is of another host: {earlier.hostname}", width), "yellow")])
-    for title, findings in (("New", earlier.new), ("Worse", earlier.worse), ("Gone", earlier.gone)):
+    for title, findings in (("New", difference.new), ("Worse", difference.worse), ("Gone", difference.gone)):
         if findings:
             lines += [[], [Span(title, HEADING)], *_lines(findings, numbers, width)]
     return "\n".join(emit_line(line, color=color) for line in lines) + "\n"
-
-
-def _since_words(earlier: EarlierState) -> str:
-    lists = ((earlier.new, "new"), (earlier.worse, "worse"), (earlier.gone, "gone"))
-    counts = [(len(_grouped(findings)), word) for findings, word in lists]
-    words = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing is new, worse or gone"
-    when = format_minute(earlier.time)
-    return f"since {when or 'a scan without a date'}: {words}"
 
 
 def _grouped(findings: Iterable[Finding]) -> tuple[NumberedFindings, ...]:
@@ -63,13 +51,15 @@ def _lines(findings: Iterable[Finding], numbers: dict[int, int], width: int) -> 
 
 
 class MutingRow(msgspec.Struct, frozen=True):
-    """One accepted finding: what it is bound to, why, until when, and what became of it in this scan."""
+    """One accepted finding: what it is bound to, why, until when, and what became of it in this scan. One that
+    ``is_elsewhere`` is for other hosts than the scanned one."""
 
     label: str
     reason: str
     until: str | None
     is_expired: bool
     titles: tuple[str, ...]
+    is_elsewhere: bool = False
 
 
 @english_page
@@ -79,15 +69,17 @@ def muted_text(rows: Sequence[MutingRow], place: str, *, width: int, color: bool
     if not rows:
         page.add(f"Nothing is muted ({place}).")
         return page.text
-    page.add(Span(f"{len(rows)} muted", HEADING), f"  {place}")
-    for row in rows:
+    page.add(Span(f"{len(rows)} muted", HEADING), Span(" · ", QUIET), place)
+    for number, row in enumerate(rows, 1):
         end = f"until {row.until}" if row.until else "without an end"
         state = f"expired on {row.until}" if row.is_expired else end
         page.blank()
-        page.add(Span(row.label, HEADING), "  ", Span(state, "yellow" if row.is_expired else QUIET), indent=2, hang=2)
+        style: Style = "yellow" if row.is_expired else QUIET
+        page.add(f"{number} ", Span(row.label, HEADING), "  ", Span(state, style), indent=2, hang=2)
         page.add(row.reason, indent=6)
-        for title in row.titles or ("no finding of this scan",):
+        nothing = "not for this host: mutes nothing here" if row.is_elsewhere else "no finding of this scan"
+        for title in row.titles or (nothing,):
             page.add(Span(title, QUIET), indent=6, hang=2)
     page.blank()
-    page.add(Span("advisor unmute ID", "cyan"), " shows a finding again.")
+    page.add(Span("advisor unmute N", "cyan"), " shows a finding again.")
     return page.text

@@ -5,6 +5,7 @@ It fits a window of 80 columns and 24 lines on any host; ``advisor scan --all`` 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -12,21 +13,24 @@ import msgspec
 
 from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
+from advisor.facts.links import Link
 from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
 from advisor.i18n import english_page
-from advisor.report.devices import Shelf, list_shelves
+from advisor.report.devices import list_shelves
 from advisor.report.finding_lines import counts_text, finding_lines, finding_text, is_settable, shortened
 from advisor.report.format import clean, format_minute
-from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line
+from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line, width_of
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import NumberedFindings, number_findings
+from advisor.rules.queries import is_physical
 
 MOST_FINDINGS: Final = 12
 MOST_NODES: Final = 3
 MOST_LINES: Final = 23
 """Of a window of 24, in which the next prompt has the last one."""
+CONTAINER_NOTE: Final = "In a container: kernel and device values are its host's, and are set there."
 _GAP: Final = 2
 _LEAST_NAME: Final = 16
 _CODE_NAME = lazy_regex(r" *\([^()]*\)")
@@ -50,19 +54,20 @@ class ScanSummary(msgspec.Struct, frozen=True):
 @english_page
 def summary_text(summary: ScanSummary, *, width: int, color: bool) -> str:
     """The default page of ``advisor scan``. ``width`` in columns."""
-    lines = [
-        *write_headline(summary.facts, summary.provenance, width),
-        *_list_lines(summary, width, most=MOST_FINDINGS),
-    ]
-    room = MOST_LINES - len(lines) - 2
-    lines += [[], *_node_lines(summary.facts, width, room), *_footer(summary)]
+    head = list(write_headline(summary.facts, summary.provenance, width))
+    footer = list(_footer(summary, width))
+    room = MOST_LINES - len(head) - 1 - len(footer)
+    least = len(list(_list_lines(summary, width, most=MOST_FINDINGS, spare=0)))
+    spare = room - least - len(list(_node_lines(summary.facts, width, 0)))
+    listed = list(_list_lines(summary, width, most=MOST_FINDINGS, spare=max(spare, 0)))
+    lines = [*head, *listed, [], *_node_lines(summary.facts, width, room - len(listed)), *footer]
     return "\n".join(emit_line(line, color=color) for line in lines) + "\n"
 
 
 @english_page
 def list_text(summary: ScanSummary, *, width: int, color: bool) -> str:
     """The counts and every finding's line: what stands below the whole page on a terminal."""
-    lines = [[], *_list_lines(summary, width, most=None), *_footer(summary)]
+    lines = [[], *_list_lines(summary, width, most=None), *_footer(summary, width)]
     return "\n".join(emit_line(line, color=color) for line in lines) + "\n"
 
 
@@ -94,34 +99,35 @@ def provenance_text(provenance: Provenance, size: int = 1000) -> str:
 
 def write_headline(facts: Facts, provenance: Provenance, width: int) -> Iterator[Sequence[Span]]:
     """Host, system, machine and role, with time and provenance at the right; what has no room is on a second line."""
-    right = provenance_text(provenance, max(width - _LEAST_NAME - _GAP, _LEAST_NAME))
-    room = max(width - columns(right) - _GAP, 1)
-    parts = [clean(part) for part in _host_parts(facts)]
-    first = [shortened(parts[0], room)]
-    while len(first) < len(parts) and columns(" · ".join([*first, parts[len(first)]])) <= room:
+    host_parts: list[str] = []
+    host, cloud = facts.host, facts.host.cloud
+    host_parts.append(host.hostname or "host of unknown name")
+    if host.os:
+        host_parts.append(_CODE_NAME.sub("", host.os).replace("GNU/Linux ", ""))
+    machine = ", ".join(_machine(facts))
+    host_parts += [machine] if machine else []
+    host_parts += [facts.container.words.removeprefix("a ")] if facts.container.is_inside else []
+    host_parts += [f"{cloud.provider} {cloud.instance_type or ''}".strip()] if cloud else []
+    role = ", ".join(host_roles(facts))
+    host_parts += [role] if role else []
+    parts = [clean(part) for part in host_parts]
+    name = max(_LEAST_NAME, columns(parts[0]))
+    right = provenance_text(provenance, max(width - name - _GAP, _LEAST_NAME))
+    room = width - columns(right) - _GAP
+    is_apart = room < min(columns(parts[0]), width // 2)
+    first = [shortened(parts[0], width if is_apart else room)]
+    while len(first) < len(parts) and columns(" · ".join([*first, parts[len(first)]])) <= (width if is_apart else room):
         first.append(parts[len(first)])
     left = " · ".join(first)
-    yield [
-        Span(first[0], HEADING),
-        Span(left[len(first[0]) :]),
-        Span(" " * max(width - columns(left) - columns(right), 1)),
-        Span(right, QUIET),
-    ]
+    line = [Span(first[0], HEADING), Span(left[len(first[0]) :])]
+    if is_apart:
+        # A name that is cut names no host: when and of what stands below it.
+        yield from (line, [Span(provenance_text(provenance, width), QUIET)])
+    else:
+        yield [*line, Span(" " * max(width - columns(left) - columns(right), 1)), Span(right, QUIET)]
     rest = parts[len(first) :]
     if rest:
         yield [Span(shortened(" · ".join(rest), width))]
-
-
-def _host_parts(facts: Facts) -> Iterator[str]:
-    host, cloud = facts.host, facts.host.cloud
-    yield host.hostname or "host of unknown name"
-    if host.os:
-        yield _CODE_NAME.sub("", host.os).replace("GNU/Linux ", "")
-    machine = ", ".join(_machine(facts))
-    yield from [machine] if machine else []
-    yield from [f"{cloud.provider} {cloud.instance_type or ''}".strip()] if cloud else []
-    role = ", ".join(host_roles(facts))
-    yield from [role] if role else []
 
 
 def _machine(facts: Facts) -> Iterator[str]:
@@ -145,20 +151,51 @@ def host_roles(facts: Facts) -> tuple[str, ...]:
     return tuple(name for name, is_there in named.items() if is_there)
 
 
-def _list_lines(summary: ScanSummary, width: int, *, most: int | None) -> Iterator[Sequence[Span]]:
+def _list_lines(
+    summary: ScanSummary, width: int, *, most: int | None, spare: int | None = None
+) -> Iterator[Sequence[Span]]:
     numbered = summary.numbered
     yield [Span(counts_text(numbered, summary.muted), HEADING)]
-    yield from ([Span(shortened(note, width), "yellow")] for note in summary.notes)
+    notes = [CONTAINER_NOTE, *summary.notes] if summary.facts.container.is_inside else summary.notes
+    yield from ([Span(shortened(note, width), "yellow")] for note in notes)
+    whose = whose_commands(summary.provenance, width)
+    yield from [[Span(whose, QUIET)]] if whose else []
     if numbered:
         yield []
-        yield from finding_lines(numbered[:most], width)
+        yield from finding_lines(numbered[:most], width, spare=spare)
         if most is not None and len(numbered) > most:
             yield [Span(f"  … {len(numbered) - most} more: advisor scan --all", QUIET)]
 
 
+def whose_commands(provenance: Provenance, width: int) -> str:
+    """What advisor's commands need to mean the findings by the same numbers: the option that makes them look at a
+    captured host from here, and what was declared of it; empty for this machine as it is."""
+    is_live = provenance.source == "live"
+    words = [*(() if is_live else (f"--{provenance.source}", provenance.place)), *provenance.options]
+    if not words:
+        return ""
+    head = (
+        "Declared: add" if is_live else "This host as a tree: add" if provenance.is_this_host else "Captured host: add"
+    )
+    text = f"{head} to advisor's commands {' '.join(shlex.quote(clean(word)) for word in words)}"
+    if columns(text) <= width and all(words):
+        return text
+    return f"{head} the same {' and '.join(words[::2])} to advisor's commands"
+
+
 def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]:
     found = list_shelves(facts)
-    rows = [_shelf_text(facts, one) for one in found]
+    rows: list[str] = []
+    for one in found:
+        parts = [_devices_text(one.links, one.disks, one.arrays)]
+        if one.node is not None and len(facts.numa.nodes) > 1:
+            cpus = len(parse_list(one.node.cpus)) if one.node.cpus else 0
+            memory = format_binary(one.node.memory_bytes) if one.node.memory_bytes is not None else "memory unknown"
+            parts = [times(cpus, "CPU") if one.node.cpus is not None else "CPUs unknown", memory, *parts]
+        if one.node is None and not one.has_devices:
+            rows.append("No links, disks or arrays found")
+        else:
+            rows.append(f"{one.title}: {', '.join(parts)}")
     if len(found) > min(MOST_NODES, room - bool(facts.unknown)):
         rows = [f"{len(facts.numa.nodes)} nodes: {_devices_text(facts.links, facts.disks, facts.arrays)}"]
     unknown = len(facts.unknown)
@@ -166,17 +203,10 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
     yield from ([Span(shortened(row, width), QUIET)] for row in rows)
 
 
-def _shelf_text(facts: Facts, shelf: Shelf) -> str:
-    parts = [_devices_text(shelf.links, shelf.disks, shelf.arrays)]
-    if shelf.node is not None and len(facts.numa.nodes) > 1:
-        cpus = len(parse_list(shelf.node.cpus)) if shelf.node.cpus else 0
-        memory = format_binary(shelf.node.memory_bytes) if shelf.node.memory_bytes is not None else "memory unknown"
-        parts = [times(cpus, "CPU") if shelf.node.cpus is not None else "CPUs unknown", memory, *parts]
-    return f"{shelf.title}: {', '.join(parts)}"
-
-
-def _devices_text(links: Sequence[object], disks: Sequence[object], arrays: Sequence[object]) -> str:
-    counts = ((len(links), "link"), (len(disks), "disk"), (len(arrays), "array"))
+def _devices_text(links: Sequence[Link], disks: Sequence[object], arrays: Sequence[object]) -> str:
+    # What a person would count: neither the loopback link nor virtual ones that nobody has brought up.
+    in_use = [one for one in links if is_physical(one) or (one.name != "lo" and one.state != "down")]
+    counts = ((len(in_use), "link"), (len(disks), "disk"), (len(arrays), "array"))
     return ", ".join(times(count, name) for count, name in counts if count) or "no devices"
 
 
@@ -186,15 +216,13 @@ def _unknown_text(facts: Facts) -> str:
     return f"Unknown: {times(len(facts.unknown), 'fact')} ({hint})"
 
 
-def _footer(summary: ScanSummary) -> Iterator[Sequence[Span]]:
+def _footer(summary: ScanSummary, width: int) -> Iterator[Sequence[Span]]:
+    """The commands that go on from here, on one line, or on two where it has no room for both."""
     numbered = summary.numbered
-    parts = [Span("Details: ", QUIET), Span("advisor scan --all", COMMAND)]
+    details = [Span("Details: ", QUIET), Span("advisor scan --all", COMMAND)]
     if numbered:
-        parts += [Span(" · ", QUIET), Span(f"advisor explain {numbered[0].number}", COMMAND)]
+        details += [Span(" · ", QUIET), Span(f"advisor explain {numbered[0].number}", COMMAND)]
     fixable = next((one.number for one in numbered if is_settable(one)), None)
-    if summary.provenance.source == "live":
-        parts += [Span(" · Fix one: ", QUIET), Span(f"advisor fix {fixable}", COMMAND)] if fixable else []
-    else:
-        option = "--root" if summary.provenance.source == "root" else "--snapshot"
-        parts.append(Span(f" (each with the same {option})", QUIET))
-    yield parts
+    more = [Span("Fix one: ", QUIET), Span(f"advisor fix {fixable}", COMMAND)] if fixable else []
+    line = [*details, Span(" · ", QUIET), *more] if more else details
+    yield from (line,) if width_of(line) <= width else (details, more)

@@ -13,6 +13,7 @@ from typing import Final, TextIO
 from advisor.proof.schedule import Schedule
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.session_runner import Progress, ProgressEvent
+from advisor.proof.switchback import PROBE_PAIRS
 
 Say = Callable[[str], None]
 
@@ -78,14 +79,11 @@ class _LiveLine:
 
     def __call__(self, text: str) -> None:
         # A line that wrapped would be two, and only the second would be rewritten.
-        self._stream.write(f"{self._up}{_cut_text(text, columns_of(self._stream) - 1)}\n")
+        width = columns_of(self._stream) - 1
+        cut = text if len(text) <= width else f"{text[: max(width - 3, 0)]}..."[: max(width, 0)]
+        self._stream.write(f"{self._up}{cut}\n")
         self._stream.flush()
         self._up = "\x1b[A\r\x1b[K"
-
-
-def _cut_text(text: str, width: int) -> str:
-    """The text in at most ``width`` columns, with dots where something is missing."""
-    return text if len(text) <= width else f"{text[: max(width - 3, 0)]}..."[: max(width, 0)]
 
 
 def columns_of(stream: TextIO) -> int:
@@ -113,13 +111,14 @@ def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
 def _plan_line(event: ProgressEvent, plan: Schedule) -> str:
     if plan.arms == 1:
         each = f"{_counted_noun(event.workloads, 'workload')}, in random order"
-        return f"Plan: {_counted_noun(plan.pairs, 'round')} of {plan.seconds_per_run:g} s runs of {each}."
+        return f"Plan: {_counted_noun(plan.pairs, 'round')} of {plan.seconds_per_run:.3g} s runs of {each}."
     if plan.arms > 2 or event.workloads:
-        each = f"{plan.arms} arms, each with {_counted_noun(event.workloads, 'workload')}"
+        what = "combinations of values" if event.are_combined else "arms"
+        each = f"{plan.arms} {what}, each with {_counted_noun(event.workloads, 'workload')}"
         blocks = _counted_noun(plan.pairs, "block")
-        return f"Plan: {blocks} of {each}, {plan.seconds_per_run:g} s a run, judged at the end."
+        return f"Plan: {blocks} of {each}, {plan.seconds_per_run:.3g} s a run, judged at the end."
     pairs = _counted_noun(plan.pairs, "pair")
-    return f"Plan: at most {pairs} of {plan.seconds_per_run:g} s runs, {_looks_text(plan.looks)}."
+    return f"Plan: at most {pairs} of {plan.seconds_per_run:.3g} s runs, {_looks_text(plan.looks)}."
 
 
 def _unit_noun(plan: Schedule) -> str:
@@ -130,9 +129,15 @@ def _counted_noun(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+MOST_LISTED = 4
+"""Looks that are listed; more of them are the any-time test's, after every pair."""
+
+
 def _looks_text(looks: tuple[int, ...]) -> str:
     if len(looks) == 1:
         return "judged once, at the end"
+    if len(looks) > MOST_LISTED:
+        return f"judged after every pair from {looks[0]} to {looks[-1]}"
     return f"judged after {', '.join(map(str, looks[:-1]))} and {looks[-1]}"
 
 
@@ -157,6 +162,10 @@ def stage_words(event: ProgressEvent, before: ProgressEvent | None) -> str:
             return f"filling the scratch file, {time_left(event)}"
         case "warm-up":
             return f"warming up, {time_left(event)}"
+        case "baseline":
+            return f"watching the traffic before anything is switched, {time_left(event)}"
+        case "probe":
+            return f"short pair {event.pair} of {PROBE_PAIRS}, {time_left(event)}"
         case "hold":
             return f"holding each arm to see whether an effect comes late, {time_left(event)}"
         case "restore":

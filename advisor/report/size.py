@@ -9,7 +9,6 @@ import msgspec
 from advisor.i18n import N_, _, english_page, ngettext
 from advisor.report.layout import Page, Span, listed
 from advisor.report.limits import format_number, format_percent
-from advisor.sizing.demand import Demand
 from advisor.sizing.records import Choice, Short, Sizing, VolumePurchase
 
 _UNITS = {"mb_s": "MB/s", "iops": "IOPS", "latency_ms": "ms"}
@@ -26,7 +25,19 @@ def size_document(sizing: Sizing) -> dict[str, object]:
 def size_text(sizing: Sizing, *, width: int, color: bool) -> str:
     """The choices, best first, each with what binds it; or what falls short."""
     page = Page(width, color=color)
-    title = _("Hardware for {demand}").format(demand=listed(list(_demand_words(sizing.demand))))
+    demand = sizing.demand
+    parts: list[str] = []
+    if demand.read_mb_s is not None:
+        parts.append(_("{value} MB/s read").format(value=format_number(demand.read_mb_s)))
+    if demand.write_mb_s is not None:
+        parts.append(_("{value} MB/s written").format(value=format_number(demand.write_mb_s)))
+    if demand.iops is not None:
+        parts.append(f"{format_number(demand.iops)} IOPS")
+    if demand.latency_ms is not None:
+        parts.append(_("a latency of {value} ms").format(value=f"{demand.latency_ms:g}"))
+    if demand.capacity_bytes is not None:
+        parts.append(f"{format_number(demand.capacity_gib)} GiB")
+    title = _("Hardware for {demand}").format(demand=listed(parts))
     page.add(Span(title, "bold"), hang=2)
     if sizing.demand.measured_from:
         page.add(_("From {file}.").format(file=sizing.demand.measured_from))
@@ -34,37 +45,22 @@ def size_text(sizing: Sizing, *, width: int, color: bool) -> str:
         page.add(*_count_words(sizing))
     for at, one in enumerate(sizing.choices, 1):
         page.blank()
-        _add_choice(page, at, one)
+        about = []
+        if one.vcpus is not None:
+            about.append(f"{one.vcpus} vCPUs")
+        if one.memory_gib is not None:
+            about.append(f"{one.memory_gib:,.10g} GiB")
+        name = one.instance or _(_CLOUDS[one.cloud])
+        page.add(f"{at}. ", Span(name, "bold"), *(f" · {', '.join(about)}" if about else ""), hang=3)
+        page.labelled(list(_size_rows(one)), indent=4)
     if not sizing.choices:
         page.blank()
         page.add(Span(_("No choice carries it."), "yellow"))
-    if sizing.short:
-        page.heading(_("What falls short"))
-        for short in sizing.short:
-            page.bullet(_short_words(short))
-    if sizing.excluded:
-        page.heading(_("Not considered"))
-        for left_out in sizing.excluded:
-            page.bullet(f"{left_out.kind}: {left_out.why} ({left_out.source})")
-    for heading, items in ((_("Notes"), sizing.notes), (_("Sources"), sizing.sources)):
-        if items:
-            page.heading(heading)
-            for item in items:
-                page.bullet(item)
+    page.bulleted(_("What falls short"), (_short_words(short) for short in sizing.short))
+    page.bulleted(_("Not considered"), (f"{one.kind}: {one.why} ({one.source})" for one in sizing.excluded))
+    page.bulleted(_("Notes"), sizing.notes)
+    page.bulleted(_("Sources"), sizing.sources)
     return page.text
-
-
-def _demand_words(demand: Demand) -> Iterator[str]:
-    if demand.read_mb_s is not None:
-        yield _("{value} MB/s read").format(value=format_number(demand.read_mb_s))
-    if demand.write_mb_s is not None:
-        yield _("{value} MB/s written").format(value=format_number(demand.write_mb_s))
-    if demand.iops is not None:
-        yield f"{format_number(demand.iops)} IOPS"
-    if demand.latency_ms is not None:
-        yield _("a latency of {value} ms").format(value=f"{demand.latency_ms:g}")
-    if demand.capacity_bytes is not None:
-        yield f"{format_number(demand.capacity_gib)} GiB"
 
 
 def _count_words(sizing: Sizing) -> Iterator[str]:
@@ -82,22 +78,9 @@ def _count_words(sizing: Sizing) -> Iterator[str]:
     yield f"{found}{more}, {order}."
     if sizing.undecided:
         words = ngettext(
-            "{count} may: something of it is unknown.",
-            "{count} may: something of them is unknown.",
-            sizing.undecided,
+            "{count} may: something of it is unknown.", "{count} may: something of them is unknown.", sizing.undecided
         )
         yield " " + words.format(count=sizing.undecided)
-
-
-def _add_choice(page: Page, at: int, one: Choice) -> None:
-    about = []
-    if one.vcpus is not None:
-        about.append(f"{one.vcpus} vCPUs")
-    if one.memory_gib is not None:
-        about.append(f"{one.memory_gib:,.10g} GiB")
-    name = one.instance or _(_CLOUDS[one.cloud])
-    page.add(f"{at}. ", Span(name, "bold"), *(f" · {', '.join(about)}" if about else ""), hang=3)
-    page.labelled(list(_size_rows(one)), indent=4)
 
 
 def _size_rows(one: Choice) -> Iterator[tuple[str, tuple[str | Span, ...]]]:
@@ -107,7 +90,16 @@ def _size_rows(one: Choice) -> Iterator[tuple[str, tuple[str | Span, ...]]]:
             count=link.count, kind=link.kind, value=format_number(link.mb_s)
         )
         yield _("links"), (words,)
-    yield _("carries"), (_carries_words(one),)
+    parts = []
+    if one.read_mb_s is not None and one.read_mb_s == one.write_mb_s:
+        parts.append(f"{format_number(one.read_mb_s)} MB/s")
+    else:
+        for value, way in ((one.read_mb_s, _("{value} MB/s read")), (one.write_mb_s, _("{value} MB/s written"))):
+            if value:
+                parts.append(way.format(value=format_number(value)))
+    if one.iops is not None:
+        parts.append(f"{format_number(one.iops)} IOPS")
+    yield _("carries"), (", ".join(parts),)
     others = "; ".join(f"{part.what} {format_percent(part.headroom)}" for part in one.parts if part.what != one.binds)
     words = _("{part}, {share} headroom").format(part=one.binds, share=format_percent(one.headroom))
     yield _("bound by"), (f"{words}; {others}" if others else words,)
@@ -141,19 +133,6 @@ def _purchase_words(one: VolumePurchase) -> str:
         return what
     each = _("each {figures}").format(figures=", ".join(parts)) if one.count > 1 else ", ".join(parts)
     return f"{what}: {each}"
-
-
-def _carries_words(one: Choice) -> str:
-    parts = []
-    if one.read_mb_s is not None and one.read_mb_s == one.write_mb_s:
-        parts.append(f"{format_number(one.read_mb_s)} MB/s")
-    else:
-        for value, way in ((one.read_mb_s, _("{value} MB/s read")), (one.write_mb_s, _("{value} MB/s written"))):
-            if value:
-                parts.append(way.format(value=format_number(value)))
-    if one.iops is not None:
-        parts.append(f"{format_number(one.iops)} IOPS")
-    return ", ".join(parts)
 
 
 def _short_words(one: Short) -> str:

@@ -43,28 +43,24 @@ def step_blocks(plan: Plan, taken_out: TakenOut = ()) -> tuple[StepBlock, ...]:
         return ()
     found = [*map(_change_block, plan.changes), *map(_file_block, plan.files), *_reload_blocks(plan)]
     for record, remaining in taken_out:
-        found += _taken_out(record, remaining)
+        # What is rolled back of a transaction, files first, as a rollback does it.
+        place = f"of {record.id} ({', '.join(record.plan.profiles)}), which is rolled back once this is confirmed"
+        for file in reversed(remaining.files):
+            path = visible_command(shell_quote(file.path))
+            if file.before is None:
+                found.append(StepBlock(f"{file.path}: removed, {place}", (f"rm -f {path}",)))
+            else:
+                found.append(StepBlock(f"{file.path}: as it was, {place}", (_write_command(file.before, path),)))
+        found += _reload_blocks(remaining)
+        for change in reversed(remaining.changes):
+            back = f"{change.tunable}: {change.after} → {change.before}"
+            found.append(StepBlock(f"{back}, {place}", tuple(map(step_command, change.undo))))
     return tuple(found)
 
 
 def _reload_blocks(plan: Plan) -> tuple[StepBlock, ...]:
     reloads = tuple(dict.fromkeys(step for file in plan.files for step in file.reload))
     return (StepBlock("so that the files are read", tuple(map(step_command, reloads))),) if reloads else ()
-
-
-def _taken_out(record: Record, remaining: Plan) -> Iterator[StepBlock]:
-    """What is rolled back of a transaction, files first, as a rollback does it."""
-    place = f"of {record.id} ({', '.join(record.plan.profiles)}), which is rolled back once this is confirmed"
-    for file in reversed(remaining.files):
-        path = visible_command(shell_quote(file.path))
-        if file.before is None:
-            yield StepBlock(f"{file.path}: removed, {place}", (f"rm -f {path}",))
-        else:
-            yield StepBlock(f"{file.path}: as it was, {place}", (_write_command(file.before, path),))
-    yield from _reload_blocks(remaining)
-    for change in reversed(remaining.changes):
-        back = f"{change.tunable}: {change.after} → {change.before}"
-        yield StepBlock(f"{back}, {place}", tuple(map(step_command, change.undo)))
 
 
 def _script_lines(plan: Plan, taken_out: TakenOut) -> Iterator[str]:
@@ -139,11 +135,9 @@ def _without_controls(found: re.Match[str]) -> str:
     # Nothing is substituted between single quotes: they are closed around it.
     before, after = ("'\"", "\"'") if part.startswith("'") else ("", "")
     runs = re.split(r"([^\n -~]+)", part)
-    return "".join(f"{before}{_octal_escape(run)}{after}" if _is_hidden(run) else run for run in runs)
-
-
-def _is_hidden(run: str) -> bool:
-    return not run.replace("\n", "").isprintable()
+    return "".join(
+        f"{before}{_octal_escape(run)}{after}" if (not run.replace("\n", "").isprintable()) else run for run in runs
+    )
 
 
 def _octal_escape(run: str) -> str:

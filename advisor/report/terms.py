@@ -9,7 +9,7 @@ from typing import Final
 from advisor.i18n import N_, _
 from advisor.planning.records import Change
 from advisor.report.layout import counted
-from advisor.report.units import format_binary
+from advisor.report.units import cpu_text, format_binary
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Effect, Risk, find_kind, parse_tunable
 from advisor.tunables.preflight import NeedsRestart
@@ -17,6 +17,7 @@ from advisor.tunables.preflight import NeedsRestart
 EFFECTS: Final[Mapping[Effect, str]] = {
     "now": N_("at once"),
     "new-sockets": N_("for new sockets; open ones keep their value"),
+    "new-links": N_("for links that first come up from then on; others keep their qdisc"),
     "remount": N_("at the next mount"),
     "service-restart": N_("when the service is restarted (manual step)"),
     "reboot": N_("at the next boot"),
@@ -51,6 +52,11 @@ def unit_word(identity: str) -> str:
     kind, rest = find_kind(identity), short_name(identity)
     units = kind.units if kind else ()
     return next((_(unit) for pattern, unit in units if re.fullmatch(pattern, rest)), "")
+
+
+def value_text(identity: str, value: str) -> str:
+    """A value as people read it: the CPUs of an interrupt drawn together."""
+    return cpu_text(value) if identity.startswith("irq:") else value
 
 
 def human_change(identity: str, before: str, after: str) -> str:

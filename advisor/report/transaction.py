@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.i18n import N_, _, english_page, translate, translated_page
+from advisor.i18n import N_, _, english_page, ngettext, translate, translated_page
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold_alike
 from advisor.report.layers import add_layers
-from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed
+from advisor.report.layout import Page, Piece, Span, Style, columns, counted, counted_values, listed
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
 from advisor.report.terms import restart_commands
 from advisor.shell.quote import shell_quote
@@ -28,10 +28,10 @@ _PROSE: Final = ("restore the earlier content of ", "set it to ")
 
 
 _STATES: Final[Mapping[State, tuple[str, Style]]] = {
-    "applying": (N_("interrupted during apply, or still running"), "red"),
+    "applying": (N_("interrupted during apply"), "red"),
     "applied": (N_("active"), "green"),
     "awaiting-confirmation": (N_("active, awaiting confirmation"), "yellow"),
-    "rolling-back": (N_("interrupted during rollback, or still running"), "red"),
+    "rolling-back": (N_("interrupted during rollback"), "red"),
     "rolled-back": (N_("rolled back"), ""),
     "partly-rolled-back": (N_("partially rolled back"), "yellow"),
 }
@@ -42,25 +42,43 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     """What an apply did: values read back, files, what is left to do, and how to roll it all back."""
     page = Page(width, color=color)
     if record is None:
-        page.add(Span(_("Unchanged"), "bold"), ": ", _("everything is already set."), hang=2)
-        _add_left(page, plan)
+        counts = skipped_counts(plan.skipped)
+        said = _("{sentence}.").format(sentence=counts) if counts else _("everything is already set.")
+        page.add(Span(_("Unchanged"), "bold"), ": ", said, hang=2)
+        _add_notes(page, plan)
         return page.text
     left = dict(record.left)
     made = [change for change in plan.changes if change.tunable not in left]
-    done = _("{values} set and read back, {files} written.").format(
-        values=counted(len(made), "value"), files=counted(len(plan.files), "file")
-    )
+    values, files = counted(len(made), "value"), counted(len(plan.files), "file")
+    done = _("{values} set and read back, {files} written.").format(values=values, files=files)
+    if not plan.files:
+        done = _("{values} set and read back.").format(values=values)
+    elif not made:
+        done = _("{files} written.").format(files=files)
     page.add(Span(_("Applied {transaction}").format(transaction=record.id), "green"), ": ", done, hang=2)
     page.blank()
     _add_changes(page, made, plan.files)
     for folded in fold_alike(left, lambda what: what, same=lambda what: left[what].rpartition(": ")[2]):
         why = _("skipped: the kernel manages it ({reason})").format(reason=left[folded.items[0]])
         page.add(Span(folded.title, "bold"), f": {why}", indent=2, hang=2)
-    _add_side_effects(page, record)
-    _add_left(page, plan)
+    before = {one.tunable: one.before for one in record.plan.side_effects if not one.resets}
+    for name, live in sorted(record.side_effects_after.items()):
+        if before.get(name, live) != live:
+            text = _("side effect: {before} → {after}").format(before=before[name], after=live)
+            page.add(Span(name, "bold"), f" {text}", indent=2, hang=2)
+    counts = skipped_counts(plan.skipped)
+    if counts:
+        page.blank()
+        page.add(_("Unchanged: {counts}.").format(counts=counts))
+    _add_notes(page, plan)
     _add_consequences(page, plan)
     _add_way_back(page, record)
-    _add_waiting(page, record)
+    # Last of all, as it is what has to be done now.
+    if record.seconds_left is not None:
+        page.blank()
+        text = _("{seconds} s left; confirm from a new login, or everything rolls back:")
+        page.add(Span(_("Applied on trial"), "yellow"), ": ", text.format(seconds=round(record.seconds_left)), hang=2)
+        page.command(f"advisor confirm {record.id}")
     return page.text
 
 
@@ -74,42 +92,17 @@ def confirmed_text(record: Record, *, width: int, color: bool) -> str:
     return page.text
 
 
-def _add_waiting(page: Page, record: Record) -> None:
-    """Last of all, as it is what has to be done now."""
-    if record.seconds_left is None:
-        return
-    page.blank()
-    text = _("{seconds} s left; confirm from a new login, or everything rolls back:")
-    page.add(Span(_("Applied on trial"), "yellow"), ": ", text.format(seconds=round(record.seconds_left)), hang=2)
-    page.command(f"advisor confirm {record.id}")
-
-
 def _add_changes(page: Page, changes: Sequence[Change], files: Iterable[FileChange]) -> None:
     folded = folded_changes(changes)
     size = max((columns(one.title) for one in folded), default=0)
     for one in folded:
         add_values(page, Span(one.title, "bold"), one.items[0], size)
     for file in files:
-        page.add(Span(file.path, "bold"), f" {_file_words(file)}", indent=2, hang=2)
+        words = _("is new, mode {mode}").format(mode=f"{file.mode:04o}") if file.before is None else _("is changed")
+        page.add(Span(file.path, "bold"), f" {words}", indent=2, hang=2)
 
 
-def _file_words(file: FileChange) -> str:
-    return _("is new, mode {mode}").format(mode=f"{file.mode:04o}") if file.before is None else _("is changed")
-
-
-def _add_side_effects(page: Page, record: Record) -> None:
-    before = {one.tunable: one.before for one in record.plan.side_effects if not one.resets}
-    for name, live in sorted(record.side_effects_after.items()):
-        if before.get(name, live) != live:
-            text = _("side effect: {before} → {after}").format(before=before[name], after=live)
-            page.add(Span(name, "bold"), f" {text}", indent=2, hang=2)
-
-
-def _add_left(page: Page, plan: Plan) -> None:
-    counts = skipped_counts(plan.skipped)
-    if counts:
-        page.blank()
-        page.add(_("Unchanged: {counts}.").format(counts=counts))
+def _add_notes(page: Page, plan: Plan) -> None:
     for note in plan.notes:
         page.add(translate(note))
 
@@ -120,7 +113,11 @@ def _add_consequences(page: Page, plan: Plan) -> None:
         page.blank()
         page.add(_("Open sockets keep their size: programs use the new one when they reconnect."))
     _add_restarts(page, _("Restart these services to apply the placement:"), plan.changes)
-    lost = _unpersisted_values(plan.changes)
+    found: dict[str, list[str]] = {}
+    for change in plan.changes:
+        if change.persist is None:
+            found.setdefault(change.persist_note or N_("no file sets them again"), []).append(change.tunable)
+    lost = found
     for note, names in lost.items():
         page.blank()
         text = _("{values} will not survive a reboot: {why}.")
@@ -134,14 +131,6 @@ def _add_restarts(page: Page, text: str, changes: Iterable[Change]) -> None:
         page.add(text)
         for command in commands:
             page.command(command)
-
-
-def _unpersisted_values(changes: Iterable[Change]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for change in changes:
-        if change.persist is None:
-            found.setdefault(change.persist_note or N_("no file sets them again"), []).append(change.tunable)
-    return found
 
 
 def _add_way_back(page: Page, record: Record) -> None:
@@ -166,7 +155,7 @@ def status_text(status: Status, *, width: int, color: bool, everything: bool = F
     over = [record for record in status.records if not (record.is_active or record.is_unfinished)]
     shown = over if everything else over[-_RECENT:]
     for record in (*reversed(current), *reversed(shown)):
-        _add_record(page, record, is_drifted=record.id in drifted)
+        _add_record(page, record, is_drifted=record.id in drifted, is_held=status.lock_holder is not None)
     if len(over) > len(shown):
         page.blank()
         page.add(_("{transactions} more:").format(transactions=counted(len(over) - len(shown), "transaction")))
@@ -198,12 +187,15 @@ def _add_damaged(page: Page, damaged: Iterable[Damaged]) -> None:
         page.command(one.settle_commands[-1], indent=4)
 
 
-def _add_record(page: Page, record: Record, *, is_drifted: bool) -> None:
-    words, style = _STATES[record.state]
+def _add_record(page: Page, record: Record, *, is_drifted: bool, is_held: bool) -> None:
+    """``is_held``: a process holds the store, and so works on what is unfinished."""
+    is_running = record.is_unfinished and (record.process is not None or is_held)
+    running: tuple[str, Style] = (N_("running"), "yellow")
+    words, style = running if is_running else _STATES[record.state]
     drifted: list[Piece] = [_(", "), Span(_("drifted"), "red")] if is_drifted else []
     page.blank()
     page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(_(words), style), *drifted, hang=2)
-    size = [counted(len(record.plan.changes), "value"), counted(len(record.plan.files), "file")]
+    size = [counted_values(len(record.plan.changes), len(record.plan.files))]
     if record.plan.claims:
         shared = counted(len(record.plan.claims), "value")
         size.append(_("{values} shared with other transactions").format(values=shared))
@@ -222,7 +214,7 @@ def _add_record(page: Page, record: Record, *, is_drifted: bool) -> None:
         page.command(f"advisor confirm {record.id}", indent=4)
     if record.process is not None and record.is_unfinished:
         page.add(_("running, process {number}").format(number=record.process), indent=2)
-    elif record.is_unfinished:
+    elif record.is_unfinished and not is_running:
         page.add(_("to roll back:"), indent=2)
         page.command("advisor rollback", indent=4)
 
@@ -286,11 +278,16 @@ def _add_verdict(page: Page, status: Status) -> None:
         page.add(Span(text.format(number=number), "red"))
         page.command(f"kill -CONT {number}")
         page.command("advisor rollback")
+    elif status.lock_holder is not None:
+        text = _("Running: the lock is held by {holder}")
+        page.add(Span(text.format(holder=status.lock_holder), "yellow"))
     running = [record for record in status.unfinished if record.process is not None]
     for record in running:
-        text = _("{transaction}: running, process {number}")
-        page.add(Span(text.format(transaction=record.id, number=record.process), "yellow"))
-    interrupted = [record.id for record in status.unfinished if record.process is None]
+        text = _("{transaction}: running since {time}, process {number}")
+        time_ = format_time(record.began)
+        page.add(Span(text.format(transaction=record.id, time=time_, number=record.process), "yellow"))
+    is_held = status.lock_holder is not None
+    interrupted = [] if is_held else [record.id for record in status.unfinished if record.process is None]
     if interrupted:
         names = listed(interrupted)
         text = _("{transactions}: neither applied nor rolled back. To roll back:")
@@ -298,7 +295,8 @@ def _add_verdict(page: Page, status: Status) -> None:
         page.command("advisor rollback")
     in_force = [record for record in status.records if record.is_active]
     if not in_force:
-        page.add(_("No transaction is active: nothing to verify."))
+        if not status.unfinished and not is_held:
+            page.add(_("No transaction is active: nothing to verify."))
         return
     values, files = count_values(in_force)
     paths = {file.path for record in in_force for file in record.plan.files}
@@ -306,12 +304,20 @@ def _add_verdict(page: Page, status: Status) -> None:
     drifted_values = len(status.drift) - drifted_files
     if status.drift:
         _add_drift(page, status.drift, values + files)
-    matching = _("{values} and {files} match.").format(
-        values=counted(values - drifted_values, "value"), files=counted(files - drifted_files, "file")
+    count = values + files - drifted_values - drifted_files
+    matching = ngettext("{items} matches.", "{items} match.", count).format(
+        items=counted_values(values - drifted_values, files - drifted_files)
     )
     page.add(*(() if status.drift else (Span(_("Active:"), "green"), " ")), matching)
     if status.drift:
-        _add_remedy(page, in_force, status.drift)
+        drifted = {one.transaction for one in status.drift}
+        page.add(_("To apply them again:"))
+        for command in dict.fromkeys(apply_command(record.plan) for record in in_force if record.id in drifted):
+            page.command(command)
+        page.add(_("To restore the earlier values:"))
+        for record in reversed(in_force):
+            if record.id in drifted:
+                page.command(f"advisor rollback {record.id}")
 
 
 def _add_drift(page: Page, drift: Sequence[Drift], total: int) -> None:
@@ -331,49 +337,36 @@ def _drift_words(one: Drift) -> str:
     return _(", ").join((*parts, translate(one.reason)))
 
 
-def _add_remedy(page: Page, in_force: Sequence[Record], drift: Sequence[Drift]) -> None:
-    drifted = {one.transaction for one in drift}
-    page.add(_("To apply them again:"))
-    for command in dict.fromkeys(apply_command(record.plan) for record in in_force if record.id in drifted):
-        page.command(command)
-    page.add(_("To restore the earlier values:"))
-    for record in reversed(in_force):
-        if record.id in drifted:
-            page.command(f"advisor rollback {record.id}")
-
-
 @translated_page
 def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
     """What became of each item of each transaction that was rolled back."""
     page = Page(width, color=color)
     for record, outcomes in found:
-        _add_rollback(page, record, outcomes)
-    return page.text
-
-
-def _add_rollback(page: Page, record: Record, outcomes: Sequence[ItemOutcome]) -> None:
-    lost = [one for one in outcomes if not one.is_back]
-    force = f"advisor rollback {record.id} --force"
-    page.blank()
-    words = _("Partially rolled back {transaction}") if lost else _("Rolled back {transaction}")
-    if lost and not any(one.state in ("restored", "passed") for one in outcomes):
-        words = _("Not rolled back: {transaction}")
-    title = Span(words.format(transaction=record.id), "yellow" if lost else "green")
-    page.add(
-        title,
-        f" ({listed(record.plan.profiles)}): ",
-        _("{sentence}.").format(sentence=_outcome_counts(outcomes)),
-        hang=2,
-    )
-    for folded in fold_alike(outcomes, lambda one: one.what, same=lambda one: (one.state, one.detail, one.by_hand)):
-        _add_outcome(page, folded.title, folded.items[0], force)
-    if any(one.state == "kept" for one in lost):
+        lost = [one for one in outcomes if not one.is_back]
+        force = f"advisor rollback {record.id} --force"
         page.blank()
-        page.add(_("To restore also what was modified externally:"))
-        page.command(force)
-    restored = {one.what for one in outcomes if one.state == "restored"}
-    changes = [change for change in record.plan.changes if change.tunable in restored]
-    _add_restarts(page, _("Restart these services to apply the earlier placement:"), changes)
+        words = _("Partially rolled back {transaction}") if lost else _("Rolled back {transaction}")
+        if lost and not any(one.state in ("restored", "passed") for one in outcomes):
+            words = _("Not rolled back: {transaction}")
+        title = Span(words.format(transaction=record.id), "yellow" if lost else "green")
+        states = [one.state for one in outcomes]
+        counts = (_(words).format(count=states.count(state)) for state, words in _OUTCOMES.items() if state in states)
+        page.add(
+            title,
+            f" ({listed(record.plan.profiles)}): ",
+            _("{sentence}.").format(sentence=_(", ").join(counts) or _("no items")),
+            hang=2,
+        )
+        for folded in fold_alike(outcomes, lambda one: one.what, same=lambda one: (one.state, one.detail, one.by_hand)):
+            _add_outcome(page, folded.title, folded.items[0], force)
+        if any(one.state == "kept" for one in lost):
+            page.blank()
+            page.add(_("To restore also what was modified externally:"))
+            page.command(force)
+        restored = {one.what for one in outcomes if one.state == "restored"}
+        changes = [change for change in record.plan.changes if change.tunable in restored]
+        _add_restarts(page, _("Restart these services to apply the earlier placement:"), changes)
+    return page.text
 
 
 _OUTCOMES: Final = {
@@ -386,12 +379,6 @@ _OUTCOMES: Final = {
 _NOT_BACK: Final = {"kept": N_("skipped"), "failed": N_("failed")}
 
 
-def _outcome_counts(outcomes: Sequence[ItemOutcome]) -> str:
-    states = [one.state for one in outcomes]
-    counts = (_(words).format(count=states.count(state)) for state, words in _OUTCOMES.items() if state in states)
-    return _(", ").join(counts) or _("no items")
-
-
 def _add_outcome(page: Page, title: str, one: ItemOutcome, force: str) -> None:
     """``force`` is the command that is printed once, below all of them."""
     style: Style = "" if one.is_back else "red" if one.state == "failed" else "yellow"
@@ -401,12 +388,9 @@ def _add_outcome(page: Page, title: str, one: ItemOutcome, force: str) -> None:
     state = _(_NOT_BACK.get(one.state, one.state))
     page.add(Span(title, "bold"), " ", Span(state, style), f": {translate(one.detail)}", indent=2, hang=4)
     if one.by_hand and one.by_hand != force:
-        _add_by_hand(page, one.by_hand)
-
-
-def _add_by_hand(page: Page, by_hand: str) -> None:
-    if by_hand.startswith(_PROSE):
-        page.add(_("by hand: {command}").format(command=translate(by_hand)), indent=6, hang=2)
-    else:
-        page.add(_("by hand:"), indent=6)
-        page.command(by_hand, indent=8)
+        by_hand = one.by_hand
+        if by_hand.startswith(_PROSE):
+            page.add(_("by hand: {command}").format(command=translate(by_hand)), indent=6, hang=2)
+        else:
+            page.add(_("by hand:"), indent=6)
+            page.command(by_hand, indent=8)

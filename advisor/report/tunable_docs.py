@@ -3,8 +3,6 @@ the words cannot drift from what apply does."""
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,9 +15,19 @@ from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit, Persisted, Tunable, all_kinds, find_kind, parse_tunable
 from advisor.tunables.edit_forms import line_setting
+from advisor.tunables.kind import Namespace, kind_words, own_docstring, plain_text
 from advisor.tunables.llt_flow import LLTTAB
 from advisor.tunables.network_forms import network_line
 
+BELONGS_TO: Final[Mapping[Namespace | None, str]] = {
+    None: "the host: a container cannot set it",
+    "ipc": "the IPC namespace: each container or pod may have its own",
+    "mnt": "the mount namespace: each container has files of its own",
+    "net": "the network namespace: each container or pod may have its own",
+    "user": "the user namespace",
+    "uts": "the UTS namespace: each container or pod may have its own",
+}
+"""In which namespace there is one value of a kind, by `namespace_of`."""
 # Values of which each tunable takes one at least, for those of which no better one is known.
 _ANY: Final = ("64", "1", "0-3", "write back", "never", "on", "fq")
 
@@ -56,7 +64,10 @@ def describe_handling(identity: str, *, profile: str = "PROFILE", value: str | N
     """How this tunable is handled, shown with ``value`` or an example. Raises UsageError for what is no tunable."""
     one, kind = parse_tunable(identity), find_kind(identity)
     by_hand = kind.by_hand if kind else None
-    shown = _example_value(one, value)
+    # The first that the tunable takes at all; empty where none is known.
+    alike = (shown for identity, shown in list_examples() if type(parse_tunable(identity)) is type(one))
+    candidates = (value, "VALUE", *alike, *_ANY)
+    shown = next((each for each in candidates if each is not None and one.check_value(each) is None), "")
     edit = one.make_edit(_example_host(one), shown, profile=profile) if shown else Missing("absent", "unknown")
     return Handling(
         what=kind_words(one),
@@ -77,36 +88,14 @@ def list_examples() -> tuple[tuple[str, str], ...]:
     return tuple(example for kind in all_kinds() for example in kind.examples)
 
 
-def _example_value(one: Tunable, value: str | None) -> str:
-    """The first that the tunable takes at all; empty where none is known."""
-    alike = (shown for identity, shown in list_examples() if type(parse_tunable(identity)) is type(one))
-    candidates = (value, "VALUE", *alike, *_ANY)
-    return next((each for each in candidates if each is not None and one.check_value(each) is None), "")
-
-
-def kind_words(one: Tunable) -> str:
-    """What the kind's own module says that it is."""
-    paragraph = _own_docstring(one).partition("\n\n")[0]
-    return _plain_text(paragraph.partition(" — ")[2])
-
-
 def form_words(one: Tunable) -> str:
     """``sysctl:KEY``: how ids of the kind are made."""
-    return _plain_text(_own_docstring(one).partition(" — ")[0])
+    return plain_text(own_docstring(one).partition(" — ")[0])
 
 
 def more_words(one: Tunable) -> str:
     """The paragraphs that follow, or nothing."""
-    return _plain_text(_own_docstring(one).partition("\n\n")[2])
-
-
-def _own_docstring(one: Tunable) -> str:
-    return inspect.cleandoc(sys.modules[type(one).__module__].__doc__ or "")
-
-
-def _plain_text(text: str) -> str:
-    words = " ".join(text.replace("``", "").split())
-    return words[:1].upper() + words[1:] if " " in words else words
+    return plain_text(own_docstring(one).partition("\n\n")[2])
 
 
 def _example_host(one: Tunable) -> Host:

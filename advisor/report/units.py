@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.facts.cpulist import fold_list, parse_list
 from advisor.i18n import is_english
 from advisor.report.layout import counted
 
@@ -43,3 +44,13 @@ def times(count: int, noun: str) -> str:
     """``no links``, ``1 link``, ``2 links``."""
     text = f"no {noun}s" if not count else f"{{count}} {noun}" if count == 1 else f"{{count}} {noun}s"
     return text.format(count=count) if is_english() else counted(count, noun)
+
+
+def cpu_text(cpus: str) -> str:
+    """A kernel list of CPUs, exact and short: ``0-3, 8``, ``0, 8, 16 … 568 (72 CPUs)``; as it is where it is none."""
+    try:
+        ids = parse_list(cpus)
+    except ValueError:
+        return cpus
+    folded = fold_list(ids)
+    return f"{folded} ({counted(len(ids), 'CPU')})" if "…" in folded else folded

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -31,6 +31,8 @@ from advisor.snapshot import tar as tarball
 if TYPE_CHECKING:
     from tarfile import TarFile
 
+T = TypeVar("T")
+
 SCHEMA: Final = "advisor.snapshot/1"
 INDEX: Final = "advisor-snapshot.json"
 MAX_MEMBERS: Final = 400_000
@@ -42,6 +44,11 @@ MAX_READ_STEPS: Final = 8_000_000
 MAX_DEPTH: Final = 64
 MAX_NAME_BYTES: Final = 4096
 MAX_PART: Final = 255
+_READ_AHEAD_BYTES: Final = 64 * 1024
+_HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
+_NOTHING = Missing("absent", "not recorded")
+
+_Members = tuple[dict[str, bytes], dict[str, str], set[str]]
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
@@ -102,7 +109,16 @@ class _RecordingFiles:
         answer = self._source.listdir(path)
         real = self._resolve_links(path, answer)
         if real is not None and isinstance(answer, tuple):
-            self._keep_listing(real, answer)
+            self.directories.add(real)
+            for name in answer:
+                child = f"{real.rstrip('/')}/{name}"
+                target = self._source.readlink(child)
+                if not isinstance(target, Missing):
+                    self.links[child] = target
+                elif self._source.is_dir(child):
+                    self.directories.add(child)
+                else:
+                    self.seen.add(child)
         return answer
 
     def readlink(self, path: str) -> str | Missing:
@@ -136,18 +152,6 @@ class _RecordingFiles:
         if isinstance(answer, Missing):
             self.unreadable[real] = answer.why
         return real
-
-    def _keep_listing(self, real: str, names: tuple[str, ...]) -> None:
-        self.directories.add(real)
-        for name in names:
-            child = f"{real.rstrip('/')}/{name}"
-            target = self._source.readlink(child)
-            if not isinstance(target, Missing):
-                self.links[child] = target
-            elif self._source.is_dir(child):
-                self.directories.add(child)
-            else:
-                self.seen.add(child)
 
     def _record_links(self, path: str) -> None:
         """Keep every symbolic link on the way to ``path``."""
@@ -183,6 +187,7 @@ class _RecordingHost(Host):
         self.recorded = _RecordingFiles(host.files)
         super().__init__(self.recorded, host.commands, is_live=host.is_live, is_root=host.is_root)
         self._host = host
+        self.asks_kernel = False
         self.answers: dict[tuple[str, ...], Completed | Missing] = {}
         self.ethtool_asked: dict[tuple[str, str], Answer | Missing] = {}
 
@@ -199,8 +204,11 @@ class _RecordingHost(Host):
         return answer
 
 
-def capture_host(host: Host, read_all: Callable[[Host], object]) -> bytes:
-    """A snapshot archive of everything that ``read_all`` (the scan) reads from ``host``."""
+def capture_host(
+    host: Host, read_all: Callable[[Host], object], attachments: Mapping[str, bytes] | None = None
+) -> bytes:
+    """A snapshot archive of everything that ``read_all`` (the scan) reads from ``host``, with ``attachments`` by their
+    names, which are no files of the host."""
     recording = _RecordingHost(host)
     read_all(recording)
     files = recording.recorded
@@ -212,31 +220,25 @@ def capture_host(host: Host, read_all: Callable[[Host], object]) -> bytes:
         dict(sorted(files.links.items())),
         tuple(sorted(files.directories)),
         dict(sorted(files.unreadable.items())),
-        tuple(_command_answer(argv, answer) for argv, answer in sorted(recording.answers.items())),
-        tuple(_ethtool_answer(*key, answer) for key, answer in sorted(recording.ethtool_asked.items())),
+        tuple(
+            CommandAnswer(argv, None, answer) if isinstance(answer, Missing) else CommandAnswer(argv, answer, None)
+            for argv, answer in sorted(recording.answers.items())
+        ),
+        tuple(
+            EthtoolAnswer(*key, None, answer) if isinstance(answer, Missing) else EthtoolAnswer(*key, answer, None)
+            for key, answer in sorted(recording.ethtool_asked.items())
+        ),
         int(time.time()) if host.is_live else host.captured_at,
     )
-    return _pack_archive(index, files.contents)
-
-
-def _command_answer(argv: tuple[str, ...], answer: Completed | Missing) -> CommandAnswer:
-    return CommandAnswer(argv, None, answer) if isinstance(answer, Missing) else CommandAnswer(argv, answer, None)
-
-
-def _ethtool_answer(link: str, what: str, answer: Answer | Missing) -> EthtoolAnswer:
-    if isinstance(answer, Missing):
-        return EthtoolAnswer(link, what, None, answer)
-    return EthtoolAnswer(link, what, answer, None)
-
-
-def _pack_archive(index: Index, contents: Mapping[str, bytes]) -> bytes:
     import tarfile
 
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=6) as archive:
         # json, unlike msgspec, can write and read a file name that is not UTF-8 (a lone surrogate).
         _add_member(archive, INDEX, json.dumps(msgspec.to_builtins(index), indent=1).encode())
-        for path, content in sorted(contents.items()):
+        for name, content in (attachments or {}).items():
+            _add_member(archive, name, content)
+        for path, content in sorted(files.contents.items()):
             _add_member(archive, f"root{path}", content)
     return buffer.getvalue()
 
@@ -257,9 +259,23 @@ def save_snapshot(data: bytes, path: Path) -> None:
 
 def open_snapshot(path: Path) -> Host:
     """The host that an archive holds. Raises InvalidInputError naming the member that is wrong."""
+    return _open_path(path, _make_host)
+
+
+def read_attachment(path: Path, name: str) -> bytes | None:
+    """What an archive holds besides the files of the host, by its name. Raises InvalidInputError."""
+    return _open_path(path, lambda members, where: members[0].get(f"/{name}"))
+
+
+def read_attachment_of(data: bytes, where: str, name: str) -> bytes | None:
+    """As `read_attachment`, of an archive in memory that ``where`` names."""
+    return _open_file(io.BytesIO(data), where, lambda members, where: members[0].get(f"/{name}"))
+
+
+def _open_path(path: Path, use: Callable[[_Members, str], T]) -> T:
     try:
         with open_given(path) as file:
-            return _open_file(file, str(path))
+            return _open_file(file, str(path), use)
     except FileNotFoundError as error:
         raise InvalidInputError(
             msg("{path}: no such file", path=path), hint="advisor snapshot -o FILE makes one"
@@ -270,20 +286,53 @@ def open_snapshot(path: Path) -> Host:
 
 def open_archive(data: bytes, where: str) -> Host:
     """As `open_snapshot`, of an archive in memory that ``where`` names."""
-    return _open_file(io.BytesIO(data), where)
+    return _open_file(io.BytesIO(data), where, _make_host)
 
 
-def _open_file(file: IO[bytes], where: str) -> Host:
+def _make_host(members: _Members, where: str) -> Host:
+    contents, links, directories = members
+    index_bytes = contents.pop(f"/{INDEX}", None)
+    if index_bytes is None:
+        # A tree of /proc and /sys, at the top of the archive or in its only folder.
+        tops = _top_directories(contents, links, directories)
+        if not tops & {"proc", "sys"} and len(tops) == 1:
+            top = f"/{tops.pop()}"
+            contents = {name.removeprefix(top): data for name, data in contents.items()}
+            links = {name.removeprefix(top): target for name, target in links.items()}
+            directories = {name.removeprefix(top) or "/" for name in directories}
+            tops = _top_directories(contents, links, directories)
+        if not tops & {"proc", "sys"}:
+            raise InvalidInputError(
+                msg("{where}: holds neither {index} nor a /proc or /sys tree", where=where, index=INDEX)
+            )
+        source = MemoryFiles(contents, links, frozenset(directories), budget=ReadBudget(where, MAX_READ_STEPS))
+        return Host(source, NoCommands(), is_root=True)
+    index = _decode_index(index_bytes, f"{where}: {INDEX}")
+    files = {name.removeprefix("/root"): data for name, data in contents.items() if name.startswith("/root/")}
+    _count_directories((*index.links, *index.directories, *index.unreadable), f"{where}: {INDEX}")
+    budget = ReadBudget(where, MAX_READ_STEPS)
+    source = MemoryFiles(files, index.links, frozenset(index.directories), index.unreadable, budget)
+    recorded = RecordedCommands({one.argv: one.answer or one.missing or _NOTHING for one in index.commands})
+    commands = MeteredCommands(recorded, budget)
+    asked = {(one.link, one.what): one.missing if one.answer is None else one.answer for one in index.ethtool}
+    answers = {key: _NOTHING if answer is None else answer for key, answer in asked.items()}
+    return Host(source, commands, is_root=index.is_root, ethtool_answers=answers, captured_at=index.captured_at)
+
+
+def _open_file(file: IO[bytes], where: str, use: Callable[[_Members, str], T]) -> T:
     try:
         with _decompress_file(file) as stream:
             measured = tarball.BoundedStream(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
-            return _open_members(_read_members(tarball.TarReader(measured), where), where)
+            return use(_read_members(tarball.TarReader(measured), where), where)
     except RecursionError as error:
         raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
     except OSError as error:
         raise InvalidInputError(msg("{where}: {error}", where=where, error=error.strerror or error)) from error
     except (EOFError, ValueError) as error:
-        raise InvalidInputError(msg("{where}: not a snapshot archive: {error}", where=where, error=error)) from error
+        raise InvalidInputError(
+            msg("{where}: not a snapshot archive: {reason}", where=where, reason=str(error)),
+            hint="--snapshot takes what advisor snapshot -o FILE wrote, or what the script of --script printed",
+        ) from error
     except _damage_errors() as error:
         raise InvalidInputError(msg("{where}: damaged archive: {error}", where=where, error=error)) from error
 
@@ -308,27 +357,6 @@ def _decompress_file(file: IO[bytes]) -> IO[bytes]:
     if magic.startswith(b"BZh"):
         return bz2.BZ2File(file)
     return lzma.LZMAFile(file) if magic == b"\xfd7zXZ\0" else file
-
-
-_READ_AHEAD_BYTES: Final = 64 * 1024
-_HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
-
-
-def _open_members(found: _Members, where: str) -> Host:
-    contents, links, directories = found
-    index_bytes = contents.pop(f"/{INDEX}", None)
-    if index_bytes is None:
-        return _bare_tree(contents, links, directories, where)
-    index = _decode_index(index_bytes, f"{where}: {INDEX}")
-    files = {name.removeprefix("/root"): data for name, data in contents.items() if name.startswith("/root/")}
-    _count_directories((*index.links, *index.directories, *index.unreadable), f"{where}: {INDEX}")
-    budget = ReadBudget(where, MAX_READ_STEPS)
-    source = MemoryFiles(files, index.links, frozenset(index.directories), index.unreadable, budget)
-    recorded = RecordedCommands({one.argv: one.answer or one.missing or _NOTHING for one in index.commands})
-    commands = MeteredCommands(recorded, budget)
-    asked = {(one.link, one.what): one.missing if one.answer is None else one.answer for one in index.ethtool}
-    answers = {key: _NOTHING if answer is None else answer for key, answer in asked.items()}
-    return Host(source, commands, is_root=index.is_root, ethtool_answers=answers, captured_at=index.captured_at)
 
 
 def _decode_index(data: bytes, where: str) -> Index:
@@ -366,11 +394,6 @@ def is_host_path(text: str) -> bool:
     return not root and is_short and not {"", ".", ".."}.intersection(names)
 
 
-_NOTHING = Missing("absent", "not recorded")
-
-_Members = tuple[dict[str, bytes], dict[str, str], set[str]]
-
-
 def _read_members(archive: tarball.TarReader, where: str) -> _Members:
     contents: dict[str, bytes] = {}
     links: dict[str, str] = {}
@@ -400,17 +423,13 @@ def _read_members(archive: tarball.TarReader, where: str) -> _Members:
             raise InvalidInputError(
                 msg("{where}: {name!r}: neither a file, a directory nor a symbolic link", where=where, name=member.name)
             )
-    _check_parents(contents, links, directories, where)
-    return contents, links, directories
-
-
-def _check_parents(contents: Mapping[str, bytes], links: Mapping[str, str], directories: set[str], where: str) -> None:
-    """What lies below a file or a link has no place that a file system could have given it."""
-    for parent, path in _count_directories((*contents, *links, *directories), where).items():
+    # What lies below a file or a link has no place that a file system could have given it.
+    for parent, child in _count_directories((*contents, *links, *directories), where).items():
         if parent in contents or parent in links:
             raise InvalidInputError(
-                msg("{where}: {path!r}: lies below what is no directory", where=where, path=path[1:])
+                msg("{where}: {path!r}: lies below what is no directory", where=where, path=child[1:])
             )
+    return contents, links, directories
 
 
 def _count_directories(paths: Iterable[str], where: str) -> dict[str, str]:
@@ -479,20 +498,3 @@ def _keep_link(path: str, target: str, where: str) -> bool:
 
 def _top_directories(*names: Iterable[str]) -> set[str]:
     return {name.split("/")[1] for some in names for name in some if name not in ("", "/")}
-
-
-def _bare_tree(contents: dict[str, bytes], links: dict[str, str], directories: set[str], where: str) -> Host:
-    """A tree of /proc and /sys, at the top of the archive or in its only folder."""
-    tops = _top_directories(contents, links, directories)
-    if not tops & {"proc", "sys"} and len(tops) == 1:
-        top = f"/{tops.pop()}"
-        contents = {name.removeprefix(top): data for name, data in contents.items()}
-        links = {name.removeprefix(top): target for name, target in links.items()}
-        directories = {name.removeprefix(top) or "/" for name in directories}
-        tops = _top_directories(contents, links, directories)
-    if not tops & {"proc", "sys"}:
-        raise InvalidInputError(
-            msg("{where}: holds neither {index} nor a /proc or /sys tree", where=where, index=INDEX)
-        )
-    source = MemoryFiles(contents, links, frozenset(directories), budget=ReadBudget(where, MAX_READ_STEPS))
-    return Host(source, NoCommands(), is_root=True)

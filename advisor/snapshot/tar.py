@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import IO, Final, Literal, NamedTuple
 
 from advisor.host.patterns import lazy_regex
+from advisor.i18n import N_
 
 BLOCK_BYTES: Final = 512
 MAX_HEADER_BYTES: Final = 1 << 20
@@ -91,24 +92,25 @@ class TarReader:
             elif header.kind == b"K":
                 target = _until_nul(self._read_long(header))
             else:
-                yield self._make_member(header, name, target, size)
+                path = header.name if name is None else name
+                kind = _KINDS.get(header.kind, "other")
+                if header.kind == b"\0" and path.endswith(b"/"):
+                    # As archives older than ustar have it.
+                    kind = "directory"
+                self._left = (header.size if size is None else size) if kind == "file" else 0
+                self._last = _decode_name(path)
+                yield Member(self._last, kind, self._left, _decode_name(header.target if target is None else target))
                 name = target = size = None
-        self._read_end()
+        # Read what fills the archive up: the checksums of compressed data come with its last byte.
+        limit = self._stream.position + MAX_HEADER_BYTES
+        while self._stream.read(1 << 16):
+            if self._stream.position > limit:
+                raise DamagedError("goes on after its end")
 
     def content(self) -> bytes:
         """Of the member that was given last; empty for one that is no file."""
         size, self._left = self._left, 0
         return self._read_whole(size)
-
-    def _make_member(self, header: _Header, name: bytes | None, target: bytes | None, size: int | None) -> Member:
-        path = header.name if name is None else name
-        kind = _KINDS.get(header.kind, "other")
-        if header.kind == b"\0" and path.endswith(b"/"):
-            # As archives older than ustar have it.
-            kind = "directory"
-        self._left = (header.size if size is None else size) if kind == "file" else 0
-        self._last = _decode_name(path)
-        return Member(self._last, kind, self._left, _decode_name(header.target if target is None else target))
 
     def _next_header(self) -> _Header | None:
         """The next header; None at the mark of the end."""
@@ -123,7 +125,7 @@ class TarReader:
             return header
         if not is_first:
             raise self._make_damage("damaged or cut off")
-        raise ValueError("no tar archive" if block else "empty file")
+        raise ValueError(N_("no tar archive") if block else N_("empty file"))
 
     def _read_long(self, header: _Header) -> bytes:
         if header.size > MAX_HEADER_BYTES:
@@ -140,13 +142,6 @@ class TarReader:
 
     def _make_damage(self, what: str) -> DamagedError:
         return DamagedError(f"{what} after {self._last[:80]!r}" if self._last else f"{what} in its first member")
-
-    def _read_end(self) -> None:
-        """Read what fills the archive up: the checksums of compressed data come with its last byte."""
-        limit = self._stream.position + MAX_HEADER_BYTES
-        while self._stream.read(1 << 16):
-            if self._stream.position > limit:
-                raise DamagedError("goes on after its end")
 
 
 class _Header(NamedTuple):

@@ -174,12 +174,20 @@ def writers_of(files: Mapping[str, str], *changes: Change) -> tuple[OtherWriter,
 IRQBALANCE = {"/run/irqbalance/irqbalance71.sock": ""}
 POWER = {"/sys/fs/cgroup/system.slice/power-profiles-daemon.service/cgroup.procs": "71\n"}
 NETWORKD = {"/run/systemd/netif/state": ""}
+GOOGLE = {"/usr/bin/google_set_multiqueue": ""}
+SCRIPT = {"/etc/rc.d/rc.local": "#!/bin/sh\n/usr/sbin/set_irq_affinity_bynode.sh 1 eth2\n"}
+ISOLATED = "[scheduler]\nisolated_cores=2-3\n"
 
 
 @pytest.mark.parametrize(
     ("files", "concerned", "named", "not_concerned"),
     [
         (IRQBALANCE, change("irq:40:affinity"), "--banirq=40", change("sysctl:vm.swappiness")),
+        (IRQBALANCE, change("irq:40:affinity"), "a --policyscript that prints ban=true", change("link:eth0:mtu")),
+        (GOOGLE, change("irq:40:affinity"), "set_multiqueue = false in the section", change("link:eth0:mtu")),
+        (GOOGLE, change("link:eth0:channels.combined"), "[InstanceSetup]", change("sysctl:vm.swappiness")),
+        (tuned(ISOLATED), change("irq:40:affinity"), "itself while it runs (isolated_cores)", change("llt:highwater")),
+        (SCRIPT, change("irq:40:affinity"), "line 2 runs set_irq_affinity_bynode.sh", change("link:eth0:mtu")),
         (POWER, change("cpufreq:boost"), "disable --now power-profiles-daemon", change("sysctl:vm.swappiness")),
         (NETWORKD, change("link:eth0:mtu"), "no file keeps link:eth0:mtu", change("sysctl:vm.swappiness")),
         (

@@ -27,10 +27,7 @@ MIRRORED = (
 SHARED = f"{HEAD}xvdb auto:cdsdisk xvdb dg online shared\n"
 MTU = {f"link:{name}:mtu": ("1500", "9000") for name in ("eth1", "eth2")}
 MARKS = {f"llt:{name}": ("1000", "2000") for name in ("highwater", "rporthighwater")}
-RANGE = {
-    "/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
-    "/proc/sys/net/ipv4/ip_local_reserved_ports": "\n",
-}
+RANGE = {"/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n", "/proc/sys/net/ipv4/ip_local_reserved_ports": "\n"}
 PORTS = "sysctl:net.ipv4.ip_local_reserved_ports"
 BUFFERS = {f"sysctl:net.core.{end}_default": ("212992", "851968") for end in ("rmem", "wmem")}
 

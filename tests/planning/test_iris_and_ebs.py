@@ -263,6 +263,8 @@ def test_the_timeout_of_ebs_volumes_and_of_them_alone() -> None:
         "block:nvme1n1:io_timeout": "2147483640",
         "block:nvme2n1:io_timeout": "2147483640",
         "block:nvme3n1:io_timeout": "90000",
+        "udev:block:nvme*/model/Amazon EC2 NVMe Instance Storage:io_timeout": "90000",
+        "udev:block:nvme*/model/Amazon Elastic Block Store:io_timeout": "2147483640",
     }
 
 

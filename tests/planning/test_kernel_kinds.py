@@ -119,10 +119,7 @@ def test_a_preference_comes_after_the_governor_that_takes_it(tmp_path: Path) -> 
 def test_a_preference_that_moves_along_with_the_governor_is_watched(tmp_path: Path) -> None:
     plan = plan_of(build(tmp_path), {"cpufreq:policy0:governor": "performance"})
     (moved,) = plan.side_effects
-    assert (moved.tunable, moved.before) == (
-        "cpufreq:policy0:energy_performance_preference",
-        "balance_performance",
-    )
+    assert (moved.tunable, moved.before) == ("cpufreq:policy0:energy_performance_preference", "balance_performance")
 
 
 def test_turbo_comes_first_and_goes_last(tmp_path: Path) -> None:

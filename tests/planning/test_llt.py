@@ -84,7 +84,7 @@ def test_the_memory_budget(tmp_path: Path) -> None:
     with pytest.raises(RefusedError) as caught:
         planned(tmp_path, DOUBLED)
     # 64 peers, 4000 packets of 8 KiB each.
-    assert "LLT queues for 64 peer(s) could take 2000 MiB of 4096 MiB available" in caught.value.message
+    assert "LLT queues for 64 peers could take 2000 MiB of 4096 MiB available" in caught.value.message
     assert caught.value.hint == "lower --set factor="
 
 

@@ -13,7 +13,7 @@ from advisor.planning.neighbours import ipv6_notes
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
 from tests.planning.system import ETH0, LOOPBACK, Link, applied, planned, skipped, states, system, values
-from tests.profiles.build import document, toml, wanted
+from tests.profiles.build import document, toml, wanted, write
 from tests.rules.build import bond, facts, link, virtual
 
 JUMBO = "jumbo-frames"
@@ -166,6 +166,19 @@ def test_links_that_cannot(
     assert found.state == "blocked"
     assert reason in found.reason
     assert plan.cannot_apply
+
+
+@pytest.mark.parametrize("value", ["=99999", "=10", ">=9217", "<=67"])
+def test_a_value_outside_the_range_of_the_driver_is_a_mistake(value: str, tmp_path: Path) -> None:
+    system(tmp_path)
+    reason = f"{value.lstrip('<>=')} is not 68 to 9216 bytes"
+    with pytest.raises(UsageError, match=reason) as caught:
+        planned(tmp_path, f"link:eth1:mtu{value}")
+    assert caught.value.exit_code == 2
+    assert values(planned(tmp_path, "link:eth1:mtu=9216")) == {"link:eth1:mtu": ("1500", "9216")}
+    line = wanted(tunable="link:eth1:mtu", value=value.lstrip("<>="))
+    found = skipped(planned(tmp_path, str(write(tmp_path, document("mine", line))["mine"])), "link:eth1:mtu")
+    assert (found.state, reason in found.reason) == ("blocked", True)
 
 
 def test_what_is_there_already_is_in_nobodys_way(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from tests.planning.system import (
     values,
 )
 from tests.rules.build import array, bond, disk, facts, link
+from tests.trees import make_tree
 
 PINNING = "numa-pinning"
 BOUND = "NUMAPolicy=bind NUMAMask=1 CPUAffinity=numa"
@@ -122,7 +123,12 @@ def test_interrupts_go_to_their_devices_node(tmp_path: Path) -> None:
 def test_irqbalance_would_move_them_back(tmp_path: Path) -> None:
     with_irqs(tmp_path, {"/run/irqbalance.pid": "7\n", "/proc/7/comm": "irqbalance\n"})
     plan = planned(tmp_path, PINNING)
-    assert skipped(plan, "irq:40:affinity").reason.endswith("exclude it with --banirq=40")
+    assert skipped(plan, "irq:40:affinity").reason.endswith("--banirq and its number")
+    options = '# --banirq=42\nOPTIONS="--banirq=40 -i 50 --hintpolicy=exact"\n'
+    make_tree(tmp_path / "root", {"/etc/default/irqbalance": options})
+    plan = planned(tmp_path, PINNING)
+    assert [one.tunable for one in plan.changes] == ["irq:40:affinity", "irq:50:affinity"]
+    assert skipped(plan, "irq:42:affinity").reason.endswith("--banirq and its number")
 
 
 def test_balancing_is_left_on_where_nothing_is_bound(tmp_path: Path) -> None:

@@ -235,8 +235,7 @@ def test_a_file_that_cannot_be_edited_stands_in_the_way(kind: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("available_gib", "udp", "outcome"),
-    [(12, 6, "silent"), (2, 40, "warns"), (1, 40, "refuses"), (0, 6, "refuses")],
+    ("available_gib", "udp", "outcome"), [(12, 6, "silent"), (2, 40, "warns"), (1, 40, "refuses"), (0, 6, "refuses")]
 )
 def test_the_memory_budget(available_gib: int, udp: int, outcome: str, tmp_path: Path) -> None:
     memory = f"MemTotal: 16777216 kB\nMemAvailable: {available_gib << 20} kB\n"
@@ -274,7 +273,8 @@ def test_two_profiles_that_disagree(tmp_path: Path) -> None:
         ("4096 131072 6291456", "8388608", "at-least", "has 3 fields now, and 1 is wanted"),
         ("4096 131072", "1 2 3", ["keep", "keep", "at-least"], "has 2 fields now, and 3 are wanted"),
         ("4096 131072 6291456", '"1 2 3"', "exactly", "quotes would be written"),
-        ("4096 131072 6291456", "8388608", "exactly", None),
+        ("4096 131072 6291456", "8388608", "exactly", "has 1 of 3 numbers"),
+        ("4096 131072 6291456", "4096 131072 8388608", "exactly", None),
         ("4096 131072 6291456", "1", "keep", "does not change it"),
     ],
 )

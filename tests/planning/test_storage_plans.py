@@ -78,7 +78,7 @@ def test_the_queue_length_moves_along() -> None:
     (moved,) = plan.side_effects
     assert (moved.tunable, moved.before) == ("block:sda:nr_requests", "1023")
     assert moved.undo == (WriteFile(f"{QUEUE}/nr_requests", "1023", WWID),)
-    assert "located() {" in rollback_script(plan)
+    assert "\t".join((f"{QUEUE}/nr_requests", *WWID)) in rollback_script(plan)
 
 
 def test_what_is_as_wanted_but_would_be_reset_is_set_again_and_kept() -> None:

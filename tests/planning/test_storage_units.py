@@ -217,10 +217,7 @@ def test_without_systemd_they_are_shown_with_their_node() -> None:
     made = tree(bound=False)
     made.answers = {argv: one for argv, one in made.answers.items() if argv[0] != "systemctl"}
     state, reason = left(planned(made))["beegfs-storage@numa0-storage0"]
-    assert (state, reason) == (
-        "unknown",
-        "it uses /data/storage0 on node 0; systemd could not be asked about it here",
-    )
+    assert (state, reason) == ("unknown", "it uses /data/storage0 on node 0; systemd could not be asked about it here")
 
 
 # -- what a systemd can bind ------------------------------------------------------------------------------------------

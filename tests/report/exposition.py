@@ -8,12 +8,21 @@ quote and line feed. Timestamps are refused, as node_exporter's textfile collect
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+
+from advisor.report.metrics import render_metrics
+from advisor.report.monitoring import VerifyState, verify_metrics
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)')
 _SAMPLE = re.compile(rf"({_NAME})(?:\{{(.*)\}})? ([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|NaN|[+-]Inf)")
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def metrics_text(hosts: Mapping[str | None, VerifyState]) -> str:
+    """What ``advisor verify --prometheus`` writes of these hosts."""
+    return render_metrics(verify_metrics(hosts))
 
 
 def samples(text: str) -> dict[Sample, float]:

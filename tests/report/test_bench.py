@@ -16,6 +16,7 @@ from advisor.proof.series import Bench, summarise_series
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
 from advisor.report.intervals import Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
+from tests.each import for_each
 from tests.proof.benches import OTHER, saved, series, speeds
 from tests.proof.sessions import WORKLOAD
 from tests.report.pasted import lines_too_wide
@@ -84,8 +85,8 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PAGES)
+@for_each("width", WIDTHS)
+@for_each("name", PAGES)
 def test_no_line_is_wider_than_the_page_and_colour_changes_no_character(name: str, width: int) -> None:
     plain, colored = (page(name, width, color=color) for color in (False, True))
     assert lines_too_wide(plain, width) == []
@@ -127,6 +128,12 @@ def test_the_noise_floor_is_said_in_words() -> None:
     said = words(bench_text(found, width=80, color=False))
     assert f"a single before/after pair on this host is off by up to {100 * floor:.0f} % in 95 % of cases" in said
     assert "Noise floor" not in bench_text(BENCHES["few"], width=80, color=False)
+
+
+def test_a_figure_without_any_noise_has_no_floor() -> None:
+    said = words(bench_text(BENCHES["no noise"], width=80, color=False))
+    assert "every run gave the same figure, so nothing is known of its noise" in said
+    assert "off by" not in said
 
 
 def test_the_level_of_an_interval_is_never_rounded_up() -> None:

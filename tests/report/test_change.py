@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from advisor.report.steps import step_command, steps_text
 from advisor.report.terms import human_change
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
 from advisor.shell.state_table import State
-from advisor.transaction.journal import Record
+from advisor.transaction.journal import Record, Store
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift, find_drift
@@ -445,9 +446,7 @@ def test_applied_tells_what_moved_along() -> None:
 
 def test_an_apply_with_nothing_to_do_says_unchanged() -> None:
     made = plan(skipped=(skipped("in-place"),))
-    assert applied_text(None, made, width=80, color=False) == (
-        "Unchanged: everything is already set.\n\nUnchanged: 1 already set.\n"
-    )
+    assert applied_text(None, made, width=80, color=False) == ("Unchanged: 1 already set.\n")
 
 
 # -- status and verify ---------------------------------------------------------------------------------------------
@@ -471,18 +470,51 @@ def test_status_lists_the_last_transaction_first_in_its_own_words() -> None:
     text = status_text(Status(records, ()), width=100, color=False)
     heads = [line for line in text.splitlines() if re.match(r"000\d", line)]
     assert heads == [
-        "0005 p: interrupted during apply, or still running",
+        "0005 p: interrupted during apply",
         "0004 p: active",
         "0003 p: rolled back",
         "0002 p: partially rolled back",
         "0001 p: rolled back",
     ]
-    assert "1 value, 0 files; applied 2026-03-01 14:15:01 UTC" in text
+    assert "1 value; applied 2026-03-01 14:15:01 UTC" in text
     assert "rolled back because: no space" in text
     assert "sysctl:vm.swappiness not restored: is 30" in text
     assert "the last step announced: sysctl:vm.swappiness" in text
     assert "a trial of its live values" in text
-    assert "Active: 1 value and 0 files match." in text
+    assert "Active: 1 value matches." in text
+
+
+def test_status_distinguishes_what_runs_from_what_was_interrupted(tmp_path: Path) -> None:
+    made = plan(change())
+    begun = record(made, "0005", "applying", ended=None)
+    process = msgspec.structs.replace(begun, process=4711)
+    cases = {
+        "running": (process, None, "0005: running since 2026-03-01 14:15:00 UTC, process 4711"),
+        "held": (
+            begun,
+            "process 4711, since 2026-03-01 14:05:09",
+            "Running: the lock is held by process 4711, since 2026-03-01 14",
+        ),
+    }
+    for one, holder, said in cases.values():
+        text = status_text(Status((one,), (), lock_holder=holder), width=120, color=False)
+        assert "0005 p: running\n" in text
+        assert said in text
+        assert "interrupted" not in text.lower()
+        assert "advisor rollback" not in text
+        assert "No transaction is active" not in text
+    text = status_text(Status((begun,), ()), width=120, color=False)
+    assert "0005 p: interrupted during apply\n" in text
+    assert "advisor rollback\n" in text
+    assert "running" not in text
+    assert "No transaction is active" not in text
+    idle = status_text(Status((), (), lock_holder="process 4711"), width=120, color=False)
+    assert "No transactions" in idle
+    store = Store(str(tmp_path))
+    assert store.lock_holder() is None
+    with store.hold_lock():
+        assert f"process {os.getpid()}, since 20" in (store.lock_holder() or "")
+    assert store.lock_holder() is None
 
 
 def test_status_has_what_is_active_first_then_the_last_five_others() -> None:
@@ -550,7 +582,7 @@ def test_drift_as_verify_finds_it_is_told_line_by_line(tmp_path: Path) -> None:
         "  sysctl:net.core.rmem_max: expected 8388608, found 4194304, modified externally (0007)\n"
         "  sysctl:net.core.wmem_max: expected 8388608, found 212992, is as before the transaction (0007)\n"
         "\n"
-        "5 values and 0 files match.\n"
+        "5 values match.\n"
         "To apply them again:\n"
         "  advisor apply socket-buffers-8m\n"
         "To restore the earlier values:\n"
@@ -609,7 +641,7 @@ def test_the_command_that_forces_it_is_told_once() -> None:
 def test_verify_says_that_a_transaction_waits_and_for_how_long() -> None:
     waiting = record(plan(change()), state="awaiting-confirmation", seconds_left=42.4)
     text = verify_text(Status((waiting,), ()), width=80, color=False)
-    assert "Active: 1 value and 0 files match.\n" in text
+    assert "Active: 1 value matches.\n" in text
     assert "0007 awaits confirmation: rolls back automatically in 42 s unless confirmed:\n" in text
     assert "  advisor confirm 0007\n" in text
     assert "awaits confirmation" not in verify_text(Status((record(plan(change())),), ()), width=80, color=False)

@@ -5,23 +5,37 @@ import re
 import msgspec
 import pytest
 
+from advisor.diagnosis.cause import Cause
+from advisor.diagnosis.diagnose import list_causes
 from advisor.errors import UsageError
 from advisor.profiles.profile import profile_paths
 from advisor.report.explain import Explanation, explain_id, explanation_text
 from advisor.report.terms import EFFECTS, RISKS
-from advisor.report.tunable_docs import describe_handling, form_words, kind_words, list_examples
+from advisor.report.tunable_docs import describe_handling, form_words, list_examples
 from advisor.rules.registry import RULES
 from advisor.tunables import Kind, all_kinds, parse_tunable
+from advisor.tunables.kind import kind_words
+from tests.each import for_each
 from tests.report.pasted import lines_too_wide
 
 IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in list_examples()))
+
+
+@for_each("cause", list_causes())
+def test_a_cause_of_why_is_said_to_be_one_and_where_it_is_described(cause: Cause) -> None:
+    found = explain_id(cause.id)
+    assert (found.kind, found.what, found.sources) == ("cause", cause.what, cause.sources)
+    text = explanation_text(found, width=80, color=False)
+    assert "A cause of advisor why" in text
+    assert "docs/why.md" in text
+    assert lines_too_wide(text, 80) == []
 
 
 def details(identity: str) -> dict[str, str]:
     return dict(explain_id(identity).details)
 
 
-@pytest.mark.parametrize("identity", IDS)
+@for_each("identity", IDS)
 def test_everything_that_has_an_id_can_be_explained(identity: str) -> None:
     found = explain_id(identity)
     assert found.id == identity
@@ -34,7 +48,7 @@ def test_everything_that_has_an_id_can_be_explained(identity: str) -> None:
     assert msgspec.json.decode(msgspec.json.encode(found), type=Explanation) == found
 
 
-@pytest.mark.parametrize("identity", IDS)
+@for_each("identity", IDS)
 def test_an_explanation_says_all_that_it_holds(identity: str) -> None:
     found = explain_id(identity)
     text = " ".join(explanation_text(found, width=100, color=False).split())
@@ -60,6 +74,7 @@ def test_a_tunable_that_a_profile_sets() -> None:
     assert (found.kind, found.why) == ("tunable", "The most that a program may ask for with SO_RCVBUF.")
     assert details(found.id) == {
         "profile": "socket-buffers-8m wants at least 8388608",
+        "belongs to": "the host: a container cannot set it",
         "takes effect": EFFECTS["new-sockets"],
         "read by": "cat /proc/sys/net/core/rmem_max",
         "set by": "printf '%s\\n' 8388608 > /proc/sys/net/core/rmem_max",
@@ -67,10 +82,15 @@ def test_a_tunable_that_a_profile_sets() -> None:
     }
 
 
+def test_the_default_qdisc_counts_for_links_that_come_up_later() -> None:
+    assert details("sysctl:net.core.default_qdisc")["takes effect"] == EFFECTS["new-links"]
+    assert "from then on" in EFFECTS["new-links"]
+
+
 def test_a_tunable_of_any_link_service_or_interrupt() -> None:
     assert details("link:bond0.7:mtu")["set by"] == "ip link set dev bond0.7 mtu 9000"
     assert details("unit:a@b.service:numa")["set by"] == "its file, then systemctl daemon-reload"
-    assert details("irq:7:affinity")["persists"].startswith("no: interrupt numbers are assigned at each boot")
+    assert details("irq:7:affinity")["persists"].startswith("in /etc/systemd/system/advisor-interrupts.service, as: ")
     assert details("llt:highwater")["persists"] == "in /etc/llttab, as: set-flow highwater:2000"
 
 
@@ -86,6 +106,9 @@ def test_a_tunable_that_no_profile_sets() -> None:
     ("identity", "hint"),
     [
         ("socket-bufers-8m", "did you mean socket-buffers-8m?"),
+        ("vm.swapiness", "did you mean sysctl:vm.swappiness"),
+        ("buffers", "did you mean buffers."),
+        ("mdadm-scrubbing", "a tunable begins with one of sysctl:"),
         (RULES[0].id + "x", RULES[0].id),
         ("systcl:net.core.rmem_max", "sysctl:net.core.rmem_max"),
         ("zzzzzz", "a tunable begins with one of sysctl:"),

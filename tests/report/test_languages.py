@@ -36,6 +36,7 @@ from advisor.transaction.journal import Record
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift
+from tests.bracketed import foreign_words, install_bracketed
 from tests.reach.test_probe import ALL
 from tests.report import plans
 from tests.report.pasted import lines_too_wide
@@ -44,7 +45,6 @@ from tests.report.test_change import change, plan, record, skipped
 from tests.report.test_limits import rich_host
 from tests.report.test_proof import PROOFS
 from tests.report.test_text import two_nodes
-from tests.test_words import TOOL
 
 LANGUAGES = ("de", "ja")
 WIDE = re.compile(r"[\u3000-\u30ff\u4e00-\u9fff]")
@@ -153,40 +153,11 @@ def test_no_line_is_wider_than_the_page(name: str, language: str, tmp_path: Path
 # -- a page is in one language -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def catalogue() -> bytes:
-    """Compiled: translates each text into itself between brackets, but not its fields."""
-    texts = {text: tuple(map(bracketed, filter(None, text))) for text in TOOL.extracted()}
-    header = "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=2; plural=(n != 1);\n"
-    compiled: bytes = TOOL.mo_bytes({TOOL.Text(""): (header,)} | texts)
-    return compiled
-
-
 @pytest.fixture
-def marked(catalogue: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """German is this catalogue."""
-    place = tmp_path / "de" / "LC_MESSAGES" / "advisor.mo"
-    place.parent.mkdir(parents=True)
-    place.write_bytes(catalogue)
+def marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """German is a catalogue of brackets."""
+    install_bracketed(tmp_path)
     monkeypatch.setattr(i18n, "LOCALES", tmp_path)
-
-
-def bracketed(text: str) -> str:
-    """``⟦The file ⟧{path}⟦ is new⟧``: what a field holds stays outside."""
-    parts = re.split(r"(\{\w[^{}]*\})", text)
-    return "".join(part if at % 2 else f"⟦{part}⟧" if part else "" for at, part in enumerate(parts))
-
-
-def foreign_words(text: str) -> set[str]:
-    """The words that no catalogue has seen, without those of commands, names and values."""
-    outside = re.sub(r"⟦[^⟦⟧]*⟧", " ", text)
-    lines = [line for line in outside.splitlines() if not COMMAND.match(line)]
-    return {word for line in lines for word in re.findall(r"(?<!\S)[(]?([A-Za-z]{2,})[,;:.)]*(?!\S)", line)} - DATA
-
-
-COMMAND = re.compile(r"\s*(?:[0-9.]+ +)?(?:advisor|ip|sh|tracepath|ping) ")
-# Units, and what the kernel said.
-DATA = frozenset({"RTT", "UTC", "ms", "Permission", "denied"})
 
 
 @pytest.mark.usefixtures("marked")
@@ -231,11 +202,11 @@ def test_a_status_in_japanese() -> None:
         text
         == """\
 0007 p: 適用中、確定待ち
-  値1件、ファイル0件。適用 2026-03-01 14:15:01 UTC
+  値1件。適用 2026-03-01 14:15:01 UTC
   42秒後に自動でロールバックします。維持するには:
     advisor confirm 0007
 
-適用中: 値1件とファイル0件は一致しています。
+適用中: 値1件は一致しています。
 """
     )
 

@@ -8,18 +8,11 @@ from typing import Any
 import pytest
 
 from advisor.fleet.runs.status import FleetStanding, HostStanding
-from advisor.report.monitoring import (
-    MAX_LINES,
-    MAX_SERIES,
-    NAGIOS_CODES,
-    VerifyState,
-    fleet_states,
-    nagios_text,
-    prometheus_text,
-)
+from advisor.report.metrics import MAX_SERIES
+from advisor.report.monitoring import MAX_LINES, NAGIOS_CODES, VerifyState, fleet_states, nagios_text
 from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift
-from tests.report.exposition import samples
+from tests.report.exposition import metrics_text, samples
 from tests.report.test_change import change, plan, record
 
 LIVE = Drift("0007", "sysctl:vm.swappiness", "10", "60", "is as before the transaction")
@@ -55,7 +48,7 @@ def nagios(hosts: Mapping[str | None, VerifyState]) -> tuple[str, list[str], int
 
 
 def test_a_host_that_is_as_set() -> None:
-    found = samples(prometheus_text({None: state()}))
+    found = samples(metrics_text({None: state()}))
     assert found["advisor_verify_success", ()] == 1
     assert found["advisor_verify_timestamp_seconds", ()] == TIME
     assert found["advisor_transactions_in_force", ()] == 1
@@ -67,7 +60,7 @@ def test_a_host_that_is_as_set() -> None:
 
 
 def test_each_thing_that_drifted_has_a_series_of_its_kind() -> None:
-    found = samples(prometheus_text({None: state(LIVE, FILE, UNREAD)}))
+    found = samples(metrics_text({None: state(LIVE, FILE, UNREAD)}))
     drift = {labels for name, labels in found if name == "advisor_drift"}
     assert drift == {
         (("kind", "live"), ("transaction", "0007"), ("tunable", LIVE.what)),
@@ -79,16 +72,16 @@ def test_each_thing_that_drifted_has_a_series_of_its_kind() -> None:
 
 
 def test_waiting_and_unfinished_transactions_are_counted() -> None:
-    waiting = samples(prometheus_text({None: state(state="awaiting-confirmation", seconds_left=7.0)}))
+    waiting = samples(metrics_text({None: state(state="awaiting-confirmation", seconds_left=7.0)}))
     assert waiting["advisor_waiting_for_confirmation", ()] == 1
     assert waiting["advisor_transactions_in_force", ()] == 1
-    broken = samples(prometheus_text({None: state(state="applying")}))
+    broken = samples(metrics_text({None: state(state="applying")}))
     assert broken["advisor_transactions_unfinished", ()] == 1
     assert broken["advisor_transactions_in_force", ()] == 0
 
 
 def test_a_failure_leaves_nothing_that_could_pass_for_a_state() -> None:
-    found = samples(prometheus_text({None: failed()}))
+    found = samples(metrics_text({None: failed()}))
     assert found["advisor_verify_success", ()] == 0
     assert {name for name, _ in found} == {
         "advisor_build_info",
@@ -99,7 +92,7 @@ def test_a_failure_leaves_nothing_that_could_pass_for_a_state() -> None:
 
 def test_what_a_hostile_name_holds_stays_inside_its_label() -> None:
     one = Drift("0007", HOSTILE, "1", "2", "modified externally")
-    text = prometheus_text({HOSTILE: state(one)})
+    text = metrics_text({HOSTILE: state(one)})
     found = samples(text)
     shown = HOSTILE.replace("\x1b", "\\x1b").replace("\udcff", "\\udcff")
     labels = (("host", shown), ("kind", "live"), ("transaction", "0007"), ("tunable", shown))
@@ -111,19 +104,19 @@ def test_the_number_of_series_is_bounded() -> None:
     many = [Drift("0007", f"sysctl:net.{number}", "1", "2", "modified externally") for number in range(5000)]
     unread = [Drift("0007", f"link:e{number}:mtu", "1", None, "cannot be read: gone") for number in range(5000)]
     profiles = plan(change(), profiles=tuple(f"p{number}" for number in range(5000)))
-    found = samples(prometheus_text({None: VerifyState(TIME, Status((record(profiles),), (*many, *unread)))}))
+    found = samples(metrics_text({None: VerifyState(TIME, Status((record(profiles),), (*many, *unread)))}))
     assert len(found) <= 3 * MAX_SERIES + 12
     assert found["advisor_drift_items", (("kind", "live"),)] == 5000
 
 
 def test_names_that_are_alike_once_they_are_cut_make_one_series() -> None:
     long = [Drift("0007", "sysctl:" + "a" * 500 + end, "1", "2", "modified externally") for end in ("x", "y")]
-    found = samples(prometheus_text({None: state(*long)}))
+    found = samples(metrics_text({None: state(*long)}))
     assert len([name for name, _ in found if name == "advisor_drift"]) == 1
 
 
 def test_hosts_of_a_fleet_have_a_label_and_the_failed_one_its_own_success() -> None:
-    found = samples(prometheus_text({"a": state(), "b": state(LIVE), "c": failed()}))
+    found = samples(metrics_text({"a": state(), "b": state(LIVE), "c": failed()}))
     success = {labels: value for (name, labels), value in found.items() if name == "advisor_verify_success"}
     assert success == {(("host", "a"),): 1, (("host", "b"),): 1, (("host", "c"),): 0}
     assert found["advisor_drift_items", (("host", "b"), ("kind", "live"))] == 1
@@ -144,7 +137,7 @@ def test_a_fleet_that_was_verified_host_by_host() -> None:
     _, rest, code = nagios(states)
     assert code == 2
     assert rest[-1] == "b: UNKNOWN: unreachable: no route"
-    assert samples(prometheus_text(states))["advisor_drift_items", (("host", "a"), ("kind", "live"))] == 1
+    assert samples(metrics_text(states))["advisor_drift_items", (("host", "a"), ("kind", "live"))] == 1
 
 
 # -- Nagios --------------------------------------------------------------------------------------------------------

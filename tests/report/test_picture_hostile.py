@@ -13,6 +13,7 @@ from advisor.report.picture.page import picture_page, picture_svg
 from advisor.report.picture.text import picture_text
 from advisor.rules.remedy import Decide, RunShell
 from advisor.rules.rule import Rule
+from tests.each import for_each
 from tests.hostile.test_outputs import TEXTS
 from tests.report.pasted import lines_too_wide
 from tests.report.pictures import beegfs, over, service
@@ -50,9 +51,7 @@ def odd_host(text: str) -> Judged:
     )
     found = replace(
         RULE.found(
-            why=text,
-            evidence={"links": (text,), "detail": (text,), text: text},
-            remedy=(Decide(text), RunShell(text)),
+            why=text, evidence={"links": (text,), "detail": (text,), text: text}, remedy=(Decide(text), RunShell(text))
         ),
         title=text,
         why=text,
@@ -85,7 +84,7 @@ def test_a_very_long_name_is_cut_and_still_there_to_be_read() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("is_plain", [False, True])
+@for_each("is_plain", [False, True])
 def test_hostile_names_move_no_cursor(name: str, is_plain: bool) -> None:
     host = odd_host(TEXTS[name])
     plain = picture_text(*host, width=80, color=False, is_plain=is_plain)

@@ -11,6 +11,7 @@ import pytest
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
+from advisor.facts.smartctl import DriveHealth
 from advisor.facts.unknown import Unknown
 from advisor.host.provenance import Provenance
 from advisor.report.html import html_environment
@@ -297,3 +298,53 @@ def test_arrays_of_one_shape_are_one_block_though_a_finding_names_them() -> None
         arrays=(build.replaced(arrays[0], {"state": "degraded", "missing": 1, "failed": (names[0],)}), *arrays[1:]),
     )
     assert "md1 … md29" in picture_page(poor, judge(poor)), "one that is degraded is drawn by itself"
+
+
+def drives_in_arrays(count: int, each: int) -> Facts:
+    """Rotating drives in raid6 arrays, each with a mount point of its own."""
+    names = [f"sd{chr(97 + at // 26)}{chr(97 + at % 26)}" for at in range(count)]
+    groups = [tuple(names[at : at + each]) for at in range(0, count, each)]
+    arrays = tuple(
+        build.array(f"md{at}", *group, level="raid6", disks=group, mountpoints=(f"/data/ost{at}",))
+        for at, group in enumerate(groups)
+    )
+    disks = tuple(build.disk(name, kind="scsi", rotational=True, pci=None) for name in names)
+    return build.facts(disks=disks, arrays=arrays)
+
+
+def test_arrays_whose_mount_points_differ_by_a_number_are_one_block() -> None:
+    page = picture_page(drives_in_arrays(240, 12), ())
+    root = ElementTree.fromstring(re.findall(r"<svg.*?</svg>", page, re.DOTALL)[0])
+    words = [one.text or "" for one in root.iter(f"{SVG}text")]
+    assert [one for one in words if one.startswith("md")] == ["md0 … md19"]
+    assert "/data/ost0-19" in words
+    assert float(root.get("height") or "") < 600
+
+
+def test_a_drive_that_fails_is_marked() -> None:
+    facts = drives_in_arrays(4, 4)
+    failing = replace(facts.disks[1], health=DriveHealth(protocol="ATA", passed=False))
+    page = picture_page(replace(facts, disks=(facts.disks[0], failing, *facts.disks[2:])), ())
+    assert page.count(">failing</text>") == len(re.findall("<svg", page))
+
+
+_MEDIA = re.compile(r"@media ([^{]*)\{((?:[^{}]*\{[^{}]*\})*[^{}]*)\}")
+_HIDES = re.compile(r"(\.has-wide )?svg\.(host|narrow|medium|wide)\S* \{ display: (none|block);")
+
+
+@pytest.mark.parametrize("rem", [25, 50, 80])
+@pytest.mark.parametrize("name", NAMES)
+def test_one_picture_is_shown_at_every_width(name: str, rem: int) -> None:
+    page = page_of(name)
+    style = page[page.index("<style>") : page.index("</style>")]
+    shown = dict.fromkeys(re.findall(r'class="host (\w+)"', page), True)
+    has_wide = 'class="drawing has-wide"' in page
+    # Rules for all, then those of widths, in their order; those of paper are not asked.
+    for condition, rules in [("", _MEDIA.sub("", style)), *_MEDIA.findall(style)]:
+        least = re.search(r"min-width: (\d+)rem", condition)
+        if condition and (least is None or rem < int(least[1])):
+            continue
+        for only_wide, which, display in _HIDES.findall(rules):
+            if not only_wide or has_wide:
+                shown |= {one: display == "block" for one in shown if which in ("host", one)}
+    assert list(shown.values()).count(True) == 1

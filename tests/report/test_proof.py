@@ -12,14 +12,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.cli.measuring import exit_code
 from advisor.host import Host
 from advisor.proof.covariates import CalmGate
-from advisor.proof.metrics import MetricName
-from advisor.proof.records import Claim, Ended, FioRun, Guardrail, Pair, Proof, ProofSubject, Session, Summary, Verdict
+from advisor.proof.metrics import METRICS
+from advisor.proof.own_command import CommandMetric, OwnCommand
+from advisor.proof.records import (
+    Claim,
+    Ended,
+    FioRun,
+    Guardrail,
+    Pair,
+    Proof,
+    ProofSubject,
+    Session,
+    Summary,
+    Verdict,
+    command_subject,
+    resolve_subject,
+)
+from advisor.proof.schedule import MODES
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import Settings, prove
 from advisor.proof.verdict import decide_session
 from advisor.report.proof import format_percent, proof_text
+from tests.each import for_each
 from tests.proof.conftest import disk, fake_fio, host
 from tests.proof.fakes import FakeFio, SpeedToggle
 from tests.proof.sessions import WORKLOAD, figures, pair, run, session
@@ -132,8 +149,8 @@ def lines_of(proof: Proof, start: str, width: int = 100) -> list[str]:
 # -- every verdict at every width ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PROOFS)
+@for_each("width", WIDTHS)
+@for_each("name", PROOFS)
 def test_no_line_is_wider_than_the_page_and_colour_changes_no_character(name: str, width: int) -> None:
     plain, colored = (text_of(PROOFS[name], width, color=color) for color in (False, True))
     assert lines_too_wide(plain, width) == []
@@ -185,9 +202,9 @@ Claims: margin ±10 %
 Guardrails: what must not get worse by more than 10 %
   infoscale.4k-rand-r100
     p99 latency    495 → 500 us        +0.8 % (-2.3 % to +3.7 %)  limit kept
-    ·░░░░░░├─●┼─┤······························  p = 0.64, 24 pairs
+    ········├─┼●─┤░░░░░░·······················  p = 0.64, 24 pairs
     CPU per I/O    19.9 → 19.9 us      +0.7 % (-2.5 % to +3.5 %)  limit kept
-    ·░░░░░░├─●┼─┤······························  p = 0.66, 24 pairs
+    ········├─┼●─┤░░░░░░·······················  p = 0.66, 24 pairs
     -10 %     0                           +40 %
 
 Control: what the change cannot touch
@@ -207,7 +224,8 @@ Explored: not judged
 before: the host as it was, arm A; after: with the profile, arm B. Medians of
 the runs; the change is estimated from the pairs.
 ├──●──┤ estimate and interval, │ no change, ░ within the margin (guardrail: the
-cost allowed); better is to the right, for latency and CPU too.
+cost allowed); better is to the right, where less is better (latency, CPU, time)
+to the left.
 p (adjusted for the number of claims) is significant up to 0.0221. MDE: the
 smallest effect that these pairs find in 80 % of cases.
 
@@ -224,7 +242,7 @@ Host
 Session
   pairs  24 of at most 24; 1 contaminated by steal, disk, 1 of them repeated
   ended  all pairs were run
-  order  14 AB, 11 BA; not shown to matter (p = 0.0410)
+  order  14 AB, 11 BA; it may matter (p = 0.0410)
   seed   1
   fio    fio-3.33, runs of 2 s
   begun  2024-05-17T12:00:00+00:00, took 3 min 21 s
@@ -392,6 +410,50 @@ def test_self_test_says_that_chance_does_this_and_that_nothing_was_changed() -> 
     assert "this host against itself on /srv (xfs on sda)" in words(PROOFS["self-test"])
 
 
+def test_a_self_test_has_no_cost_but_a_difference_out_of_nothing() -> None:
+    costly = proof_of(session(pairs(1.0, p99=1.5)), self_test=True)
+    assert (costly.cost, exit_code(costly)) == ("shown", 1)
+    assert exit_code(PROOFS["self-test"]) == 0
+    said = words(costly)
+    assert costly.cost == "shown"
+    assert "a difference out of nothing: +5" in said
+    assert "out of nothing: latency_p99 of" in said
+    for word in ("at the cost of", "10 % worse", "cost: latency", "no effect was invented"):
+        assert word not in said
+
+
+def commanded(figures_of_b: Sequence[float]) -> Proof:
+    """A session judged by the figure ``tps`` of a command: always 5 in arm A."""
+    command = OwnCommand(("./bench",), (CommandMetric("tps", "regex", "tps = (.*)"),), "/")
+    made = [
+        Pair(
+            index,
+            0,
+            "AB",
+            (
+                run("A", replace(figures(1000), measures={"tps": 5.0}), "command"),
+                run("B", replace(figures(1000), measures={"tps": of_b}), "command"),
+            ),
+        )
+        for index, of_b in enumerate(figures_of_b)
+    ]
+    subject = resolve_subject(command_subject("p", command), MODES["default"])
+    return decide_session(replace(session(made), subject=subject))
+
+
+def test_a_figure_that_never_varies_says_nothing_and_asks_for_its_expression() -> None:
+    proof = commanded([5.0] * 24)
+    (claim,) = proof.workloads
+    assert (proof.verdict, claim.verdict, claim.is_constant) == ("inconclusive", "inconclusive", True)
+    assert claim.minimum_detectable_effect is None
+    said = words(proof)
+    assert "tps: all runs gave the same figure; does the expression match the right number?" in said
+    assert "is within" not in said
+    assert "MDE 0" not in said
+    assert not commanded([5.0] * 23 + [5.01]).workloads[0].is_constant
+    assert commanded([5.0] * 23 + [5.01]).verdict == "no-difference"
+
+
 # -- the host and the session --------------------------------------------------------------------------------------
 
 
@@ -426,6 +488,8 @@ def test_contamination_repeats_and_order_are_counted() -> None:
     said = words(proof_of(GAIN, pairs=(spoiled, *GAIN.pairs, left)))
     assert "pairs 25 of at most 24; 2 contaminated by disk, 1 of them repeated" in said
     assert re.search(r"order \d+ AB, \d+ BA; not shown to matter \(p = 0\.\d\d\)", said)
+    for p, sign in ((0.0286, "it may matter"), (0.05, "it may matter"), (0.051, "not shown to matter")):
+        assert f"; {sign} (p = {p:.4f})" in words(replace(PROOFS["gain"], carry_over_p=p))
     assert "; it matters (p = 0.0010)" in words(replace(PROOFS["gain"], carry_over_p=0.001))
     assert "order 8 ABA" in words(PROOFS["reboot"])
 
@@ -475,13 +539,13 @@ def test_interval_band_and_zero_stand_on_one_axis() -> None:
     ) in text_of(with_claims(summary(1.3, 1.4, 1.5)), 80)
 
 
-def test_better_is_to_the_right_for_latency_too() -> None:
+def test_a_change_of_latency_stands_at_its_own_figure() -> None:
     faster, slower = (
         drawn(with_claims(summary(low, ratio, high, metric="latency_p50", unit="us", better="lower")))[0]
         for low, ratio, high in ((0.7, 0.75, 0.8), (1.25, 1.3, 1.4))
     )
-    assert faster.index("│") < faster.index("├") < faster.index("●") < faster.index("┤")
-    assert slower.index("├") < slower.index("●") < slower.index("┤") < slower.index("│")
+    assert faster.index("├") < faster.index("●") < faster.index("┤") < faster.index("│")
+    assert slower.index("│") < slower.index("├") < slower.index("●") < slower.index("┤")
 
 
 @settings(deadline=None)
@@ -523,7 +587,9 @@ def test_0_is_not_written_over_another_label() -> None:
 
 def test_a_judged_interval_always_fits() -> None:
     assert drawn(PROOFS["enormous"], 120)[0][-1] == "●"
-    assert not [row for name in PROOFS for row in drawn(PROOFS[name], 120) if "<" in row or ">" in row]
+    for proof in PROOFS.values():
+        judged = replace(proof, exploratory=())
+        assert not [row for row in drawn(judged, 120) if "<" in row or ">" in row]
 
 
 def test_an_explored_interval_that_does_not_fit_ends_in_arrows() -> None:
@@ -584,7 +650,7 @@ NUMBERS = st.one_of(st.none(), st.floats(), st.sampled_from([0.0, -1.0, 1e-320, 
 SUMMARIES = st.builds(
     Summary,
     name=HOSTILE,
-    metric=st.sampled_from(get_args(MetricName)),
+    metric=st.sampled_from(sorted(METRICS)),
     unit=HOSTILE,
     better=st.sampled_from(["higher", "lower"]),
     before=NUMBERS,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.proof.metrics import MetricName
+from advisor.proof.metrics import METRICS
 from advisor.proof.records import Claim, Pair, Proof, Summary, Verdict
 from advisor.proof.verdict import decide_session
 from advisor.report.charts.forest import LEFT, RIGHT, draw_forest
@@ -192,17 +192,28 @@ def test_estimate_interval_band_and_zero_are_where_their_values_are() -> None:
     assert zero.x1 == pytest.approx(place(1.0))
 
 
-def test_a_latency_that_falls_goes_right() -> None:
-    shapes = draw_forest(PROOFS["latency"]).shapes
-    zero = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look == "zero")
-    interval = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look.startswith("interval"))
-    assert zero.x1 < interval.x1 < interval.x2
+def test_a_latency_that_falls_stands_at_its_own_figure() -> None:
+    """Where less is better, too, the tick at a mark is the change that is printed beside it."""
+    proof = PROOFS["latency"]
+    low, high = axis_ends(row for group in groups_of(proof) if group.is_judged for row in group.rows)
+    shapes = draw_forest(proof).shapes
+    claim = proof.workloads[0]
+    assert claim.better == "lower"
+    assert claim.ratio is not None
+    assert claim.ratio < 0.9
+    mark = next(shape for shape in shapes if isinstance(shape, Mark))
+    assert math.exp(low + (mark.x - LEFT) / (RIGHT - LEFT) * (high - low)) == pytest.approx(claim.ratio)
+    tick = next(shape for shape in shapes if isinstance(shape, Label) and shape.text == "-20 %")
+    assert tick.x == pytest.approx(LEFT + (math.log(0.8) - low) / (high - low) * (RIGHT - LEFT))
+    tail = next(item for item in proof.guardrails if item.metric == "latency_p99")
+    row = next(row for group in groups_of(proof) for row in group.rows if row.summary is tail)
+    assert row.band == pytest.approx((0, math.log(1.1)))
 
 
 SUMMARIES = st.builds(
     Summary,
     name=st.text(max_size=60),
-    metric=st.sampled_from(get_args(MetricName)),
+    metric=st.sampled_from(sorted(METRICS)),
     unit=st.text(max_size=60),
     better=st.sampled_from(["higher", "lower"]),
     before=st.one_of(st.none(), st.floats()),

@@ -15,6 +15,7 @@ import pytest
 
 from advisor.proof.covariates import CalmGate
 from advisor.proof.identity import HostIdentity
+from advisor.proof.metrics import METRICS
 from advisor.proof.records import ArmSetting, Claim, Proof
 from advisor.proof.verdict import counted_pairs, decide_session, make_sample
 from advisor.report.charts.ladder import RUNGS
@@ -200,7 +201,7 @@ def test_the_table_of_pairs_equals_the_record(name: str) -> None:
     found = parsed_of(name)
     for claim in proof.workloads:
         if claim.pairs:
-            data = make_sample(counted_pairs(proof.session), claim.name, claim.metric)
+            data = make_sample(counted_pairs(proof.session), claim.name, METRICS[claim.metric])
             rows = [rows[1:] for rows in found.tables if rows[0][0] == "pair" and rows[0][2] == f"A, {claim.unit}"]
             wanted = [
                 [order, format_figure(before), format_figure(after), format_percent(after / before - 1)]

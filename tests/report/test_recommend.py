@@ -61,6 +61,8 @@ def test_nothing_to_recommend_is_said(tmp_path: Path) -> None:
     host = tree_host(str(make_tree(tmp_path, {"/proc/uptime": "1 1"})))
     made = recommend(scan(host), None, [Outlook(NUMA, load(NUMA), why="odd")])
     assert recommendation_text(None, made, width=80, color=False).startswith("Nothing to recommend.\n")
+    assert "Captured host" not in recommendation_text(None, made, width=80, color=False)
+    assert "Captured host" in recommendation_text(None, made, width=80, color=False, is_live=False)
 
 
 def test_a_hostile_name_moves_no_cursor() -> None:

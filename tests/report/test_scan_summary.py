@@ -14,11 +14,12 @@ from advisor.host import Host
 from advisor.host.provenance import Provenance, read_provenance
 from advisor.report.finding_lines import finding_text, is_settable, short_names
 from advisor.report.layout import columns
-from advisor.report.scan_summary import ScanSummary, brief_text, list_text, summary_text
-from advisor.rules.finding import Finding
+from advisor.report.scan_summary import ScanSummary, brief_text, list_text, summary_text, whose_commands
+from advisor.rules.finding import Finding, finding_devices
 from advisor.rules.numbering import number_findings
 from advisor.rules.registry import judge
 from tests import captured
+from tests.each import for_each
 from tests.fuzz.hosts import ARTICLES, CAPTURED, HOSTS
 from tests.report.test_text import two_nodes
 from tests.rules.build import array, facts, identity, nothing_known, numa
@@ -56,6 +57,7 @@ def check_page(make: Callable[[], Host]) -> None:
 def _words_of(found: ScanSummary) -> set[str]:
     """Every word that a window without an edge shows: one that is in a narrow one alone was broken."""
     text = summary_text(found, width=2000, color=False) + list_text(found, width=2000, color=False)
+    text += whose_commands(found.provenance, 60)
     parts = [*text.split(), *(word for group in found.numbered for word in finding_text(group).split())]
     return {*parts, *(part.rstrip(",;:") for part in parts), *_places(found)}
 
@@ -82,7 +84,7 @@ def test_the_page_of_a_tree_names_it(name: str) -> None:
     check_page(lambda: captured.on_disk(name))
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH)
+@for_each("name", ONE_OF_EACH)
 def test_the_page_of_a_whole_host_fits_a_window(name: str) -> None:
     check_page(ONE_OF_EACH[name])
 
@@ -94,6 +96,14 @@ def many_findings(count: int) -> tuple[Finding, ...]:
     return tuple(msgspec.structs.replace(one, id=f"rule.{number}") for number in range(count))
 
 
+@for_each("width", [60, 80, 160])
+@for_each("name", list(ARTICLES)[::5])
+def test_the_commands_of_a_page_begin_in_one_column(name: str, width: int) -> None:
+    lines = page(summary(scan(HOSTS[name]())), width)
+    places = {line.index("  advisor fix ") for line in lines if re.search(r"  advisor fix \d+$", line)}
+    assert len(places) <= 1, lines
+
+
 @pytest.mark.parametrize("nodes", [0, 1, 2, 3, 8, 64])
 @pytest.mark.parametrize("count", [0, 1, 12, 13, 21, 200])
 def test_the_page_has_at_most_24_lines(nodes: int, count: int) -> None:
@@ -102,6 +112,17 @@ def test_the_page_has_at_most_24_lines(nodes: int, count: int) -> None:
     assert len(lines) <= 23
     assert ("more: advisor scan --all" in "\n".join(lines)) is (count > 12)
     assert sum("rule" in line or "md0" in line for line in lines) >= min(count, 12)
+
+
+def test_what_is_grave_is_said_whole_with_its_command_below_it() -> None:
+    arrays = tuple(array(f"md{number}", level="raid5", state="degraded", missing=1) for number in (0, 3, 6, 9, 12))
+    lines = page(summary(facts(arrays=arrays)))
+    at = lines.index("  1 critical  md0, md3, md6 and 2 more have lost redundancy")
+    assert lines[at + 1].strip() == "mdadm --detail /dev/md0"
+    (group,) = summary(facts(arrays=arrays)).numbered
+    assert [finding_devices(one)[0] for one in group.findings] == ["md0", "md3", "md6", "md9", "md12"]
+    (wide,) = (line for line in page(summary(facts(arrays=arrays)), 160) if "1 critical  md0" in line)
+    assert wide.endswith("have lost redundancy  mdadm --detail /dev/md0")
 
 
 def test_findings_that_say_the_same_are_one_line_with_a_true_range() -> None:
@@ -144,6 +165,26 @@ def test_the_headline_has_host_machine_role_time_and_provenance() -> None:
     assert page(summary(two_nodes(), provenance=taken))[0].endswith("snapshot of 2026-11-20 18:40 UTC")
     undated = Provenance("snapshot", 1_795_460_340, None, "host.tar.gz")
     assert "without a date" in page(summary(two_nodes(), provenance=undated))[0]
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_a_long_directory_does_not_crowd_out_the_name(width: int) -> None:
+    host = facts(host=identity(hostname="storage-server-01.example.com"))
+    tree = Provenance("root", LIVE.scanned_at, None, "/srv/captures/2026/november/storage-server-01")
+    lines = page(summary(host, (), provenance=tree), width)
+    assert lines[0].startswith("storage-server-01.example.com")
+    assert "-01" in "".join(lines[:2]).partition("--root ")[2]
+    assert max(map(columns, lines)) <= width
+
+
+@pytest.mark.parametrize("source", ["live", "root", "snapshot"])
+def test_the_footer_fits_a_narrow_window(source: Any) -> None:
+    found = summary(two_nodes(), provenance=Provenance(source, LIVE.scanned_at, LIVE.scanned_at, "/srv/capture"))
+    assert max(map(columns, page(found, 60))) <= 60
+
+
+def test_a_host_without_devices_says_so() -> None:
+    assert "No links, disks or arrays found" in page(summary(nothing_known(), ()))
 
 
 def test_a_hostile_name_moves_nothing() -> None:

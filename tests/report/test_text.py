@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -186,6 +187,27 @@ def test_many_names_in_one_cell_wrap_inside_it() -> None:
     text = page(facts(numa=numa(2), disks=every_other))
     assert all(drive.name in text for drive in every_other)
     assert re.search(r"12 × 1.6 TB  INTEL SSDPE2KE016T7  none", text)
+
+
+def test_a_command_for_many_devices_is_the_one_that_means_them_all() -> None:
+    def commands(count: int) -> list[str]:
+        parts = {"kind": "scsi", "rotational": True, "scheduler": "none", "mountpoints": ("/data",)}
+        host = facts(disks=tuple(disk(f"sd{letter}", **parts) for letter in ascii_lowercase[:count]))
+        (found,) = (one for one in judge(host) if one.id == "disks.rotating-unscheduled")
+        text = scan_text(host, (found,), width=80, color=False)
+        return re.findall(r"advisor (?:apply|fix) .*", text)
+
+    assert commands(2) == ["advisor apply block:sda:scheduler=mq-deadline block:sdb:scheduler=mq-deadline"]
+    assert commands(26) == ["advisor fix 1"]
+
+
+def test_every_unknown_fact_is_on_the_page() -> None:
+    reasons = [Unknown(f"disks.sd{letter}.serial", f"reason {letter}") for letter in "abcdefghijklmn"]
+    alike = [Unknown(f"links.eth{number}.driver", "Permission denied") for number in range(12)]
+    text = page(facts(unknown=(*reasons, *alike)))
+    unknown = text[text.index("\nUnknown") :]
+    assert "more" not in unknown.replace("root would see more", "")
+    assert all(one.fact in unknown and one.why in unknown for one in (*reasons, *alike))
 
 
 def test_where_nothing_is_known_the_page_says_so() -> None:

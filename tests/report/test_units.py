@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.report.format import clean, natural, ranked, runs
-from advisor.report.units import format_binary, format_decimal, format_speed, times
+from advisor.report.units import cpu_text, format_binary, format_decimal, format_speed, times
 
 
 @pytest.mark.parametrize(
@@ -98,3 +98,16 @@ def test_runs(names: tuple[str, ...], among: tuple[str, ...], text: str) -> None
 def test_any_names_can_be_sorted(names: list[str]) -> None:
     assert sorted(map(natural, names)) == sorted(map(natural, reversed(names)))
     assert runs(names, ranked(names)) == runs(names[::-1], ranked(names[::-1]))
+
+
+@pytest.mark.parametrize(
+    ("cpus", "text"),
+    [
+        ("0-3,8", "0-3, 8"),
+        (",".join(map(str, range(0, 576, 8))), "0, 8, 16 … 568 (72 CPUs)"),
+        ("0-1,8-9,16-17,24-25", "0-1, 8-9, 16-17 … 24-25 (8 CPUs)"),
+        ("whatever", "whatever"),
+    ],
+)
+def test_cpu_lists_are_exact(cpus: str, text: str) -> None:
+    assert cpu_text(cpus) == text

@@ -12,6 +12,7 @@ from advisor.facts.host_facts import scan
 from advisor.planner import plan_profiles
 from advisor.profiles.profile import profile_paths
 from advisor.report.plan import plan_text
+from tests.each import for_each
 from tests.fuzz.hosts import ARTICLES
 from tests.report.pasted import lines_too_wide
 
@@ -40,7 +41,7 @@ def tokens(line: str) -> Iterator[str]:
     yield from (part for word in line.split() if word not in ("+", "-", "→") for part in word.split(",") if part)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@for_each("width", WIDTHS)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_word_is_broken_and_no_line_too_long(name: str, width: int) -> None:
     for page in pages(name):

@@ -7,7 +7,6 @@ workload, as units differ between workloads. Where the picture is wide, a dashed
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -63,7 +62,13 @@ class _Area(msgspec.Struct, frozen=True):
 
 def draw_bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
     """Every workload in the order of the session, every arm in the order of the call, for ``width`` pixels or more."""
-    area = _bars_area(result, width)
+    if width < WIDE:
+        area = _Area(width, 0.0, 100.0)
+    else:
+        names = max(text_width(fit_text(name, width / 3)) for name in result.arms)
+        figures = max((text_width(_figure_words(one)) for one in result.effects), default=0.0)
+        left = 100 * (names + _SPACE) / width
+        area = _Area(width, left, max(left, 100 - 100 * (figures + _SPACE) / width))
     shapes: list[Shape] = []
     top = 0.0
     for workload in result.session.workloads:
@@ -76,15 +81,6 @@ def draw_bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
     )
 
 
-def _bars_area(result: ArmsProof, width: float) -> _Area:
-    if width < WIDE:
-        return _Area(width, 0.0, 100.0)
-    names = max(text_width(fit_text(name, width / 3)) for name in result.arms)
-    figures = max((text_width(_figure_words(one)) for one in result.effects), default=0.0)
-    left = 100 * (names + _SPACE) / width
-    return _Area(width, left, max(left, 100 - 100 * (figures + _SPACE) / width))
-
-
 def _figure_words(one: Effect) -> str:
     return f"{format_figure(one.after or 0.0)} ({format_percent((one.ratio or 1.0) - 1)})"
 
@@ -93,11 +89,19 @@ def _add_workload(shapes: list[Shape], area: _Area, workload: str, effects: list
     bottom = top + 12
     shapes.append(Label(0.0, bottom, fit_text(workload, area.width), look="strong"))
     letters = int(area.width / (FONT_SIZE * LETTER_WIDTH))
-    for line in textwrap.wrap(clean(f"{workload_title(workload)} ({effects[0].unit})"), letters):
+    title, unit = workload_title(workload), effects[0].unit
+    for line in textwrap.wrap(clean(f"{title} ({unit})" if title else unit), letters):
         bottom += LINE_HEIGHT
         shapes.append(Label(0.0, bottom, line, look="quiet"))
     bottom += 4
-    highest = max(_effect_ends(effects))
+    effect_ends: list[float] = []
+    for one in effects:
+        effect_ends.append(one.before or 0.0)
+        effect_ends.append(one.after or 0.0)
+        span = _effect_span(one)
+        if span is not None:
+            effect_ends.append(span[1])
+    highest = max(effect_ends)
     base = effects[0].before or 0.0
     at = area.left + base * area.scale(highest)
     first = bottom
@@ -110,15 +114,6 @@ def _add_workload(shapes: list[Shape], area: _Area, workload: str, effects: list
     if area.is_wide:
         shapes.append(ChartLine(at, first + 2, at, bottom, "base"))
     return bottom
-
-
-def _effect_ends(effects: Iterable[Effect]) -> Iterable[float]:
-    for one in effects:
-        yield one.before or 0.0
-        yield one.after or 0.0
-        span = _effect_span(one)
-        if span is not None:
-            yield span[1]
 
 
 def _effect_span(one: Effect) -> tuple[float, float] | None:

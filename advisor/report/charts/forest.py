@@ -36,25 +36,26 @@ _ROW_GAP: Final = 6.0
 _MOST_TICKS: Final = 9
 _SYMBOLS: Final[Mapping[str, Symbol]] = {"Guardrails": "square", "Control": "diamond"}
 _DESCRIPTION: Final = (
-    "Estimate and interval of each claim, guardrail and control on one axis of changes, logarithmic, turned so "
-    "that better is to the right. The shaded band is the margin, for a guardrail the cost that is allowed. All figures "
-    "are in the table that follows."
+    "Estimate and interval of each claim, guardrail and control on one axis of changes, logarithmic; "
+    "better is to the right, where less is better to the left. The shaded band is the margin, for a guardrail "
+    "the cost that is allowed. All figures are in the table that follows."
 )
 
 
-def draw_forest(proof: Proof) -> Picture:
-    """Every row that is judged, in the order of the table, on the axis of the table in the text."""
-    return forest_of(groups_of(proof), _DESCRIPTION)
+def draw_forest(proof: Proof, *, width: float = MIN_WIDTH) -> Picture:
+    """Every row that is judged, in the order of the table, on the axis of the table in the text, for ``width`` pixels
+    or more."""
+    return forest_of(groups_of(proof), _DESCRIPTION, width=width)
 
 
-def forest_of(shown: Iterable[RowGroup], description: str) -> Picture:
+def forest_of(shown: Iterable[RowGroup], description: str, *, width: float = MIN_WIDTH) -> Picture:
     """The same of any groups of rows."""
     groups = [group for group in shown if group.is_judged]
     scale = Scale(*axis_ends(row for group in groups for row in group.rows), LEFT, RIGHT)
     shapes: list[Shape] = []
     bottom = 0.0
     for group in groups:
-        bottom = _add_group(shapes, group, scale, bottom)
+        bottom = _add_group(shapes, group, scale, bottom, width)
     axis = _draw_axis(scale, bottom + _ROW_GAP)
     return Picture(
         name="forest",
@@ -65,47 +66,42 @@ def forest_of(shown: Iterable[RowGroup], description: str) -> Picture:
     )
 
 
-def _add_group(shapes: list[Shape], group: RowGroup, scale: Scale, top: float) -> float:
+def _add_group(shapes: list[Shape], group: RowGroup, scale: Scale, top: float, width: float) -> float:
     """Add a heading and the rows below it; where they end."""
     bottom = top + (_HEADING_GAP if top else 0.0) + LINE_HEIGHT
     shapes.append(Label(0.0, bottom - 3, group.title, look="strong"))
     for name, rows in by_workload(group.rows):
         bottom += LINE_HEIGHT
-        shapes.append(Label(0.0, bottom - 3, fit_text(name, MIN_WIDTH), look="quiet"))
+        shapes.append(Label(0.0, bottom - 3, fit_text(name, width), look="quiet"))
         for row in rows:
-            bottom = _add_row(shapes, row, scale, bottom + _ROW_GAP, _SYMBOLS.get(group.title, "circle"))
+            bottom = _add_row(shapes, row, scale, bottom + _ROW_GAP, _SYMBOLS.get(group.title, "circle"), width)
     return bottom
 
 
-def _add_row(shapes: list[Shape], row: MetricRow, scale: Scale, top: float, symbol: Symbol) -> float:
+def _add_row(shapes: list[Shape], row: MetricRow, scale: Scale, top: float, symbol: Symbol, width: float) -> float:
     base = top + LINE_HEIGHT - 3
     metric = metric_words(row.summary)
     says = ", ".join(filter(None, (change_words(row.summary), row.says.text)))
     shapes.append(Label(0.0, base, metric))
-    shapes.append(Label(100.0, base, fit_text(says, MIN_WIDTH - text_width(metric) - 6), "end", _row_look(row)))
+    shapes.append(Label(100.0, base, fit_text(says, width - text_width(metric) - 6), "end", _row_look(row)))
     plot = top + LINE_HEIGHT
-    shapes += _draw_row(row, scale, plot, symbol)
+    # The band, no change, and the interval with its ends and its estimate.
+    middle, zero = plot + PLOT_HEIGHT / 2, scale.at(0.0)
+    if row.band is not None:
+        begin, end = map(scale.at, row.band)
+        shapes.append(Box(begin, plot, end - begin, PLOT_HEIGHT, "band"))
+    shapes.append(ChartLine(zero, plot, zero, plot + PLOT_HEIGHT, "zero"))
+    drawn = interval_of(row.summary)
+    if drawn is not None:
+        low, at, high = map(scale.at, drawn)
+        shapes.append(ChartLine(low, middle, high, middle, f"interval {_row_look(row)}"))
+        shapes += _draw_ends(row, scale, middle)
+        shapes.append(Mark(at, middle, symbol, f"full {_row_look(row)}"))
     return plot + PLOT_HEIGHT
 
 
 def _row_look(row: MetricRow) -> str:
     return {"green": "better", "red": "worse"}.get(row.says.style, "plain")
-
-
-def _draw_row(row: MetricRow, scale: Scale, top: float, symbol: Symbol) -> Iterable[Shape]:
-    """The band, no change, and the interval with its ends and its estimate."""
-    middle, zero = top + PLOT_HEIGHT / 2, scale.at(0.0)
-    if row.band is not None:
-        begin, end = map(scale.at, row.band)
-        yield Box(begin, top, end - begin, PLOT_HEIGHT, "band")
-    yield ChartLine(zero, top, zero, top + PLOT_HEIGHT, "zero")
-    drawn = interval_of(row.summary)
-    if drawn is None:
-        return
-    low, at, high = map(scale.at, drawn)
-    yield ChartLine(low, middle, high, middle, f"interval {_row_look(row)}")
-    yield from _draw_ends(row, scale, middle)
-    yield Mark(at, middle, symbol, f"full {_row_look(row)}")
 
 
 def _draw_ends(row: MetricRow, scale: Scale, middle: float) -> Iterable[Shape]:

@@ -60,6 +60,11 @@ def ladder_of(found: Sequence[tuple[str, Summary]], name: str, number: int, *, a
     scale = log_scale(values, TOP + PLOT_HEIGHT, TOP)
     places = {label: LEFT + (at + 0.5) * _STEP for at, (_, label) in enumerate(RUNGS)}
     unit = found[0][1].unit
+    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 2, fit_text(unit, 60), look="tick")]
+    for value in value_ticks(scale, _MOST_TICKS):
+        y = scale.at(value)
+        shapes += [ChartLine(LEFT, y, 100.0, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
+    at = places[dict(RUNGS)[DISPLAY_ONLY]]
     return Picture(
         name=f"ladder-{number}",
         title=f"Latency of {clean(name)}",
@@ -68,31 +73,13 @@ def ladder_of(found: Sequence[tuple[str, Summary]], name: str, number: int, *, a
         " it varies too much from run to run for any claim. All values are in the table that follows.",
         height=TOP + PLOT_HEIGHT + LINE_HEIGHT + 8,
         shapes=(
-            *_display_only(places),
-            *_draw_grid(scale, unit),
-            *_draw_names(found, places),
+            Box(at - _STEP / 2, TOP, _STEP, PLOT_HEIGHT, "display-only"),
+            Label(100.0, TOP - 4, "for display only", "end", "tick"),
+            *shapes,
+            *(Label(places[label], TOP + PLOT_HEIGHT + LINE_HEIGHT, label, "middle", "tick") for label, _ in found),
             *_draw_arms(found, places, scale),
         ),
     )
-
-
-def _display_only(places: dict[str, float]) -> Iterable[Shape]:
-    at = places[dict(RUNGS)[DISPLAY_ONLY]]
-    yield Box(at - _STEP / 2, TOP, _STEP, PLOT_HEIGHT, "display-only")
-    yield Label(100.0, TOP - 4, "for display only", "end", "tick")
-
-
-def _draw_grid(scale: LogScale, unit: str) -> list[Shape]:
-    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 2, fit_text(unit, 60), look="tick")]
-    for value in value_ticks(scale, _MOST_TICKS):
-        y = scale.at(value)
-        shapes += [ChartLine(LEFT, y, 100.0, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
-    return shapes
-
-
-def _draw_names(found: Sequence[tuple[str, Summary]], places: dict[str, float]) -> Iterable[Shape]:
-    for label, _ in found:
-        yield Label(places[label], TOP + PLOT_HEIGHT + LINE_HEIGHT, label, "middle", "tick")
 
 
 def _draw_arms(found: Sequence[tuple[str, Summary]], places: dict[str, float], scale: LogScale) -> Iterable[Shape]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.metrics import Metric
 from advisor.proof.records import Pair, Proof, Summary
 from advisor.proof.verdict import counted_pairs, make_sample
 from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
@@ -37,9 +36,9 @@ class PairValues(msgspec.Struct, frozen=True):
     def change(self) -> float:
         return self.after / self.before - 1
 
-    def is_better(self, metric: MetricName) -> bool:
+    def is_better(self, metric: Metric) -> bool:
         """Whether arm B was better, by however little."""
-        return METRICS[metric].sign * (self.after - self.before) > 0
+        return metric.sign * (self.after - self.before) > 0
 
 
 def pair_values(proof: Proof, claim: Summary) -> tuple[PairValues, ...]:
@@ -49,7 +48,7 @@ def pair_values(proof: Proof, claim: Summary) -> tuple[PairValues, ...]:
 
 
 def _pair_values(pair: Pair, claim: Summary) -> tuple[PairValues, ...]:
-    data = make_sample([pair], claim.name, claim.metric)
+    data = make_sample([pair], claim.name, claim.described)
     return tuple(
         PairValues(pair.index + 1, pair.order, before, after)
         for before, after in zip(data.before, data.after, strict=True)
@@ -66,7 +65,15 @@ def draw_slope(proof: Proof, claim: Summary, number: int) -> Picture | None:
     scale = log_scale(
         [*(value for pair in pairs for value in (pair.before, pair.after)), *medians], TOP + PLOT_HEIGHT, TOP
     )
-    better = sum(pair.is_better(claim.metric) for pair in pairs)
+    better = sum(pair.is_better(claim.described) for pair in pairs)
+    shapes: list[Shape] = []
+    for value in value_ticks(scale, _MOST_TICKS):
+        y = scale.at(value)
+        shapes += [ChartLine(_GUTTER, y, 100.0, y, "grid"), Label(_GUTTER - 1, y + 4, tick_words(value), "end", "tick")]
+    lines: list[Shape] = []
+    for pair in pairs:
+        look = "pair better" if pair.is_better(claim.described) else "pair worse"
+        lines.append(ChartLine(A_AT, scale.at(pair.before), B_AT, scale.at(pair.after), look))
     return Picture(
         name=f"slope-{number}",
         title=f"{metric_words(claim)} of {clean(claim.name)}, pair by pair",
@@ -74,21 +81,8 @@ def draw_slope(proof: Proof, claim: Summary, number: int) -> Picture | None:
         f" {clean(claim.unit)}. Arm B was better in {better} of them: solid lines; the others are dashed."
         " The thick line joins the medians. All values are in the table that follows.",
         height=TOP + PLOT_HEIGHT + 8,
-        shapes=(
-            *_draw_grid(scale),
-            *_draw_heads(claim),
-            *_draw_lines(pairs, claim, scale),
-            *_draw_medians(claim, scale),
-        ),
+        shapes=(*shapes, *_draw_heads(claim), *lines, *_draw_medians(claim, scale)),
     )
-
-
-def _draw_grid(scale: LogScale) -> list[Shape]:
-    shapes: list[Shape] = []
-    for value in value_ticks(scale, _MOST_TICKS):
-        y = scale.at(value)
-        shapes += [ChartLine(_GUTTER, y, 100.0, y, "grid"), Label(_GUTTER - 1, y + 4, tick_words(value), "end", "tick")]
-    return shapes
 
 
 def _draw_heads(claim: Summary) -> list[Shape]:
@@ -108,14 +102,6 @@ def _draw_heads(claim: Summary) -> list[Shape]:
                     )
                 )
             )
-    return shapes
-
-
-def _draw_lines(pairs: Sequence[PairValues], claim: Summary, scale: LogScale) -> list[Shape]:
-    shapes: list[Shape] = []
-    for pair in pairs:
-        look = "pair better" if pair.is_better(claim.metric) else "pair worse"
-        shapes.append(ChartLine(A_AT, scale.at(pair.before), B_AT, scale.at(pair.after), look))
     return shapes
 
 

@@ -10,9 +10,9 @@ import msgspec
 
 from advisor.host.numbers import is_count
 from advisor.proof.metrics import METRICS, MetricName
-from advisor.proof.records import Arm, FioRun, Pair, Proof, Session
+from advisor.proof.records import FioRun, Pair, Proof, Session
 from advisor.proof.workloads import WORKLOADS
-from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
+from advisor.report.charts.scale import is_drawable, log_scale, tick_words, value_ticks
 from advisor.report.charts.shapes import (
     LINE_HEIGHT,
     MIN_WIDTH,
@@ -22,6 +22,7 @@ from advisor.report.charts.shapes import (
     Mark,
     Picture,
     Shape,
+    fit_text,
     hold_label,
     text_width,
     without_overlap,
@@ -77,12 +78,15 @@ def timed_metrics(proof: Proof) -> tuple[tuple[str, MetricName], ...]:
     for claim in proof.workloads:
         claimed.setdefault(claim.name, claim.metric)
     names = dict.fromkeys(entry.run.workload for entry in list_entries(proof.session))
-    return tuple((name, claimed.get(name) or _metric_name(name)) for name in names)
+    return tuple(
+        (name, claimed.get(name) or (WORKLOADS[name].metric if name in WORKLOADS else "iops")) for name in names
+    )
 
 
-def _metric_name(name: str) -> MetricName:
-    known = WORKLOADS.get(name)
-    return known.metric if known else "iops"
+def metric_unit(proof: Proof, metric: MetricName) -> str:
+    """The unit of a metric that is shown, one of the user's own command among them."""
+    known = {name: one.unit for name, one in METRICS.items()}
+    return {**known, **{one.metric: one.unit for one in proof.workloads}}.get(metric, "")
 
 
 def draw_timeline(proof: Proof, name: str, metric: MetricName, number: int) -> Picture | None:
@@ -92,19 +96,25 @@ def draw_timeline(proof: Proof, name: str, metric: MetricName, number: int) -> P
     if not shown:
         return None
     scale = log_scale([entry.run.figures.value(metric) for entry in shown], TOP + PLOT_HEIGHT, TOP)
-    unit = METRICS[metric].unit
+    unit = clean(metric_unit(proof, metric))
+    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 4, fit_text(unit, MIN_WIDTH), look="tick")]
+    for value in value_ticks(scale, _MOST_TICKS):
+        y = scale.at(value)
+        shapes += [ChartLine(LEFT, y, RIGHT, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
+    marks: list[Shape] = []
+    size = " small" if len(shown) > _MANY else ""
+    for position, entry in enumerate(shown):
+        faint = "" if entry.state == "counts" else " faint"
+        y = scale.at(entry.run.figures.value(metric))
+        x = _entry_position(shown, position)
+        look = f"{faint}{size}"
+        marks.append(Mark(x, y, "circle", f"a{look}") if entry.run.arm == "A" else Mark(x, y, "diamond", f"b{look}"))
     return Picture(
         name=f"timeline-{number}",
-        title=f"{METRIC_WORDS[metric]} of {clean(name)}, run by run",
+        title=f"{clean(METRIC_WORDS.get(metric, metric))} of {clean(name)}, run by run",
         description=_describe_chart(shown, unit),
         height=TOP + PLOT_HEIGHT + _STRIP + LINE_HEIGHT + 6,
-        shapes=(
-            *_draw_bands(shown),
-            *_draw_contaminated(shown),
-            *_draw_grid(scale, unit),
-            *_draw_marks(shown, metric, scale),
-            *_draw_strip(shown),
-        ),
+        shapes=(*_draw_bands(shown), *_draw_contaminated(shown), *shapes, *marks, *_draw_strip(shown)),
     )
 
 
@@ -146,26 +156,6 @@ def _draw_contaminated(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
         if entry.contaminated:
             yield Box(LEFT + position * _entry_step(shown), TOP, _entry_step(shown), PLOT_HEIGHT, "contaminated")
             yield Mark(_entry_position(shown, position), TOP - 6, "cross", "contaminated-mark")
-
-
-def _draw_grid(scale: LogScale, unit: str) -> list[Shape]:
-    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 4, unit, look="tick")]
-    for value in value_ticks(scale, _MOST_TICKS):
-        y = scale.at(value)
-        shapes += [ChartLine(LEFT, y, RIGHT, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
-    return shapes
-
-
-def _draw_marks(shown: Sequence[TimelineEntry], metric: MetricName, scale: LogScale) -> Iterable[Shape]:
-    size = " small" if len(shown) > _MANY else ""
-    for position, entry in enumerate(shown):
-        faint = "" if entry.state == "counts" else " faint"
-        y = scale.at(entry.run.figures.value(metric))
-        yield _draw_mark(_entry_position(shown, position), y, entry.run.arm, f"{faint}{size}")
-
-
-def _draw_mark(x: float, y: float, arm: Arm, look: str) -> Mark:
-    return Mark(x, y, "circle", f"a{look}") if arm == "A" else Mark(x, y, "diamond", f"b{look}")
 
 
 def _draw_strip(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:

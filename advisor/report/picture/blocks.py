@@ -43,12 +43,12 @@ def block_shapes(block: PictureBlock, place: Place, x: float, y: float, width: f
         below += 4
         below += _draw_tiles(block.tiles, x + INSET, below, room, inside)
     height = below + 6 - y
-    frame = Frame(x, y, width, height, _css_class("block", block.look), place_key(place, block.key))
+    frame = Frame(x, y, width, height, _css_class("block", block.look, block.load), place_key(place, block.key))
     return [frame, *inside], height
 
 
-def _css_class(kind: str, look: Look) -> str:
-    return f"{kind} {look}".rstrip()
+def _css_class(kind: str, look: Look, load: int = 0) -> str:
+    return " ".join(one for one in (kind, look, f"load{load}" if load else "") if one)
 
 
 def _draw_head(block: PictureBlock, x: float, y: float, room: float, shapes: list[Shape]) -> float:
@@ -103,7 +103,7 @@ def _draw_tiles(tiles: Sequence[Tile], x: float, y: float, room: float, shapes: 
     height = 31.0 if any(tile.state for tile in tiles) else 19.0
     for at, tile in enumerate(tiles):
         left, top = x + (width + _TILE_GAP) * (at % columns), y + (height + _TILE_GAP) * (at // columns)
-        shapes.append(Frame(left, top, width, height, _css_class("tile", tile.look), radius=2))
+        shapes.append(Frame(left, top, width, height, _css_class("tile", tile.look, tile.load), radius=2))
         middle = left + width / 2
         shapes.append(write_text(middle, top + 13, tile.name, width - 4, size=10, anchor="middle"))
         if tile.state:
@@ -118,7 +118,7 @@ def chip_shapes(chip: Chip, x: float, y: float, width: float) -> list[Shape]:
     room = width - 2 * INSET
     value = "strong warn" if chip.look == "warn" else "strong"
     found: list[Shape] = [
-        Frame(x, y, width, CHIP_HEIGHT, _css_class("chip", chip.look)),
+        Frame(x, y, width, CHIP_HEIGHT, _css_class("chip", chip.look, chip.load)),
         write_text(x + INSET, y + 14, chip.label, room, size=10, look="quiet"),
         write_text(x + INSET, y + 28, chip.value, room, size=TITLE_SIZE, look=value),
     ]

@@ -21,19 +21,15 @@ def ceiling_picture(ceiling: HostCeiling) -> CeilingPicture:
         for one in ceiling.stages
         if one.known in ("unknown", "partly") and one not in known
     ]
-    return CeilingPicture(
-        title=_ceiling_title(ceiling),
-        bars=tuple(bar for one in known for bar in _stage_bars(one, ceiling, most)),
-        note=f"Unknown, and perhaps lower: {', '.join(silent)}." if silent else "",
-    )
-
-
-def _ceiling_title(ceiling: HostCeiling) -> str:
     reads = _bound_words(
         "reads", ceiling.read_mb_s, ceiling.binds if ceiling.read_mb_s is not None else None, ceiling.machine
     )
     writes = _bound_words("writes", ceiling.write_mb_s, ceiling.write_binds, ceiling.machine)
-    return f"Ceiling of the host: {reads}; {writes}"
+    return CeilingPicture(
+        title=f"Ceiling of the host: {reads}; {writes}",
+        bars=tuple(bar for one in known for bar in _stage_bars(one, ceiling, most)),
+        note=f"Unknown, and perhaps lower: {', '.join(silent)}." if silent else "",
+    )
 
 
 def _bound_words(way: str, value: float | None, one: Binding | None, machine: str | None) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.numa import Node
 from advisor.facts.services import Service
 from advisor.limits.host_records import HostCeiling
 from advisor.report.finding_lines import counts_text, finding_text
 from advisor.report.format import natural
+from advisor.report.picture.accelerators import accelerator_blocks
 from advisor.report.picture.arrays import Stacking, stack_arrays
 from advisor.report.picture.ceiling import ceiling_picture
 from advisor.report.picture.crossings import array_crossings, bounded_crossings
@@ -53,15 +53,24 @@ def host_picture(
         for place in places
         if (panel := _make_panel(around, stack, running, seated, place)).place != UNKNOWN_KEY or panel.sections
     )
-    crossings = (
-        *link_crossings(around),
-        *array_crossings(around, stack),
-        *service_crossings(around, running, seated),
-    )
+    crossings = (*link_crossings(around), *array_crossings(around, stack), *service_crossings(around, running, seated))
     loose = [link.name for link in facts.links if not around.link_places(link)]
+    host_lines: list[str] = []
+    host, cpu = facts.host, facts.cpu
+    host_lines += (one for one in (host.os, host.kernel) if one)
+    machine = " ".join(one for one in (host.vendor, host.product) if one)
+    host_lines += (one for one in (machine, cpu.model) if one)
+    counts = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
+    parts = ", ".join(times(count, noun) for count, noun in counts if count is not None)
+    host_lines += [parts] if parts else []
+    host_lines += [format_binary(facts.memory.total_bytes)] if facts.memory.total_bytes is not None else []
+    if facts.container.is_inside:
+        host_lines.append(f"{facts.container.words.removeprefix('a ')}: what is drawn is its host")
+    elif host.virtualization not in (None, "", "none"):
+        host_lines.append(f"virtual machine ({host.virtualization}): its PCIe links are make-believe")
     return HostPicture(
         title=facts.host.hostname or "host of unknown name",
-        about=tuple(_host_lines(facts)),
+        about=tuple(host_lines),
         summary=summarize_findings(findings),
         panels=panels,
         crossings=bounded_crossings(crossings, panels),
@@ -90,6 +99,7 @@ def _make_panel(
 ) -> Panel:
     sections = (
         PictureSection("links", "Links", link_blocks(around, place)),
+        PictureSection("accelerators", "Accelerators", accelerator_blocks(around, place)),
         PictureSection("drives", "Drives and arrays", drive_blocks(around, stack, place), usual_words(around, place)),
         PictureSection("services", "Services", service_blocks(around, services, seated, place)),
     )
@@ -102,48 +112,29 @@ def _panel_head(around: PictureFacts, place: Place) -> tuple[str, str, tuple[Chi
         return "Node unknown", "not reported by the host", ()
     node = next((node for node in around.facts.numa.nodes if node.id == place), None)
     if node is None:
-        return "Host", "the kernel shows no NUMA nodes", _chips_of_host(around.facts)
+        cpu, memory = around.facts.cpu, around.facts.memory
+        online = cpu_words(cpu.online) if cpu.online else "unknown"
+        total = format_binary(memory.total_bytes) if memory.total_bytes is not None else "unknown"
+        free = f"{format_binary(memory.available_bytes)} available" if memory.available_bytes is not None else ""
+        count = times(cpu.threads, "CPU") if cpu.threads is not None else ""
+        return "Host", "the kernel shows no NUMA nodes", ((Chip("CPUs", online, count), Chip("Memory", total, free)))
     distances = " ".join(map(str, node.distances))
     note = "the only node" if around.only is not None else f"distances {distances}" if distances else ""
-    return f"Node {node.id}", note, tuple(_node_chips(node))
-
-
-def _node_chips(node: Node) -> Iterator[Chip]:
+    node_chips: list[Chip] = []
     if node.cpus is None:
-        yield Chip("CPUs", "unknown", "")
+        node_chips.append(Chip("CPUs", "unknown", ""))
     elif not node.cpus:
-        yield Chip("CPUs", "none", "memory only")
+        node_chips.append(Chip("CPUs", "none", "memory only"))
     else:
-        yield Chip("CPUs", cpu_words(node.cpus), times(cpu_count(node.cpus), "CPU"))
+        node_chips.append(Chip("CPUs", cpu_words(node.cpus), times(cpu_count(node.cpus), "CPU")))
     if node.memory_bytes is None:
-        yield Chip("Memory", "unknown", "")
+        node_chips.append(Chip("Memory", "unknown", ""))
     elif node.memory_bytes == 0:
-        yield Chip("Memory", "none", "taken from other nodes", "warn" if node.cpus else "")
+        node_chips.append(Chip("Memory", "none", "taken from other nodes", "warn" if node.cpus else ""))
     else:
         free = "" if node.free_bytes is None else f"{format_binary(node.free_bytes)} free"
-        yield Chip("Memory", format_binary(node.memory_bytes), free)
-
-
-def _chips_of_host(facts: Facts) -> tuple[Chip, ...]:
-    cpu, memory = facts.cpu, facts.memory
-    online = cpu_words(cpu.online) if cpu.online else "unknown"
-    total = format_binary(memory.total_bytes) if memory.total_bytes is not None else "unknown"
-    free = f"{format_binary(memory.available_bytes)} available" if memory.available_bytes is not None else ""
-    count = times(cpu.threads, "CPU") if cpu.threads is not None else ""
-    return (Chip("CPUs", online, count), Chip("Memory", total, free))
-
-
-def _host_lines(facts: Facts) -> Iterator[str]:
-    host, cpu = facts.host, facts.cpu
-    yield from (one for one in (host.os, host.kernel) if one)
-    machine = " ".join(one for one in (host.vendor, host.product) if one)
-    yield from (one for one in (machine, cpu.model) if one)
-    counts = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
-    parts = ", ".join(times(count, noun) for count, noun in counts if count is not None)
-    yield from [parts] if parts else []
-    yield from [format_binary(facts.memory.total_bytes)] if facts.memory.total_bytes is not None else []
-    if host.virtualization not in (None, "", "none"):
-        yield f"virtual machine ({host.virtualization}): its PCIe links are make-believe"
+        node_chips.append(Chip("Memory", format_binary(node.memory_bytes), free))
+    return f"Node {node.id}", note, tuple(node_chips)
 
 
 def _loose_lines(facts: Facts, loose: Sequence[str], idle: Sequence[str]) -> Iterator[Words]:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from advisor.report.layout import listed
-from advisor.report.picture.records import CeilingPicture, Crossing, HostPicture, Panel, PictureBlock
+from advisor.report.picture.records import Crossing, HostPicture, Panel, PictureBlock
 from advisor.report.units import times
 
 LONGEST: Final = 1500
@@ -24,7 +24,13 @@ class DescribedBlock(msgspec.Struct, frozen=True):
 def describe_picture(picture: HostPicture) -> str:
     """A few sentences: the nodes, how much is on each, and what crosses nodes."""
     sentences = [f"{times(len(picture.panels), 'part')} side by side."]
-    sentences += [_panel_sentence(panel) for panel in picture.panels]
+    for panel in picture.panels:
+        chips = [f"{chip.label} {chip.value}" for chip in panel.chips]
+        counts = [
+            f"{section.title.lower()}: {', '.join(block.title for block in section.blocks[:6])}"
+            for section in panel.sections
+        ]
+        sentences.append(f"{panel.title}: {'; '.join([*chips, *counts]) or 'no devices'}.")
     crossing = [one.title for one in picture.crossings]
     sentences.append(f"Across nodes: {'; '.join(crossing)}." if crossing else "Nothing crosses nodes.")
     sentences += [f"{picture.ceiling.title}."] if picture.ceiling else []
@@ -32,35 +38,22 @@ def describe_picture(picture: HostPicture) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _panel_sentence(panel: Panel) -> str:
-    chips = [f"{chip.label} {chip.value}" for chip in panel.chips]
-    counts = [
-        f"{section.title.lower()}: {', '.join(block.title for block in section.blocks[:6])}"
-        for section in panel.sections
-    ]
-    return f"{panel.title}: {'; '.join([*chips, *counts]) or 'no devices'}."
-
-
 def describe_blocks(picture: HostPicture) -> tuple[DescribedBlock, ...]:
     """Everything that is drawn, panel by panel, then what crosses nodes and what lies on none."""
-    found = [DescribedBlock(_panel_heading(panel), tuple(_panel_lines(panel))) for panel in picture.panels]
+    found = [
+        DescribedBlock(f"{panel.title} ({panel.note})" if panel.note else panel.title, tuple(_panel_lines(panel)))
+        for panel in picture.panels
+    ]
     if picture.crossings:
         found.append(DescribedBlock("Across nodes", tuple(map(crossing_line, picture.crossings))))
     if picture.loose:
         found.append(DescribedBlock("On no node", tuple(" ".join(words.pieces) for words in picture.loose)))
     if picture.ceiling:
-        found.append(DescribedBlock("Ceiling", tuple(_ceiling_lines(picture.ceiling))))
+        ceiling = picture.ceiling
+        bars = (f"{bar.title}: {bar.value}{' (binds)' if bar.is_binding else ''}" for bar in ceiling.bars)
+        ceiling_lines = (ceiling.title, *bars, *([ceiling.note] if ceiling.note else []))
+        found.append(DescribedBlock("Ceiling", ceiling_lines))
     return tuple(found)
-
-
-def _ceiling_lines(ceiling: CeilingPicture) -> Iterator[str]:
-    yield ceiling.title
-    yield from (f"{bar.title}: {bar.value}{' (binds)' if bar.is_binding else ''}" for bar in ceiling.bars)
-    yield from [ceiling.note] if ceiling.note else []
-
-
-def _panel_heading(panel: Panel) -> str:
-    return f"{panel.title} ({panel.note})" if panel.note else panel.title
 
 
 def _panel_lines(panel: Panel) -> Iterator[str]:

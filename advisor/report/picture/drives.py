@@ -12,7 +12,7 @@ from advisor.facts.array import Array
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
 from advisor.report.devices import group_disks, pcie_shape
-from advisor.report.folding import FOLD_FROM
+from advisor.report.folding import FOLD_FROM, merge_texts, text_shape
 from advisor.report.format import natural, ranked, runs
 from advisor.report.picture.arrays import Stacking
 from advisor.report.picture.links import bound_blocks
@@ -20,6 +20,7 @@ from advisor.report.picture.places import PictureFacts, home_place, known_nodes
 from advisor.report.picture.records import UNKNOWN_KEY, Look, PictureBlock, Place, Tile, Words
 from advisor.report.picture.wording import BELOW, first_names, is_below, limit_words, node_words, pcie_words
 from advisor.report.units import format_binary, format_decimal, times
+from advisor.rules.drive_health import list_failures
 
 MAX_TILES: Final = 24
 MAX_BLOCKS: Final = 20
@@ -65,13 +66,12 @@ def groups_of(around: PictureFacts, stack: Stacking, place: Place) -> tuple[Driv
     free = group_disks(by_arrays.pop((), []))
     held = sorted(by_arrays, key=lambda key: [(natural(array.name), array.name) for array in arrays[key]])
     return (
-        *(DriveGroup(arrays[key], _sort_disks(by_arrays[key])) for key in held),
+        *(
+            DriveGroup(arrays[key], tuple(sorted(by_arrays[key], key=lambda disk: (natural(disk.name), disk.name))))
+            for key in held
+        ),
         *(DriveGroup((), disks) for disks in free),
     )
-
-
-def _sort_disks(disks: Iterable[Disk]) -> tuple[Disk, ...]:
-    return tuple(sorted(disks, key=lambda disk: (natural(disk.name), disk.name)))
 
 
 def usual(around: PictureFacts, place: Place) -> tuple[str, ...]:
@@ -101,7 +101,11 @@ def drive_blocks(around: PictureFacts, stack: Stacking, place: Place) -> tuple[P
     uppers = _upper_arrays(around, stack, place)
     blocks = _nest_blocks(View(around, stack, usual(around, place)), uppers, groups, 0)
     if place == (UNKNOWN_KEY if around.only is None else around.only):
-        blocks += [_array_alone(around, array) for array in stack.diskless]
+        for array in stack.diskless:
+            block = _upper_block(around, [array], 0)
+            blocks.append(
+                msgspec.structs.replace(block, lines=(*block.lines, Words(("its drives are unknown",), "quiet")))
+            )
     return bound_blocks(around, blocks, MAX_BLOCKS, "drive group")
 
 
@@ -119,11 +123,21 @@ def _nest_blocks(
 ) -> list[PictureBlock]:
     """What lies below the widest array of arrays, further in than it, and then what does not."""
     if not uppers:
-        blocks = _drive_blocks(view, groups)
+        # A block per group; from five alike arrays on, one for all of them.
+        kinds: dict[Hashable, list[DriveGroup]] = {}
+        for group in groups:
+            kinds.setdefault(_group_kind(view, group), []).append(group)
+        found: list[PictureBlock] = []
+        for some_groups in kinds.values():
+            if len(some_groups) < _FOLD_ARRAYS_FROM:
+                found += [_group_block(view, group) for group in some_groups]
+            else:
+                found.append(_fold_groups(view, some_groups))
+        blocks = found
         return [msgspec.structs.replace(block, depth=depth) for block in blocks]
     first, *others = uppers
     inner = [upper for upper in others if frozenset(upper[0].disks) < frozenset(first[0].disks)]
-    mine = [group for group in groups if _lies_below(group, first[0])]
+    mine = [group for group in groups if (bool(group.arrays) and frozenset(group.names) <= frozenset(first[0].disks))]
     return [
         _upper_block(view.around, first, depth),
         *_nest_blocks(view, inner, mine, min(depth + 1, _MAX_DEPTH)),
@@ -134,10 +148,6 @@ def _nest_blocks(
             depth,
         ),
     ]
-
-
-def _lies_below(group: DriveGroup, upper: Array) -> bool:
-    return bool(group.arrays) and frozenset(group.names) <= frozenset(upper.disks)
 
 
 def _upper_block(around: PictureFacts, uppers: Sequence[Array], depth: int) -> PictureBlock:
@@ -157,25 +167,6 @@ def _upper_block(around: PictureFacts, uppers: Sequence[Array], depth: int) -> P
     )
 
 
-def _array_alone(around: PictureFacts, array: Array) -> PictureBlock:
-    block = _upper_block(around, [array], 0)
-    return msgspec.structs.replace(block, lines=(*block.lines, Words(("its drives are unknown",), "quiet")))
-
-
-def _drive_blocks(view: View, groups: Sequence[DriveGroup]) -> list[PictureBlock]:
-    """A block per group; from five alike arrays on, one for all of them."""
-    kinds: dict[Hashable, list[DriveGroup]] = {}
-    for group in groups:
-        kinds.setdefault(_group_kind(view, group), []).append(group)
-    found: list[PictureBlock] = []
-    for some_groups in kinds.values():
-        if len(some_groups) < _FOLD_ARRAYS_FROM:
-            found += [_group_block(view, group) for group in some_groups]
-        else:
-            found.append(_fold_groups(view, some_groups))
-    return found
-
-
 def _group_kind(view: View, group: DriveGroup) -> Hashable:
     if not group.arrays or any(array.failed or array.state in _POOR for array in group.arrays):
         return group.key
@@ -183,7 +174,10 @@ def _group_kind(view: View, group: DriveGroup) -> Hashable:
     # Alike is what has the same findings, too, and lies across the same nodes.
     marks = around.marked([*group.names, *(name for one in group.arrays for name in (one.name, one.device))])
     across = {known_nodes(around.disk_places(array.disks)) for array in view.stack.across_on(group.names)}
-    shapes = tuple((array.manager, array.level, array.state, array.mountpoints) for array in group.arrays)
+    # Each of many arrays has a mount point of its own: /data/ost0, /data/ost1.
+    shapes = tuple(
+        (array.manager, array.level, array.state, tuple(map(text_shape, array.mountpoints))) for array in group.arrays
+    )
     return shapes, len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie), marks, frozenset(across)
 
 
@@ -203,6 +197,7 @@ def _fold_groups(view: View, groups: Sequence[DriveGroup]) -> PictureBlock:
         aside=f"{len(groups)} × {_array_level(first)} {first.state or 'state unknown'}",
         lines=(
             *(Words((f"each crosses {words}",), "warn") for words in nodes),
+            *(Words((merge_texts(points),)) for points in _mounted_alike(groups)),
             Words((f"{times(len(groups[0].disks), 'drive')} each", f"{len(disks)} × {_disk_words(disks[0])}")),
             Words((runs([disk.name for disk in disks], around.disk_ranks),), "quiet"),
         ),
@@ -214,6 +209,12 @@ def _fold_groups(view: View, groups: Sequence[DriveGroup]) -> PictureBlock:
     )
 
 
+def _mounted_alike(groups: Sequence[DriveGroup]) -> list[list[str]]:
+    """The mount points of groups that are alike: each list has those at one place of one of their arrays."""
+    points = [[point for array in group.arrays for point in array.mountpoints] for group in groups]
+    return [list(column) for column in zip(*points, strict=True)]
+
+
 def _group_block(view: View, group: DriveGroup) -> PictureBlock:
     around = view.around
     arrays, disks = group.arrays, group.disks
@@ -222,6 +223,7 @@ def _group_block(view: View, group: DriveGroup) -> PictureBlock:
     low = [disk for disk in disks if around.is_real and is_below(disk.pcie)]
     look: Look = "warn" if across or low else _array_look(arrays)
     tiles = () if len(disks) == 1 and not arrays else _group_tiles(around, group)
+    # The PCIe width of the first drive that reports it.
     return PictureBlock(
         key=group.key,
         title=_array_title(arrays) if arrays else runs([disk.name for disk in disks], around.disk_ranks),
@@ -230,7 +232,7 @@ def _group_block(view: View, group: DriveGroup) -> PictureBlock:
         lines=tuple(line for line in _group_lines(view, group, across) if line.pieces),
         tiles=tiles,
         look=look,
-        lanes=_pcie_lanes(disks),
+        lanes=next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None),
         is_below=bool(low),
         marks=around.marked([*names, *(array.device for array in arrays), *group.names]),
         folded=len(disks) > MAX_TILES or len(arrays) > _MAX_NAMED,
@@ -246,13 +248,34 @@ def _group_lines(view: View, group: DriveGroup, across: Sequence[Array]) -> Iter
     yield from _array_lines(around.facts, group.arrays)
     odd = [disk for disk in disks if _disk_likeness(around, disk)[:1] != like[:1]]
     if group.arrays:
-        yield Words(_model_words(odd), "quiet")
-        yield Words(_group_words(group), "quiet")
+        counts: dict[str, int] = {}
+        for disk in odd:
+            counts[_disk_words(disk)] = counts.get(_disk_words(disk), 0) + 1
+        yield Words(first_names([f"{count} × {words}" for words, count in counts.items()], _MAX_NAMED), "quiet")
+        # How many of the drives of each array are here, where that is not all of them.
+        here = frozenset(group.names)
+        parts = [array for array in group.arrays if not frozenset(array.disks) <= here]
+        yield Words(
+            tuple(
+                f"{len(here & set(array.disks))} of {len(array.disks)} drives of {array.name} here"
+                for array in parts[:_MAX_NAMED]
+            ),
+            "quiet",
+        )
         yield Words(_mount_words(around.facts, disks))
     else:
         yield Words((*_about(disks[0], is_odd=bool(odd)), *_mount_words(around.facts, disks)))
     unlike = [disk for disk in disks if _disk_likeness(around, disk)[1:] != like[1:] or odd]
-    yield from _pcie_lines(unlike, real=real)
+    low = [disk for disk in unlike if real and is_below(disk.pcie)]
+    fine = [disk for disk in unlike if disk not in low]
+    alone = " each" if len({disk.pci for disk in fine}) == len(fine) > 1 else ""
+    for words in dict.fromkeys(pcie_words(disk.pcie, real=real) for disk in fine):
+        yield Words((words + alone,) if words else (), "quiet")
+    for words in dict.fromkeys(pcie_words(disk.pcie, real=real) for disk in low):
+        names = [disk.name for disk in low if pcie_words(disk.pcie, real=real) == words]
+        yield Words((f"{runs(names, ranked(names))}: {words}", BELOW), "warn")
+    for limit in dict.fromkeys(limit_words(disk.pcie, real=real) for disk in unlike):
+        yield Words((limit,) if limit else (), "quiet")
 
 
 def _about(disk: Disk, *, is_odd: bool) -> tuple[str, ...]:
@@ -264,41 +287,6 @@ def _about(disk: Disk, *, is_odd: bool) -> tuple[str, ...]:
         *(["rotational"] if disk.rotational and is_odd else []),
         *([transport] if transport else []),
     )
-
-
-def _pcie_lines(disks: Sequence[Disk], *, real: bool) -> Iterator[Words]:
-    low = [disk for disk in disks if real and is_below(disk.pcie)]
-    fine = [disk for disk in disks if disk not in low]
-    alone = " each" if len({disk.pci for disk in fine}) == len(fine) > 1 else ""
-    for words in dict.fromkeys(pcie_words(disk.pcie, real=real) for disk in fine):
-        yield Words((words + alone,) if words else (), "quiet")
-    for words in dict.fromkeys(pcie_words(disk.pcie, real=real) for disk in low):
-        names = [disk.name for disk in low if pcie_words(disk.pcie, real=real) == words]
-        yield Words((f"{runs(names, ranked(names))}: {words}", BELOW), "warn")
-    for limit in dict.fromkeys(limit_words(disk.pcie, real=real) for disk in disks):
-        yield Words((limit,) if limit else (), "quiet")
-
-
-def _pcie_lanes(disks: Sequence[Disk]) -> int | None:
-    """The PCIe width of the first drive that reports it."""
-    return next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None)
-
-
-def _group_words(group: DriveGroup) -> tuple[str, ...]:
-    """How many of the drives of each array are here, where that is not all of them."""
-    here = frozenset(group.names)
-    parts = [array for array in group.arrays if not frozenset(array.disks) <= here]
-    return tuple(
-        f"{len(here & set(array.disks))} of {len(array.disks)} drives of {array.name} here"
-        for array in parts[:_MAX_NAMED]
-    )
-
-
-def _model_words(disks: Sequence[Disk]) -> tuple[str, ...]:
-    counts: dict[str, int] = {}
-    for disk in disks:
-        counts[_disk_words(disk)] = counts.get(_disk_words(disk), 0) + 1
-    return first_names([f"{count} × {words}" for words, count in counts.items()], _MAX_NAMED)
 
 
 def _disk_words(disk: Disk) -> str:
@@ -373,6 +361,8 @@ def _disk_tile(around: PictureFacts, arrays: Sequence[Array], disk: Disk) -> Til
             return Tile(disk.name, state, "warn" if state == "failed" else "quiet")
     if disk.detail.get("state") in ("offline", "transport-offline", "dead"):
         return Tile(disk.name, disk.detail["state"], "warn")
+    if disk.health is not None and list_failures(disk.health):
+        return Tile(disk.name, "failing", "warn")
     if around.is_real and is_below(disk.pcie) and disk.pcie is not None:
         narrow = (disk.pcie.width or 0) < (disk.pcie.width_max or 0)
         return Tile(disk.name, f"x{disk.pcie.width} of x{disk.pcie.width_max}" if narrow else "slow", "warn")

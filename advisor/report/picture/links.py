@@ -25,7 +25,18 @@ def link_key(name: str) -> str:
 def link_blocks(around: PictureFacts, place: Place) -> tuple[PictureBlock, ...]:
     """The links of one panel, each after what carries it; those that lie on several panels are not among them."""
     own = [link for link in around.facts.links if around.link_home(link) == place]
-    blocks = [_rows_block(around, group) for group in _group_rows(around, stack_links(own))]
+    # Rows in their order; four and more that differ only in their names, together at the first of them.
+    rows = stack_links(own)
+    groups: dict[Hashable, list[LinkRow]] = {}
+    for row in rows:
+        groups.setdefault(_row_look(around, row), []).append(row)
+    found: dict[str, list[LinkRow]] = {}
+    for group in groups.values():
+        if len(group) < FOLD_FROM:
+            found |= {row.link.name: [row] for row in group}
+        else:
+            found[group[0].link.name] = group
+    blocks = [_rows_block(around, group) for group in [found[row.link.name] for row in rows if row.link.name in found]]
     return bound_blocks(around, blocks, MAX_BLOCKS)
 
 
@@ -60,50 +71,29 @@ def link_crossings(around: PictureFacts) -> Iterator[Crossing]:
     for link in lowest:
         groups.setdefault((link.kind, frozenset(_link_roots(around, link))), []).append(link)
     for group in groups.values():
-        yield _make_crossing(around, group)
+        first = group[0]
+        nodes = known_nodes(around.link_places(first))
+        upper = [one.name for link in group for one in links_above(link.name, around.links) if one not in group]
+        names = tuple(dict.fromkeys([*(link.name for link in group), *upper]))
+        roots = _link_roots(around, first)
+        ends = tuple(End(place, link_key(root)) for root in roots for place in around.link_places(around.links[root]))
+        mode = first.detail.get("mode")
+        where = (known_nodes(around.link_places(around.links[name])) for name in roots)
+        listed = ", ".join("/".join(map(str, found)) if found else "unknown" for found in where)
+        words = (
+            f"{first.kind} over {', '.join(first_names(roots, 6))} (nodes {listed})",
+            *([f"mode {mode}"] if mode else []),
+            *_link_shape(first),
+            *([f"carries {', '.join(first_names(sorted(upper, key=natural), 6))}"] if upper else []),
+            *(["LLT " + ", ".join(_llt_tags(around, names))] if _llt_tags(around, names) else []),
+        )
+        title = f"{runs([link.name for link in group], ranked(names))} crosses {node_words(nodes)}"
+        yield Crossing("link", title, words, names, nodes, ends, around.marked(names))
 
 
 def _link_roots(around: PictureFacts, link: Link) -> tuple[str, ...]:
     names = (one for one in link.lower if one in around.links)
     return tuple(sorted(names, key=natural))
-
-
-def _make_crossing(around: PictureFacts, group: Sequence[Link]) -> Crossing:
-    first = group[0]
-    nodes = known_nodes(around.link_places(first))
-    upper = [one.name for link in group for one in links_above(link.name, around.links) if one not in group]
-    names = tuple(dict.fromkeys([*(link.name for link in group), *upper]))
-    roots = _link_roots(around, first)
-    ends = tuple(End(place, link_key(root)) for root in roots for place in around.link_places(around.links[root]))
-    mode = first.detail.get("mode")
-    words = (
-        f"{first.kind} over {', '.join(first_names(roots, 6))} ({_where_words(around, roots)})",
-        *([f"mode {mode}"] if mode else []),
-        *_link_shape(first),
-        *([f"carries {', '.join(first_names(sorted(upper, key=natural), 6))}"] if upper else []),
-        *(["LLT " + ", ".join(_llt_tags(around, names))] if _llt_tags(around, names) else []),
-    )
-    title = f"{runs([link.name for link in group], ranked(names))} crosses {node_words(nodes)}"
-    return Crossing("link", title, words, names, nodes, ends, around.marked(names))
-
-
-def _where_words(around: PictureFacts, names: Iterable[str]) -> str:
-    nodes = (known_nodes(around.link_places(around.links[name])) for name in names)
-    return "nodes " + ", ".join("/".join(map(str, found)) if found else "unknown" for found in nodes)
-
-
-def _group_rows(around: PictureFacts, rows: Sequence[LinkRow]) -> list[list[LinkRow]]:
-    """Rows in their order; four and more that differ only in their names, together at the first of them."""
-    groups: dict[Hashable, list[LinkRow]] = {}
-    for row in rows:
-        groups.setdefault(_row_look(around, row), []).append(row)
-    found: dict[str, list[LinkRow]] = {}
-    for group in groups.values():
-        if len(group) < FOLD_FROM:
-            found |= {row.link.name: [row] for row in group}
-        else:
-            found[group[0].link.name] = group
-    return [found[row.link.name] for row in rows if row.link.name in found]
 
 
 def _row_look(around: PictureFacts, row: LinkRow) -> Hashable:
@@ -146,13 +136,7 @@ def _link_lines(around: PictureFacts, link: Link, *, is_many: bool) -> Iterator[
         yield Words((f"LLT {', '.join(tags)}",))
     if len(around.link_places(link)) > 1:
         yield Words(("rests on a link whose node is unknown, too",), "quiet")
-    yield from _pcie_lines(link, real=around.is_real)
-    if not is_many:
-        far = [one for one in link.addresses if not one.startswith("fe80:") or len(link.addresses) == 1]
-        yield Words((*first_names(far, MAX_ADDRESSES), *(["default route"] if link.default_route else [])), "quiet")
-
-
-def _pcie_lines(link: Link, *, real: bool) -> Iterator[Words]:
+    real = around.is_real
     words = pcie_words(link.pcie, real=real and is_physical(link))
     if words:
         is_low = real and is_physical(link) and is_below(link.pcie)
@@ -160,6 +144,9 @@ def _pcie_lines(link: Link, *, real: bool) -> Iterator[Words]:
     limit = limit_words(link.pcie, real=real)
     if limit:
         yield Words((limit,), "quiet")
+    if not is_many:
+        far = [one for one in link.addresses if not one.startswith("fe80:") or len(link.addresses) == 1]
+        yield Words((*first_names(far, MAX_ADDRESSES), *(["default route"] if link.default_route else [])), "quiet")
 
 
 def _link_kind(link: Link, *, is_many: bool) -> str:

@@ -13,13 +13,14 @@ from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
 from advisor.i18n import english_page
 from advisor.limits.host_records import HostCeiling
-from advisor.report.format import ranked, runs
+from advisor.report.finding_blocks import value_text
+from advisor.report.format import format_minute
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_blocks, describe_picture
 from advisor.report.picture.records import HostPicture
 from advisor.report.picture.sheet import Sheet, draw_sheet, panels_side_by_side, write_legend
-from advisor.report.scan_summary import host_roles, provenance_text
+from advisor.report.scan_summary import host_roles, provenance_text, whose_commands
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.numbering import number_findings
@@ -68,6 +69,12 @@ def picture_page(
     picture = host_picture(facts, findings, services, ceiling)
     made = html_environment()
     style = made.get_template("proof.css.j2").render() + made.get_template("host-page.css.j2").render()
+    # Findings with the numbers of the scan page, and whether each is the first of its number; the gravest first.
+    numbered = [(group, at == 0, one) for group in number_findings(findings) for at, one in enumerate(group.findings)]
+    groups = (
+        (name, [(group.number, first, one) for group, first, one in numbered if group.severity == name])
+        for name in reversed(SEVERITIES)
+    )
     return made.get_template("host.html.j2").render(
         style=Raw(style),
         style_hash=style_hash(style),
@@ -75,12 +82,13 @@ def picture_page(
         picture=picture,
         title=_page_title(picture),
         description=describe_picture(picture),
-        drawings=[draw_sheet(picture, sheet) for sheet in _list_sheets(picture)],
+        drawings=[draw_sheet(picture, sheet) for sheet in list_sheets(picture)],
         provenance=provenance_text(provenance) if provenance else "",
+        whose=_whose_host(provenance) if provenance else "",
         facts_table=list(_facts_table(facts)),
         muted=muted,
         legend=write_legend(picture).pieces,
-        groups=_group_findings(findings),
+        groups=[(name, found) for name, found in groups if found],
         evidence=evidence_rows,
         unknown=_unknown_rows(facts.unknown),
         count_unknown=len(facts.unknown),
@@ -88,11 +96,23 @@ def picture_page(
     )
 
 
+def _whose_host(provenance: Provenance) -> str:
+    """That the page is of a captured host, of when, and what advisor's commands need here; empty for this host as it
+    is."""
+    words = whose_commands(provenance, 1000)
+    if provenance.source == "live" or provenance.is_this_host:
+        return f"{words}." if words else ""
+    when = format_minute(provenance.captured_at)
+    taken = f"captured on {when}" if when else "captured at a time that is not known"
+    add = words.partition(": ")[2]
+    return f"The host of this page was {taken}; the commands are for it. {add[:1].upper()}{add[1:]}."
+
+
 def _page_title(picture: HostPicture) -> str:
     return f"The host {picture.title}, drawn by its NUMA nodes"
 
 
-def _list_sheets(picture: HostPicture) -> Iterator[Sheet]:
+def list_sheets(picture: HostPicture) -> Iterator[Sheet]:
     """A drawing for a phone, one for paper, and one for a screen where that is another."""
     yield Sheet("narrow", 1, PHONE_WIDTH, PHONE_WIDTH)
     yield Sheet("medium", PAPER_COLUMNS, _PANEL)
@@ -130,6 +150,7 @@ def _facts_table(facts: Facts) -> Iterator[tuple[str, str]]:
     host, cpu, memory = facts.host, facts.cpu, facts.memory
     counts = ((cpu.packages, "socket"), (cpu.cores, "core"), (cpu.threads, "thread"))
     virtual = "" if host.virtualization in (None, "", "none") else f"{host.virtualization} virtual machine"
+    virtual = facts.container.words.removeprefix("a ") if facts.container.is_inside else virtual
     machine = " ".join(one for one in (host.vendor, host.product) if one)
     cloud = f"{host.cloud.provider} {host.cloud.instance_type or 'instance type unknown'}" if host.cloud else ""
     rows = {
@@ -151,27 +172,13 @@ def _facts_table(facts: Facts) -> Iterator[tuple[str, str]]:
     return ((name, text) for name, text in rows.items() if text)
 
 
-def _group_findings(findings: Sequence[Finding]) -> list[tuple[str, list[tuple[int, bool, Finding]]]]:
-    """Findings with the numbers of the scan page, and whether each is the first of its number; the gravest first."""
-    numbered = [(group, at == 0, one) for group in number_findings(findings) for at, one in enumerate(group.findings)]
-    groups = (
-        (name, [(group.number, first, one) for group, first, one in numbered if group.severity == name])
-        for name in reversed(SEVERITIES)
-    )
-    return [(name, found) for name, found in groups if found]
-
-
 def evidence_rows(finding: Finding) -> list[str]:
     """What was seen: the sentences of ``detail`` where there are some, else every name with its value."""
     detail = finding.evidence.get("detail")
     if isinstance(detail, tuple):
         more = [f"and {len(detail) - _MAX_LINES} more; --json lists all"] if len(detail) > _MAX_LINES else []
         return [*detail[:_MAX_LINES], *more]
-    return [f"{key} {_value_text(value)}" for key, value in finding.evidence.items() if value not in (None, ())]
-
-
-def _value_text(value: object) -> str:
-    return runs(value, ranked(value)) if isinstance(value, tuple) else str(value)
+    return [f"{key} {value_text(value)}" for key, value in finding.evidence.items() if value not in (None, ())]
 
 
 def _unknown_rows(unknown: Sequence[Unknown]) -> list[tuple[str, str]]:

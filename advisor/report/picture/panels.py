@@ -6,14 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from advisor.report.picture.blocks import (
-    CHIP_HEIGHT,
-    LINE,
-    STEP,
-    block_shapes,
-    chip_shapes,
-    place_key,
-)
+from advisor.report.picture.blocks import CHIP_HEIGHT, LINE, STEP, block_shapes, chip_shapes, place_key
 from advisor.report.picture.records import Panel, PictureBlock, PictureSection, Place
 from advisor.report.picture.shapes import Frame, Shape, Wire, flow_pieces, text_width, write_text
 
@@ -37,7 +30,15 @@ def panel_shapes(
     inside = _draw_head(panel, x, y, width)
     top = y + _HEAD
     if panel.chips:
-        inside += _draw_chips(panel, x, top, width)
+        # The first is the wider one: lists of CPUs are long.
+        room = width - 2 * PAD - _GAP
+        shares = (0.56 * room, 0.44 * room)
+        lefts = (x + PAD, x + PAD + shares[0] + _GAP)
+        inside += [
+            shape
+            for chip, left, share in zip(panel.chips, lefts, shares, strict=False)
+            for shape in chip_shapes(chip, left, top, share)
+        ]
         top += CHIP_HEIGHT + _GAP
     bottoms = [top]
     halves = _split_halves(panel, split=split)
@@ -69,18 +70,6 @@ def _draw_head(panel: Panel, x: float, y: float, width: float) -> list[Shape]:
     if not panel.note or rest < 40:
         return [name]
     return [name, write_text(x + width - PAD, y + 20, panel.note, rest, look="quiet", anchor="end")]
-
-
-def _draw_chips(panel: Panel, x: float, y: float, width: float) -> list[Shape]:
-    """The first is the wider one: lists of CPUs are long."""
-    room = width - 2 * PAD - _GAP
-    shares = (0.56 * room, 0.44 * room)
-    lefts = (x + PAD, x + PAD + shares[0] + _GAP)
-    return [
-        shape
-        for chip, left, share in zip(panel.chips, lefts, shares, strict=False)
-        for shape in chip_shapes(chip, left, y, share)
-    ]
 
 
 def _draw_column(

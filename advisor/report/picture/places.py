@@ -64,26 +64,22 @@ class PictureFacts(msgspec.Struct, frozen=True):
 
 def make_picture_facts(facts: Facts, findings: Sequence[Finding]) -> PictureFacts:
     nodes = frozenset(node.id for node in facts.numa.nodes)
+    found: dict[str, tuple[int, ...]] = {}
+    for group in number_findings(findings):
+        for name in named_by(group.findings):
+            found[name] = (*found.get(name, ()), group.number)
     return PictureFacts(
         facts=facts,
         nodes=nodes,
         only=next(iter(nodes), 0) if len(nodes) < 2 else None,
         links=by_name(facts),
         disks={disk.name: disk for disk in facts.disks},
-        marks=_device_marks(findings),
+        marks=found,
         cpus={node.id: split_ids(node.cpus) for node in facts.numa.nodes},
         link_ranks=ranked(link.name for link in facts.links),
         disk_ranks=ranked(disk.name for disk in facts.disks),
         is_real=not is_virtual_machine(facts),
     )
-
-
-def _device_marks(findings: Sequence[Finding]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
-    for group in number_findings(findings):
-        for name in named_by(group.findings):
-            found[name] = (*found.get(name, ()), group.number)
-    return found
 
 
 def order_places(places: Iterable[Place]) -> tuple[Place, ...]:

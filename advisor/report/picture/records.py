@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 Look = Literal["", "quiet", "warn"]
-SectionName = Literal["links", "drives", "services"]
+SectionName = Literal["links", "accelerators", "drives", "services"]
 CrossingKind = Literal["array", "link", "service", "rest"]
 
 UNKNOWN_KEY: Final = "unknown"
@@ -29,6 +29,7 @@ class Tile(msgspec.Struct, frozen=True):
     name: str
     state: str = ""
     look: Look = ""
+    load: int = 0
 
 
 class PictureBlock(msgspec.Struct, frozen=True):
@@ -51,6 +52,8 @@ class PictureBlock(msgspec.Struct, frozen=True):
     is_below: bool = False
     marks: tuple[int, ...] = ()
     folded: bool = False
+    load: int = 0
+    """The colour of its use over a span (`advisor.report.picture.loads`): 0, for none, to 4."""
 
 
 class PictureSection(msgspec.Struct, frozen=True):
@@ -69,6 +72,7 @@ class Chip(msgspec.Struct, frozen=True):
     value: str
     note: str
     look: Look = ""
+    load: int = 0
 
 
 class Panel(msgspec.Struct, frozen=True):

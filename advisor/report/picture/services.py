@@ -106,22 +106,20 @@ def _sort_services(services: Iterable[Service]) -> list[Service]:
 def _service_block(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> PictureBlock:
     far = _far_words(around, service, seated)
     names = (service.unit, short_name(service.unit))
+    if service.main_pid is None:
+        bound_words = "not running"
+    else:
+        policy = service.numa_policy
+        bound_words = f"memory {policy}" if policy and policy != "default" else ""
     return PictureBlock(
         key=service_key(service.unit),
         title=short_name(service.unit),
         names=names,
-        aside=_bound_words(service),
+        aside=bound_words,
         lines=tuple(line for line in _service_lines(around, service, seated, far) if line.pieces),
         look="warn" if far else "",
         marks=around.marked(names),
     )
-
-
-def _bound_words(service: Service) -> str:
-    if service.main_pid is None:
-        return "not running"
-    policy = service.numa_policy
-    return f"memory {policy}" if policy and policy != "default" else ""
 
 
 def _service_lines(

@@ -118,14 +118,7 @@ def cut_text(text: str, room: float, size: float = SMALL, *, bold: bool = False)
 
 
 def write_text(
-    x: float,
-    y: float,
-    text: str,
-    room: float,
-    *,
-    size: float = SMALL,
-    look: str = "",
-    anchor: Anchor = "start",
+    x: float, y: float, text: str, room: float, *, size: float = SMALL, look: str = "", anchor: Anchor = "start"
 ) -> Text:
     """A text that is cut short where it takes more than ``room`` pixels, with all of it as its title."""
     short = cut_text(text, room, size, bold=is_bold(look))

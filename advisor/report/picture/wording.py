@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from advisor.facts.cpulist import format_list, parse_list
+from advisor.facts.cpulist import fold_list, format_list, parse_list
 from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
 from advisor.report.layout import listed
 from advisor.report.units import format_speed
 from advisor.rules.queries import is_physical, is_up
 
-MAX_SPANS: Final = 4
+MAX_CPU_TEXT: Final = 34
 BELOW: Final = "below maximum"
 _MAX_NODES: Final = 3
 
 
 def cpu_words(cpus: str) -> str:
-    """A kernel list string in few words: as it is where it is short, else by its stride or its number of ranges."""
-    spans = cpus.split(",")
-    if len(spans) <= MAX_SPANS:
-        return cpus.replace(",", ", ")
+    """A kernel list string for a chip: exact where there is room for it, else its ends and its number of ranges."""
     ids = _cpu_ids(cpus)
-    steps = {after - before for before, after in itertools.pairwise(ids)}
-    if len(steps) == 1 and len(ids) > 3:
-        return f"{ids[0]}, {ids[1]}, {ids[2]} … {ids[-1]}"
-    return f"{ids[0]} … {ids[-1]} in {len(spans)} ranges" if ids else cpus
+    folded = fold_list(ids)
+    return folded if len(folded) <= MAX_CPU_TEXT else f"{ids[0]} … {ids[-1]} in {len(cpus.split(','))} ranges"
 
 
 def cpu_count(cpus: str | None) -> int:

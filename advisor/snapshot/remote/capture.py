@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,14 +20,20 @@ from typing import IO, Final, NamedTuple
 
 import msgspec
 
+from advisor.diagnosis.observation import read_surroundings
 from advisor.errors import AdvisorError, InvalidInputError
+from advisor.facts.dm import STATUS
+from advisor.facts.drive_health import SMARTCTL
+from advisor.facts.space import DF
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
-from advisor.host import Completed, Host, MemoryFiles, Missing
+from advisor.host import Completed, Host, MemoryFiles, Missing, lazy_regex
 from advisor.host.commands import SAFE_PATH, MeteredCommands
 from advisor.host.files import UNRECORDED, ReadBudget
 from advisor.host.input_files import open_given
-from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
+from advisor.observe.connections import CONNECTIONS
+from advisor.observe.recording import encode_span
+from advisor.observe.span import CounterSpan
 from advisor.planner import read_for_scan_and_plans
 from advisor.shell.quote import shell_quote
 from advisor.snapshot import archive as snapshot
@@ -34,15 +41,16 @@ from advisor.snapshot import tar as tarball
 from advisor.snapshot.remote import wanted
 from advisor.snapshot.remote.copying import parse_copy_errors
 from advisor.snapshot.remote.journals import redacted_journal
+from advisor.snapshot.remote.moments import read_moments
 from advisor.snapshot.remote.replayed import CapturedCommands, ethtool_answers
 from advisor.snapshot.remote.store import captured_status
 from advisor.snapshot.remote.stream import Stream, read_stream
+from advisor.snapshot.spans import SPAN
 
 PHASE_SECONDS: Final = 90
 MAX_TREE_BYTES: Final = 256 << 20
 MAX_MEMBERS: Final = 400_000
 
-_CLOSED: Final = "Permission denied"
 _ABSENT: Final = ("No such file or directory", "Not a directory", "No such device", "No such device or address")
 _GLOB: Final = lazy_regex(r"[*?\[]")
 _JOURNAL: Final = lazy_regex(rf"{wanted.TRANSACTIONS}/[^/]+/journal", re.DOTALL)
@@ -70,8 +78,11 @@ class _Directory(NamedTuple):
     has_glob: bool
 
 
-def capture_script() -> str:
-    """The script: POSIX sh, read-only, the same for any host; as an ordinary user it takes what that user may read."""
+def capture_script(seconds: float | None = None) -> str:
+    """The script: POSIX sh, read-only, the same for any host; as an ordinary user it takes what that user may read.
+
+    With ``seconds`` it takes the counters of that time as well, rounded up to whole seconds.
+    """
     from advisor.shell.templates import make_environment
 
     plain = {
@@ -91,16 +102,18 @@ def capture_script() -> str:
         "pci_files": _shell_patterns(_files_of("/sys/bus/pci/devices/*")),
         "vxtunefs": " ".join(VXTUNEFS),
         "fstyp": " ".join(FSTYP),
+        "smartctl": " ".join(map(shell_quote, SMARTCTL)),
         "unit_properties": ",".join(wanted.UNIT_PROPERTIES),
+        **_span_words(seconds),
     }
     paths = {
         "attributes": _make_directories((*wanted.ATTRIBUTES, *wanted.wanted_sysctls())),
         "configuration": _make_directories(wanted.CONFIGURATION),
-        "listed": [_make_directory(place) for place in wanted.LISTED],
+        "listed": [_Directory(place, bool(_GLOB.search(place))) for place in wanted.LISTED],
         "marked": " ".join(f'"$root"{place}' for place in wanted.MARKED),
     }
     commands = {
-        name: [_shell_command(argv) for argv in listed]
+        name: [" ".join('"$link"' if word == "{link}" else shell_quote(word) for word in argv) for argv in listed]
         for name, listed in {
             "network_commands": wanted.NETWORK_COMMANDS,
             "link_commands": wanted.LINK_COMMANDS,
@@ -114,24 +127,33 @@ def capture_script() -> str:
     return make_environment(escape_html=False).get_template("capture.sh.j2").render({**plain, **paths, **commands})
 
 
+def _span_words(seconds: float | None) -> dict[str, object]:
+    """What the template needs to take a span; ``moments`` is 0 for none."""
+    whole = math.ceil(seconds or 0)
+    interval = max(1, math.ceil(whole / wanted.MOST_MOMENTS))
+    return {
+        "moments": max(1, whole // interval) if seconds else 0,
+        "interval": interval,
+        "span_seconds": whole + PHASE_SECONDS,
+        "each_moment": " ".join(f".{pattern}" for pattern in wanted.EACH_MOMENT),
+        "at_the_ends": " ".join(f".{pattern}" for pattern in wanted.AT_THE_ENDS),
+        "cgroup_files": " -o ".join(f"-name {shell_quote(name)}" for name in wanted.CGROUP_FILES),
+        "connections": " ".join(map(shell_quote, CONNECTIONS)),
+        "spaces": " ".join(map(shell_quote, DF)),
+        "dm_status": " ".join(map(shell_quote, STATUS)),
+    }
+
+
 def _files_of(place: str) -> Iterator[str]:
     return (name for directory, names in wanted.ATTRIBUTES if directory == place for name in names)
 
 
-def _make_directory(place: str) -> _Directory:
-    return _Directory(place, bool(_GLOB.search(place)))
-
-
 def _make_directories(listed: Iterable[tuple[str, tuple[str, ...]]]) -> list[tuple[_Directory, str]]:
-    return [(_make_directory(place), _shell_patterns(names)) for place, names in listed]
+    return [(_Directory(place, bool(_GLOB.search(place))), _shell_patterns(names)) for place, names in listed]
 
 
 def _shell_patterns(names: Iterable[str]) -> str:
     return " ".join(f"'{name}'" if _GLOB.search(name) or "|" in name else name for name in names)
-
-
-def _shell_command(argv: Iterable[str]) -> str:
-    return " ".join('"$link"' if word == "{link}" else shell_quote(word) for word in argv)
 
 
 def decode_capture(stream: IO[bytes] | bytes, where: str) -> RemoteCapture:
@@ -139,29 +161,9 @@ def decode_capture(stream: IO[bytes] | bytes, where: str) -> RemoteCapture:
 
     Raises InvalidInputError for a stream that is none, truncated, damaged or of another version.
     """
-    return _archive_capture(_read_whole(stream, where), where)
-
-
-def open_capture(path: Path) -> Host:
-    """The host of a file that holds what a run of the script printed. Raises InvalidInputError."""
-    try:
-        with open_given(path) as file:
-            return snapshot.open_archive(decode_capture(file, str(path)).archive, str(path))
-    except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
-
-
-def capture_host(stream: IO[bytes] | bytes, where: str) -> Host:
-    """The host that a stream describes, as `decode_capture` reads it, secrets included: for use in memory alone."""
-    return _captured_host(_read_whole(stream, where), where, with_secrets=True)
-
-
-def _read_whole(stream: IO[bytes] | bytes, where: str) -> Stream:
-    return read_stream(io.BytesIO(stream) if isinstance(stream, bytes) else stream, where)
-
-
-def _archive_capture(found: Stream, where: str) -> RemoteCapture:
-    archive = snapshot.capture_host(_captured_host(found, where, with_secrets=False), _read_all)
+    found = _read_whole(stream, where)
+    host, span = _captured_host(found, where, with_secrets=False)
+    archive = snapshot.capture_host(host, _read_all if span is None else _read_all_and_map, _attach_span(span, host))
     header = found.header
     return RemoteCapture(
         header.get("hostname", ""),
@@ -173,8 +175,40 @@ def _archive_capture(found: Stream, where: str) -> RemoteCapture:
     )
 
 
+def open_capture(path: Path) -> Host:
+    """The host of a file that holds what a run of the script printed. Raises InvalidInputError."""
+    return snapshot.open_archive(read_capture(path), str(path))
+
+
+def read_capture(path: Path) -> bytes:
+    """The archive of a file that holds what a run of the script printed. Raises InvalidInputError."""
+    try:
+        with open_given(path) as file:
+            return decode_capture(file, str(path)).archive
+    except OSError as error:
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+
+
+def capture_host(stream: IO[bytes] | bytes, where: str) -> Host:
+    """The host that a stream describes, as `decode_capture` reads it, secrets included: for use in memory alone."""
+    return _captured_host(_read_whole(stream, where), where, with_secrets=True)[0]
+
+
+def _read_whole(stream: IO[bytes] | bytes, where: str) -> Stream:
+    return read_stream(io.BytesIO(stream) if isinstance(stream, bytes) else stream, where)
+
+
 def _parse_number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII) else None
+
+
+def _attach_span(span: CounterSpan | None, host: Host) -> dict[str, bytes]:
+    return {} if span is None else {SPAN: encode_span(span, float(host.captured_at or 0))}
+
+
+def _read_all_and_map(host: Host) -> None:
+    _read_all(host)
+    read_surroundings(host)
 
 
 def _read_all(host: Host) -> None:
@@ -188,18 +222,25 @@ def _read_all(host: Host) -> None:
         captured_status(host)
 
 
-def _captured_host(found: Stream, where: str, *, with_secrets: bool) -> Host:
+def _captured_host(found: Stream, where: str, *, with_secrets: bool) -> tuple[Host, CounterSpan | None]:
     members = dict(_named_members(found, where))
-    answers = _parse_answers(members)
+    first, last = (_parse_answers(members, letter) for letter in "xy")
+    answers = _parse_answers(members, "a-w")
+    if DF in answers and DF not in last:
+        # Scripts of earlier versions asked it once, before the span.
+        first = {**first, DF: Missing("absent", "asked once, so how fast they fill is unknown")}
+        last = {**last, DF: answers[DF]}
     limit = _parse_number(found.header.get("file-limit", "")) or wanted.MAX_FILE_BYTES
     budget = ReadBudget(where, snapshot.MAX_READ_STEPS)
-    return Host(
-        _memory_files(members, limit, budget, with_secrets=with_secrets),
+    files, is_root = _memory_files(members, limit, budget, with_secrets=with_secrets), found.header.get("uid") == "0"
+    host = Host(
+        files,
         MeteredCommands(CapturedCommands(answers), budget),
-        is_root=found.header.get("uid") == "0",
+        is_root=is_root,
         ethtool_answers=ethtool_answers(answers),
         captured_at=_parse_number(found.header.get("time", "")),
     )
+    return host, read_moments(members, files, (first, last), is_root=is_root)
 
 
 def _named_members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str]]:
@@ -234,14 +275,37 @@ def _memory_files(
     below = {path.removeprefix("/files"): data for path, data in members.items() if path.startswith("/files/")}
     contents = {path: data for path, data in below.items() if isinstance(data, bytes)}
     links = {path: data for path, data in below.items() if isinstance(data, str)}
-    noted = list(_noted_paths(members))
-    unreadable = {path: _CLOSED for kind, path in noted if kind == "p"}
+    noted: list[tuple[str, str]] = []
+    for record in _record_lines(members, "/notes/names"):
+        path = _absolute_path(record[1:])
+        # What no file system could hold was not found on one.
+        if path == "/" or snapshot.is_host_path(path):
+            noted.append((record[:1], path))
+    unreadable = {path: "Permission denied" for kind, path in noted if kind == "p"}
     unreadable |= {path: "not a regular file" for kind, path in noted if kind == "s"}
     unreadable |= {path: f"larger than {limit >> 20} MiB" for path, data in contents.items() if len(data) >= limit}
     unreadable |= {_absolute_path(text[1:]): "the capture was full" for text in _record_lines(members, "/notes/left")}
     if not with_secrets:
-        _redact_journals(contents, unreadable)
-    _mark_failed(members, contents, unreadable)
+        for journal_path in [path for path in contents if _JOURNAL.fullmatch(path)]:
+            journal = redacted_journal(contents[journal_path])
+            if isinstance(journal, Missing):
+                unreadable[journal_path] = journal.why
+            else:
+                contents[journal_path] = journal
+    # What cp could not read is unreadable with its words, or gone: never empty.
+    data = members.get("/notes/errors", b"")
+    errors = parse_copy_errors(data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else "")
+    for text, why in errors.reasons.items():
+        failed_path = _absolute_path(text[1:])
+        contents.pop(failed_path, None)
+        if why not in _ABSENT:
+            unreadable.setdefault(failed_path, why)
+    if errors.pathless is not None:
+        for failed_path in [
+            path for path, content in contents.items() if not content and path.startswith(("/sys/", "/proc/"))
+        ]:
+            del contents[failed_path]
+            unreadable[failed_path] = f"it is empty, or cannot be read: {errors.pathless}"
     for path in unreadable:
         contents.pop(path, None)
     directories = {path for kind, path in noted if kind == "d"}
@@ -251,26 +315,9 @@ def _memory_files(
     return MemoryFiles(contents | _shared_sockets(noted, contents), links, frozenset(directories), unreadable, budget)
 
 
-def _redact_journals(contents: dict[str, bytes], unreadable: dict[str, str]) -> None:
-    for path in [path for path in contents if _JOURNAL.fullmatch(path)]:
-        journal = redacted_journal(contents[path])
-        if isinstance(journal, Missing):
-            unreadable[path] = journal.why
-        else:
-            contents[path] = journal
-
-
 def _record_lines(members: Mapping[str, bytes | str], name: str) -> list[str]:
     data = members.get(name, b"")
     return data.decode("utf-8", "surrogateescape").split("\0")[:-1] if isinstance(data, bytes) else []
-
-
-def _noted_paths(members: Mapping[str, bytes | str]) -> Iterator[tuple[str, str]]:
-    for record in _record_lines(members, "/notes/names"):
-        path = _absolute_path(record[1:])
-        # What no file system could hold was not found on one.
-        if path == "/" or snapshot.is_host_path(path):
-            yield record[:1], path
 
 
 def _absolute_path(text: str) -> str:
@@ -283,28 +330,12 @@ def _shared_sockets(noted: Iterable[tuple[str, str]], contents: Mapping[str, byt
     return {f"{place}/net/{name}": data for kind, place in noted if kind == "n" for name, data in tables.items()}
 
 
-def _mark_failed(members: Mapping[str, bytes | str], contents: dict[str, bytes], unreadable: dict[str, str]) -> None:
-    """What cp could not read is unreadable with its words, or gone: never empty."""
-    data = members.get("/notes/errors", b"")
-    errors = parse_copy_errors(data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else "")
-    for text, why in errors.reasons.items():
-        path = _absolute_path(text[1:])
-        contents.pop(path, None)
-        if why not in _ABSENT:
-            unreadable.setdefault(path, why)
-    if errors.pathless is not None:
-        for path in [
-            path for path, content in contents.items() if not content and path.startswith(("/sys/", "/proc/"))
-        ]:
-            del contents[path]
-            unreadable[path] = f"it is empty, or cannot be read: {errors.pathless}"
-
-
-def _parse_answers(members: Mapping[str, bytes | str]) -> dict[tuple[str, ...], Completed | Missing]:
+def _parse_answers(members: Mapping[str, bytes | str], phases: str) -> dict[tuple[str, ...], Completed | Missing]:
+    """Of the phases of these letters, a class of a regular expression."""
     parts: dict[str, dict[str, bytes]] = {}
     for path, data in members.items():
         found = _ANSWER.fullmatch(path)
-        if found and isinstance(data, bytes):
+        if found and isinstance(data, bytes) and re.match(f"[{phases}]", found[1]):
             parts.setdefault(found[1], {})[found[2]] = data
     return dict(_parse_answer(part) for part in parts.values() if part.get("argv", b"").count(b"\0") > 1)
 

@@ -6,16 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from advisor.facts.ethtool_text import (
-    PARSERS,
-    kernel_feature_names,
-    parse_ethtool_features,
-)
+from advisor.facts.ethtool_text import PARSERS, kernel_feature_names, parse_ethtool_features
 from advisor.facts.filesystems import parse_block_sizes
-from advisor.host import Completed, Missing
+from advisor.host import Completed, Missing, lazy_regex
 from advisor.host.commands import DEADLINE_SECONDS
 from advisor.host.ethtool import UNSUPPORTED, Answer
-from advisor.host.patterns import lazy_regex
 
 Answers = Mapping[tuple[str, ...], "Completed | Missing"]
 
@@ -41,19 +36,15 @@ class CapturedCommands:
         if answer is not None:
             return answer
         if words[:2] == _SHOW and "--" in words:
-            return self._show_units(words)
+            # `systemctl show` of some units, from that of all.
+            if isinstance(self._units, Missing):
+                return self._units
+            at = words.index("--")
+            wanted = [name for word in words[2:at] for name in word.removeprefix("--property=").split(",")]
+            return Completed(0, "\n".join(self._show_unit(unit, wanted) for unit in words[at + 1 :]), "")
         if words[: len(_STAT)] == _STAT:
             return self._block_sizes(words[len(_STAT) :])
         return Missing("absent", f"{words[0]} is not installed")
-
-    def _show_units(self, words: tuple[str, ...]) -> Completed | Missing:
-        """``systemctl show`` of some units, from that of all."""
-        if isinstance(self._units, Missing):
-            return self._units
-        at = words.index("--")
-        wanted = [name for word in words[2:at] for name in word.removeprefix("--property=").split(",")]
-        blocks = (self._show_unit(unit, wanted) for unit in words[at + 1 :])
-        return Completed(0, "\n".join(blocks), "")
 
     def _show_unit(self, unit: str, wanted: Sequence[str]) -> str:
         assert not isinstance(self._units, Missing)
@@ -78,7 +69,7 @@ def _parse_units(answers: Answers) -> Mapping[str, Mapping[str, str]] | Missing:
     if isinstance(asked, Missing):
         return asked
     if asked.rc:
-        return Missing("unreadable", f"systemctl returned {asked.rc}: {asked.stderr.strip()[:200]}")
+        return asked.failure("systemctl")
     blocks = (dict(_parse_properties(block)) for block in re.split(r"\n\n+", asked.stdout))
     return {block["Id"]: block for block in blocks if "Id" in block}
 

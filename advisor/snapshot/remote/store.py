@@ -6,7 +6,6 @@ The same journal reader and the same comparison as on the host itself; what diff
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 import msgspec
 
@@ -27,8 +26,6 @@ from advisor.transaction.journal import (
 from advisor.transaction.status import Status
 from advisor.transaction.verify import find_drift
 from advisor.transaction.watchdog import TransactionFiles, parse_outcome
-
-_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
 class CapturedStore(Store):
@@ -86,7 +83,7 @@ def _seconds_left(host: Host, place: str) -> float | None:
     0 where the capture does not hold that host's uptime: that it waits is known, for how long is not.
     """
     limit, boot = host.read(f"{place}/deadline"), host.read(f"{place}/boot")
-    if isinstance(limit, Missing) or boot != host.read(_BOOT_ID):
+    if isinstance(limit, Missing) or boot != host.read("/proc/sys/kernel/random/boot_id"):
         return None
     uptime = host.read("/proc/uptime")
     try:

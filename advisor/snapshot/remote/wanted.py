@@ -8,16 +8,18 @@ Never here: keys and certificates, shadow files, the arguments and environment o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, STORCLI
 from advisor.facts.disks import QUEUE_ATTRIBUTES
 from advisor.facts.dm import STATUS, TABLE
 from advisor.facts.infoscale import DISK_LIST
-from advisor.facts.iris import QLIST
 from advisor.facts.link_sources import IP_JSON, IP_TEXT
-from advisor.facts.llt import FLOW_QUERY, NODE_QUERY, STATUS_QUERY, TIMER_QUERY
+from advisor.facts.llt import NODE_QUERY, STATUS_QUERY, TIMER_QUERY
+from advisor.facts.memory_modules import DMIDECODE
+from advisor.facts.rare_subjects import CASSANDRA, DECLUSTERED, LLT_FLOW_QUERY
+from advisor.facts.space import DF
 from advisor.facts.storage_services import LIST_RUNNING
 from advisor.facts.subnets import RULES
 from advisor.facts.sysctl_files import key_path
@@ -25,10 +27,14 @@ from advisor.facts.sysctl_keys import KEYS
 from advisor.facts.systemd import VERSION
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.facts.vxvm import DMP_PATHS, LIST_NATIVE, PATHS, VXPRINT
+from advisor.facts.zfs import ZPOOL
 from advisor.tunables import all_kinds
 
 Names = tuple[str, ...]
 Argv = tuple[str, ...]
+MAX_LINKS: Final = 128
+MAX_FILE_BYTES: Final = 8 << 20
+MAX_TOTAL_KB: Final = 192 << 10
 
 
 def _words(*texts: str) -> Names:
@@ -59,9 +65,10 @@ _CAPTURES: Final = tuple(kind.capture for kind in all_kinds() if kind.capture is
 """What plans for each kind of tunable read; what the facts read is listed in this file."""
 
 _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
-    ("/proc", _words("cmdline cpuinfo mdstat meminfo modules mounts sysinfo uptime version vmstat")),
+    ("/proc", _words("cmdline cpuinfo mdstat meminfo modules mounts swaps sysinfo uptime version vmstat")),
     ("/proc/self", _words("auxv cgroup cpuset mountinfo mounts status")),
     ("/proc/1", _words("mountinfo")),
+    ("/proc/self/ns", _words("cgroup ipc mnt net pid user uts")),
     ("/proc/net", _words("ipv6_route netstat route snmp snmp6 sockstat sockstat6 softnet_stat")),
     ("/proc/net/stat", _words("arp_cache")),
     ("/proc/net/iet", _words("volume session")),
@@ -80,36 +87,35 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/proc/sys/net/ipv6/conf/*", _words("mtu")),
     ("/proc/sys/kernel", _words("arch hostname osrelease")),
     ("/proc/sys/kernel/random", _words("boot_id")),
-    ("/sys/bus/pci/devices/*", _words("class numa_node local_cpulist|local_cpus irq")),
-    (
-        "/sys/bus/pci/devices/*",
-        _words("current_link_speed current_link_width max_link_speed max_link_width driver"),
-    ),
+    ("/sys/bus/pci/devices/*", _words("class vendor device numa_node local_cpulist|local_cpus irq")),
+    ("/sys/bus/pci/devices/*", _words("current_link_speed current_link_width max_link_speed max_link_width driver")),
     ("/sys/kernel/irq/*", _words("actions")),
     ("/sys/kernel/debug/irq/irqs", _words("*")),
-    (
-        "/sys/class/net/*",
-        _words("addr_assign_type address carrier dev_port ifindex iflink master mtu operstate speed"),
-    ),
+    ("/sys/class/net/*", _words("addr_assign_type address carrier dev_port ifindex iflink master mtu operstate speed")),
     ("/sys/class/net/*", _words("tun_flags tx_queue_len type uevent device")),
     ("/sys/class/net/*/device", _words("driver")),
     ("/sys/class/net/*/statistics", _words("rx_packets rx_missed_errors rx_fifo_errors rx_over_errors")),
+    ("/sys/class/net/*/bonding", _words("mode xmit_hash_policy miimon arp_interval active_slave primary min_links")),
     (
         "/sys/class/net/*/bonding",
-        _words("mode xmit_hash_policy miimon arp_interval active_slave primary min_links"),
+        _words("lacp_rate ad_select tlb_dynamic_lb updelay downdelay ad_aggregator ad_partner_mac"),
     ),
-    ("/sys/class/net/*/bonding", _words("lacp_rate ad_select tlb_dynamic_lb updelay downdelay")),
-    ("/sys/class/net/*/bonding_slave", _words("state mii_status perm_hwaddr")),
+    ("/sys/class/net/*/bonding_slave", _words("state mii_status perm_hwaddr ad_aggregator_id")),
+    ("/sys/class/net/*", _words("mode")),
     ("/sys/class/net/*/bridge", _words("stp_state forward_delay vlan_filtering bridge_id root_id")),
     ("/sys/class/net/*/brport", _words("state")),
     ("/sys/class/infiniband/*/ports/*", _words("state phys_state link_layer rate")),
     ("/sys/block/*", _words("dev diskseq serial size stat wwid ana_state device")),
     ("/sys/block/*/queue", QUEUE_ATTRIBUTES),
-    (
-        "/sys/block/*/device",
-        _words("devtype iopolicy model name numa_node queue_depth serial state transport uid"),
-    ),
+    ("/sys/block/*/device", _words("devtype iopolicy model name numa_node queue_depth serial state transport uid")),
+    ("/sys/block/*/device", _words("access_state dh_state inquiry queue_count sqsize")),
+    ("/sys/class/fc_host/*", _words("port_state speed supported_speeds")),
+    ("/sys/class/fc_remote_ports/*", _words("port_state roles fast_io_fail_tmo dev_loss_tmo")),
+    ("/proc/spl/kstat/zfs/*", _words("state")),
     ("/sys/block/*/device", _words("address vendor vpd_pg80 wwid")),
+    ("/sys/block/*/device/power", _words("runtime_status")),
+    ("/sys/block/*/device/hwmon/*", _words("temp1_input")),
+    ("/sys/block/*/device/hwmon[0-9]*", _words("temp1_input")),
     ("/sys/block/*/loop", _words("backing_file")),
     ("/sys/block/*/dm", _words("name uuid suspended")),
     (
@@ -119,13 +125,11 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/block/*/md", _words("layout metadata_version consistency_policy mismatch_cnt journal_mode uuid")),
     ("/sys/block/*/md/bitmap", _words("location")),
     ("/sys/block/*/md/dev-*", _words("slot state")),
+    ("/sys/block/*/*", _words("partition")),
     ("/sys/class/block/*", _words("dev start")),
     ("/sys/class/nvme/*", _words("transport")),
     ("/sys/class/scsi_host/*", _words("can_queue proc_name")),
-    (
-        "/sys/class/iscsi_session/*",
-        _words("targetname initiatorname ifacename state recovery_tmo first_burst_len"),
-    ),
+    ("/sys/class/iscsi_session/*", _words("targetname initiatorname ifacename state recovery_tmo first_burst_len")),
     ("/sys/class/iscsi_session/*", _words("max_burst_len immediate_data initial_r2t")),
     ("/sys/class/iscsi_connection/*", _words("address port persistent_address persistent_port state")),
     ("/sys/class/iscsi_connection/*", _words("max_recv_dlength header_digest data_digest")),
@@ -139,18 +143,26 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/kernel/config/target/iscsi/*/tpgt_*/lun/*/*", _words("udev_path")),
     ("/sys/class/dmi/id", _DMI),
     ("/sys/devices/virtual/dmi/id", _DMI),
-    ("/sys/devices/system/clocksource/clocksource0", _words("available_clocksource")),
+    ("/sys/devices/system/clocksource/clocksource0", _words("available_clocksource current_clocksource")),
+    ("/sys/devices/system/cpu/cpuidle", _words("current_driver")),
+    ("/sys/devices/system/cpu/cpu0/cpuidle/state[0-9]*", _words("name latency disable")),
+    ("/sys/devices/system/cpu/smt", _words("control")),
+    ("/sys/devices/system/cpu/intel_pstate", _words("no_turbo")),
+    (
+        "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle",
+        _words("package_throttle_count package_throttle_total_time_ms"),
+    ),
     ("/sys/devices/system/cpu", _words("online offline present sched_mc_power_savings sched_smt_power_savings")),
     ("/sys/devices/system/cpu/cpu[0-9]*", _words("online")),
-    (
-        "/sys/devices/system/cpu/cpu[0-9]*/topology",
-        _words("core_cpus_list|thread_siblings_list|thread_siblings"),
-    ),
+    ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("core_cpus_list|thread_siblings_list|thread_siblings")),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("package_cpus_list|core_siblings_list|core_siblings")),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("die_cpus_list physical_package_id")),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("core_id die_id cluster_id book_id drawer_id")),
     ("/sys/kernel/security", _words("lockdown")),
-    ("/sys/devices/system/edac/mc/mc[0-9]*", _words("ue_count")),
+    ("/proc/sys/fs", _words("file-nr")),
+    ("/etc/default", _words("instance_configs.cfg irqbalance")),
+    ("/etc/sysconfig", _words("irqbalance")),
+    ("/sys/devices/system/edac/mc/mc[0-9]*", _words("ue_count ce_count")),
     ("/sys/devices/system/node", _words("online")),
     ("/sys/devices/system/node/node[0-9]*", _words("cpulist|cpumap distance meminfo")),
     ("/sys/hypervisor", _words("type uuid")),
@@ -167,9 +179,11 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/etc/iscsi", _words("iscsid.conf")),
     ("/etc/network", _words("interfaces")),
     ("/etc/tuned", _words("active_profile tuned-main.conf")),
+    ("/usr/lib/python3*/site-packages/tuned", _words("version.py")),
     ("/run/tuned", _words("tuned.pid")),
     ("/run/network", _words("ifstate")),
     ("/run/systemd", _words("container")),
+    ("/run/host", _words("container-manager")),
     ("/run/systemd/netif", _words("state")),
     ("/usr/lib/systemd/network", _words("99-default.link")),
     ("/usr/irissys", _words("iris.cpf")),
@@ -183,26 +197,34 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = tuple(
 
 LISTED: Final[Names] = _words(
     "/run /sys/block /sys/block/* /sys/block/*/holders /sys/block/*/slaves /sys/block/*/*/holders /sys/block/*/md",
-    "/sys/class/block /sys/dev/block",
+    "/sys/class/block /sys/dev/block /sys/block/*/device /sys/block/*/device/hwmon",
     "/sys/bus/pci/devices /sys/bus/pci/devices/*/msi_irqs",
     "/sys/class/infiniband /sys/class/infiniband/*/ports",
+    "/sys/class/fc_host /sys/class/fc_remote_ports /proc/spl/kstat/zfs /var/lib/ceph /var/lib/ceph/*",
+    "/etc/systemd/system/timers.target.wants /usr/lib/systemd/system/timers.target.wants",
     "/sys/class/iscsi_session /sys/class/iscsi_connection /sys/class/iscsi_host /sys/class/scsi_host /sys/class/nvme",
     "/sys/class/net /sys/class/net/* /sys/class/net/*/device/infiniband",
     "/sys/devices/system/cpu /sys/devices/system/cpu/cpu0/topology /sys/kernel/mm/hugepages",
+    "/sys/devices/system/cpu/cpu0/cpuidle",
     "/sys/kernel/config/target/iscsi /sys/kernel/config/target/iscsi/* /sys/kernel/config/target/iscsi/*/tpgt_*/np",
     "/sys/kernel/config/target/iscsi/*/tpgt_*/lun /sys/kernel/config/target/iscsi/*/tpgt_*/lun/*",
     "/sys/devices/system/node /etc/systemd/system /run/systemd/units /proc/net/bonding",
+    "/sys/fs/cgroup/system.slice /sys/fs/cgroup/system.slice/*.slice",
+    "/sys/fs/cgroup/systemd/system.slice /sys/fs/cgroup/systemd/system.slice/*.slice",
     *(place for each in _CAPTURES for place in each.listed),
 )
 """Directories of which the names are taken."""
 
 MARKED: Final[Names] = _words(
     "/proc/irq /sys/kernel/irq /sys/kernel/debug/irq/irqs /sys/module/llt /sys/module/vxio /etc/vx/volboot",
-    "/run/.containerenv /run/systemd/system /run/systemd/generator/netplan.stamp /run/udev/control /run/udev/data",
+    "/run/.containerenv /run/secrets/kubernetes.io/serviceaccount",
+    "/run/systemd/system /run/systemd/generator/netplan.stamp /run/udev/control /run/udev/data",
     "/run/NetworkManager/devices /sbin/ifup /usr/sbin/ifup /usr/local/etc/irissys",
     "/usr/lib/systemd/systemd-sysctl /lib/systemd/systemd-sysctl /sys/devices/system/cpu/cpu[0-9]*/topology",
     "/sys/kernel/scst_tgt /var/lib/pgsql/data /var/lib/mysql /var/lib/ceph/osd/*/block /var/lib/ceph/*/osd.*/block",
     "/proc/device-tree/ibm,partition-name /proc/device-tree/chosen/qemu,graphic-width",
+    "/usr/bin/google_set_multiqueue",
+    *(DECLUSTERED, *CASSANDRA),
     "/etc/sysctl.d /etc/tmpfiles.d /etc/udev/rules.d /etc/systemd /etc/systemd/network",
     *(path for each in _CAPTURES for path in each.marked),
 )
@@ -258,6 +280,39 @@ def wanted_sysctls() -> tuple[tuple[str, Names], ...]:
     return tuple((directory, tuple(names)) for directory, names in sorted(found.items()))
 
 
+EACH_MOMENT: Final[Names] = _words(
+    "/proc/diskstats /proc/stat /proc/pressure/* /proc/vmstat /proc/meminfo",
+    "/proc/net/dev /proc/net/snmp /proc/net/netstat /proc/net/sockstat /proc/net/softnet_stat",
+    "/sys/block/*/inflight /sys/block/*/stat",
+)
+"""Patterns of the counters that each sample of a span holds, as `advisor.observe.series` reads them."""
+
+AT_THE_ENDS: Final[Names] = _words(
+    "/proc/interrupts /proc/net/stat/nf_conntrack",
+    "/proc/self/mountstats /proc/fs/nfsd/pool_stats /proc/spl/kstat/zfs/arcstats",
+    "/proc/sys/net/netfilter/nf_conntrack_count /proc/sys/net/netfilter/nf_conntrack_max",
+    "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/* /sys/devices/system/node/node[0-9]*/numastat",
+    "/sys/devices/system/edac/mc/mc[0-9]*/*_count",
+    "/sys/class/net/*/carrier_* /sys/class/net/*/speed /sys/class/net/*/operstate /sys/class/net/*/statistics/*",
+    "/sys/class/fc_host/*/port_state /sys/class/fc_host/*/speed /sys/class/fc_host/*/statistics/*",
+    "/sys/class/infiniband/*/ports/*/counters/* /sys/class/infiniband/*/ports/*/hw_counters/*",
+    "/sys/class/infiniband/*/ports/*/state /sys/class/infiniband/*/ports/*/phys_state",
+    "/sys/class/infiniband/*/ports/*/rate",
+    "/sys/block/sd*/device/*_cnt /sys/block/dm-*/dm/uuid",
+    "/sys/block/md*/md/array_state /sys/block/md*/md/sync_action /sys/block/md*/md/sync_completed",
+    "/sys/block/md*/md/degraded /sys/block/md*/md/sync_speed /sys/block/md*/md/mismatch_cnt",
+)
+"""Patterns of those that only the first and the last sample hold."""
+
+CGROUP_FILES: Final[Names] = _words(
+    "cgroup.controllers cpu.stat cpu.max memory.events memory.current memory.high memory.max",
+    "io.stat io.max io.pressure cpu.pressure memory.pressure",
+    "cpu.cfs_quota_us cpu.cfs_period_us memory.failcnt memory.oom_control memory.usage_in_bytes memory.limit_in_bytes",
+    "blkio.throttle.*",
+)
+"""Of each control group, at the ends as well."""
+MOST_MOMENTS: Final = 30
+
 SECONDS: Final = 10
 CONTROLLER_SECONDS: Final = 20
 
@@ -266,7 +321,7 @@ NETWORK_COMMANDS: Final[tuple[Argv, ...]] = (
     IP_TEXT,
     ("ip", "-o", "-4", "addr", "show"),
     RULES,
-    FLOW_QUERY,
+    LLT_FLOW_QUERY,
     TIMER_QUERY,
     STATUS_QUERY,
     NODE_QUERY,
@@ -279,16 +334,24 @@ LINK_COMMANDS: Final[tuple[Argv, ...]] = (
     *(argv for each in _CAPTURES for argv in each.link_commands),
 )
 """For each link but the loopback one."""
-PORT_COMMANDS: Final[tuple[Argv, ...]] = tuple(argv for each in _CAPTURES for argv in each.port_commands)
+PORT_COMMANDS: Final[tuple[Argv, ...]] = (
+    ("ethtool", "{link}"),
+    *(argv for each in _CAPTURES for argv in each.port_commands),
+)
 """For each link with a device."""
 STORAGE_COMMANDS: Final[tuple[Argv, ...]] = (VXPRINT, LIST_NATIVE, PATHS, DMP_PATHS, DISK_LIST)
-ROOT_COMMANDS: Final[tuple[Argv, ...]] = (TABLE, STATUS, *(argv for each in _CAPTURES for argv in each.root_commands))
+ROOT_COMMANDS: Final[tuple[Argv, ...]] = (
+    *(TABLE, STATUS, DMIDECODE),
+    *(argv for each in _CAPTURES for argv in each.root_commands),
+)
 CONTROLLER_COMMANDS: Final[tuple[Argv, ...]] = (
     *((program, *words) for program in STORCLI for words in (SHOW, SHOW_VOLUMES)),
     SSACLI,
 )
 SYSTEM_COMMANDS: Final[tuple[Argv, ...]] = (
     ("uname", "-m"),
+    DF,
+    ZPOOL,
     LIST_RUNNING,
     VERSION,
     *(argv for each in _CAPTURES for argv in each.system_commands),
@@ -298,23 +361,22 @@ UNIT_PROPERTIES: Final = (
     *(name for each in _CAPTURES for name in each.unit_properties),
 )
 """Of every service that is loaded, by one command; the questions of a scan and of plans are answered from it."""
-IRIS_COMMAND: Final = QLIST
 
 
 def wanted_programs() -> Names:
     """Every program that a capture may run for its answer."""
-    others = ("systemctl", "iris", "tw_cli", "xfs_info", "dumpe2fs", "beegfs-ctl", "stat", *VXTUNEFS, *FSTYP)
-    listed = (*NETWORK_COMMANDS, *LINK_COMMANDS, *PORT_COMMANDS, *STORAGE_COMMANDS, *ROOT_COMMANDS)
+    others = (
+        "systemctl",
+        "smartctl",
+        "iris",
+        "tw_cli",
+        "xfs_info",
+        "dumpe2fs",
+        "beegfs-ctl",
+        "stat",
+        *VXTUNEFS,
+        *FSTYP,
+    )
+    listed = (("ss",), *NETWORK_COMMANDS, *LINK_COMMANDS, *PORT_COMMANDS, *STORAGE_COMMANDS, *ROOT_COMMANDS)
     argvs = (*listed, *CONTROLLER_COMMANDS, *SYSTEM_COMMANDS)
     return tuple(sorted({*others, *(argv[0] for argv in argvs)}))
-
-
-MAX_LINKS: Final = 128
-MAX_FILE_BYTES: Final = 8 << 20
-MAX_TOTAL_KB: Final = 192 << 10
-NOT_TAKEN: Final[Mapping[str, str]] = {
-    "lvs": "asked where a capture holds no /sys/block of volumes, which every kernel has",
-    "multipath": "as lvs",
-    "mdadm": "as lvs",
-}
-"""Commands that only captures of other origin hold, and why none is needed of a running host."""

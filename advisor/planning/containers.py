@@ -1,0 +1,83 @@
+"""What of a plan a container can set: values of its own namespaces (namespaces(7)), and none of the host's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.facts.container import Container
+from advisor.host import Missing
+from advisor.planning.observations import Observations
+from advisor.planning.records import Change, Skipped
+from advisor.tunables import namespace_of
+from advisor.tunables.kind import Namespace
+
+OF_HOST: Final = "belongs to the host and not to this container: run advisor on the host"
+_WORDS: Final[Mapping[Namespace, str]] = {
+    "ipc": "IPC namespace",
+    "mnt": "mount namespace",
+    "net": "network namespace",
+    "user": "user namespace",
+    "uts": "UTS namespace",
+}
+_SHARED: Final = {
+    name: f"belongs to the host, whose {words} this container uses: run advisor on the host"
+    for name, words in _WORDS.items()
+}
+_FOREIGN: Final = frozenset({OF_HOST, *_SHARED.values()})
+_READ_ONLY: Final = (
+    "/proc/sys is read-only in this container: give the value where the container is started (--sysctl of docker and "
+    "podman, securityContext.sysctls of a pod)"
+)
+
+
+def explain_foreign(identity: str, container: Container) -> str | None:
+    """Why this value is not the container's own; None where it is, and for a host that is no container."""
+    if not container.is_inside:
+        return None
+    namespace = namespace_of(identity)
+    if namespace is None:
+        return OF_HOST
+    # A container has always mounts of its own; before Linux 6.18 their namespace does not show it.
+    return _SHARED[namespace] if namespace != "mnt" and container.namespaces.get(namespace) == "initial" else None
+
+
+def explain_read_only(identity: str, container: Container) -> str | None:
+    """Why a value of the container's own cannot be set from within it; None where nothing is known to forbid it."""
+    is_closed = container.is_inside and identity.startswith("sysctl:") and "/proc/sys" in container.read_only
+    return _READ_ONLY if is_closed else None
+
+
+def is_foreign(one: Skipped) -> bool:
+    """Whether it is left out because it is a value of the host below a container."""
+    return one.reason in _FOREIGN
+
+
+def without_files(seen: Observations, container: Container) -> Observations:
+    """What is seen, without the files that would persist values of a container's namespaces: nothing reads them when
+    the next container starts, unless systemd runs in it."""
+    if not container.is_inside or container.runs_systemd:
+        return seen
+    values = dict(seen.values)
+    for identity, observed in seen.values.items():
+        namespace = namespace_of(identity)
+        # The files of a container are its own, and what they say is the value itself.
+        if namespace not in (None, "mnt") and not isinstance(observed.edit, Missing):
+            why = f"it lasts as long as the {_WORDS[namespace]} of this container or pod; nothing in it reads a file"
+            values[identity] = msgspec.structs.replace(observed, edit=Missing("absent", why))
+    return msgspec.structs.replace(seen, values=values)
+
+
+def container_notes(changes: Sequence[Change], skipped: Iterable[Skipped], container: Container) -> Iterator[str]:
+    """What a reader of a plan for a container must know."""
+    if not container.is_inside:
+        return
+    if any(map(is_foreign, skipped)):
+        yield (
+            f"this runs in {container.words}: values of the kernel and of devices belong to the host below it, where "
+            "they can be planned"
+        )
+    if any(namespace_of(change.tunable) == "mnt" for change in changes):
+        yield "files that are changed in a container last as long as its file system: change its image, too"

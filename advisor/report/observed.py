@@ -1,0 +1,224 @@
+"""An observed load, its twin and the comparison of both: as text, and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+from advisor.i18n import english_page
+from advisor.observe.load import DIRECTIONS, LatencyFigures, LoadFigures
+from advisor.proof.pattern import JobSection
+from advisor.proof.twin import ORDER_BOUND, READ_BOUND, SIZES_BOUND
+from advisor.proof.twin_check import TwinComparison, TwinRow
+from advisor.proof.workload_file import DiskMeans, WorkloadFile, is_workload_path
+from advisor.report.charts.scale import log_scale, tick_words, value_ticks
+from advisor.report.format import clean
+from advisor.report.layout import COMMAND, HEADING, Cell, Page, Piece, Span
+from advisor.report.units import format_binary, format_decimal
+from advisor.shell.quote import shell_quote
+
+_SHOWN_SIZES: Final = 6
+
+
+@english_page
+def twin_text(
+    found: WorkloadFile, comparison: TwinComparison | None, path: Path | None, *, width: int, color: bool
+) -> str:
+    """What was observed, the twin with its error, and the comparison where the twin has run."""
+    page = Page(width, color=color)
+    page.add(Span(found.title, HEADING), hang=2)
+    rows: list[tuple[str, list[Piece]]] = []
+    observed = found.observed
+    if observed is not None:
+        where = observed.device if observed.unit is None else f"{observed.device}, {observed.unit}"
+        if observed.figures is not None:
+            count = f"{observed.figures.requests:,} requests in {observed.seconds:.1f} s on {where}"
+            rows.append(("observed", [f"{count}; {observed.lost:,} events lost"]))
+            rows += _figure_rows(observed.figures)
+        elif observed.means is not None:
+            rows.append(("observed", [f"counters of {where} for {observed.seconds:.1f} s: means alone"]))
+            rows += _mean_rows(observed.means)
+    for section in found.sections:
+        rows.append(("twin", [_section_words(section)]))
+    if found.error is not None:
+        error = found.error
+        rows.append(
+            (
+                "error",
+                [
+                    f"sizes {error.sizes:.3f} (bound {SIZES_BOUND}) · reads {100 * error.read_share:.1f} points"
+                    f" (bound {100 * READ_BOUND:.0f}) · order {100 * error.sequential:.1f} points"
+                    f" (bound {100 * ORDER_BOUND:.0f})"
+                ],
+            )
+        )
+    else:
+        rows.append(("error", ["not known: no distribution was observed"]))
+    rows += [("note", [note]) for note in found.notes]
+    if comparison is None and path is not None:
+        name = str(path) if is_workload_path(str(path)) else f"./{path}"
+        command = f"advisor bench --workload {shell_quote(name)} --target DIR"
+        if found.error is not None:
+            rows.append(("judged", ["not yet: the twin has not run"]))
+            command = f"advisor observe --check {shell_quote(name)} --target DIR"
+        rows.append(("next", [Span(command, COMMAND, is_whole=True)]))
+    page.labelled(rows)
+    if comparison is not None:
+        _add_comparison(page, comparison)
+    return page.text
+
+
+def _figure_rows(load: LoadFigures) -> Iterable[tuple[str, list[Piece]]]:
+    for name, share in zip(DIRECTIONS, (load.read_share, 1 - load.read_share), strict=True):
+        if load.sizes[name]:
+            ranked = sorted(load.sizes[name].items(), key=lambda one: -one[1])
+            parts = [f"{format_binary(int(size))} {part / share:.0%}" for size, part in ranked[:_SHOWN_SIZES]]
+            more = f", {len(ranked) - _SHOWN_SIZES} more sizes" if len(ranked) > _SHOWN_SIZES else ""
+            order = f"{load.sequential[name]:.0%} in order"
+            yield f"{name}s", [f"{share:.0%}: {', '.join(parts)}{more} · {order}"]
+    rate = f"{load.iops:,.0f} requests/s, {format_decimal(round(load.bytes_per_s))}/s"
+    yield "rate", [f"{rate} · depth {load.depth_mean:.1f} in the mean, {load.depth_high} at p95"]
+    latency = load.latency["all"]
+    yield ("latency", [f"p50 {latency.p50_us:,.0f} µs · p95 {latency.p95_us:,.0f} µs · p99 {latency.p99_us:,.0f} µs"])
+    if load.flushes_per_write >= 0.002:
+        yield "flushes", [f"{load.flushes_per_write:.3g} for each write"]
+
+
+def _mean_rows(means: DiskMeans) -> Iterable[tuple[str, list[Piece]]]:
+    pairs = (
+        ("reads", means.reads_per_s, means.read_size_bytes, means.read_wait_ms),
+        ("writes", means.writes_per_s, means.write_size_bytes, means.write_wait_ms),
+    )
+    for label, rate, size, wait in pairs:
+        if size is not None and wait is not None:
+            yield label, [f"{rate:,.0f}/s, {format_binary(round(size))} in the mean, wait {wait:.3g} ms in the mean"]
+    yield "queue", [f"{means.queue:.1f} in the mean · {means.merged_share:.0%} merged"]
+
+
+def _section_words(section: JobSection) -> str:
+    arrival = section.arrival
+    words = {
+        "closed": "each asks again at once",
+        "steady": f"{arrival.rate:,.0f} requests/s for each job, evenly",
+        "poisson": f"{arrival.rate:,.0f} requests/s for each job, at independent times",
+        "think": f"a pause of {arrival.think_us:,} µs after each request",
+        "bursts": f"a pause of {arrival.think_us:,} µs after {arrival.think_blocks:,} requests",
+    }[arrival.kind]
+    flush = f", a flush after {section.flush_every} writes" if section.flush_every else ""
+    durable = ", durable writes" if section.durable else ""
+    jobs = f"{section.jobs} jobs" if section.jobs > 1 else "1 job"
+    return f"fio {section.pattern}, {jobs}, depth {section.depth}: {words}{flush}{durable}"
+
+
+def _add_comparison(page: Page, comparison: TwinComparison) -> None:
+    worst = comparison.worst
+    verdict = (
+        f"Faithful: the farthest from its bound is {worst.name}, {_difference_words(worst)} of {_bound_words(worst)}"
+        if comparison.is_faithful
+        else f"Refused: {worst.name} differs by {_difference_words(worst)}, bound {_bound_words(worst)}"
+    )
+    page.blank()
+    page.add(Span(verdict, "green" if comparison.is_faithful else "bold red"), hang=2)
+    head: list[Cell] = ["", "observed", "twin", "difference", "bound"]
+    rows: list[list[Cell]] = [head]
+    for row in comparison.rows:
+        difference = _difference_words(row)
+        rows.append(
+            [
+                row.name,
+                _value_words(row, row.observed),
+                _value_words(row, row.twin),
+                difference if row.is_within else Span(f"{difference} !", "bold red"),
+                _bound_words(row),
+            ]
+        )
+    page.table(rows)
+    if comparison.others >= 0.05:
+        page.add(f"{comparison.others:.0%} of the requests on the device were not the twin's: other load.", indent=2)
+
+
+def _value_words(row: TwinRow, value: float | None) -> str:
+    if value is None:
+        return ""
+    if row.kind == "share":
+        return f"{value:.1%}"
+    return f"{value:,.1f}" if row.kind == "depth" else f"{value:,.0f}" + (" µs" if row.kind == "us" else "")
+
+
+def _difference_words(row: TwinRow) -> str:
+    if row.kind == "share":
+        return f"{100 * row.difference:.1f} points"
+    return f"{row.difference:.3f}" if row.kind == "distance" else f"{row.difference:.0%}"
+
+
+def _bound_words(row: TwinRow) -> str:
+    if row.bound is None:
+        return "not judged"
+    if row.kind == "share":
+        return f"{100 * row.bound:.0f} points"
+    return f"{row.bound:g}" if row.kind == "distance" else f"{row.bound:.0%}"
+
+
+_WIDTH, _PLOT, _LEFT, _TOP, _GAP = 720, 180, 60, 40, 70
+
+
+def twin_svg(comparison: TwinComparison) -> str:
+    """A picture of both distributions: latency as the share that is faster, sizes as bars by direction."""
+    latency = [comparison.observed.latency["all"], comparison.twin.latency["all"]]
+    lines = _latency_shapes(latency)
+    top = _TOP + _PLOT + _GAP
+    shapes = [_text(_LEFT, top, "Sizes by direction; dark: observed, light: twin")]
+    y = top + 14
+    room = _WIDTH - 20 - 180
+    for name in DIRECTIONS:
+        before, after = comparison.observed.sizes.get(name, {}), comparison.twin.sizes.get(name, {})
+        for size in sorted(
+            {size for size in before.keys() | after.keys() if before.get(size, 0.0) + after.get(size, 0.0) >= 0.01},
+            key=int,
+        ):
+            shapes.append(_text(150, y + 12, f"{name} {format_binary(int(size))}", "end"))
+            for number, (look, found) in enumerate((("ob", before), ("tb", after))):
+                width = room * found.get(size, 0.0)
+                place = y + 8 * number
+                shapes.append(f'<rect class="{look}" x="160" y="{place:.1f}" width="{width:.1f}" height="7"/>')
+            y += 22
+    bars, height = shapes, round(y + 10)
+    title = "Faithful twin" if comparison.is_faithful else "Twin beyond its bounds"
+    style = (
+        "text{font:12px sans-serif;fill:#222}.o{stroke:#1f4e8c;fill:none;stroke-width:2}"
+        ".t{stroke:#b3500f;fill:none;stroke-width:2;stroke-dasharray:6 4}.grid{stroke:#ddd}"
+        ".ob{fill:#1f4e8c}.tb{fill:#b3500f}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">'
+        f"<title>{title}</title><desc>Latency and sizes: observed solid or dark, the twin dashed or light.</desc>"
+        f'<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>'
+        f"{''.join(lines)}{''.join(bars)}</svg>\n"
+    )
+
+
+def _latency_shapes(both: list[LatencyFigures]) -> list[str]:
+    scale = log_scale([float(key) for one in both for key in one.bins], _LEFT, _WIDTH - 20)
+    shapes = [_text(_LEFT, 20, "Share of requests that are faster than …; solid: observed, dashed: twin")]
+    for share in (0, 0.25, 0.5, 0.75, 0.99):
+        y = _TOP + _PLOT * (1 - share)
+        shapes.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        shapes.append(_text(_LEFT - 6, y + 4, f"{share:.0%}", "end"))
+    for value in value_ticks(scale, 8):
+        shapes.append(_text(scale.at(value), _TOP + _PLOT + 18, f"{tick_words(value)} µs", "middle"))
+    for look, one in zip("ot", both, strict=True):
+        keys = sorted(one.bins, key=float)
+        total = sum(one.bins.values()) or 1
+        passed = [count / total for count in accumulate(one.bins[key] for key in keys)]
+        points = [(scale.at(float(key)), _TOP + _PLOT * (1 - share)) for key, share in zip(keys, passed, strict=True)]
+        stairs = [f"{x2:.1f},{y1:.1f} {x2:.1f},{y2:.1f}" for (_, y1), (x2, y2) in pairwise(points)]
+        if points:
+            shapes.append(f'<polyline class="{look}" points="{points[0][0]:.1f},{_TOP + _PLOT} {" ".join(stairs)}"/>')
+    return shapes
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(clean(text))}</text>'
