@@ -1,5 +1,5 @@
 #!/bin/sh
-# All the set-up there is, on a fresh Debian-like or RHEL-like machine:
+# All the set-up there is, on a fresh machine with apt, dnf, zypper, apk or pacman:
 #   sh setup.sh scan    install what advisor needs and scan this machine
 #   sh setup.sh test    install what the tests need as well and run them all
 # Everything goes into .venv beside this file; system packages are installed only where one is missing and we are root.
@@ -29,7 +29,8 @@ find_python() {
 
 # The packages that bring such a Python, as far as the manager's lists tell; nothing where it has none.
 find_python_packages() {
-    if [ "$manager" = dnf ]; then
+    case $manager in
+    dnf)
         for name in python3.14 python3.13 python3.12 python3.11; do
             if dnf -q list "$name" >/dev/null 2>&1; then
                 echo "$name"
@@ -38,15 +39,34 @@ find_python_packages() {
         done
         offered=$(dnf -q list python3 2>/dev/null | sed -n 's/^python3\.[^ ]* *\([0-9.]*\).*/\1/p' | tail -n 1)
         ! is_new_enough "$offered" || echo python3
-    elif [ "$manager" = apt-get ]; then
+        ;;
+    apt-get)
         for name in python3 python3.14 python3.13 python3.12 python3.11; do
-            offered=$(apt-cache policy "$name" 2>/dev/null | sed -n 's/^ *Candidate: *//p')
+            # shellcheck disable=SC2086 # a list of words
+            offered=$(apt-cache $apt_lists policy "$name" 2>/dev/null | sed -n 's/^ *Candidate: *//p')
             if is_new_enough "$offered"; then
                 echo "$name $name-venv"
                 return
             fi
         done
-    fi
+        ;;
+    zypper)
+        for name in python314 python313 python312 python311; do
+            if zypper --quiet --non-interactive search --match-exact "$name" >/dev/null 2>&1; then
+                echo "$name"
+                return
+            fi
+        done
+        ;;
+    apk)
+        offered=$(apk --no-cache search -q -x -v python3 2>/dev/null | sed -n 's/^python3-\([0-9.]*\).*/\1/p' | tail -n 1)
+        ! is_new_enough "$offered" || echo python3
+        ;;
+    pacman)
+        offered=$(pacman -Si python 2>/dev/null | sed -n 's/^Version *: *//p')
+        ! is_new_enough "$offered" || echo python
+        ;;
+    esac
 }
 
 is_new_enough() { # VERSION
@@ -61,19 +81,33 @@ find_test_packages() {
     for pair in fio:fio ip:iproute2 ethtool:ethtool dash:dash busybox:busybox-static setpriv:util-linux \
         ssh:openssh-client ping:iputils-ping; do
         command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
-    done | if [ "$manager" = dnf ]; then
+    done | case $manager in
+    dnf)
         sed -e 's/iproute2/iproute/' -e 's/busybox-static/busybox/' -e 's/openssh-client/openssh-clients/' \
             -e 's/iputils-ping/iputils/'
-    else
-        cat
-    fi
-    command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || echo openssh-server
+        ;;
+    zypper) sed -e 's/openssh-client/openssh-clients/' -e 's/iputils-ping/iputils/' ;;
+    apk) sed -e 's/openssh-client/openssh-client-default/' -e 's/iputils-ping/iputils/' -e 's/util-linux/setpriv/' ;;
+    pacman) sed -e 's/busybox-static/busybox/' -e 's/openssh-client/openssh/' -e 's/iputils-ping/iputils/' ;;
+    *) cat ;;
+    esac
+    command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || [ "$manager" = pacman ] || echo openssh-server
+}
+
+# The words that install packages, as root.
+install_words() {
+    case $manager in
+    apk) echo "apk add" ;;
+    pacman) echo "pacman -S --needed" ;;
+    *) echo "$manager install -y" ;;
+    esac
 }
 
 # Every requirement is checked before anything is installed or made.
 ensure_packages() { # scan or test
     manager=
-    for name in apt-get dnf; do
+    apt_lists=
+    for name in apt-get dnf zypper apk pacman; do
         [ -n "$manager" ] || ! command -v "$name" >/dev/null || manager=$name
     done
     packages=
@@ -81,8 +115,13 @@ ensure_packages() { # scan or test
     if [ -z "$python" ]; then
         packages=$(find_python_packages)
         if [ -z "$packages" ] && [ "$manager" = apt-get ] && [ "$(id -u)" = 0 ]; then
-            apt-get update -qq # a fresh image has no lists
+            # A fresh image has no lists. Those of a place of our own change nothing where nothing is installed then.
+            lists=$(mktemp -d)
+            apt_lists="-o Dir::State::Lists=$lists -o Dir::Cache=$lists"
+            # shellcheck disable=SC2086 # a list of words
+            apt-get $apt_lists update -qq || :
             packages=$(find_python_packages)
+            rm -rf "$lists"
         fi
         [ -n "$packages" ] || fail "needs Python 3.11 or newer with venv; ${manager:-no package manager here} offers none"
     fi
@@ -91,8 +130,8 @@ ensure_packages() { # scan or test
     set -- $packages
     packages=$*
     [ -n "$packages" ] || return 0
-    [ -n "$manager" ] || fail "missing: $packages; neither apt-get nor dnf is here: install them by hand"
-    [ "$(id -u)" = 0 ] || fail "missing: $packages; install with: sudo $manager install -y $packages"
+    [ -n "$manager" ] || fail "missing: $packages; no package manager that is known here: install them by hand"
+    [ "$(id -u)" = 0 ] || fail "missing: $packages; install with: sudo $(install_words) $packages"
     say "installing $packages"
     case " $packages " in
     *" openssh-server "*) install_with_sshd ;;
@@ -103,13 +142,17 @@ ensure_packages() { # scan or test
 }
 
 install_packages() {
-    # shellcheck disable=SC2086 # a list of words
-    if [ "$manager" = apt-get ]; then
+    # shellcheck disable=SC2086 # lists of words
+    case $manager in
+    apt-get)
         apt-get update -qq
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
-    else
-        dnf install -y -q $packages
-    fi
+        ;;
+    dnf) dnf install -y -q $packages ;;
+    zypper) zypper --quiet --non-interactive install --no-recommends $packages ;;
+    apk) apk add -q --no-cache $packages ;;
+    pacman) pacman -S --needed --noconfirm --quiet $packages >/dev/null ;;
+    esac
 }
 
 # The tests start a server of their own, in a network namespace. Debian starts the package's at once and at each boot:
@@ -150,9 +193,11 @@ test)
     if [ $# -gt 0 ]; then
         exec .venv/bin/python -m pytest "$@"
     fi
-    # Most tests wait as long as they compute: three at once. A virtual machine keeps a core busy: two. What measures, alone.
+    # Each process compiles all tests otherwise.
+    unset PYTHONDONTWRITEBYTECODE
+    # Most tests wait as long as they compute: four at once. A virtual machine keeps a core busy: two. What measures, alone.
     result=0
-    .venv/bin/python -m pytest -n 3 --dist worksteal -m "not lab and not thorough and not alone" || result=$?
+    .venv/bin/python -m pytest -n 4 --dist worksteal -m "not lab and not thorough and not alone" || result=$?
     # In the order of their names: the module with the fewest tests takes longest.
     .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "lab and not alone and not thorough" || result=$?
     .venv/bin/python -m pytest -m "alone and not thorough" || result=$?

@@ -21,7 +21,23 @@ What a caller writes::
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+ALIKE: Final = 0.6
+"""How alike (difflib, 0 to 1) a known name is to a given one at least, where it is suggested in its place."""
+
+
+def near_names(given: str, known: Iterable[str], *, most: int = 3) -> list[str]:
+    """The known names that ``given`` may stand for, the nearest first: those that are much like it, then those of which
+    it is a part between signs (``socket`` of ``socket-buffers-8m``). None where nothing is near."""
+    from difflib import get_close_matches
+
+    names = list(dict.fromkeys(known))
+    alike = get_close_matches(given, names, n=most, cutoff=ALIKE)
+    parts = given.lower().split("-")
+    holding = [one for one in names if len(given) > 2 and set(parts) <= set(one.lower().replace(".", "-").split("-"))]
+    return list(dict.fromkeys([*alike, *holding]))[:most]
 
 
 class AdvisorError(Exception):

@@ -13,8 +13,7 @@ import errno
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from gettext import GNUTranslations
@@ -35,7 +34,7 @@ class LanguageError(ValueError):
 LANGUAGES: Final = ("en", "de", "ja")
 OPTION: Final = "--lang"
 VARIABLE: Final = "ADVISOR_LANG"
-LOCALES: Final = Path(__file__).parent / "locale"
+LOCALES: Final = f"{os.path.dirname(__file__)}/locale"
 # What reads these answers is a program, or compares them with what it knows.
 _FOR_PROGRAMS: Final = ("--json", "--nagios", "--prometheus")
 
@@ -43,12 +42,23 @@ PROSE: Final = frozenset({"detail", "found", "note", "reason", "result", "why"})
 """Fields of a template that hold a message in their turn; any other holds a name, a value or a foreign text."""
 
 
-class _Origin(NamedTuple):
-    """What a finished message was made of; ``template`` is empty for one that ``joined`` made."""
+class _Origin:
+    """What a finished message was made of: a template with fields, ``parts`` that ``joined`` made one of, or the
+    singular and plural ``forms`` of a template with their ``number``."""
 
-    template: str
-    fields: Mapping[str, object] = {}
-    parts: tuple[str, ...] = ()
+    def __init__(
+        self,
+        template: str,
+        fields: Mapping[str, object] | None = None,
+        parts: tuple[str, ...] = (),
+        forms: tuple[str, str] | None = None,
+        number: int = 0,
+    ) -> None:
+        self.template = template
+        self.fields = fields or {}
+        self.parts = parts
+        self.forms = forms
+        self.number = number
 
 
 # One process prints for one reader; gettext itself knows no other way.
@@ -82,6 +92,16 @@ def msg(template: str, /, **fields: object) -> str:
         # An exception holds its traceback; its text is all that is printed of it.
         kept = {name: str(value) if isinstance(value, Exception) else value for name, value in fields.items()}
         _origins[text] = _Origin(template, kept)
+    return text
+
+
+def count_msg(singular: str, plural: str, count: int, /, **fields: object) -> str:
+    """As `msg`, of a template with ``{count}`` that has a form for one and one for any other number."""
+    template = singular if count == 1 else plural
+    text = msg(template, count=count, **fields)
+    if _catalogue is not None:
+        origin = _origins[text]
+        _origins[text] = _Origin(origin.template, origin.fields, origin.parts, (singular, plural), count)
     return text
 
 
@@ -150,7 +170,7 @@ def _translated(message: str) -> str | None:
     if origin.parts:
         parts = [_translated(part) for part in origin.parts]
         return None if None in parts else _(origin.template).join(part for part in parts if part is not None)
-    template = _of_catalogue(origin.template) if has_words(origin.template) else origin.template
+    template = _template_of(origin)
     fields = dict(origin.fields)
     for name, value in origin.fields.items():
         if isinstance(value, str) and (name in PROSE or value in _origins):
@@ -159,6 +179,16 @@ def _translated(message: str) -> str | None:
                 return None
             fields[name] = part
     return None if template is None else template.format(**fields)
+
+
+def _template_of(origin: _Origin) -> str | None:
+    if not has_words(origin.template):
+        return origin.template
+    if origin.forms is None:
+        return _of_catalogue(origin.template)
+    before = _missed
+    found = ngettext(*origin.forms, origin.number)
+    return found if _missed == before else None
 
 
 def _of_catalogue(text: str) -> str | None:
@@ -227,9 +257,9 @@ def _loaded(name: str) -> GNUTranslations:
         def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
             return self.gettext(msgid1 if n == 1 else msgid2)
 
-    path = LOCALES / name / "LC_MESSAGES" / "advisor.mo"
+    path = f"{LOCALES}/{name}/LC_MESSAGES/advisor.mo"
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             catalogue = GNUTranslations(file)
     except OSError as error:
         raise LanguageError(

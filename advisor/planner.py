@@ -15,8 +15,10 @@ from advisor.host import Host
 from advisor.i18n import msg
 from advisor.importers.conflicts import writers_beside_plan
 from advisor.planning.compute import make_plan
+from advisor.planning.containers import is_foreign
 from advisor.planning.expansion import expand_targets
 from advisor.planning.kernel_values import read_kernel_values
+from advisor.planning.mtu import explain_range
 from advisor.planning.neighbours import read_neighbours
 from advisor.planning.observations import observe_targets
 from advisor.planning.placement import memory_notes, unit_names
@@ -28,9 +30,10 @@ from advisor.profiles.requested import RequestedProfile, load_requested
 from advisor.profiles.single_values import known_ids, nearest_ids
 from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import ownership_of, replacement_notes
-from advisor.tunables.live_value import NUMBERS
+from advisor.tunables.irq import explain_absent_cpus
 from advisor.tunables.sysctl import sysctl_path
 from advisor.tunables.sysctl_value import is_text_key
+from advisor.tunables.tunable import NUMBERS
 
 Asked = Sequence[str | RequestedProfile]
 """Names of profiles, profile files and values, as `load_requested` takes them, or profiles that are there already."""
@@ -44,7 +47,7 @@ def profile_requests(names: Asked, settings: Mapping[str, str], *, only_trusted:
     known = {key for profile in profiles for key in profile.parameters}
     for key in settings:
         if key not in known:
-            listed = ", ".join(f"{one}=" for one in sorted(known)) or "none"
+            listed = ", ".join(f"{one}=" for one in sorted(known)) or msg("none")
             raise UsageError(
                 msg(
                     "--set {key}: no such parameter of {names}", key=key, names=", ".join(one.name for one in profiles)
@@ -103,10 +106,7 @@ def plan_profiles(
     words = tuple(word for request in asked for word in request.words)
     notes = [one.note for one in writers_beside_plan(host, found, made)]
     made = msgspec.structs.replace(
-        made,
-        instead_of=tuple(instead_of),
-        notes=(*notes, *made.notes),
-        words=() if words == made.profiles else words,
+        made, instead_of=tuple(instead_of), notes=(*notes, *made.notes), words=() if words == made.profiles else words
     )
     here = (note for request in asked for note in found_note(request.found, found))
     said = (*here, *made.notes, *memory_notes(made.changes, found), *replacement_notes(records or (), made))
@@ -115,7 +115,7 @@ def plan_profiles(
 
 def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Facts) -> None:
     """A value whose tunable is not on this host is a mistake, where a profile's line would only not apply; so is a word
-    for a number. Raises UsageError."""
+    for a number, and an MTU outside its driver's range. Raises UsageError."""
     for change in made.changes:
         key = change.tunable.removeprefix("sysctl:")
         is_word = change.profile in names and change.tunable != key and not is_text_key(key)
@@ -129,7 +129,15 @@ def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Fact
                 )
             )
     for one in made.skipped:
-        if one.profile in names and one.state == "not-applicable" and one.before is None:
+        wrong = None
+        if one.profile in names and one.state == "blocked" and one.wanted:
+            is_irq = one.tunable.startswith("irq:")
+            wrong = explain_absent_cpus(host, one.wanted) if is_irq else explain_range(one.tunable, one.wanted, facts)
+        if wrong:
+            raise UsageError(
+                msg("{identity}: {value!r} {reason}", identity=one.tunable, value=one.wanted, reason=wrong)
+            )
+        if one.profile in names and one.state == "not-applicable" and one.before is None and not is_foreign(one):
             close = nearest_ids(one.tunable, _ids_like(host, one.tunable, facts))
             raise UsageError(
                 msg("{tunable}: {reason}", tunable=one.tunable, reason=one.reason),
@@ -170,7 +178,7 @@ def read_for_scan_and_plans(host: Host) -> None:
     from advisor.facts.storage_services import read_storage_services
     from advisor.limits.storage_use import read_front
 
-    facts = scan(host)
+    facts = scan(host, with_drives=True)
     read_front(host, facts)
     read_storage_services(host, Unknowns())
     links = ",".join(link.name for link in facts.links if link.kind != "loopback")

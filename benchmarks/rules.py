@@ -60,11 +60,7 @@ def large_host() -> Facts:
     )
     arrays = tuple(
         array(
-            f"md{n}",
-            *(f"nvme{4 * n + m}n1" for m in range(4)),
-            level="raid5",
-            data_disks=3,
-            mountpoints=(f"/data{n}",),
+            f"md{n}", *(f"nvme{4 * n + m}n1" for m in range(4)), level="raid5", data_disks=3, mountpoints=(f"/data{n}",)
         )
         for n in range(6)
     )

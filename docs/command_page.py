@@ -13,6 +13,7 @@ MORE = {
     "unmute": "how-to/silence-a-finding.md",
     "limits": "limits.md",
     "size": "size.md",
+    "why": "why.md",
     "probe": "probing.md",
     "snapshot": "how-to/capture-a-host.md",
     "plan": "profile-format.md",
@@ -26,9 +27,13 @@ MORE = {
     "apply-script": "apply-script.md",
     "profiles": "profiles/README.md",
     "prove": "proof.md",
+    "tune": "how-to/search-for-a-gain.md",
     "bench": "proof.md",
     "compare": "proof.md",
+    "observe": "observe.md",
     "fleet": "fleet.md",
+    "mcp": "how-to/agents.md",
+    "approve": "how-to/agents.md",
 }
 """The page that says more of each command."""
 

@@ -102,7 +102,7 @@ COMMANDS: dict[str, Command] = {{
 
 def _command(path: str, command: Any) -> str:
     room, function = _declared(path)
-    declared = inspect.signature(function, eval_str=True).parameters
+    declared = parser.command_signature(function).parameters
     parameters: list[tuple[object, ...]] = []
     options: dict[str, tuple[int, bool | None]] = {}
     arguments: list[tuple[int, bool]] = []

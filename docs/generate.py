@@ -301,6 +301,8 @@ def rules_page() -> str:
         " does on them. `advisor explain ID` says why, when it helps and when it hurts.\n",
         *RULE_WORDS,
         "",
+        "*Not seen live*: no host with what it judges was at hand. It is tested with hosts that are built from the"
+        " structures of its sources.\n",
         *(line for topic in topics for line in section(topic, _rules(topic, rows))),
     ]
     return "\n".join(parts)
@@ -318,22 +320,28 @@ RULE_WORDS = (
 
 
 def _rules(topic: str, rows: Sequence[Row]) -> list[str]:
-    return table(
-        ("rule", "fires when", "severity", "fires on", "profile", "sources"),
-        [_rule(row) for row in rows if row.rule.id.partition(".")[0] == topic],
-    )
+    """A table of four columns, and below it the sources and profiles by rule."""
+    own = [row for row in rows if row.rule.id.partition(".")[0] == topic]
+    sources = dict.fromkeys(source for row in own for source in row.rule.sources)
+    numbers = {source: str(number) for number, source in enumerate(sources, 1)}
+    return [
+        *table(("rule", "fires when", "severity, fires on", "sources"), [_rule(row, numbers) for row in own]),
+        "",
+        "Sources:",
+        "",
+        *(f"{number}. {source}" for source, number in numbers.items()),
+    ]
 
 
-def _rule(row: Row) -> tuple[str, ...]:
-    linked = (f"[{name}](profiles/{name}.md)" for name in profiles(row))
-    disputed = [f"they [contradict each other](contradictions.md): `{one}`" for one in row.rule.contradictions]
+def _rule(row: Row, numbers: Mapping[str, str]) -> tuple[str, ...]:
+    linked = [f"fixed by [{name}](profiles/{name}.md)" for name in profiles(row)]
+    disputed = ["[disputed](contradictions.md)"] if row.rule.contradictions else []
+    severity = " to ".join(dict.fromkeys(severities(row)[:1] + severities(row)[-1:]))
     return (
         f"`{row.rule.id}`",
-        row.rule.title,
-        " to ".join(dict.fromkeys(severities(row)[:1] + severities(row)[-1:])),
-        ", ".join(grounds(row)),
-        ", ".join(linked),
-        "; ".join((*row.rule.sources, *disputed)),
+        "; ".join((row.rule.title, *linked, *([] if row.rule.seen_live else ["*not seen live*"]))),
+        f"{severity}: {', '.join(grounds(row))}",
+        ", ".join((*(numbers[source] for source in row.rule.sources), *disputed)),
     )
 
 

@@ -10,16 +10,21 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from advisor.diagnosis.cause import BindingCause
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import Recognition
+from advisor.facts.unknown import Unknown
 from advisor.importers.conflicts import OtherWriter
 from advisor.limits.records import Limits
 from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile
 from advisor.proof.blocks import ArmsProof
 from advisor.proof.comparison import SeriesComparison
+from advisor.proof.gain_history import GainReport
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
+from advisor.proof.tuning_records import Tuned
+from advisor.proof.workload_file import WorkloadFile
 from advisor.reach.peers import Unprobeable
 from advisor.reach.records import Peer, Reach
 from advisor.recommend.fixes import LeftOut, ManualStep
@@ -36,6 +41,7 @@ from docs.schema_records import Fields, fields_of, record
 from docs.schemas_fleet import FLEET_DOCUMENTS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+EDITORS_DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 
 _PLANNED: Final = [("fingerprint", str), *fields_of(Plan)]
 _STEPS = record("Steps", [("what", str), ("commands", tuple[str, ...])], "An item with its commands, as shell.")
@@ -106,6 +112,21 @@ _ERROR = msgspec.defstruct(
 _PLAN = record("PlanDocument", [("schema", str), *_PLANNED], "As of advisor plan --json.")
 _FIXED = record("FixedFinding", [("id", str), ("severity", Severity), ("title", str)], "A finding that is fixed.")
 _FIX_APPLIED = record("FixTransaction", [("id", str), ("state", _STATE)], "The transaction of the plan.")
+_CHANGED = record(
+    "ChangedFinding",
+    [("id", str), ("severity", Severity), ("title", str), ("evidence", dict[str, Any])],
+    "A finding of which the earlier or the later scan has less, or nothing.",
+)
+_SINCE = record(
+    "ScanSince",
+    [
+        ("hostname", str | None),
+        ("time", str | None),
+        *((name, tuple[_CHANGED, ...]) for name in ("new", "worse", "gone")),  # type: ignore[valid-type]
+    ],
+    "With --since: the earlier scan, and what has changed; new and worse are of this scan, gone of the earlier one.",
+)
+_BINDS = record("Binds", fields_of(BindingCause, "explains"), BindingCause.__doc__ or "")
 DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.scan/1": [
         ("scanned_at", str | None),
@@ -115,6 +136,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("locality", Locality),
         ("findings", tuple[Finding, ...]),
         *[field for field in fields_of(Facts) if field[0] == "unknown"],
+        ("since", _SINCE, None),
     ],
     "advisor.recommendation/1": [
         ("workload", DeclaredWorkload | None),
@@ -123,13 +145,19 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     ],
     "advisor.limits/1": fields_of(Limits),
     "advisor.size/1": fields_of(Sizing),
+    "advisor.why/1": [
+        ("hostname", str | None),
+        ("seconds", float),
+        ("taken_at", str),
+        ("binds", tuple[_BINDS, ...]),  # type: ignore[valid-type]
+        ("near", tuple[str, ...]),
+        ("well", tuple[str, ...]),
+        ("unknown", tuple[Unknown, ...]),
+    ],
+    "advisor.workload/1": fields_of(WorkloadFile, "schema"),
     "advisor.profiles/1": [("profiles", tuple[Profile, ...])],
     "advisor.profile/1": fields_of(Profile),
-    "advisor.explanation/1": [
-        *fields_of(Explanation),
-        ("number", int | None),
-        ("findings", tuple[Finding, ...]),
-    ],
+    "advisor.explanation/1": [*fields_of(Explanation), ("number", int | None), ("findings", tuple[Finding, ...])],
     "advisor.plan/1": _PLANNED,
     "advisor.fix/1": [
         ("findings", tuple[_FIXED, ...]),  # type: ignore[valid-type]
@@ -159,6 +187,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("drift", tuple[Drift, ...]),
         ("damaged", tuple[Damaged, ...]),
         ("stopped_process", int | None),
+        ("lock_holder", str | None),
     ],
     "advisor.verify/1": [
         ("ok", bool),
@@ -182,6 +211,8 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.proof/1": fields_of(Proof, "schema"),
     "advisor.bench/1": fields_of(Bench, "schema"),
     "advisor.arms/1": fields_of(ArmsProof, "schema"),
+    "advisor.tune/1": fields_of(Tuned, "schema"),
+    "advisor.gain/1": fields_of(GainReport, "schema"),
     "advisor.comparison/1": fields_of(SeriesComparison, "schema"),
     **FLEET_DOCUMENTS,
 }
@@ -205,8 +236,16 @@ def _whole(document: type[msgspec.Struct], identity: str) -> dict[str, Any]:
     return {"$schema": DIALECT, "$id": identity, **own, "$defs": definitions}
 
 
+def profile_file_schema() -> dict[str, Any]:
+    """The JSON Schema of a profile's TOML file, in the dialect that editors of TOML (taplo, VS Code) know."""
+    (top,), definitions = msgspec.json.schema_components([Profile], ref_template="#/definitions/{name}")
+    own = definitions.pop(top["$ref"].rpartition("/")[2])
+    return {"$schema": EDITORS_DIALECT, "$id": "urn:advisor:profile-file:1", **own, "definitions": definitions}
+
+
 def files() -> dict[str, str]:
     """Every schema's text by its file's name, ``scan.1.json`` for ``advisor.scan/1``."""
     found = {f"{name.removeprefix('advisor.').replace('/', '.')}.json": schema(name) for name in DOCUMENTS}
     found["error.json"] = error_schema()
+    found["profile-file.1.json"] = profile_file_schema()
     return {name: json.dumps(one, indent=1, sort_keys=True) + "\n" for name, one in found.items()}

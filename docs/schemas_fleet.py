@@ -6,8 +6,10 @@ from typing import Any, Final, Literal, get_args
 
 from advisor.exporters import SkippedSetting
 from advisor.fleet.compare.comparison import HostComparison, HostLine
-from advisor.fleet.runs.journal import GateDone, HostState, PlannedState
+from advisor.fleet.peers import Outlier, PeerGroup
+from advisor.fleet.runs.journal import GateDone, HostState, PlannedState, ProofDone
 from advisor.fleet.runs.status import HostState as StandingState
+from advisor.fleet.runs.trial_records import MetricEffect, TrialVerdict
 from advisor.fleet.runs.waves import Wave
 from advisor.fleet.scan import HostScan
 from advisor.importers.records import Imported, Outcome
@@ -19,13 +21,7 @@ from docs.schema_records import Fields, fields_of, record
 _NAMES = tuple[str, ...]
 
 _SCANNED = record(
-    "ScannedHost",
-    [
-        *fields_of(HostScan),
-        ("worst", Severity | None),
-        ("counts", dict[str, int]),
-        ("hint", str | None),
-    ],
+    "ScannedHost", [*fields_of(HostScan), ("worst", Severity | None), ("counts", dict[str, int]), ("hint", str | None)]
 )
 _FIRST = record(
     "FirstHost",
@@ -73,6 +69,7 @@ _HOST_RUN = record(
 )
 _WAVE_RUN = record("WaveOfRun", [*fields_of(Wave), ("outcome", Literal["confirmed", "rolled-back", "open"] | None)])
 _GATE_RUN = record("GateOfRun", fields_of(GateDone, "time"))
+_PROOF_RUN = record("ProofOfRun", fields_of(ProofDone, "time"))
 _STANDING = record(
     "HostStanding",
     [
@@ -86,6 +83,18 @@ _STANDING = record(
         ("drift", tuple[Drift, ...]),
         ("taken", float | None),
     ],
+)
+_TRIAL_HOST = record(
+    "HostOfTrial",
+    [
+        ("name", str),
+        ("is_treated", bool),
+        ("state", HostState | None),
+        ("by_hand", str | None),
+        ("before", dict[str, tuple[float | None, ...]]),
+        ("after", dict[str, tuple[float | None, ...]]),
+    ],
+    "A host; the figures by metric, one for each reading, null where it failed.",
 )
 _SHORT_HOST = record("ShortHost", [("name", str), ("state", HostState), ("transaction", str | None)])
 _RUN_STATE = Literal["planned", "interrupted", "done", "nothing", "stopped", "rolled-back"]
@@ -101,6 +110,8 @@ _RUN = record(
         ("hosts", tuple[_SHORT_HOST, ...]),  # type: ignore[valid-type]
     ],
 )
+_OUTLIER = record("FleetOutlier", [*fields_of(Outlier), ("title", str), ("commands", _NAMES)])
+_WHY_HOST = record("ObservedHost", [("name", str), ("why", dict[str, Any])], "A host; ``why`` is advisor.why/1.")
 _SOURCE = record("ImportableSource", [("source", str), ("file", str)])
 
 FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
@@ -116,6 +127,12 @@ FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
         ("hosts", tuple[HostLine, ...]),
         ("failed", _NAMES),
         *fields_of(HostComparison, "hosts"),
+    ],
+    "advisor.fleet-why/1": [
+        ("outliers", tuple[_OUTLIER, ...]),  # type: ignore[valid-type]
+        ("hosts", tuple[_WHY_HOST, ...]),  # type: ignore[valid-type]
+        ("groups", tuple[PeerGroup, ...]),
+        ("failed", dict[str, str]),
     ],
     "advisor.fleet-limits/1": [*fields_of(Cluster), ("failed", dict[str, str])],
     "advisor.fleet-plan/1": [
@@ -133,7 +150,25 @@ FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
         ("hosts", tuple[_HOST_RUN, ...]),  # type: ignore[valid-type]
         ("waves", tuple[_WAVE_RUN, ...]),  # type: ignore[valid-type]
         ("gates", tuple[_GATE_RUN, ...]),  # type: ignore[valid-type]
+        ("proofs", tuple[_PROOF_RUN, ...]),  # type: ignore[valid-type]
         ("failed", _NAMES),
+    ],
+    "advisor.fleet-trial/1": [
+        ("id", str | None),
+        ("state", _RUN_STATE),
+        ("code", int),
+        ("message", str),
+        ("profiles", _NAMES),
+        ("blocks", tuple[_NAMES, ...]),
+        ("assignments", int),
+        ("smallest_p", float),
+        ("seed", int | None),
+        ("detectable", float | None),
+        ("verdict", TrialVerdict | None),
+        ("reasons", _NAMES),
+        ("effects", tuple[MetricEffect, ...]),
+        ("missing", _NAMES),
+        ("hosts", tuple[_TRIAL_HOST, ...]),  # type: ignore[valid-type]
     ],
     "advisor.fleet-verify/1": [
         ("run", str | None),

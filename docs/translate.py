@@ -3,10 +3,11 @@
 python docs/translate.py            writes what has changed
 python docs/translate.py --check    writes nothing; exit code 1 if something is stale, untranslated or does not fit
 
-A text is what stands in ``_("…")``, ``N_("…")`` or ``msg("…")``, both forms of ``ngettext("…", "…", n)``, and the noun
-in ``noun("…")``; in a module that imports ``_``, also the noun of ``counted(n, "…")`` and ``times(n, "…")``. So are the
-plain texts of an error, ``SomeError("…", hint="…")``, where its class is of the tree of `advisor.errors`, and the
-reason in ``Missing(kind, "…")``. The file formats are those of GNU gettext (its manual, "PO Files" and "MO Files").
+A text is what stands in ``_("…")``, ``N_("…")`` or ``msg("…")``, both forms of ``ngettext("…", "…", n)`` and of
+``count_msg("…", "…", n)``, and the noun in ``noun("…")``; in a module that imports ``_``, also the noun of
+``counted(n, "…")`` and ``times(n, "…")``. So are the plain texts of an error, ``SomeError("…", hint="…")``, where its
+class is of the tree of `advisor.errors`, and the reason in ``Missing(kind, "…")``. The file formats are those of GNU
+gettext (its manual, "PO Files" and "MO Files").
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _texts(tree: ast.Module, errors: frozenset[str]) -> Iterator[Text]:
             yield from (Text(text) for part in (*call.args[:1], *hints) for text in literals(part) if has_words(text))
         elif name == "Missing":
             yield from (Text(text) for part in call.args[1:2] for text in literals(part) if has_words(text))
-        elif name == "ngettext" and len(texts) >= 2:
+        elif name in ("ngettext", "count_msg") and len(texts) >= 2:
             yield Text(texts[0], texts[1])
         elif (name == "noun" and texts) or (name in ("counted", "times") and texts and "_" in imported):
             yield _noun(*texts)

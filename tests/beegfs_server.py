@@ -204,13 +204,7 @@ def _ip(name: str, index: int, address: str) -> dict[str, object]:
 
 
 def _target(
-    made: Tree,
-    number: int,
-    one: Layout,
-    bound: bool,
-    interfaces: bool,
-    settings: Mapping[str, str],
-    running: bool,
+    made: Tree, number: int, one: Layout, bound: bool, interfaces: bool, settings: Mapping[str, str], running: bool
 ) -> str:
     kind, node, drives, level = one
     name, place = f"md{number}", f"/data/{kind}{number}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -35,6 +36,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 QUICK_PACKAGES = (
+    "diagnosis",
     "facts",
     "host",
     "limits",
@@ -52,7 +54,6 @@ QUICK_MODULES = (
     "articles/test_iris_and_ebs.py",
     "articles/test_iscsi.py",
     "cli/test_recommend.py",
-    "cli/test_size.py",
     "exporters/apply_script/test_crc.py",
     "exporters/apply_script/test_apply.py::test_rollback_leaves_every_byte_and_the_journal_says_so",
     "fleet/test_inventory.py",
@@ -81,9 +82,12 @@ QUICK_MODULES = (
 )
 """Modules, or single tests of them, that `pytest -m quick` runs besides the packages above."""
 SLOW_MODULES = (
+    "diagnosis/test_live.py",
+    "observe/test_trace_live.py",
     "planning/test_infoscale.py",
     "planning/test_llt.py",
     "recommend/test_scan_agrees.py",
+    "report/test_languages.py",
     "report/test_picture_hostile.py",
     "report/test_proof_page.py",
     "report/test_proof_written.py",
@@ -91,7 +95,9 @@ SLOW_MODULES = (
     "rules/test_registry.py",
     "tunables/test_edit_forms.py",
     "tunables/test_forwarding_live.py",
+    "tunables/test_kinds.py",
     "tunables/test_link_live.py",
+    "tunables/test_value_forms.py",
 )
 """Modules of those packages that take seconds each, or change links in a namespace."""
 
@@ -110,9 +116,17 @@ def _is_quick(path: Path, function: str | None = None) -> bool:
     return any(module == one and (not wanted or function in (None, wanted)) for one, _, wanted in named)
 
 
+def _may_have(marker: str, path: Path) -> bool:
+    """Whether a module of tests may have any with that marker, by its name or its text."""
+    if marker == "quick":
+        return _is_quick(path)
+    return (marker == "lab" and path.parent == _HERE / "lab") or f"mark.{marker}" in path.read_text()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Importing the modules of all tests takes as long as a third of the quick ones."""
-    if config.option.markexpr == "quick" and collection_path.match("test_*.py") and not _is_quick(collection_path):
+    """Of `-m "lab and not …"`, only the lab: importing the modules of all tests takes as long as many of them."""
+    wanted = re.fullmatch(r"(quick|lab|alone|thorough)( and not \w+)*", config.option.markexpr)
+    if wanted and collection_path.match("test_*.py") and not _may_have(wanted[1], collection_path):
         return True
     return None
 
@@ -123,6 +137,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         slow = any(item.get_closest_marker(name) for name in ("lab", "thorough", "alone"))
         if not slow and _is_quick(item.path, getattr(item, "originalname", item.name)):
             item.add_marker("quick")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_state_directory() -> Iterator[None]:
+    """What a test keeps without saying where, is kept for this session of tests only, not with this machine's own."""
+    with tempfile.TemporaryDirectory(prefix="advisor-test-state-") as place:
+        before = os.environ.get("ADVISOR_STATE_DIR")
+        os.environ["ADVISOR_STATE_DIR"] = place
+        yield
+        os.environ.pop("ADVISOR_STATE_DIR")
+        if before is not None:
+            os.environ["ADVISOR_STATE_DIR"] = before
 
 
 @pytest.fixture

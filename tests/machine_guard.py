@@ -17,6 +17,7 @@ import pytest
 
 PROJECT = Path(__file__).parents[1]
 ETC = ("sysctl.d", "sysctl.conf", "systemd/network", "systemd/system", "llttab", "udev/rules.d", "tmpfiles.d")
+STATE = Path("/var/lib/advisor")
 SYSCTLS = ("net/core", "net/ipv4", "vm", "kernel/numa_balancing")
 # Counters and what the kernel itself moves; nothing of ours could set them.
 MOVING = ("stat_refresh", "compact_memory", "drop_caches", "flush", "random", "nr_hugepages_mempolicy")
@@ -49,6 +50,8 @@ def machine_state() -> State:
     }
     places = [Path("/etc", name) for name in ETC] + [Path("/proc/sys", name) for name in SYSCTLS]
     found = {str(path): _content(path) for place in places for path in _files(place) if path.name not in MOVING}
+    # Of the tool's own state only what is there, not when it was used.
+    found.update({str(path): b"" for path in sorted(STATE.rglob("*"))})
     for pattern in ("sys/block/*/queue/scheduler", "sys/block/*/queue/read_ahead_kb", "proc/irq/*/smp_affinity_list"):
         found.update(
             {str(path): _content(path) for path in sorted(Path("/").glob(pattern)) if "/loop" not in str(path)}
@@ -104,6 +107,7 @@ def blamed_names(changed: set[str], test: Path) -> set[str]:
         return set()
     text = text_of(test)
     ours = {name for name in changed if any(has_word(text, word) for word in words_for(name))}
+    ours |= {name for name in changed if Path(name).is_relative_to(STATE)}
     return ours | {name for name in changed if name.startswith("/etc/") and b"advisor" in (_content(Path(name)) or b"")}
 
 

@@ -19,12 +19,14 @@ AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 def copy_for_everybody(place: Path) -> None:
     """Copy advisor, its data and the distributions that it needs into a directory, readable for every user."""
+    # Another process may be compiling a module: it writes beside it first.
+    unfinished = shutil.ignore_patterns("*.pyc.*")
     for name in ("advisor", "profiles", "templates", "tables"):
-        shutil.copytree(ROOT / name, place / name)
+        shutil.copytree(ROOT / name, place / name, ignore=unfinished)
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     for source in _find_modules(needed):
         if source.is_dir():
-            shutil.copytree(source, place / source.name)
+            shutil.copytree(source, place / source.name, ignore=unfinished)
         else:
             shutil.copy2(source, place)
     subprocess.run(["chmod", "-R", "a+rX", str(place)], check=True)

@@ -14,6 +14,7 @@ import pytest
 import advisor
 from advisor import operations as api
 from advisor.errors import PermissionDeniedError, UsageError
+from docs.api_page import EXAMPLES, facade
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[1]
@@ -98,6 +99,30 @@ def test_a_program_applies_verifies_and_puts_back(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="makes a network namespace: needs root")
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_of_the_page_runs(example: Path, tmp_path: Path) -> None:
+    for name, kind in (("node1", "root"), ("node2", "plain")):
+        shutil.copy(ROOT / f"tests/fixtures/storage-host-{kind}.tar.gz", tmp_path / f"{name}.tar.gz")
+    (tmp_path / "inventory.ini").write_text("node1\nnode2\n")
+    state = {"ADVISOR_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, example],
+        env=os.environ | state,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert example.read_text().startswith('"""')
+
+
+def test_every_group_of_the_page_has_an_example() -> None:
+    groups = set(facade()) - {""}
+    assert groups == {path.stem for path in EXAMPLES.glob("*.py")}, "docs/api: one program NAME.py for each module"
 
 
 def test_the_package_itself_has_the_verbs_and_loads_them_late() -> None:

@@ -32,6 +32,7 @@ from advisor.rules.registry import RULES
 from advisor.tunables import all_kinds
 from advisor.tunables.tunable import Sense
 from docs.api_page import facade, public_functions
+from tests.each import for_each
 
 DOCS = Path(__file__).parents[1] / "docs"
 FORMAT = (DOCS / "profile-format.md").read_text()
@@ -53,9 +54,8 @@ def test_another_argument_is_a_usage_error_and_writes_nothing() -> None:
     assert generate("--chek").returncode == 2
 
 
-@pytest.mark.parametrize(
-    ("record", "field"),
-    [(record, field.encode_name) for record in RECORDS for field in msgspec.structs.fields(record)],
+@for_each(
+    "record field", [(record, field.encode_name) for record in RECORDS for field in msgspec.structs.fields(record)]
 )
 def test_the_format_names_every_field(record: type, field: str) -> None:
     assert f"`{field}`" in FORMAT, f"{record.__name__} has a field {field}"
@@ -96,7 +96,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("name", FUNCTIONS)
 def test_the_page_for_other_programs_has_every_function_with_its_parameters_and_defaults(name: str) -> None:
     page = (DOCS / "api.md").read_text()
     section = page.partition(f"### `{name}`\n\n```python\n")[2].partition("```")[0]

@@ -8,10 +8,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
+
+from tests.each import for_each
 
 PACKAGE = Path(__file__).parent.parent / "advisor"
 
@@ -40,6 +43,28 @@ def test_heavy_libraries_stay_unloaded(arguments: tuple[str, ...]) -> None:
     loaded = loaded_by(*arguments)
     assert "advisor.facts" in loaded
     assert not {module.partition(".")[0] for module in loaded} & (HEAVY | PARSER)
+
+
+def test_what_a_scan_saves_at_its_start(tmp_path: Path) -> None:
+    """Each is a thirtieth of a scan or more; typing_extensions is there for whoever asks for it afterwards."""
+    loaded = loaded_by("scan", ADVISOR_IGNORE_FILE=str(tmp_path / "none"))
+    assert not loaded & {"typing_extensions", "inspect", "platform", "ctypes", "pathlib"}
+    assert not {module for module in loaded if module.startswith(("advisor.diagnosis", "advisor.observe"))}
+    code = "import sys\nfrom advisor.cli import main\nsys.argv = ['advisor', 'scan']\ntry:\n    main()\n"
+    code += "except SystemExit:\n    pass\nimport platform, typing_extensions, uuid\n"
+    code += "assert typing_extensions.TypedDict and platform.machine() and uuid.uuid1()"
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
+def test_a_page_of_a_plain_host_starts_no_process(tmp_path: Path) -> None:
+    code = "import sys\nfrom advisor.cli import main\nsys.argv = ['advisor', 'scan']\ntry:\n    main()\n"
+    code += "except SystemExit:\n    print('subprocess' in sys.modules)"
+    call = ["unshare", "--net", sys.executable, "-c", code]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    if any(name.startswith(("dm-", "md", "nvme", "sd")) for name in os.listdir("/sys/block")):
+        pytest.skip("this machine has devices whose tools are asked")
+    assert done.stdout.splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize("arguments", [("verify",), ("verify", "--json"), ("status",), ("status", "--json")])
@@ -88,7 +113,7 @@ FLOORS = [
     {"host"},
     {"facts"},
     {"observe", "reach", "rules", "tunables"},
-    {"limits", "profiles"},
+    {"diagnosis", "limits", "profiles"},
     {"planning", "sizing"},
     {"importers", "shell"},
     {"transaction"},
@@ -129,7 +154,9 @@ def imported(path: Path) -> Iterator[tuple[int, str]]:
                     yield node.lineno, inner if inner in MODULES else module
 
 
-GRAPH = {name: tuple(imported(path)) for name, path in MODULES.items()}
+@cache
+def import_graph() -> dict[str, tuple[tuple[int, str], ...]]:
+    return {name: tuple(imported(path)) for name, path in MODULES.items()}
 
 
 def room_of(module: str) -> str:
@@ -145,10 +172,10 @@ def test_every_room_has_a_floor_and_nothing_lies_loose() -> None:
     assert len(FLOORS) <= 15
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name != "advisor"])
+@for_each("name", [name for name in MODULES if name != "advisor"])
 def test_imports_run_downward_only(name: str) -> None:
     own = room_of(name)
-    for line, module in GRAPH[name]:
+    for line, module in import_graph()[name]:
         room = room_of(module)
         assert room == own or FLOOR[room] < FLOOR[own], f"line {line} imports {module}, which is not below {own}"
 
@@ -163,7 +190,7 @@ def test_no_modules_import_each_other() -> None:
         if name in done:
             return
         above.append(name)
-        for _, module in GRAPH.get(name, ()):
+        for _, module in import_graph().get(name, ()):
             # A package that collects what its own modules have is named by those that lie outside of it.
             if module != name:
                 visit(module)
@@ -178,7 +205,9 @@ def test_no_modules_import_each_other() -> None:
 # What the command line may import from below the operations besides records and errors, and why.
 CLI_IMPORTS = {
     "advisor.fleet": "the defaults of --forks and --timeout stand in the help, and hosts are counted in words",
+    "advisor.host.provenance": "a tree that is this machine's own is spoken of as this machine",
     "advisor.host.signals": "the signal that ends a command is an exit code",
+    "advisor.shell.quote": "a command that is printed can be pasted",
 }
 
 

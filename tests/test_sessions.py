@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from docs.sessions import DOCS, compose_page, find_pages, parse_commands
+from tests.each import for_each
 
 PAGES = sorted(DOCS.rglob("*.md"))
 FOR_CONTRIBUTORS = ("architecture.md", "benchmarks.md", "style.md")
@@ -96,7 +97,7 @@ def test_a_page_has_one_heading_and_the_landing_page_calls_it_so() -> None:
     assert [pair for pair in named if pair[0] != pair[1]] == []
 
 
-@pytest.mark.parametrize("page", [one for one in PAGES if one.name not in FOR_CONTRIBUTORS], ids=lambda one: one.stem)
+@for_each("page", [one for one in PAGES if one.name not in FOR_CONTRIBUTORS])
 def test_prose_names_no_test(page: Path) -> None:
     prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     # The closing note of the list of tests names the directory that needs a virtual machine.

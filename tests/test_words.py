@@ -27,6 +27,7 @@ from advisor.i18n import (
     _,
     asked_language,
     choose,
+    count_msg,
     english_page,
     joined,
     language_for,
@@ -45,6 +46,7 @@ PACKAGE = ROOT / "advisor"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
 def load_tool() -> Any:
     spec = importlib.util.spec_from_file_location("translate", ROOT / "docs" / "translate.py")
     assert spec is not None
@@ -55,7 +57,6 @@ def load_tool() -> Any:
 
 
 TOOL = load_tool()
-CODE = {path: path.read_text() for path in MODULES}
 OTHERS = tuple(TOOL.PLURALS)
 
 
@@ -159,62 +160,69 @@ def test_a_mistaken_argument_is_a_usage_error_and_writes_nothing() -> None:
 # -- the code ----------------------------------------------------------------------------------------------------------
 
 
-TREES = {path: ast.parse(code) for path, code in CODE.items()}
-ERRORS_OF_OURS = TOOL.error_classes(TREES.values())
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in MODULES}
 
 
-def imported(path: Path) -> set[str]:
+def imported(tree: ast.Module) -> set[str]:
     """What a module takes from advisor.i18n."""
-    nodes = [node for node in ast.walk(TREES[path]) if isinstance(node, ast.ImportFrom)]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return {alias.name for node in nodes if node.module == "advisor.i18n" for alias in node.names}
 
 
-TRANSLATED = [path for path in MODULES if imported(path) & {"_", "ngettext", "translate", "translated_page"}]
+@cache
+def translated() -> frozenset[Path]:
+    words = {"_", "ngettext", "translate", "translated_page"}
+    return frozenset(path for path, tree in trees().items() if imported(tree) & words)
 
 
-@pytest.mark.parametrize("path", TRANSLATED, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_what_prints_translates(path: Path) -> None:
+def test_only_what_prints_translates() -> None:
     """What is data stays English: records, journals, scripts and documents are made below these rooms."""
-    assert path.relative_to(PACKAGE).parts[0] in ("report", "cli")
-    nodes = list(ast.walk(TREES[path]))
-    if any(isinstance(node, ast.alias) and node.name == "_" for node in nodes):
-        names = [node for node in nodes if isinstance(node, ast.Name) and node.id == "_"]
-        assert [name.lineno for name in names if isinstance(name.ctx, ast.Store)] == [], "_ is a function here"
+    assert {path.relative_to(PACKAGE).parts[0] for path in translated()} == {"report", "cli"}
+    for path in translated():
+        nodes = list(ast.walk(trees()[path]))
+        if any(isinstance(node, ast.alias) and node.name == "_" for node in nodes):
+            names = [node for node in nodes if isinstance(node, ast.Name) and node.id == "_"]
+            stored = [name.lineno for name in names if isinstance(name.ctx, ast.Store)]
+            assert stored == [], f"{path}: _ is a function here"
 
 
 @pytest.mark.parametrize("name", ["documents", "encode", "json", "steps", "monitoring"])
 def test_what_is_read_by_programs_translates_nothing(name: str) -> None:
-    assert PACKAGE / "report" / f"{name}.py" not in TRANSLATED
+    assert PACKAGE / "report" / f"{name}.py" not in translated()
 
 
-def error_texts(tree: ast.Module) -> Iterator[ast.expr]:
+def error_texts(tree: ast.Module, errors: frozenset[str]) -> Iterator[ast.expr]:
     """The message and the hint of each error that is made."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in ERRORS_OF_OURS:
+            if name in errors:
                 yield from (*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "hint"))
 
 
 def test_an_error_is_made_of_templates() -> None:
     """A formatted string has lost its template: no catalogue can have it."""
+    errors = load_tool().error_classes(trees().values())
     found = [
         f"{path}:{text.lineno}"
-        for path, tree in TREES.items()
-        for text in error_texts(tree)
+        for path, tree in trees().items()
+        for text in error_texts(tree, errors)
         if isinstance(text, ast.JoinedStr)
     ]
     assert found == [], "use advisor.i18n.msg"
 
 
 def test_a_template_has_the_fields_that_it_is_given() -> None:
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "msg":
-                template = node.args[0]
-                assert isinstance(template, ast.Constant), f"{path}:{node.lineno}"
-                given = {keyword.arg for keyword in node.keywords}
-                assert {name for _text, name, *_rest in Formatter().parse(str(template.value)) if name} == given
+            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and name in ("msg", "count_msg") and path.name != "i18n.py":
+                for template in node.args[: 2 if name == "count_msg" else 1]:
+                    assert isinstance(template, ast.Constant), f"{path}:{node.lineno}"
+                    given = {keyword.arg for keyword in node.keywords} | ({"count"} if name == "count_msg" else set())
+                    assert {name for _text, name, *_rest in Formatter().parse(str(template.value)) if name} == given
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------
@@ -332,6 +340,17 @@ def test_a_message_in_a_field_is_translated_and_a_name_is_not() -> None:
         assert translate(two) == "nicht lesbar: Permission denied; wurde entfernt"
 
 
+def test_a_counted_message_has_the_form_of_its_number() -> None:
+    assert [count_msg("{count} host", "{count} hosts", count) for count in (0, 1, 2)] == [
+        "0 hosts",
+        "1 host",
+        "2 hosts",
+    ]
+    with spoken("de"):
+        made = [msg("capturing {hosts}", hosts=count_msg("{count} host", "{count} hosts", count)) for count in (1, 2)]
+        assert [translate(one) for one in made] == ["Erfassung: 1 Host", "Erfassung: 2 Hosts"]
+
+
 def test_a_message_that_is_not_whole_stays_english() -> None:
     with spoken("de"):
         for reason in ("nobody translates this", msg("nobody translates {what}", what="this")):
@@ -434,10 +453,7 @@ def test_the_commonest_errors(name: str) -> None:
 
 
 def test_an_unknown_language_changes_nothing_and_names_those_there_are() -> None:
-    for done, by in (
-        (advisor("--lang", "xx", "scan"), "--lang"),
-        (advisor("scan", ADVISOR_LANG="xx"), "ADVISOR_LANG"),
-    ):
+    for done, by in ((advisor("--lang", "xx", "scan"), "--lang"), (advisor("scan", ADVISOR_LANG="xx"), "ADVISOR_LANG")):
         assert done.stderr == f"advisor: {by} xx: no such language\n  hint: languages: en, de, ja\n"
         assert (done.returncode, done.stdout) == (2, "")
     assert json.loads(advisor("--lang", "xx", "scan", "--json").stdout)["error"]["code"] == 2

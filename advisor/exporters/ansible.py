@@ -85,10 +85,7 @@ def _make_tasks(wanted: Exported, role_name: str, *, has_live: bool) -> list[obj
     tasks: list[object] = []
     parents = sorted({kept.path.rpartition("/")[0] for kept in wanted.files})
     tasks += [
-        {
-            "name": f"Make {parent}",
-            "ansible.builtin.file": {"path": parent, "state": "directory", "mode": "0755"},
-        }
+        {"name": f"Make {parent}", "ansible.builtin.file": {"path": parent, "state": "directory", "mode": "0755"}}
         for parent in parents
     ]
     tasks += [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,18 +19,20 @@ from advisor.host import Host, Missing, Probe, ReadCommand, ReadEthtool, RunComm
 from advisor.i18n import msg
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, FileChange, Plan
-from advisor.shell.rollback_script import printf_lines, script_context
-from advisor.transaction.journal import Begun, Doing, Done, encode_entry
+from advisor.shell.rollback_script import KIND, forms_context, quote_data, rollback_data, rollback_records, script_text
+from advisor.shell.templates import render_shell
+from advisor.transaction.journal import Doing, Done, encode_entry
 from advisor.transaction.reserved_space import needed_bytes
+from advisor.transaction.watchdog import WATCH_KIND, watch_text
 from advisor.tunables import FileEdit
-from advisor.tunables.sysctl_group import can_move, coupled_among
+from advisor.tunables.link_mark import link_of
+from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
 from advisor.version import __version__
 
 _BASE: Final = (
     "awk", "cat", "chmod", "chown", "cksum", "cp", "cut", "date", "flock", "grep", "head", "id", "ln", "ls", "mkdir",
-    "mv", "od", "readlink", "rm", "rmdir", "sed", "sleep", "sort", "sync", "tail", "tr", "uniq", "wc",
+    "mv", "od", "readlink", "rm", "rmdir", "sed", "sha256sum", "sleep", "sort", "sync", "tail", "tr", "uniq", "wc",
 )  # fmt: skip
-_DIVIDER: Final = ',"time":'
 
 
 def transaction_script(plan: Plan, *, machine_id: str | None, hostname: str | None) -> str:
@@ -54,7 +56,7 @@ def transaction_script(plan: Plan, *, machine_id: str | None, hostname: str | No
         raise RefusedError(
             "neither machine-id nor name of the host is known, so that the script could not refuse others"
         )
-    return _render_template("transaction.sh.j2", _script_context(plan, machine_id or "", hostname or ""))
+    return render_shell("transaction.sh.j2", _script_context(plan, machine_id or "", hostname or ""))
 
 
 def script_for_profiles(
@@ -68,49 +70,87 @@ def script_for_profiles(
 
 
 def _script_context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
-    shared = script_context(plan, {})
-    token = plan.fingerprint[:16]
-    values, moved, files = shared["values"], shared["moved"], shared["files"]
-    assert isinstance(values, list)
-    assert isinstance(moved, list)
-    assert isinstance(files, list)
-    for number, (value, change) in enumerate(zip(values, reversed(plan.changes), strict=True), 1):
-        value.update(number=number, **_json_name(change.tunable), **_change_entries(change))
+    probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.side_effects)]
+    steps = [step for one in plan.changes for step in (*one.steps, *one.undo)]
+    steps += [step for one in plan.side_effects for step in one.undo]
+    reloads = [step for file in plan.files for step in file.reload]
+    marked: dict[str | None, str] = {mark.name: mark.name for mark in plan.links}
     together = coupled_among([one.tunable for one in plan.changes])
-    in_order = list(reversed(values))
-    for place, value in enumerate(in_order):
-        value["together"] = value["name"] in together
-        value["later"] = [
-            one["number"] for one in in_order[place + 1 :] if _can_move(str(value["name"]), str(one["name"]))
-        ]
-    for number, one in enumerate(moved, len(values) + 1):
-        one.update(number=number, **_json_name(one["name"]))
-    for number, (file, made) in enumerate(zip(files, reversed(plan.files), strict=True), 1):
-        file.update(number=number, **_json_name(made.path), **_file_entries(made))
+    changes = tuple(reversed(plan.changes))
+    values = [
+        {
+            **_json_name(change.tunable),
+            **_change_entries(change),
+            "number": number,
+            "before": change.before,
+            "after": change.after,
+            "steps": bool(change.steps),
+            "link": marked.get(link_of(change.tunable)),
+            "rank": restore_rank(change.tunable.removeprefix("sysctl:")),
+            "together": change.tunable in together,
+            "later": [at for at in range(number - 1, 0, -1) if _can_move(change.tunable, changes[at - 1].tunable)],
+        }
+        for number, change in enumerate(changes, 1)
+    ]
+    moved = [
+        {
+            **_json_name(one.tunable),
+            "number": number,
+            "before": one.before,
+            "keeps": one.keeps,
+            "link": marked.get(link_of(one.tunable)),
+        }
+        for number, one in enumerate(plan.side_effects, len(values) + 1)
+    ]
+    files = [
+        {
+            **_json_name(file.path),
+            **_file_entries(file),
+            "number": number,
+            "path": file.path,
+            "existed": "no" if file.before is None else "yes",
+            "mode": f"{file.mode:04o}",
+            "owner": f"{file.uid}:{file.gid}",
+            "prune": file.new_directories,
+        }
+        for number, file in enumerate(reversed(plan.files), 1)
+    ]
+    plan_json = msgspec.json.encode(plan)
+    begun = f'{{"type":"begun","plan":{plan_json.decode()},"boot_id":'
+    items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
     return {
-        **shared,
+        **forms_context(probes, steps),
+        "profiles": ", ".join(plan.profiles),
+        "fingerprint": plan.fingerprint,
         "machine_id": machine_id,
         "hostname": hostname,
-        "mark": f"END_{token}",
-        "commands": _needed_programs(plan),
+        "has_links": plan.has_link_risk,
+        "links": plan.links,
+        "values": values,
+        "moved": moved,
+        "files": files,
+        "reload": bool(reloads),
+        "data": quote_data(rollback_records(plan, {}, with_steps=True)),
+        "rollback_kind": KIND,
+        "watch_kind": WATCH_KIND,
+        "rollback_text": script_text().rstrip("\n"),
+        "watch_text": watch_text().rstrip("\n"),
+        "mark": f"END_{plan.fingerprint[:16]}",
+        "commands": [*_BASE, *_needed_programs(probes, steps)],
+        "reload_commands": _needed_programs((), reloads),
         "persists": plan.persists,
         "names": _item_names(plan),
-        "begun": _begun_entry(plan),
-        "reserve_bytes": _reserve_bytes(plan, shared, moved),
-        "rollback_pieces": tuple(_rollback_pieces(shared, moved, token)),
-        "watch_pieces": tuple(_watch_pieces(token, persists=plan.persists)),
+        # The journal's first entry (`Begun`), until what only the host knows.
+        "begun": begun,
+        "begun_state": zlib.crc32(begun.encode()),
+        "version": __version__,
+        "reserve_bytes": needed_bytes(len(plan_json), len(rollback_data(plan)), items),
     }
 
 
 def _can_move(name: str, other: str) -> bool:
     links = ("link:", "irq:")
     return (name.startswith(links) and other.startswith(links)) or can_move(name, other)
-
-
-def _reserve_bytes(plan: Plan, shared: Mapping[str, object], moved: list[dict[str, object]]) -> int:
-    script = _render_template("rollback.sh.j2", {**shared, "moved": moved})
-    items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
-    return needed_bytes(len(msgspec.json.encode(plan)), len(script), items)
 
 
 def _json_name(name: str) -> dict[str, object]:
@@ -125,7 +165,7 @@ def _change_entries(change: Change) -> dict[str, object]:
     """Lines of the journal around a change; ``managed`` begins the one for an interrupt that the kernel keeps."""
     managed = ""
     if change.tunable.startswith("irq:"):
-        managed = f'{{"type":"left","what":{json.dumps(change.tunable)},"why":"{_escape_json(change.tunable)}'
+        managed = f'{{"type":"left","what":{json.dumps(change.tunable)},"why":"{json.dumps(change.tunable)[1:-1]}'
     return {
         "doing": _journal_line(Doing(change.tunable)),
         "done": _journal_line(Done(change.tunable, change.after)),
@@ -133,17 +173,10 @@ def _change_entries(change: Change) -> dict[str, object]:
     }
 
 
-def _escape_json(text: str) -> str:
-    return json.dumps(text)[1:-1]
-
-
 def _file_entries(file: FileChange) -> dict[str, object]:
-    earlier = set((file.before or b"").splitlines())
-    written = [line for line in file.after.splitlines() if line.strip() and line not in earlier]
     return {
         "doing": _journal_line(Doing(file.path)),
         "done": _journal_line(Done(file.path, None)),
-        "written": [text for line in written for text in printf_lines(line + b"\n")],
         "keys_written": sorted({key for edit in file.edits for key in _edit_keys(edit)}),
     }
 
@@ -155,16 +188,6 @@ def _edit_keys(edit: FileEdit) -> list[str]:
     return [edit.key.rpartition("/")[2]]
 
 
-def _begun_entry(plan: Plan) -> dict[str, object]:
-    """The journal's first entry: ``head`` until what only the host knows, ``tail`` after it, and the state of the
-    CRC-32 in between."""
-    body = msgspec.json.encode(Begun(plan, None, 0.0, __version__)).decode()
-    head, divider, rest = body.rpartition("null" + _DIVIDER)
-    assert divider
-    tail = rest.partition(",")[2]
-    return {"head": head, "tail": f".0,{tail}", "state": zlib.crc32(head.encode())}
-
-
 def _item_names(plan: Plan) -> list[dict[str, object]]:
     """Every item by name, the longest first, since one may begin with another."""
     ours = [change.tunable for change in plan.changes] + [file.path for file in plan.files]
@@ -172,90 +195,13 @@ def _item_names(plan: Plan) -> list[dict[str, object]]:
     return [{**_json_name(name), "is_ours": name in ours} for name in sorted(names, key=len, reverse=True)]
 
 
-def _needed_programs(plan: Plan) -> tuple[str, ...]:
-    """What must be installed on the host."""
-    probes: list[Probe] = [*(one.probe for one in plan.changes), *(one.probe for one in plan.side_effects)]
-    steps: list[Step] = [step for one in plan.changes for step in (*one.steps, *one.undo)]
-    steps += [step for file in plan.files for step in file.reload]
-    found = {_program_of(one) for one in (*probes, *steps)}
-    return tuple(sorted({*_BASE, *(one for one in found if one)}))
-
-
-def _program_of(one: Probe | Step) -> str | None:
-    match one:
-        case ReadCommand(argv) | RunCommand(argv):
-            return argv[0]
-        case SetMtu():
-            return "ip"
-        case ReadEthtool() | SetEthtool() | SetQdisc():
-            return one.argv[0]
-    return None
-
-
-def _rollback_pieces(shared: Mapping[str, object], moved: list[dict[str, object]], token: str) -> Iterator[object]:
-    known = [{**one, "after": f"@{token}-{one['number']}@"} for one in moved]
-    text = _render_template("rollback.sh.j2", {**shared, "moved": known})
-    commands = {
-        f"after_{one['number']}=@{token}-{one['number']}@": (
-            f'quote "$after_{one["number"]}"; printf \'after_{one["number"]}=%s\\n\' "$quoted"'
-        )
-        for one in moved
-    }
-    yield from _split_commands(text, commands)
-
-
-def _watch_pieces(token: str, *, persists: bool) -> Iterator[object]:
-    """The watchdog's script, with what the host alone knows: its directory, and the units that it takes away."""
-    directory, options = f"@{token}-directory@", f"@{token}-options@"
-    words = {
-        "directory": directory,
-        "boot_files": [f"@{token}-link@", f"@{token}-unit@"] if persists else [],
-        "boot_leftovers": [f"@{token}-new-unit@"] if persists else [],
-        "boot_directories": [f"@{token}-wants@"] if persists else [],
-        "rollback_options": options,
-    }
-    text = _render_template("watch.sh.j2", words)
-    path = next(line for line in text.splitlines() if line.startswith("PATH="))
-    call = next(line for line in text.splitlines() if options in line)
-    before, _, behind = call.partition(options)
-    guard = '[ "$has_boot_unit" = no ] ||'
-    commands = {
-        f"cd {directory} || exit 0": 'quote "$place"; printf \'cd %s || exit 0\\n\' "$quoted"',
-        f"    rm -f @{token}-link@": f'{guard} {{ quote "$boot_link"; printf \'    rm -f %s\\n\' "$quoted"; }}',
-        f"    rm -f @{token}-unit@": f'{guard} {{ quote "$boot_unit"; printf \'    rm -f %s\\n\' "$quoted"; }}',
-        f"    rm -f @{token}-new-unit@": (
-            f'{guard} {{ quote "${{boot_unit%/*}}/.${{boot_unit##*/}}.advisor.new"; '
-            "printf '    rm -f %s\\n' \"$quoted\"; }"
-        ),
-        f"    rmdir @{token}-wants@ 2>/dev/null": '[ "$made_wants" = no ] || echo "    rmdir $wants 2>/dev/null"',
-        path: f'if [ -n "$root" ]; then echo "PATH=$search"; else echo {path!r}; fi',
-        call: f"printf '%s%s%s\\n' {_quote_text(before)} \"$options\" {_quote_text(behind)}",
-    }
-    yield from _split_commands(text, commands)
-
-
-def _quote_text(text: str) -> str:
-    from advisor.shell.quote import shell_quote
-
-    return shell_quote(text)
-
-
-def _split_commands(text: str, commands: Mapping[str, str]) -> Iterator[dict[str, str | None]]:
-    """``text`` as parts that are printed as they are and commands that print a line in between."""
-    plain: list[str] = []
-    for line in text.removesuffix("\n").split("\n"):
-        if line not in commands:
-            plain.append(line)
-            continue
-        if plain:
-            yield {"text": "\n".join(plain), "command": None}
-        yield {"text": None, "command": commands[line]}
-        plain = []
-    if plain:
-        yield {"text": "\n".join(plain), "command": None}
-
-
-def _render_template(template: str, context: Mapping[str, object]) -> str:
-    from advisor.shell.templates import make_environment
-
-    return make_environment(escape_html=False).get_template(template).render(context)
+def _needed_programs(probes: Iterable[Probe], steps: Iterable[Step]) -> list[str]:
+    """What must be installed on the host, but for what every script needs."""
+    found: set[str] = set()
+    for one in (*probes, *steps):
+        match one:
+            case ReadCommand() | RunCommand() | ReadEthtool() | SetEthtool() | SetQdisc():
+                found.add(one.argv[0])
+            case SetMtu():
+                found.add("ip")
+    return sorted(found.difference(_BASE))

@@ -23,7 +23,15 @@ def make_tree(wanted: Exported) -> Bundle:
         if own_file(one) is None
     )
     found = {kept.path.lstrip("/"): _file_head(wanted, kept).encode() + kept.content for kept in wanted.files}
-    use = ("cp -a DIRECTORY/. /", *reload_commands(wanted), *taken_up(wanted), *_at_once(wanted))
+    # What sets now the values whose files act when their device appears next.
+    # No event is made for it: an *add* activates volume groups and assembles arrays, on disks that are another host's
+    # as well, and versions of mdadm run their assembly for a *change* of a member, too (64-md-raid-assembly.rules).
+    use = (
+        "cp -a DIRECTORY/. /",
+        *reload_commands(wanted),
+        *taken_up(wanted),
+        *dict.fromkeys(line for one in wanted.settings for line in _live_lines(one)),
+    )
     return Bundle(found, (*left, *wanted.left_out), use)
 
 
@@ -48,15 +56,6 @@ def taken_up(wanted: Exported) -> tuple[str, ...]:
     paths = [kept.path for kept in wanted.files]
     sysctls = [f"sysctl -p {path}" for path in paths if path.startswith(_SYSCTL)]
     return (*sysctls, *(f"systemd-tmpfiles --create {path}" for path in paths if path.startswith(_TMPFILES)))
-
-
-def _at_once(wanted: Exported) -> tuple[str, ...]:
-    """What sets now the values whose files act when their device appears next.
-
-    No event is made for it: an *add* activates volume groups and assembles arrays, on disks that are another host's as
-    well, and versions of mdadm run their assembly for a *change* of a member, too (64-md-raid-assembly.rules).
-    """
-    return tuple(dict.fromkeys(line for one in wanted.settings for line in _live_lines(one)))
 
 
 def _live_lines(setting: ExportedSetting) -> Iterator[str]:

@@ -11,6 +11,7 @@ from advisor.planning.records import Plan
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.edits import Persisted
+from advisor.tunables.preflight import HasPreflight, Preflight, bind_probe, bind_steps
 from advisor.tunables.tunable import Sense
 
 
@@ -96,6 +97,8 @@ def collect_settings(
     """The values of ``plan``: those that it changes, and those that are in place already. ``senses`` are those of the
     values that are not wanted exactly so, by tunable."""
     name = "-".join(plan.profiles)
+    # What identifies a device is compared with that of all others, for each value.
+    host = host.remembering()
     settings = [
         _make_setting(host, one.tunable, one.after, name, (one.why, one.hurts_when, one.sources), one.probe, one.steps)
         for one in plan.changes
@@ -115,7 +118,11 @@ def collect_settings(
 def _in_place(host: Host, identity: str, value: str, profile: str) -> ExportedSetting:
     one = parse_tunable(identity)
     said = ("In place on the host that this was made on.", "", ())
-    return _make_setting(host, identity, value, profile, said, one.probe, one.make_steps(value))
+    around = Preflight()
+    if isinstance(one, HasPreflight) and one.check_value(value) is None:
+        around = one.run_preflight(host, value, value, profile=profile)
+    probe, steps = bind_probe(one.probe, around.identity), bind_steps(one.make_steps(value), around.identity)
+    return _make_setting(host, identity, value, profile, said, probe, steps)
 
 
 def _make_setting(
@@ -127,7 +134,9 @@ def _make_setting(
     probe: Probe,
     steps: tuple[Step, ...],
 ) -> ExportedSetting:
-    return ExportedSetting(identity, value, *said, probe, steps, _file_edit(host, identity, value, profile))
+    return ExportedSetting(
+        identity, value, *said, probe, steps, parse_tunable(identity).make_edit(host, value, profile=profile)
+    )
 
 
 def _is_virtual(host: Host, link: str) -> bool:
@@ -135,25 +144,19 @@ def _is_virtual(host: Host, link: str) -> bool:
     return isinstance(place, str) and "/virtual/" in place
 
 
-def _file_edit(host: Host, identity: str, value: str, profile: str) -> FileEdit | Persisted | Missing:
-    return parse_tunable(identity).make_edit(host, value, profile=profile)
-
-
 def is_own(edit: FileEdit) -> bool:
-    """Whether the file is made for the values alone: one of a product or of the host's own is edited in its place."""
-    name = edit.path.rpartition("/")[2]
-    return "advisor" in name and all(one.path == edit.path for one in edit.whole)
+    """Whether its files are made for the values alone: one of a product or of the host's own is edited in its place."""
+    return all("advisor" in one.path.rpartition("/")[2] for one in edit.whole)
 
 
 def kept_files(settings: Iterable[ExportedSetting]) -> tuple[PersistedFile, ...]:
     """The files of our own that the settings' edits come to, by path."""
     contents: dict[str, bytes] = {}
     edits: dict[str, list[FileEdit]] = {}
-    for setting in settings:
-        if isinstance(setting.edit, FileEdit) and is_own(setting.edit):
-            path = setting.edit.path
-            contents[path] = apply_edit(contents.get(path), setting.edit)
-            edits.setdefault(path, []).append(setting.edit)
+    own = [one.edit for one in settings if isinstance(one.edit, FileEdit) and is_own(one.edit)]
+    for edit in (each for one in own for each in one.whole):
+        contents[edit.path] = apply_edit(contents.get(edit.path), edit)
+        edits.setdefault(edit.path, []).append(edit)
     return tuple(
         PersistedFile(
             path, contents[path], some[0].mode, tuple(dict.fromkeys(step for one in some for step in one.reload))

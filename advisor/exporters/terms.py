@@ -87,5 +87,5 @@ def not_kept(setting: ExportedSetting) -> str | None:
 
 
 def _plain_text(text: str) -> str:
-    # A name may hold what would end a comment.
-    return "".join(char if char.isprintable() else "?" for char in text)
+    # A name or an error may hold what would end a comment.
+    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))

@@ -43,7 +43,8 @@ def make_tuned_profile(wanted: Exported) -> Bundle:
         sections.setdefault(section, []).append(reason_lines(setting) + line)
     every = (*left, *wanted.left_out)
     about = ["A profile of TuneD; tuned-adm profile NAME activates it."]
-    if any("/sys/block/" in line or "type=disk" in line for line in _profile_lines(heads, sections)):
+    lines = [line for some in (*heads.values(), *sections.values()) for line in some]
+    if any("/sys/block/" in line or "type=disk" in line for line in lines):
         about.append(_BY_NAME)
     text = file_head(wanted, *about) + elsewhere_words(wanted, exact) + left_out_words(every)
     text += f"\n[main]\nsummary=Exported by advisor: {wanted.name}\n"
@@ -51,10 +52,6 @@ def make_tuned_profile(wanted: Exported) -> Bundle:
         text += "\n" + "\n".join([f"[{section}]", *heads[section], *_join_options(lines)]) + "\n"
     use = (f"cp -r DIRECTORY/{wanted.name} /etc/tuned/", f"tuned-adm profile {wanted.name}", "tuned-adm verify")
     return Bundle({f"{wanted.name}/tuned.conf": text.encode()}, every, use)
-
-
-def _profile_lines(heads: dict[str, list[str]], sections: dict[str, list[str]]) -> list[str]:
-    return [line for some in (*heads.values(), *sections.values()) for line in some]
 
 
 def _place_setting(setting: ExportedSetting, wanted: Exported) -> Placed | str:
@@ -72,7 +69,11 @@ def _place_setting(setting: ExportedSetting, wanted: Exported) -> Placed | str:
         case "link":
             return _place_link(setting, wanted)
         case "block":
-            return _place_block(setting, rest)
+            device, _, attribute = rest.rpartition(":")
+            option = _DISK_OPTIONS.get(attribute)
+            if option is None:
+                return _place_attribute(setting)
+            return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={_with_operator(setting)}"
         case "thp" if rest in _VM_OPTIONS:
             return "vm", [], f"{_VM_OPTIONS[rest]}={value}"
         case _:
@@ -106,14 +107,6 @@ def _place_link(setting: ExportedSetting, wanted: Exported) -> Placed | str:
         ["type=net", f"devices={setting.device}"],
         f"{key}={_with_operator(setting) if text == setting.value else text}",
     )
-
-
-def _place_block(setting: ExportedSetting, rest: str) -> Placed | str:
-    device, _, attribute = rest.rpartition(":")
-    option = _DISK_OPTIONS.get(attribute)
-    if option is None:
-        return _place_attribute(setting)
-    return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={_with_operator(setting)}"
 
 
 def _join_options(lines: list[str]) -> list[str]:

@@ -29,22 +29,19 @@ def option_of(setting: ExportedSetting, wanted: Exported) -> Option | str:
     if key in _NUMBERS:
         return key, setting.value
     group, _, name = key.partition(".")
-    why = _why_unsaid(group, name, link, wanted)
-    return why or (_OPTIONS[group], f"{RENAMED.get(name, name) if group == 'feature' else name} {setting.value}")
-
-
-def _why_unsaid(group: str, name: str, link: str, wanted: Exported) -> str | None:
     if group == "coalesce":
-        return "TuneD gives up on coalescing where ethtool prints a line that it does not know, as CQE mode"
-    if group not in _OPTIONS:
-        return "TuneD's net plugin has no word for it"
-    if group == "feature" and name.startswith(_BELOW_A_SUMMARY):
-        return "TuneD has a word for it and others together alone"
-    if group == "ring" and name in _UNREAD_RINGS:
-        return "TuneD does not find it in what ethtool prints"
-    if group == "channels" and _has_none(link, wanted):
-        return "the link has no channels of a kind that is wanted now, and TuneD then sets the other kind"
-    return None
+        why = "TuneD gives up on coalescing where ethtool prints a line that it does not know, as CQE mode"
+    elif group not in _OPTIONS:
+        why = "TuneD's net plugin has no word for it"
+    elif group == "feature" and name.startswith(_BELOW_A_SUMMARY):
+        why = "TuneD has a word for it and others together alone"
+    elif group == "ring" and name in _UNREAD_RINGS:
+        why = "TuneD does not find it in what ethtool prints"
+    elif group == "channels" and _has_none(link, wanted):
+        why = "the link has no channels of a kind that is wanted now, and TuneD then sets the other kind"
+    else:
+        why = None
+    return why or (_OPTIONS[group], f"{RENAMED.get(name, name) if group == 'feature' else name} {setting.value}")
 
 
 def _has_none(link: str, wanted: Exported) -> bool:

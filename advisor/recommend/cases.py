@@ -31,10 +31,12 @@ from advisor.rules.queries import (
     is_physical,
     is_up,
 )
+from advisor.rules.roles import ROLE_NAMES
 from advisor.rules.storage_path import crosses_iscsi, crosses_network, seen
 from advisor.rules.workload import DeclaredWorkload
 
 _NOTHING: Final = DeclaredWorkload()
+_CROSSES: Final = "data crosses the network"
 
 
 def smallest_mtu(facts: Facts) -> int | None:
@@ -67,9 +69,6 @@ def _networked_case(facts: Facts, workload: DeclaredWorkload) -> Case:
         crosses = workload.uses_network
     is_seen = crosses and workload.transport is None and not workload.is_replicated
     return Case(f"data crosses the network (seen: {'; '.join(seen(facts))})" if is_seen else _CROSSES, crosses)
-
-
-_CROSSES: Final = "data crosses the network"
 
 
 def _jumbo_cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
@@ -145,6 +144,8 @@ def cases(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> tupl
         own = infoscale.own_case(configuration, facts, workload)
         others = (one for part in infoscale.PARTS[configuration] for one in cases(part, facts, workload))
         return (own, *dict.fromkeys(others))
+    if profile in ROLE_NAMES:
+        return (Case(f"{ROLE_NAMES[profile]} is seen here", profile in facts.roles),)
     made = _CASES.get(profile)
     return made(facts, as_seen(facts, workload) or _NOTHING) if made else ()
 

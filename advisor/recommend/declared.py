@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.proof import workloads as measured
+from advisor.proof.workload_file import is_workload_path
 from advisor.rules.workload import Access, DeclaredWorkload, Replication, Transport, parse_workload
 
 # What an article's pattern ran over: transport and replication. Nothing is said where it has both forms.
@@ -22,12 +23,11 @@ _ON_SERVERS: Final = ("beegfs.dd", "beegfs.storagebench")
 
 
 def declared(text: str) -> DeclaredWorkload:
-    """The workload of a command line. Raises UsageError, which names what is known."""
-    return parse_workload(text, _known_patterns())
-
-
-def _known_patterns() -> dict[str, DeclaredWorkload]:
-    return {name: _as_declared(one) for name, one in measured.WORKLOADS.items()}
+    """The workload of a command line: a name, a workload file, values. Raises UsageError, which names what is known,
+    and InvalidInputError for a file that is none."""
+    first = text.partition(",")[0].strip()
+    files = {first: measured.get_workload(first)} if is_workload_path(first) else {}
+    return parse_workload(text, {name: _as_declared(one) for name, one in {**measured.WORKLOADS, **files}.items()})
 
 
 def _as_declared(one: measured.Pattern) -> DeclaredWorkload:
@@ -36,7 +36,7 @@ def _as_declared(one: measured.Pattern) -> DeclaredWorkload:
     transport, replication = _GROUPS.get(one.name.partition(".")[0], (None, None))
     if one.name.startswith(_ON_SERVERS):
         transport = "local"
-    is_random = main.pattern.startswith("rand") or (main.random_percent or 0) >= 50
+    is_random = main.pattern.startswith("rand") and (main.random_percent is None or main.random_percent >= 50)
     access: Access = "random" if is_random else "sequential"
     sends = main.pattern == "write"
     return DeclaredWorkload(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from advisor.planning.comparison import combine_values
 from advisor.profiles.profile import load
 from advisor.profiles.requested import RequestedProfile
 from advisor.profiles.single_values import WantedValue, is_line_about, values_profile
@@ -14,8 +14,6 @@ from advisor.rules.finding import Finding
 from advisor.rules.numbering import find_numbered, number_findings
 from advisor.rules.remedy import SIGNS, Decide, PlanProfile, RunShell, SetTunable
 from advisor.tunables import parse_tunable
-
-_SAFE_EFFECTS: Final = ("now", "new-sockets")
 
 
 class ManualStep(msgspec.Struct, frozen=True):
@@ -45,12 +43,23 @@ class Fix(msgspec.Struct, frozen=True):
     left_out: tuple[LeftOut, ...]
 
 
-def make_fix(findings: Sequence[Finding]) -> Fix:
-    """What fixes all of these findings. What two of them contradict each other in is left out, with the reason."""
-    return _joined(findings, ())
+WhyAbsent = Callable[[str], str | None]
+"""Why a host does not have a tunable, by its id; None where it may have it."""
 
 
-def make_safe_fix(findings: Sequence[Finding]) -> Fix:
+def make_fix(
+    findings: Sequence[Finding], why_absent: WhyAbsent = lambda _: None, *, is_unattended: bool = False
+) -> Fix:
+    """What fixes all of these findings. What two of them contradict each other in is left out, with the reason; so is
+    a value whose tunable the host does not have, as a capture that holds a part of a host.
+
+    ``is_unattended``: nobody looks at the plan before it is applied. What is right only after somebody has decided
+    something is then left out as well.
+    """
+    return _joined(findings, (), why_absent, is_unattended=is_unattended)
+
+
+def make_safe_fix(findings: Sequence[Finding], why_absent: WhyAbsent = lambda _: None) -> Fix:
     """What fixes those findings whose whole remedy is values that interrupt nothing and that no other finding
     contradicts."""
     chosen: list[Finding] = []
@@ -61,7 +70,7 @@ def make_safe_fix(findings: Sequence[Finding]) -> Fix:
             left_out.append(LeftOut(one.id, one.title, reason))
         else:
             chosen.append(one)
-    return _joined(chosen, left_out)
+    return _joined(chosen, left_out, why_absent)
 
 
 def _unsafe_reason(finding: Finding) -> str | None:
@@ -78,7 +87,7 @@ def _unsafe_reason(finding: Finding) -> str | None:
                 return "a part of it is done by hand"
             case SetTunable(identity):
                 one = parse_tunable(identity)
-                if one.risk != "none" or one.takes_effect not in _SAFE_EFFECTS:
+                if one.risk != "none" or one.takes_effect not in ("now", "new-sockets", "new-links"):
                     return f"{identity} interrupts what uses it, or takes effect later"
     return None
 
@@ -92,7 +101,9 @@ def _contradicted(finding: Finding, findings: Iterable[Finding]) -> str | None:
     return None
 
 
-def _joined(findings: Sequence[Finding], left_out: Iterable[LeftOut]) -> Fix:
+def _joined(
+    findings: Sequence[Finding], left_out: Iterable[LeftOut], why_absent: WhyAbsent, *, is_unattended: bool = False
+) -> Fix:
     values: dict[str, WantedValue] = {}
     profiles: dict[str, RequestedProfile] = {}
     settings: dict[str, str] = {}
@@ -102,13 +113,19 @@ def _joined(findings: Sequence[Finding], left_out: Iterable[LeftOut]) -> Fix:
         steps = finding.remedy or ((PlanProfile(finding.profile),) if finding.profile else ())
         if not steps:
             manual += _written_steps(finding)
+        is_undecided = is_unattended and any(isinstance(one, Decide) and one.is_prerequisite for one in steps)
         for step in steps:
             match step:
+                case SetTunable(argument=argument) if is_undecided:
+                    reason = f"--yes does not decide that; advisor fix {finding.id} without it prints the plan and asks"
+                    rest.append(LeftOut(finding.id, argument, reason))
+                case SetTunable(tunable, argument=argument) if absent := why_absent(tunable):
+                    rest.append(LeftOut(finding.id, argument, absent))
                 case SetTunable():
-                    value = _wanted(step, finding)
-                    first = values.setdefault(value.tunable, value)
-                    if first.word != value.word:
-                        rest.append(LeftOut(finding.id, value.word, f"{first.word} is planned already"))
+                    rest += _add_value(values, _wanted(step, finding), finding)
+                case PlanProfile(only=only) if only:
+                    for one in only:
+                        rest += _add_value(values, _wanted(one, finding), finding)
                 case PlanProfile(profile, given):
                     clash = next((name for name, text in given if settings.get(name, text) != text), None)
                     if clash is not None:
@@ -136,8 +153,19 @@ def _joined(findings: Sequence[Finding], left_out: Iterable[LeftOut]) -> Fix:
     return Fix(tuple(findings), asked, tuple(sorted(settings.items())), tuple(dict.fromkeys(manual)), tuple(rest))
 
 
+def _add_value(values: dict[str, WantedValue], value: WantedValue, finding: Finding) -> Iterable[LeftOut]:
+    """Adds a value to those that are planned: of two that are to be reached at least, the larger."""
+    first = values.setdefault(value.tunable, value)
+    if first.operator == value.operator == SIGNS["at-least"]:
+        larger = combine_values(first.value, value.value, "at-least")
+        values[value.tunable] = msgspec.structs.replace(first, value=larger)
+    elif first.word != value.word:
+        yield LeftOut(finding.id, value.word, f"{first.word} is planned already")
+
+
 def _sets(finding: Finding, identity: str) -> bool:
-    return any(isinstance(step, SetTunable) and step.tunable == identity for step in finding.remedy)
+    steps = (step.only if isinstance(step, PlanProfile) else (step,) for step in finding.remedy)
+    return any(isinstance(one, SetTunable) and one.tunable == identity for some in steps for one in some)
 
 
 def _written_steps(finding: Finding) -> Iterable[ManualStep]:

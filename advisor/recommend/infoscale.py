@@ -82,7 +82,6 @@ FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
 _FAIL_OVER: Final = (
     "This host is a node of a cluster: one that is to notice a dead volume quickly and fail over keeps the 30 seconds."
 )
-_BEST_IN_ONE_ZONE: Final[Mapping[str, str]] = {FSS_TCP: "MTU 9000 (TCP)", FSS_UDP: "the buffers (UDP)"}
 
 READS_ALONE: Final = "Reads alone: the local copy serves them, and nothing of them crosses to the mirror."
 
@@ -121,7 +120,7 @@ def doubt(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> str 
         is_cluster = facts.infoscale is not None and facts.infoscale.signs.is_cluster is True
         return _FAIL_OVER if is_cluster else None
     is_far = workload is not None and (workload.rtt_seconds or 0) > LONG_ROUND_TRIP_SECONDS
-    best = _BEST_IN_ONE_ZONE.get(recognised_as(facts, workload) or "")
+    best = {FSS_TCP: "MTU 9000 (TCP)", FSS_UDP: "the buffers (UDP)"}.get(recognised_as(facts, workload) or "")
     if profile != LLT_FLOW_CONTROL or is_far or best is None:
         return None
     return f"Inside one zone the white paper's best tuning was {best}; the marks were the best across zones."
@@ -149,7 +148,8 @@ def adjusted(configuration: str, verdict: Verdict, facts: Facts, workload: Decla
         return verdict if by_facts else ("no", "unfit", f"Another configuration{other}.")
     if fit == "possible":
         doubt = f"It is unknown whether this host is {title}. Missing: {found.untold[0]}."
-        return (fits, standing, f"{doubt} {summary}") if fits == "no" else ("perhaps", "intent", doubt)
+        # A profile that sets nothing is none to plan, but what is unknown is not unfit.
+        return ("perhaps", "unknown", f"{doubt} {summary}") if fits == "no" else ("perhaps", "intent", doubt)
     how = "Recognised, not declared" if workload is None else "Recognised, with what is declared"
     return fits, standing, f"{how}: this host is {title}. {summary}"
 
@@ -174,6 +174,4 @@ def reasons(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> It
 def untold(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> tuple[str, ...]:
     """What would make it certain whether this host is such a one."""
     configuration, found = configuration_of(profile), recognition(facts, workload)
-    if configuration is None or found is None or found.fits[configuration] == "no":
-        return ()
-    return found.untold
+    return () if configuration is None or found is None or found.fits[configuration] == "no" else found.untold

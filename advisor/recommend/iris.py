@@ -20,7 +20,7 @@ FIGURES: Final = {
             _LOAD,
             sources.IRIS_GP3,
         ),
-    ),
+    )
 }
 
 

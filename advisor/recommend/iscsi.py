@@ -84,9 +84,7 @@ def against_frames(facts: Facts, workload: DeclaredWorkload) -> str | None:
 
 def contrary(workload: DeclaredWorkload) -> str | None:
     """Why the declared workload cannot gain; None where it may."""
-    if workload.transport == "local":
-        return "Nothing of the declared workload crosses the network."
-    return None
+    return "Nothing of the declared workload crosses the network." if workload.transport == "local" else None
 
 
 def reasons(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Reason]:
@@ -96,13 +94,10 @@ def reasons(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> It
         return
     for one in order(facts, None):
         yield Reason("host", f"{one.title}. {one.why} {one.fix}", one.id, one.evidence)
-    whole = _whole_profile(facts)
+    # The profile that has all of the transport step on this host; None where no session is seen.
+    if not sessions_of(facts):
+        whole = None
+    else:
+        whole = ISCSI_MULTIPATH if facts.iscsi and len(facts.iscsi.multipath_disks) > 1 else ISCSI
     if whole not in (None, profile):
         yield Reason("host", f"{whole} has it along with what else belongs to iSCSI here: plan one of them.")
-
-
-def _whole_profile(facts: Facts) -> str | None:
-    """The profile that has all of the transport step on this host; None where no session is seen."""
-    if not sessions_of(facts):
-        return None
-    return ISCSI_MULTIPATH if facts.iscsi and len(facts.iscsi.multipath_disks) > 1 else ISCSI

@@ -8,6 +8,8 @@ import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import MIRRORED, TITLES
+from advisor.host.numbers import count_noun
+from advisor.planning.containers import is_foreign
 from advisor.planning.records import SATISFIED, Plan
 from advisor.planning.storage_units import FOUND_HERE
 from advisor.planning.targets import meets_condition
@@ -27,7 +29,6 @@ from advisor.rules.registry import judge_singly
 from advisor.rules.remedy import PlanProfile
 from advisor.rules.workload import DeclaredWorkload
 
-_ORDER: tuple[Fits, ...] = ("yes", "perhaps", "no")
 _USUAL_DEFAULT_BYTES = 212_992
 # The white paper saw little difference by its buffers, and its own reference advises to keep the defaults.
 _MILD = "buffers.below-profile"
@@ -50,6 +51,11 @@ _COUNTERS = {
 _ALSO: Mapping[str, frozenset[str]] = {
     NUMA_PINNING: frozenset({"beegfs.not-bound", "beegfs.wrong-node", "beegfs.memory-not-bound"})
 }
+_FOUR_TIMES = (
+    f"One LLT window of 50 packets takes {LLT_WINDOW_BYTES:,} bytes, which is four times the usual default of "
+    f"{_USUAL_DEFAULT_BYTES:,}; the paper says four times and prints 8,388,608, which is 39 times. The window does not "
+    "need more."
+)
 
 
 class _Signs(msgspec.Struct, frozen=True):
@@ -65,23 +71,18 @@ def recommend(facts: Facts, workload: DeclaredWorkload | None, known: Sequence[O
     """A judgement on each profile: those that fit first, then those that may, by name."""
     # What a recognised configuration says of the load; a declaration is never put in its place without a word.
     plain, declared = judge_singly(facts), judge_singly(facts, workload or recognised_workload(facts))
-    parts = _profile_parts(known)
-    made = [_of_one(one, parts.get(one.name, frozenset()), facts, workload, plain, declared) for one in known]
-    return tuple(sorted(made, key=lambda one: (_ORDER.index(one.fits), one.profile)))
-
-
-def _profile_parts(known: Sequence[Outlook]) -> dict[str, frozenset[str]]:
-    """The names of each profile and of all that it has whole, through every generation."""
+    # The names of each profile and of all that it has whole, through every generation.
     direct = {one.name: one.profile.inherits for one in known if one.profile is not None}
-    found: dict[str, frozenset[str]] = {}
+    parts: dict[str, frozenset[str]] = {}
     for name in direct:
         pending, own = [name], set[str]()
         while pending:
             part = pending.pop()
             pending += () if part in own else direct.get(part, ())
             own.add(part)
-        found[name] = frozenset(own)
-    return found
+        parts[name] = frozenset(own)
+    made = [_of_one(one, parts.get(one.name, frozenset()), facts, workload, plain, declared) for one in known]
+    return tuple(sorted(made, key=lambda one: (("yes", "perhaps", "no").index(one.fits), one.profile)))
 
 
 def _of_one(
@@ -97,7 +98,17 @@ def _of_one(
         return Recommendation(
             outlook.name, outlook.name, "no", "broken", f"Its file is broken: {outlook.why}", (), (), (), (), (), None
         )
-    signs = _find_signs(profile, parts, facts, workload, plain, declared)
+    # `names`: what speaks for a profile speaks for one that has it whole.
+    also = _ALSO.get(profile.name, frozenset())
+    symptoms = [one for one in plain if (one.profile in parts or one.id in also) and not one.intent]
+    seen = {one.id for one in symptoms}
+    asked = (one for one in declared if one.profile in parts and not one.intent and one.id not in seen)
+    signs = _Signs(
+        certain=tuple(one for one in symptoms if at_or_above(one.severity, "advice")),
+        faint=tuple(one for one in symptoms if not at_or_above(one.severity, "advice")),
+        asked=tuple(one for one in asked if at_or_above(one.severity, "advice")),
+        against=contrary(profile.name, facts, workload),
+    )
     fits, standing, summary = _judge_profile(outlook, signs, facts, workload)
     configuration = infoscale.configuration_of(profile.name)
     if configuration is not None:
@@ -130,31 +141,12 @@ def _find_unread(name: str, facts: Facts) -> str | None:
     return None
 
 
-def _find_signs(
-    profile: Profile,
-    names: frozenset[str],
-    facts: Facts,
-    workload: DeclaredWorkload | None,
-    plain: Iterable[Finding],
-    declared: Iterable[Finding],
-) -> _Signs:
-    """``names``: what speaks for a profile speaks for one that has it whole."""
-    also = _ALSO.get(profile.name, frozenset())
-    symptoms = [one for one in plain if (one.profile in names or one.id in also) and not one.intent]
-    seen = {one.id for one in symptoms}
-    asked = (one for one in declared if one.profile in names and not one.intent and one.id not in seen)
-    return _Signs(
-        certain=tuple(one for one in symptoms if at_or_above(one.severity, "advice")),
-        faint=tuple(one for one in symptoms if not at_or_above(one.severity, "advice")),
-        asked=tuple(one for one in asked if at_or_above(one.severity, "advice")),
-        against=contrary(profile.name, facts, workload),
-    )
-
-
 def _judge_profile(
     outlook: Outlook, signs: _Signs, facts: Facts, workload: DeclaredWorkload | None
 ) -> tuple[Fits, Standing, str]:
-    fits, standing, summary = _with_doubt(outlook.name, _by_signs(signs, facts, workload), facts, workload)
+    fits, standing, summary = _with_doubt(
+        outlook.name, _by_signs(signs, facts, workload, facts.roles.get(outlook.name, ())), facts, workload
+    )
     plan = outlook.plan
     if plan is None:
         word: Standing = "blocked" if outlook.is_refused else "unknown"
@@ -199,11 +191,18 @@ def _waits_for_names(profile: Profile | None, facts: Facts) -> bool:
 
 
 def _not_applicable(plan: Plan) -> str:
-    reasons = dict.fromkeys(one.reason for one in plan.skipped)
+    reasons = list(dict.fromkeys(one.reason for one in plan.skipped))
+    ends = {reason.partition("; ")[2] for reason in reasons}
+    if len(reasons) > 1 and len(ends) == 1:
+        # What the reasons end with alike, as the disks that are here, is said once.
+        reasons = [*(reason.partition("; ")[0] for reason in reasons), *filter(None, ends)]
     return "; ".join(reasons) or "there is nothing that it could set"
 
 
-def _by_signs(signs: _Signs, facts: Facts, workload: DeclaredWorkload | None) -> tuple[Fits, Standing, str]:
+def _by_signs(
+    signs: _Signs, facts: Facts, workload: DeclaredWorkload | None, role: tuple[str, ...]
+) -> tuple[Fits, Standing, str]:
+    """``role``: what shows that the host serves what the profile is for."""
     if signs.certain and signs.against:
         return "perhaps", "symptom", f"The host shows a symptom, but: {signs.against}"
     if signs.certain:
@@ -218,6 +217,9 @@ def _by_signs(signs: _Signs, facts: Facts, workload: DeclaredWorkload | None) ->
         return "yes", "workload", "The declared workload is one of its cases; no symptom of the host asks for it yet."
     if signs.faint:
         return "perhaps", "symptom", "The host shows a faint symptom: see whether it goes on."
+    if role:
+        shown = ", ".join(role)
+        return "perhaps", "intent", f"Recognised: {shown}. Whether its load gains by the profile cannot be seen."
     if workload is None:
         return "perhaps", "intent", "A matter of intent: no counter speaks for it, and no workload is declared."
     return "perhaps", "intent", "A matter of intent: neither a counter nor the declared workload speaks for it."
@@ -251,6 +253,10 @@ def _list_reasons(
     if profile.name == NUMA_PINNING:
         notes = outlook.plan.notes if outlook.plan else ()
         yield from (Reason("host", f"{one[:1].upper()}{one[1:]}.") for one in notes if one.startswith(FOUND_HERE))
+    foreign = sum(map(is_foreign, outlook.plan.skipped)) if outlook.plan else 0
+    if foreign:
+        count = count_noun(foreign, "value")
+        yield Reason("host", f"This runs in {facts.container.words}: {count} of it can be set on its host only.")
     yield from infoscale.reasons(profile.name, facts, workload)
     yield from iscsi.reasons(profile.name, facts, workload)
     path = path_bytes(facts, as_seen(facts, workload or recognised_workload(facts)))
@@ -272,13 +278,6 @@ def _plan_command(one: Finding, profile: Profile) -> str | None:
     return next((part.command for part in planned), None)
 
 
-_FOUR_TIMES = (
-    f"One LLT window of 50 packets takes {LLT_WINDOW_BYTES:,} bytes, which is four times the usual default of "
-    f"{_USUAL_DEFAULT_BYTES:,}; the paper says four times and prints 8,388,608, which is 39 times. The window does not "
-    "need more."
-)
-
-
 def _over_udp(facts: Facts) -> bool:
     return bool(private_links(facts, *DATAGRAMS)) and not stays_local(facts)
 
@@ -295,7 +294,8 @@ def _choose_command(
         return f"advisor plan {profile.name}"
     if standing == "not-applicable":
         return f"advisor plan {profile.name} --set links=LINK" if profile.name == JUMBO_FRAMES else None
-    if standing in ("unfit", "broken") or (standing == "unknown" and outlook.plan is None):
+    sets_nothing = outlook.plan is None or not profile.tunables
+    if standing in ("unfit", "broken") or (standing == "unknown" and sets_nothing):
         return None
     if standing == "blocked" and profile.name == NETWORK_BUFFERS and outlook.is_refused:
         return f"advisor plan {profile.name} --set bytes={LLT_WINDOW_BYTES}"

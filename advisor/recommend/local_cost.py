@@ -28,24 +28,20 @@ def hurts(profile: Profile, outlook: Outlook, facts: Facts, command: str | None 
 
 def _parse_settings(command: str | None) -> Mapping[str, str]:
     """The ``--set`` pairs of an offered command."""
-    words = shlex.split(command or "")
-    pairs = (value.partition("=") for option, value in pairwise(words) if option == "--set")
+    pairs = (value.partition("=") for option, value in pairwise(shlex.split(command or "")) if option == "--set")
     return {name: value for name, _, value in pairs}
-
-
-def _links_at_risk(outlook: Outlook, facts: Facts, given: Mapping[str, str]) -> list[str]:
-    """The links that the offered plan changes: those of its ``links``, with all below them; else those of the plan."""
-    if "links" in given:
-        links = by_name(facts)
-        return sorted({each.name for name in given["links"].split(",") for each in links_below(name, links)})
-    changes = outlook.plan.changes if outlook.plan else ()
-    return sorted({one.tunable.split(":")[1] for one in changes if one.risk == "link"})
 
 
 def _on_this_host(profile: Profile, outlook: Outlook, facts: Facts, given: Mapping[str, str]) -> Iterator[str]:
     parts = {profile.name, *profile.inherits}
     plan = outlook.plan
-    at_risk = _links_at_risk(outlook, facts, given)
+    # The links that the offered plan changes: those of its `links`, with all below them; else those of the plan.
+    if "links" in given:
+        links = by_name(facts)
+        at_risk = sorted({each.name for name in given["links"].split(",") for each in links_below(name, links)})
+    else:
+        changes = outlook.plan.changes if outlook.plan else ()
+        at_risk = sorted({one.tunable.split(":")[1] for one in changes if one.risk == "link"})
     if at_risk:
         yield f"{', '.join(at_risk)}: may lose its traffic for a moment, and for good where a peer carries less."
     yield from (
@@ -73,7 +69,7 @@ def unknown(profile: Profile, outlook: Outlook, facts: Facts, workload: Declared
 def _list_unknown(profile: Profile, outlook: Outlook, facts: Facts, workload: DeclaredWorkload | None) -> Iterator[str]:
     parts = {profile.name, *profile.inherits}
     yield from infoscale.untold(profile.name, facts, workload)
-    if workload is None and profile.name != NUMA_PINNING:
+    if workload is None and profile.name != NUMA_PINNING and profile.name not in facts.roles:
         yield "what runs here: declare it with --workload"
     if JUMBO_FRAMES in parts:
         yield "what the peers and switches carry: advisor probe PEER"

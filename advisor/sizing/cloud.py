@@ -17,22 +17,20 @@ def choices(
 ) -> Iterator[Choice]:
     """Every machine with every layout that carry the demand together, as far as the tables know them."""
     for machine in machines:
-        if not _may_carry(machine, demand):
+        # False where a known figure is too small; a machine of which nothing is known is no choice.
+        carry = machine.volumes
+        if carry is None:
+            may_carry = False
+        else:
+            pairs = ((demand.mb_s, carry.mb_per_s), (demand.iops, carry.iops))
+            may_carry = all(not asked or has is None or has >= asked for asked, has in pairs)
+        if not may_carry:
             continue
         for volumes in layouts:
             if _takes_volumes(machine, volumes):
                 found = _make_choice(machine, volumes, demand)
                 if found is not None:
                     yield found
-
-
-def _may_carry(machine: Machine, demand: Demand) -> bool:
-    """False where a known figure is too small; a machine of which nothing is known is no choice."""
-    found = machine.volumes
-    if found is None:
-        return False
-    pairs = ((demand.mb_s, found.mb_per_s), (demand.iops, found.iops))
-    return all(not asked or has is None or has >= asked for asked, has in pairs)
 
 
 def _takes_volumes(machine: Machine, volumes: Sequence[VolumePurchase]) -> bool:

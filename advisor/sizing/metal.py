@@ -96,7 +96,12 @@ def choices(
     demand: Demand, declared: Declared, layouts: tuple[tuple[str, int | None], ...] = (), *, all_links: bool = False
 ) -> Iterator[Choice]:
     """For each drive and level the fewest drives, with the fewest links that are enough, or with every kind of link."""
-    fits = _fewest_links(demand)
+    # Of each kind as many as are enough: a link carries reads one way and writes the other.
+    needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
+    fewest_links = [
+        Links(kind.name, max(1, math.ceil(needed / kind.mb_s - 1e-9)), kind.mb_s, kind.source) for kind in link_kinds()
+    ]
+    fits = [one for one in fewest_links if one.count <= MOST_LINKS]
     if not fits:
         return
     wires = fits if all_links else [min(fits, key=lambda one: (one.count, one.mb_s))]
@@ -107,18 +112,15 @@ def choices(
         if demand.latency_ms is not None and drive.least_ms > demand.latency_ms:
             continue
         for level, count in wanted:
-            found = _fewest_drives(drive, level, count, demand)
+            # Of RAID 10 an even number.
+            if count is not None:
+                found = count if count >= LEAST[level] and _is_enough(drive, level, count, demand) else None
+            else:
+                step = 2 if level == "raid10" else 1
+                numbers = range(LEAST[level], MOST_DRIVES + 1, step)
+                found = next((number for number in numbers if _is_enough(drive, level, number, demand)), None)
             if found is not None:
                 yield from (_make_choice(drive, level, found, links, demand) for links in wires)
-
-
-def _fewest_drives(drive: Drive, level: str, count: int | None, demand: Demand) -> int | None:
-    """Of RAID 10 an even number."""
-    if count is not None:
-        return count if count >= LEAST[level] and _is_enough(drive, level, count, demand) else None
-    step = 2 if level == "raid10" else 1
-    numbers = range(LEAST[level], MOST_DRIVES + 1, step)
-    return next((number for number in numbers if _is_enough(drive, level, number, demand)), None)
 
 
 def _is_enough(drive: Drive, level: str, count: int, demand: Demand) -> bool:
@@ -126,18 +128,15 @@ def _is_enough(drive: Drive, level: str, count: int, demand: Demand) -> bool:
         return False
     array = combined(level, [drive.figures] * count)
     mb_s, iops = (_combine_demand(array, measure, demand) for measure in ("mb_per_s", "iops"))
-    data = _usable_gib(drive, level, count)
+    if drive.gib is None:
+        data = None
+    else:
+        data = drive.gib * {"raid0": count, "raid10": count / 2, "raid5": count - 1, "raid6": count - 2}[level]
     return (
         (mb_s is None or mb_s >= (demand.mb_s or 0) * _ROUNDING)
         and (iops is None or iops >= (demand.iops or 0) * _ROUNDING)
         and (data is None or data >= demand.capacity_gib)
     )
-
-
-def _usable_gib(drive: Drive, level: str, count: int) -> float | None:
-    if drive.gib is None:
-        return None
-    return drive.gib * {"raid0": count, "raid10": count / 2, "raid5": count - 1, "raid6": count - 2}[level]
 
 
 def _combine_demand(array: Figures, measure: Measure, demand: Demand) -> float | None:
@@ -153,15 +152,6 @@ def _finite_value(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _fewest_links(demand: Demand) -> list[Links]:
-    """Of each kind as many as are enough: a link carries reads one way and writes the other."""
-    needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
-    found = [
-        Links(kind.name, max(1, math.ceil(needed / kind.mb_s - 1e-9)), kind.mb_s, kind.source) for kind in link_kinds()
-    ]
-    return [one for one in found if one.count <= MOST_LINKS]
-
-
 def _make_choice(drive: Drive, level: str, count: int, links: Links, demand: Demand) -> Choice:
     array = combined(level, [drive.figures] * count)
     mb_s, iops = _combine_demand(array, "mb_per_s", demand), _combine_demand(array, "iops", demand)
@@ -169,8 +159,7 @@ def _make_choice(drive: Drive, level: str, count: int, links: Links, demand: Dem
     media = SizedPart(name, mb_s, iops, _left_of(demand, mb_s, iops), drive.source)
     total = links.count * links.mb_s
     asked = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
-    wires = SizedPart(f"{links.count} × {links.kind}", total, None, 1 - asked / total, links.source)
-    parts = (wires, media)
+    parts = (SizedPart(f"{links.count} × {links.kind}", total, None, 1 - asked / total, links.source), media)
     binds = min(parts, key=lambda one: round(one.headroom, 6))
     reads = _part_of(demand.read_mb_s, demand.mb_s, mb_s, total)
     writes = _part_of(demand.write_mb_s, demand.mb_s, mb_s, total)
@@ -232,9 +221,7 @@ def shortfalls(demand: Demand, declared: Declared) -> Iterator[Short]:
 
 def _part_of(part: float | None, whole: float | None, media: float | None, links: float) -> float | None:
     """What one direction has of what the drives carry together, and its own direction of the links."""
-    if not part or not whole or media is None:
-        return None
-    return min(media * part / whole, links)
+    return None if not part or not whole or media is None else min(media * part / whole, links)
 
 
 def _left_of(demand: Demand, mb_s: float | None, iops: float | None) -> float:

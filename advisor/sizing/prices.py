@@ -76,20 +76,19 @@ def parse_prices(data: bytes, where: str) -> Prices:
         found = msgspec.convert(document, Prices)
         for table, some in (("volumes", found.volumes), ("drives", found.drives)):
             for name, one in some.items():
-                _check_prices(one, f"{table}.{name}")
+                place = f"{table}.{name}"
+                parts = (one.gib, one.iops, one.mib_per_s, one.mb_per_s)
+                if one.each is None and all(part is None for part in parts):
+                    raise FieldError(place, "neither each nor gib, iops, mib-per-s or mb-per-s is there")
+                if one.each is not None and any(part is not None for part in parts):
+                    raise FieldError(
+                        f"{place}.each", "it is the whole price; leave out gib, iops, mib-per-s and mb-per-s"
+                    )
+                if isinstance(one.iops, tuple):
+                    ends = [step.up_to for step in one.iops]
+                    if not ends or ends[-1] is not None or None in ends[:-1] or sorted(filter(None, ends)) != ends[:-1]:
+                        raise FieldError(f"{place}.iops", "expected steps with rising up-to, and none in the last")
     return found
-
-
-def _check_prices(one: VolumePrice, place: str) -> None:
-    parts = (one.gib, one.iops, one.mib_per_s, one.mb_per_s)
-    if one.each is None and all(part is None for part in parts):
-        raise FieldError(place, "neither each nor gib, iops, mib-per-s or mb-per-s is there")
-    if one.each is not None and any(part is not None for part in parts):
-        raise FieldError(f"{place}.each", "it is the whole price; leave out gib, iops, mib-per-s and mb-per-s")
-    if isinstance(one.iops, tuple):
-        ends = [step.up_to for step in one.iops]
-        if not ends or ends[-1] is not None or None in ends[:-1] or sorted(filter(None, ends)) != ends[:-1]:
-            raise FieldError(f"{place}.iops", "expected steps with rising up-to, and none in the last")
 
 
 def with_price(choice: Choice, prices: Prices) -> Choice:

@@ -80,7 +80,17 @@ def answer(question: SizeQuestion) -> Sizing:
     shown: list[Choice] = []
     short: list[Short] = []
     excluded: dict[str, Excluded] = {}
-    _check_instances(question)
+    known = {one.name for cloud in question.clouds if cloud != "metal" for one in _asked_machines(cloud, question)}
+    unknown = [name for name in question.instances if name not in known]
+    if unknown:
+        raise UsageError(
+            msg(
+                "--instance {unknown}: it is in no table of {clouds}",
+                unknown=unknown[0],
+                clouds=", ".join(question.clouds),
+            ),
+            hint="--instance-types FILE takes what aws ec2 describe-instance-types or az vm list-skus printed",
+        )
     for cloud in _asked_clouds(question):
         kinds, left_out = _fitting_kinds(cloud, question)
         excluded |= {one.kind: one for one in left_out}
@@ -100,7 +110,9 @@ def answer(question: SizeQuestion) -> Sizing:
         excluded=tuple(excluded.values()),
         notes=tuple(_make_notes(question, choices)),
         sources=tuple(dict.fromkeys(_list_sources(choices))),
-        prices=_prices_words(question),
+        prices=None
+        if question.prices is None
+        else f"{question.prices_where} of {question.prices.date.isoformat()}, in {question.prices.currency}",
     )
 
 
@@ -112,13 +124,6 @@ def _asked_clouds(question: SizeQuestion) -> Iterator[Cloud]:
         is_hired = cloud != "metal" and bool(_asked_machines(cloud, question))
         if (is_hired or not question.instances) and cloud in (bought or CLOUDS) and cloud in (wanted or CLOUDS):
             yield cloud
-
-
-def _prices_words(question: SizeQuestion) -> str | None:
-    prices = question.prices
-    if prices is None:
-        return None
-    return f"{question.prices_where} of {prices.date.isoformat()}, in {prices.currency}"
 
 
 def _rank_by(question: SizeQuestion) -> in_cloud.Rank:
@@ -161,20 +166,6 @@ def _check_layouts(question: SizeQuestion) -> None:
         )
 
 
-def _check_instances(question: SizeQuestion) -> None:
-    known = {one.name for cloud in question.clouds if cloud != "metal" for one in _asked_machines(cloud, question)}
-    unknown = [name for name in question.instances if name not in known]
-    if unknown:
-        raise UsageError(
-            msg(
-                "--instance {unknown}: it is in no table of {clouds}",
-                unknown=unknown[0],
-                clouds=", ".join(question.clouds),
-            ),
-            hint="--instance-types FILE takes what aws ec2 describe-instance-types or az vm list-skus printed",
-        )
-
-
 def _asked_machines(cloud: Cloud, question: SizeQuestion) -> tuple[Machine, ...]:
     found = all_machines("azure" if cloud == "azure" else "aws", question.given)
     return tuple(one for one in found if not question.instances or one.name in question.instances)
@@ -205,12 +196,10 @@ def _of_cloud(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQuestion)
             # Without prices more volumes than are needed are no gain; tiers are as they are.
             few = ways[:1] if question.prices is None and len({one.kind for one in ways}) == 1 else ways
             layouts += [(one,) for one in few]
-    declared = declared_purchases(question.declared)
-    mine = tuple(one for one in declared if _cloud_of(one) == cloud)
+    mine = tuple(one for one in declared_purchases(question.declared) if _cloud_of(one) == cloud)
     if mine:
         layouts = [mine]
-    machines = _asked_machines(cloud, question)
-    found = in_cloud.choices(machines, layouts, question.demand)
+    found = in_cloud.choices(_asked_machines(cloud, question), layouts, question.demand)
     priced = (with_price(one, question.prices) for one in found) if question.prices else found
     yield from priced if question.layouts else in_cloud.cheapest(priced, _rank_by(question))
 
@@ -239,8 +228,7 @@ def _list_shortfalls(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQu
         yield from metal.shortfalls(question.demand, question.declared)
         return
     if not kinds and latency is not None:
-        mine = [one for one in KINDS if one.cloud == cloud]
-        best = min(mine, key=lambda one: one.latency_ms)
+        best = min([one for one in KINDS if one.cloud == cloud], key=lambda one: one.latency_ms)
         if best.latency_ms > latency:
             of = f"{best.name} ({best.source})"
             yield Short(cloud, "latency_ms", latency, best.latency_ms, best.latency_ms - latency, of)

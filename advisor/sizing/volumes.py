@@ -65,7 +65,8 @@ def purchases(kind: str, demand: Demand, count: int | None = None) -> Iterator[V
                 yield found
     else:
         for tier in azure_disks.tiers(kind):
-            least = _least_count(tier, demand)
+            needs = ((demand.mb_s, tier.mb_per_s), (demand.iops, tier.iops), (demand.capacity_gib, tier.gib))
+            least = max(1, *(math.ceil((asked or 0) / each) for asked, each in needs))
             if least <= (count or MOST_STRIPES):
                 yield _of_tier(tier, count or least)
 
@@ -111,8 +112,7 @@ def _layout_name(count: int) -> str:
 
 def _buy_gp3(demand: Demand, count: int) -> VolumePurchase | None:
     mib = max(ebs.LEAST_MIB_PER_S["gp3"], math.ceil((demand.mb_s or 0) / count / MIB))
-    needed = max(math.ceil((demand.iops or 0) / count), mib * ebs.IOPS_PER_MIB["gp3"])
-    iops = max(ebs.LEAST_IOPS["gp3"], needed)
+    iops = max(ebs.LEAST_IOPS["gp3"], max(math.ceil((demand.iops or 0) / count), mib * ebs.IOPS_PER_MIB["gp3"]))
     gib = max(1, math.ceil(demand.capacity_gib / count))
     if iops > ebs.LEAST_IOPS["gp3"]:
         gib = max(gib, math.ceil(iops / ebs.IOPS_PER_GIB["gp3"]))
@@ -125,9 +125,7 @@ def _buy_io2(demand: Demand, count: int) -> VolumePurchase | None:
     gib = max(
         ebs.SIZES_GIB["io2"][0], math.ceil(demand.capacity_gib / count), math.ceil(iops / ebs.IOPS_PER_GIB["io2"])
     )
-    if mib > 4_000:
-        return None
-    return _buy_ebs("io2", count, gib, iops, None)
+    return None if mib > 4_000 else _buy_ebs("io2", count, gib, iops, None)
 
 
 def _buy_ebs(kind: ebs.VolumeType, count: int, gib: int, iops: int, mib: int | None) -> VolumePurchase | None:
@@ -139,11 +137,6 @@ def _buy_ebs(kind: ebs.VolumeType, count: int, gib: int, iops: int, mib: int | N
     return VolumePurchase(
         kind, count, _layout_name(count), gib, found.iops, found.mib_per_s * MIB, found.mib_per_s, _EBS_LIMITS
     )
-
-
-def _least_count(tier: Tier, demand: Demand) -> int:
-    needs = ((demand.mb_s, tier.mb_per_s), (demand.iops, tier.iops), (demand.capacity_gib, tier.gib))
-    return max(1, *(math.ceil((asked or 0) / each) for asked, each in needs))
 
 
 def _of_tier(tier: Tier, count: int) -> VolumePurchase:

@@ -112,13 +112,7 @@ _THREE: Final = tuple(
 )
 
 _NINE: Final = tuple(
-    Case(
-        f"{tuning}, {workload} across zones",
-        article,
-        _ZONES,
-        recommended(tuning, f"{workload},rtt=1.16ms"),
-        says,
-    )
+    Case(f"{tuning}, {workload} across zones", article, _ZONES, recommended(tuning, f"{workload},rtt=1.16ms"), says)
     for tuning, article, rows in (
         (
             _MARKS,
@@ -249,10 +243,7 @@ _TUNINGS: Final = (
         "S001: MTU larger than the block, so that it is not cut",
         node(most=1500),
         found("llt.mtu-fragments"),
-        (
-            "advisor plan infoscale-fss-udp",
-            "set the MTU field",
-        ),
+        ("advisor plan infoscale-fss-udp", "set the MTU field"),
         ("(link1 1472",),
     ),
     Case(

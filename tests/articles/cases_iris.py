@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.articles.iris_hosts import (
-    ARTICLE,
-    TEST_1,
-    TEST_2,
-    TEST_3,
-    VOLUMES_1,
-    VOLUMES_2,
-    VOLUMES_3,
-    iris,
-)
+from tests.articles.iris_hosts import ARTICLE, TEST_1, TEST_2, TEST_3, VOLUMES_1, VOLUMES_2, VOLUMES_3, iris
 from tests.articles.table import Case, found, limited, limited_account, planned, recommended, sized
 from tests.articles.volume_hosts import gp3, over_volumes
 

@@ -102,13 +102,7 @@ def _peers(links: Sequence[str], *, far: bool) -> list[str]:
 
 
 def _cluster(
-    machine: Machine,
-    kind: str,
-    links: Sequence[str],
-    low: str,
-    lines: Sequence[str],
-    live: tuple[int, int],
-    nodes: int,
+    machine: Machine, kind: str, links: Sequence[str], low: str, lines: Sequence[str], live: tuple[int, int], nodes: int
 ) -> None:
     table = ["set-node north", "set-cluster 742"]
     for at, name in enumerate(links, 1):

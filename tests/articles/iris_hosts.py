@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from advisor.facts.iris import QLIST, REGISTRY
+from advisor.facts.iris import QLIST
+from advisor.facts.rare_subjects import IRIS_REGISTRY
 from advisor.host import Host
 from tests.limits.hosts import EBS
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
@@ -88,7 +89,7 @@ def _volume(
 
 
 def _instance(made: WholeHost, cpf: str, wij: str, journal: str, mirror: str, running: bool) -> None:
-    made.directories.add(REGISTRY)
+    made.directories.add(IRIS_REGISTRY)
     made.files["/usr/irissys/iris.cpf"] = (
         "[ConfigFile]\nProduct=IRIS\nVersion=2023.2\n[Databases]\nIRISSYS=/usr/irissys/mgr/\nAPP=/iris/db/app/\n"
         f"[Journal]\nCurrentDirectory=/iris/{journal}/\n[config]\n{cpf}wijdir=/iris/{wij}/\n"

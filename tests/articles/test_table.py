@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.articles.table import SYSTEMS, Case, cases
+from tests.each import for_each
 
 ROWS = [(system, case) for system in SYSTEMS for case in cases(system)]
 
 
-@pytest.mark.parametrize(("system", "case"), ROWS, ids=[f"{system}-{case.case}" for system, case in ROWS])
+@for_each("system case", ROWS, lambda row: f"{row[0]}-{row[1].case}")
 def test_advisor_answers_as_the_article_does(system: str, case: Case) -> None:
     answer = case.ask.answer(case.host())
     assert [one for one in case.says if one not in answer] == [], answer

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from docs.schema_records import field_types
+
 _SCALARS = (int, str, bytes, bool)
 
 
@@ -52,5 +54,5 @@ def _is_of(value: object, hint: type) -> bool:
     if not isinstance(value, hint):
         return False
     is_record = isinstance(value, msgspec.Struct) or hasattr(hint, "_fields")
-    fields = typing.get_type_hints(hint) if is_record else {}
+    fields = field_types(hint) if is_record else {}
     return all(conforms(getattr(value, name), one) for name, one in fields.items() if hasattr(value, name))

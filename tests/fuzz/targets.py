@@ -22,6 +22,7 @@ import typing
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import date
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -33,20 +34,26 @@ from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.sysctl_files import parse_sysctl_file
+from advisor.fleet.runs.trial_figures import parse_reading
 from advisor.host import Completed, Missing
 from advisor.host.probes import reduce
 from advisor.importers.tuned.ini import parse_tuned_ini
 from advisor.limits.declared import parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.what_if import parse_changes
+from advisor.observe.cgroups import parse_io_pairs, parse_io_table
 from advisor.observe.sample import parse_counts
-from advisor.operations.muting import parse_muting
+from advisor.observe.trace_pages import decode_pages
+from advisor.operations.muting import parse_muting, parse_until
 from advisor.operations.severity import check_severity
 from advisor.planning.records import Plan
 from advisor.profiles.profile import parse_profile
 from advisor.profiles.toml_lines import lines_of
 from advisor.proof import archive
 from advisor.proof.covariates import parse_disk_bytes, parse_snmp
+from advisor.proof.live_source import parse_limits
+from advisor.proof.own_command import LIVE_KINDS, CommandMetric, parse_metrics
+from advisor.proof.workload_file import parse_workload_file
 from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
 from advisor.sizing.demand import parse_demand
 from advisor.sizing.prices import parse_prices
@@ -68,8 +75,11 @@ from advisor.transaction.journal import (
     replay_entries,
 )
 from advisor.tunables import FileEdit, apply_edit, mentions_key, parse_tunable
+from tests import smart_documents as smart
 from tests.fuzz import capture_stream
 from tests.fuzz.conform import conforms
+from tests.host.test_rtnetlink import ANSWERS
+from tests.observe import trace
 
 TESTS: Final = Path(__file__).parents[1]
 
@@ -94,6 +104,14 @@ def _demand(text: str) -> object:
         with suppress(UsageError):
             found.append(parse_demand(**{name: text}))
     return found
+
+
+def _live_metrics(text: str) -> tuple[CommandMetric, ...]:
+    """What the limits may be of: metrics as they are given with --live, where the text holds any."""
+    try:
+        return parse_metrics(text.split("\n"), LIVE_KINDS)
+    except UsageError:
+        return parse_metrics(["host:disk-wait"], LIVE_KINDS)
 
 
 def _tuned_ini(text: str) -> object:
@@ -134,6 +152,13 @@ def _journal(data: bytes) -> object:
 def _signed(line: bytes) -> bytes:
     body = line.partition(b" ")[2]
     return b"%08x %b" % (zlib.crc32(body), body) if line else b""
+
+
+def _traced(data: bytes) -> object:
+    """As pages, and as the events of one."""
+    made = struct.pack("=QQ", 1 << 60, len(data)) + data
+    pages = [data[at : at + 4096] for at in range(0, len(data), 4096)]
+    return [decode_pages(trace.layout(), one) for one in (pages, [made[:65536]])]
 
 
 def _said(data: bytes) -> object:
@@ -189,25 +214,33 @@ def _with_sum(block: bytes) -> bytes:
 
 BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_allowed", lambda text: [parse_allowed(text, "cpus"), parse_allowed(text, "mems")], str),
+    Target("parse_io_pairs", lambda text: [parse_io_pairs(text, {"rbytes": "read", "wiops": "written"})], str),
+    Target("parse_io_table", lambda text: [parse_io_table(text, {"Read": "read", "Write": "written"})], str),
     Target("parse_settings", lambda text: [[*parse_settings(text, continued=one)] for one in (True, False)], str),
     Target("parse_sysctl_file", _sysctl_file, str),
     Target("parse_tuned_ini", _tuned_ini, str, (InvalidInputError,)),
     Target("parse_profile", lambda data: parse_profile(data, "x.toml"), bytes, (InvalidInputError,)),
+    Target("parse_workload_file", lambda data: parse_workload_file(data, "x.json"), bytes, (InvalidInputError,)),
     Target("parse_declared", lambda data: parse_declared(data, "x.toml"), bytes, (InvalidInputError,)),
     Target("parse_machines", lambda data: parse_machines(data, "x.json", "2026-01-01"), bytes, (InvalidInputError,)),
     Target("parse_prices", lambda data: parse_prices(data, "x.toml"), bytes, (InvalidInputError,)),
     Target("parse_changes", lambda text: parse_changes([text]), str, (InvalidInputError,)),
+    Target("parse_metrics", lambda text: parse_metrics(text.split("\n")), str, (UsageError,)),
+    Target("parse_limits", lambda text: parse_limits(text.split("\n"), _live_metrics(text)), str, (UsageError,)),
     Target("parse_demand", _demand, str, (UsageError,)),
     Target("parse_muting", lambda text: parse_muting(text, Path("x.toml")), str, (InvalidInputError,)),
+    Target("parse_until", lambda text: parse_until(text, date(2026, 11, 23)), str, (UsageError,)),
     Target("parse_call", lambda text: parse_call(text.split("\n")) is None, str),
     Target("check_severity", check_severity, str, (UsageError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
     Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
+    Target("parse_reading", lambda text: parse_reading(text, "T"), str),
     Target("parse_counts", lambda text: parse_counts(text.split(" ")), str),
     Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
     Target("parse_said", _said, bytes),
     Target("reduce", _reduced, str),
     Target("edited", _edited, bytes),
+    Target("decode_pages", _traced, bytes),
     Target("decode_journal", _journal, bytes, hint=list[Record | None]),
     Target("open_snapshot", _snapshot, bytes),
     Target("read_stream", capture_stream.read, bytes, hint=Stream | None),
@@ -306,8 +339,10 @@ def samples(name: str) -> tuple[bytes, ...]:
 
 # Parsers that tests reach by way of another function.
 SOUGHT: Final = {
+    "parse_limits": "abort",
     "parse_report": "read_version",
     "parse_settings": "networkd",
+    "parse_variable": "environment",
     "tarball": "-",
     **dict.fromkeys(("parse_cpufreq", "parse_link", "parse_llt", "parse_module", "parse_unit"), "tunable"),
 }
@@ -349,14 +384,30 @@ _ARCHIVES: Final = tuple(
 )
 
 MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "decode_pages": (trace.page_of([trace.Event(at, trace.ISSUE, at) for at in range(40)]),),
+    "parse_fields": (trace.HEADER.encode(), trace.FORMAT.encode()),
+    "parse_event_id": (trace.FORMAT.format(number=7).encode(),),
     "parse_muting": (
         b'[[ignore]]\nid = "vm.swappiness"\nreason = "a test"\nuntil = 2027-01-01\n',
         b'[[ignore]]\nid = "disks.offline"\ndevice = "sd*"\nhost = "db*"\nreason = "x"\n[[ignore]]\nid = 1\n',
     ),
+    "parse_smartctl": tuple(
+        text.encode()
+        for text in (
+            smart.ata(smart.attribute(5, "Reallocated_Sector_Ct", "12 (0 0)"), **smart.error_recovery(70)),
+            smart.nvme(critical_warning=5),
+            smart.scsi(defects=2, status=smart.FAILURE_PREDICTED),
+            smart.BEHIND_A_CONTROLLER,
+        )
+    ),
     "parse_call": (b"scan\n--json\n--root\n/x", b"plan\njumbo-frames\n--set\nlinks=eth0", b"profiles\nshow\niris"),
+    "parse_plain_links": (ANSWERS,),
     "check_severity": (b"warning", b"critical", b"nope"),
     "parse_script_answer": (
         b'a line of a tool\n{"schema":"advisor.transaction/1","state":"applied","code":0,"id":"0001"}\n',
+    ),
+    "parse_reading": (
+        b"T begin 0 90623.28\ntps = 34\n\nT end 0 0 90623.30\nT begin 1 90623.30\n\nT end 1 3 90624.0\n",
     ),
     "parse_fstab": (b"/dev/sda1 /srv xfs noatime,nobarrier 0 2\nUUID=1 / ext4 barrier=0,errors=remount-ro 0 1\n",),
     "parse_udev_rules": (
@@ -405,6 +456,7 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
         b'{"value": [{"name": "Standard_D2", "resourceType": "virtualMachines", "capabilities": []}]}',
     ),
     "parse_changes": (b"volumes=4xgp3/500GiB,/srv:type=io2 iops=1000", b"links=+1"),
+    "parse_until": (b"2027-01-31", b"January", b"30d", b"2027-01"),
     "parse_demand": (b"2GB/s", b"200k", b"500us", b"10TiB"),
     "parse_prices": (b'currency = "EUR"\n[volumes.gp3]\ngib = 0.08\n', b'{"currency": "EUR", "drives": {}}'),
     "parse_port_state": (b"4: ACTIVE", b"1: DOWN"),

@@ -92,14 +92,7 @@ def test_a_number_is_ascii_digits(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "base", "number"),
-    [
-        ("0", 10, 0),
-        ("-5", 10, -5),
-        ("0012", 10, 12),
-        ("0x1002", 0, 0x1002),
-        ("010", 0, 8),
-        ("-1", 0, -1),
-    ],
+    [("0", 10, 0), ("-5", 10, -5), ("0012", 10, 12), ("0x1002", 0, 0x1002), ("010", 0, 8), ("-1", 0, -1)],
 )
 def test_a_number_as_the_kernel_prints_it(text: str, base: int, number: int) -> None:
     assert whole_number(text, base) == number

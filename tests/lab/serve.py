@@ -62,10 +62,7 @@ def _serve_one(guest: Guest, listener: socket.socket) -> bool:
         try:
             if method in POWER_METHODS:
                 getattr(guest, method)()
-                reply: dict[str, Any] = {
-                    "answer_seconds": guest.answer_seconds,
-                    "boot_seconds": guest.boot_seconds,
-                }
+                reply: dict[str, Any] = {"answer_seconds": guest.answer_seconds, "boot_seconds": guest.boot_seconds}
             else:
                 reply = guest.call(request, timeout=float(request.pop("patience", 60)))
         except AgentError as error:

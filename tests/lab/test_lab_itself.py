@@ -182,8 +182,7 @@ class TestLltconfig:
         assert "  rporthiswater = 3000\n" in shown
 
     @pytest.mark.parametrize(
-        "setting",
-        ["nonsense:1", "highwater:800", "lowwater:1000", "rporthighwater:1", "highwater:-5", "highwater"],
+        "setting", ["nonsense:1", "highwater:800", "lowwater:1000", "rporthighwater:1", "highwater:-5", "highwater"]
     )
     def test_refusals_change_nothing(self, guest: Machine, setting: str) -> None:
         result = guest.run(["lltconfig", "-F", setting])

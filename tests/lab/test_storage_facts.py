@@ -116,6 +116,32 @@ def test_disks_as_lsblk_sees_them(guest: Machine) -> None:
             assert len(disk["irqs"]) >= 4
 
 
+HEALTH = """
+import json, msgspec
+from advisor.host import live_host
+from advisor.observe.drives import read_drives
+from advisor.observe.sample import Reading
+reading = Reading(0.0)
+read_drives(live_host(), reading)
+print(json.dumps([reading.counters, reading.gauges, reading.missing]))
+"""
+
+
+def test_log_page_0x02_over_the_ioctl(guest: Machine, names: dict[str, str]) -> None:
+    """The emulated controller's page: 323 K and no error; it fills in no spare."""
+    asked = f"{ENVIRONMENT} python3 -c '{HEALTH}'"
+    counters, gauges, missing = json.loads(guest.run(asked).check().stdout)
+    assert missing == {}
+    assert len(names) == len(counters["smart"]) == len(gauges["smart"])
+    for name in counters["smart"]:
+        assert {*counters["smart"][name].values()} == {0}
+        levels = gauges["smart"][name]
+        assert (levels["temperature_celsius"], levels["critical_warning"]) == (50, 0), levels
+    _, gauges, missing = json.loads(guest.run(asked, user="plain").check().stdout)
+    assert gauges == {}
+    assert "root reads log pages" in missing["smart"]
+
+
 def test_an_md_array_as_mdadm_sees_it(guest: Machine, arrays: dict[str, str]) -> None:
     found = scan(guest)
     array = found["arrays"]["md5"]

@@ -207,7 +207,7 @@ def test_every_kind_goes_in_and_out_without_a_trace(storage: Machine) -> None:
     before = state(storage)
     planned = document(storage, "plan", "storage-lab")
     assert {one["tunable"].split(":")[0] for one in planned["changes"]} == {
-        *("block", "md", "thp", "sysctl", "llt", "unit", "file"),
+        *("block", "md", "thp", "sysctl", "llt", "unit", "file")
     }
     applied = document(storage, "apply", "storage-lab", "--yes")
     assert applied["state"] == "applied"

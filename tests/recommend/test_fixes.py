@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from advisor.errors import UsageError
@@ -9,6 +11,8 @@ from advisor.recommend.fixes import Fix, make_fix, make_safe_fix, select_finding
 from advisor.report.fix import fix_text
 from advisor.rules.finding import Finding
 from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunShell, SetTunable, set_sysctl
+from tests.cli.inside import call_inside
+from tests.trees import make_tree
 
 SWAP = set_sysctl("vm.swappiness", 10, "at-most")
 
@@ -60,6 +64,18 @@ def test_what_a_planned_profile_sets_it_sets_alone() -> None:
     assert [(one.finding, one.what, one.reason) for one in fix.left_out] == [
         ("a.one", "link:eth1:mtu=9000", "the profile jumbo-frames sets such values")
     ]
+
+
+def test_of_a_profile_only_the_values_that_the_finding_is_about_are_planned() -> None:
+    maximum = set_sysctl("net.core.rmem_max", 851_968, "at-least")
+    part = finding("a.one", PlanProfile("socket-buffers-8m", only=(maximum,)))
+    assert words(make_fix([part])) == ["sysctl:net.core.rmem_max>=851968"]
+    larger = set_sysctl("net.core.rmem_max", 8_388_608, "at-least")
+    both = make_fix([part, finding("b.two", PlanProfile("socket-buffers-8m", only=(larger,)))])
+    assert words(both) == ["sysctl:net.core.rmem_max>=8388608"]
+    assert both.left_out == ()
+    whole = make_fix([part, finding("b.two", PlanProfile("socket-buffers-8m"))])
+    assert words(whole) == ["socket-buffers-8m"]
 
 
 def test_what_a_person_does_keeps_its_order_and_what_it_interrupts() -> None:
@@ -117,3 +133,37 @@ def test_findings_are_named_by_their_rule() -> None:
     assert select_findings(found, ["a.one", "b.two"]) == tuple(found)
     with pytest.raises(UsageError, match=r"c\.three: no finding"):
         select_findings(found, ["c.three"])
+
+
+def test_what_needs_a_decision_first_is_not_set_where_nobody_is_asked() -> None:
+    doubtful = finding("a.doubt", Decide("ask who runs it", is_prerequisite=True), SWAP)
+    later = finding("b.later", set_sysctl("vm.dirty_ratio", 5), Decide("restart it"))
+    assert words(make_fix([doubtful, later])) == ["sysctl:vm.swappiness<=10", "sysctl:vm.dirty_ratio=5"]
+    unattended = make_fix([doubtful, later], is_unattended=True)
+    assert words(unattended) == ["sysctl:vm.dirty_ratio=5"]
+    (rest,) = unattended.left_out
+    assert (rest.finding, rest.what, "without it prints the plan and asks" in rest.reason) == (
+        *("a.doubt", "sysctl:vm.swappiness<=10"),
+        True,
+    )
+    assert [one.text for one in unattended.manual] == ["ask who runs it", "restart it"]
+    assert words(make_safe_fix([doubtful])) == []
+
+
+def test_a_value_that_a_captured_part_of_a_host_does_not_have_is_left_out() -> None:
+    fix = make_safe_fix(
+        [finding("a.one", SWAP), finding("b.two", SetTunable("thp:defrag", "madvise"))],
+        {SWAP.tunable: "this host does not have it"}.get,
+    )
+    assert words(fix) == ["thp:defrag=madvise"]
+    assert [(one.finding, one.reason) for one in fix.left_out] == [("a.one", "this host does not have it")]
+
+
+def test_a_part_of_a_host_can_be_fixed(tmp_path: Path) -> None:
+    """Packets are dropped, and what would help is not in the capture."""
+    drops = "".join(f"{number:08x} {1 << 20:08x} " + "00000000 " * 11 + "\n" for number in range(4))
+    root = make_tree(tmp_path, {"/proc/net/softnet_stat": drops, "/proc/mounts": ""})
+    done = call_inside("fix", "--all-safe", "--root", root)
+    assert done.returncode == 0, done.stderr
+    assert "sysctl:net.core.netdev_max_backlog" in done.stdout
+    assert "this host does not have it" in " ".join(done.stdout.split())

@@ -66,6 +66,7 @@ def of(root: Path, workload: str | None, parts: dict[str, Any], name: str) -> Re
         # Two that gain by nothing, on any host.
         ("infoscale-single-node", None, ALONE, "no", "not-applicable"),
         ("infoscale-shared-disk", None, SHARED_DISK, "no", "not-applicable"),
+        ("infoscale-shared-disk", None, OPEN, "perhaps", "unknown"),
         ("infoscale-shared-disk", "fss-udp", OPEN, "no", "unfit"),
         # The tunings by themselves.
         (JUMBO, "fss-tcp", FSS_TCP, "yes", "workload"),
@@ -81,6 +82,11 @@ def test_the_judgement(
     made = of(tmp_path, workload, parts, name)
     assert (made.fits, made.standing) == (fits, standing), made.summary
     assert made.summary.endswith(".")
+
+
+def test_a_configuration_that_sets_nothing_has_no_command_while_it_is_unknown(tmp_path: Path) -> None:
+    assert of(tmp_path, None, OPEN, "infoscale-shared-disk").command is None
+    assert of(tmp_path, None, OPEN, "infoscale-fss-udp").command is not None
 
 
 @pytest.mark.parametrize("name", HOSTS)

@@ -184,8 +184,7 @@ def test_figures_that_no_one_machine_has_together() -> None:
     figures = {"a.large": (9000, 100), "b.large": (100, 90_000)}
     types = [
         ec2_type(
-            InstanceType=name,
-            EbsInfo={"EbsOptimizedInfo": {"BaselineThroughputInMBps": mb_s, "BaselineIops": iops}},
+            InstanceType=name, EbsInfo={"EbsOptimizedInfo": {"BaselineThroughputInMBps": mb_s, "BaselineIops": iops}}
         )
         for name, (mb_s, iops) in figures.items()
     ]

@@ -123,8 +123,7 @@ def claiming(field: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "field",
-    [b"\xff" * 12, b"\xff" * 11 + b"\0", b"\x80" + b"\xff" * 11, b"77777777777", b"-1", b"x"],
+    "field", [b"\xff" * 12, b"\xff" * 11 + b"\0", b"\x80" + b"\xff" * 11, b"77777777777", b"-1", b"x"]
 )
 def test_a_size_that_cannot_be(field: bytes) -> None:
     began = time.monotonic()

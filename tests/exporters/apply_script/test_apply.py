@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 
 from advisor.errors import BusyError, RefusedError
 from advisor.exporters.apply_script import transaction_script
+from advisor.host import RunCommand
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import PlanTarget, Skipped
@@ -22,9 +22,10 @@ from advisor.transaction.journal import decode_journal
 from advisor.transaction.layers import ownership_of
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
-from tests.exporters.apply_script.stage import SHELLS, Stage, told
+from tests.exporters.apply_script.stage import SHELLS, Stage, answer_of, told
 from tests.transaction import system
 from tests.trees import listing, make_command
+from tests.waiting import until, until_unwatched
 
 AT_ONCE = ("apply", "--confirm-within", "0")
 shells = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -45,9 +46,10 @@ def test_it_ends_as_apply_ends(tmp_path: Path, shell: list[str]) -> None:
     assert ours.listing() == theirs.listing()
     assert told(ours.record()) == {**told(wanted), "plan": ours.plan}
     # In a tree, Python starts no watchdog and has no script of one.
-    assert listing(ours.transaction).keys() - {"watch.sh"} == listing(theirs.transaction).keys()
+    assert listing(ours.transaction).keys() - {"watch.sh", "watch.data"} == listing(theirs.transaction).keys()
     modes = {name: mode for name, (_, mode, _) in listing(ours.where / "state").items()}
-    modes.pop("transactions/0001/watch.sh")
+    for name in ("watch.sh", "watch.data"):
+        modes.pop(f"transactions/0001/{name}")
     assert modes == {name: mode for name, (_, mode, _) in listing(theirs.where / "state").items()}
     assert verify_transactions(ours.host, None, ours.store).is_as_set
 
@@ -55,7 +57,7 @@ def test_it_ends_as_apply_ends(tmp_path: Path, shell: list[str]) -> None:
 def test_journal_and_rollback_script_are_those_of_apply_to_the_byte(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.call(*AT_ONCE)
-    script = (stage.transaction / "rollback.sh").read_bytes()
+    both = [(stage.transaction / name).read_bytes() for name in ("rollback.sh", "rollback.data")]
     entries = decode_journal((stage.transaction / "journal").read_bytes(), "journal")
     (tmp_path / "state").rename(tmp_path / "first")
     rollback_of_first = subprocess.run(
@@ -65,7 +67,7 @@ def test_journal_and_rollback_script_are_those_of_apply_to_the_byte(tmp_path: Pa
     assert b"everything is as it was" in rollback_of_first.stdout
     with stage.store.hold_lock():
         apply_plan(stage.host, stage.plan, stage.store)
-    assert (stage.transaction / "rollback.sh").read_bytes() == script
+    assert [(stage.transaction / name).read_bytes() for name in ("rollback.sh", "rollback.data")] == both
     theirs = decode_journal((stage.transaction / "journal").read_bytes(), "journal")
     for one, other in zip(entries, theirs, strict=True):
         assert type(one) is type(other)
@@ -94,8 +96,32 @@ def test_rollback_leaves_every_byte_and_the_journal_says_so(tmp_path: Path, shel
     assert (record.state, record.kept, record.why_undone) == ("rolled-back", (), "asked for")
     assert stage.is_closed()
     again = stage.call("rollback", under=shell)
-    assert (again.code, again.state) == (0, "rolled-back")
+    assert (again.code, again.state) == (3, "rolled-back")
+    assert again.last["message"] == "nothing to do: transaction 0001 is already rolled back"
     assert stage.listing() == before
+
+
+def test_check_prints_each_item_that_was_modified(stage: Stage) -> None:
+    changes = [one for one in stage.plan.changes if one.tunable.startswith("sysctl:")][:2]
+    assert len(changes) == 2
+    for change in changes:
+        (stage.root / f"proc/sys/{change.tunable.removeprefix('sysctl:').replace('.', '/')}").write_text("12345\n")
+    done = stage.call("check")
+    assert (done.code, done.state) == (3, "refused")
+    for change in changes:
+        assert f"changed   {change.tunable}: expected {change.before}, found 12345" in done.said
+
+
+def test_a_program_that_only_reloads_is_needed_where_something_is_reloaded(stage: Stage) -> None:
+    step = RunCommand(("no-such-reload",))
+    files = tuple(msgspec.structs.replace(one, reload=(step,)) for one in stage.plan.files)
+    assert files
+    again = Stage(stage.where / "again", plan=msgspec.structs.replace(stage.plan, files=files))
+    done = again.call("check")
+    assert (done.code, done.last["message"]) == (3, "no-such-reload: no such command here")
+    words = [word for word in again.words("check") if word != "--reload"]
+    bare = subprocess.run(words, capture_output=True, env=again.environment(), cwd="/", check=False)
+    assert answer_of(bare.returncode, bare.stdout, bare.stderr).state == "ready"
 
 
 def test_advisor_puts_back_what_the_script_applied(stage: Stage) -> None:
@@ -121,10 +147,11 @@ def test_the_script_puts_back_what_advisor_applied(stage: Stage) -> None:
 def test_a_second_apply_changes_nothing(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
     stage.call(*AT_ONCE, under=shell)
+    until_unwatched(stage.store)
     before = listing(tmp_path)
     for verb in ("check", "apply"):
         done = stage.call(verb, under=shell)
-        assert (done.code, done.state, done.last["id"]) == (0, "unchanged", None)
+        assert (done.code, done.state, done.last["id"]) == (0, "unchanged", None), done.last
     after = {name: one for name, one in listing(tmp_path).items() if name != "state/lock"}
     assert after == {name: one for name, one in before.items() if name != "state/lock"}
 
@@ -195,10 +222,7 @@ def slow(stage: Stage) -> Path:
 
 
 def until_there(path: Path) -> None:
-    end = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < end, f"{path}: waited in vain"
-        time.sleep(0.02)
+    until(path.exists, f"{path}: waited in vain", pause=0.02)
 
 
 @shells
@@ -334,10 +358,7 @@ def test_a_state_directory_that_others_can_write_to_is_refused(stage: Stage) -> 
         place.mkdir()
         place.chmod(0o770)
         done = stage.call("apply")
-        assert (done.code, done.last["message"]) == (
-            3,
-            f"{place}: not a directory that only its owner can write to",
-        )
+        assert (done.code, done.last["message"]) == (3, f"{place}: not a directory that only its owner can write to")
         place.chmod(0o700)
 
 
@@ -470,3 +491,14 @@ def test_the_number_of_a_transaction_is_the_next_one(tmp_path: Path, shell: list
     done = stage.call("apply", "--confirm-within", "0", under=shell)
     assert (done.code, done.last["id"]) == (0, "0012"), done
     assert sorted(one.name for one in (tmp_path / "state/transactions").iterdir()) == ["0011", "0012"]
+
+
+def test_without_a_state_directory_the_journal_of_a_tree_is_in_the_tree(stage: Stage) -> None:
+    """The running host's own journal would hold, and roll back on the host, what was done to a tree."""
+    environment = {"PATH": stage.environment()["PATH"]}
+    for verb, state in ((AT_ONCE, "applied"), (("status",), "applied"), (("rollback",), "rolled-back")):
+        done = subprocess.run(
+            stage.words(*verb), env=environment, cwd="/", capture_output=True, timeout=60, check=False
+        )
+        assert answer_of(done.returncode, done.stdout, done.stderr).state == state
+        assert (stage.root / "var/lib/advisor/transactions/0001/journal").exists()

@@ -17,6 +17,7 @@ from advisor.transaction.rollback import roll_back
 from advisor.transaction.verify import find_drift
 from tests.captured import captured_root
 from tests.exporters.apply_script.stage import SHELLS, told
+from tests.serving_hosts import GENERAL
 from tests.transaction.test_script_on_captured_hosts import HOSTS, SETTINGS, built, touched
 from tests.trees import STANDARD_PATH
 
@@ -34,13 +35,15 @@ def caller(script: Path, root: Path, store: Store, shell: list[str]) -> Callable
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (at % 3 > 0)) for at, name in enumerate(HOSTS)]
+)
 def test_script_and_apply_end_alike(name: str, tmp_path: Path) -> None:
     captured_root()
     host = built(name, tmp_path)
     root = tmp_path / "root"
     tried = 0
-    for number, profile in enumerate(profile_paths()):
+    for number, profile in enumerate(name for name in profile_paths() if name not in GENERAL):
         store = Store(str(tmp_path / f"state{number}"))
         plan = plan_profiles(host, [profile], SETTINGS if profile == "jumbo-frames" else {}, store=store)
         if plan.is_empty or plan.blocking:

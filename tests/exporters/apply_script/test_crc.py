@@ -21,7 +21,7 @@ AWKS = [
 @cache
 def functions() -> str:
     template = make_environment(escape_html=False).get_template("transaction_journal.sh.j2")
-    return template.render(mark="END", begun={"head": "", "tail": "", "state": 0})
+    return template.render(mark="END", begun="", begun_state=0, version="0")
 
 
 def crc_of(awk: list[str], state: int, data: bytes) -> int:

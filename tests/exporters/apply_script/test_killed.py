@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.exporters.apply_script.stage import SHELLS as ALL_SHELLS
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system
 from tests.trees import listing, make_command
+from tests.waiting import until_unwatched
 
 Listing = dict[str, tuple[str, int, bytes]]
 AT_ONCE = ("apply", "--confirm-within", "0")
@@ -50,13 +50,6 @@ def counting(where: Path, what: str) -> Stage:
     return stage
 
 
-def until_closed(stage: Stage) -> None:
-    end = time.monotonic() + 40
-    while stage.store.watchdog_of("0001").place is not None:
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
-
-
 def syncs_of_a_whole_run(where: Path) -> int:
     stage = counting(where, "")
     assert stage.call(*AT_ONCE, more={"PLACE": str(where)}).code == 0
@@ -83,7 +76,7 @@ def test_killed_anywhere_the_watchdog_puts_it_back(tmp_path: Path, part: int) ->
         for at in range(1 + part, count + 1, 4)
     ]
     for stage, before, at in died:
-        until_closed(stage)
+        until_unwatched(stage.store)
         now = stage.listing()
         records = stage.store.read_records()
         # Without a watchdog nothing has been changed yet; the next one to come closes it.
@@ -101,7 +94,7 @@ def test_killed_anywhere_the_next_advisor_puts_it_back(tmp_path: Path, part: int
     # From the moment on at which the watchdog runs; a tree's host asks for none, and closes none.
     for at in range(count - 2 - part * 3, 14, -6):
         stage, before = killed(tmp_path / str(at), at, SHELLS[at % len(SHELLS)], *AT_ONCE)
-        until_closed(stage)
+        until_unwatched(stage.store)
         rollback_transactions(stage.host, None, everything=False, force=False, store=stage.store)
         assert stage.listing() == before, at
         assert stage.record().state == "rolled-back"
@@ -116,7 +109,7 @@ def test_killed_while_it_puts_back_it_is_finished(tmp_path: Path) -> None:
         (stage.where / "count").write_text("0\n")
         process = stage.start("rollback", more={**place, "DIE_AT": str(at), "GROUP": ""})
         process.communicate(timeout=60)
-        until_closed(stage)
+        until_unwatched(stage.store)
         stage.call("rollback", more=place)
         assert stage.listing() == before, at
         assert stage.record().state == "rolled-back"
@@ -161,6 +154,8 @@ def test_a_torn_line_of_the_journal_is_left_out_and_the_next_is_whole(tmp_path: 
     stage = Stage(tmp_path)
     before = stage.listing()
     stage.call(*AT_ONCE)
+    # Its watchdog would see the torn journal as well, and could be the first to roll it back.
+    until_unwatched(stage.store)
     journal = stage.transaction / "journal"
     journal.write_bytes(journal.read_bytes()[:-7])
     # As a kill before its last entry leaves it.
@@ -185,9 +180,9 @@ def test_a_full_disk_for_the_journal_puts_everything_back(tmp_path: Path) -> Non
     assert stage.listing() == before
     assert os.listdir(tmp_path / "cuts") == []
     # That it is rolled back could not be recorded, so it stays open; the watchdog, or the next one to come, records it.
-    until_closed(stage)
+    until_unwatched(stage.store)
     assert stage.record().state == "rolled-back"
     (stage.where / "bin/sync").unlink()
     assert stage.call("rollback").code == 0
     assert stage.listing() == before
-    assert listing(stage.transaction).keys() == {"journal", "length", "rollback.sh"}
+    assert listing(stage.transaction).keys() == {"journal", "length", "rollback.data", "rollback.sh"}

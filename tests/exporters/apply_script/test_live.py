@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from tests.exporters.apply_script.stage import SHELLS, Answer, answer_of
 from tests.transaction.test_stacked_links import Namespace
 from tests.trees import make_command
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 
@@ -114,7 +114,7 @@ def test_a_value_that_the_kernel_refuses_takes_the_links_back(place: Place) -> N
     before = place.settled()
     place.make("link:v0:mtu=4000", "sysctl:net.ipv4.tcp_congestion_control=reno")
     script = place.where / "apply.sh"
-    script.write_text(script.read_text().replace("write reno ", "write nonsense "))
+    script.write_text(script.read_text().replace("\twrite\treno\t", "\twrite\tnonsense\t"))
     done = place.call("apply")
     assert (done.code, done.state) == (4, "rolled-back"), done
     assert "No such file or directory" in done.last["message"], "the kernel's own words"
@@ -126,9 +126,7 @@ def test_nobody_confirms_and_it_goes_back(place: Place) -> None:
     place.make("link:v0:mtu=4000")
     done = place.call("apply", "--confirm-within", "1")
     assert (done.state, done.last["deadline"]) == ("awaiting-confirmation", 1)
-    end = time.monotonic() + 30
-    while place.call("status").state != "rolled-back":
-        assert time.monotonic() < end, "waited in vain"
+    until(lambda: place.call("status").state == "rolled-back")
     assert place.settled() == before
 
 

@@ -35,8 +35,8 @@ def test_what_hangs_on_the_queues_comes_back(tmp_path: Path, shell: list[str]) -
         wanted = apply_plan(other.host, other.plan, store)
     assert wanted.side_effects_after
     assert told(stage.record()) == told(wanted)
-    theirs = (store.script_path("0001")).read_bytes()
-    assert (stage.transaction / "rollback.sh").read_bytes() == theirs, "with what moved along in it"
+    theirs = store.script_path("0001").with_name("rollback.data").read_bytes()
+    assert (stage.transaction / "rollback.data").read_bytes() == theirs, "with what moved along in it"
     back = stage.call("rollback", under=shell)
     assert (back.code, queues.state(stage.where)) == (0, before), back
     assert back.states()["link:eth1:irqs"] == "restored"

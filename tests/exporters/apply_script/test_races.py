@@ -22,6 +22,7 @@ from tests.transaction.system import LLTCONFIG
 from tests.transaction.test_layers import HIGH
 from tests.transaction.test_races import STEERED
 from tests.trees import make_command
+from tests.waiting import PATIENCE_SECONDS
 
 Start = Callable[[Stage], "subprocess.Popen[bytes] | None"]
 
@@ -177,7 +178,7 @@ def test_some_order_explains_the_end(tmp_path: Path, first: str, second: str, st
 
 
 def stopped(stage: Stage, process: subprocess.Popen[bytes] | None, reached: Path) -> bool:
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE_SECONDS
     while not reached.exists():
         if process is not None and process.poll() is not None:
             return False

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from advisor.transaction.status import rollback_transactions
 from tests.exporters.apply_script.stage import SHELLS, Answer, Stage, answer_of
+from tests.waiting import until_unwatched
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
 BOUND = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
@@ -67,10 +67,7 @@ def test_one_that_waits_is_rolled_back_by_its_watchdog(tmp_path: Path, shell: li
     done = in_namespace(stage, TURNED, *stage.words("apply", "--guard", "--confirm-within", "4", under=shell))
     assert done.returncode == 0, (tmp_path / "said").read_text()
     assert stage.listing() == before
-    end = time.monotonic() + 20
-    while stage.store.watchdog_of("0001").place is not None:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until_unwatched(stage.store)
     late = stage.call("confirm", under=shell)
     assert (late.code, "too late" in late.last["message"]) == (3, True), late
     rollback_transactions(stage.host, None, everything=False, force=False, store=stage.store)

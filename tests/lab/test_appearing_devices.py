@@ -1,0 +1,95 @@
+"""Devices that appear after a transaction, under a real udev: a drive that is taken off the PCI bus and found again, a
+link whose driver is bound again, another path of a multipath map.
+
+Judged by sysfs and by udev's database, never by our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from .guest import Machine
+from .road import advisor, document, out
+
+pytestmark = pytest.mark.thorough
+
+WANTED = (
+    "udev:block:nvme*:scheduler=mq-deadline",
+    "udev:block:nvme*:read_ahead_kb>=512",
+    "udev:block:sd*/role/multipath-path:nomerges=1",
+    "udev:link:virtio_net:txqueuelen=5000",
+)
+# Two paths to one unit; the kernel's pseudo adapter takes more of them.
+PATHS = r"""
+printf 'defaults {\n\tfind_multipaths no\n\tuser_friendly_names yes\n}\n' >/etc/multipath.conf
+modprobe scsi_debug vpd_use_hostno=0 add_host=2 dev_size_mb=16
+systemctl restart multipathd
+udevadm settle
+multipath -v0
+udevadm trigger --settle /sys/block/sd*
+"""
+AGAIN = r"""
+drive=$(dirname "$(dirname "$(grep -lx "LAB-N1-2 *" /sys/block/*/device/serial)")")
+pci=$(readlink -f "$drive/device/device")
+echo 1 >"$pci/remove"
+echo 1 >/sys/bus/pci/rescan
+function=$(basename "$(readlink -f /sys/class/net/eth2/device)")
+echo "$function" >/sys/bus/virtio/drivers/virtio_net/unbind
+echo "$function" >/sys/bus/virtio/drivers/virtio_net/bind
+echo 1 >/sys/bus/pseudo/drivers/scsi_debug/add_host
+for attempt in $(seq 600); do
+    grep -qx "LAB-N1-2 *" /sys/block/*/device/serial && [ -e /sys/class/net/eth2 ] && [ -e /sys/block/sdc ] && break
+    sleep 0.1
+done
+udevadm settle
+"""
+TEAR_DOWN = r"""
+advisor rollback --all --force >/dev/null 2>&1
+multipath -F
+systemctl stop multipathd multipathd.socket
+modprobe -r scsi_debug
+rm -rf /etc/multipath.conf /etc/multipath /var/lib/advisor
+for attempt in $(seq 600); do ip route | grep -q '^default' && break; sleep 0.1; done
+"""
+LOOK = r"""
+drive=$(dirname "$(dirname "$(grep -lx "LAB-N1-2 *" /sys/block/*/device/serial)")")
+sed 's/.*\[\(.*\)\].*/\1/' "$drive/queue/scheduler"
+cat "$drive/queue/read_ahead_kb" /sys/block/sdc/queue/nomerges /sys/class/net/eth2/tx_queue_len
+"""
+RECORDS = r"""
+drive=$(dirname "$(dirname "$(grep -lx "LAB-N1-2 *" /sys/block/*/device/serial)")")
+for device in "$drive" /sys/block/sdc /sys/class/net/eth2; do
+    udevadm info -q property "$device" | sed -n 's/^ADVISOR_\([A-Z_]*\)_[0-9A-F]*=/\1 /p'
+done | sort
+"""
+
+
+@pytest.fixture
+def paths(guest: Machine) -> Iterator[Machine]:
+    guest.run("rm -rf /var/lib/advisor", timeout=30).check()
+    out(guest, PATHS)
+    yield guest
+    guest.run(TEAR_DOWN, timeout=120)
+
+
+def test_a_rule_reaches_a_drive_a_link_and_a_path(paths: Machine) -> None:
+    guest = paths
+    assert out(guest, "cat /sys/block/sda/holders/*/dm/uuid").startswith("mpath-")
+    done = document(guest, "apply", *WANTED, "--yes")
+    guest.run(AGAIN, timeout=120).check()
+    assert out(guest, LOOK).split() == ["mq-deadline", "512", "1", "5000"]
+    assert out(guest, RECORDS).splitlines() == [
+        "NOMERGES 0",
+        "READ_AHEAD_KB 128",
+        "SCHEDULER _none_ mq-deadline",
+        "TXQUEUELEN 1000",
+    ]
+    advisor(guest, "verify")
+    # Another event: the record stays, and the value is not set once more.
+    out(guest, "echo 2 >/sys/block/sdc/queue/nomerges; udevadm trigger --settle /sys/block/sdc")
+    assert "block:sdc:nomerges" in advisor(guest, "verify", code=1).stdout
+    out(guest, "echo 1 >/sys/block/sdc/queue/nomerges")
+    guest.run(f"sh /var/lib/advisor/transactions/{done['id']}/rollback.sh", timeout=60).check()
+    assert out(guest, LOOK).split() == ["none", "128", "0", "1000"]
+    assert out(guest, "ls /etc/udev/rules.d").count("89-advisor") == 0
