@@ -42,7 +42,8 @@ class Container(msgspec.Struct, frozen=True):
     """``manager`` is in the words of systemd-detect-virt(1), None where it left no mark; ``orchestrator``: Kubernetes.
 
     ``namespaces``: of each kind (namespaces(7)) whether it is the one in which the kernel started or one of its own.
-    ``read_only``: of /proc/sys and /sys, what is mounted read-only. ``runs_systemd``: whether systemd, which applies
+    ``read_only``: of /proc/sys and /sys, what is mounted read-only; ``writable``: directories below these that are
+    mounted on their own and are not (LXC and systemd-nspawn leave /proc/sys/net so). ``runs_systemd``: whether systemd, which applies
     sysctl.d(5), runs in it. ``evidence``: what the state was concluded from.
     """
 
@@ -51,12 +52,20 @@ class Container(msgspec.Struct, frozen=True):
     orchestrator: Literal["kubernetes"] | None = None
     namespaces: Mapping[str, Ownership] = {}
     read_only: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
     runs_systemd: bool = False
     evidence: tuple[str, ...] = ()
 
     @property
     def is_inside(self) -> bool:
         return self.state == "container"
+
+    def can_write(self, path: str) -> bool:
+        """Whether no read-only mount that is known lies nearest to ``path``."""
+        nearest = max(
+            (place for place in (*self.read_only, *self.writable) if path.startswith(f"{place}/")), key=len, default=""
+        )
+        return nearest not in self.read_only
 
     @property
     def words(self) -> str:
@@ -98,12 +107,14 @@ def _read_container(host: Host) -> Container:
         ]
         evidence += ["there is neither a root file system of its own nor a mark of a manager"] if pid == "own" else []
     is_inside = state == "container"
+    read_only = tuple(place for place in ("/proc/sys", "/sys") if _is_read_only(place, mounts))
     return Container(
         state=state,
         manager=next(iter(marks), None) if is_inside else None,
         orchestrator="kubernetes" if is_inside and pod else None,
         namespaces=namespaces,
-        read_only=tuple(place for place in ("/proc/sys", "/sys") if _is_read_only(place, mounts)),
+        read_only=read_only,
+        writable=tuple(_find_writable(read_only, mounts)),
         runs_systemd=is_inside and host.is_dir("/run/systemd/system"),
         evidence=tuple(evidence),
     )
@@ -163,6 +174,13 @@ def _find_pod(host: Host, mounts: Sequence[Mount]) -> tuple[str, ...]:
     if host.is_live and "KUBERNETES_SERVICE_HOST" in os.environ:
         return ("the environment variable KUBERNETES_SERVICE_HOST is set",)
     return ()
+
+
+def _find_writable(closed: Sequence[str], mounts: Sequence[Mount]) -> Iterator[str]:
+    targets = dict.fromkeys(mount.target for mount in mounts)
+    for target in sorted(targets):
+        if any(target.startswith(f"{place}/") for place in closed) and not _is_read_only(target, mounts):
+            yield target
 
 
 def _is_read_only(place: str, mounts: Sequence[Mount]) -> bool:

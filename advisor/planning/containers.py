@@ -13,6 +13,7 @@ from advisor.planning.observations import Observations
 from advisor.planning.records import Change, Skipped
 from advisor.tunables import namespace_of
 from advisor.tunables.kind import Namespace
+from advisor.tunables.sysctl import sysctl_path
 
 OF_HOST: Final = "belongs to the host and not to this container: run advisor on the host"
 _WORDS: Final[Mapping[Namespace, str]] = {
@@ -46,8 +47,9 @@ def explain_foreign(identity: str, container: Container) -> str | None:
 
 def explain_read_only(identity: str, container: Container) -> str | None:
     """Why a value of the container's own cannot be set from within it; None where nothing is known to forbid it."""
-    is_closed = container.is_inside and identity.startswith("sysctl:") and "/proc/sys" in container.read_only
-    return _READ_ONLY if is_closed else None
+    if not container.is_inside or not identity.startswith("sysctl:"):
+        return None
+    return None if container.can_write(sysctl_path(identity.removeprefix("sysctl:"))) else _READ_ONLY
 
 
 def is_foreign(one: Skipped) -> bool:

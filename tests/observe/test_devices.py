@@ -195,21 +195,22 @@ def test_the_control_group_of_a_process(text: str, path: str | None) -> None:
 
 def test_processes_of_the_running_host() -> None:
     work = "end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
-    program = f"import time\n{work}\nprint(1, flush=True)\ninput()"
+    program = f"import time\nprint(0, flush=True)\ninput()\n{work}\nprint(1, flush=True)\ninput()"
     # In a process of its own: its children are the advisor's, which are left out.
     with subprocess.Popen(
         ["setsid", "-f", sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as busy:
         assert busy.stdout is not None
+        assert busy.stdin is not None
         samples = []
-        for at in (0.0, 1.0):
+        for at, said in ((0.0, b"0\n"), (1.0, b"1\n")):
+            # Its work lies between the two readings, however long the first one takes.
+            assert busy.stdout.readline() == said
             reading = Reading(at)
             read_processes(live_host(), reading)
             samples.append(reading.make_sample())
-            if not at:
-                assert busy.stdout.readline() == b"1\n"
-        assert busy.stdin is not None
-        busy.stdin.close()
+            busy.stdin.write(b"\n")
+            busy.stdin.flush()
     span = CounterSpan(samples)
     found = [
         rose
