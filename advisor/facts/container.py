@@ -43,8 +43,8 @@ class Container(msgspec.Struct, frozen=True):
 
     ``namespaces``: of each kind (namespaces(7)) whether it is the one in which the kernel started or one of its own.
     ``read_only``: of /proc/sys and /sys, what is mounted read-only; ``writable``: directories below these that are
-    mounted on their own and are not (LXC and systemd-nspawn leave /proc/sys/net so). ``runs_systemd``: whether systemd, which applies
-    sysctl.d(5), runs in it. ``evidence``: what the state was concluded from.
+    mounted on their own and are not (LXC and systemd-nspawn leave /proc/sys/net so). ``runs_systemd``: whether systemd,
+    which applies sysctl.d(5), runs in it. ``evidence``: what the state was concluded from.
     """
 
     state: ContainerState = "unknown"
