@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import time
 from collections.abc import Callable
@@ -20,14 +21,26 @@ def until(is_so: Callable[[], bool], what: object = "waited in vain", *, pause: 
 
 
 def until_unwatched(store: Store, what: object = "waited in vain") -> None:
-    """Until no watchdog is left: its mark goes first, the lock when its process has ended."""
+    """Until no watchdog is left: its mark goes first, the lock when its process has ended. One that a busy machine has
+    not let begin has neither, but its script's name."""
     until(
         lambda: (
             all(store.watchdog_of(one.id).place is None for one in store.read_records())
             and not is_locked(store.directory / "lock")
+            and not is_named_by_a_process(store.directory)
         ),
         what,
     )
+
+
+def is_named_by_a_process(directory: Path) -> bool:
+    """Whether a process runs a script below the directory."""
+    name = f"{directory.absolute()}/transactions/".encode()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if any(word.startswith(name) for word in path.read_bytes().split(b"\0")):
+                return True
+    return False
 
 
 def is_locked(path: Path) -> bool:
