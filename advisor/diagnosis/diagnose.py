@@ -14,7 +14,10 @@ from advisor.facts.unknown import Unknown
 from advisor.observe.processes import HIDDEN_STORAGE
 from advisor.observe.span import CounterSpan
 
-MODULES: Final = ("parts", "cloud", "storage", "memory", "processors", "network", "network_storage", "clock")
+MODULES: Final = (
+    *("parts", "cloud", "storage", "standstill", "memory", "processors", "network", "tables", "network_storage"),
+    "clock",
+)
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -203,6 +206,7 @@ _NEEDED: Final = {
     "allowance": "network limits of the instance",
     "clock": "synchronisation of the clock",
     "kill": "names of processes that the kernel killed",
+    "log-error": "errors of devices in the kernel's log",
     "smart": "health of NVMe drives",
     "space": "space of file systems",
     "nfsd": "threads of the NFS server",

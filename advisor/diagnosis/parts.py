@@ -41,15 +41,17 @@ _REBUILDING: Final = frozenset({"recovering", "resyncing", "reshaping", "repairi
     id="disk.failing",
     resource="disk",
     help="repair",
-    what="SCSI commands that failed or timed out, failures of multipath paths and media errors of NVMe drives during "
-    "the span; the critical warning of NVMe drives (log page 0x02).",
-    threshold="any command that timed out, path that failed, media error, or critical warning but heat; 5 failed "
-    "commands that are 1 % of all (status queries fail, too)",
+    what="SCSI commands that failed or timed out, failures of multipath paths, media errors of NVMe drives, and "
+    "requests that failed or damage to file systems by the kernel's log, during the span; the critical warning of NVMe "
+    "drives (log page 0x02).",
+    threshold="any command that timed out, path that failed, media error, error in the log, or critical warning but "
+    "heat; 5 failed commands that are 1 % of all (status queries fail, too)",
     sources=(
         "drivers/scsi/scsi_sysfs.c (iotmo_cnt, ioerr_cnt)",
         "drivers/md/dm-mpath.c, multipath_status",
         _NETDATA_NVME,
         _SMART_LOG,
+        "block/blk-core.c, blk_errors; fs/buffer.c",
     ),
     is_error=True,
 )
@@ -105,6 +107,36 @@ def failing(seen: Observation) -> Iterator[BindingCause]:
             advice="Check the backups and replace the drive; no setting mends it.",
             commands=(f"smartctl -a /dev/{controller}",),
             explains=tuple(text for name in disks for text in (f"disk.slow-member {name}", *follow_up(seen, name))),
+        )
+
+    yield from _failing_by_log(seen)
+
+
+def _failing_by_log(seen: Observation) -> Iterator[BindingCause]:
+    """Devices of which the kernel's log says in the span that requests failed or their file system is damaged; not
+    those that a counter shows already."""
+    counted = {name for name in seen.span.names("scsi") if seen.rose("scsi", name, "ioerr_cnt")}
+    logs = [one.words.get("log-error", {}) for one in seen.span.samples if "log-error" in one.counters]
+    new: dict[str, list[Mapping[str, str]]] = {}
+    for number, words in logs[-1].items() if len(logs) > 1 else ():
+        if number not in logs[0]:
+            new.setdefault(seen.stack.whole(words.get("device", "?")), []).append(words)
+    for name, rows in new.items():
+        if name in counted:
+            continue
+        damaged = sum(one.get("kind") == "filesystem" for one in rows)
+        yield failing.bind(
+            0.0,
+            f"The kernel reports damage to the file system on {name}"
+            if damaged == len(rows)
+            else f"The kernel reports that requests to {name} failed",
+            of="requests",
+            device=name,
+            evidence={"errors_in_log": len(rows), "last": rows[-1].get("text")},
+            advice="Look into the device and what lies behind it, and check the backups; then check the file system.",
+            commands=(f"journalctl -k --grep {name}",),
+            asks=asks_storage(seen, name),
+            explains=(f"disk.slow-member {name}", *follow_up(seen, name)),
         )
 
 

@@ -52,13 +52,58 @@ def saturated(seen: Observation) -> Iterator[BindingCause]:
 
 
 @cause(
+    id="cpu.affinity",
+    resource="cpu",
+    help="tuning",
+    what="Busy time of each CPU, and the share of time in which a task that could run waited for one.",
+    threshold="tasks wait 50 % of the time (without PSI: more are ready than CPUs are busy) while some CPUs are busy "
+    "95 % of it and others less than half, and not with interrupts",
+    sources=(_PROC_STAT, PSI, "sched_setaffinity(2); systemd.exec(5), CPUAffinity="),
+    explains=("application.single-thread",),
+)
+def affinity(seen: Observation) -> Iterator[BindingCause]:
+    """Tasks that wait for a CPU while others idle: they may not run there."""
+    whole = seen.cpus.get("all")
+    singles = {name: one for name, one in seen.cpus.items() if name != "all" and one.busy is not None}
+    if whole is None or whole.busy is None or whole.busy >= 0.9 or len(singles) < 2:
+        return
+    full = [
+        name
+        for name, one in singles.items()
+        if (one.busy or 0.0) >= 0.95 and (one.irq or 0.0) + (one.softirq or 0.0) < 0.3
+    ]
+    idle = [name for name, one in singles.items() if (one.busy or 0.0) < 0.5]
+    stall = seen.stall("cpu")
+    running = seen.span.levels("scheduler", "host", "running")
+    ready = sum(running) / len(running) if running else 0.0
+    waits = stall >= 0.5 if stall is not None else ready >= len(full) + 1 and len(running) > 4
+    if not full or not idle or not waits or (whole.steal or 0.0) >= STEAL_FROM:
+        return
+    yield affinity.bind(
+        stall if stall is not None else 0.5,
+        f"Tasks wait for {'CPU' if len(full) == 1 else 'CPUs'} {', '.join(full)} while others idle",
+        evidence={
+            "busy_cpus": ", ".join(full),
+            "idle_cpus": len(idle),
+            "busy_share": whole.busy,
+            "waiting_share": stall,
+            "tasks_ready": ready,
+        },
+        advice="Let the tasks run on more CPUs: CPUAffinity=, AllowedCPUs= (cpuset), taskset or isolcpus keep them "
+        "there.",
+        commands=("ps -eLo psr,pcpu,pid,comm --sort=-pcpu", "cat /sys/devices/system/cpu/isolated"),
+        asks=asks_cpu(seen),
+    )
+
+
+@cause(
     id="cpu.steal",
     resource="cpu",
     help="tenant",
     what="Time in which this virtual machine had work and the hypervisor ran something else.",
     threshold="5 % of all CPU time (netdata: 5 to 10 % of 20 minutes), as a share of the time in which there was work",
     sources=(_NETDATA_CPU, _PROC_STAT),
-    explains=("cpu.saturated", "application.single-thread"),
+    explains=("cpu.saturated", "cpu.affinity", "application.single-thread"),
 )
 def steal(seen: Observation) -> Iterator[BindingCause]:
     whole = seen.cpus.get("all")
@@ -83,7 +128,7 @@ def steal(seen: Observation) -> Iterator[BindingCause]:
     what="Periods in which a control group had used up its quota (cpu.max, cpu.cfs_quota_us).",
     threshold="10 % of the periods in which it ran",
     sources=(_BANDWIDTH, "netdata/netdata src/health/health.d/cgroups.conf"),
-    explains=("application.single-thread",),
+    explains=("cpu.affinity", "application.single-thread"),
 )
 def quota(seen: Observation) -> Iterator[BindingCause]:
     for path in seen.span.names("cgroup"):
@@ -280,7 +325,8 @@ def single_thread(seen: Observation) -> Iterator[BindingCause]:
     id="application.file-limit",
     resource="application",
     help="tuning",
-    what="Open files of each process of a storage service, against its own limit (LimitNOFILE=).",
+    what="Open files of each process of a storage service, and of any other with 50 or more, against its own limit "
+    "(LimitNOFILE=).",
     threshold="90 % at the end of the span",
     sources=("performancecopilot/pcp src/pmieconf/filesys/vfs_files", "proc_pid_limits(5), getrlimit(2)"),
 )
@@ -292,10 +338,13 @@ def file_limit(seen: Observation) -> Iterator[BindingCause]:
         process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
         yield file_limit.bind(
             used / limit,
-            f"{unit} has opened {used:.0f} files of the {limit:.0f} that it may",
+            f"{unit or process} has opened {used:.0f} files of the {limit:.0f} that it may",
             of="limit",
             evidence={"open_files": used, "limit": limit, "process": f"{process} ({name.partition('@')[0]})"},
             advice="Raise LimitNOFILE= of the service with a drop-in, unless it leaks files; its next start takes it.",
-            commands=(f"systemctl edit {unit}", f"ls /proc/{name.partition('@')[0]}/fd"),
+            commands=(
+                f"systemctl edit {unit}" if unit else f"prlimit --nofile --pid {name.partition('@')[0]}",
+                f"ls /proc/{name.partition('@')[0]}/fd",
+            ),
             asks=Asker(unit, f"{process} ({name.partition('@')[0]})", None),
         )

@@ -104,7 +104,7 @@ def _list_peers(seen: Observation) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield f"drives of model {model}", tuple(names)
 
 
-def _waited_share(seen: Observation) -> float:
+def waited_share(seen: Observation) -> float:
     """The share of time in which tasks waited for storage; without PSI an estimate: CPUs that had nothing to run but
     waited, and tasks that were blocked when they were counted."""
     stall = seen.stall("io")
@@ -118,7 +118,7 @@ def _waited_share(seen: Observation) -> float:
 def _is_waited_for(seen: Observation, load: DiskLoad) -> bool:
     """Whether somebody waits for the device. Asynchronous requests count as no stall, so a queue that is never empty
     says so, too."""
-    return _waited_share(seen) >= BINDS_FROM or (load.utilisation >= ALWAYS_BUSY_FROM and load.queue >= 4)
+    return waited_share(seen) >= BINDS_FROM or (load.utilisation >= ALWAYS_BUSY_FROM and load.queue >= 4)
 
 
 def _has_known_medium(seen: Observation, name: str) -> bool:
@@ -330,7 +330,7 @@ def read_ahead(seen: Observation) -> Iterator[BindingCause]:
 )
 def serial(seen: Observation) -> Iterator[BindingCause]:
     """Requests that are sent one after the other: the device serves each quickly and waits for the next."""
-    waited = _waited_share(seen)
+    waited = waited_share(seen)
     busiest = max(
         (one for one in seen.loads.values() if not seen.stack.members(one.name)),
         key=lambda one: one.utilisation,
@@ -350,6 +350,52 @@ def serial(seen: Observation) -> Iterator[BindingCause]:
         advice="More threads or a deeper queue of asynchronous requests in the application; the device has room.",
         asks=asks_storage(seen, busiest.name),
     )
+
+
+FLUSHES_FROM: Final = 10
+"""A second."""
+FLUSHING_FROM: Final = 0.3
+
+
+@cause(
+    id="disk.flushes",
+    resource="disk",
+    help="application",
+    what="How many flushes of its cache each disk is asked for, and the share of time in which it is busy with one.",
+    threshold="10 a second, under way 30 % of the time and half of the time in which the device is busy, with tasks "
+    "that wait 20 % of the time for storage; counted since Linux 5.5",
+    sources=(IOSTATS, "Linux kernel documentation, block/writeback_cache_control"),
+)
+def flushes(seen: Observation) -> Iterator[BindingCause]:
+    """Writers that wait until the cache of the drive is on its medium, for each small write: fsync after fsync."""
+    if waited_share(seen) < 0.2:
+        return
+    for name, load in seen.loads.items():
+        rates = seen.disks[name]
+        if seen.stack.members(name) or not rates.flushes_per_s or rates.flush_wait_ms is None:
+            continue
+        busy = min(1.0, rates.flushes_per_s * rates.flush_wait_ms / 1000)
+        if rates.flushes_per_s < FLUSHES_FROM or busy < FLUSHING_FROM or busy < load.utilisation / 2:
+            continue
+        if (rates.writes_per_s or 0.0) > 20 * rates.flushes_per_s:
+            continue
+        yield flushes.bind(
+            max(busy, min(waited_share(seen), load.utilisation)),
+            f"Writers to {name} wait for its cache to be flushed, {rates.flushes_per_s:.0f} times a second",
+            device=name,
+            evidence={
+                "flushes_per_s": rates.flushes_per_s,
+                "flush_ms": rates.flush_wait_ms,
+                "writes_per_s": rates.writes_per_s,
+                "write_size_bytes": rates.write_size_bytes,
+                "stalled_share": seen.stall("io"),
+            },
+            advice="Commit several changes at a time (fewer calls of fsync); a drive whose cache survives a power cut "
+            "flushes at once.",
+            commands=(f"cat /sys/block/{name}/queue/write_cache",),
+            asks=asks_storage(seen, name),
+            explains=follow_up(seen, name),
+        )
 
 
 FULL_FROM: Final = 0.99

@@ -1,7 +1,8 @@
 """Limits, stalls and throttling of services: kinds ``cgroup`` (by path) and ``cgroup-io`` (by path and device number).
 
 Both versions of control groups, under one set of names. Source: Linux Documentation/admin-guide/cgroup-v2.rst,
-cgroup-v1/blkio-controller.rst, cgroup-v1/memory.rst; scheduler/sched-bwc.rst. Version 1 is the default of RHEL 7 and 8.
+cgroup-v1/blkio-controller.rst, memory.rst and pids.rst; scheduler/sched-bwc.rst. Version 1 is the default of RHEL 7
+and 8.
 """
 
 from __future__ import annotations
@@ -101,6 +102,15 @@ class _Groups:
         count = parse_counts([self._text(path)])
         return count[0] if count else None
 
+    def _read_tasks(self, place: str) -> tuple[dict[str, int], dict[str, float]]:
+        """How often a task was refused (pids.events), and of a group that refused any its tasks and their limit."""
+        refused = parse_named_counts(self._text(f"{place}/pids.events")).get("max")
+        if refused is None:
+            return {}, {}
+        names = {"tasks": "pids.current", "tasks_max": "pids.max"} if refused else {}
+        levels = {field: self._level(f"{place}/{file}") for field, file in names.items()}
+        return {"tasks_refused": refused}, {field: level for field, level in levels.items() if level is not None}
+
     def _walk(self, top: str) -> Iterator[tuple[str, frozenset[str]]]:
         """Every group below ``top``, its path within it and what its directory holds; parents first."""
         pending = [""]
@@ -129,7 +139,8 @@ class _V2Groups(_Groups):
             if f"{what}.pressure" in files:
                 stalls = parse_pressure(self._text(f"{place}/{what}.pressure"))
                 counters |= {f"{what}_{field}": value for field, value in stalls.items()}
-        levels: dict[str, float] = {}
+        refused, levels = self._read_tasks(place) if "pids.events" in files else ({}, {})
+        counters |= refused
         for name in ("current", "high", "max"):
             level = self._level(f"{place}/memory.{name}") if f"memory.{name}" in files else None
             levels |= {} if level is None else {f"memory_{name}_bytes": level}
@@ -147,14 +158,15 @@ class _V1Groups(_Groups):
     def read_all(self) -> None:
         counters: dict[str, dict[str, int]] = {}
         levels: dict[str, dict[str, float]] = {}
-        for name in ("cpu", "memory", "blkio"):
+        for name in ("cpu", "memory", "pids", "blkio"):
             top = f"{_TOP}/{name}"
             for path, files in self._walk(top) if self._host.is_dir(top) else ():
                 place = top if path == "/" else f"{top}{path}"
                 if name == "blkio":
                     self._read_blkio(path, place, files)
                     continue
-                found, level = self._read_cpu(place) if name == "cpu" else self._read_memory(place)
+                read = {"cpu": self._read_cpu, "memory": self._read_memory, "pids": self._read_tasks}[name]
+                found, level = read(place)
                 counters.setdefault(path, {}).update(found)
                 levels.setdefault(path, {}).update(level)
         for path, values in counters.items():

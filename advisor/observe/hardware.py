@@ -1,8 +1,10 @@
-"""Counters of parts that fail: kinds ``edac``, ``fc``, ``rdma`` and ``scsi``, and paths of multipath maps: ``path``.
+"""Counters of parts that fail: kinds ``edac``, ``fc``, ``rdma`` and ``scsi``, paths of multipath maps: ``path``,
+and mappings that are suspended: ``mapping``.
 
 Source: Linux Documentation/admin-guide/RAS; ABI/testing/sysfs-class-infiniband, sysfs-class-fc_host (drivers/scsi/
-scsi_transport_fc.c); drivers/scsi/scsi_sysfs.c; multipath_status of drivers/md/dm-mpath.c. Widths of InfiniBand's own
-counters: InfiniBand Architecture Specification, PortCounters; they stop at their largest value and do not wrap.
+scsi_transport_fc.c), sysfs-block-dm; drivers/scsi/scsi_sysfs.c; multipath_status of drivers/md/dm-mpath.c. Widths of
+InfiniBand's own counters: InfiniBand Architecture Specification, PortCounters; they stop at their largest value and do
+not wrap.
 """
 
 from __future__ import annotations
@@ -113,3 +115,12 @@ def read_paths(host: Host, reading: Reading) -> None:
             for device, (state, failures) in (parse_paths(target.words) if target.kind == "multipath" else {}).items():
                 word = {"state": "active" if state == "A" else "failed"}
                 reading.add("path", f"{name} {device}", {"failures": failures}, words=word)
+
+
+def read_mappings(host: Host, reading: Reading) -> None:
+    """Which mappings of the device mapper are suspended: their requests wait until they are resumed."""
+    reading.ask("mapping")
+    for name in host.names("/sys/block"):
+        suspended = host.read(f"/sys/block/{name}/dm/suspended") if name.startswith("dm-") else ""
+        if not isinstance(suspended, Missing) and suspended in ("0", "1"):
+            reading.add("mapping", name, words={"suspended": suspended})

@@ -1,8 +1,10 @@
 """Counters of protocols, receive queues and connection tracking.
 
 Kinds ``protocol`` (names and fields as in /proc/net/snmp and netstat: ``Tcp`` ``RetransSegs``), ``sockets`` (levels by
-protocol), ``softnet`` (by CPU), ``conntrack``. Source: Linux Documentation/networking/snmp_counter.rst; proc_net(5);
-net/core/net-procfs.c; net/netfilter/nf_conntrack_standalone.c. All are of the caller's network namespace but softnet.
+protocol), ``softnet`` (by CPU), ``conntrack``, ``udp6``, ``neighbour`` (by family), ``ports`` (by destination). Source:
+Linux Documentation/networking/snmp_counter.rst and ip-sysctl.rst; proc_net(5); net/core/net-procfs.c; net/core/
+neighbour.c (neigh_stat_seq_show); net/netfilter/nf_conntrack_standalone.c. All are of the caller's network namespace
+but softnet and neighbour.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.facts.counters import parse_paired
+from advisor.facts.counters import parse_neighbour_stat, parse_paired, parse_snmp6
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.observe.sample import LARGEST, Reading, parse_counts
 
@@ -100,3 +103,64 @@ def read_conntrack(host: Host, reading: Reading) -> None:
             reading.note_missing("conntrack", value)
     text = host.read("/proc/net/stat/nf_conntrack") if levels else ""
     reading.add("conntrack", "host", {} if isinstance(text, Missing) else parse_conntrack_stat(text), levels)
+
+
+def read_udp6(host: Host, reading: Reading) -> None:
+    """Datagrams of IPv6; those of IPv4 are a ``protocol``. Nothing where IPv6 is off."""
+    reading.ask("udp6")
+    counts = parse_snmp6(host.read_or_empty("/proc/net/snmp6"))
+    names = ("InDatagrams", "RcvbufErrors", "SndbufErrors")
+    found = {name: counts[f"Udp6{name}"] for name in names if f"Udp6{name}" in counts}
+    reading.add("udp6", "host", {name: count for name, count in found.items() if count <= LARGEST})
+
+
+_FAMILIES: Final = {"IPv4": ("arp_cache", "ipv4"), "IPv6": ("ndisc_cache", "ipv6")}
+
+
+def read_neighbours(host: Host, reading: Reading) -> None:
+    """How often the table of neighbours was full, its entries and the most of them, for each family."""
+    reading.ask("neighbour")
+    for family, (table, directory) in _FAMILIES.items():
+        entries, full = parse_neighbour_stat(host.read_or_empty(f"/proc/net/stat/{table}"))
+        most = host.read_int(f"/proc/sys/net/{directory}/neigh/default/gc_thresh3")
+        levels: dict[str, float] = {} if entries is None else {"entries": entries}
+        levels |= {} if isinstance(most, Missing) else {"most": most}
+        reading.add("neighbour", family, None if full is None else {"full": full}, levels)
+
+
+ALL_SOCKETS: Final = ("ss", "-tan")
+PORTS_FROM: Final = 0.5
+"""Of the range: with fewer sockets no destination can have used it up, and none of them is listed."""
+
+
+def parse_port_use(text: str, low: int, high: int) -> dict[str, int]:
+    """``ss -tan``: how many local ports of a range are used towards each destination, by ``LOCAL > PEER:PORT``."""
+    found: dict[str, set[str]] = {}
+    for line in text.split("\n"):
+        words = line.split()
+        if len(words) < 5 or words[0] == "LISTEN":
+            continue
+        address, _, port = words[3].rpartition(":")
+        if is_count(port) and len(port) <= 5 and low <= int(port) <= high:
+            found.setdefault(f"{address} > {words[4]}", set()).add(port)
+    return {name: len(ports) for name, ports in found.items()}
+
+
+def read_ports(host: Host, reading: Reading) -> None:
+    """The destination towards which most ports of net.ipv4.ip_local_port_range are used, where there are many sockets.
+    Read after the protocols."""
+    reading.ask("ports")
+    words = host.read_or_empty("/proc/sys/net/ipv4/ip_local_port_range").split()
+    if len(words) != 2 or not all(map(is_count, words)):
+        return
+    low, high = int(words[0]), int(words[1])
+    sockets = reading.gauges.get("sockets", {}).get("TCP", {})
+    newer = parse_sockstat(host.read_or_empty("/proc/net/sockstat6")).get("TCP6", {})
+    count = sockets.get("inuse", 0) + sockets.get("tw", 0) + newer.get("inuse", 0)
+    if count < PORTS_FROM * (high - low + 1):
+        return
+    done = host.run(ALL_SOCKETS)
+    used = {} if isinstance(done, Missing) or not done.ok else parse_port_use(done.stdout, low, high)
+    most = max(used, key=lambda one: used[one], default=None)
+    if most is not None:
+        reading.add("ports", most, gauges={"used": used[most], "range": high - low + 1})

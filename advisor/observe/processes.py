@@ -1,24 +1,32 @@
 """Who asks: CPU time and storage of each process, by psutil, and the service that it belongs to: kind ``process``.
 
 psutil reads the running machine only, so the samples of a captured host have no processes unless they were recorded.
-Source: psutil's documentation of Process; proc_pid_io(5); cgroups(7) on /proc/PID/cgroup.
+Source: psutil's documentation of Process; proc_pid_io(5); proc_pid_wchan(5); cgroups(7) on /proc/PID/cgroup.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from advisor.facts.storage_services import STORAGE_UNIT
 from advisor.host import Host, Missing
 from advisor.observe.cgroups import unit_of_cgroup
 from advisor.observe.sample import Reading
 
+if TYPE_CHECKING:
+    import psutil
+
 MAX_PROCESSES: Final = 4000
 """Beyond, reading all of them would be the load that is looked for."""
 HIDDEN_STORAGE: Final = "process others"
 """Under this a sample says of which processes it could not read the storage."""
 _NAMED: Final = 5
+_MANY_FILES: Final = 50
+"""Fewer of a process that serves no storage are not held against its limit: looking at each costs time."""
+_UNINTERRUPTIBLE: Final = "disk-sleep"
+_KTHREADD: Final = 2
 
 
 def parse_process_cgroup(text: str) -> str | None:
@@ -39,11 +47,22 @@ def parse_file_limit(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _count_files(host: Host, pid: int) -> dict[str, float]:
-    """Open files of a process and its limit; of storage services alone, as looking at each costs time."""
+def _count_files(host: Host, pid: int, *, least: int) -> dict[str, float]:
+    """Open files of a process and its limit; nothing for one that has fewer than ``least``."""
     names = host.listdir(f"/proc/{pid}/fd")
+    if isinstance(names, Missing) or len(names) < least:
+        return {}
     limit = parse_file_limit(host.read_or_empty(f"/proc/{pid}/limits"))
-    return {} if isinstance(names, Missing) or not limit else {"open_files": len(names), "open_files_limit": limit}
+    return {"open_files": len(names), "open_files_limit": limit} if limit else {}
+
+
+def _find_wait(host: Host, process: psutil.Process, status: str) -> dict[str, str]:
+    """Where in the kernel a process sleeps that no signal wakes; nothing for a thread of the kernel's own, which may
+    rest so, and for one that a freezer holds."""
+    if status != _UNINTERRUPTIBLE or process.pid == _KTHREADD or process.ppid() == _KTHREADD:
+        return {}
+    place = host.read_or_empty(f"/proc/{process.pid}/wchan")
+    return {} if "refrigerator" in place else {"waits_in": place[:80] if place.strip("0") else "unknown"}
 
 
 def read_processes(host: Host, reading: Reading) -> None:
@@ -61,7 +80,7 @@ def read_processes(host: Host, reading: Reading) -> None:
     own = psutil.Process()
     mine = {own.pid, *(child.pid for child in own.children(recursive=True))}
     hidden: list[int] = []
-    for process in psutil.process_iter(["name", "create_time", "cpu_times", "io_counters"]):
+    for process in psutil.process_iter(["name", "create_time", "cpu_times", "io_counters", "status"]):
         found = process.info
         times, storage = found["cpu_times"], found["io_counters"]
         if process.pid in mine or times is None:
@@ -78,7 +97,9 @@ def read_processes(host: Host, reading: Reading) -> None:
         words = {"name": (found["name"] or "?")[:80], "cgroup": (cgroup or "")[:1000]}
         unit = unit_of_cgroup(cgroup or "")
         words |= {"unit": unit[:200]} if unit else {}
-        levels = _count_files(host, process.pid) if unit and STORAGE_UNIT.match(unit) else {}
+        with contextlib.suppress(psutil.Error):
+            words |= _find_wait(host, process, found["status"])
+        levels = _count_files(host, process.pid, least=0 if unit and STORAGE_UNIT.match(unit) else _MANY_FILES)
         reading.add("process", f"{process.pid}@{found['create_time']:.2f}", counters, levels, words)
     if hidden:
         why = "is hidden by the kernel" if host.is_root else "needs root, as they are of other users"

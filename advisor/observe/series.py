@@ -15,11 +15,12 @@ from advisor.observe.cpus import read_cpus, read_interrupts, read_thermal
 from advisor.observe.disks import read_disks
 from advisor.observe.drives import read_drives
 from advisor.observe.filesystems import read_space, read_zfs
-from advisor.observe.hardware import read_adapters, read_memory_errors, read_paths, read_scsi
+from advisor.observe.hardware import read_adapters, read_mappings, read_memory_errors, read_paths, read_scsi
 from advisor.observe.kills import read_kills
 from advisor.observe.links import read_link_errors, read_links, read_pauses
+from advisor.observe.log_errors import read_log_errors
 from advisor.observe.memory import read_memory, read_nodes
-from advisor.observe.network import read_conntrack, read_protocols, read_softnet
+from advisor.observe.network import read_conntrack, read_neighbours, read_ports, read_protocols, read_softnet, read_udp6
 from advisor.observe.nfs import read_nfs_mounts, read_nfs_server
 from advisor.observe.pressure import read_pressure
 from advisor.observe.processes import read_processes
@@ -41,6 +42,9 @@ EACH_SAMPLE: Final[tuple[Source, ...]] = (
 """A few reads each, whatever the size of the host."""
 AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_conntrack,
+    read_udp6,
+    read_neighbours,
+    read_ports,
     read_connections,
     read_interrupts,
     read_thermal,
@@ -51,11 +55,13 @@ AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_adapters,
     read_scsi,
     read_paths,
+    read_mappings,
     read_arrays,
     read_volumes,
     read_allowances,
     read_clock,
     read_kills,
+    read_log_errors,
     read_drives,
     read_space,
     read_zfs,
@@ -65,9 +71,9 @@ AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_processes,
 )
 """A read for each device, CPU, process or service: rates of these run from the first sample to the last."""
-COSTLY: Final = frozenset({read_cgroups, read_thermal, read_link_errors, read_scsi})
+COSTLY: Final = frozenset({read_cgroups, read_thermal, read_link_errors, read_scsi, read_log_errors})
 """Those of them that take nine tenths of the time of a whole sample: a file or more for each service, CPU, link and
-drive, which change seldom or are wanted over seconds."""
+drive, and the kernel's log, which change seldom or are wanted over seconds."""
 
 
 def take_sample(

@@ -61,8 +61,8 @@ def observe_span(host: Host | None = None, *, seconds: float = 10.0) -> Observed
     if not asked.is_root:
         hidden = Unknown(
             "what needs root",
-            "storage and open files of other users' processes, multipath paths, health of NVMe drives, limits of EBS "
-            "volumes: run advisor why as root for them",
+            "storage and open files of other users' processes, the kernel's log, multipath paths, health of NVMe "
+            "drives, limits of EBS volumes: run advisor why as root for them",
         )
         found = msgspec.structs.replace(found, unknown=(*found.unknown, hidden))
     return ObservedSpan(asked, span, surroundings, found, read_provenance(asked))

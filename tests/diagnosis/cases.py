@@ -306,6 +306,84 @@ CASES: tuple[Case, ...] = (
     _case("pause frames", "net.paused", Machine(pauses={"rx": 4000, "tx": 1}, links=(Link(rx_bytes=2e8),))),
     _case("congested RDMA", "net.rdma-congested", Machine(rdma={"rp_cnp_handled": 9000, "np_cnp_sent": 3})),
     _case(
+        "datagrams that their reader leaves in the buffer",
+        "net.udp-drops",
+        Machine(udp={"InDatagrams": 900, "RcvbufErrors": 400}),
+    ),
+    _case("table of neighbours full", "net.neighbours-full", Machine(neighbours_full=6)),
+    _case("no local port left towards a destination", "net.ports-used-up", Machine(ports=198)),
+    _case(
+        "peer that is gone", "net.no-answer", Machine(connections=(Connection(busy=1.0, bytes=0, resent=0.4, rtt=0.3),))
+    ),
+    _case("TasksMax of a service", "application.task-limit", Machine(groups=(Group(refused=3.0),))),
+    _case(
+        "TasksMax of a service (version 1, no PSI)",
+        "application.task-limit",
+        Machine(psi=False, version1=True, groups=(Group(refused=3.0),)),
+    ),
+    _case(
+        "tasks that may run on one CPU alone",
+        "cpu.affinity",
+        Machine(users=(0.97, 0.02, 0.02, 0.02), cpu_some=0.97, running=3),
+    ),
+    _case(
+        "fsync after fsync",
+        "disk.flushes",
+        Machine(
+            io_some=0.9,
+            iowait=0.2,
+            disks=(Disk("nvme0n1", 0, 300, 4, 4, 0.1, busy=0.9, number="259:0", flushes=290, flush_ms=3.0),),
+        ),
+    ),
+    _case(
+        "rotating drive with fsync after fsync",
+        "disk.flushes",
+        Machine(
+            io_some=0.9, disks=(Disk("sda", 1, 40, 4, 4, 3.0, busy=0.95, rotational=True, flushes=38, flush_ms=22),)
+        ),
+    ),
+    _case(
+        "device that answers no more",
+        "disk.stuck",
+        Machine(io_some=1.0, iowait=0.5, disks=(Disk("sda", 0, 0, busy=1.0, in_flight=3),)),
+    ),
+    _case(
+        "suspended mapping",
+        "disk.stuck",
+        Machine(
+            io_some=1.0,
+            iowait=0.5,
+            suspended=("dm-0",),
+            disks=(Disk(reads=0, writes=0), Disk("dm-0", 0, 0, below=("sda",), number="253:0")),
+        ),
+    ),
+    _case(
+        "server of a hard mount that is gone",
+        "disk.stuck",
+        Machine(processes=(Process(), Process("rsync", "", cpu=0, chars=0, read=0, waits_in="rpc_wait_bit_killable"))),
+    ),
+    _case(
+        "failed requests of a virtual disk",
+        "disk.failing",
+        Machine(
+            disks=(Disk("vda", number="254:0"),),
+            log=("I/O error, dev vda, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",),
+        ),
+    ),
+    _case(
+        "damaged file system",
+        "disk.failing",
+        Machine(
+            disks=(Disk("vda", number="254:0"),),
+            log=("EXT4-fs error (device vda1): ext4_lookup:1785: inode #2: comm ls: deleted inode referenced: 13",),
+        ),
+    ),
+    _case(
+        "any process that has opened nearly all files that it may",
+        "application.file-limit",
+        Machine(processes=(Process("java", "", files=(1020, 1024)),)),
+    ),
+    _case(
         "busy neighbour on the same disk",
         "disk.saturated",
         Machine(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from tests.diagnosis.moments import Array, Connection, Disk, Group, Link, Machine
+from tests.diagnosis.moments import Array, Connection, Disk, Group, Link, Machine, Process
 
 _NAMES = {"nvme0n1": "259:0", "sda": "8:0", "vda": "254:0"}
 
@@ -46,7 +47,8 @@ def healthy_machine(seed: int) -> Machine:
         groups=tuple(
             Group(f"/system.slice/s{at}.service", io_some=load * dice.uniform(0, 0.08), throttled=dice.uniform(0, 0.05),
                   memory_some=dice.uniform(0, 0.03), quota=dice.choice(("max 100000", "200000 100000")),
-                  memory_max=dice.choice(("max", str(8 << 30))), read_bytes=load * dice.uniform(0, 1e6), reads=10)
+                  memory_max=dice.choice(("max", str(8 << 30))), read_bytes=load * dice.uniform(0, 1e6), reads=10,
+                  refused=dice.choice((None, 0.0)))
             for at in range(dice.randint(1, 5))
         ),
         connections=tuple(
@@ -73,7 +75,28 @@ def healthy_machine(seed: int) -> Machine:
         irqs=tuple(load * dice.uniform(0, 10_000) for _ in range(cpus)),
         nodes=dice.choice(((), ((20_000, dice.uniform(0, 1200)), (20_000, dice.uniform(0, 1200))))),
         bursts=(0.0, *(dice.uniform(0, 0.9) for _ in range(9))),
+        **_rare_figures(seed),
     )  # fmt: skip
+
+
+def _rare_figures(seed: int) -> dict[str, Any]:
+    """What only some hosts have, from dice of its own: figures that stand still or near a limit, and are no fault."""
+    dice = random.Random(-1 - seed)
+    return {
+        "udp": {"InDatagrams": dice.uniform(0, 20_000), "RcvbufErrors": dice.choice((0, 0, dice.uniform(0, 0.9)))},
+        "neighbours_full": dice.choice((None, 0)),
+        "ports": dice.choice((0, 20, 150)),
+        "suspended": (),
+        "log": dice.choice(
+            ((), (), ("Buffer I/O error on dev sr0, logical block 0", "usb 1-1: reset", "I/O error, dev fd0, sector 0"))
+        ),
+        "processes": (
+            Process(files=dice.choice((None, (900, 1024)))),
+            # An old process that waits for a driver, but is woken now and then; one that rests.
+            Process("qemu", "vm.scope", cpu=dice.uniform(0.02, 0.9), waits_in=dice.choice(("", "folio_wait_bit"))),
+            Process("bash", "", cpu=0, chars=0, read=0),
+        ),
+    }  # fmt: skip
 
 
 def _disks(dice: random.Random, load: float) -> list[Disk]:

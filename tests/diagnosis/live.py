@@ -140,6 +140,85 @@ while True:
     time.sleep(0.01)
 """
 BURN = "while True: pass"
+TAKE_DATAGRAMS = """
+import socket, time
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+end.bind(("10.77.0.2", 5204))
+print("ready", flush=True)
+while True:
+    end.recv(2000)
+    time.sleep(0.005)
+"""
+SEND_DATAGRAMS = """
+import socket, time
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    for _ in range(50):
+        end.sendto(bytes(1200), ("10.77.0.2", 5204))
+    time.sleep(0.01)
+"""
+ACCEPT_ALL = """
+import socket
+server = socket.socket()
+server.bind(("10.77.0.2", 5205))
+server.listen(500)
+print("ready", flush=True)
+taken = []
+while True:
+    taken.append(server.accept()[0])
+"""
+CONNECT_ALL = """
+import socket, time
+ends = []
+while True:
+    end = socket.socket()
+    try:
+        end.connect(("10.77.0.2", 5205))
+        ends.append(end)
+    except OSError:
+        time.sleep(0.01)
+"""
+SYNC = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+print("ready", flush=True)
+number = 0
+while True:
+    os.pwrite(fd, bytes(4096), 4096 * (number % 1000))
+    os.fsync(fd)
+    number += 1
+"""
+OPEN_ALL = """
+import os, resource, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+print("ready", flush=True)
+while True:
+    try:
+        os.open("/dev/null", os.O_RDONLY)
+    except OSError:
+        time.sleep(0.01)
+"""
+FORK = """
+import os, time
+while True:
+    try:
+        if os.fork() == 0:
+            time.sleep(1000)
+    except OSError:
+        time.sleep(0.01)
+"""
+READ_ON = """
+import mmap, os, random, sys
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+room = mmap.mmap(-1, 4096)
+print("ready", flush=True)
+while True:
+    try:
+        os.preadv(fd, [room], 4096 * random.randrange(int(sys.argv[2]) // 4096))
+    except OSError:
+        pass
+"""
 
 
 class Injection(NamedTuple):
@@ -322,6 +401,86 @@ def _out_of_memory() -> Iterator[Where]:
 
 
 @contextmanager
+def _datagrams() -> Iterator[Where]:
+    with (
+        _two_spaces() as spaces,
+        _program(*_python(spaces, "far", TAKE_DATAGRAMS), ready=True),
+        _program(*_python(spaces, "here", SEND_DATAGRAMS)),
+    ):
+        time.sleep(1)
+        yield _enter(spaces, "far")
+
+
+@contextmanager
+def _no_port_left() -> Iterator[Where]:
+    with _two_spaces() as spaces:
+        setting = "net.ipv4.ip_local_port_range=40000 40199"
+        subprocess.run([*_enter(spaces), "sysctl", "--quiet", "--write", setting], check=True)
+        with _program(*_python(spaces, "far", ACCEPT_ALL), ready=True), _program(*_python(spaces, "here", CONNECT_ALL)):
+            time.sleep(1)
+            yield _enter(spaces)
+
+
+@contextmanager
+def _peer_gone() -> Iterator[Where]:
+    """The way back leads nowhere, in the middle of a transfer."""
+    with (
+        _two_spaces() as spaces,
+        _program(*_python(spaces, "far", RECEIVE, "0", "0"), ready=True),
+        _program(*_python(spaces, "here", SEND, "0")),
+    ):
+        time.sleep(1)
+        spaces.run("far", "ip route add blackhole 10.77.0.1/32")
+        time.sleep(0.5)
+        yield _enter(spaces)
+
+
+@contextmanager
+def _flushing() -> Iterator[Where]:
+    with _loop_disk() as device, _program(sys.executable, "-c", SYNC, device, ready=True):
+        yield ()
+
+
+@contextmanager
+def _failing_disk() -> Iterator[Where]:
+    """The file below the loop device is cut off."""
+    with _loop_disk() as device:
+        backing = Path("/sys/block", Path(device).name, "loop", "backing_file").read_text().strip()
+        os.truncate(backing, 1 << 20)
+        with _program(sys.executable, "-c", READ_ON, device, str(FILE_BYTES), ready=True):
+            yield ()
+
+
+@contextmanager
+def _no_file_left() -> Iterator[Where]:
+    with _program(sys.executable, "-c", OPEN_ALL, ready=True):
+        time.sleep(0.5)
+        yield ()
+
+
+@contextmanager
+def _no_task_left() -> Iterator[Where]:
+    with _group("pids", {"pids.max": "10"}) as group:
+        script = f'echo $$ >{group}/cgroup.procs; exec "$0" -c "$1"'
+        with _program("setsid", "sh", "-c", script, sys.executable, FORK) as shell:
+            try:
+                time.sleep(0.5)
+                yield ()
+            finally:
+                os.killpg(shell.pid, signal.SIGKILL)
+                time.sleep(0.2)
+
+
+@contextmanager
+def _one_cpu_for_all() -> Iterator[Where]:
+    last = str((os.cpu_count() or 1) - 1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(_program("taskset", "--cpu-list", last, sys.executable, "-c", BURN))
+        yield ()
+
+
+@contextmanager
 def _cpu_burners() -> Iterator[Where]:
     with contextlib.ExitStack() as stack:
         for _ in range(2 * (os.cpu_count() or 1)):
@@ -355,4 +514,12 @@ INJECTIONS: Final = (
     _injection("IOPS limit of a service", "disk.cgroup-limit", lambda: _storage_limit()),
     _injection("process that outgrows its memory limit", "memory.oom", lambda: _out_of_memory()),
     _injection("more tasks than CPUs", "cpu.saturated", lambda: _cpu_burners()),
+    _injection("reader of datagrams that is too slow", "net.udp-drops", lambda: _datagrams()),
+    _injection("no local port left towards a destination", "net.ports-used-up", lambda: _no_port_left()),
+    _injection("peer that is gone in the middle of a transfer", "net.no-answer", lambda: _peer_gone()),
+    _injection("fsync after each small write", "disk.flushes", lambda: _flushing()),
+    _injection("disk whose requests fail", "disk.failing", lambda: _failing_disk()),
+    _injection("process that opens more files than it may", "application.file-limit", lambda: _no_file_left()),
+    _injection("service that starts more tasks than it may", "application.task-limit", lambda: _no_task_left()),
+    _injection("three tasks that may run on one CPU alone", "cpu.affinity", lambda: _one_cpu_for_all()),
 )

@@ -18,6 +18,8 @@ from advisor.host.ethtool import Answer
 from advisor.observe.connections import CONNECTIONS
 from advisor.observe.drives import parse_smart_log
 from advisor.observe.kills import parse_kills
+from advisor.observe.log_errors import parse_log_errors
+from advisor.observe.network import ALL_SOCKETS
 from advisor.observe.sample import Reading, Sample
 from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
@@ -42,6 +44,9 @@ class Disk:
     number: str = "8:0"
     errors: float = 0
     timeouts: float = 0
+    in_flight: int | None = None
+    flushes: float = 0
+    flush_ms: float = 1.0
 
     @property
     def queue(self) -> float:
@@ -74,6 +79,8 @@ class Group:
     io_max: str = ""
     reads: float = 0
     read_bytes: float = 0
+    refused: float | None = None
+    """Processes and threads a second; None for a group without the controller."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,8 @@ class Process:
     read: float = 1e5
     files: tuple[int, int] | None = None
     """Open files, and the limit of them."""
+    waits_in: str = ""
+    """Where in the kernel it sleeps, uninterruptibly, whenever somebody looks."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +150,8 @@ class Machine:
 
     cpus: int = 4
     user: float = 0.1
+    users: Sequence[float] = ()
+    """The share of each CPU, where they differ."""
     system: float = 0.03
     iowait: float = 0.01
     steal: float = 0.0
@@ -187,6 +198,13 @@ class Machine:
     mounts: tuple[NfsMount, ...] = ()
     pauses: Mapping[str, float] = field(default_factory=dict)
     rdma: Mapping[str, float] = field(default_factory=dict)
+    udp: Mapping[str, float] = field(default_factory=dict)
+    neighbours_full: float | None = None
+    ports: int = 3
+    """Local ports from 40000 to 40199 that are used towards one destination."""
+    log: tuple[str, ...] = ()
+    """What the kernel's log says during the span."""
+    suspended: tuple[str, ...] = ()
     bursts: tuple[float, ...] = ()
     """How far the counters of storage and network are ahead of an even rate, in seconds, at each sample."""
 
@@ -281,7 +299,8 @@ def _cpu_files(machine: Machine, at: float) -> dict[str, str]:
     for cpu in range(machine.cpus):
         softirq = machine.softirq[cpu % len(machine.softirq)]
         # Interrupts and the hypervisor come first; a CPU waits for storage only where it has nothing to run.
-        user = min(machine.user, 1 - softirq - machine.steal - machine.system)
+        asked = machine.users[cpu % len(machine.users)] if machine.users else machine.user
+        user = min(asked, 1 - softirq - machine.steal - machine.system)
         iowait = min(machine.iowait, 1 - softirq - machine.steal - machine.system - user)
         idle = 1 - softirq - machine.steal - machine.system - user - iowait
         shares = (user, 0, machine.system, idle, iowait, 0, softirq, machine.steal)
@@ -318,13 +337,17 @@ def _disk_files(machine: Machine, at: float, moved: float) -> dict[str, str]:
         rows.append(
             f"{major} {minor} {disk.name} {reads} 0 {int(disk.reads * disk.read_kib * 2 * moved)} "
             f"{int(disk.reads * disk.wait_ms * moved)} {writes} 0 {int(disk.writes * disk.write_kib * 2 * moved)} "
-            f"{int(disk.writes * disk.wait_ms * moved)} {round(disk.queue)} {int(busy * at * 1000)} "
-            f"{int(disk.queue * moved * 1000)} 0 0 0 0 0 0\n"
+            f"{int(disk.writes * disk.wait_ms * moved)} "
+            f"{round(disk.queue) if disk.in_flight is None else disk.in_flight} {int(busy * at * 1000)} "
+            f"{int(disk.queue * moved * 1000)} 0 0 0 0 {int(disk.flushes * moved)} "
+            f"{int(disk.flushes * disk.flush_ms * moved)}\n"
         )
         top = f"/sys/block/{disk.name}"
         files |= {f"{top}/size": "2000000000\n", f"{top}/queue/rotational": str(int(disk.rotational))}
         files |= {f"{top}/dev": disk.number, f"{top}/queue/read_ahead_kb": "128\n"}
         files |= {f"{top}/slaves/{name}/uevent": "" for name in disk.below}
+        if disk.name.startswith("dm-"):
+            files[f"{top}/dm/suspended"] = str(int(disk.name in machine.suspended))
         if disk.name.startswith("sd"):
             files |= {
                 f"{top}/device/iorequest_cnt": hex(reads + writes),
@@ -363,6 +386,18 @@ def _net_files(machine: Machine, at: float) -> dict[str, str]:
     for path, kind, some in (("/proc/net/snmp", "Tcp", rates), ("/proc/net/netstat", "TcpExt", extended)):
         values = " ".join(str(int(rate * at)) for rate in some.values())
         files[path] = f"{kind}: {' '.join(some)}\n{kind}: {values}\n"
+    datagrams: dict[str, float] = {"InDatagrams": 200, "RcvbufErrors": 0, "SndbufErrors": 0, **machine.udp}
+    files["/proc/net/snmp"] += (
+        f"Udp: {' '.join(datagrams)}\nUdp: {' '.join(str(int(rate * at)) for rate in datagrams.values())}\n"
+    )
+    files["/proc/net/snmp6"] = "".join(f"Udp6{name}\t{int(rate * at / 9)}\n" for name, rate in datagrams.items())
+    files["/proc/sys/net/ipv4/ip_local_port_range"] = "40000\t40199\n"
+    files["/proc/net/sockstat"] = f"sockets: used 90\nTCP: inuse 9 orphan 0 tw {machine.ports} alloc 12 mem 1\n"
+    if machine.neighbours_full is not None:
+        files["/proc/net/stat/arp_cache"] = (
+            f"entries allocs table_fulls\n00000400 00000500 {int(machine.neighbours_full * at):08x}\n"
+        )
+        files["/proc/sys/net/ipv4/neigh/default/gc_thresh3"] = "1024\n"
     if machine.conntrack:
         count, most = machine.conntrack
         top = "/proc/sys/net/netfilter/nf_conntrack"
@@ -384,6 +419,9 @@ def _group_files(machine: Machine, at: float) -> dict[str, str]:
         files[f"{top}/memory.events"] = (
             f"low 0\nhigh 0\nmax {int(group.memory_hits * at)}\noom 0\noom_kill {int(group.oom_kills * at)}\n"
         )
+        if group.refused is not None:
+            files |= {f"{top}/pids.events": f"max {int(group.refused * at)}\n", f"{top}/pids.max": "512\n"}
+            files[f"{top}/pids.current"] = "512\n"
         files[f"{top}/io.pressure"] = _pressure(group.io_some, at)
         files[f"{top}/memory.pressure"] = _pressure(group.memory_some, at)
         files |= {f"{top}/io.max": group.io_max} if group.io_max else {}
@@ -409,6 +447,10 @@ def _first_version_files(machine: Machine, at: float) -> dict[str, str]:
         files[f"{memory}/memory.limit_in_bytes"] = (
             "9223372036854771712" if group.memory_max == "max" else group.memory_max
         )
+        if group.refused is not None:
+            pids = f"/sys/fs/cgroup/pids{group.path}"
+            files |= {f"{pids}/pids.events": f"max {int(group.refused * at)}\n", f"{pids}/pids.max": "512\n"}
+            files[f"{pids}/pids.current"] = "512\n"
         device, _, limits = group.io_max.partition(" ")
         if limits:
             files[f"{blkio}/blkio.throttle.read_bps_device"] = f"{device} {limits.partition('rbps=')[2].split()[0]}\n"
@@ -441,6 +483,7 @@ def host_at(machine: Machine, at: float) -> Host:
     statistics = "".join(f"     {name}: {int(rate * at)}\n" for name, rate in machine.allowances.items())
     answers = {
         CONNECTIONS: Completed(0, _connections_at(machine, at), ""),
+        ALL_SOCKETS: Completed(0, _sockets_of(machine), ""),
         DF: Completed(0, _space_at(machine, at), ""),
         ETHTOOL: Completed(0, f"NIC statistics:\n     tx_timeout: 0\n{statistics}", ""),
     }
@@ -453,6 +496,13 @@ def host_at(machine: Machine, at: float) -> Host:
         is_root=True,
         ethtool_answers={("eth0", "statistics"): pauses},
     )
+
+
+def _sockets_of(machine: Machine) -> str:
+    """``ss -tan``: a listening socket, and TIME-WAIT towards one destination."""
+    lines = ["State Recv-Q Send-Q Local Address:Port Peer Address:Port Process", "LISTEN 0 128 0.0.0.0:40005 0.0.0.0:*"]
+    lines += [f"TIME-WAIT 0 0 10.0.0.1:{40000 + port} 10.0.0.9:443" for port in range(machine.ports)]
+    return "\n".join(lines) + "\n"
 
 
 def _space_at(machine: Machine, at: float) -> str:
@@ -475,7 +525,8 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         counters = {"cpu_ms": int(one.cpu * at * 1000), "read_chars": int(one.chars * at)}
         counters |= {"read_bytes": int(one.read * at), "write_bytes": 0}
         levels = {"open_files": one.files[0], "open_files_limit": one.files[1]} if one.files else {}
-        reading.add("process", f"{100 + number}@1.00", counters, levels, {"name": one.name, "unit": one.unit})
+        words = {"name": one.name, "unit": one.unit} | ({"waits_in": one.waits_in} if one.waits_in else {})
+        reading.add("process", f"{100 + number}@1.00", counters, levels, words)
     if machine.ebs:
         page = parse_ebs_log(ebs_log({name: int(share * at * 1e6) for name, share in machine.ebs.items()}))
         assert page is not None
@@ -494,6 +545,10 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
     )
     for record, words in parse_kills(log).items():
         reading.add("kill", record, words=words)
+    reading.ask("log-error")
+    texts = "".join(f"3,{60 + number},99000200,-;{text}\n" for number, text in enumerate(machine.log) if at > 1000)
+    for record, words in parse_log_errors("3,7,1000,-;I/O error, dev sda, sector 8 op 0x0:(READ)\n" + texts).items():
+        reading.add("log-error", record, words=words)
 
 
 def smart_log(rates: Mapping[str, float], at: float = 1.0) -> bytes:

@@ -288,7 +288,9 @@ EACH_MOMENT: Final[Names] = _words(
 """Patterns of the counters that each sample of a span holds, as `advisor.observe.series` reads them."""
 
 AT_THE_ENDS: Final[Names] = _words(
-    "/proc/interrupts /proc/net/stat/nf_conntrack",
+    "/proc/interrupts /proc/net/stat/nf_conntrack /proc/net/stat/arp_cache /proc/net/stat/ndisc_cache",
+    "/proc/net/snmp6 /proc/net/sockstat6 /proc/sys/net/ipv4/ip_local_port_range",
+    "/proc/sys/net/ipv4/neigh/default/gc_thresh3 /proc/sys/net/ipv6/neigh/default/gc_thresh3",
     "/proc/self/mountstats /proc/fs/nfsd/pool_stats /proc/spl/kstat/zfs/arcstats",
     "/proc/sys/net/netfilter/nf_conntrack_count /proc/sys/net/netfilter/nf_conntrack_max",
     "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/* /sys/devices/system/node/node[0-9]*/numastat",
@@ -298,7 +300,7 @@ AT_THE_ENDS: Final[Names] = _words(
     "/sys/class/infiniband/*/ports/*/counters/* /sys/class/infiniband/*/ports/*/hw_counters/*",
     "/sys/class/infiniband/*/ports/*/state /sys/class/infiniband/*/ports/*/phys_state",
     "/sys/class/infiniband/*/ports/*/rate",
-    "/sys/block/sd*/device/*_cnt /sys/block/dm-*/dm/uuid",
+    "/sys/block/sd*/device/*_cnt /sys/block/dm-*/dm/uuid /sys/block/dm-*/dm/suspended",
     "/sys/block/md*/md/array_state /sys/block/md*/md/sync_action /sys/block/md*/md/sync_completed",
     "/sys/block/md*/md/degraded /sys/block/md*/md/sync_speed /sys/block/md*/md/mismatch_cnt",
 )
@@ -308,7 +310,7 @@ CGROUP_FILES: Final[Names] = _words(
     "cgroup.controllers cpu.stat cpu.max memory.events memory.current memory.high memory.max",
     "io.stat io.max io.pressure cpu.pressure memory.pressure",
     "cpu.cfs_quota_us cpu.cfs_period_us memory.failcnt memory.oom_control memory.usage_in_bytes memory.limit_in_bytes",
-    "blkio.throttle.*",
+    "blkio.throttle.* pids.events pids.current pids.max",
 )
 """Of each control group, at the ends as well."""
 MOST_MOMENTS: Final = 30

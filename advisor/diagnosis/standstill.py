@@ -1,0 +1,157 @@
+"""Causes that let nothing through: devices that complete no request, peers that acknowledge nothing, processes that
+wait for either without end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from advisor.diagnosis.askers import asks_storage
+from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause
+from advisor.diagnosis.observation import Observation
+from advisor.diagnosis.storage import BUSY_FROM, IOSTATS, follow_up, waited_share
+from advisor.host.numbers import count_noun
+from advisor.host.patterns import lazy_regex
+
+_DM: Final = "Linux kernel documentation, ABI/testing/sysfs-block-dm (suspended)"
+_STATES: Final = "proc_pid_stat(5) (state D), proc_pid_wchan(5)"
+_TCP_INFO: Final = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, bytes_acked)"
+SILENT_FROM: Final = 0.9
+_NOT_OF_A_DISK: Final = lazy_regex(r"rpc_|nfs|cifs|smb|fuse|request_wait_answer|ceph|percpu_rwsem")
+"""Places in the kernel where a process waits for a server, or for a file system that is frozen, not for a busy disk."""
+_NAMED: Final = 5
+
+
+@cause(
+    id="disk.stuck",
+    resource="disk",
+    help="repair",
+    what="Requests that a device was given and did not complete; mappings that are suspended; processes that slept "
+    "all the time where no signal wakes them, and asked for nothing.",
+    threshold="requests in flight in every sample and none completed, or a mapping suspended at both ends, with tasks "
+    "that wait 10 % of the time for storage; or a process in state D at both ends without a byte or a tick between, "
+    "while no disk is busy or where it waits for a server",
+    sources=(IOSTATS, _DM, _STATES),
+    is_error=True,
+    explains=("application.serial", "memory.dirty-limit"),
+)
+def stuck(seen: Observation) -> Iterator[BindingCause]:
+    """Storage that answers nothing: no path left, a suspended mapping, a server that is gone."""
+    asleep = _list_sleepers(seen)
+    if any(one.utilisation >= BUSY_FROM for one in seen.loads.values()):
+        asleep = {name: place for name, place in asleep.items() if _NOT_OF_A_DISK.search(place)}
+    sleepers = list(asleep)
+    names = ", ".join(sleepers[:_NAMED]) or None
+    asks = Asker(None, sleepers[0], None) if sleepers else None
+    waits = waited_share(seen) >= BINDS_FROM
+    found = dict.fromkeys(_list_suspended(seen), "holds its requests back: it is suspended") if waits else {}
+    if waits:
+        found |= {name: "completes none of its requests" for name in _list_silent(seen) if name not in found}
+    above = {one for name in found for one in seen.stack.above(name)}
+    for name, what in found.items():
+        if name in above:
+            continue
+        is_mapping = name.startswith("dm-")
+        yield stuck.bind(
+            waited_share(seen),
+            f"{name} {what}",
+            device=name,
+            evidence={
+                "in_flight": seen.level("disk", name, "in_flight"),
+                "stalled_share": seen.stall("io"),
+                "processes": names,
+            },
+            advice="Find what it waits for: a suspended mapping, lost paths (queue_if_no_path), a controller that "
+            "resets or a server that is gone. Nothing on it goes on until then.",
+            commands=("dmsetup info", "multipath -ll") if is_mapping else (f"journalctl -k --grep {name}",),
+            asks=asks or asks_storage(seen, name),
+            explains=(f"disk.slow-member {name}", *follow_up(seen, name)),
+        )
+    if found or not sleepers:
+        return
+    places = [place for place in asleep.values() if place != "unknown"]
+    yield stuck.bind(
+        1.0,
+        f"{count_noun(len(sleepers), 'process', 'sleeps', 'sleep')} without end, and no signal wakes "
+        f"{'it' if len(sleepers) == 1 else 'them'}: {', '.join(sleepers[:_NAMED])}",
+        evidence={
+            "processes": names,
+            "waits_in": max(places, key=places.count, default=None),
+            "stalled_share": seen.stall("io"),
+        },
+        advice="What it waits for does not answer: a server of a hard mount, a frozen file system, a lock of the "
+        "kernel.",
+        commands=("journalctl -k --grep 'blocked for more than'", "grep . /proc/[0-9]*/wchan"),
+        asks=asks,
+    )
+
+
+def _list_suspended(seen: Observation) -> list[str]:
+    """Mappings that were suspended whenever they were looked at, twice or more."""
+    states: dict[str, list[str]] = {}
+    for sample in seen.span.samples:
+        for name, words in sample.words.get("mapping", {}).items():
+            states.setdefault(name, []).append(words.get("suspended", ""))
+    return [name for name, found in states.items() if len(found) > 1 and set(found) == {"1"}]
+
+
+def _list_silent(seen: Observation) -> list[str]:
+    """Devices with requests in flight in every sample, of which none was completed. Of a device in use completions
+    are seen; some drivers count requests in flight that are none, but nobody waits for these."""
+    found = []
+    for name in seen.stack.devices:
+        levels = seen.span.levels("disk", name, "in_flight")
+        rises = [seen.rose("disk", name, field) for field in ("reads", "writes", "discards", "flushes")]
+        known = [one for one in rises if one is not None]
+        if len(levels) == len(seen.span.samples) and min(levels, default=0) > 0 and known and not any(known):
+            found.append(name)
+    return found
+
+
+def _list_sleepers(seen: Observation) -> dict[str, str]:
+    """``NAME (PID)`` of processes that slept uninterruptibly at every look and did nothing between, with the place in
+    the kernel: two looks or more, of which the first and the last are as far apart as the span."""
+    found = {}
+    for name in seen.span.names("process"):
+        rises = [seen.rose("process", name, field) for field in ("cpu_ms", "read_bytes", "write_bytes", "read_chars")]
+        # What is hidden of other users' processes cannot be said to stand still.
+        if any(rises) or rises[0] is None or rises[1] is None:
+            continue
+        looks = [sample.words.get("process", {}).get(name) for sample in seen.span.samples if "process" in sample.words]
+        if len(looks) > 1 and all(words is not None and "waits_in" in words for words in looks):
+            process = f"{seen.word('process', name, 'name')} ({name.partition('@')[0]})"
+            found[process] = seen.word("process", name, "waits_in") or "unknown"
+    return found
+
+
+@cause(
+    id="net.no-answer",
+    resource="net",
+    help="repair",
+    what="Established connections that have sent data of which nothing is acknowledged.",
+    threshold="data under way 90 % of the time, segments sent again, not a byte acknowledged",
+    sources=(_TCP_INFO,),
+    explains=("net.loss", "net.round-trip", "net.link-saturated", "net.send-buffer"),
+)
+def no_answer(seen: Observation) -> Iterator[BindingCause]:
+    """A peer that is gone, or a way that lets nothing through: too few segments are sent again to be a share."""
+    window_ms = seen.span.seconds_of("tcp") * 1000
+    found = []
+    for name in seen.span.names("tcp"):
+        busy, resent, acknowledged = (
+            seen.rose("tcp", name, field) for field in ("busy_ms", "retransmitted", "bytes_acked")
+        )
+        if busy and window_ms and busy >= SILENT_FROM * window_ms and resent and acknowledged == 0:
+            found.append((name, resent))
+    if not found:
+        return
+    name, resent = max(found, key=lambda one: one[1])
+    peer = name.rpartition(" > ")[2]
+    yield no_answer.bind(
+        1.0,
+        f"{peer} acknowledges nothing that is sent to it",
+        device=peer,
+        evidence={"connections": len(found), "connection": name, "retransmitted": resent},
+        advice="The peer is gone, or something on the way drops all packets of this size: try it with ping -M do -s.",
+        commands=(f"advisor probe {peer.rpartition(':')[0].strip('[]')}", "ss -tin"),
+    )

@@ -1,0 +1,131 @@
+"""Causes where something that the kernel bounds is used up: buffers of datagrams, neighbours, ports, tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from advisor.diagnosis.askers import asks_cpu
+from advisor.diagnosis.cause import Asker, BindingCause, cause, percent
+from advisor.diagnosis.observation import Observation
+from advisor.host.numbers import count_noun
+from advisor.observe.cgroups import unit_of_cgroup
+
+_SNMP: Final = "Linux kernel documentation, networking/snmp_counter; net/ipv4/udp.c (UDP_MIB_RCVBUFERRORS)"
+_NETDATA_UDP: Final = "netdata/netdata src/health/health.d/udp_errors.conf"
+_SYSCTL: Final = "Linux kernel documentation, networking/ip-sysctl"
+UDP_DROPS_FROM: Final = 10
+"""A second, as netdata's alarm."""
+PORTS_FROM: Final = 0.95
+
+
+@cause(
+    id="net.udp-drops",
+    resource="net",
+    help="tuning",
+    what="Datagrams that were dropped since the receive buffer of their socket was full (RcvbufErrors).",
+    threshold="10 a second (netdata: 10 on average over a minute), and 1 of 1,000 datagrams",
+    sources=(_NETDATA_UDP, _SNMP),
+)
+def udp_drops(seen: Observation) -> Iterator[BindingCause]:
+    rises = {
+        field: (seen.rose("protocol", "Udp", field) or 0) + (seen.rose("udp6", "host", field) or 0)
+        for field in ("RcvbufErrors", "InDatagrams")
+    }
+    dropped, taken = rises["RcvbufErrors"], rises["InDatagrams"]
+    seconds = seen.span.seconds_of("protocol")
+    if not seconds or dropped / seconds < UDP_DROPS_FROM or dropped < (dropped + taken) / 1000:
+        return
+    yield udp_drops.bind(
+        dropped / (dropped + taken),
+        f"{count_noun(dropped, 'datagram', 'was', 'were')} dropped: the receive buffer of a socket is full",
+        of="datagrams",
+        evidence={"dropped": dropped, "received": taken, "dropped_per_s": dropped / seconds},
+        advice="The program reads too slowly, or its buffer is small (SO_RCVBUF, bounded by net.core.rmem_max).",
+        commands=("ss -uamn", "advisor plan 'sysctl:net.core.rmem_max>=8388608'"),
+    )
+
+
+@cause(
+    id="net.neighbours-full",
+    resource="net",
+    help="tuning",
+    what="How often the table of neighbours (ARP, NDP) had no room for one more.",
+    threshold="any: packets to who is not in it are dropped",
+    sources=(_SYSCTL + " (neigh/default/gc_thresh3)", "net/core/neighbour.c, neigh_alloc (table_fulls)"),
+    is_error=True,
+    explains=("net.loss", "net.no-answer"),
+)
+def neighbours_full(seen: Observation) -> Iterator[BindingCause]:
+    for family in seen.span.names("neighbour"):
+        full = seen.rose("neighbour", family, "full")
+        if not full:
+            continue
+        entries, most = (seen.level("neighbour", family, field) for field in ("entries", "most"))
+        key = f"net.{family.lower()}.neigh.default.gc_thresh3"
+        yield neighbours_full.bind(
+            entries / most if entries is not None and most else 0.0,
+            f"The table of {family} neighbours is full: it had no room {count_noun(full, 'time')}",
+            of="entries",
+            evidence={"times_full": full, "entries": entries, "most": most},
+            advice="Raise gc_thresh1 to gc_thresh3 above the number of hosts of the networks, or make these smaller.",
+            commands=(f"sysctl {key}", "ip -s neigh"),
+        )
+
+
+@cause(
+    id="net.ports-used-up",
+    resource="net",
+    help="tuning",
+    what="Local ports of net.ipv4.ip_local_port_range that are used towards one destination, TIME-WAIT included.",
+    threshold="95 % of the range at the end of the span",
+    sources=(_SYSCTL + " (ip_local_port_range)", "connect(2), EADDRNOTAVAIL"),
+)
+def ports_used_up(seen: Observation) -> Iterator[BindingCause]:
+    for name in seen.span.names("ports"):
+        used, whole = (seen.level("ports", name, field) for field in ("used", "range"))
+        # Of an earlier moment, or of a destination that is no longer the busiest.
+        is_now = name in seen.span.samples[-1].gauges.get("ports", {})
+        if used is None or not whole or used / whole < PORTS_FROM or not is_now:
+            continue
+        peer = name.rpartition(" > ")[2]
+        yield ports_used_up.bind(
+            used / whole,
+            f"{percent(used / whole)} of the local ports are used towards {peer}: new connections to it fail",
+            of="ports",
+            device=peer,
+            evidence={"used": used, "ports": whole, "from_and_to": name, "waiting": seen.level("sockets", "TCP", "tw")},
+            advice="Keep connections open and use them again; a wider range (net.ipv4.ip_local_port_range), "
+            "net.ipv4.tcp_tw_reuse=1, or more addresses on either side.",
+            commands=("ss -tan state time-wait", "sysctl net.ipv4.ip_local_port_range net.ipv4.tcp_tw_reuse"),
+        )
+
+
+@cause(
+    id="application.task-limit",
+    resource="application",
+    help="tuning",
+    what="How often a control group was refused one more process or thread (pids.events).",
+    threshold="any",
+    sources=("Linux kernel documentation, admin-guide/cgroup-v2, pids; cgroup-v1/pids",),
+)
+def task_limit(seen: Observation) -> Iterator[BindingCause]:
+    rises = {path: seen.rose("cgroup", path, "tasks_refused") for path in seen.span.names("cgroup")}
+    refused = {path: count for path, count in rises.items() if count}
+    for path, count in refused.items():
+        # A group counts what those below it were refused, too: the deepest is meant.
+        if any(other != path and other.startswith(path.rstrip("/") + "/") for other in refused):
+            continue
+        unit = unit_of_cgroup(path)
+        tasks, most = (seen.level("cgroup", path, field) for field in ("tasks", "tasks_max"))
+        yield task_limit.bind(
+            tasks / most if tasks is not None and most else 1.0,
+            f"{unit or path} was refused a process or thread {count_noun(count, 'time')}",
+            of="limit",
+            evidence={"cgroup": path, "refused": count, "tasks": tasks, "limit": most},
+            advice="Raise TasksMax= of the service, unless it starts processes without end.",
+            commands=(f"systemctl show {unit} --property=TasksMax,TasksCurrent",)
+            if unit
+            else (f"cat /sys/fs/cgroup{path}/pids.max",),
+            asks=Asker(unit, None, None) if unit else asks_cpu(seen),
+        )

@@ -1,0 +1,155 @@
+"""What is read of bounded tables, of the kernel's log and of processes that sleep where no signal wakes them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands, live_host
+from advisor.observe.cgroups import read_cgroups
+from advisor.observe.hardware import read_mappings
+from advisor.observe.log_errors import MOST_ERRORS, parse_log_errors, read_log_errors
+from advisor.observe.network import ALL_SOCKETS, parse_port_use, read_neighbours, read_ports, read_protocols, read_udp6
+from advisor.observe.sample import Reading
+from tests.observe.spans import Source
+
+SS = """State     Recv-Q Send-Q Local Address:Port  Peer Address:Port Process
+LISTEN    0      128          0.0.0.0:40001      0.0.0.0:*
+ESTAB     0      0           10.0.0.1:40001     10.0.0.9:443
+TIME-WAIT 0      0           10.0.0.1:40002     10.0.0.9:443
+TIME-WAIT 0      0           10.0.0.2:40003     10.0.0.9:443
+TIME-WAIT 0      0       [2001:db8::1]:40003 [2001:db8::9]:443
+ESTAB     0      0           10.0.0.1:22        10.0.0.9:40002
+"""
+
+
+def read_files(
+    files: dict[str, str], source: Source, commands: dict[tuple[str, ...], Completed] | None = None
+) -> Reading:
+    reading = Reading(1.0)
+    encoded = {path: text.encode() for path, text in files.items()}
+    source(Host(MemoryFiles(encoded), RecordedCommands(commands or {})), reading)
+    return reading
+
+
+def test_ports_count_by_destination_and_own_address() -> None:
+    assert parse_port_use(SS, 40000, 40199) == {
+        "10.0.0.1 > 10.0.0.9:443": 2,
+        "10.0.0.2 > 10.0.0.9:443": 1,
+        "[2001:db8::1] > [2001:db8::9]:443": 1,
+    }
+    assert parse_port_use("", 1, 2) == {}
+
+
+@pytest.mark.parametrize(("waiting", "asks"), [(98, False), (99, True)])
+def test_sockets_are_listed_only_where_there_are_many(waiting: int, asks: bool) -> None:
+    files = {
+        "/proc/net/sockstat": f"TCP: inuse 1 orphan 0 tw {waiting} alloc 3 mem 1\n",
+        "/proc/sys/net/ipv4/ip_local_port_range": "40000\t40199\n",
+        "/proc/net/snmp": "",
+        "/proc/net/netstat": "",
+    }
+
+    def read(host: Host, reading: Reading) -> None:
+        read_protocols(host, reading)
+        read_ports(host, reading)
+
+    found = read_files(files, read, {ALL_SOCKETS: Completed(0, SS, "")})
+    assert ("ports" in found.gauges) is asks
+
+
+def test_neighbours_and_datagrams_of_both_families() -> None:
+    head = "entries  allocs   destroys table_fulls \n"
+    files = {
+        "/proc/net/stat/arp_cache": head + "0000000a 1 1 00000002\n0000000a 1 1 00000001\n",
+        "/proc/sys/net/ipv4/neigh/default/gc_thresh3": "1024\n",
+        "/proc/net/snmp6": "Udp6InDatagrams \t7\nUdp6RcvbufErrors \t3\nIp6InReceives 9\n",
+    }
+    found = read_files(files, read_neighbours)
+    assert found.counters["neighbour"] == {"IPv4": {"full": 3}}
+    assert found.gauges["neighbour"] == {"IPv4": {"entries": 10, "most": 1024}}
+    assert read_files(files, read_udp6).counters["udp6"] == {"host": {"InDatagrams": 7, "RcvbufErrors": 3}}
+    assert read_files({}, read_udp6).counters["udp6"] == {}
+
+
+@pytest.mark.parametrize("top", ["/sys/fs/cgroup/a", "/sys/fs/cgroup/pids/a"])
+@pytest.mark.parametrize(("refused", "levels"), [(4, {"tasks": 10, "tasks_max": 12}), (0, {})])
+def test_refused_tasks_in_both_versions(top: str, refused: int, levels: dict[str, int]) -> None:
+    files = {f"{top}/pids.events": f"max {refused}\n", f"{top}/pids.current": "10\n", f"{top}/pids.max": "12\n"}
+    files |= {} if "pids/" in top else {"/sys/fs/cgroup/cgroup.controllers": "pids\n"}
+    found = read_files(files, read_cgroups)
+    assert found.counters["cgroup"]["/a"] == {"tasks_refused": refused}
+    assert found.gauges.get("cgroup", {}).get("/a", {}) == levels
+
+
+def test_suspended_mappings() -> None:
+    files = {"/sys/block/dm-0/dm/suspended": "1\n", "/sys/block/dm-1/dm/suspended": "0\n", "/sys/block/sda/size": "1\n"}
+    assert read_files(files, read_mappings).words["mapping"] == {"dm-0": {"suspended": "1"}, "dm-1": {"suspended": "0"}}
+
+
+LOG = """3,10,1,-;I/O error, dev loop0, sector 78192 op 0x0:(READ) flags 0x800 phys_seg 1 prio class 2
+3,11,1,-;blk_update_request: I/O error, dev nvme0n1, sector 8
+3,12,1,-;end_request: critical medium error, dev sda, sector 8
+3,13,1,-;blk_update_request: operation not supported error, dev sdb, sector 8 op 0x3:(DISCARD)
+3,14,1,-;Buffer I/O error on dev dm-0, logical block 0, async page read
+3,15,1,-;Buffer I/O error on device sdc1, logical block 0
+3,16,1,-;I/O error, dev sr0, sector 0
+2,17,1,-;EXT4-fs error (device loop0p1): ext4_lookup:1785: inode #2
+1,18,1,-;XFS (dm-3): Metadata CRC error detected at xfs_agf_read_verify
+1,19,1,-;XFS (dm-3): Corruption of in-memory data detected. Shutting down filesystem
+3,20,1,-;BTRFS error (device vdb): bdev /dev/vdb errs: wr 1, rd 0
+14,21,1,-;systemd[1]: I/O error, dev sdz, says a program
+6,22,1,-;sd 0:0:0:0: [sda] Attached SCSI disk
+ SUBSYSTEM=block
+"""
+
+
+def test_errors_of_devices_in_the_log() -> None:
+    found = parse_log_errors(LOG)
+    assert {number: (one["device"], one["kind"]) for number, one in found.items()} == {
+        "10": ("loop0", "request"),
+        "11": ("nvme0n1", "request"),
+        "12": ("sda", "request"),
+        "14": ("dm-0", "request"),
+        "15": ("sdc1", "request"),
+        "17": ("loop0p1", "filesystem"),
+        "19": ("dm-3", "filesystem"),
+        "20": ("vdb", "filesystem"),
+    }
+    many = "".join(f"3,{at},1,-;I/O error, dev sda, sector {at}\n" for at in range(200))
+    assert next(iter(parse_log_errors(many))) == str(200 - MOST_ERRORS)
+
+
+def test_a_log_that_may_not_be_read_is_unknown() -> None:
+    reading = Reading(1.0)
+    host = live_host()
+    read_log_errors(host, reading, lambda: Missing("denied", "not permitted"))
+    assert ("log-error" in reading.missing) is host.is_root
+    read_log_errors(host, reading, lambda: LOG)
+    assert "12" in reading.words["log-error"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="looks at the files of other processes")
+def test_open_files_of_any_process_with_many() -> None:
+    program = "import os; held = [os.open('/dev/null', 0) for _ in range(80)]; print(1, flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        # A process of ours is left out, so another one looks.
+        look = (
+            "from advisor.host import live_host; from advisor.observe.sample import Reading\n"
+            "from advisor.observe.processes import read_processes\n"
+            "reading = Reading(1.0); read_processes(live_host(), reading)\n"
+            "found = reading.gauges['process'].items()\n"
+            f"print([one['open_files'] for name, one in found if name.startswith('{child.pid}@')])"
+        )
+        root = Path(__file__).parents[2]
+        done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=root)
+        child.kill()
+    assert int(done.stdout.strip("[]\n")) >= 80
