@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.errors import AdvisorError, NotRestoredError, RefusedError, UsageError
+from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError, UsageError
 from advisor.fleet import counted_hosts
 from advisor.fleet.inventory import Access, Inventory, InventoryHost, file_name
 from advisor.fleet.runs import run as running
@@ -30,7 +30,7 @@ from advisor.fleet.runs.status import host_standing
 from advisor.fleet.runs.trial_figures import baseline_change, level_of, read_phase
 from advisor.fleet.runs.trial_records import HostsAssigned, PhaseMeasured, TrialJudged, TrialTerms
 from advisor.fleet.runs.trial_verdict import judge_trial
-from advisor.fleet.runs.waves import Candidate, make_waves
+from advisor.fleet.runs.waves import Candidate, Waves, WaveShape, make_waves
 from advisor.fleet.store import FleetStore
 from advisor.host.signals import interruptible
 from advisor.i18n import msg
@@ -40,6 +40,8 @@ from advisor.proof.host_units import LEVEL, Design, detectable_effect, estimate_
 MAX_WINDOW_SECONDS: Final = 99_999
 _WAVE_SECONDS: Final = 300
 """For a wave to be applied and its gate to be asked."""
+_HOST_SECONDS: Final = 1
+"""For each host of the waves besides: what it takes of this machine's processors (docs/benchmarks.md)."""
 _END_SECONDS: Final = 300
 """For the verdict, until the hosts are confirmed or rolled back."""
 
@@ -62,12 +64,16 @@ def draw_seed() -> int:
 
 def plan_trial(wish: Wish, terms: TrialTerms, store: FleetStore, say: Say) -> TrialResult:
     """The plan of each host and the design, without anything being measured. Raises RefusedError where so few hosts
-    cannot show anything."""
+    cannot show anything, or none answers."""
     profile_requests(wish.profiles, wish.settings)
     hosts = named_hosts(wish.inventory)
     _refuse_few(len(hosts))
     with scratch_hands(wish, store) as scratch:
-        plan = plan_hosts(wish, scratch, frozenset(), say)
+        try:
+            plan = plan_hosts(wish, scratch, frozenset(), say)
+        except CommandError as error:
+            # There is no trial yet that could have failed.
+            raise RefusedError(error.message, hint=error.hint) from error
     return TrialResult(plan, _design_of(plan, plan.changing, terms, hosts), None, 0)
 
 
@@ -78,7 +84,8 @@ def prove_on_fleet(wish: Wish, terms: TrialTerms, store: FleetStore, *, agree: A
         planned = plan_trial(wish, terms, store, say)
         assert planned.plan is not None
         assert planned.design is not None
-        _window_seconds(terms, planned.design.treated_count)
+        # Who is treated is written down later; how many waves that takes is known now, before anything is measured.
+        window_seconds(terms, trial_waves(planned.plan, planned.design.toss(terms.seed), wish.shape))
         if not agree(planned.plan, planned.design):
             raise RefusedError("cancelled; nothing was changed")
         run_id = next_id(store)
@@ -178,10 +185,20 @@ def _design_of(plan: FleetPlan, names: Sequence[str], terms: TrialTerms, hosts: 
     return make_design(kinds)
 
 
-def _window_seconds(terms: TrialTerms, treated: int) -> int:
-    """How long a treated host waits before it rolls back by itself. Raises UsageError where that is too long."""
+def trial_waves(plan: FleetPlan, treated: Sequence[str], shape: WaveShape) -> Waves:
+    """The waves in which those of the plan's hosts that are treated get the values."""
+    candidates = [Candidate(name, plan.groups.get(name, ())) for name in plan.changing if name in set(treated)]
+    order = mtu_order([*plan.subjects.values()])
+    return make_waves(candidates, order=order, canary=shape.canary, batch=shape.batch)
+
+
+def window_seconds(terms: TrialTerms, waves: Waves) -> int:
+    """How long a treated host waits before it rolls back by itself: the first one waits while all the others are
+    changed and measured. Raises UsageError where that is too long."""
+    hosts = sum(len(wave.hosts) for wave in waves.waves)
+    applied = _WAVE_SECONDS * len(waves.waves) + _HOST_SECONDS * hosts
     measured = terms.period_seconds + (terms.rounds + 1) * terms.timeout_seconds * (1 + len(terms.metrics))
-    window = int(_WAVE_SECONDS * min(treated, 12) + terms.settle_seconds + measured + _END_SECONDS)
+    window = int(applied + terms.settle_seconds + measured + _END_SECONDS)
     if window > MAX_WINDOW_SECONDS:
         raise UsageError(
             msg(
@@ -189,7 +206,7 @@ def _window_seconds(terms: TrialTerms, treated: int) -> int:
                 seconds=window,
                 most=MAX_WINDOW_SECONDS,
             ),
-            hint="a shorter --period, fewer --readings or a shorter --command-timeout",
+            hint="a shorter --period, fewer --readings, a shorter --command-timeout or a larger --batch",
         )
     return window
 
@@ -301,15 +318,11 @@ class _HostTrial:
     def _treat(self, plan: FleetPlan, treated: Sequence[str]) -> int | None:
         """Apply on the treated hosts, wave by wave; the exit code where a wave failed, and all of them are back."""
         hosts = tuple(one if one.state != "change" or one.name in treated else _as_control(one) for one in plan.hosts)
-        names = [one.name for one in hosts if one.state == "change"]
-        candidates = [Candidate(name, plan.groups.get(name, ())) for name in names]
-        shape = self._wish.shape
-        order = mtu_order([*plan.subjects.values()])
-        waves = make_waves(candidates, order=order, canary=shape.canary, batch=shape.batch)
+        waves = trial_waves(plan, treated, self._wish.shape)
         chosen = msgspec.structs.replace(plan, hosts=hosts, waves=waves)
         self._journal.write(Planned(time.time(), hosts, waves.waves, waves.notes))
         running.write_scripts(self._hands, chosen)
-        window = _window_seconds(self._terms, len(names))
+        window = window_seconds(self._terms, waves)
         options = running.Options(window, self._wish.options.gate_command, rollback_all=True, is_trial=True)
         return running.FleetRun(self._hands, chosen, self._journal, options, self._say).run_waves()
 
