@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -280,13 +280,14 @@ class _Host:
     # What loads it.
 
     def _shared_parts(self, carriers: Sequence[_Carrier], quantity: Quantity) -> tuple[SharedPart, ...]:
-        loads = [loads_of(path.node, quantity) if path.node else {} for path in self.paths]
-        shares = [loads_of(_collapse_multipath(path.node), quantity) if path.node else {} for path in self.paths]
+        # By disk: a carrier has few of them, and of many paths few stand on these.
+        loads = _by_disk(loads_of(path.node, quantity) if path.node else {} for path in self.paths)
+        shares = _by_disk(
+            loads_of(_collapse_multipath(path.node), quantity) if path.node else {} for path in self.paths
+        )
         found: dict[tuple[str, str], SharedPart] = {}
         for one in carriers:
-            each = shares if one.stage == "media" else loads
-            taken = {at: 1.0 if at in one.paths else _disk_load(each[at], one) for at in range(len(self.paths))}
-            loaded = {at: value for at, value in taken.items() if value > 0}
+            loaded = _path_loads(one, shares if one.stage == "media" else loads)
             part = SharedPart(one.stage, one.name, one.members, one.carries.of(quantity), loaded)
             found.setdefault((one.stage, one.name), part)
         order = {stage: at for at, stage in enumerate(STAGES)}
@@ -300,31 +301,29 @@ class _Host:
             if mine or stage in ("media", "pcie", "network"):
                 # Metadata passes its PCI Express links, and its drives hold no file contents.
                 wanted = tuple(range(len(self.paths))) if stage == "pcie" else self.numbers
+                disks = {name for at in wanted if (node := self.paths[at].node) for name in node.disks()}
                 found: dict[Quantity, Most | None] = {}
                 for quantity in (*_MB, *_IOPS):
                     own = [part for part in parts[quantity] if part.stage == stage]
-                    reached = [at for at in wanted if any(at in part.loads for part in own)]
+                    loaded = {at for part in own for at in part.loads}
+                    reached = [at for at in wanted if at in loaded]
                     found[quantity] = most(reached, own) if reached and self.numbers else None
-                members = tuple(dict.fromkeys(name for one in mine if self._is_in(one, wanted) for name in one.members))
+                members = tuple(dict.fromkeys(name for one in mine if _is_on(one, disks) for name in one.members))
                 bounding = {name for one in found.values() if one for bound in one.bounds for name in bound.members}
                 shown = tuple(sorted((name for name in members if name in bounding), key=natural)) or members
                 figures = [_bounded_value(found[quantity]) for quantity in (*_MB, *_IOPS)]
                 values = [one for one in figures if one is not None]
-                known, why = self._stage_known(stage, mine, values, wanted, shown)
+                known, why = self._stage_known(stage, mine, values, disks, shown)
                 yield StageSum(stage, shown, figures[0], figures[1], known, why, figures[2], figures[3])
         yield StageSum("memory", (), None, None, "unknown", _MEMORY)
         yield StageSum("processor", (), None, None, "unknown", _PROCESSOR)
-
-    def _is_in(self, one: _Carrier, wanted: Iterable[int]) -> bool:
-        disks = {name for at in wanted if (node := self.paths[at].node) for name in node.disks()}
-        return bool(one.paths) or bool(one.disks & disks)
 
     def _stage_known(
         self,
         stage: HostStage,
         mine: Sequence[_Carrier],
         figures: Sequence[float],
-        wanted: Sequence[int],
+        disks: Set[str],
         shown: Sequence[str],
     ) -> tuple[HostKnown, str]:
         if not self.numbers:
@@ -335,7 +334,7 @@ class _Host:
             return "unknown", EMULATED
         if stage == "pcie" and not mine:
             return "unknown", "no width and speed of a PCI Express link above a drive can be read"
-        unknown = [one for one in mine if not one.carries.is_limit and self._is_in(one, wanted)]
+        unknown = [one for one in mine if not one.carries.is_limit and _is_on(one, disks)]
         if unknown and stage == "instance":
             return "unknown", f"its limits are not known: {self._why_unknown(stage, unknown[0])}"
         if unknown:
@@ -442,8 +441,27 @@ def _bounded_value(found: Most | None) -> float | None:
     return found.value if found is not None and found.bounds else None
 
 
-def _disk_load(each: Mapping[str, float], one: _Carrier) -> float:
-    return each.get(one.name, 0.0) if one.stage == "media" else sum(each.get(name, 0.0) for name in one.disks)
+def _is_on(one: _Carrier, disks: Set[str]) -> bool:
+    return bool(one.paths) or not one.disks.isdisjoint(disks)
+
+
+def _by_disk(paths: Iterable[Mapping[str, float]]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    """For each disk the paths, by number, that load it, and with how much."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for at, each in enumerate(paths):
+        for disk, load in each.items():
+            found.setdefault(disk, []).append((at, load))
+    return found
+
+
+def _path_loads(one: _Carrier, disks: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, float]:
+    """What each path that a carrier carries loads it with."""
+    taken: dict[int, float] = {}
+    for name in (one.name,) if one.stage == "media" else sorted(one.disks):
+        for at, load in disks.get(name, ()):
+            taken[at] = taken.get(at, 0.0) + load
+    taken |= dict.fromkeys(one.paths, 1.0)
+    return {at: taken[at] for at in sorted(taken) if taken[at] > 0}
 
 
 def loads_of(node: StackNode, quantity: Quantity) -> dict[str, float]:

@@ -27,7 +27,7 @@ def _find_rival(identity: str) -> str | None:
 
 def renumbered_irqs(changes: Iterable[Change], facts: Facts) -> Mapping[str, str]:
     """Interrupts that a plan cannot name, as a change of it gives others to their link: id → the reason."""
-    changed = {change.tunable for change in changes if change.before != change.after}
+    changed = [change.tunable for change in changes if change.before != change.after and ":channels." in change.tunable]
     return {
         f"irq:{irq}:affinity": f"{link.name} gets other interrupts with its channels: apply those first, then this"
         for link in facts.links

@@ -443,6 +443,7 @@ def _neighbour_side_effects(changes: Iterable[Change], facts: Facts, neighbours:
     made = list(changes)
     changed = {change.tunable.split(":")[1] for change in made if change.risk == "link"}
     changed |= {link.name for link in related_links(changed, facts.links)}
-    changed |= {link.name for link in facts.links if any(disables_ipv6(change.tunable, link.name) for change in made)}
+    disabling = [change.tunable for change in made if disables_ipv6(change.tunable)]
+    changed |= {link.name for link in facts.links if any(disables_ipv6(one, link.name) for one in disabling)}
     for name in sorted(changed):
         yield from neighbours.get(name, ())

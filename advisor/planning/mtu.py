@@ -176,7 +176,10 @@ def _select_link(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -
 def explain_range(tunable: str, value: str, facts: Facts) -> str | None:
     """Why the driver of a link refuses an MTU, with the range that it gave for it; None for other tunables, for a value
     in the range, and where no range is known."""
-    link = next((one for one in facts.links if tunable == LinkMtu(one.name).id), None)
+    kind, _, name = tunable.removesuffix(":mtu").partition(":")
+    if kind != "link" or tunable != LinkMtu(name).id:
+        return None
+    link = next((one for one in facts.links if one.name == name), None)
     if link is None or not is_count(value) or (link.mtu_min, link.mtu_max) == (None, None):
         return None
     low, high = link.mtu_min or 0, link.mtu_max

@@ -28,9 +28,10 @@ def read_neighbours(host: Host, tunables: Iterable[str], links: Iterable[Link]) 
     """Lasting addresses and routes of the links that these tunables name, and of those above and below them."""
     known = tuple(links)
     names = tuple(tunables)
+    disabling = [one for one in names if disables_ipv6(one)]
     named = {one.split(":")[1] for one in names if one.startswith("link:")} & {link.name for link in known}
     related = {link.name for link in related_links(named, known)} | named if named else set()
-    without = {link.name for link in known if any(disables_ipv6(one, link.name) for one in names)}
+    without = {link.name for link in known if any(disables_ipv6(one, link.name) for one in disabling)}
     return {name: tuple(_record_link(host, name, is_changed=name in related)) for name in sorted(related | without)}
 
 

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from advisor.facts.host_facts import Facts, scan
+from advisor.host import Host
 from advisor.host.provenance import Provenance
+from advisor.operations.limits import host_limits
+from advisor.planner import plan_profiles
 from advisor.report.scan_summary import ScanSummary, summary_text
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
@@ -50,6 +53,11 @@ def show_page(disks: int) -> object:
     return summary_text(ScanSummary(*judged(disks), Provenance("root", 0)), width=100, color=False)
 
 
+@cache
+def host(disks: int) -> Host:
+    return LargeHost(disks).host()
+
+
 PARTS: dict[str, Callable[[int], object]] = {"judge": lambda disks: judge(judged(disks)[0]), "page": show_page}
 
 
@@ -58,3 +66,21 @@ def test_twice_as_many_devices_take_twice_as_much(part: str) -> None:
     assert len(judged(2 * DISKS)[1]) > 60
     once, twice = (count_steps(lambda disks=disks: PARTS[part](disks)) for disks in (DISKS, 2 * DISKS))  # type: ignore[misc]
     assert twice < 2.1 * once, f"{once:,} and {twice:,} steps"
+
+
+COMMANDS: dict[str, tuple[Callable[[int], object], float]] = {
+    "plan": (lambda disks: plan_profiles(host(disks), ["jumbo-frames"], {}, facts=judged(disks)[0]), 1.1),
+    # What the paths carry together is a linear programme, which is a little more than linear.
+    "limits": (lambda disks: host_limits(host(disks)), 1.3),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_else_reads_a_host_grows_as_its_devices_do(command: str) -> None:
+    """Three times, as each has a part that every host takes and no device adds to."""
+    run, most = COMMANDS[command]
+    first, second, third = (
+        count_steps(lambda disks=disks: run(disks))  # type: ignore[misc]
+        for disks in (40, 160, 280)
+    )
+    assert third - second < most * (second - first), f"{first:,}, {second:,} and {third:,} steps"
