@@ -27,6 +27,7 @@ from advisor.transaction.watchdog import WATCH_KIND, watch_text
 from advisor.tunables import FileEdit
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
+from advisor.tunables.udev import RULES as APPEARING
 from advisor.version import __version__
 
 _BASE: Final = (
@@ -192,6 +193,8 @@ def _item_names(plan: Plan) -> list[dict[str, object]]:
     """Every item by name, the longest first, since one may begin with another."""
     ours = [change.tunable for change in plan.changes] + [file.path for file in plan.files]
     names = dict.fromkeys([*ours, *(one.tunable for one in plan.side_effects)])
+    # Of the file of rules for classes a rollback removes its own lines alone; each rule is a value, too.
+    ours = [name for name in ours if name != APPEARING]
     return [{**_json_name(name), "is_ours": name in ours} for name in sorted(names, key=len, reverse=True)]
 
 

@@ -336,6 +336,7 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, *, runtime_only: 
         probe=bind_probe(one.probe, around.identity),
         steps=bind_steps(one.make_steps(observed.combined), around.identity),
         undo=bind_steps(one.make_steps(observed.live) if around.undo is None else around.undo, around.identity),
+        members=around.members,
     )
 
 

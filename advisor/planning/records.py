@@ -10,7 +10,7 @@ from advisor.facts.redaction import for_display
 from advisor.host import Probe, PutFile, RunCommand, Step
 from advisor.tunables import Effect, FileEdit, Risk
 from advisor.tunables.link_mark import LinkMark
-from advisor.tunables.preflight import SideEffect
+from advisor.tunables.preflight import ClassMember, SideEffect
 from advisor.tunables.tunable import Sense
 
 SkipState = Literal["in-place", "would-lower", "kept", "not-applicable", "by-hand", "blocked", "overridden", "unknown"]
@@ -74,6 +74,9 @@ class Change(msgspec.Struct, frozen=True):
     probe: Probe
     steps: tuple[Step, ...]
     undo: tuple[Step, ...]
+    members: tuple[ClassMember, ...] = ()
+    """Of a rule for a class: the devices that were there, with what they had; a rollback restores that, and not what
+    the rule found at a later boot."""
 
 
 class FileChange(msgspec.Struct, frozen=True):
@@ -163,7 +166,8 @@ class Plan(msgspec.Struct, frozen=True):
         for name in ("claims", "claimed_files", "instead_of", "links", "words"):
             if not getattr(self, name):
                 body = body.replace(b',"%s":[]' % name.encode(), b"")
-        body = body.replace(b',"coupled":false', b"")
+        for words in (b',"coupled":false', b',"members":[]'):
+            body = body.replace(words, b"")
         return hashlib.sha256(body).hexdigest()
 
 

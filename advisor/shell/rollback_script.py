@@ -43,10 +43,12 @@ from advisor.shell.data_file import FORMAT, make_data, make_records
 from advisor.shell.quote import LINK, shell_quote
 from advisor.shell.templates import render_shell
 from advisor.tunables import parse_tunable
-from advisor.tunables.link_mark import link_of
+from advisor.tunables.link_mark import LinkMark, link_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank, twin_of
+from advisor.tunables.udev import HEADER as RULES_HEADER
+from advisor.tunables.udev import RULES as APPEARING
 from advisor.tunables.udev import DeviceClass, plain_value
 
 KIND: Final = "advisor-rollback"
@@ -196,12 +198,13 @@ def rollback_records(
     ]
     if directory:
         records.append(("directory", directory))
-    marks = {mark.name: tuple(field or "" for field in msgspec.structs.astuple(mark)) for mark in plan.links}
+    marks = {mark.name: _mark_fields(mark) for mark in plan.links}
     both = msgspec.structs.replace(plan, side_effects=tuple(effect for effect, *_ in effects))
     coupled = {one.tunable for one in coupled_changes(both)}
     for one in changes:
         if one.tunable.startswith("udev:"):
             records.append(("reached", *_reached_fields(one), _shared_word(one.tunable, shared)))
+            records += _member_records(one)
         links = marks.get(link_of(one.tunable) or "")
         queue = queue_file(_on_link(one, links, ())[0]) or ""
         records.append(("value", one.tunable, one.before, one.after, queue, _shared_word(one.tunable, shared)))
@@ -226,7 +229,9 @@ def rollback_records(
     for file in files:
         sizes = f"{len(file.before or b'')} {len(file.after)}"
         existed, owner = "no" if file.before is None else "yes", f"{file.uid}:{file.gid}"
-        words = (file.path, existed, f"{file.undo.mode:04o}", owner, sizes, _shared_word(file.path, shared))
+        # Of a file of rules for classes the script removes the lines that are the transaction's, and no others.
+        word = "lines" if file.path == APPEARING and file.path not in shared else _shared_word(file.path, shared)
+        words = (file.path, existed, f"{file.undo.mode:04o}", owner, sizes, word)
         records.append(("file", *words, *file.new_directories))
     reload = dict.fromkeys(step for file in plan.files for step in file.reload)
     records += (("reload", hand_command(step), *step_fields(step)) for step in reload)
@@ -252,6 +257,22 @@ def _reached_fields(change: Change) -> tuple[str, ...]:
     assert isinstance(one, DeviceClass)
     before = "" if change.before == UNSET else plain_value(change.before)
     return (one.subsystem, one.record, one.file, one.attribute, one.form, plain_value(change.after), before)
+
+
+def _member_records(change: Change) -> Iterator[tuple[str, ...]]:
+    """The devices that were there when a rule was planned: the property in which it records, what the device had, and
+    how it is found again."""
+    record = parse_tunable(change.tunable)
+    assert isinstance(record, DeviceClass)
+    for one in change.members:
+        if one.link is not None:
+            yield ("member", record.record, one.value, "link", record.file, *_mark_fields(one.link))
+        else:
+            yield ("member", record.record, one.value, "block", one.path, *(one.identity or ()))
+
+
+def _mark_fields(mark: LinkMark) -> tuple[str, ...]:
+    return tuple(field or "" for field in msgspec.structs.astuple(mark))
 
 
 def _shared_word(name: str, shared: Collection[str]) -> str:
@@ -300,6 +321,7 @@ def quote_data(data: bytes) -> str:
 
 def _render_script(**context: object) -> str:
     known = {**forms_context(None), "links": True, "has_links": True, "data_kind": KIND}
+    known["rules_header"] = RULES_HEADER.decode("ascii").rstrip("\n")
     return render_shell("rollback.sh.j2", {**known, **context})
 
 

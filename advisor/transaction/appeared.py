@@ -3,17 +3,22 @@ it reached get back what they had."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+import msgspec
 
 from advisor.errors import CommandError
-from advisor.host import Host, Missing, ReadFile, WriteFile
+from advisor.host import Host, Missing, ReadFile, RunCommand, WriteFile
 from advisor.host.device_identity import located
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import hand_command
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.tunables import parse_tunable
-from advisor.tunables.udev import ClassDevice, DeviceClass, device_value, plain_value, restored_value
+from advisor.tunables.link_mark import LostLink, place_of
+from advisor.tunables.udev import ClassDevice, DeviceClass, device_value, find_again, plain_value, restored_value
 
 
 def classes_of(changes: Iterable[Change]) -> Iterator[tuple[Change, DeviceClass]]:
@@ -46,56 +51,92 @@ def unreached_devices(
                 yield device, why
 
 
-def list_reached(host: Host, plan: Plan) -> dict[str, tuple[ClassDevice, Change]]:
-    """The devices that rules of the plan have reached, by the file that was set and the rule. Read before the rules go:
+class Reached(msgspec.Struct, frozen=True):
+    """A device that a rule has reached, with what it gets when the rule goes."""
+
+    device: ClassDevice
+    change: Change
+    wanted: str
+
+
+def list_reached(host: Host, plan: Plan) -> dict[str, Reached]:
+    """The devices that rules of the plan have reached, by the rule, the file and the device. Read before the rules go:
     with the next event of a device udev forgets what they recorded."""
-    return {
-        f"{change.tunable} {device.path}": (device, change)
-        for change, one in classes_of(reversed(plan.changes))
-        for device in one.list_devices(host)
-        if device.recorded is not None
-    }
+    found: dict[str, Reached] = {}
+    for change, one in classes_of(reversed(plan.changes)):
+        devices = [device for device in one.list_devices(host) if device.recorded is not None]
+        planned = dict(_planned_values(host, change)) if devices else {}
+        for device in devices:
+            wanted = restored_value(change.before, device, planned.get(device.path))
+            found[f"{change.tunable} {device.path} {device.token}"] = Reached(device, change, wanted)
+    return found
 
 
-def restore_early(host: Host, plan: Plan, reached: dict[str, tuple[ClassDevice, Change]]) -> list[ItemOutcome]:
+def _planned_values(host: Host, change: Change) -> Iterator[tuple[str, str]]:
+    """What devices had that were there when the rule was planned, by the files that they have now."""
+    for member in change.members:
+        if member.link is not None:
+            name = place_of(host, member.link)
+            place = Missing("absent", "") if isinstance(name, LostLink) else _moved(member.path, name)
+        else:
+            place = located(host, member.path, member.identity)
+        if isinstance(place, str):
+            yield place, member.value
+
+
+def _moved(path: str, link: str) -> str:
+    """The file of a link that has another name now."""
+    _, sys, kind, net, _, *rest = path.split("/")
+    return "/".join(("", sys, kind, net, link, *rest))
+
+
+def restore_early(host: Host, plan: Plan, reached: dict[str, Reached], held: Collection[str] = ()) -> list[ItemOutcome]:
     """Restore reached devices while the rules are there, with which udev keeps what they recorded: whatever ends the
-    rollback from here on, nothing of it is lost. Devices that the plan sets itself follow their own order."""
-    own, places = {change.tunable for change in plan.changes}, own_places(host, plan.changes)
-    outcomes = [
-        _restore_device(host, device, change, is_own=False)
-        for device, change in reached.values()
-        if device.tunable not in own and device.path not in places
-    ]
+    rollback from here on, nothing of it is lost. Devices that the plan sets itself follow their own order; ``held`` are
+    files that upper layers have set."""
+    places = own_places(host, plan.changes) | frozenset(held)
+    outcomes = [_restore_device(host, one) for one in reached.values() if one.device.path not in places]
     return [one for one in outcomes if one is not None and one.state == "restored"]
 
 
-def restore_reached(host: Host, plan: Plan, known: dict[str, tuple[ClassDevice, Change]]) -> list[ItemOutcome]:
+def restore_reached(host: Host, plan: Plan, known: dict[str, Reached], held: Collection[str] = ()) -> list[ItemOutcome]:
     """Restore what the devices had when they appeared: those that are ``known``, and those reached since."""
-    own = {change.tunable for change in plan.changes}
-    outcomes = [
-        _restore_device(host, device, change, is_own=device.tunable in own)
-        for device, change in {**known, **list_reached(host, plan)}.values()
-    ]
+    if not any(classes_of(plan.changes)):
+        return []
+    # A process of udev may still work on a device by the rules that it has read before.
+    with contextlib.suppress(CommandError):
+        host.do(_SETTLE)
+    places = own_places(host, plan.changes) | frozenset(held)
+    reached = {**known, **list_reached(host, plan)}
+    outcomes = [_restore_device(host, one) for one in reached.values() if one.device.path not in places]
     return [one for one in outcomes if one is not None] + _unrecorded(host, plan)
 
 
-def _restore_device(host: Host, device: ClassDevice, change: Change, *, is_own: bool) -> ItemOutcome | None:
-    wanted, given = restored_value(change.before, device), plain_value(change.after)
+_SETTLE: Final = RunCommand(("udevadm", "settle", "--timeout=10"))
+
+
+def _restore_device(host: Host, one: Reached) -> ItemOutcome | None:
+    name, given = one.device.tunable, plain_value(one.change.after)
+    path = find_again(host, one.device)
+    if path is None:
+        is_taken = host.exists(one.device.path)
+        why = N_("is gone: another device has its name now, and gets nothing of it") if is_taken else N_("is gone")
+        return ItemOutcome(name, "already", why)
+    device = msgspec.structs.replace(one.device, path=path)
     live = device_value(host, device)
     # One that had the rule's value by itself got nothing from it.
-    if isinstance(live, Missing) or wanted in (live, given):
+    if isinstance(live, Missing) or one.wanted in (live, given):
         return None
     if live != given:
-        detail = msg("is {live}, not what its udev rule gave it", live=live)
-        return None if is_own else ItemOutcome(device.tunable, "already", detail)
-    step = WriteFile(device.path, wanted)
+        return ItemOutcome(name, "already", msg("is {live}, not what its udev rule gave it", live=live))
+    step = WriteFile(path, one.wanted)
     try:
         host.do(step)
     except CommandError as error:
-        return ItemOutcome(device.tunable, "failed", error.message, hand_command(step))
-    if device_value(host, device) != wanted:
-        return ItemOutcome(device.tunable, "failed", N_("written, but reads otherwise"), hand_command(step))
-    return ItemOutcome(device.tunable, "restored", f"{live} → {wanted}")
+        return ItemOutcome(name, "failed", error.message, hand_command(step))
+    if device_value(host, device) != one.wanted:
+        return ItemOutcome(name, "failed", N_("written, but reads otherwise"), hand_command(step))
+    return ItemOutcome(name, "restored", f"{live} → {one.wanted}")
 
 
 def _unrecorded(host: Host, plan: Plan) -> list[ItemOutcome]:

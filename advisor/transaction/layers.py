@@ -27,6 +27,7 @@ from advisor.transaction.side_effects import ItemOutcome
 from advisor.tunables import FileEdit, parse_tunable
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl import Sysctl
+from advisor.tunables.udev import RULES as APPEARING
 
 _replace = msgspec.structs.replace
 
@@ -150,7 +151,9 @@ def owned_above(record: Record, records: Iterable[Record]) -> Mapping[str, str]:
     for upper in active_above(record, records):
         names = {*values_of(upper), *filter(None, map(_twin_id, values_of(upper)))}
         names |= {name for name in side_effects_of(upper) if is_side_effect(upper, name)}
-        for name in (*(names & values.keys()), *(files_of(upper).keys() & files.keys())):
+        theirs = files_of(upper)
+        shared = (path for path in files.keys() & theirs.keys() if _shares_lines(files[path], theirs[path]))
+        for name in (*(names & values.keys()), *shared):
             found[name] = upper.id
     return found
 
@@ -255,8 +258,17 @@ def still_active(record: Record, records: Iterable[Record]) -> tuple[ItemOutcome
 
 
 def touched_items(record: Record) -> set[str]:
-    """Everything that a transaction holds, and its possible side effects."""
-    return {*values_of(record), *files_of(record), *side_effects_of(record)}
+    """Everything that a transaction holds, and its possible side effects. Not the file of rules for classes: each rule
+    is a value, and a rollback removes its own lines alone."""
+    files = (path for path in files_of(record) if path != APPEARING)
+    return {*values_of(record), *files, *side_effects_of(record)}
+
+
+def _shares_lines(file: FileChange, other: FileChange) -> bool:
+    """Whether two transactions that wrote one file belong together in it."""
+    if file.path != APPEARING:
+        return True
+    return any(settings_of(one) & settings_of(two) for one in file.edits for two in other.edits)
 
 
 def plan_layer_rollback(host: Host, record: Record, records: Iterable[Record], *, force: bool = False) -> LayerRollback:
@@ -344,7 +356,8 @@ class _LayerPlanner:
         if self._is_restored_already(name) or name in dict(self._record.left):
             self._outcomes.append(ItemOutcome(name, "already", msg("{id} holds it", id=upper.id)))
         elif self._is_passable(upper, change, above.before):
-            self._later.set_value(upper.id, _replace(above, before=change.before, undo=change.undo))
+            members = change.members or above.members
+            self._later.set_value(upper.id, _replace(above, before=change.before, undo=change.undo, members=members))
             along = side_effects_of(upper).get(name)
             if along is not None and along.before == change.after:
                 self._pass_side_effect(upper, change, along)
@@ -397,7 +410,7 @@ class _LayerPlanner:
     def _remaining_file(self, file: FileChange) -> FileChange | None:
         """The change that restores a file or removes this transaction's lines; None where nothing is to be done."""
         uppers = [upper for upper in self._later.records if file.path in files_of(upper)]
-        if not uppers:
+        if not any(_shares_lines(file, files_of(upper)[file.path]) for upper in uppers):
             return file
         if self._is_restored_already(file.path):
             self._outcomes.append(ItemOutcome(file.path, "already", N_("its lines are removed")))

@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from advisor.errors import CommandError, NotRestoredError
 from advisor.host import Host, Missing, Probe, ReadFile, observe
 from advisor.host.irq_identity import is_gone_since_boot, is_interrupt
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import commands_by_hand, hand_command, queue_file
-from advisor.transaction.appeared import list_reached, restore_early, restore_reached
+from advisor.transaction.appeared import list_reached, own_places, restore_early, restore_reached
 from advisor.transaction.coupled import Coupled
 from advisor.transaction.journal import Bottom, Entry, Journal, Undoing, Undone
 from advisor.transaction.layers import LayerRollback
@@ -30,6 +32,8 @@ from advisor.transaction.side_effects import (
 )
 from advisor.tunables.link_mark import LostLink, link_of
 from advisor.tunables.sysctl_group import can_be_moved
+from advisor.tunables.udev import RULES as APPEARING
+from advisor.tunables.udev import without_rules
 
 Progress = Callable[[str], None]
 
@@ -83,7 +87,8 @@ def restore_plan(
     note_entry(journal, Undoing(time.time(), why))
     outcomes: list[ItemOutcome] = []
     reached = list_reached(host, plan)
-    outcomes += restore_early(host, plan, reached)
+    held = _held_places(host, taken)
+    outcomes += restore_early(host, plan, reached, held)
     for file in reversed(plan.files):
         check()
         is_begun = may_have_begun(file.path, announced)
@@ -113,7 +118,7 @@ def restore_plan(
         outcomes.append(outcome)
     check()
     outcomes = _tried_again(host, plan, outcomes)
-    outcomes += restore_reached(host, plan, reached)
+    outcomes += restore_reached(host, plan, reached, held)
     own, after = on_own_links(host, plan), side_effects_after or {}
     standing = {**read_side_effects(host, own.plan.side_effects), **standing}
     outcomes += restore_side_effects(host, own.plan, outcomes, after, standing, force=force)
@@ -128,6 +133,14 @@ def restore_plan(
     check()
     note_entry(journal, Undone(time.time(), kept_outcomes(outcomes), taken.passed if taken else ()))
     return tuple(outcomes)
+
+
+def _held_places(host: Host, taken: LayerRollback | None) -> frozenset[str]:
+    """Files of single devices that upper layers hold in the place of this transaction."""
+    if taken is None:
+        return frozenset()
+    passed = {name for name, _ in taken.passed}
+    return own_places(host, (one for upper in taken.upper for one in upper.plan.changes if one.tunable in passed))
 
 
 def _lost_side_effects(plan: Plan, own: OwnLinks, after: Mapping[str, str]) -> list[ItemOutcome]:
@@ -169,6 +182,8 @@ def restore_file(host: Host, file: FileChange, *, force: bool, is_begun: bool = 
     by_hand = hand_command(file.undo)
     if not is_begun:
         return ItemOutcome(file.path, "already", _NOT_BEGUN)
+    if file.path == APPEARING and live != file.after and not isinstance(live, Missing):
+        return _remove_rules(host, file, live, force=force)
     if live != file.after and not force:
         return ItemOutcome(file.path, "kept", N_("modified externally"), by_hand)
     try:
@@ -188,6 +203,26 @@ def _reload_again(host: Host, files: Iterable[FileChange]) -> list[ItemOutcome]:
         except CommandError as error:
             failed.append(ItemOutcome(" ".join(step.argv), "failed", error.message, hand_command(step)))
     return failed
+
+
+def _remove_rules(host: Host, file: FileChange, live: bytes | None, *, force: bool) -> ItemOutcome:
+    """Remove the rules for classes that the transaction wrote from a file that others have changed since; every other
+    line stays as it is, byte for byte."""
+    rest = without_rules(live, file.before, file.after)
+    if rest.edited and not force:
+        by_hand = msg("edit {path}: remove {lines}", path=file.path, lines=", ".join(rest.edited))
+        return ItemOutcome(file.path, "kept", N_("modified externally"), by_hand)
+    content = rest.without_edited if rest.edited else rest.content
+    if content == live:
+        return ItemOutcome(file.path, "already", N_("its lines are removed"))
+    step = msgspec.structs.replace(file.undo, content=content)
+    try:
+        host.do(step)
+    except CommandError as error:
+        return ItemOutcome(file.path, "failed", error.message, hand_command(step))
+    if file_content(host, file.path) != content:
+        return ItemOutcome(file.path, "failed", N_("written, but reads otherwise"), hand_command(step))
+    return ItemOutcome(file.path, "restored", N_("removed") if content is None else N_("its lines are removed"))
 
 
 _NOT_BEGUN: Final = N_("was not changed by this transaction")

@@ -45,6 +45,8 @@ _LEAST: Final[Mapping[str, int]] = {
 _IN_PAGES: Final = frozenset({"read_ahead_kb"})
 ATTRIBUTES: Final = ("scheduler", *_LEAST, *_WORDS)
 _MODULES: Final[Mapping[str, str]] = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
+SCHEDULERS: Final = (*_MODULES, "none")
+"""Those of Linux 5.0 and later (Documentation/block/switching-sched.rst)."""
 
 
 class BlockQueue(BlockValue, frozen=True):
@@ -104,6 +106,10 @@ class BlockQueue(BlockValue, frozen=True):
             side_effects=siblings,
             notes=(*note, *later_rules(host, f"queue/{self.attribute}")),
         )
+
+    def explain_refusal(self, host: Host, wanted: str) -> str | None:
+        """Why the device would not take a scheduler; None where it would."""
+        return self._check_scheduler(host, wanted)[0]
 
     def _check_scheduler(self, host: Host, wanted: str) -> tuple[str | None, tuple[str, ...]]:
         """Why the device would not take a scheduler, and notes on one that it would."""

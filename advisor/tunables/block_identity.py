@@ -7,7 +7,8 @@ From udev's data (udev(7); its properties are set by 60-persistent-storage.rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from typing import Final
 
 from advisor.host import Host, Missing, RunCommand
@@ -38,20 +39,37 @@ def is_device_name(name: str) -> bool:
 
 def identity_of(host: Host, device: str) -> Identity | None:
     """What distinguishes this device from others until the rollback; None where there is no such thing."""
-    attribute = next((one for one in ATTRIBUTES if words_of(host, device, one)), None)
-    words = words_of(host, device, attribute) if attribute else ""
-    marks = marks_of(host, device)
+    return next(iter(identities_of(host, (device,))))
+
+
+def identities_of(host: Host, devices: Iterable[str]) -> tuple[Identity | None, ...]:
+    """The same of several devices, with each file read once."""
+    read, see = cache(partial(words_of, host)), cache(partial(marks_of, host))
+    names = host.names("/sys/block")
+    return tuple(_identify(host, device, names, read, see) for device in devices)
+
+
+def _identify(
+    host: Host, device: str, names: Iterable[str], read: Callable[[str, str], str], see: Callable[[str], Marks]
+) -> Identity | None:
+    attribute = next((one for one in ATTRIBUTES if read(device, one)), None)
+    words = read(device, attribute) if attribute else ""
+    marks = see(device)
     if not words and marks == Marks():
         return None
-    alike = _find_alike(host, device, attribute, words) if words or marks.place or marks.device else []
-    others = [marks_of(host, name) for name in alike]
+    alike: list[str] = []
+    if words or marks.place or marks.device:
+        # All others for a device without words, which is known by its place alone.
+        others = (one for one in names if one != device and is_nvme_path(one) == is_nvme_path(device))
+        alike = [one for one in others if attribute is None or read(one, attribute) == words]
+    seen = [see(name) for name in alike]
     is_shared = bool(words) and (bool(alike) or _is_multipath(host, device))
     return (
         f"/sys/block/{device}/{attribute}" if attribute else "",
         words,
         "shared" if is_shared else "single",
-        *([marks.place] if marks.place and all(one.place != marks.place for one in others) else ()),
-        *([marks.device] if marks.device and all(one.device != marks.device for one in others) else ()),
+        *([marks.place] if marks.place and all(one.place != marks.place for one in seen) else ()),
+        *([marks.device] if marks.device and all(one.device != marks.device for one in seen) else ()),
         *([marks.sequence] if marks.sequence else ()),
     )
 
@@ -64,12 +82,6 @@ def identity_refusal(identity: Identity | None) -> str | None:
         "another device has the same identity, and neither ID_PATH, the device link nor diskseq distinguishes them: "
         "it could not be rolled back"
     )
-
-
-def _find_alike(host: Host, device: str, attribute: str | None, words: str) -> list[str]:
-    """Other devices of the same words; all others for a device without words, which is known by its place alone."""
-    others = [one for one in host.names("/sys/block") if one != device and is_nvme_path(one) == is_nvme_path(device)]
-    return [one for one in others if words_of(host, one, attribute) == words] if attribute else others
 
 
 def _is_multipath(host: Host, device: str) -> bool:

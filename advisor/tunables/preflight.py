@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step, WriteFile
 from advisor.host.identity import Identity
+from advisor.tunables.link_mark import LinkMark
 
 RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand", "incapable"]
 
@@ -50,12 +51,22 @@ class SideEffect(msgspec.Struct, frozen=True):
     what it was before, or to what it was set to since."""
 
 
+class ClassMember(msgspec.Struct, frozen=True):
+    """A device that a class had when a plan was made, and ``value``, what it had then. ``identity`` distinguishes a
+    block device, ``link`` a link, from one that gets its name later."""
+
+    path: str
+    value: str
+    identity: Identity | None = None
+    link: LinkMark | None = None
+
+
 class Preflight(msgspec.Struct, frozen=True):
     """What goes beyond probe, steps and edit. ``refusal``: why this host would not take the value. ``overridden``: what
     undoes it at the next boot. ``undo``: how to go back where writing the value before would not do. ``identity``: what
     distinguishes the device that is meant from one that gets its name later. ``state``: what the refusal amounts to;
     *blocked* holds up all of the plan, *incapable* does where a person named this device, the others this value alone.
-    ``related``: values of other tunables that bear on it."""
+    ``related``: values of other tunables that bear on it. ``members``: devices of a class that are there."""
 
     refusal: str | None = None
     state: RefusalState = "blocked"
@@ -65,6 +76,7 @@ class Preflight(msgspec.Struct, frozen=True):
     side_effects: tuple[SideEffect, ...] = ()
     notes: tuple[str, ...] = ()
     related: tuple[tuple[str, str], ...] = ()
+    members: tuple[ClassMember, ...] = ()
 
 
 @runtime_checkable

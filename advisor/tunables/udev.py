@@ -24,30 +24,35 @@ import msgspec
 from advisor.facts.link_claim import udev_property
 from advisor.host import Host, Missing, ReadFile, RunCommand, observe
 from advisor.host.config_text import UNSET
-from advisor.host.device_identity import is_nvme_path, udev_properties
+from advisor.host.device_identity import ATTRIBUTES as ATTRIBUTES_OF_IDENTITY
+from advisor.host.device_identity import device_of, is_nvme_path, udev_properties, words_of
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.host.probes import reduce
 from advisor.i18n import N_, msg, noun
-from advisor.tunables.block import ATTRIBUTES, BlockQueue
-from advisor.tunables.block_identity import later_rules
+from advisor.tunables.block import ATTRIBUTES, SCHEDULERS, BlockQueue
+from advisor.tunables.block_identity import identities_of, identity_refusal, later_rules
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Capture, Kind
+from advisor.tunables.link_mark import mark_of
 from advisor.tunables.link_txqueuelen import LinkTxqueuelen
-from advisor.tunables.preflight import Preflight, list_choices
+from advisor.tunables.preflight import ClassMember, Preflight, list_choices
 from advisor.tunables.tunable import StoredValue, UnknownIdError
 
 RULES: Final = "/etc/udev/rules.d/89-advisor-appearing.rules"
 """Before the rules of single devices, so that what it records is what the device had without any of advisor's."""
 
 Subsystem = Literal["block", "link"]
+_DIRECTORIES: Final = {"block": "/sys/block", "link": "/sys/class/net"}
 
-_HEADER: Final = (
+HEADER: Final = (
     b"# Values of devices that appear later, two lines for each class and attribute: the second line sets the value\n"
     b"# and records what the device had before, the first line keeps that record. See udev(7).\n"
 )
 _RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
 _NAMES: Final = lazy_regex(r"[\w.*?\[\]-]+(,[\w.*?\[\]-]+)*", re.ASCII)
+_LINE: Final = lazy_regex(rb"[^\n]*\n|[^\n]+")
+_RECORD: Final = lazy_regex(rb"\b(ADVISOR_[A-Z0-9_]+)\b")
 _MODEL: Final = lazy_regex(r"[\w.*?+#@-]+( +[\w.*?+#@-]+)*", re.ASCII)
 _DRIVER: Final = lazy_regex(r"[\w-]{1,60}", re.ASCII)
 _SPECIAL: Final = lazy_regex(r"[*?\[]")
@@ -79,6 +84,8 @@ class ClassDevice(msgspec.Struct, frozen=True):
     recorded: str | None
     is_member: bool
     live: str | Missing = ""
+    token: str = ""
+    """What another device at the same name would have otherwise, within one boot."""
 
 
 class DeviceClass(StoredValue, frozen=True):
@@ -135,7 +142,7 @@ class DeviceClass(StoredValue, frozen=True):
         )
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        return FileEdit(RULES, "udev-class", self.record, self._make_rule(value), _HEADER, reload=_RELOAD)
+        return FileEdit(RULES, "udev-class", self.record, self._make_rule(value), HEADER, reload=_RELOAD)
 
     def _make_rule(self, value: str) -> str:
         bare = plain_value(value)
@@ -167,7 +174,38 @@ class DeviceClass(StoredValue, frozen=True):
         standing = self._find_standing_rule(host, before, after)
         if standing is not None:
             return Preflight(refusal=standing, state="blocked")
-        return Preflight(notes=(self._explain_reach(), *self.later_rules(host)))
+        refusal = self._refuse_scheduler(host, plain_value(after))
+        if refusal is not None:
+            return Preflight(refusal=refusal, state="blocked")
+        notes = (self._explain_reach(), *self.later_rules(host))
+        return Preflight(notes=notes, members=() if before == after else tuple(self._list_members(host)))
+
+    def _refuse_scheduler(self, host: Host, wanted: str) -> str | None:
+        """Why no device would take the scheduler: none of the class offers it, or the kernel has none of that name."""
+        if self.attribute != "scheduler":
+            return None
+        there = [device for device in self.list_devices(host) if device.is_member]
+        whys = [BlockQueue(device.tunable.split(":")[1], "scheduler").explain_refusal(host, wanted) for device in there]
+        if there and None not in whys:
+            example = msg("{device}: {why}", device=there[0].tunable.split(":")[1], why=whys[0] or "")
+            return msg("no device of the class that is there takes it ({example})", example=example)
+        if not there and wanted not in SCHEDULERS:
+            return msg("is not a scheduler of the kernel, which has {names}", names=list_choices(SCHEDULERS))
+        return None
+
+    def _list_members(self, host: Host) -> Iterator[ClassMember]:
+        """The devices that are there, with what they have and what distinguishes them."""
+        there = [one for one in self.list_devices(host) if one.is_member and isinstance(one.live, str)]
+        names = [one.tunable.split(":")[1] for one in there]
+        if self.subsystem == "link":
+            for device, name in zip(there, names, strict=True):
+                mark = mark_of(host, name)
+                if mark is not None:
+                    yield ClassMember(device.path, str(device.live), link=mark)
+            return
+        for device, identity in zip(there, identities_of(host, names), strict=True):
+            if identity is not None and identity_refusal(identity) is None:
+                yield ClassMember(device.path, str(device.live), identity=identity)
 
     def _find_standing_rule(self, host: Host, before: str, after: str) -> str | None:
         """Why a rule that is there already excludes this one: a device that it has reached would have its value, and no
@@ -219,12 +257,15 @@ class DeviceClass(StoredValue, frozen=True):
 
     def list_devices(self, host: Host) -> Iterator[ClassDevice]:
         """The devices of the class that are there now, and those that the rule has reached."""
-        directory, word = ("/sys/block", "block") if self.subsystem == "block" else ("/sys/class/net", "link")
+        directory, word = _DIRECTORIES[self.subsystem], self.subsystem
         for name in host.names(directory):
             path = f"{directory}/{name}/{self.file}"
             recorded, is_member = self._read_record(host, name), self._is_member(host, name)
             if (is_member or recorded is not None) and host.exists(path):
-                found = ClassDevice(f"{word}:{name}:{self.attribute}", path, self.form, recorded, is_member)
+                token = "" if recorded is None else _read_token(host, self.subsystem, name)
+                found = ClassDevice(
+                    f"{word}:{name}:{self.attribute}", path, self.form, recorded, is_member, token=token
+                )
                 yield msgspec.structs.replace(found, live=device_value(host, found))
 
     def explain_unrecorded(self, device: ClassDevice) -> str:
@@ -309,6 +350,61 @@ def _may_agree(pattern: str, other: str) -> bool:
     return one.startswith(two) or two.startswith(one)
 
 
+class RestOfRules(msgspec.Struct, frozen=True):
+    """A file of rules for classes without those of one transaction: ``content`` without the lines that it wrote, None
+    where only advisor's own comment is left. ``edited`` are lines about its classes that are not as it wrote them, and
+    ``without_edited`` is the content without these, too."""
+
+    content: bytes | None
+    edited: tuple[str, ...]
+    without_edited: bytes | None
+
+
+def without_rules(live: bytes | None, before: bytes | None, after: bytes) -> RestOfRules:
+    """``live`` without the rules in which ``after`` differs from ``before``."""
+    own = _rule_lines(after) - _rule_lines(before or b"")
+    records = {found[1] for line in own if (found := _RECORD.search(line))}
+    kept = [line for line in _LINE.findall(live or b"") if line.rstrip(b"\n") not in own]
+    edited = [line for line in kept if _is_rule(line) and any(name in records for name in _RECORD.findall(line))]
+    others = [line for line in kept if line not in edited]
+    return RestOfRules(
+        _joined(kept), tuple(line.decode("ascii", "replace").strip() for line in edited), _joined(others)
+    )
+
+
+def _rule_lines(content: bytes) -> set[bytes]:
+    return {line.rstrip(b"\n") for line in _LINE.findall(content) if _is_rule(line)}
+
+
+def _is_rule(line: bytes) -> bool:
+    return bool(line.strip()) and not line.startswith(b"#")
+
+
+def _joined(lines: list[bytes]) -> bytes | None:
+    content = b"".join(lines)
+    return None if content in (b"", HEADER) else content
+
+
+def find_again(host: Host, device: ClassDevice) -> str | None:
+    """The file of a device that was listed before, under the name that it has now; None where it is gone."""
+    subsystem: Subsystem = "block" if device.tunable.startswith("block:") else "link"
+    directory = _DIRECTORIES[subsystem]
+    name, _, file = device.path.removeprefix(f"{directory}/").partition("/")
+    for other in (name, *host.names(directory)):
+        if _read_token(host, subsystem, other) == device.token:
+            return f"{directory}/{other}/{file}"
+    return None
+
+
+def _read_token(host: Host, subsystem: Subsystem, name: str) -> str:
+    """The kernel's numbers of a device, and its serial number or WWN; of a disk without them, where it sits."""
+    if subsystem == "link":
+        return host.read_or_empty(f"/sys/class/net/{name}/ifindex")
+    words = next((text for one in ATTRIBUTES_OF_IDENTITY if (text := words_of(host, name, one))), None)
+    numbers = (words_of(host, name, one) for one in ("dev", "diskseq"))
+    return " ".join((*numbers, device_of(host, name) if words is None else words))
+
+
 def device_value(host: Host, device: ClassDevice) -> str | Missing:
     """What the device has now."""
     return observe(host, ReadFile(device.path, device.form))
@@ -334,9 +430,10 @@ def link_class(driver: str) -> str | None:
     return driver if _DRIVER.fullmatch(driver) else None
 
 
-def restored_value(change_before: str, device: ClassDevice) -> str:
-    """What a device gets when the rule goes: the value of the rule that was there before, or what it had itself."""
-    return device.recorded or "" if change_before == UNSET else plain_value(change_before)
+def restored_value(change_before: str, device: ClassDevice, planned: str | None = None) -> str:
+    """What a device gets when the rule goes: the value of the rule that was there before, or what it had itself: when
+    the rule was planned, else when it appeared."""
+    return planned or device.recorded or "" if change_before == UNSET else plain_value(change_before)
 
 
 def recorded_value(text: str, form: str) -> str | None:

@@ -153,6 +153,40 @@ class Machine(ABC):
         """How many times longer a step takes than on an idle computer, by what is known of it; at least 1."""
         return max(PATIENCE, _crowding())
 
+    @abstractmethod
+    def monitor(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """What QEMU returns to a command of its machine protocol (QMP). Raises LabError."""
+
+    def plug_disk(self, port: int, serial: str, *, mib: int = 64) -> None:
+        """Plug an NVMe drive, which reads as zeros, into a free port; `unplug` removes it."""
+        backing = {"driver": "null-co", "node-name": f"free{port}-disk", "size": mib << 20, "read-zeroes": True}
+        self.monitor("blockdev-add", backing)
+        device = {"driver": "nvme", "drive": backing["node-name"], "serial": serial}
+        self.monitor("device_add", {**device, "id": f"plugged{port}", "bus": f"free{port}"})
+
+    def plug_link(self, port: int, *, mac: str, driver: str = "virtio-net-pci") -> None:
+        """Plug a link to nowhere into a free port."""
+        self.monitor("netdev_add", {"type": "user", "id": f"free{port}-wire", "restrict": True, "ipv6": False})
+        device = {"driver": driver, "netdev": f"free{port}-wire", "mac": mac}
+        self.monitor("device_add", {**device, "id": f"plugged{port}", "bus": f"free{port}"})
+
+    def unplug(self, port: int) -> None:
+        """Ask the guest to give up what is in a port, and wait until it has. Nothing where nothing is there."""
+        deadline = time.monotonic() + 60 * self.slowness
+        asked = 0.0
+        while any(one["name"] == f"plugged{port}" for one in self.monitor("qom-list", {"path": "/machine/peripheral"})):
+            if time.monotonic() > deadline:
+                raise LabError(f"the guest does not give up what is in port {port}")
+            if time.monotonic() > asked + 10:
+                # A port that is still busy with the plugging refuses, or does not hear.
+                with contextlib.suppress(LabError):
+                    self.monitor("device_del", {"id": f"plugged{port}"})
+                asked = time.monotonic()
+            time.sleep(0.2)
+        for command, argument, name in (("blockdev-del", "node-name", "disk"), ("netdev_del", "id", "wire")):
+            with contextlib.suppress(LabError):
+                self.monitor(command, {argument: f"free{port}-{name}"})
+
     def run(
         self,
         cmd: str | Sequence[str],
@@ -333,6 +367,22 @@ class Guest(Machine):
             raise GuestGoneError("the guest is off")
         return self._agent.call(request, timeout=timeout)
 
+    def monitor(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """See `Machine.monitor`."""
+        if self._work is None or not self.is_on:
+            raise GuestGoneError("the guest is off")
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(30 * PATIENCE)
+            connection.connect(str(self._work / "qmp"))
+            lines = connection.makefile("rb")
+            for request in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": dict(arguments)}):
+                connection.sendall(json.dumps(request).encode() + b"\n")
+                # The greeting and events come in between.
+                reply: dict[str, Any] = next(one for one in map(json.loads, lines) if {"return", "error"} & one.keys())
+        if "error" in reply:
+            raise LabError(f"{command}: {reply['error']['desc']}")
+        return reply["return"]
+
     def _prepare_disks(self) -> None:
         if self._work is not None:
             return
@@ -352,7 +402,7 @@ class Guest(Machine):
     def _start(self) -> None:
         assert self._work is not None
         assert self._image is not None
-        for stale in ("agent", "console"):
+        for stale in ("agent", "console", "qmp"):
             (self._work / stale).unlink(missing_ok=True)
         arguments = qemu_arguments(
             self.hardware, image=self._image, work=self._work, share=self._share, accelerator=ACCELERATOR

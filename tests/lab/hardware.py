@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _FIRST_BUS = 0x20
 _BUSES_PER_NODE = 0x40
 _PORTS_PER_SLOT = 8
+_FREE_CHASSIS = 200
+_FREE_SLOT = 0x1C
 
 # Each of these saves emulated time, or lines that nobody reads; none changes what the guest's kernel can do.
 KERNEL_COMMAND_LINE = (
@@ -62,10 +64,13 @@ class Hardware:
     distance: int = 21
     dmi: tuple[str, ...] = ()
     kernel_arguments: str = ""
+    free_ports: int = 0
+    """PCIe ports into which `Guest.plug_disk` and `Guest.plug_link` plug something while the guest runs."""
 
 
-STORAGE_HOST = Hardware()
-"""Two NUMA nodes, four CPUs, three NVMe drives and one 10 Gbit/s link on each node, a management link."""
+STORAGE_HOST = Hardware(free_ports=2)
+"""Two NUMA nodes, four CPUs, three NVMe drives and one 10 Gbit/s link on each node, a management link; two ports are
+free."""
 
 SMALL = Hardware(
     nodes=1, cpus=2, memory_mib=1024, nvme=(), virtio_disks=1, links=(Link("virtio-net-pci", wire="user"),)
@@ -112,6 +117,7 @@ def qemu_arguments(hardware: Hardware, *, image: Path, work: Path, share: Path, 
     arguments += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-name", "advisor-lab"]
     arguments += ["-kernel", f"{image}/vmlinux", "-initrd", f"{image}/initramfs", "-append", append]
     arguments += ["-serial", f"file:{work}/console", "-device", "virtio-rng-pci"]
+    arguments += ["-qmp", f"unix:{work}/qmp,server=on,wait=off"]
     arguments += _agent_port(work) + _share(share) + _root_disk(work)
     arguments += _nodes(hardware)
     ports = _Ports()
@@ -119,6 +125,10 @@ def qemu_arguments(hardware: Hardware, *, image: Path, work: Path, share: Path, 
         arguments += _data_disk(index, disk, work, ports)
     for index, link in enumerate(hardware.links):
         arguments += _link(index, link, ports)
+    for index in range(hardware.free_ports):
+        # Last and at addresses of their own: the numbers of all other devices stay.
+        port = f"pcie-root-port,id=free{index},bus=pcie.0,chassis={_FREE_CHASSIS},slot={index}"
+        arguments += ["-device", f"{port},addr={_FREE_SLOT:#x}.{index},multifunction=on,hotplug=on"]
     for smbios in hardware.dmi:
         arguments += ["-smbios", smbios]
     return arguments

@@ -63,6 +63,8 @@ def _serve_one(guest: Guest, listener: socket.socket) -> bool:
             if method in POWER_METHODS:
                 getattr(guest, method)()
                 reply: dict[str, Any] = {"answer_seconds": guest.answer_seconds, "boot_seconds": guest.boot_seconds}
+            elif method == "monitor":
+                reply = {"return": guest.monitor(request["command"], request["arguments"])}
             else:
                 reply = guest.call(request, timeout=float(request.pop("patience", 60)))
         except AgentError as error:
@@ -105,6 +107,11 @@ class ServedGuest(Machine):
         except GuestGoneError:
             return False
         return True
+
+    def monitor(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """See `Machine.monitor`."""
+        request = {"method": "monitor", "command": command, "arguments": dict(arguments)}
+        return self._request(request, 60)["return"]
 
     def boot(self) -> None:
         """See `Machine.boot`."""

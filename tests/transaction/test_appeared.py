@@ -259,3 +259,174 @@ def test_the_patterns_fit_what_is_less_and_nothing_else(bound: int) -> None:
 def test_what_no_rule_can_say_is_no_id(rest: str) -> None:
     with pytest.raises(UsageError):
         parse_tunable(f"udev:{rest}")
+
+
+ENGINES = [None, *SHELLS]
+by_engine = pytest.mark.parametrize("shell", ENGINES, ids=lambda shell: shell[0] if shell else "python")
+
+
+def undo(where: Path, host: Host, store: Store, record: Record, shell: list[str] | None, *options: str) -> list[str]:
+    """Roll back by either engine; what is not restored."""
+    if shell is None:
+        with store.hold_lock():
+            outcomes = roll_back(host, store.find_record(record.id), store)
+        return [f"{one.what}: {one.detail}" for one in outcomes if not one.is_back]
+    done = run_script(store.script_path(record.id), where, *options, shell=shell)
+    assert done.returncode in (0, 3, 5), done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith(("kept", "failed"))]
+
+
+@by_engine
+def test_a_device_is_restored_while_udev_still_has_its_record(tmp_path: Path, shell: list[str] | None) -> None:
+    host, store, record, devices = with_later_devices(tmp_path)
+    log = tmp_path / "log"
+    make_command(
+        tmp_path / "bin",
+        "udevadm",
+        f'[ "$*" != "control --reload" ] || cat {devices["nvme1n1"]}/queue/scheduler >>{log}',
+    )
+    assert undo(tmp_path, host, store, record, shell, "--reload") == []
+    assert log.read_text() == "mq-deadline\n"
+
+
+@by_engine
+def test_a_device_that_appears_while_the_rule_goes_is_restored(tmp_path: Path, shell: list[str] | None) -> None:
+    """A process of udev ends its work with the rules that it has read, whatever is in the file by then."""
+    host, store, record, _ = with_later_devices(tmp_path)
+    root = tmp_path / "root"
+    new = plug_disk(root, "nvme7n1", 7)
+    let_udev_see(root, new, "b259:7")
+    late = {new / "queue/scheduler": None, new / "queue/read_ahead_kb": None, root / "run/udev/data/b259:7": None}
+    texts = {path: path.read_text() for path in late}
+    (root / "run/udev/data/b259:7").unlink()
+    (new / "queue/scheduler").write_text("none [mq-deadline] kyber\n")
+    (new / "queue/read_ahead_kb").write_text("128\n")
+    writes = "; ".join(f"printf '%s' '{text}' >{path}" for path, text in texts.items())
+    make_command(tmp_path / "bin", "udevadm", f'case "$1" in settle) {writes} ;; esac')
+    assert undo(tmp_path, host, store, record, shell, "--reload") == []
+    assert (new / "queue/scheduler").read_text() == "mq-deadline\n"
+    assert (new / "queue/read_ahead_kb").read_text() == "128\n"
+
+
+def two_rules(where: Path) -> tuple[Host, Store, Record, Record, Path]:
+    # A script that works on a tree notes what it did only below that.
+    host, store = build(where), Store(str(where / "root/var/lib/advisor"))
+    first = apply_values(host, store, {AHEAD: "512"})
+    return host, store, first, apply_values(host, store, {RACE: "5000"}), where / "root" / RULES.lstrip("/")
+
+
+@by_engine
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_rules_of_two_transactions_go_one_by_one(
+    tmp_path: Path, shell: list[str] | None, order: tuple[int, int]
+) -> None:
+    host, store, *records, rules = two_rules(tmp_path)
+    assert isinstance(records[0], Record)
+    assert isinstance(records[1], Record)
+    both = rules.read_text()
+    left = [line for line in both.splitlines() if "READ_AHEAD" not in line and "read_ahead" not in line]
+    assert undo(tmp_path, host, store, records[order[0]], shell) == []
+    if order == (0, 1):
+        assert rules.read_text().splitlines() == left
+    assert drifted(host, *store.readable_records()) == {}
+    states = [one.is_active for one in store.readable_records()]
+    assert states == [order[0] != 0, order[0] != 1]
+    assert undo(tmp_path, host, store, records[order[1]], shell) == []
+    assert not rules.exists()
+    assert not any(one.is_active for one in store.readable_records())
+
+
+@by_engine
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_lines_of_others_in_the_file_stay(tmp_path: Path, shell: list[str] | None, end: str) -> None:
+    host, store, first, second, rules = two_rules(tmp_path)
+    theirs = f'\t# theirs \r\n\nSUBSYSTEM=="net", ATTR{{mtu}}="9000"  {end}'
+    rules.write_text(rules.read_text() + theirs, newline="")
+    assert undo(tmp_path, host, store, first, shell) == []
+    assert rules.read_bytes().endswith(theirs.encode())
+    assert drifted(host, *store.readable_records()) == {}
+    assert undo(tmp_path, host, store, second, shell) == []
+    assert rules.read_bytes().endswith(theirs.encode())
+    assert b"ADVISOR" not in rules.read_bytes()
+
+
+@by_engine
+def test_a_rule_that_somebody_edited_stays_and_is_named(tmp_path: Path, shell: list[str] | None) -> None:
+    host, store, first, _, rules = two_rules(tmp_path)
+    text = rules.read_text().replace('read_ahead_kb}="512"', 'read_ahead_kb}="1024"')
+    rules.write_text(text)
+    assert any(RULES in one and "modified externally" in one for one in undo(tmp_path, host, store, first, shell))
+    assert rules.read_text() == text
+
+
+def reboot(root: Path) -> None:
+    """The kernel's own values again, and udev's rules carried out on each device."""
+    make_tree(root, {"/proc/sys/kernel/random/boot_id": "22222222-2222-3333-4444-555555555555\n"})
+    for database in (root / "run/udev/data").iterdir():
+        database.unlink()
+
+
+@by_engine
+def test_a_device_that_was_there_gets_what_it_had_when_planned(tmp_path: Path, shell: list[str] | None) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    root = tmp_path / "root"
+    drive, link = root / "sys/block/nvme0n1", plug_link(root, "eth5", 5, "virtio_net")
+    (drive / "queue/read_ahead_kb").write_text("64\n")
+    (link / "tx_queue_len").write_text("3000\n")
+    record = apply_values(host, store, {AHEAD: "512", RACE: "5000"})
+    reboot(root)
+    # Found in another order, under other names.
+    drive.rename(root / "sys/block/nvme8n1")
+    drive = root / "sys/block/nvme8n1"
+    (drive / "dev").write_text("259:8\n")
+    (drive / "queue/read_ahead_kb").write_text("128\n")
+    other = plug_disk(root, "nvme0n1", 0)
+    (other / "serial").write_text("S-OTHER\n")
+    (link / "tx_queue_len").write_text("1000\n")
+    for device, number in ((drive, "b259:8"), (other, "b259:0"), (link, "n5")):
+        let_udev_see(root, device, number)
+    assert [(one / "queue/read_ahead_kb").read_text() for one in (drive, other)] == ["512\n"] * 2
+    assert undo(tmp_path, host, store, record, shell) == []
+    assert [(one / "queue/read_ahead_kb").read_text() for one in (drive, other)] == ["64\n", "128\n"]
+    assert (link / "tx_queue_len").read_text() == "3000\n"
+
+
+@by_engine
+def test_another_drive_in_the_place_of_one_that_was_listed_gets_nothing_of_it(
+    tmp_path: Path, shell: list[str] | None
+) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    root = tmp_path / "root"
+    record = apply_values(host, store, {AHEAD: "512"})
+    gone, stays = plug_disk(root, "nvme1n1", 1, {"read_ahead_kb": "64"}), plug_disk(root, "nvme2n1", 2)
+    for device, number in ((gone, "b259:1"), (stays, "b259:2")):
+        let_udev_see(root, device, number)
+    # While the rule goes: a drive is exchanged for one that a person has set, before the early attempt has written.
+    swap = f"echo S-NEW >{gone}/serial; echo 512 >{gone}/queue/read_ahead_kb; rm -f {root}/run/udev/data/b259:1"
+    make_command(tmp_path / "bin", "udevadm", f'[ "$*" != "control --reload" ] || {{ {swap}; }}')
+    (gone / "queue/read_ahead_kb").chmod(0o444)
+    assert undo(tmp_path, host, store, record, shell, "--reload") == []
+    assert (gone / "queue/read_ahead_kb").read_text() == "512\n"
+    assert (stays / "queue/read_ahead_kb").read_text() == "128\n"
+
+
+@pytest.mark.parametrize(
+    ("class_id", "value", "words"),
+    [
+        ("udev:block:nvme*:scheduler", "nonsense", "no device of the class that is there takes it (nvme0n1: it offers"),
+        ("udev:block:nvme*:scheduler", "bfq", "no device of the class that is there takes it"),
+        ("udev:block:sd*:scheduler", "nonsense", "is not a scheduler of the kernel, which has"),
+        ("udev:block:sd*:scheduler", "bfq", None),
+        ("udev:block:nvme*:scheduler", "kyber", None),
+    ],
+)
+def test_a_scheduler_that_no_device_would_take_is_refused(
+    tmp_path: Path, class_id: str, value: str, words: str | None
+) -> None:
+    host = build(tmp_path)
+    make_tree(
+        tmp_path / "root", {"/proc/sys/kernel/osrelease": "6.1\n", "/lib/modules/6.1/modules.dep": "kernel/x.ko:\n"}
+    )
+    plan = plan_of(host, {class_id: value})
+    assert [words in one.reason for one in plan.blocking if words] == ([True] if words else [])
+    assert bool(plan.blocking) == bool(words)
