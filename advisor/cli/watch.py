@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING
 
 from advisor.errors import UsageError
 from advisor.operations.diagnosis import watch_host
-from advisor.report.watch import WatchScreen, saved_note
+from advisor.report.watch import LOOK_SECONDS, WatchScreen, saved_note
 
 if TYPE_CHECKING:
     from advisor.diagnosis.diagnose import Diagnosis
-
-_LOOK_SECONDS = 2.0
 
 
 def watch_terminal(seconds: float) -> Diagnosis:
@@ -50,18 +48,18 @@ def watch_terminal(seconds: float) -> Diagnosis:
                 elif key == "p" and paused_at is not None:
                     # What was used meanwhile belongs to no look: the next one counts from here.
                     watched.advance()
-                    screen.add_gap(max(1, round((time.monotonic() - paused_at) / _LOOK_SECONDS)))
-                    paused_at, note, due = None, "", time.monotonic() + _LOOK_SECONDS
+                    screen.add_gap(max(1, round((time.monotonic() - paused_at) / LOOK_SECONDS)))
+                    paused_at, note, due = None, "", time.monotonic() + LOOK_SECONDS
                 if key == "s" and watched.diagnosis is not None:
                     place = Path(time.strftime("advisor-why-%Y%m%d-%H%M%S.tar.gz"))
                     watched.save_snapshot(place)
                     note = saved_note(place)
                 if time.monotonic() >= due:
-                    due = time.monotonic() + _LOOK_SECONDS
+                    due = time.monotonic() + LOOK_SECONDS
                     if paused_at is None:
                         screen.add_uses(watched.advance())
                 if watched.diagnosis is not None:
-                    text = screen.render_text(watched.diagnosis, width=console.width, note=note)
+                    text = screen.render_text(watched.diagnosis, width=console.width, note=note, whole=watched.uses)
                     live.update(Text(text), refresh=True)
         except KeyboardInterrupt:
             if watched.diagnosis is None:

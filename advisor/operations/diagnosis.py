@@ -117,6 +117,11 @@ class WatchedHost:
         self.diagnosis = diagnose(CounterSpan(self._samples), self._surroundings, time.time())
         return measure_uses(CounterSpan(self._samples[-2:]), self._surroundings)
 
+    @property
+    def uses(self) -> tuple[ResourceUse, ...]:
+        """How much of each resource was used over the span that ``diagnosis`` judges."""
+        return measure_uses(CounterSpan(self._samples), self._surroundings) if len(self._samples) > 1 else ()
+
     def save_snapshot(self, path: Path) -> None:
         """Write a snapshot with the last samples. Raises UsageError where the file cannot be written."""
         save_span(self._host, path, CounterSpan(self._samples))

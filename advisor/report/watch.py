@@ -20,7 +20,8 @@ _KEPT: Final = 40
 _MOST_LINES: Final = 22
 _ROOM: Final = {"cpu": 1, "memory": 1, "disk": 4, "net": 3}
 """The resources in the order of their rows, and how many of each besides the waits for it."""
-_BEFORE_BARS: Final = 26
+_BEFORE_BARS: Final = 34
+LOOK_SECONDS: Final = 2.0
 KEYS: Final = "q quit   p pause   s save a snapshot"
 
 
@@ -60,18 +61,32 @@ class WatchScreen:
             rows += sorted(busiest) + waits if kind == "cpu" else waits + sorted(busiest)
         return rows
 
-    def render_text(self, diagnosis: Diagnosis, *, width: int, note: str = "") -> str:
-        """At most 22 lines of at most ``width`` columns. A note stands in the place of the keys, line by line."""
+    def render_text(
+        self,
+        diagnosis: Diagnosis,
+        *,
+        width: int,
+        note: str = "",
+        whole: Sequence[ResourceUse] = (),
+        look_seconds: float = LOOK_SECONDS,
+    ) -> str:
+        """At most 22 lines of at most ``width`` columns. A note stands in the place of the keys, line by line.
+
+        Two columns of figures, each under its time: the last look, and ``whole``, the span over which what binds is
+        judged, so that a figure of the verdict stands in its column."""
         bound = {one.resource for one in diagnosis.binds} | {one.device for one in diagnosis.binds}
-        lines = [f"{diagnosis.hostname or 'this host'}: the last {diagnosis.seconds:.0f} s", ""]
+        over = {use.name: use.share for use in whole}
+        span = f"{diagnosis.seconds:.0f} s"
+        lines = [f"{diagnosis.hostname or 'this host'}: judged over the last {span}"]
+        lines.append(f"{'':19}{f'{look_seconds:.0f} s':>5} {span:>7}  a bar for each {look_seconds:.0f} s")
         looks = self._looks[-max(1, width - _BEFORE_BARS) :]
         for name in self._list_rows():
             mark = ">" if bound & set(name.split()) else " "
             shares = [look.get(name) for look in looks]
             bars = "".join(" " if share is None else self._bars[min(7, int(share * 8))] for share in shares)
-            now = "    -" if shares[-1] is None else f"{shares[-1] * 100:3.0f} %"
-            lines.append(f"{mark} {name:<16.16} {now}  {bars}")
-        lines.append("")
+            now, mean = (_percent(share) for share in (shares[-1], over.get(name)))
+            lines.append(f"{mark} {name:<16.16} {now} {mean:>7}  {bars}")
+        lines += ["", f"Over {span}:"] if diagnosis.binds else [""]
         for one in diagnosis.binds[:3]:
             lines += [verdict_text(one), f"    {evidence_text(one)}"]
         if not diagnosis.binds:
@@ -79,6 +94,10 @@ class WatchScreen:
         last = (note or KEYS).split("\n")
         lines = [*lines[: _MOST_LINES - 1 - len(last)], "", *last]
         return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in map(clean, lines))
+
+
+def _percent(share: float | None) -> str:
+    return "    -" if share is None else f"{share * 100:3.0f} %"
 
 
 def saved_note(place: Path) -> str:

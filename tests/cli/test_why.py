@@ -207,7 +207,7 @@ def test_the_screen_fits(width: int, unicode: bool) -> None:
 def row_of(screen: WatchScreen, name: str, width: int = 80) -> str:
     """The bars of a row, of the last 40 looks."""
     lines = screen.render_text(diagnose_machine(Machine()), width=width).split("\n")
-    return next(line for line in lines if line[2:].startswith(name))[26:]
+    return next(line for line in lines if line[2:].startswith(name))[34:]
 
 
 def test_rows_of_the_screen_are_aligned_in_time() -> None:
@@ -234,7 +234,23 @@ def test_a_narrow_screen_shows_the_last_looks() -> None:
     screen = WatchScreen(unicode=False)
     for share in [0.0] * 39 + [1.0]:
         screen.add_uses([ResourceUse("cpu busy", share)])
-    assert row_of(screen, "cpu busy", width=40) == "_" * 13 + "#"
+    assert row_of(screen, "cpu busy", width=40) == "_" * 5 + "#"
+
+
+def test_each_figure_of_the_screen_says_of_which_time_it_is() -> None:
+    """What binds is judged over the span: its figure stands in that column, next to that of the last look."""
+    screen = WatchScreen(unicode=False)
+    screen.add_uses([ResourceUse("cpu busy", 0.1), ResourceUse("cpu waits", 0.02)])
+    found = diagnose_machine(next(one for one in CASES if one.name == "all CPUs busy").machine)
+    lines = screen.render_text(found, width=80, whole=[ResourceUse("cpu busy", 0.98)]).split("\n")
+    assert lines[0] == "db-07: judged over the last 10 s"
+    assert lines[1].split() == ["2", "s", "10", "s", "a", "bar", "for", "each", "2", "s"]
+    busy = next(line for line in lines if "cpu busy" in line)
+    assert busy.split()[:7] == [">", "cpu", "busy", "10", "%", "98", "%"]
+    for figure, time in (("10 %", " 2 s"), ("98 %", "10 s")):
+        assert busy.index(figure) + len(figure) == lines[1].index(time) + len(time)
+    assert next(line for line in lines if "cpu waits" in line).split()[3:6] == ["2", "%", "-"]
+    assert lines[lines.index("Over 10 s:") + 1].startswith("All 4 CPUs are busy")
 
 
 def test_an_idle_disk_keeps_its_row() -> None:

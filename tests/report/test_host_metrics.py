@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from advisor.diagnosis.diagnose import diagnose, measure_uses
@@ -119,7 +121,7 @@ def test_openmetrics_has_units_and_an_end() -> None:
 def test_every_metric_of_the_dashboard_is_one_that_is_written() -> None:
     dashboard = json.loads((EXAMPLES / "advisor-dashboard.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    asked += [one["query"]["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
+    asked += [one["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
     labels = {"instance"}
     written: set[str] = set()
     for which in ("verify", "scan", "why"):
@@ -133,6 +135,49 @@ def test_every_metric_of_the_dashboard_is_one_that_is_written() -> None:
     legends = " ".join(target["legendFormat"] for panel in dashboard["panels"] for target in panel["targets"])
     assert set(re.findall(r"{{(\w+)}}", legends)) <= labels
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+@pytest.mark.skipif("ADVISOR_GRAFANA_SCHEMA" not in os.environ, reason="ADVISOR_GRAFANA_SCHEMA names no file")
+def test_the_dashboard_fits_grafanas_own_schema() -> None:
+    """jsonschema/dashboard.jsonschema.json of grafana/grafana-foundation-sdk; seen with that of 2026-06-16."""
+    schema = json.loads(Path(os.environ["ADVISOR_GRAFANA_SCHEMA"]).read_text())
+    dashboard = json.loads((EXAMPLES / "advisor-dashboard.json").read_text())
+    judge_document = jsonschema.Draft7Validator(schema)
+    assert [error.message for error in judge_document.iter_errors(dashboard)] == []
+    dashboard["panels"][0]["gridPos"] = {"x": "left"}
+    assert list(judge_document.iter_errors(dashboard))
+
+
+def _series(text: str) -> list[dict[str, str]]:
+    """Series of an exposition as the tests of Prometheus' rules take them."""
+    rows = [line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#")]
+    named = [(name if "{" in name else f"{name}{{}}", value) for name, _, value in rows]
+    return [{"series": name.replace("{", '{instance="a",', 1), "values": value} for name, value in named]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_prometheus_answers_every_expression_of_the_dashboard(tmp_path: Path) -> None:
+    """Parsed and evaluated by Prometheus itself, on what the three commands write: none is without an answer."""
+    dashboard = json.loads((EXAMPLES / "advisor-dashboard.json").read_text())
+    asked = [target["expr"].replace("$instance", ".*") for panel in dashboard["panels"] for target in panel["targets"]]
+    written = [one for which in ("verify", "scan", "why") for one in _series(render_metrics(FAMILIES[which]))]
+    series = {one["series"]: one for one in written}
+    tests = [
+        {"expr": f"count({expression}) > bool 0", "eval_time": "0s", "exp_samples": [{"labels": "{}", "value": 1}]}
+        for expression in asked
+    ]
+    case = {"evaluation_interval": "1m", "tests": [{"interval": "1m", "input_series": list(series.values())}]}
+    case["tests"][0]["promql_expr_test"] = tests  # type: ignore[index]
+    (tmp_path / "test.json").write_text(json.dumps(case))
+    done = subprocess.run(
+        ["promtool", "test", "rules", "test.json"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    # It does refuse one that nothing answers.
+    case["tests"][0]["promql_expr_test"] = [{**tests[0], "expr": "count(advisor_no_such) > bool 0"}]  # type: ignore[index]
+    (tmp_path / "test.json").write_text(json.dumps(case))
+    refused = subprocess.run(["promtool", "test", "rules", "test.json"], capture_output=True, check=False, cwd=tmp_path)
+    assert refused.returncode == 1
 
 
 def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
