@@ -91,6 +91,12 @@ find_test_packages() {
     pacman) sed -e 's/busybox-static/busybox/' -e 's/openssh-client/openssh/' -e 's/iputils-ping/iputils/' ;;
     *) cat ;;
     esac
+    # What judges the packages: the tests of it are skipped elsewhere.
+    if [ "$manager" = apt-get ]; then
+        for pair in lintian:lintian rpmbuild:rpm rpmlint:rpmlint dpkg-source:dpkg-dev; do
+            command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
+        done
+    fi
     command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || [ "$manager" = pacman ] || echo openssh-server
 }
 

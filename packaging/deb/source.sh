@@ -7,7 +7,7 @@
 #   dpkg-source -x host-advisor_VERSION.dsc && cd host-advisor-0.1.0 && dpkg-buildpackage -b
 set -eu
 [ $# = 1 ] || [ $# = 2 ] || { echo "usage: sh packaging/deb/source.sh DIRECTORY [SUITE]" >&2; exit 2; }
-suite=${2:-$(. /etc/os-release && echo "${VERSION_CODENAME:-unknown}")}
+suite=${2:-$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)}
 case $suite in
 trixie) suffix='~deb13u1' ;;
 forky) suffix='~deb14u1' ;;

@@ -28,7 +28,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A directory for each suite, with the source package for it."""
     top = tmp_path_factory.mktemp("sources")
     for suite in VERSIONS:
-        run("sh", SOURCE, top / suite, suite, extra={"SOURCE_DATE_EPOCH": "1700000000"})
+        run("sh", SOURCE, top / suite, suite, extra={"SOURCE_DATE_EPOCH": "1795478400"})
     return {suite: top / suite for suite in VERSIONS}
 
 
@@ -110,7 +110,7 @@ class Chroot:
 
     def run(self, script: str) -> str:
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
-        environment |= {"DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": "1700000000"}
+        environment |= {"DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": "1795478400"}
         done = subprocess.run(
             [*ALONE, 'mount -t proc proc "$0/proc"; exec chroot "$0" sh -ec "$1"', str(self.place), script],
             env=environment,
