@@ -84,7 +84,8 @@ def _list_killed(seen: Observation) -> list[Mapping[str, str]]:
     what="Pages that are read back from swap, and the time in which tasks waited for memory.",
     threshold="20 pages a second, with tasks that wait 10 % of the time for memory or storage",
     sources=(_VMSTAT, _PSI),
-    explains=("memory.pressure", "application.serial"),
+    # Who faults pages in uses its CPU for that, and takes them from wherever there is room.
+    explains=("memory.pressure", "memory.remote-node", "application.serial", "application.single-thread"),
 )
 def swap(seen: Observation) -> Iterator[BindingCause]:
     back, out = _vm(seen, "pswpin"), _vm(seen, "pswpout")

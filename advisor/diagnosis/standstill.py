@@ -26,11 +26,11 @@ _NAMED: Final = 5
     id="disk.stuck",
     resource="disk",
     help="repair",
-    what="Requests that a device was given and did not complete; mappings that are suspended; processes that slept "
-    "all the time where no signal wakes them, and asked for nothing.",
-    threshold="requests in flight in every sample and none completed, or a mapping suspended at both ends, with tasks "
-    "that wait 10 % of the time for storage; or a process in state D at both ends without a byte or a tick between, "
-    "while no disk is busy or where it waits for a server",
+    what="Requests that a device was given and did not complete; mappings that are suspended or have no path; "
+    "processes that slept all the time where no signal wakes them, and asked for nothing.",
+    threshold="requests in flight in every sample and none completed, or a mapping suspended or without an active path "
+    "at both ends, with tasks that wait 10 % of the time for storage; or a process in state D at both ends without a "
+    "byte or a tick between, while no disk is busy or where it waits for a server",
     sources=(IOSTATS, _DM, _STATES),
     is_error=True,
     explains=("application.serial", "memory.dirty-limit"),
@@ -45,13 +45,15 @@ def stuck(seen: Observation) -> Iterator[BindingCause]:
     asks = Asker(None, sleepers[0], None) if sleepers else None
     waits = waited_share(seen) >= BINDS_FROM
     found = dict.fromkeys(_list_suspended(seen), "holds its requests back: it is suspended") if waits else {}
+    if waits or sleepers:
+        found |= dict.fromkeys(_list_pathless(seen), "has no path left, and its requests wait for one")
     if waits:
         found |= {name: "completes none of its requests" for name in _list_silent(seen) if name not in found}
     above = {one for name in found for one in seen.stack.above(name)}
     for name, what in found.items():
         if name in above:
             continue
-        is_mapping = name.startswith("dm-")
+        is_mapping = name.startswith("dm-") or name not in seen.stack.devices
         yield stuck.bind(
             waited_share(seen),
             f"{name} {what}",
@@ -65,7 +67,7 @@ def stuck(seen: Observation) -> Iterator[BindingCause]:
             "resets or a server that is gone. Nothing on it goes on until then.",
             commands=("dmsetup info", "multipath -ll") if is_mapping else (f"journalctl -k --grep {name}",),
             asks=asks or asks_storage(seen, name),
-            explains=(f"disk.slow-member {name}", *follow_up(seen, name)),
+            explains=(f"disk.slow-member {name}", f"array.degraded {name}", *follow_up(seen, name)),
         )
     if found or not sleepers:
         return
@@ -93,6 +95,14 @@ def _list_suspended(seen: Observation) -> list[str]:
         for name, words in sample.words.get("mapping", {}).items():
             states.setdefault(name, []).append(words.get("suspended", ""))
     return [name for name, found in states.items() if len(found) > 1 and set(found) == {"1"}]
+
+
+def _list_pathless(seen: Observation) -> list[str]:
+    """Multipath maps of which no path was active whenever they were looked at, twice or more."""
+    looks = [sample.words["path"] for sample in seen.span.samples if "path" in sample.words]
+    active = {name.partition(" ")[0] for look in looks for name, words in look.items() if words["state"] == "active"}
+    every = {name.partition(" ")[0] for look in looks[-1:] for name in look}
+    return sorted(every - active) if len(looks) > 1 else []
 
 
 def _list_silent(seen: Observation) -> list[str]:

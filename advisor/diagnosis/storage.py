@@ -155,14 +155,30 @@ def saturated(seen: Observation) -> Iterator[BindingCause]:
             share = load.utilisation
         if share < 0.3 or _is_slow(seen, load) or _members_differ(seen, name):
             continue
+        rates = seen.disks[name]
+        is_discarding = _is_discarding(seen, load)
         yield saturated.bind(
             share,
-            f"{name} is saturated: {load.queue:.1f} requests wait or are served at any time",
+            f"{name} is busy with discards, {rates.discards_per_s:.0f} a second"
+            if is_discarding
+            else f"{name} is saturated: {load.queue:.1f} requests wait or are served at any time",
             device=name,
-            evidence=disk_evidence(load),
-            advice="Spread the load over more or faster devices, or ask for fewer bytes; "
+            evidence={
+                **disk_evidence(load),
+                **(
+                    {"discards_per_s": rates.discards_per_s, "discard_ms": rates.discard_wait_ms}
+                    if is_discarding
+                    else {}
+                ),
+            },
+            advice="Trim at a quiet time (fstrim.timer) instead of at each deletion (the mount option discard), and "
+            "delete less at a time."
+            if is_discarding
+            else "Spread the load over more or faster devices, or ask for fewer bytes; "
             "advisor limits shows what the path carries.",
-            commands=("advisor limits",),
+            commands=("systemctl status fstrim.timer", f"cat /sys/block/{name}/queue/discard_max_bytes")
+            if is_discarding
+            else ("advisor limits",),
             asks=asks_storage(seen, name),
             explains=follow_up(seen, name),
         )
@@ -171,7 +187,14 @@ def saturated(seen: Observation) -> Iterator[BindingCause]:
 def _is_slow(seen: Observation, load: DiskLoad) -> bool:
     """Whether a device completes far fewer requests than its medium could: it is slow, not full."""
     is_slow = load.utilisation >= 0.5 and load.pace_ms > SLOW_PACE_TIMES * load.service_ms
-    return is_slow and _has_known_medium(seen, load.name)
+    return is_slow and _has_known_medium(seen, load.name) and not _is_discarding(seen, load)
+
+
+def _is_discarding(seen: Observation, load: DiskLoad) -> bool:
+    """Whether discards are what a device does at least half of its time: what they take says nothing of its medium."""
+    rates = seen.disks[load.name]
+    under_way = (rates.discards_per_s or 0.0) * (rates.discard_wait_ms or 0.0) / 1000
+    return under_way >= max(0.3, load.queue / 2)
 
 
 def _is_slow_everywhere(seen: Observation, name: str) -> bool:

@@ -358,6 +358,27 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     _case(
+        "multipath map without a path",
+        "disk.stuck",
+        Machine(io_some=0.9, paths={"mpatha 8:16": "failed", "mpatha 8:32": "failed", "mpathb 8:48": "active"}),
+    ),
+    _case(
+        "discards",
+        "disk.saturated",
+        Machine(io_some=0.6, disks=(Disk("nvme0n1", 1, 0, busy=0.97, number="259:0", discards=60, discard_ms=30),)),
+    ),
+    _case(
+        "swap on zram",
+        "memory.swap",
+        Machine(
+            memory_some=0.4,
+            user=0.25,
+            vm={"pswpin": 9000, "pswpout": 9000},
+            nodes=((20_000, 9000), (20_000, 100)),
+            processes=(Process(), Process("app", "app.service", cpu=0.98)),
+        ),
+    ),
+    _case(
         "server of a hard mount that is gone",
         "disk.stuck",
         Machine(processes=(Process(), Process("rsync", "", cpu=0, chars=0, read=0, waits_in="rpc_wait_bit_killable"))),

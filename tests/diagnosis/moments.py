@@ -47,10 +47,12 @@ class Disk:
     in_flight: int | None = None
     flushes: float = 0
     flush_ms: float = 1.0
+    discards: float = 0
+    discard_ms: float = 0
 
     @property
     def queue(self) -> float:
-        return (self.reads + self.writes) * self.wait_ms / 1000
+        return ((self.reads + self.writes) * self.wait_ms + self.discards * self.discard_ms) / 1000
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,8 @@ class Machine:
     log: tuple[str, ...] = ()
     """What the kernel's log says during the span."""
     suspended: tuple[str, ...] = ()
+    paths: Mapping[str, str] = field(default_factory=dict)
+    """State of each path of a multipath map, by ``MAP DEVICE``."""
     bursts: tuple[float, ...] = ()
     """How far the counters of storage and network are ahead of an even rate, in seconds, at each sample."""
 
@@ -339,7 +343,8 @@ def _disk_files(machine: Machine, at: float, moved: float) -> dict[str, str]:
             f"{int(disk.reads * disk.wait_ms * moved)} {writes} 0 {int(disk.writes * disk.write_kib * 2 * moved)} "
             f"{int(disk.writes * disk.wait_ms * moved)} "
             f"{round(disk.queue) if disk.in_flight is None else disk.in_flight} {int(busy * at * 1000)} "
-            f"{int(disk.queue * moved * 1000)} 0 0 0 0 {int(disk.flushes * moved)} "
+            f"{int(disk.queue * moved * 1000)} {int(disk.discards * moved)} 0 {int(disk.discards * moved * 2048)} "
+            f"{int(disk.discards * disk.discard_ms * moved)} {int(disk.flushes * moved)} "
             f"{int(disk.flushes * disk.flush_ms * moved)}\n"
         )
         top = f"/sys/block/{disk.name}"
@@ -545,6 +550,8 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
     )
     for record, words in parse_kills(log).items():
         reading.add("kill", record, words=words)
+    for name, state in machine.paths.items():
+        reading.add("path", name, {"failures": 3}, words={"state": state})
     reading.ask("log-error")
     texts = "".join(f"3,{60 + number},99000200,-;{text}\n" for number, text in enumerate(machine.log) if at > 1000)
     for record, words in parse_log_errors("3,7,1000,-;I/O error, dev sda, sector 8 op 0x0:(READ)\n" + texts).items():
