@@ -18,6 +18,7 @@ from advisor.planning.compute import make_plan
 from advisor.planning.containers import is_foreign
 from advisor.planning.expansion import expand_targets
 from advisor.planning.kernel_values import read_kernel_values
+from advisor.planning.merging import drop_wider_twins, merge_targets
 from advisor.planning.mtu import explain_range
 from advisor.planning.neighbours import read_neighbours
 from advisor.planning.observations import observe_targets
@@ -31,7 +32,7 @@ from advisor.profiles.single_values import known_ids, nearest_ids
 from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import ownership_of, replacement_notes
 from advisor.tunables.irq import explain_absent_cpus
-from advisor.tunables.sysctl import sysctl_path
+from advisor.tunables.sysctl import Sysctl, sysctl_path
 from advisor.tunables.sysctl_value import is_text_key
 from advisor.tunables.tunable import NUMBERS
 
@@ -44,21 +45,55 @@ def profile_requests(names: Asked, settings: Mapping[str, str], *, only_trusted:
     raises."""
     asked = load_requested(names, only_trusted=only_trusted)
     profiles = [one.profile for one in asked]
-    known = {key for profile in profiles for key in profile.parameters}
+    by_name = {profile.name: profile for profile in profiles}
     for key in settings:
-        if key not in known:
-            listed = ", ".join(f"{one}=" for one in sorted(known)) or msg("none")
+        owner, dot, name = key.rpartition(".")
+        if name not in _known_parameters([by_name[owner]] if owner in by_name else [] if dot else profiles):
+            listed = ", ".join(f"{one}=" for one in _settable(profiles)) or msg("none")
             raise UsageError(
-                msg(
-                    "--set {key}: no such parameter of {names}", key=key, names=", ".join(one.name for one in profiles)
-                ),
+                msg("--set {key}: no such parameter of {names}", key=key, names=", ".join(by_name)),
                 hint=msg("parameters: {listed}", listed=listed),
             )
+    _refuse_shared_number(profiles, settings)
     return tuple(Request.from_settings(one.profile, _own_settings(one.profile, settings), one.words) for one in asked)
 
 
+def _known_parameters(profiles: Iterable[Profile]) -> set[str]:
+    return {key for profile in profiles for key in profile.parameters}
+
+
+def _settable(profiles: Sequence[Profile]) -> list[str]:
+    """What ``--set`` takes: a parameter of one profile by its name, one of several also with each profile's name."""
+    names = [key for profile in profiles for key in profile.parameters]
+    several = {f"{one.name}.{key}" for one in profiles for key in one.parameters if names.count(key) > 1}
+    return sorted({*names, *several})
+
+
+def _refuse_shared_number(profiles: Sequence[Profile], settings: Mapping[str, str]) -> None:
+    """One number for what several profiles need each for itself says too little. Raises UsageError."""
+    for key in settings:
+        having = [one.name for one in profiles if _fills_pool(one, key) and f"{one.name}.{key}" not in settings]
+        if len(having) > 1:
+            pairs = " ".join(f"--set {name}.{key}={msg('NUMBER')}" for name in having)
+            raise UsageError(
+                msg("--set {key}: {names} each need a number of their own", key=key, names=", ".join(having)),
+                hint=msg("they are added up: {pairs}", pairs=pairs),
+            )
+
+
+def _fills_pool(profile: Profile, key: str) -> bool:
+    lines = (one for one in profile.tunables if one.value == f"{{{key}}}" and one.tunable.startswith("sysctl:"))
+    return any(Sysctl(one.tunable.removeprefix("sysctl:")).is_pool for one in lines)
+
+
 def _own_settings(profile: Profile, settings: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in settings.items() if key in profile.parameters}
+    """The settings that are for a profile; what names it stands before what is for all."""
+    own = {
+        key.removeprefix(f"{profile.name}."): value
+        for key, value in settings.items()
+        if "." in key and key.startswith(f"{profile.name}.")
+    }
+    return {key: value for key, value in {**settings, **own}.items() if key in profile.parameters}
 
 
 def plan_profiles(
@@ -84,10 +119,13 @@ def plan_profiles(
     asked = _with_found_units(host, profile_requests(names, settings, only_trusted=only_trusted), found)
     services = _find_services(host, asked, found)
     outcomes = [resolve_targets(request, found, services) for request in asked]
-    targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
+    expanded, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
     skipped = (*(one for _, some in outcomes for one in some), *nowhere)
     records = _read_journals(store or Store()) if host.is_live or store else ()
     held = ownership_of(records or (), instead_of)
+    of_values = {request.profile.name for request in asked if request.is_of_values}
+    merged, merge_notes = merge_targets(expanded, held, of_values=of_values)
+    targets, twin_notes = drop_wider_twins(merged, found.memory.total_bytes)
     seen = observe_targets(host, targets, None if records is None else first_seen(records), held)
     guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
     made = make_plan(
@@ -102,30 +140,40 @@ def plan_profiles(
         neighbours=read_neighbours(host, (target.tunable for target in targets), found.links),
         held=held,
     )
-    _refuse_mistakes(host, made, {request.profile.name for request in asked if request.is_of_values}, found)
+    _refuse_mistakes(host, made, of_values, found)
     words = tuple(word for request in asked for word in request.words)
     notes = [one.note for one in writers_beside_plan(host, found, made)]
     made = msgspec.structs.replace(
         made, instead_of=tuple(instead_of), notes=(*notes, *made.notes), words=() if words == made.profiles else words
     )
     here = (note for request in asked for note in found_note(request.found, found))
-    said = (*here, *made.notes, *memory_notes(made.changes, found), *replacement_notes(records or (), made))
+    said = (
+        *here,
+        *merge_notes,
+        *twin_notes,
+        *made.notes,
+        *memory_notes(made.changes, found),
+        *replacement_notes(records or (), made),
+    )
     return msgspec.structs.replace(made, notes=said)
 
 
 def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Facts) -> None:
     """A value whose tunable is not on this host is a mistake, where a profile's line would only not apply; so is a word
     for a number, and an MTU outside its driver's range. Raises UsageError."""
-    for change in made.changes:
-        key = change.tunable.removeprefix("sysctl:")
-        is_word = change.profile in names and change.tunable != key and not is_text_key(key)
-        if is_word and NUMBERS.fullmatch(change.before) and not NUMBERS.fullmatch(change.after):
+    planned = [(one.profile, one.tunable, one.before, one.after) for one in made.changes]
+    # Whatever else forbids it here (a file that overrides it, for one), a word for a number is the mistake.
+    planned += [(one.profile, one.tunable, one.before or "", one.wanted or "") for one in made.skipped]
+    for profile, tunable, before, after in planned:
+        key = tunable.removeprefix("sysctl:")
+        is_word = profile in names and tunable != key and not is_text_key(key)
+        if is_word and after and NUMBERS.fullmatch(before) and not NUMBERS.fullmatch(after):
             raise UsageError(
                 msg(
                     "{tunable}: expected a number such as {before}, found {after!r}",
-                    tunable=change.tunable,
-                    before=change.before,
-                    after=change.after,
+                    tunable=tunable,
+                    before=before,
+                    after=after,
                 )
             )
     for one in made.skipped:

@@ -12,7 +12,7 @@ from advisor.host import Host, Missing
 _MM = "/sys/kernel/mm"
 _EDAC = "/sys/devices/system/edac/mc"
 _AT_PAGESZ = 6  # getauxval(3)
-_X86_PAGE_BYTES = 4096
+X86_PAGE_BYTES = 4096
 
 
 class HugePagePool(msgspec.Struct, frozen=True):
@@ -61,17 +61,16 @@ def read_memory(host: Host, unknown: Unknowns) -> Memory:
         unknown.note("memory.total_bytes", text if isinstance(text, Missing) else "no MemTotal in /proc/meminfo")
     found = (re.fullmatch(r"hugepages-(\d{1,12})kB", name, re.ASCII) for name in host.names(f"{_MM}/hugepages"))
     pools = (_read_pool(host, int(name[1]), unknown) for name in found if name)
-    auxv = host.read_bytes("/proc/self/auxv")
-    size = None if isinstance(auxv, Missing) else parse_page_bytes(auxv[:4096])
+    size = read_page_bytes(host)
     if size is None:
-        unknown.note("memory.page_bytes", f"no page size in /proc/self/auxv; {_X86_PAGE_BYTES} is that of x86 and s390")
+        unknown.note("memory.page_bytes", f"no page size in /proc/self/auxv; {X86_PAGE_BYTES} is that of x86 and s390")
     used: dict[str, int] = {}
     for name in ("sockstat", "sockstat6"):
         used |= parse_sockets(unknown.value("memory.sockets", host.read(f"/proc/net/{name}")) or "")
     return Memory(
         total_bytes=sizes.get("MemTotal"),
         available_bytes=sizes.get("MemAvailable"),
-        page_bytes=size or _X86_PAGE_BYTES,
+        page_bytes=size or X86_PAGE_BYTES,
         thp_enabled=_read_selected(host, "enabled", unknown),
         thp_defrag=_read_selected(host, "defrag", unknown),
         hugepages=tuple(sorted((pool for pool in pools if pool), key=lambda pool: pool.size_bytes))
@@ -101,6 +100,12 @@ def parse_selected(text: str) -> str | None:
     """The word in brackets of ``always [madvise] never``; None where there is none."""
     found = re.search(r"\[([\w+-]+)\]", text)
     return found[1] if found else None
+
+
+def read_page_bytes(host: Host) -> int | None:
+    """The page size of the host; None where it does not show it."""
+    auxv = host.read_bytes("/proc/self/auxv")
+    return None if isinstance(auxv, Missing) else parse_page_bytes(auxv[:4096])
 
 
 def parse_page_bytes(auxv: bytes) -> int | None:

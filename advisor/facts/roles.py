@@ -20,16 +20,43 @@ RUNNING_UNITS: Final = "/run/systemd/units"
 SLICES: Final = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 MAX_SIGNS: Final = 8
 
+# Software collections of RHEL 7 put their own name before the unit's (rh-postgresql10-postgresql, httpd24-httpd).
+_SCL: Final = r"(?:(?:rh-[a-z]+|[a-z]+)[0-9]+-)?"
+
+
+def _units(names: str, others: str = "") -> re.Pattern[str]:
+    """Services of these names, instances of a template and collections included; ``others`` are whole names."""
+    return lazy_regex(rf"{_SCL}(?:{names})(?:@.+)?\.service" + (f"|{others}" if others else ""))
+
+
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
-    "postgresql": lazy_regex(r"(postgresql(@.+|-[0-9.]+)?|patroni(@.+)?)\.service"),
-    "mysql": lazy_regex(r"(mysqld?|mariadbd?)(@.+)?\.service"),
-    "redis": lazy_regex(r"(redis|valkey)(-server|_[0-9]+)?(@.+)?\.service"),
-    "nfs-server": lazy_regex(r"nfs-(kernel-)?server\.service"),
-    "ceph-osd": lazy_regex(r"ceph-(osd@[0-9]+|[0-9a-f-]{36}@osd\.[0-9]+)\.service"),
-    "minio": lazy_regex(r"minio(@.+)?\.service"),
-    "kafka": lazy_regex(r"((confluent-)?kafka|confluent-server)(@.+)?\.service"),
-    "kvm-host": lazy_regex(r"(libvirtd|virtqemud|pvedaemon)\.service|machine-qemu.+\.scope"),
-    "web-server": lazy_regex(r"(nginx|apache2|httpd|haproxy|caddy|traefik|envoy|varnish|lighttpd)(@.+)?\.service"),
+    # EnterpriseDB: edb-as-16, edb-as@16-main; Postgres Pro: postgrespro-std-16.
+    "postgresql": _units(
+        r"postgresql(?:-?[0-9.]+)?|patroni|edb-as(?:-[0-9.]+)?|postgrespro-(?:std|ent|1c)-[0-9.]+|pgautofailover",
+        r"snap\.charmed-postgresql\.patroni\.service",
+    ),
+    # Percona Server, its XtraDB Cluster (mysql@bootstrap) and MySQL's own packages have the names of MySQL.
+    "mysql": _units(r"mysqld?|mariadbd?|mysqld?-[0-9.]+|percona-server", r"snap\.charmed-mysql\.mysqld\.service"),
+    # Amazon Linux 2023: redis6.
+    "redis": _units(
+        r"(?:redis[0-9]*|valkey[0-9]*|keydb|redis-stack)(?:-server)?(?:_[0-9]+)?", r"snap\.redis\.server\.service"
+    ),
+    # Not nfs-ganesha, which serves from user space: it has neither nfsd's threads nor its pools.
+    "nfs-server": _units(r"nfs-(?:kernel-)?server"),
+    # cephadm runs OSDs in containers, each with a unit of its cluster's id.
+    "ceph-osd": lazy_regex(r"ceph-(?:osd@[0-9]+|[0-9a-f-]{36}@osd\.[0-9]+)\.service|snap\.microceph\.osd\.service"),
+    "minio": _units(r"minio(?:-server|-?[0-9]+)?|aistor"),
+    "kafka": _units(
+        r"(?:confluent-|apache-)?kafka(?:-server|-broker)?|confluent-server",
+        r"snap\.(?:charmed-)?kafka\.(?:daemon|kafka)\.service",
+    ),
+    "kvm-host": lazy_regex(
+        r"(?:libvirtd|virtqemud|pvedaemon|vdsmd|(?:openstack-)?nova-compute)\.service|machine-qemu.+\.scope"
+    ),
+    "web-server": _units(
+        r"nginx(?:-debug)?|openresty|angie|freenginx|apache2|httpd|haproxy|caddy(?:-api)?|traefik|envoy|varnish|squid"
+        r"|lighttpd|lsws|lshttpd|openlitespeed|trafficserver|hitch|h2o"
+    ),
 }
 """The units that show each role, by the name of its profile. ``nfs-client`` is seen by its mounts."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.host import Missing
@@ -17,6 +16,7 @@ from advisor.planning.device_classes import class_clashes
 from advisor.planning.guards import check_guards
 from advisor.planning.iscsi import record_notes
 from advisor.planning.links import related_links
+from advisor.planning.merging import merge_targets
 from advisor.planning.mtu import explain_range, idle_notes
 from advisor.planning.multipath import new_file
 from advisor.planning.neighbours import Neighbours, ipv6_notes
@@ -52,7 +52,7 @@ def make_plan(
     not_done = list(skipped)
     seen = without_files(seen, facts.container)
     opposed, reset, clashes = find_rivals(targets), _reset_by_others(seen), clock_clashes(seen) | class_clashes(targets)
-    for target in sorted(_unique_targets(targets), key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
+    for target in sorted(merge_targets(targets)[0], key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
         if target.tunable in clashes:
             not_done.append(_skip_target(target, seen.values[target.tunable], "blocked", clashes[target.tunable]))
             continue
@@ -126,30 +126,6 @@ def _is_claim(target: PlanTarget, outcome: Change | Skipped, observed: ObservedT
     return is_there and held.is_claim(target.tunable, live, target.profile)
 
 
-def _unique_targets(targets: Iterable[PlanTarget]) -> list[PlanTarget]:
-    """One target per tunable. Raises UsageError where two profiles want different things of it."""
-    kept: dict[str, PlanTarget] = {}
-    for target in targets:
-        other = kept.setdefault(target.tunable, target)
-        if _wanted_of(other) != _wanted_of(target):
-            raise UsageError(
-                msg(
-                    "{tunable}: {profile} wants {value}, {target_profile} wants {target_value}",
-                    tunable=target.tunable,
-                    profile=other.profile,
-                    value=other.value,
-                    target_profile=target.profile,
-                    target_value=target.value,
-                ),
-                hint="apply one of the two, or bring them together with --set",
-            )
-    return list(kept.values())
-
-
-def _wanted_of(target: PlanTarget) -> tuple[object, ...]:
-    return target.value, target.sense, target.multiply, target.default
-
-
 def _judge_target(
     target: PlanTarget, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool
 ) -> Change | Skipped:
@@ -166,6 +142,8 @@ def _judge_target(
     assert observed.combined is not None
     if observed.undecided is not None:
         return _skip_target(target, observed, "blocked", observed.undecided)
+    if observed.sufficient is not None:
+        return _skip_target(target, observed, "in-place", msg("already sufficient: {words}", words=observed.sufficient))
     if not is_comparable(observed.live, observed.wanted, target.sense):
         has, gets = len(observed.live.split()), len(observed.wanted.split())
         why = f"has {has} field{'' if has == 1 else 's'} now, and {gets} {'is' if gets == 1 else 'are'} wanted"

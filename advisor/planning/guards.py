@@ -141,7 +141,9 @@ def _huge_page_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]
                 figures=figures,
                 huge_page_share=HUGE_PAGE_SHARE,
             ),
-            hint="ask for fewer huge pages (the cpf of IRIS: globals), or free memory first",
+            hint="ask for fewer huge pages (the cpf of IRIS: globals), or free memory first"
+            if facts.iris
+            else "ask for fewer huge pages, or free memory first",
         )
     return (
         f"memory budget: {figures}",

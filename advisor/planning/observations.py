@@ -18,7 +18,7 @@ from advisor.planning.ownership import NOTHING_OWNED, Ownership
 from advisor.planning.records import PlanTarget
 from advisor.tunables import FileEdit, Persisted, Tunable, parse_tunable
 from advisor.tunables.link_mark import LinkMark, link_of, marks_of
-from advisor.tunables.preflight import ChoosesValue, ExplainsAbsence, HasPreflight, Preflight, bind_steps
+from advisor.tunables.preflight import ChoosesValue, ExplainsAbsence, HasPreflight, MeasuresTwin, Preflight, bind_steps
 from advisor.tunables.tunable import explain_misread
 
 
@@ -49,6 +49,8 @@ class ObservedTarget(msgspec.Struct, frozen=True):
     preflight: Preflight = Preflight()
     undecided: str | None = None
     """Why it cannot be said what the value should be."""
+    sufficient: str | None = None
+    """What holds the value in another unit, where that is as wanted: nothing is then to be done."""
     at_start: str | None = None
     """The value that the next start brings where no file says otherwise; None where that is not known."""
     obstacle: str | None = None
@@ -105,7 +107,19 @@ def _observe_one(
     if target.multiply is not None:
         base = first_seen.get(target.tunable, live)
         wanted = str(target.multiply * int(base)) if base.isascii() and is_count(base) else base
-    combined = combine_values(held.value_underneath(target.tunable, live), wanted, target.sense)
+    base = held.value_underneath(target.tunable, live)
+    combined = combine_values(base, wanted, target.sense)
+    if isinstance(one, MeasuresTwin) and target.sense in ("at-least", "at-most"):
+        twin = one.measure_twin(host, base)
+        if isinstance(twin, Missing):
+            unknown = f"what it is compared with cannot be known: {twin.why}"
+            return ObservedTarget(live, wanted, live, twin, undecided=unknown)
+        if twin is not None:
+            amount, words = twin
+            combined = combine_values(amount, wanted, target.sense)
+            if combined == amount:
+                nothing = Missing("absent", words)
+                return ObservedTarget(live, wanted, live, nothing, sufficient=words)
     ours = first_seen.get(target.tunable, live) != live
     around = Preflight()
     if isinstance(one, HasPreflight) and one.check_value(combined) is None:

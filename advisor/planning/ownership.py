@@ -20,6 +20,8 @@ class OwnedValue(msgspec.Struct, frozen=True):
     underneath: str
     by: str
     profiles: Collection[str]
+    all_profiles: Collection[str] = frozenset()
+    """Those of every layer that stays, whatever value it set."""
 
 
 class Ownership(msgspec.Struct, frozen=True):

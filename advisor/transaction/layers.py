@@ -71,7 +71,8 @@ def ownership_of(records: Sequence[Record], instead_of: Collection[str] = ()) ->
                 break
             underneath = change.before
         by = f"{identity} ({profiles[identity]})"
-        values[name] = OwnedValue(top.after, underneath, by, frozenset(staying))
+        every = frozenset(change.profile for one, change in layers if one not in instead_of)
+        values[name] = OwnedValue(top.after, underneath, by, frozenset(staying), every)
     files = {path for record in records if record.is_active for path in files_of(record)}
     return Ownership(values, frozenset(files))
 

@@ -13,9 +13,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from advisor.facts.memory import parse_meminfo
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import noun
+from advisor.i18n import msg, noun
 from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
 from advisor.tunables.block_value import BlockValue, example_files
 from advisor.tunables.kind import Capture, Kind
@@ -44,6 +45,12 @@ _LEAST: Final[Mapping[str, int]] = {
 }
 _IN_PAGES: Final = frozenset({"read_ahead_kb"})
 ATTRIBUTES: Final = ("scheduler", *_LEAST, *_WORDS)
+MAX_SCHEDULED: Final = 2048
+"""MAX_SCHED_RQ of block/blk-mq-sched.h: the longest queue of a scheduler, by 16 times 128."""
+LINUX_MQ: Final = 5
+"""From this version of Linux on every driver has blk-mq; a queue without it had no longest length."""
+READ_AHEAD_SHARE: Final = 1 / 16
+"""Of the memory, for one file: advisor's choice."""
 _MODULES: Final[Mapping[str, str]] = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
 SCHEDULERS: Final = (*_MODULES, "none")
 """Those of Linux 5.0 and later (Documentation/block/switching-sched.rst)."""
@@ -93,6 +100,10 @@ class BlockQueue(BlockValue, frozen=True):
                 refusal = None
             else:
                 refusal = f"its hardware takes at most {limit} (max_hw_sectors_kb)"
+        elif self.attribute == "nr_requests" and before != after:
+            refusal, note = self._check_length(host, int(before) if _NUMBER.fullmatch(before) else 0, int(after))
+        elif self.attribute == "read_ahead_kb":
+            refusal = _explain_read_ahead(host, int(after))
         siblings = self._side_effects(host) if self.attribute == "scheduler" and before != after else ()
         # Going back resets the length of the queue once more, to what the scheduler has by default.
         again = [step for one in siblings if one.tunable.endswith(":nr_requests") for step in one.undo]
@@ -128,6 +139,31 @@ class BlockQueue(BlockValue, frozen=True):
             return f"{known}, and there is no module for {wanted}", ()
         return None, (f"the scheduler {wanted} is in the module {module}, which the kernel loads when it is asked for",)
 
+    def _check_length(self, host: Host, before: int, wanted: int) -> tuple[str | None, tuple[str, ...]]:
+        """Why the kernel would not make the queue so long (block/blk-mq.c, blk_mq_tag_update_depth), and what is not
+        known of it."""
+        release = re.match(r"[0-9]{1,3}", host.read_or_empty("/proc/sys/kernel/osrelease"))
+        if not (release and int(release[0]) >= LINUX_MQ) and not host.is_dir(f"/sys/block/{self.device}/mq"):
+            return None, ()
+        if wanted > MAX_SCHEDULED:
+            return msg("the kernel takes at most {most} (block/blk-mq-sched.h)", most=MAX_SCHEDULED), ()
+        if wanted <= before or "[none]" not in host.read_or_empty(f"/sys/block/{self.device}/queue/scheduler"):
+            return None, ()
+        tags = _count_tags(host, self.device)
+        if tags is None:
+            return None, (
+                msg(
+                    "{identity}: without a scheduler the queue is no longer than the drive's own, which is not known "
+                    "here: the plan is rolled back if it is shorter",
+                    identity=self.id,
+                ),
+            )
+        if wanted <= tags:
+            return None, ()
+        return msg(
+            "without a scheduler the queue holds what the drive's own does, {most}; a scheduler allows more", most=tags
+        ), ()
+
     def _side_effects(self, host: Host) -> tuple[SideEffect, ...]:
         """What the kernel resets with the scheduler: the length of the queue, and its throttling (none with bfq)."""
         found = []
@@ -137,6 +173,28 @@ class BlockQueue(BlockValue, frozen=True):
             if not isinstance(live, Missing):
                 found.append(SideEffect(one.id, live, one.probe, one.make_steps(live)))
         return tuple(found)
+
+
+def _count_tags(host: Host, device: str) -> int | None:
+    """Requests that a driver takes at a time; None where it does not show it."""
+    adapter = host.real(f"/sys/block/{device}/device")
+    found = re.search(r"/(host[0-9]{1,6})/", "" if isinstance(adapter, Missing) else adapter)
+    most = host.read_int(f"/sys/class/scsi_host/{found[1]}/can_queue") if found else None
+    return most if isinstance(most, int) and most > 0 else None
+
+
+def _explain_read_ahead(host: Host, kibibytes: int) -> str | None:
+    """Why so much read-ahead does not fit the host; None where it does, or its memory cannot be read."""
+    total = parse_meminfo(host.read_or_empty("/proc/meminfo")).get("MemTotal")
+    most = None if not total else int(total * READ_AHEAD_SHARE) >> 10
+    if most is None or kibibytes <= most:
+        return None
+    return msg(
+        "each file that is read in order would take {size} MiB of {total} MiB of memory: at most {most} KiB here",
+        size=f"{kibibytes >> 10:,}",
+        total=f"{(total or 0) >> 20:,}",
+        most=f"{most:,}",
+    )
 
 
 KIND: Final = Kind(

@@ -116,6 +116,16 @@ class ChoosesValue(Protocol):
 
 
 @runtime_checkable
+class MeasuresTwin(Protocol):
+    """A tunable whose value may be held by another one, in another unit."""
+
+    def measure_twin(self, host: Host, live: str) -> tuple[str, str] | Missing | None:
+        """What the other one amounts to in this one's unit, and in words; Missing where that cannot be known, None
+        where this one holds the value itself."""
+        ...
+
+
+@runtime_checkable
 class ExplainsAbsence(Protocol):
     """A tunable that knows why it is not there."""
 

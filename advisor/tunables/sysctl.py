@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
-from advisor.facts.sysctl_keys import WORDS
+from advisor.facts.listeners import LISTENERS
+from advisor.facts.memory import parse_meminfo
+from advisor.facts.sysctl_keys import WORDS, refusal
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_preflight
-from advisor.tunables.kind import Kind
+from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.own_files import with_last_word
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.programs import refused_sysctl
 from advisor.tunables.sysctl_group import group_of, twin_of
+from advisor.tunables.sysctl_limits import judge_on_host
 from advisor.tunables.sysctl_namespaces import NAMESPACES
 from advisor.tunables.sysctl_value import explain_fields, out_of_bounds, to_canonical
 from advisor.tunables.tunable import NUMBERS, DirectValue, Effect, RefusedIdError, UnknownIdError
@@ -40,7 +44,13 @@ def _is_key(key: str) -> bool:
     return "/" not in names[0] and all(re.fullmatch(r"[\w/:@+-]+", name) and name.strip("/") for name in names)
 
 
-_MEMINFO = lazy_regex(r"^(\w+): +([0-9]{1,18}) kB$", re.MULTILINE)
+_MEMINFO = lazy_regex(r"^(\w+): +([0-9]{1,18})(?: kB)?$", re.MULTILINE)
+_COMMIT: Final[Mapping[str, str | None]] = {
+    "vm.overcommit_memory": "2",
+    "vm.overcommit_ratio": None,
+    "vm.overcommit_kbytes": None,
+}
+"""Keys that decide what all programs together may ask for, each with the value with which it does (None: any)."""
 _HINT = N_("a key is names with dots between, such as net.core.rmem_max")
 
 
@@ -69,6 +79,11 @@ class Sysctl(DirectValue, frozen=True):
         return self.key in WORDS or NUMBERS.fullmatch(live) is not None
 
     @property
+    def is_pool(self) -> bool:
+        """Whether each who needs some of it needs them for itself, so that two wishes add up."""
+        return self.key in ("vm.nr_hugepages", "vm.nr_hugepages_mempolicy")
+
+    @property
     def probe(self) -> Probe:
         return ReadFile(sysctl_path(self.key))
 
@@ -87,7 +102,7 @@ class Sysctl(DirectValue, frozen=True):
         # A value that does not read back as it was written would roll back the whole transaction.
         folded = " ".join(value.split())
         read = to_canonical(self.key, folded)
-        refused = out_of_bounds(self.key, read)
+        refused = refusal(self.key, read) or out_of_bounds(self.key, read)
         if refused:
             return msg("is refused by the kernel: {reason}", reason=refused)
         incomplete = explain_fields(self.key, read)
@@ -107,8 +122,42 @@ class Sysctl(DirectValue, frozen=True):
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if before == after:
             return Preflight()
-        if self.key == "vm.overcommit_memory" and after == "2" and (why := _explain_commit_limit(host)):
-            return Preflight(refusal=why)
+        why = _explain_commit_limit(host, self.key, after)
+        refusal, notes = (why, ()) if why else judge_on_host(host, self.key, before, after)
+        if refusal:
+            return Preflight(refusal=refusal)
+        around = self._with_coupled(host, before)
+        return msgspec.structs.replace(around, notes=(*notes, *around.notes))
+
+    def measure_twin(self, host: Host, live: str) -> tuple[str, str] | Missing | None:
+        """Of all memory but huge pages: the kernel's own base (what is free or reclaimable) changes all the time."""
+        if self.twin is None or live != "0" or self.key.startswith("vm.overcommit"):
+            return None
+        other = host.read_int(sysctl_path(self.twin))
+        if isinstance(other, Missing) or other == 0:
+            return other if isinstance(other, Missing) else None
+        sizes = parse_meminfo(host.read_or_empty("/proc/meminfo"))
+        total = sizes.get("MemTotal", 0) - sizes.get("HugePages_Total", 0) * sizes.get("Hugepagesize", 0)
+        if total <= 0:
+            return Missing("unreadable", "no MemTotal in /proc/meminfo")
+        if self.twin.endswith("_ratio"):
+            amount = total * other // 100
+            return str(amount), msg(
+                "{twin} is {ratio}, of this host's memory {size} MiB at most",
+                twin=self.twin,
+                ratio=other,
+                size=f"{amount >> 20:,}",
+            )
+        percent = min(100, -(-100 * other // total))
+        return str(percent), msg(
+            "{twin} is {size} MiB, {percent} % of this host's memory",
+            twin=self.twin,
+            size=f"{other >> 20:,}",
+            percent=percent,
+        )
+
+    def _with_coupled(self, host: Host, before: str) -> Preflight:
+        """What the kernel changes along with it, and how to go back."""
         if self.twin is None:
             siblings = tuple(coupled_side_effects(host, group_of(host, self.key)))
             around = forwarding_preflight(host, self.key, before)
@@ -131,18 +180,27 @@ class Sysctl(DirectValue, frozen=True):
         return (*ratio.make_steps("1"), *ratio.make_steps("0"))
 
 
-def _explain_commit_limit(host: Host) -> str | None:
+def _explain_commit_limit(host: Host, key: str, value: str) -> str | None:
     """Why strict accounting (vm/overcommit-accounting) would refuse memory to every program at once; None where there
     is room, or neither figure can be read."""
-    figures = dict(_MEMINFO.findall(host.read_or_empty("/proc/meminfo")))
+    if key not in _COMMIT or _COMMIT[key] not in (None, value) or not is_count(value):
+        return None
+    if key != "vm.overcommit_memory" and host.read_or_empty(sysctl_path("vm.overcommit_memory")).strip() != "2":
+        return None
+    figures = {name: int(size) for name, size in _MEMINFO.findall(host.read_or_empty("/proc/meminfo"))}
     limit, asked = figures.get("CommitLimit"), figures.get("Committed_AS")
-    if limit is None or asked is None or int(asked) < int(limit):
+    if key != "vm.overcommit_memory":
+        total, swap = figures.get("MemTotal"), figures.get("SwapTotal", 0)
+        huge = figures.get("HugePages_Total", 0) * figures.get("Hugepagesize", 0)
+        part = int(value) if key == "vm.overcommit_kbytes" else None
+        limit = None if total is None else swap + (part if part is not None else (total - huge) * int(value) // 100)
+    if limit is None or asked is None or asked < limit:
         return None
     return msg(
         "programs have asked for {asked} MiB (Committed_AS), and with 2 only {limit} MiB may be asked for "
         "(CommitLimit): no program could start; more swap or a larger vm.overcommit_ratio first",
-        asked=int(asked) // 1024,
-        limit=int(limit) // 1024,
+        asked=asked // 1024,
+        limit=limit // 1024,
     )
 
 
@@ -161,7 +219,15 @@ KIND: Final = Kind(
     parse=Sysctl.parse,
     noun=noun("kernel parameter"),
     examples=(("sysctl:net.core.rmem_max", "8388608"),),
-    capture=None,
+    capture=Capture(
+        files=(
+            ("/proc", ("loadavg",)),
+            ("/proc/sys/kernel/pty", ("nr",)),
+            ("/proc/sys/net/ipv4", ("tcp_available_congestion_control", "ip_unprivileged_port_start")),
+            ("/proc/sys/net/netfilter", ("nf_conntrack_count",)),
+        ),
+        system_commands=(LISTENERS,),
+    ),
     namespaces=NAMESPACES,
     written_by=frozenset({"tuned", "saptune"}),
     in_bytes=r"net\.core\.([rw]mem_(default|max)|optmem_max)|net\.ipv4\.(tcp_[rw]mem|udp_[rw]mem_min)|vm\.\w+_bytes",

@@ -11,23 +11,23 @@ from advisor.recommend import outlooks, recommend
 from tests.serving_hosts import UNITS, cloud_host, serving_host
 
 CHANGES = {
-    "postgresql": {"thp:enabled": "madvise", "sysctl:vm.dirty_background_ratio": "5"},
+    "postgresql": {"thp:enabled": "madvise", "sysctl:vm.dirty_background_bytes": "1073741824"},
     "mysql": {"sysctl:vm.swappiness": "1"},
     "redis": {"thp:enabled": "madvise", "sysctl:vm.overcommit_memory": "1"},
-    "nfs-server": {"sysctl:vm.dirty_background_ratio": "5"},
+    "nfs-server": {"sysctl:vm.dirty_background_bytes": "1073741824"},
     "ceph-osd": {"sysctl:fs.aio-max-nr": "1048576", "sysctl:kernel.pid_max": "4194304"},
     "minio": {
         "cpufreq:policy0:governor": "performance",
         "thp:enabled": "madvise",
         "sysctl:vm.swappiness": "1",
-        "sysctl:vm.dirty_background_ratio": "3",
-        "sysctl:vm.dirty_ratio": "10",
+        "sysctl:vm.dirty_background_bytes": "1073741824",
+        "sysctl:vm.dirty_bytes": "4294967296",
         "sysctl:vm.max_map_count": "524288",
     },
     "kafka": {"sysctl:vm.max_map_count": "262144", "sysctl:vm.swappiness": "1"},
     "kvm-host": {
         "cpufreq:policy0:governor": "performance",
-        "sysctl:vm.dirty_background_ratio": "5",
+        "sysctl:vm.dirty_background_bytes": "1073741824",
         "sysctl:vm.swappiness": "10",
     },
     "web-server": {
@@ -78,6 +78,27 @@ def test_huge_pages_are_reserved_where_their_number_is_given_and_fits() -> None:
 def test_on_a_small_host_the_kernels_share_of_dirty_pages_stays() -> None:
     plan = plan_profiles(serving_host([UNITS["postgresql"]], gib=8), ["postgresql"], {})
     assert {one.tunable for one in plan.changes} == {"thp:enabled"}
+    [left] = [one for one in plan.skipped if one.tunable == "sysctl:vm.dirty_background_bytes"]
+    assert left.state == "in-place"
+    assert left.reason == ("already sufficient: vm.dirty_background_ratio is 10, of this host's memory 819 MiB at most")
+
+
+def test_a_host_without_iris_is_not_sent_to_its_configuration() -> None:
+    with pytest.raises(RefusedError) as refused:
+        plan_profiles(serving_host([UNITS["postgresql"]]), ["postgresql"], {"huge_pages": "40000"})
+    assert refused.value.hint == "ask for fewer huge pages, or free memory first"
+
+
+@pytest.mark.parametrize("name", ["cloud-guest", "virtual-guest"])
+def test_a_volume_that_is_attached_later_has_the_time_as_well(name: str) -> None:
+    host = cloud_host() if name == "cloud-guest" else serving_host((), vendor="VMware, Inc.", model="Virtual disk")
+    plan = plan_profiles(host, [name], {})
+    # No udev runs on the host of the test: its rule is named, with that reason.
+    rules = [one for one in plan.skipped if one.tunable.startswith("udev:block:")]
+    assert rules != []
+    assert {one.reason for one in rules} == {
+        "udev does not run here, so no rule would reach a device that appears later"
+    }
 
 
 @pytest.mark.parametrize(

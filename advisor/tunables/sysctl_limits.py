@@ -1,0 +1,250 @@
+"""Sysctls whose value has to fit the host: shares of its memory, limits below what is in use, names that it has.
+
+What the kernel takes without a word and the host then suffers from: memory that is kept free of all programs, limits
+that nothing more fits under, algorithms that no module provides. Each share is warned of, then refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from advisor.facts.listeners import LISTENERS, parse_listeners
+from advisor.facts.memory import X86_PAGE_BYTES, parse_meminfo, read_page_bytes
+from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
+from advisor.facts.reserved_ports import parse_ports, ports_text
+from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import N_, msg
+from advisor.tunables.kernel_modules import has_index, is_built_in, module_name, read_dependencies
+from advisor.tunables.preflight import list_choices
+
+MIB: Final = 1 << 20
+_VM: Final = "admin-guide/sysctl/vm"
+_IP: Final = "networking/ip-sysctl"
+
+
+class Share(NamedTuple):
+    """What a number of a key takes of the memory: ``unit`` bytes each, 0 for pages and -1 for huge pages.
+
+    ``warn`` and ``refuse`` are shares of all memory; ``what`` says what becomes of it.
+    """
+
+    unit: int
+    warn: float
+    refuse: float
+    what: str
+    source: str
+
+
+_BUFFER: Final = N_("may be taken by the buffer of one socket")
+_SOCKETS: Final = N_("may be taken by socket buffers, which are never swapped")
+_DIRTY: Final = N_("may be dirty before anything is written")
+_ONE_SOCKET: Final = Share(1, 0.05, 0.5, _BUFFER, "socket(7); the shares are advisor's choice")
+_ALL_SOCKETS: Final = Share(0, 0.25, 0.5, _SOCKETS, f"{_IP}: the kernel's own is 9 to 19 %")
+_CONNTRACK: Final = Share(320, 0.1, 0.5, N_("may be taken by tracked connections"), "nf_conntrack-sysctl")
+SHARES: Final[Mapping[str, Share]] = {
+    "vm.min_free_kbytes": Share(
+        1024, 0.02, 0.05, N_("would be kept free of every program"), f"{_VM}; Red Hat: 5 to 10 % end programs at once"
+    ),
+    "vm.admin_reserve_kbytes": Share(1024, 0.05, 0.25, N_("would be kept for administrators"), _VM),
+    "vm.user_reserve_kbytes": Share(1024, 0.1, 0.5, N_("would be kept from each program"), _VM),
+    "vm.nr_overcommit_hugepages": Share(-1, 0.5, 1.0, N_("may become huge pages"), "admin-guide/mm/hugetlbpage"),
+    **dict.fromkeys(("vm.dirty_bytes", "vm.dirty_background_bytes"), Share(1, 0.5, 0.8, _DIRTY, _VM)),
+    **dict.fromkeys((f"net.core.{way}mem_{end}" for way in "rw" for end in ("default", "max")), _ONE_SOCKET),
+    **dict.fromkeys(("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.core.optmem_max"), _ONE_SOCKET),
+    **dict.fromkeys(("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.sctp.sctp_mem"), _ALL_SOCKETS),
+    **dict.fromkeys(("net.netfilter.nf_conntrack_max", "net.nf_conntrack_max"), _CONNTRACK),
+}
+"""Keys whose largest number takes memory."""
+
+_LEAST: Final[Mapping[str, tuple[int, str]]] = {
+    "vm.min_free_kbytes": (1024, N_("the kernel breaks down under load (admin-guide/sysctl/vm)")),
+    **dict.fromkeys(
+        ("net.ipv4.tcp_mem", "net.ipv4.udp_mem"),
+        (128, N_("no connection gets memory: 128 pages are the kernel's least")),
+    ),
+}
+"""The least that the largest number of a key may be, and what happens below it."""
+
+
+class InUse(NamedTuple):
+    """Where a host shows how much of a limit is used: the pattern's group is the number."""
+
+    path: str
+    pattern: str
+    what: str
+
+
+_THREADS: Final = InUse("/proc/loadavg", r"^\S+ \S+ \S+ [0-9]+/([0-9]+)", N_("threads"))
+_TRACKED: Final = InUse("/proc/sys/net/netfilter/nf_conntrack_count", r"^([0-9]+)", N_("tracked connections"))
+IN_USE: Final[Mapping[str, InUse]] = {
+    "kernel.threads-max": _THREADS,
+    "kernel.pid_max": _THREADS,
+    "kernel.pty.max": InUse("/proc/sys/kernel/pty/nr", r"^([0-9]+)", N_("terminals")),
+    "fs.file-max": InUse("/proc/sys/fs/file-nr", r"^([0-9]+)", N_("open files")),
+    "fs.aio-max-nr": InUse("/proc/sys/fs/aio-nr", r"^([0-9]+)", N_("slots of asynchronous I/O")),
+    "net.netfilter.nf_conntrack_max": _TRACKED,
+    "net.nf_conntrack_max": _TRACKED,
+    "net.ipv4.tcp_mem": InUse("/proc/net/sockstat", r"(?m)^TCP:.* mem ([0-9]+)", N_("pages of TCP's buffers")),
+    "net.ipv4.udp_mem": InUse("/proc/net/sockstat", r"(?m)^UDP:.* mem ([0-9]+)", N_("pages of UDP's buffers")),
+}
+"""Limits that are refused where nothing more would fit under them."""
+
+PORT_RANGE: Final = "net.ipv4.ip_local_port_range"
+CONGESTION: Final = "net.ipv4.tcp_congestion_control"
+QDISC: Final = "net.core.default_qdisc"
+AVAILABLE: Final = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+_BUILT_IN_QDISCS: Final = frozenset({"pfifo_fast", "pfifo", "bfifo", "pfifo_head_drop", "mq", "noqueue"})
+_NAME: Final = lazy_regex(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
+_NUMBERS: Final = lazy_regex(r"[0-9]{1,20}(?: [0-9]{1,20})*", re.ASCII)
+
+
+class Judgement(NamedTuple):
+    """Why a host should not get a value, and what to know where it may."""
+
+    refusal: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def judge_on_host(host: Host, key: str, before: str, value: str) -> Judgement:
+    """What this host makes of a value that the kernel would take. Reads the host, changes nothing."""
+    if key == CONGESTION:
+        return _judge_congestion(host, value)
+    if key == QDISC:
+        return Judgement() if value in _BUILT_IN_QDISCS else _judge_module(host, key, value, f"sch_{value}", ())
+    if not _NUMBERS.fullmatch(value):
+        return Judgement()
+    if key == PORT_RANGE:
+        return _judge_ports(host, before, value)
+    largest = max(map(int, value.split()))
+    refusal = _below_least(key, largest) or _below_use(host, key, before, largest)
+    if refusal or key not in SHARES:
+        return Judgement(refusal)
+    was = max(map(int, before.split())) if _NUMBERS.fullmatch(before) else 0
+    return Judgement() if largest <= was else _judge_share(host, key, largest)
+
+
+def _below_least(key: str, largest: int) -> str | None:
+    least, what = _LEAST.get(key, (0, ""))
+    if largest >= least:
+        return None
+    return msg("{value} is less than {least}, with which {what}", value=largest, least=least, what=what)
+
+
+def _below_use(host: Host, key: str, before: str, largest: int) -> str | None:
+    """Why a limit that is lowered leaves no room; None where it does, or where what is in use cannot be read."""
+    use = IN_USE.get(key)
+    if use is None or not _NUMBERS.fullmatch(before) or largest >= max(map(int, before.split())):
+        return None
+    found = re.search(use.pattern, host.read_or_empty(use.path), re.ASCII)
+    if found is None or int(found[1]) < largest:
+        return None
+    return msg(
+        "{used} {what} are in use, so that no other would fit under {value}",
+        used=found[1],
+        what=use.what,
+        value=largest,
+    )
+
+
+def _judge_share(host: Host, key: str, number: int) -> Judgement:
+    share = SHARES[key]
+    sizes = parse_meminfo(host.read_or_empty("/proc/meminfo"))
+    total = sizes.get("MemTotal")
+    unit = sizes.get("Hugepagesize") if share.unit < 0 else share.unit or read_page_bytes(host) or X86_PAGE_BYTES
+    if not total or not unit:
+        why = N_("the memory of this host could not be read")
+        return Judgement(
+            notes=(msg("sysctl:{key}: whether {value} fits is unknown: {why}", key=key, value=number, why=why),)
+        )
+    part = number * unit / total
+    if part <= share.warn:
+        return Judgement()
+    words = msg(
+        "{size} of {total} MiB of memory ({percent} %) {what} ({source})",
+        size=f"{number * unit // MIB:,}",
+        total=f"{total // MIB:,}",
+        percent=f"{100 * part:,.0f}",
+        what=share.what,
+        source=share.source,
+    )
+    if part <= share.refuse:
+        return Judgement(notes=(msg("sysctl:{key}: {words}", key=key, words=words),))
+    return Judgement(msg("{words}; at most {most} here", words=words, most=int(share.refuse * total / unit)))
+
+
+def _judge_congestion(host: Host, value: str) -> Judgement:
+    known = host.read(AVAILABLE)
+    offered = () if isinstance(known, Missing) else tuple(known.split())
+    return Judgement() if value in offered else _judge_module(host, CONGESTION, value, f"tcp_{value}", offered)
+
+
+def _judge_module(host: Host, key: str, value: str, module: str, offered: tuple[str, ...]) -> Judgement:
+    """Whether a module provides what the kernel does not have yet."""
+    name = module_name(module)
+    if _NAME.fullmatch(value) and is_built_in(host, name):
+        return Judgement()
+    if _NAME.fullmatch(value) and has_index(host):
+        if read_dependencies(host, name) is not None:
+            return Judgement(
+                notes=(
+                    msg(
+                        "sysctl:{key}: {value} is in the module {module}, which the kernel loads for it",
+                        key=key,
+                        value=value,
+                        module=name,
+                    ),
+                )
+            )
+    elif _NAME.fullmatch(value):
+        why = N_("the list of its modules (modules.dep) could not be read")
+        return Judgement(
+            notes=(
+                msg("sysctl:{key}: whether the kernel has {value} is unknown: {why}", key=key, value=value, why=why),
+            )
+        )
+    if offered:
+        return Judgement(
+            msg("the kernel offers {offered}, and has no module {module}", offered=list_choices(offered), module=name)
+        )
+    return Judgement(msg("the kernel has no module {module}", module=name))
+
+
+def _judge_ports(host: Host, before: str, value: str) -> Judgement:
+    """Ports that a wider range takes in while a service listens on them."""
+    low, high = map(int, value.split())
+    least = host.read_int("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+    if isinstance(least, int) and low < least:
+        return Judgement(
+            msg("the kernel refuses a range below {least} (net.ipv4.ip_unprivileged_port_start)", least=least)
+        )
+    old = tuple(map(int, before.split())) if _NUMBERS.fullmatch(before) else (0, 0)
+    added = frozenset(range(low, high + 1)) - frozenset(range(old[0], old[-1] + 1))
+    return Judgement(notes=tuple(_port_notes(host, added))) if added else Judgement()
+
+
+def _port_notes(host: Host, added: frozenset[int]) -> Iterator[str]:
+    reserved = parse_ports(host.read_or_empty("/proc/sys/net/ipv4/ip_local_reserved_ports")) or frozenset()
+    inside = reserved & added
+    if inside:
+        yield msg(
+            "of the wider range {ports} are reserved, and stay so ({key})", ports=ports_text(inside), key=RESERVED_PORTS
+        )
+    listing = host.run(LISTENERS)
+    if isinstance(listing, Missing) or not listing.ok:
+        yield msg(
+            "which services listen on ports of the wider range is unknown: {command} gave no answer",
+            command=" ".join(LISTENERS),
+        )
+        return
+    open_ports = (parse_listeners(listing.stdout) & added) - reserved
+    if open_ports:
+        yield msg(
+            "services listen on {ports}, which the wider range takes in: a connection may have such a port while its "
+            "service restarts. To keep them: advisor plan sysctl:{key}={all}",
+            ports=ports_text(open_ports),
+            key=RESERVED_PORTS,
+            all=ports_text(reserved | open_ports),
+        )

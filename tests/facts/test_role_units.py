@@ -1,0 +1,132 @@
+"""Which units show a role: the names that packages, collections, snaps and container tools give their services."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.facts.roles import ROLES
+from tests.serving_hosts import UNITS
+
+FSID = "5f3c2a1e-8d6b-4c1f-9a7e-0123456789ab"
+SHOWS = {
+    "postgresql": (
+        "postgresql.service",
+        "postgresql@16-main.service",
+        "postgresql-16.service",
+        "postgresql-9.6.service",
+        "postgresql15.service",
+        "patroni.service",
+        "patroni@one.service",
+        "edb-as-15.service",
+        "edb-as@17-main.service",
+        "postgrespro-std-15.service",
+        "rh-postgresql10-postgresql.service",
+        "snap.charmed-postgresql.patroni.service",
+    ),
+    "mysql": (
+        "mysql.service",
+        "mysqld.service",
+        "mariadb.service",
+        "mariadb@replica.service",
+        "mysql@bootstrap.service",
+        "mysqld@replica01.service",
+        "rh-mariadb105-mariadb.service",
+        "rh-mysql80-mysqld.service",
+        "snap.charmed-mysql.mysqld.service",
+    ),
+    "redis": (
+        "redis.service",
+        "redis-server.service",
+        "redis-server@cache.service",
+        "redis_6379.service",
+        "redis6.service",
+        "redis@one.service",
+        "rh-redis6-redis.service",
+        "redis-stack-server.service",
+        "valkey.service",
+        "valkey@default.service",
+        "valkey-server.service",
+        "valkey-server@6379.service",
+        "keydb-server.service",
+    ),
+    "nfs-server": ("nfs-server.service", "nfs-kernel-server.service"),
+    "ceph-osd": ("ceph-osd@3.service", f"ceph-{FSID}@osd.12.service", "snap.microceph.osd.service"),
+    "minio": ("minio.service", "minio@data.service", "minio-server.service", "minio1.service", "minio-2.service"),
+    "kafka": (
+        "kafka.service",
+        "kafka@1.service",
+        "confluent-kafka.service",
+        "confluent-server.service",
+        "kafka-server.service",
+        "apache-kafka.service",
+        "snap.charmed-kafka.daemon.service",
+    ),
+    "kvm-host": (
+        "libvirtd.service",
+        "virtqemud.service",
+        "pvedaemon.service",
+        "nova-compute.service",
+        "openstack-nova-compute.service",
+        r"machine-qemu\x2d1\x2dvm.scope",
+    ),
+    "web-server": (
+        "nginx.service",
+        "openresty.service",
+        "angie.service",
+        "apache2.service",
+        "apache2@site.service",
+        "httpd.service",
+        "httpd24-httpd.service",
+        "rh-nginx120-nginx.service",
+        "haproxy.service",
+        "squid.service",
+        "lshttpd.service",
+        "trafficserver.service",
+        "caddy.service",
+        "varnish.service",
+    ),
+}
+SHOW_NOTHING = (
+    "redis-sentinel.service",
+    "redis-exporter.service",
+    "valkey-sentinel@one.service",
+    "kafka-connect.service",
+    "confluent-kafka-rest.service",
+    "confluent-kafka-connect.service",
+    "mysqlrouter.service",
+    "mysqld_exporter.service",
+    "postgres_exporter.service",
+    "postgresql-check-db-dir.service",
+    "pgbouncer.service",
+    "nginx-exporter.service",
+    "nfs-ganesha.service",
+    "nfs-client.target",
+    "nfs-mountd.service",
+    f"ceph-{FSID}@mon.a.service",
+    f"ceph-{FSID}@crash.host.service",
+    "ceph-osd.target",
+    "minio-console.service",
+    "libvirt-guests.service",
+    "libvirtd.socket",
+    "snap.charmed-kafka.exporter.service",
+    "snap.charmed-mysql.mysqlrouter-service.service",
+    "ssh.service",
+)
+
+
+def roles_of(unit: str) -> list[str]:
+    return [role for role, pattern in ROLES.items() if pattern.fullmatch(unit)]
+
+
+@pytest.mark.parametrize(("role", "unit"), [(role, unit) for role, units in SHOWS.items() for unit in units])
+def test_a_unit_shows_its_role_and_no_other(role: str, unit: str) -> None:
+    assert roles_of(unit) == [role]
+
+
+@pytest.mark.parametrize("unit", SHOW_NOTHING)
+def test_a_unit_of_something_else_shows_no_role(unit: str) -> None:
+    assert roles_of(unit) == []
+
+
+def test_every_role_that_units_show_has_names_here() -> None:
+    assert set(SHOWS) == set(ROLES) == set(UNITS)

@@ -1,0 +1,297 @@
+"""Values that the kernel takes and a host suffers from: refused, or warned of, by what the host has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.facts.listeners import parse_listeners
+from advisor.host import Host
+from advisor.planner import plan_profiles
+from advisor.planning.records import Plan, Skipped
+from tests.serving_hosts import UNITS, serving_host
+from tests.whole_hosts import DISTRIBUTIONS, WholeHost
+
+LIMITS = {
+    "fs.file-max": "1000000",
+    "kernel.pid_max": "4194304",
+    "kernel.threads-max": "512000",
+    "net.ipv4.tcp_mem": "190000\t250000\t380000",
+    "vm.overcommit_ratio": "50",
+    "vm.overcommit_memory": "0",
+}
+RELEASE = "6.1.0-18-amd64"
+
+
+def host_of(gib: int = 64, sysctl: Mapping[str, str] = {}, files: Mapping[str, str] = {}) -> Host:
+    made = WholeHost(DISTRIBUTIONS["debian-12"], gib=gib, cpus=8)
+    made.sysctl({**LIMITS, **sysctl})
+    made.plain_disk("sda", gib=960, at=("/boot", "/"))
+    made.files |= {"/proc/loadavg": "0.10 0.20 0.30 2/1234 999\n", **files}
+    return made.host()
+
+
+def blocked(plan: Plan) -> Skipped:
+    [one] = plan.blocking
+    assert plan.changes == ()
+    return one
+
+
+def planned(word: str, gib: int = 64, sysctl: Mapping[str, str] = {}, files: Mapping[str, str] = {}) -> Plan:
+    return plan_profiles(host_of(gib, sysctl, files), [word], {})
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("sysctl:vm.min_free_kbytes=4000000", "3,906 of 65,536 MiB of memory (6 %) would be kept free"),
+        ("sysctl:vm.min_free_kbytes=100", "100 is less than 1024"),
+        ("sysctl:net.ipv4.tcp_mem=1 2 3", "3 is less than 128"),
+        ("sysctl:net.ipv4.tcp_mem=9000000 9000000 9000000", "may be taken by socket buffers"),
+        ("sysctl:vm.dirty_bytes=99999999999", "may be dirty before anything is written"),
+        ("sysctl:kernel.threads-max=1000", "1234 threads are in use"),
+        ("sysctl:kernel.pid_max=1000", "1234 threads are in use"),
+        ("block:sda:nr_requests=999999", "at most 2048"),
+        ("block:sda:read_ahead_kb=99999996", "at most 4,194,304 KiB here"),
+    ],
+)
+def test_what_does_not_fit_the_host_is_refused(word: str, says: str) -> None:
+    assert says in blocked(planned(word)).reason
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "sysctl:vm.min_free_kbytes=131072",
+        "sysctl:net.ipv4.tcp_mem=380000 500000 760000",
+        "sysctl:net.core.rmem_max=67108864",
+        "sysctl:kernel.threads-max=256000",
+        "block:sda:nr_requests=1024",
+        "block:sda:read_ahead_kb=16384",
+    ],
+)
+def test_what_fits_is_planned_without_a_word(word: str) -> None:
+    plan = planned(word)
+    assert [one.tunable for one in plan.changes] == [word.partition("=")[0]]
+    assert plan.notes == ()
+
+
+def test_the_same_number_is_right_on_a_larger_host() -> None:
+    assert "kept free" in blocked(planned("sysctl:vm.min_free_kbytes=1048576", gib=16)).reason
+    plan = planned("sysctl:vm.min_free_kbytes=1048576", gib=512)
+    assert [one.after for one in plan.changes] == ["1048576"]
+
+
+def test_a_large_share_is_warned_of() -> None:
+    plan = planned("sysctl:vm.min_free_kbytes=2097152")
+    assert [one.after for one in plan.changes] == ["2097152"]
+    assert "2,048 of 65,536 MiB of memory (3 %) would be kept free" in plan.notes[0]
+
+
+def test_without_the_memory_of_the_host_that_is_said() -> None:
+    plan = planned("sysctl:vm.min_free_kbytes=2097152", files={"/proc/meminfo": "garbage\n"})
+    assert plan.notes[0].endswith("whether 2097152 fits is unknown: the memory of this host could not be read")
+
+
+def test_less_than_what_is_there_is_no_matter_of_memory() -> None:
+    """Who has set too much already can lower it in steps."""
+    plan = planned("sysctl:vm.min_free_kbytes=8000000", sysctl={"vm.min_free_kbytes": "9000000"})
+    assert [one.after for one in plan.changes] == ["8000000"]
+
+
+@pytest.mark.parametrize(
+    ("word", "mode", "is_refused"),
+    [
+        ("sysctl:vm.overcommit_ratio=1", "2", True),
+        ("sysctl:vm.overcommit_ratio=1", "0", False),
+        ("sysctl:vm.overcommit_ratio=90", "2", False),
+        ("sysctl:vm.overcommit_kbytes=1024", "2", True),
+    ],
+)
+def test_strict_accounting_keeps_room_for_what_runs(word: str, mode: str, is_refused: bool) -> None:
+    memory = "MemTotal: 67108864 kB\nMemAvailable: 40000000 kB\nSwapTotal: 0 kB\nCommitLimit: 33554432 kB\n"
+    meminfo = f"{memory}Committed_AS: 8000000 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n"
+    sysctl = {"vm.overcommit_memory": mode, "vm.overcommit_kbytes": "0"}
+    plan = planned(word, sysctl=sysctl, files={"/proc/meminfo": meminfo})
+    assert bool(plan.blocking) is is_refused
+    if is_refused:
+        assert "no program could start" in blocked(plan).reason
+
+
+MODULES = {
+    f"/lib/modules/{RELEASE}/modules.dep": "kernel/net/ipv4/tcp_bbr.ko.xz:\nkernel/net/sched/sch_cake.ko.xz:\n",
+    f"/lib/modules/{RELEASE}/modules.builtin": "kernel/net/sched/sch_fq_codel.ko\n",
+    "/proc/sys/net/ipv4/tcp_available_congestion_control": "reno cubic\n",
+    "/proc/sys/kernel/osrelease": f"{RELEASE}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        (
+            "sysctl:net.ipv4.tcp_congestion_control=vegass",
+            "the kernel offers reno and cubic, and has no module tcp_vegass",
+        ),
+        ("sysctl:net.core.default_qdisc=fqq", "the kernel has no module sch_fqq"),
+    ],
+)
+def test_an_algorithm_that_no_module_provides_is_refused(word: str, expected: str) -> None:
+    assert blocked(planned(word, files=MODULES)).reason == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "note"),
+    [
+        ("sysctl:net.ipv4.tcp_congestion_control=reno", None),
+        ("sysctl:net.ipv4.tcp_congestion_control=bbr", "bbr is in the module tcp_bbr"),
+        ("sysctl:net.core.default_qdisc=pfifo_fast", None),
+        ("sysctl:net.core.default_qdisc=cake", "cake is in the module sch_cake"),
+    ],
+)
+def test_an_algorithm_of_the_kernel_or_of_a_module_is_planned(word: str, note: str | None) -> None:
+    plan = planned(word, files=MODULES)
+    assert [one.after for one in plan.changes] == [word.partition("=")[2]]
+    assert [note in one for one in plan.notes if note] == ([True] if note else [])
+
+
+def test_without_a_list_of_modules_nothing_is_claimed() -> None:
+    plan = planned("sysctl:net.ipv4.tcp_congestion_control=bbr", files={"/proc/sys/kernel/osrelease": f"{RELEASE}\n"})
+    assert [one.after for one in plan.changes] == ["bbr"]
+    assert "whether the kernel has bbr is unknown" in plan.notes[0]
+
+
+def test_a_word_for_a_number_is_a_mistake_of_the_call_whatever_else_forbids_it() -> None:
+    files = {"/etc/sysctl.d/99-local.conf": "vm.swappiness = 20\nvm.laptop_mode = 5\n"}
+    for word in ("sysctl:vm.swappiness=ten", "sysctl:vm.laptop_mode=five"):
+        with pytest.raises(UsageError, match="number"):
+            planned(word, files=files, sysctl={"vm.laptop_mode": "0"})
+
+
+@pytest.mark.parametrize(
+    ("gib", "word", "is_changed"),
+    [
+        (8, "sysctl:vm.dirty_background_bytes<=1073741824", False),
+        (1024, "sysctl:vm.dirty_background_bytes<=1073741824", True),
+        (1024, "sysctl:vm.dirty_background_bytes>=1073741824", False),
+        (8, "sysctl:vm.dirty_background_bytes>=1073741824", True),
+    ],
+)
+def test_bytes_are_compared_with_what_the_ratio_amounts_to(gib: int, word: str, *, is_changed: bool) -> None:
+    plan = planned(word, gib)
+    assert bool(plan.changes) is is_changed
+    assert plan.blocking == ()
+
+
+def test_a_ratio_is_compared_with_the_bytes_that_hold() -> None:
+    held = {"vm.dirty_background_ratio": "0", "vm.dirty_background_bytes": "1073741824"}
+    plan = planned("sysctl:vm.dirty_background_ratio<=5", sysctl=held)
+    assert [one.state for one in plan.skipped] == ["in-place"]
+    assert "vm.dirty_background_bytes is 1,024 MiB, 2 % of this host's memory" in plan.skipped[0].reason
+    wide = {"vm.dirty_background_ratio": "0", "vm.dirty_background_bytes": "9999999999"}
+    assert [one.after for one in planned("sysctl:vm.dirty_background_ratio<=5", sysctl=wide).changes] == ["5"]
+
+
+def test_huge_pages_are_no_memory_that_can_be_dirty() -> None:
+    meminfo = (
+        "MemTotal: 67108864 kB\nMemAvailable: 9000000 kB\nHugePages_Total: 28672\nHugePages_Free: 0\n"
+        "Hugepagesize: 2048 kB\n"
+    )
+    plan = planned("sysctl:vm.dirty_background_bytes<=1073741824", files={"/proc/meminfo": meminfo})
+    assert [one.state for one in plan.skipped] == ["in-place"]
+
+
+LISTENING = """\
+tcp LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
+tcp LISTEN 0 511 127.0.0.1:16390 0.0.0.0:*
+tcp LISTEN 0 128 [::]:27017 [::]:*
+udp UNCONN 0 0 127.0.0.53%lo:53 0.0.0.0:*
+tcp LISTEN 0 4096 *:18080 *:*
+nonsense
+"""
+
+
+def test_ports_of_a_listing() -> None:
+    assert parse_listeners(LISTENING) == {22, 16390, 27017, 53, 18080}
+
+
+def test_a_wider_range_of_ports_names_the_services_and_reserved_ports_inside() -> None:
+    made = WholeHost(DISTRIBUTIONS["debian-12"], gib=8, cpus=4)
+    made.sysctl({"net.ipv4.ip_local_port_range": "32768\t60999", "net.ipv4.ip_local_reserved_ports": "18080,40000"})
+    made.answer(["ss", "-Htuln"], LISTENING)
+    notes = plan_profiles(made.host(), ["sysctl:net.ipv4.ip_local_port_range=16384 65535"], {}).notes
+    assert "of the wider range 18080 are reserved, and stay so" in notes[0]
+    assert "services listen on 16390,27017, which the wider range takes in" in notes[1]
+    assert "advisor plan sysctl:net.ipv4.ip_local_reserved_ports=16390,18080,27017,40000" in notes[1]
+    narrow = plan_profiles(made.host(), ["sysctl:net.ipv4.ip_local_port_range=33000 60999"], {})
+    assert narrow.notes == ()
+
+
+def test_a_range_below_the_privileged_ports_is_refused() -> None:
+    sysctl = {"net.ipv4.ip_local_port_range": "32768\t60999", "net.ipv4.ip_unprivileged_port_start": "1024"}
+    assert "below 1024" in blocked(planned("sysctl:net.ipv4.ip_local_port_range=100 60999", sysctl=sysctl)).reason
+
+
+PAIRS = [
+    (("kafka", "kvm-host"), "sysctl:vm.swappiness", "1", "kafka"),
+    (("kvm-host", "kafka"), "sysctl:vm.swappiness", "1", "kafka"),
+    (("kafka", "minio"), "sysctl:vm.max_map_count", "524288", "minio"),
+]
+
+
+@pytest.mark.parametrize(("names", "tunable", "value", "profile"), PAIRS)
+def test_of_two_bounds_the_stricter_serves_both(names: tuple[str, ...], tunable: str, value: str, profile: str) -> None:
+    plan = plan_profiles(serving_host([UNITS[one] for one in names]), names, {})
+    [made] = [one for one in plan.changes if one.tunable == tunable]
+    assert (made.after, made.profile) == (value, profile)
+    assert any(f"{tunable}: " in note and f"{value} serves both" in note for note in plan.notes)
+
+
+def test_what_cannot_both_be_had_is_refused() -> None:
+    with pytest.raises(UsageError, match="redis wants 1, postgresql wants 2"):
+        plan_profiles(serving_host([UNITS["redis"], UNITS["postgresql"]]), ["redis", "postgresql"], {"overcommit": "2"})
+
+
+def test_a_bound_in_bytes_and_one_in_percent_are_no_conflict() -> None:
+    host = host_of(gib=64)
+    plan = plan_profiles(
+        host, ["sysctl:vm.dirty_background_bytes<=1073741824", "sysctl:vm.dirty_background_ratio<=5"], {}
+    )
+    assert [one.tunable for one in plan.changes] == ["sysctl:vm.dirty_background_bytes"]
+    assert plan.blocking == ()
+
+
+BOTH = ("postgresql", "mysql")
+
+
+def test_huge_pages_of_two_profiles_are_added_up() -> None:
+    host = serving_host([UNITS[one] for one in BOTH])
+    plan = plan_profiles(host, BOTH, {"postgresql.huge_pages": "4200", "mysql.huge_pages": "1000"})
+    assert {one.tunable: one.after for one in plan.changes}["sysctl:vm.nr_hugepages"] == "5200"
+    assert "4200 for postgresql and 1000 for mysql, 5200 together" in plan.notes[0]
+    same = plan_profiles(host, BOTH, {"postgresql.huge_pages": "1000", "mysql.huge_pages": "1000"})
+    assert {one.tunable: one.after for one in same.changes}["sysctl:vm.nr_hugepages"] == "2000"
+
+
+def test_one_number_of_huge_pages_for_two_profiles_is_refused() -> None:
+    host = serving_host([UNITS[one] for one in BOTH])
+    with pytest.raises(UsageError, match="postgresql, mysql each need a number of their own") as refused:
+        plan_profiles(host, BOTH, {"huge_pages": "4200"})
+    assert refused.value.hint == ("they are added up: --set postgresql.huge_pages=NUMBER --set mysql.huge_pages=NUMBER")
+
+
+def test_a_setting_of_one_profile_leaves_the_others_theirs() -> None:
+    host = serving_host([UNITS["kafka"], UNITS["mysql"]])
+    plan = plan_profiles(host, ["kafka", "mysql"], {"swappiness": "20", "kafka.swappiness": "10"})
+    assert {one.tunable: one.after for one in plan.changes}["sysctl:vm.swappiness"] == "10"
+    with pytest.raises(UsageError, match="no such parameter") as wrong:
+        plan_profiles(host, ["kafka", "mysql"], {"redis.swappiness": "10"})
+    assert "kafka.swappiness=" in str(wrong.value.hint)
+
+
+def test_a_total_that_a_person_names_is_a_total() -> None:
+    host = serving_host([UNITS["postgresql"]])
+    plan = plan_profiles(host, ["postgresql", "sysctl:vm.nr_hugepages>=3000"], {"huge_pages": "1000"})
+    assert {one.tunable: one.after for one in plan.changes}["sysctl:vm.nr_hugepages"] == "3000"
