@@ -27,6 +27,7 @@ MORE_SYSCTLS = {
     "net.ipv4.tcp_keepalive_intvl": "75",
     "net.ipv4.tcp_keepalive_time": "7200",
     "net.ipv4.tcp_max_syn_backlog": "2048",
+    "net.ipv4.tcp_syncookies": "0",
     "vm.stat_interval": "1",
 }
 
@@ -44,6 +45,7 @@ def serving_host(
         _give_timeout(made, "sda")
     else:
         made.plain_disk("sda", gib=960, at=("/boot", "/"))
+    made.files["/proc/meminfo"] += "SwapTotal: 4194304 kB\n"
     policy = "/sys/devices/system/cpu/cpufreq/policy0"
     made.files |= {
         "/sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never\n",

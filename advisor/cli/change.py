@@ -51,7 +51,7 @@ Set = Annotated[
     Option(
         "--set",
         metavar="K=V",
-        help="Set a parameter of the profile; may be repeated.",
+        help="Set a parameter of the profile, or of one of several as PROFILE.NAME=VALUE; may be repeated.",
         autocompletion=profile_parameters,
     ),
 ]

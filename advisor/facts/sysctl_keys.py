@@ -17,7 +17,7 @@ _IPV4 = (
     *("tcp_sack", "tcp_fack", "tcp_timestamps", "tcp_window_scaling", "tcp_no_metrics_save"),
     *("tcp_tw_reuse", "tcp_tw_recycle", "tcp_low_latency", "tcp_adv_win_scale", "tcp_moderate_rcvbuf"),
     *("ip_local_port_range", "ip_local_reserved_ports", "ip_forward"),
-    *("tcp_max_syn_backlog", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_keepalive_probes"),
+    *("tcp_max_syn_backlog", "tcp_syncookies", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_keepalive_probes"),
     *(f"conf.all.{name}" for name in ("rp_filter", "arp_filter", "arp_ignore", "arp_announce")),
     *(f"conf.default.{name}" for name in ("rp_filter", "arp_filter", "arp_ignore", "arp_announce")),
     *(f"neigh.default.gc_thresh{number}" for number in (1, 2, 3)),

@@ -40,7 +40,7 @@ def make_terms(
     """
     if not metrics:
         raise UsageError("--metric: expected at least one", hint="--metric 'command:/usr/local/bin/p99:lower:ms'")
-    if blocks not in ("hardware", "none") and not blocks.removeprefix("var=") != blocks:
+    if blocks not in ("hardware", "none") and not (blocks.startswith("var=") and blocks.removeprefix("var=").strip()):
         raise UsageError(msg("--block {blocks}: expected hardware, none or var=NAME", blocks=blocks))
     found = parse_metrics(metrics, _KINDS if command is None else _OUTPUT_KINDS)
     if command is not None and not command.strip():

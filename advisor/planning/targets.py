@@ -80,10 +80,10 @@ def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] 
     skipped: list[Skipped] = []
     if not request.profile.tunables:
         # A profile may say that nothing helps; a plan without a word would not say why.
-        reason = failed.reason if failed else request.profile.summary.rstrip(".")
+        reason = explain_unmet(failed, facts) if failed else request.profile.summary.rstrip(".")
         skipped.append(Skipped("nothing", None, None, reason, "not-applicable", request.profile.name))
     for wanted in request.profile.tunables:
-        why_not = failed.reason if failed else _why_not(request, wanted, facts)
+        why_not = explain_unmet(failed, facts) if failed else _why_not(request, wanted, facts)
         if why_not:
             is_open = _kept_by(request, wanted) or (wanted.needs and not request.values.get(wanted.needs))
             value = None if not isinstance(wanted.value, str) or is_open else wanted.value
@@ -98,7 +98,7 @@ def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] 
 def _why_not(request: Request, wanted: Wanted, facts: Facts) -> str | None:
     """Why this line alone is left out: its own condition, or a parameter that says ``keep``."""
     if wanted.condition is not None and not meets_condition(wanted.condition, facts):
-        return wanted.condition.reason
+        return explain_unmet(wanted.condition, facts)
     if wanted.needs is not None and not request.values.get(wanted.needs):
         return f"has no sense without {wanted.needs}: name some with --set {wanted.needs}="
     parameter = _kept_by(request, wanted)
@@ -279,6 +279,14 @@ def meets_condition(condition: Condition, facts: Facts) -> bool:
     if not isinstance(value, int | float) or not isinstance(wanted, int):
         return False
     return value >= wanted if condition.op == "at-least" else value <= wanted
+
+
+def explain_unmet(condition: Condition, facts: Facts) -> str:
+    """The reason of a condition that does not hold; where its fact could not be read, that, as nothing else is known."""
+    unread = next((one for one in facts.unknown if one.fact == condition.fact), None)
+    if unread is None or _look_up_fact(facts, condition.fact) is not None:
+        return condition.reason
+    return msg("{fact} is unknown here ({why}), and this needs it", fact=condition.fact, why=unread.why)
 
 
 def _look_up_fact(facts: Facts, path: str) -> object:

@@ -121,6 +121,7 @@ def test_the_script_of_a_reading_prints_what_is_read_of_it() -> None:
         ((), None, "hardware", "expected at least one"),
         (("regex:x",), None, "hardware", "regex cannot be read here"),
         (("command:x",), None, "rack", "expected hardware, none or var=NAME"),
+        (("command:x",), None, "var=", "expected hardware, none or var=NAME"),
         (("time",), " ", "none", "no command"),
     ],
 )

@@ -295,3 +295,11 @@ def test_a_total_that_a_person_names_is_a_total() -> None:
     host = serving_host([UNITS["postgresql"]])
     plan = plan_profiles(host, ["postgresql", "sysctl:vm.nr_hugepages>=3000"], {"huge_pages": "1000"})
     assert {one.tunable: one.after for one in plan.changes}["sysctl:vm.nr_hugepages"] == "3000"
+
+
+def test_a_condition_on_what_could_not_be_read_claims_nothing() -> None:
+    files = {"/sys/kernel/mm/transparent_hugepage/enabled": "garbage\n"}
+    plan = plan_profiles(host_of(files=files), ["low-latency"], {})
+    [thp] = [one for one in plan.skipped if one.tunable == "thp:enabled"]
+    assert thp.state == "not-applicable"
+    assert thp.reason.startswith("memory.thp_enabled is unknown here (")

@@ -135,3 +135,10 @@ def test_low_latency_is_a_matter_of_intent() -> None:
         "sysctl:kernel.timer_migration": "0",
         "sysctl:vm.stat_interval": "10",
     }
+
+
+def test_what_does_nothing_on_a_host_is_left_out_with_the_reason() -> None:
+    host = serving_host([UNITS["web-server"]], sysctl={"net.ipv4.tcp_syncookies": "1"})
+    plan = plan_profiles(host, ["web-server"], {})
+    [backlog] = [one for one in plan.skipped if one.tunable == "sysctl:net.ipv4.tcp_max_syn_backlog"]
+    assert "this value does nothing" in backlog.reason
