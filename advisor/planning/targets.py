@@ -282,7 +282,7 @@ def meets_condition(condition: Condition, facts: Facts) -> bool:
 
 
 def explain_unmet(condition: Condition, facts: Facts) -> str:
-    """The reason of a condition that does not hold; where its fact could not be read, that, as nothing else is known."""
+    """The reason of a condition that does not hold; where its fact could not be read, that."""
     unread = next((one for one in facts.unknown if one.fact == condition.fact), None)
     if unread is None or _look_up_fact(facts, condition.fact) is not None:
         return condition.reason

@@ -47,7 +47,10 @@ def reduce_profile(
         tunables=lines,
         inherits=(),
         notes=f"{profile.notes} {why}".strip(),
-        parameters={key: _with_default(one, settings.get(key)) for key, one in profile.parameters.items()},
+        parameters={
+            key: _with_default(one, settings.get(f"{profile.name}.{key}", settings.get(key)))
+            for key, one in profile.parameters.items()
+        },
     )
 
 
