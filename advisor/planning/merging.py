@@ -88,7 +88,7 @@ def _wanted_of(target: PlanTarget) -> tuple[object, ...]:
 
 
 def _is_share(target: PlanTarget, of_values: Collection[str]) -> bool:
-    """Whether the number is what one profile needs of a pool, beside what others need."""
+    """Whether the number is what one profile needs of a pool, in addition to others."""
     one = parse_tunable(target.tunable)
     is_pool = isinstance(one, Sysctl) and one.is_pool
     return is_pool and target.profile not in of_values and target.sense == "at-least" and is_count(target.value)

@@ -25,7 +25,7 @@ _VM: Final = "admin-guide/sysctl/vm"
 _IP: Final = "networking/ip-sysctl"
 
 
-class Share(NamedTuple):
+class MemoryShare(NamedTuple):
     """What a number of a key takes of the memory: ``unit`` bytes each, 0 for pages and -1 for huge pages.
 
     ``warn`` and ``refuse`` are shares of all memory; ``what`` says what becomes of it.
@@ -41,17 +41,17 @@ class Share(NamedTuple):
 _BUFFER: Final = N_("may be taken by the buffer of one socket")
 _SOCKETS: Final = N_("may be taken by socket buffers, which are never swapped")
 _DIRTY: Final = N_("may be dirty before anything is written")
-_ONE_SOCKET: Final = Share(1, 0.05, 0.5, _BUFFER, "socket(7); the shares are advisor's choice")
-_ALL_SOCKETS: Final = Share(0, 0.25, 0.5, _SOCKETS, f"{_IP}: the kernel's own is 9 to 19 %")
-_CONNTRACK: Final = Share(320, 0.1, 0.5, N_("may be taken by tracked connections"), "nf_conntrack-sysctl")
-SHARES: Final[Mapping[str, Share]] = {
-    "vm.min_free_kbytes": Share(
+_ONE_SOCKET: Final = MemoryShare(1, 0.05, 0.5, _BUFFER, "socket(7); the shares are advisor's choice")
+_ALL_SOCKETS: Final = MemoryShare(0, 0.25, 0.5, _SOCKETS, f"{_IP}: the kernel's own is 9 to 19 %")
+_CONNTRACK: Final = MemoryShare(320, 0.1, 0.5, N_("may be taken by tracked connections"), "nf_conntrack-sysctl")
+SHARES: Final[Mapping[str, MemoryShare]] = {
+    "vm.min_free_kbytes": MemoryShare(
         1024, 0.02, 0.05, N_("would be kept free of every program"), f"{_VM}; Red Hat: 5 to 10 % end programs at once"
     ),
-    "vm.admin_reserve_kbytes": Share(1024, 0.05, 0.25, N_("would be kept for administrators"), _VM),
-    "vm.user_reserve_kbytes": Share(1024, 0.1, 0.5, N_("would be kept from each program"), _VM),
-    "vm.nr_overcommit_hugepages": Share(-1, 0.5, 1.0, N_("may become huge pages"), "admin-guide/mm/hugetlbpage"),
-    **dict.fromkeys(("vm.dirty_bytes", "vm.dirty_background_bytes"), Share(1, 0.5, 0.8, _DIRTY, _VM)),
+    "vm.admin_reserve_kbytes": MemoryShare(1024, 0.05, 0.25, N_("would be kept for administrators"), _VM),
+    "vm.user_reserve_kbytes": MemoryShare(1024, 0.1, 0.5, N_("would be kept from each program"), _VM),
+    "vm.nr_overcommit_hugepages": MemoryShare(-1, 0.5, 1.0, N_("may become huge pages"), "admin-guide/mm/hugetlbpage"),
+    **dict.fromkeys(("vm.dirty_bytes", "vm.dirty_background_bytes"), MemoryShare(1, 0.5, 0.8, _DIRTY, _VM)),
     **dict.fromkeys((f"net.core.{way}mem_{end}" for way in "rw" for end in ("default", "max")), _ONE_SOCKET),
     **dict.fromkeys(("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.core.optmem_max"), _ONE_SOCKET),
     **dict.fromkeys(("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.sctp.sctp_mem"), _ALL_SOCKETS),
