@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -133,6 +135,7 @@ def test_predicted_applied_once_and_rolled_back(hosts: Hosts, installed: Path) -
     for words in ((), ("--check",)):
         output = play(hosts, installed, [task], *words)
         assert recap(output) == everywhere(hosts, (0, 0)), output
+        assert [f"ok: [{name}]" in output for name in hosts.names] == [True, True], output
     output = play(hosts, installed, [undo], "--check", "--diff")
     assert recap(output) == everywhere(hosts, (1, 0)), output
     assert output.count("+link:s0:mtu = 1500") == 2, output
@@ -141,3 +144,134 @@ def test_predicted_applied_once_and_rolled_back(hosts: Hosts, installed: Path) -
     assert recap(output) == everywhere(hosts, (1, 0)), output
     assert {mtu(hosts, name) for name in hosts.names} == {1500}
     assert recap(play(hosts, installed, [undo])) == everywhere(hosts, (0, 0))
+
+
+def values(hosts: Hosts, name: str) -> str:
+    return hosts.shell(name, "sysctl -n net.ipv4.tcp_keepalive_time net.ipv4.tcp_keepalive_intvl").replace("\n", " ")
+
+
+@needs_hosts
+def test_other_parameters_replace_what_was_applied(hosts: Hosts, installed: Path) -> None:
+    play(hosts, installed, [profile("jumbo-frames", parameters={"links": ["s0", "s1"]})], "--limit", "node01")
+    assert (mtu(hosts, "node01", "s0"), mtu(hosts, "node01", "s1")) == (9000, 9000)
+    task = profile("jumbo-frames", parameters={"links": "s1"})
+    output = play(hosts, installed, [task], "--check", "--diff", "--limit", "node01")
+    assert recap(output) == {"node01": (1, 0)}, output
+    assert "-link:s0:mtu = 9000" in output
+    assert "+link:s0:mtu = 1500" in output
+    assert recap(play(hosts, installed, [task], "--limit", "node01")) == {"node01": (1, 0)}
+    assert (mtu(hosts, "node01", "s0"), mtu(hosts, "node01", "s1")) == (1500, 9000)
+    # What somebody changes is set again, by one transaction that takes the place of the other.
+    hosts.shell("node01", "ip link set s1 mtu 1400")
+    assert recap(play(hosts, installed, [task], "--limit", "node01")) == {"node01": (1, 0)}
+    assert recap(play(hosts, installed, [task], "--limit", "node01")) == {"node01": (0, 0)}
+    undo = profile("jumbo-frames", state="rolled_back")
+    assert recap(play(hosts, installed, [undo], "--limit", "node01")) == {"node01": (1, 0)}
+    assert (mtu(hosts, "node01", "s0"), mtu(hosts, "node01", "s1")) == (1500, 1500)
+
+
+WANTED = ["sysctl:net.ipv4.tcp_keepalive_time=600", "sysctl:net.ipv4.tcp_keepalive_intvl=30"]
+
+
+@needs_hosts
+def test_the_role_applies_a_list_and_rolls_back_what_is_no_longer_wanted(hosts: Hosts, installed: Path) -> None:
+    given = {"advisor_controller_executable": str(BIN / "advisor")}
+    output = play(hosts, installed, "advisor.host.advisor", advisor_profiles=WANTED, **given)
+    assert recap(output) == everywhere(hosts, (1, 0)), output
+    assert {values(hosts, name) for name in hosts.names} == {"600 30 "}
+    output = play(hosts, installed, "advisor.host.advisor", advisor_profiles=WANTED, **given)
+    assert recap(output) == everywhere(hosts, (0, 0)), output
+    output = play(hosts, installed, "advisor.host.advisor", advisor_rolled_back=[], advisor_profiles=[], **given)
+    assert recap(output) == everywhere(hosts, (0, 0)), output
+    undo = profile(WANTED, state="rolled_back")
+    output = play(hosts, installed, [undo])
+    assert recap(output) == everywhere(hosts, (1, 0)), output
+    assert {values(hosts, name) for name in hosts.names} == {"7200 75 "}
+
+
+def answers(output: str) -> list[dict[str, Any]]:
+    """The results of failed tasks."""
+    return [json.loads(found) for found in re.findall(r"^fatal: \[\w+\]: FAILED! => (.*)$", output, re.MULTILINE)]
+
+
+@needs_hosts
+@pytest.mark.parametrize("via", ["host", "controller"])
+@pytest.mark.parametrize("words", [(), ("--check",)])
+def test_what_cannot_be_done_fails_cleanly(hosts: Hosts, installed: Path, via: str, words: tuple[str, ...]) -> None:
+    """The exit codes of the contract; nothing is changed."""
+    tasks = [profile("nonsense", via=via), profile("jumbo-frames", via=via)]
+    found = []
+    for task in tasks:
+        output = play(hosts, installed, [task], "--limit", "node01", *words)
+        assert recap(output) == {"node01": (0, 1)}, output
+        found += answers(output)
+    assert [one["rc"] for one in found] == [2, 3], found
+    assert "nonsense" in found[0]["msg"]
+    assert "links=" in found[1]["msg"]
+    assert {one["changed"] for one in found} == {False}
+
+
+@needs_hosts
+def test_a_host_without_advisor_says_how_to_get_it(hosts: Hosts, installed: Path) -> None:
+    output = play(hosts, installed, [profile("jumbo-frames", via="host")], "--limit", "node02")
+    (found,) = answers(output)
+    assert "not installed on this host" in found["msg"]
+    assert "pip install host-advisor" in found["msg"]
+
+
+@needs_hosts
+def test_facts_of_a_host_with_advisor_and_of_one_with_nothing(hosts: Hosts, installed: Path) -> None:
+    show = "{{ ansible_facts.advisor.host.hostname }} {{ ansible_facts.advisor.links | map(attribute='name') | sort }}"
+    tasks = [
+        {"advisor.host.facts": {"gather": ["host", "links"], "controller_executable": str(BIN / "advisor")}},
+        {"ansible.builtin.debug": {"msg": f"facts {show} {{{{ ansible_facts.advisor.keys() | sort | join(',') }}}}"}},
+    ]
+    output = play(hosts, installed, tasks)
+    assert recap(output) == everywhere(hosts, (0, 0)), output
+    for name in hosts.names:
+        assert f"facts {name} ['eth0', 'lo', 's0', 's0-far', 's1', 's1-far'] host,links,schema" in output, output
+
+
+@needs_hosts
+def test_a_later_task_confirms_and_one_that_comes_too_late_says_so(hosts: Hosts, installed: Path) -> None:
+    begin = profile("jumbo-frames", parameters={"links": "eth0"}, confirm=False, confirm_within=60)
+    end = profile("jumbo-frames", state="confirmed")
+    output = play(hosts, installed, [begin, end], "--limit", "node01")
+    assert recap(output) == {"node01": (2, 0)}, output
+    assert json.loads(hosts.shell("node01", "advisor status --json"))["awaiting_confirmation"] == []
+    assert mtu(hosts, "node01", "eth0") == 9000
+    assert recap(play(hosts, installed, [end], "--limit", "node01")) == {"node01": (0, 0)}
+    undo = profile("jumbo-frames", state="rolled_back")
+    assert recap(play(hosts, installed, [undo], "--limit", "node01")) == {"node01": (1, 0)}
+    assert mtu(hosts, "node01", "eth0") == 1500
+    (found,) = answers(play(hosts, installed, [end], "--limit", "node01"))
+    assert "nothing waits for confirmation" in found["msg"]
+
+
+@needs_hosts
+@pytest.mark.parametrize("name", ["node01", "node02"])
+def test_a_host_that_cannot_be_reached_again_is_as_it_was(hosts: Hosts, installed: Path, name: str) -> None:
+    """No login comes about after the change: the host rolls it back, and the task says so when it can be reached."""
+    done = threading.Event()
+
+    def lose() -> None:
+        while not done.is_set() and mtu(hosts, name, "eth0") == 1500:
+            time.sleep(0.02)
+        hosts.shell(name, "mount --bind /dev/null /mnt/base/client_key.pub")  # no new login
+        while not done.is_set() and mtu(hosts, name, "eth0") != 1500:
+            time.sleep(0.02)
+        hosts.shell(name, "umount /mnt/base/client_key.pub")
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    try:
+        task = profile("jumbo-frames", parameters={"links": "eth0"}, confirm_within=8)
+        output = play(hosts, installed, [task], "--limit", name)
+    finally:
+        done.set()
+        thread.join()
+    assert recap(output) == {name: (0, 1)}, output
+    (found,) = answers(output)
+    assert "rolled the change back" in found["msg"], found
+    assert found["changed"] is False
+    assert mtu(hosts, name, "eth0") == 1500

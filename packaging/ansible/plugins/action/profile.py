@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from ansible.errors import AnsibleConnectionFailure
@@ -66,7 +67,7 @@ class ActionModule(HostAction):
             result = {
                 "state": "unchanged",
                 "changes": short_changes(plan),
-                "skipped": short_skipped(plan),
+                "skipped_values": short_skipped(plan),
                 "fingerprint": plan["fingerprint"],
                 "replaced": [],
                 "deadline": None,
@@ -105,7 +106,10 @@ class ActionModule(HostAction):
         try:
             return {"state": self.run_script(script, [verb])["state"]}
         except AdvisorError as error:
-            return dict(error.fields, failed=True, msg=str(error))
+            found = dict(error.fields, failed=True, msg=str(error))
+        with contextlib.suppress(AdvisorError):
+            found["script_state"] = self.run_script(script, ["status"])["state"]
+        return found
 
     def _roll_back_from_controller(self, params, task_vars):
         with self.capture(task_vars, is_needed=any(not _is_name(one) for one in params["name"])) as place:

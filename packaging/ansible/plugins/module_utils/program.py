@@ -170,7 +170,7 @@ def refusal(plan):
         "{} cannot be applied here: {}".format(", ".join(plan["profiles"]), "; ".join(reasons) or "nothing of it fits"),
         rc=3,
         kind="refused",
-        skipped=short_skipped(plan),
+        skipped_values=short_skipped(plan),
     )
 
 

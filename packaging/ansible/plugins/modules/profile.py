@@ -174,7 +174,7 @@ changes:
   type: list
   elements: dict
   sample: [{"tunable": "link:eth1:mtu", "before": "1500", "after": "9000", "takes_effect": "now"}]
-skipped:
+skipped_values:
   description: Each value that is not changed, with the reason.
   returned: O(state=applied)
   type: list
@@ -252,7 +252,7 @@ def apply_profiles(program, params, check_mode):
         "state": "unchanged",
         "transaction": active[0]["id"] if active else None,
         "changes": short_changes(plan),
-        "skipped": short_skipped(plan),
+        "skipped_values": short_skipped(plan),
         "fingerprint": plan["fingerprint"],
         "replaced": [],
         "deadline": None,

@@ -41,6 +41,7 @@ _PACK = (
 )
 _MEMBER = re.compile(r"[0-9]{1,9}/(journal|length|put-back)")
 _MAX_BYTES = 64 << 20
+_KEEP_ALIVE = "-o ServerAliveInterval=5 -o ServerAliveCountMax=4"
 
 
 def describe_connection_failure(error):
@@ -101,6 +102,7 @@ class HostAction(ActionBase):
         result = super().run(tmp, task_vars)
         _unused, params = self.validate_argument_spec(self.ARGUMENTS)
         self._params = params
+        self._keep_alive()
         try:
             program = self._choose(params)
             if program is None:
@@ -119,6 +121,15 @@ class HostAction(ActionBase):
 
     def act_from_controller(self, params, task_vars):
         raise NotImplementedError
+
+    def _keep_alive(self):
+        """Let ssh notice that nothing passes any more: a link whose MTU is rolled back drops what a login still sends.
+
+        Behind the user's own arguments, as the first value that ssh reads counts.
+        """
+        if getattr(self._connection, "transport", "") == "ssh":
+            given = self._connection.get_option("ssh_extra_args") or ""
+            self._connection.set_option("ssh_extra_args", f"{given} {_KEEP_ALIVE}".strip())
 
     # Programs
 
