@@ -11,8 +11,13 @@ _LONGEST_CHAIN = 5
 
 
 def describe_version() -> str:
-    """The version; in a git checkout with the commit that is checked out: ``0.1.0 (17329f0ab12c)``."""
-    commit = read_commit(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    """The version; in a git checkout with the commit that is checked out: ``0.1.0 (17329f0ab12c)``; in a package that
+    brings its libraries along ``0.1.0 (bundle with its libraries)``."""
+    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    # Written by packaging/sbom.py; the place is PEP 770's.
+    if os.path.isfile(os.path.join(place, f"host_advisor-{__version__}.dist-info", "sboms", "host-advisor.cdx.json")):
+        return f"{__version__} (bundle with its libraries)"
+    commit = read_commit(place)
     return __version__ if commit is None else f"{__version__} ({commit[:_SHOWN_DIGITS]})"
 
 

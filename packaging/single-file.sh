@@ -18,13 +18,21 @@ trap 'exit 1' HUP INT TERM
 "$work/tools/bin/pip" install --quiet --disable-pip-version-check 'pex>=2.20'
 "$work/tools/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$work" .
 
+# Every library for every Python and machine, from which pex takes what it packs, and of which the list is made.
+mkdir "$work/wheels"
 set --
-for machine in x86_64 aarch64; do
-    for version in 3.11 3.12 3.13; do
-        set -- "$@" --platform "manylinux2014_$machine-cp-$version.0-cp$(echo "$version" | tr -d .)"
+for version in 3.11 3.12 3.13 3.14; do
+    for machine in x86_64 aarch64; do
+        tag=cp$(echo "$version" | tr -d .)
+        "$work/tools/bin/pip" download --quiet --disable-pip-version-check --only-binary :all: --dest "$work/wheels" \
+            --python-version "$version" --implementation cp --abi "$tag" --abi abi3 --abi none \
+            --platform "manylinux2014_$machine" --platform "manylinux_2_17_$machine" "$work"/host_advisor-*.whl
+        set -- "$@" --platform "manylinux2014_$machine-cp-$version.0-$tag"
     done
 done
+rm -f "$work"/wheels/host_advisor-*.whl
+"$python" packaging/sbom.py "$work"/host_advisor-*.whl "$work/wheels"
 # --venv: every start but the first costs what an installed advisor costs, and not a search for wheels.
 "$work/tools/bin/pex" "$work"/host_advisor-*.whl --console-script advisor --venv --python-shebang '/usr/bin/env python3' \
-    --output-file "$work/advisor.pyz" "$@"
+    --no-pypi --find-links "$work/wheels" --output-file "$work/advisor.pyz" "$@"
 mv -f "$work/advisor.pyz" "$target"

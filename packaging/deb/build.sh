@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds a Debian package for the Debian and the machine it runs on:
-#   sh packaging/deb/build.sh DIRECTORY        writes DIRECTORY/host-advisor_VERSION-1_ARCHITECTURE.deb
+#   sh packaging/deb/build.sh DIRECTORY        writes DIRECTORY/host-advisor_VERSION_ARCHITECTURE.deb
 # The Python libraries come along in /usr/lib/advisor, in the versions that the tests ran with: Debian 12 has none that
 # are new enough. Nothing is started or enabled by installing it.
 set -eu
@@ -16,6 +16,16 @@ next=$($interpreter -c 'import sys; print("%d.%d" % (sys.version_info[0], sys.ve
 architecture=$(dpkg --print-architecture)
 python=${PYTHON:-.venv/bin/python}
 advisor_version=$("$python" -c 'from advisor.version import __version__; print(__version__)')
+
+# A version for each release of the distribution, so that an upgrade of it, also to the package on the distribution's own
+# libraries (source.sh), is one of this package: 0.1.0-1~deb12u1+bundle < 0.1.0-1~deb13u1.
+release=$(sed -n 's/^VERSION_ID=//p' /etc/os-release | tr -d '"')
+case $(sed -n 's/^ID=//p' /etc/os-release | tr -d '"')$release in
+debian?*) suffix="~deb${release}u1" ;;
+ubuntu?*) suffix="~ubuntu$release.1" ;;
+*) suffix= ;; # Debian's unstable has no number
+esac
+package_version=$advisor_version-1$suffix+bundle
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -39,6 +49,7 @@ fi
 rm -rf "$tree/usr/lib/advisor/bin" "$tree/usr/lib/advisor/.lock" "$tree"/usr/lib/advisor/*.dist-info/direct_url.json \
     "$tree"/usr/lib/advisor/*.dist-info/uv_cache.json
 find "$tree/usr/lib/advisor" -name __pycache__ -prune -exec rm -rf {} +
+"$python" packaging/sbom.py "$tree/usr/lib/advisor"
 
 # -I: neither the user's environment nor the current directory has a say in what root runs.
 cat > "$tree/usr/bin/advisor" <<'LAUNCHER'
@@ -77,20 +88,25 @@ COPYRIGHT
 
 cat > "$tree/DEBIAN/control" <<CONTROL
 Package: host-advisor
-Version: $advisor_version-1
+Version: $package_version
 Architecture: $architecture
-Maintainer: The advisor project <advisor@localhost>
+Maintainer: ${DEBFULLNAME:-The advisor project} <${DEBEMAIL:-advisor@example.org}>
 Installed-Size: $(du -sk --exclude=DEBIAN "$tree" | cut -f1)
 Depends: python3 (>= $version), python3 (<< $next), iproute2
 Recommends: ethtool, fio, iputils-ping
 Suggests: ansible-core
 Section: admin
 Priority: optional
-Description: inspects, tunes, proves and restores storage and cluster hosts
- advisor looks at a Linux host that carries storage or a cluster, reports what to
- change and why, applies it as one journalled transaction, proves the gain with
- interleaved fio runs, and rolls everything back on request, even with nothing
- installed, by a generated script.
+Description: inspects, tunes, proves and restores hosts (bundle)
+ advisor looks at a Linux host that carries storage or a cluster, reports what
+ to change and why, applies it as one journalled transaction, proves the gain
+ with interleaved fio runs, and rolls everything back on request, even with
+ nothing installed, by a generated script.
+ .
+ This package is a bundle: it has its Python libraries with it, which the
+ distribution's security updates do not reach. Which ones and in which versions
+ is listed in CycloneDX, in the directory
+ /usr/lib/advisor/host_advisor-$advisor_version.dist-info/sboms
 CONTROL
 # Compiled where it is installed, gone with the package.
 cat > "$tree/DEBIAN/postinst" <<'POSTINST'
@@ -103,6 +119,9 @@ POSTINST
 cat > "$tree/DEBIAN/prerm" <<'PRERM'
 #!/bin/sh
 set -e
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl --no-reload disable --now advisor-metrics.timer >/dev/null 2>&1 || :
+fi
 find /usr/lib/advisor -name __pycache__ -prune -exec rm -rf {} + || :
 PRERM
 chmod 755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/prerm"
@@ -112,4 +131,4 @@ chmod 755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/prerm"
 if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
     find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 fi
-dpkg-deb --build --root-owner-group "$tree" "$target/host-advisor_$advisor_version-1_$architecture.deb" >/dev/null
+dpkg-deb --build --root-owner-group "$tree" "$target/host-advisor_${package_version}_$architecture.deb" >/dev/null

@@ -39,10 +39,13 @@ def test_the_sdist_carries_what_the_tests_and_packages_are_made_from(built: Path
     assert {"pyproject.toml", "setup.sh", "packaging/deb/build.sh", "tests/test_docs.py", "docs/safety.md"} <= names
 
 
-def judged(advisor: Path, home: Path) -> None:
+BUNDLE = f"advisor {__version__} (bundle with its libraries)\n"
+
+
+def judged(advisor: Path, home: Path, version: str = f"advisor {__version__}\n") -> None:
     """It scans and plans this machine, with nothing of the checkout in reach."""
     plain = {"HOME": str(home), "PATH": os.defpath, "PYTHONPATH": ""}
-    assert run(advisor, "--version", extra=plain, cwd=home) == f"advisor {__version__}\n"
+    assert run(advisor, "--version", extra=plain, cwd=home) == version
     assert json.loads(run(advisor, "scan", "--json", extra=plain, cwd=home))["schema"] == "advisor.scan/1"
     listed = json.loads(run(advisor, "profiles", "list", "--json", extra=plain, cwd=home))
     assert {f"{one['name']}.toml" for one in listed["profiles"]} >= shipped("profiles")
@@ -70,11 +73,20 @@ def test_pipx_installs_the_wheel(built: Path, tmp_path: Path) -> None:
 def test_the_single_file_needs_nothing_but_python(tmp_path: Path) -> None:
     file = tmp_path / "advisor.pyz"
     run("sh", ROOT / "packaging/single-file.sh", file)
-    judged(file, tmp_path)
+    judged(file, tmp_path, BUNDLE)
     # Without network: a namespace that has not even a loopback that is up.
     if os.geteuid() == 0:
         alone = run("unshare", "--net", file, "--version", extra={"HOME": str(tmp_path / "new")}, cwd=tmp_path)
-        assert alone == f"advisor {__version__}\n"
+        assert alone == BUNDLE
+    # A compiled library for every Python and machine, and each wheel is in the list of what the bundle has with it.
+    names = {one.split("/")[1] for one in zipfile.ZipFile(file).namelist() if one.startswith(".deps/")}
+    for tag in ("cp311", "cp312", "cp313", "cp314"):
+        for machine in ("x86_64", "aarch64"):
+            assert [one for one in names if one.startswith("msgspec-") and f"-{tag}-" in one and machine in one]
+    own = f".deps/host_advisor-{__version__}-py3-none-any.whl/host_advisor-{__version__}.dist-info"
+    listed = json.loads(zipfile.ZipFile(file).read(f"{own}/sboms/host-advisor.cdx.json"))
+    wheels = {wheel["name"] for one in listed["components"] for wheel in one["components"]}
+    assert names <= wheels | {f"host_advisor-{__version__}-py3-none-any.whl"}
 
 
 @pytest.mark.thorough
@@ -86,12 +98,20 @@ def test_the_debian_package_is_whole_and_comes_out_the_same_twice(tmp_path: Path
     (package,) = (tmp_path / "one").glob("*.deb")
     (again,) = (tmp_path / "two").glob("*.deb")
     assert package.read_bytes() == again.read_bytes()
-    assert run("dpkg-deb", "--field", package, "Version").strip() == f"{__version__}-1"
+    assert run("dpkg-deb", "--field", package, "Version").strip().startswith(f"{__version__}-1")
+    assert package.name.split("_")[1].endswith("+bundle")
+    assert "This package is a bundle" in run("dpkg-deb", "--field", package, "Description")
     run("dpkg-deb", "--extract", package, tmp_path / "tree")
     tree = tmp_path / "tree/usr"
     assert (tree / "share/man/man1/advisor-apply.1.gz").is_file()
     assert (tree / "share/bash-completion/completions/advisor").is_file()
     assert {path.name for path in (tree / "lib/advisor/advisor/_data/profiles").iterdir()} == shipped("profiles")
+    listed = tree / f"lib/advisor/host_advisor-{__version__}.dist-info/sboms/host-advisor.cdx.json"
+    assert {one["name"].lower() for one in json.loads(listed.read_text())["components"]} >= {"typer", "rich", "pyyaml"}
+    assert (
+        run(sys.executable, "-P", "-m", "advisor", "--version", extra={"PYTHONPATH": str(tree / "lib/advisor")})
+        == BUNDLE
+    )
     units = {path.name for path in (ROOT / "packaging/systemd").iterdir()}
     assert units == {path.name for path in (tree / "lib/systemd/system").iterdir()}
     # Nothing tells where it was built.
