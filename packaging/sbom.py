@@ -3,7 +3,8 @@
 python packaging/sbom.py DIRECTORY            a directory in which host-advisor and its libraries are installed
 python packaging/sbom.py WHEEL WHEELS         the wheel of host-advisor, and a directory with those of its libraries
 
-The file is host_advisor-VERSION.dist-info/sboms/host-advisor.cdx.json (PEP 770): where it is, `advisor --version` says so.
+The file is host_advisor-VERSION.dist-info/sboms/host-advisor.cdx.json, a place of PEP 770. `advisor --version` looks
+for it.
 Everything in it is read from the METADATA of what is there (Core metadata specifications, packaging.python.org). What
 a compiled library has linked into itself is in no metadata: the list says that it is incomplete.
 """
