@@ -70,6 +70,8 @@ class InventoryHost(msgspec.Struct, frozen=True):
     private_key: str | None = None
     ssh_arguments: str = ""
     """What Ansible gives ssh for this host besides: a jump host, for example."""
+    needs_ansible: bool = False
+    """Whether a command by hand has to go through Ansible, too: what it needs is known to Ansible alone."""
 
 
 def file_name(host: str) -> str:
@@ -219,14 +221,15 @@ def _all_groups(direct: Iterable[str], parents: Mapping[str, Sequence[str]]) -> 
 def _make_host(name: str, groups: tuple[str, ...], variables: object) -> InventoryHost:
     known = variables if isinstance(variables, dict) else {}
     _check_name(name, "name")
-    said = known.get("ansible_host", known.get("ansible_ssh_host", name))
+    # Of two variables for the same thing Ansible takes the one with ssh in its name.
+    said = known.get("ansible_ssh_host", known.get("ansible_host", name))
     address = said if isinstance(said, str) and "{{" not in said else None
     if address is not None:
         _check_name(address, f"ansible_host of {name}")
-    user = _literal(known, "ansible_user", "ansible_ssh_user")
+    user = _literal(known, "ansible_ssh_user", "ansible_user")
     if user is not None:
         _check_name(user, f"ansible_user of {name}")
-    port = known.get("ansible_port", known.get("ansible_ssh_port"))
+    port = known.get("ansible_ssh_port", known.get("ansible_port"))
     connection = known.get("ansible_connection")
     return InventoryHost(
         name,
@@ -237,14 +240,28 @@ def _make_host(name: str, groups: tuple[str, ...], variables: object) -> Invento
         groups,
         {key: str(value) for key, value in known.items() if _is_plain(key, value)},
         _literal(known, "ansible_ssh_private_key_file", "ansible_private_key_file"),
-        " ".join(filter(None, (_literal(known, f"ansible_ssh_{part}_args") for part in ("common", "extra")))),
+        " ".join(filter(None, (_literal(known, f"ansible_ssh_{part}args") for part in ("", "common_", "extra_")))),
+        _needs_ansible(known),
+    )
+
+
+_LOGIN: Final = ("host", "user", "port", "private_key_file", "args", "common_args", "extra_args")
+
+
+def _needs_ansible(known: Mapping[str, object]) -> bool:
+    """Whether Ansible alone can get in as root: a template decides how, or root is not reached by sudo."""
+    names = [f"ansible_{middle}{part}" for middle in ("", "ssh_") for part in _LOGIN]
+    texts = [known.get(name) for name in (*names, "ansible_connection", "ansible_become_method")]
+    method = known.get("ansible_become_method")
+    return method not in (None, "sudo", "ansible.builtin.sudo") or any(
+        isinstance(one, str) and "{{" in one for one in texts
     )
 
 
 def _literal(known: Mapping[str, object], *names: str) -> str | None:
-    """The first of these variables that is a text and no template."""
-    said = (known.get(name) for name in names)
-    return next((one for one in said if isinstance(one, str) and "{{" not in one), None)
+    """The first of these variables that is a text and no template. ``-4`` and the like are read as numbers."""
+    said = (str(one) for one in map(known.get, names) if isinstance(one, str | int))
+    return next((one for one in said if "{{" not in one), None)
 
 
 def rollback_command(host: InventoryHost, inventory: Inventory, script: str) -> str:
@@ -265,7 +282,14 @@ def command_on(host: InventoryHost, inventory: Inventory, command: str) -> str:
 
 
 def _is_over_ssh(host: InventoryHost) -> bool:
-    return host.connection in (None, "ssh", "smart", "ansible.builtin.ssh", "paramiko", "paramiko_ssh")
+    return not host.needs_ansible and host.connection in (
+        None,
+        "ssh",
+        "smart",
+        "ansible.builtin.ssh",
+        "paramiko",
+        "paramiko_ssh",
+    )
 
 
 def _ansible_command(host: InventoryHost, inventory: Inventory, module: str, arguments: str) -> str:
@@ -273,6 +297,8 @@ def _ansible_command(host: InventoryHost, inventory: Inventory, module: str, arg
 
     words = ["ansible", *source_words(msgspec.structs.replace(inventory, limit=None)), host.name]
     words += ["--become"] if inventory.access.become is not False else []
+    words += ["--user", inventory.access.user] if inventory.access.user else []
+    words += ["--private-key", inventory.access.private_key] if inventory.access.private_key else []
     return " ".join(map(shell_quote, [*words, "-m", module, "-a", arguments]))
 
 

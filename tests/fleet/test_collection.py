@@ -222,7 +222,7 @@ def test_a_host_without_advisor_says_how_to_get_it(hosts: Hosts, installed: Path
 @needs_hosts
 def test_facts_of_a_host_with_advisor_and_of_one_with_nothing(hosts: Hosts, installed: Path) -> None:
     show = "{{ ansible_facts.advisor.host.hostname }} {{ ansible_facts.advisor.links | map(attribute='name') | sort }}"
-    tasks = [
+    tasks: list[dict[str, Any]] = [
         {"advisor.host.facts": {"gather": ["host", "links"], "controller_executable": str(BIN / "advisor")}},
         {"ansible.builtin.debug": {"msg": f"facts {show} {{{{ ansible_facts.advisor.keys() | sort | join(',') }}}}"}},
     ]

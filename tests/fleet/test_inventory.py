@@ -109,6 +109,13 @@ keyed ansible_host=192.0.2.2 ansible_port=2222 ansible_user=keeper ansible_ssh_p
 rooted ansible_user=root
 jump ansible_ssh_common_args='-o ProxyJump=bastion -o "ProxyCommand=nc; touch $(hacked)"'
 box ansible_connection=docker
+both ansible_user=a ansible_ssh_user=b ansible_port=1 ansible_ssh_port=2
+both ansible_host=192.0.2.3 ansible_ssh_host=192.0.2.4
+both ansible_private_key_file=/keys/1 ansible_ssh_private_key_file=/keys/2
+args ansible_ssh_args='-o ProxyJump=bastion' ansible_ssh_common_args='-4' ansible_ssh_extra_args='-6'
+template ansible_user='{{ operator }}' operator=keeper
+ordered ansible_become_method=doas
+passing ansible_port=2222 ansible_ssh_common_args='-J bastion' ansible_become_method=sudo
 """
 
 
@@ -138,11 +145,21 @@ def test_the_command_by_hand_goes_the_way_that_the_inventory_goes(tmp_path: Path
     proxy = ["-o", "ProxyJump=bastion", "-o", "ProxyCommand=nc; touch $(hacked)"]
     assert typed(tmp_path, "jump", inventory) == ["ssh", *proxy, "jump", *end]
     assert not (tmp_path / "hacked").exists()
+    # Of two variables for the same thing Ansible takes the one with ssh in its name.
+    assert typed(tmp_path, "both", inventory) == ["ssh", "-p", "2", "-i", "/keys/2", "b@192.0.2.4", *end]
+    assert typed(tmp_path, "args", inventory) == ["ssh", "-o", "ProxyJump=bastion", "-4", "-6", "args", *end]
+    assert typed(tmp_path, "passing", inventory) == ["ssh", "-p", "2222", "-J", "bastion", "passing", *end]
     own = msgspec.structs.replace(inventory, access=Access(user="me", private_key="/keys/own"))
     assert typed(tmp_path, "keyed", own) == ["ssh", "-p", "2222", "-i", "/keys/own", "me@192.0.2.2", *end]
     path = str(tmp_path / "it's a script.sh")
     words = ["-i", str(tmp_path / "inventory"), "box", "--become", "-m", "ansible.builtin.script"]
     assert typed(tmp_path, "box", inventory) == ["ansible", *words, "-a", f'"{path}" rollback']
+    # What Ansible alone can resolve, or do.
+    for name in ("template", "ordered"):
+        words[2] = name
+        assert typed(tmp_path, name, inventory) == ["ansible", *words, "-a", f'"{path}" rollback']
+    words[4:4] = ["--user", "me", "--private-key", "/keys/own"]
+    assert typed(tmp_path, "ordered", own) == ["ansible", *words, "-a", f'"{path}" rollback']
 
 
 def test_a_user_that_would_be_an_option_of_ssh_is_refused(tmp_path: Path) -> None:
