@@ -60,11 +60,60 @@ def test_ansible_lint_finds_nothing_in_its_strictest_profile(tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+# Those that need nothing but ansible-core; the others install what they need.
+BARE = ("action-plugin-docs", "changelog", "compile", "empty-init", "ignores", "line-endings", "no-assert", "shebang")
+BARE_TESTS = [word for name in BARE for word in ("--test", name)]
+FROM_THE_BASE = "import ensurepip\n\nensurepip.bootstrap(default_pip=True)\n"
+
+
+def sanity(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    tree = place / "ansible_collections/advisor/host"
+    shutil.copytree(SOURCE, tree, ignore=shutil.ignore_patterns(".ansible", "__pycache__"))
+    # The script that ansible-test would fetch for a virtual environment's pip.
+    cache = place / ".ansible/test/cache"
+    cache.mkdir(parents=True)
+    (cache / "get_pip_24_2.py").write_text(FROM_THE_BASE)
+    version = "{}.{}".format(*sys.version_info)
+    return alone(BIN / "ansible-test", "sanity", "--local", "--python", version, *words, cwd=tree, home=place)
+
+
+def test_ansible_test_finds_nothing_that_needs_no_network(tmp_path: Path) -> None:
+    done = sanity(tmp_path, *BARE_TESTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "compile" in done.stdout + done.stderr
+
+
+@pytest.mark.thorough
+def test_ansible_test_finds_nothing(tmp_path: Path) -> None:
+    """All of its tests; each installs its own linters."""
+    done = sanity(tmp_path)
+    if done.returncode and re.search(
+        r"No matching distribution|Download failed|urlopen error", done.stdout + done.stderr
+    ):
+        pytest.skip("its linters cannot be had here")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def program(place: Path) -> dict[str, str]:
     """advisor on the search path of a host: the machine's own Python, as the tests' own one is not there."""
     packages = next(path for path in map(Path, sys.path) if path.name == "site-packages")
     words = f"PYTHONPATH={place}:{packages} PYTHONDONTWRITEBYTECODE=1 exec {SYSTEM_PYTHON} -m advisor"
-    return {"advisor": f'#!/bin/sh\n{words} "$@"\n'}
+    return {"advisor": f'#!/bin/sh\n{words} "$@"\n', "half-advisor": HALF}
+
+
+# An advisor whose apply ends half way.
+HALF = """\
+#!/bin/sh
+case "$*" in
+  "apply "*--yes*) ;;
+  *) exec advisor "$@" ;;
+esac
+cat <<'END'
+{"error": {"code": 5, "kind": "not-restored", "message": "link:s0:mtu: no answer", "hint": "advisor status",
+ "items": [{"what": "link:s0:mtu", "by_hand": "ip link set dev s0 mtu 1500"}]}}
+END
+exit 5
+"""
 
 
 def can_run_there() -> bool:
@@ -78,7 +127,8 @@ def hosts(installed: Path) -> Iterator[Hosts]:
     if not can_run_there():
         pytest.skip("the machine's own Python is another one than that of the tests")
     links = {"s0": 1500, "s1": 1500}
-    with Hosts(2, node01=Kind(has_python=True, programs=program(ROOT), links=links), node02=Kind(links=links)) as made:
+    first = Kind(has_python=True, programs=program(ROOT), links=links, user="keeper", sudo_password="")
+    with Hosts(2, node01=first, node02=Kind(links=links)) as made:
         yield made
 
 
@@ -209,6 +259,25 @@ def test_what_cannot_be_done_fails_cleanly(hosts: Hosts, installed: Path, via: s
     assert "nonsense" in found[0]["msg"]
     assert "links=" in found[1]["msg"]
     assert {one["changed"] for one in found} == {False}
+
+
+@needs_hosts
+def test_without_root_a_plan_is_shown_and_nothing_is_applied(hosts: Hosts, installed: Path) -> None:
+    task = {**profile("jumbo-frames", parameters={"links": "s0"}), "vars": {"ansible_become": False}}
+    output = play(hosts, installed, [task], "--check", "--limit", "node01")
+    assert recap(output) == {"node01": (1, 0)}, output
+    (found,) = answers(play(hosts, installed, [task], "--limit", "node01"))
+    assert (found["rc"], found["changed"]) == (6, False)
+    assert mtu(hosts, "node01") == 1500
+
+
+@needs_hosts
+def test_what_could_not_be_restored_is_listed_with_its_command(hosts: Hosts, installed: Path) -> None:
+    task = profile("jumbo-frames", parameters={"links": "s0"}, executable="/usr/local/bin/half-advisor")
+    (found,) = answers(play(hosts, installed, [task], "--limit", "node01"))
+    assert (found["rc"], found["changed"]) == (5, True)
+    assert found["not_restored"] == [{"what": "link:s0:mtu", "by_hand": "ip link set dev s0 mtu 1500"}]
+    assert "by hand: ip link set dev s0 mtu 1500" in found["msg"]
 
 
 @needs_hosts
