@@ -30,6 +30,9 @@ SCRIPT: Final = "/etc/systemd/system/advisor-interrupts.sh"
 _TARGET: Final = "/etc/systemd/system/multi-user.target.d/50-advisor-interrupts.conf"
 LINK_OPTIONS_VERSION: Final = 261
 """The first systemd with IRQAffinityPolicy= and IRQAffinityNUMA= in .link files (its pull request 40304)."""
+_UDEVD: Final = ("/usr/lib/systemd/systemd-udevd", "/lib/systemd/systemd-udevd")
+_OLD_OPTION: Final = b"\0Link.MTUBytes\0"
+_NEW_OPTION: Final = b"\0Link.IRQAffinityPolicy\0"
 _LISTED: Final = "X-Interrupts/"  # systemd ignores sections with this prefix (systemd.unit(5))
 _LAST_LINE: Final = "set_all"
 # Others that set the affinity when they start come first, so that the values here are the last ones.
@@ -199,7 +202,16 @@ def _link_edits(host: Host, device: str, value: str) -> tuple[FileEdit, ...]:
 
 @lru_cache(maxsize=1)
 def _has_link_options(host: Host) -> bool:
-    """Whether udev is new enough; asked once for all interrupts of a plan. An older one ignores the options."""
+    """Whether udev knows the options; asked once for all interrupts of a plan. One that does not ignores them.
+
+    The program of udevd holds the names of all options that it looks up, so that distributions that take options over
+    into earlier versions, or leave them out, are judged rightly. Nothing is run: `udevadm test-builtin net_setup_link`
+    names an option that it does not know, but of a file that lies where udev itself reads it meanwhile.
+    """
+    for path in _UDEVD:
+        program = host.read_bytes(path)
+        if isinstance(program, bytes) and _OLD_OPTION in program:
+            return _NEW_OPTION in program
     found = read_systemd(host)
     return found is not None and found.version >= LINK_OPTIONS_VERSION
 

@@ -28,6 +28,8 @@ from advisor.tunables.irq import SCRIPT, UNIT
 from tests.planning.system import ETH0, LOOPBACK, Link, applied, change, host, planned, system
 from tests.planning.test_placement import LINKS, PINNING
 from tests.transaction.killing import killed_at_step
+from tests.transaction.test_appeared import apply_values
+from tests.transaction.test_script import run_script
 from tests.trees import host_of, listing, make_command, make_tree
 from tests.tunables.form_shell import NOTHING, SHELLS, plain, read_batch
 
@@ -126,13 +128,28 @@ def test_after_a_boot_the_unit_sets_them_again_and_rollback_finds_them(tmp_path:
     assert listing(tmp_path / "root/etc") == before
 
 
-@pytest.mark.parametrize(("version", "has_options"), [("252 (252.39)", False), ("261 (261.2-1)", True)])
+KNOWS = "\0Link.MACAddress\0Link.MTUBytes\0"
+
+
+@pytest.mark.parametrize(
+    ("version", "program", "has_options"),
+    [
+        ("252 (252.39)", None, False),
+        ("261 (261.2-1)", None, True),
+        ("252 (252.39)", f"{KNOWS}Link.IRQAffinityPolicy\0", True),
+        ("261 (261.2-1)", KNOWS, False),
+        # Where the options are looked up by another program, the version decides.
+        ("261 (261.2-1)", "\0Link.IRQAffinityPolicyOther\0", True),
+    ],
+)
 @pytest.mark.parametrize("engine", ["python", "sh"])
 def test_a_link_file_where_systemd_knows_the_options(
-    tmp_path: Path, version: str, has_options: bool, engine: str
+    tmp_path: Path, version: str, program: str | None, has_options: bool, engine: str
 ) -> None:
     build(tmp_path)
     root = tmp_path / "root"
+    if program is not None:
+        make_tree(root, {"/usr/lib/systemd/systemd-udevd": program})
     make_command(tmp_path / "bin", "systemctl", f'[ "$1" != --version ] || echo "systemd {version}"')
     make_tree(
         root,
@@ -450,3 +467,30 @@ def test_what_is_read_of_an_interrupt_does_not_grow_with_their_number(tmp_path: 
     few, many = names_read(tmp_path / "few", 4), names_read(tmp_path / "many", 16)
     assert many == few
     assert many["verify"] <= 2
+
+
+@pytest.mark.parametrize("is_other_boot", [False, True])
+def test_the_script_lists_the_interrupts_of_a_function_once(tmp_path: Path, *, is_other_boot: bool) -> None:
+    """Not once for each interrupt: a link may have hundreds. Each listing is sorted."""
+    listings = []
+    for count in (3, 12):
+        where = tmp_path / str(count)
+        files = {"/etc/machine-id": "0123456789abcdef0123456789abcdef\n", BOOT: "boot-1\n", **SYSTEMD}
+        device = f"/sys/devices/pci0000:3a/{PORT}"
+        for number in range(100, 100 + count):
+            files |= {f"{device}/msi_irqs/{number}": "msi\n", f"/proc/irq/{number}/smp_affinity_list": "0-7\n"}
+            files[f"/sys/kernel/irq/{number}/actions"] = f"eth2-TxRx-{number - 100}\n"
+        root = make_tree(where / "root", files, {f"{DEVICES}/{PORT}": f"../../../devices/pci0000:3a/{PORT}"})
+        make_command(where / "bin", "systemctl", "exit 0")
+        there, store = host_of(root, where / "bin"), Store(str(where / "state"))
+        wanted = {f"irq:{number}:affinity": "0-3" for number in range(100, 100 + count)}
+        record = apply_values(there, store, wanted)
+        if is_other_boot:
+            (root / BOOT.lstrip("/")).write_text("boot-2\n")
+        log = where / "log"
+        make_command(where / "bin", "sort", f'echo "$*" >>{log}; exec /usr/bin/sort "$@"')
+        back = run_script(store.script_path(record.id), where)
+        assert back.returncode == 0, back.stdout + back.stderr
+        assert back.stdout.count("0-3 -> 0-7") == count
+        listings.append(log.read_text().count("-k1,1n"))
+    assert listings == [1, 1]
