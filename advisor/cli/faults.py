@@ -23,7 +23,7 @@ def report_fault(error: BaseException, *, as_json: bool) -> int:
         sys.stderr.write(f"advisor: {text.format(id=error.rolled_back)}\n")
         return 130
     if isinstance(error, KeyboardInterrupt | Interrupted):
-        sys.stderr.write(f"advisor: {error or i18n._('interrupted')}\n")
+        sys.stderr.write(f"advisor: {i18n.translate(str(error) or 'interrupted')}\n")
         return 130
     if isinstance(error, EOFError):
         # The end of standard input, typed at a question.

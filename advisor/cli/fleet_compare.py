@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from advisor.cli.complete import severity_names
-from advisor.cli.fleet_options import Forks, HostSources, Keep, Limit, Login, Timeout, logs_in, show_progress
+from advisor.cli.fleet_options import Forks, HostSources, Keep, Limit, Login, MaxAge, Timeout, logs_in, show_progress
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
@@ -53,6 +53,7 @@ def compare(
     forks: Forks = FORKS,
     timeout: Timeout = TIMEOUT_SECONDS,
     output: Keep = None,
+    max_age: MaxAge = None,
     *,
     login: Login,
 ) -> int:
@@ -60,14 +61,15 @@ def compare(
     advice or warning, 4 where a host could not be read (the others are compared)."""
     from advisor.cli.scan_picture import check_files
     from advisor.errors import UsageError
-    from advisor.operations.fleet_hosts import Collection, compare_fleet
+    from advisor.operations.fleet_hosts import Collection, compare_fleet, parse_age
     from advisor.operations.severity import check_severity, has_severity
 
     floor = check_severity(fail_on)
-    if snapshots and (kept or probe or limit is not None):
-        raise UsageError("--limit, --kept and --probe are for an inventory (-i)")
+    if snapshots and (kept or probe or limit is not None or max_age is not None):
+        raise UsageError("--limit, --kept, --probe and --max-age are for an inventory (-i)")
     check_files({"--html": html}, printing="--json" if as_json else None)
-    asked = Collection(login(inventory, limit), kept, forks, timeout, output) if inventory else None
+    age = None if max_age is None else parse_age(max_age)
+    asked = Collection(login(inventory, limit), kept, forks, timeout, output, age) if inventory else None
     found = compare_fleet(snapshots or (), asked, pair=pair, group_by=group_by, probe=probe, progress=show_progress)
     _print_comparison(found, as_json=as_json, html=html)
     return 4 if found.failed else 1 if has_severity(found.findings, floor) else 0

@@ -5,7 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from advisor.cli.fleet_options import Forks, HostSources, Keep, Kept, Limit, Login, Timeout, logs_in, show_progress
+from advisor.cli.fleet_options import (
+    Forks,
+    HostSources,
+    Keep,
+    Kept,
+    Limit,
+    Login,
+    MaxAge,
+    Timeout,
+    logs_in,
+    show_progress,
+)
 from advisor.cli.limits import Measured
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
@@ -35,18 +46,20 @@ def limits(
     forks: Forks = FORKS,
     timeout: Timeout = TIMEOUT_SECONDS,
     output: Keep = None,
+    max_age: MaxAge = None,
     *,
     login: Login,
 ) -> int:
     """Add up the ceilings of a cluster, and name what binds it. Of its storage servers and of their clients. Measures
     and changes nothing. Exit code 4 where a host could not be read (the others are added up)."""
     from advisor.errors import UsageError
-    from advisor.operations.fleet_hosts import Collection, add_up_ceilings
+    from advisor.operations.fleet_hosts import Collection, add_up_ceilings, parse_age
     from advisor.report.fleet_limits import fleet_limits_document, fleet_limits_text
 
-    if captures and (kept or limit is not None):
-        raise UsageError("--limit and --kept are for an inventory (-i)")
-    asked = Collection(login(inventory, limit), kept, forks, timeout, output) if inventory else None
+    if captures and (kept or limit is not None or max_age is not None):
+        raise UsageError("--limit, --kept and --max-age are for an inventory (-i)")
+    age = None if max_age is None else parse_age(max_age)
+    asked = Collection(login(inventory, limit), kept, forks, timeout, output, age) if inventory else None
     cluster, failed = add_up_ceilings(
         captures or (), asked, volumes=volumes or (), measured=measured_text, progress=show_progress
     )

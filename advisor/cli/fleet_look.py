@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from advisor.cli.complete import declarable_workloads
-from advisor.cli.fleet_options import Forks, InventorySources, Keep, Limit, Login, Timeout, logs_in, show_progress
+from advisor.cli.fleet_options import (
+    Forks,
+    InventorySources,
+    Keep,
+    Limit,
+    Login,
+    MaxAge,
+    Timeout,
+    logs_in,
+    show_progress,
+)
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import FailOn, Json
@@ -22,7 +32,9 @@ def scan(
     forks: Forks = FORKS,
     timeout: Timeout = TIMEOUT_SECONDS,
     output: Keep = None,
+    max_age: MaxAge = None,
     as_json: Json = False,
+    whole: Annotated[bool, Option("--all", help="Print every host, and every finding with its reasons.")] = False,
     workload: Annotated[
         str | None,
         Option(
@@ -38,17 +50,20 @@ def scan(
 ) -> int:
     """Capture each host of an inventory, and judge it. As advisor scan does. Changes nothing there; nothing has to be
     installed there, not even Python."""
-    from advisor.operations.fleet_hosts import Collection, scan_fleet
+    from advisor.operations.fleet_hosts import Collection, parse_age, scan_fleet
     from advisor.operations.severity import check_severity, has_severity
     from advisor.report.fleet_scan import fleet_scan_document, fleet_scan_text
 
     floor = check_severity(fail_on)
-    asked = Collection(login(inventory, limit), forks=forks, timeout_seconds=timeout, output=output)
+    age = None if max_age is None else parse_age(max_age)
+    asked = Collection(
+        login(inventory, limit), forks=forks, timeout_seconds=timeout, output=output, max_age_seconds=age
+    )
     found = scan_fleet(asked, workload=workload, progress=show_progress)
     if as_json:
         print_json(fleet_scan_document(found))
     else:
-        print_text(fleet_scan_text(found, width=terminal_width(), color=wants_color()))
+        print_text(fleet_scan_text(found, width=terminal_width(), color=wants_color(), is_whole=whole))
     if found.failed:
         return 4
     return 1 if has_severity((rule.finding for rule in found.findings), floor) else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -38,12 +39,29 @@ HostSources = Annotated[
     ),
 ]
 Limit = Annotated[str | None, Option("--limit", metavar="PATTERN", help="Use only these hosts or groups of it.")]
-Forks = Annotated[int, Option("--forks", min=1, max=1000, metavar="N", help="Work on so many hosts at a time.")]
+Forks = Annotated[
+    int,
+    Option(
+        "--forks",
+        min=0,
+        max=1000,
+        metavar="N",
+        help="Work on so many hosts at a time; 0: as ansible.cfg says, else 20.",
+    ),
+]
 Timeout = Annotated[
     int, Option("--timeout", min=1, max=86400, metavar="SECONDS", help="Wait at most this long for one host.")
 ]
 Keep = Annotated[
     Path | None, Option("-o", "--output", metavar="DIR", help="Store the captures here. Default: the state directory.")
+]
+MaxAge = Annotated[
+    str | None,
+    Option(
+        "--max-age",
+        metavar="30m|2h|SECONDS",
+        help="Connect only to hosts whose stored capture is older, or that have none.",
+    ),
 ]
 Kept = Annotated[bool, Option("--kept", help="Read the stored captures; connect to no host.")]
 
@@ -124,38 +142,40 @@ def show_progress(what: str) -> Callable[[int, int], None]:
 
     Never raises: a terminal that has gone silences it.
     """
-    report = _choose_report(what)
-    least = _MANY if what == "read" else 0
-    return lambda done, total: report(done, total) if total > least else None
+    return _ShownProgress(what, _MANY if what == "read" else 0)
 
 
-def _choose_report(what: str) -> Callable[[int, int], None]:
-    stream = sys.stderr
-    if stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        return _rewrite_line(what)
-    reported = 0
+class _ShownProgress:
+    """How many hosts are done, and how many of these failed."""
 
-    def report_progress(done: int, total: int) -> None:
-        nonlocal reported
+    def __init__(self, what: str, least: int) -> None:
+        self._what, self._least, self._failed, self._tenths = what, least, 0, 0
+        stream = sys.stderr
+        self._rewrites = stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+    def add_failure(self) -> None:
+        self._failed += 1
+
+    def __call__(self, done: int, total: int) -> None:
+        if total <= self._least:
+            return
+        if self._rewrites:
+            with contextlib.suppress(OSError, ValueError):
+                end = "\n" if done == total else ""
+                sys.stderr.write(f"\r\x1b[K{translate(self._message(done, total))}{end}")
+                sys.stderr.flush()
         # Ten lines at most, however many hosts: a log is read later.
-        if done and (done == total or done * 10 // total > reported):
-            reported = done * 10 // total
-            say(_progress_message(done, total, what))
+        elif done and (done == total or done * 10 // total > self._tenths):
+            self._tenths = done * 10 // total
+            say(self._message(done, total))
 
-    return report_progress
-
-
-def _progress_message(done: int, total: int, what: str) -> str:
-    return msg("{done} of {hosts} {result}", done=done, hosts=counted_hosts(total), result=what)
-
-
-def _rewrite_line(what: str) -> Callable[[int, int], None]:
-    import contextlib
-
-    def report_progress(done: int, total: int) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            end = "\n" if done == total else ""
-            sys.stderr.write(f"\r\x1b[K{translate(_progress_message(done, total, what))}{end}")
-            sys.stderr.flush()
-
-    return report_progress
+    def _message(self, done: int, total: int) -> str:
+        if self._failed:
+            return msg(
+                "{done} of {hosts} {result}, {failed} failed",
+                done=done,
+                hosts=counted_hosts(total),
+                result=self._what,
+                failed=self._failed,
+            )
+        return msg("{done} of {hosts} {result}", done=done, hosts=counted_hosts(total), result=self._what)

@@ -6,8 +6,11 @@ from typing import Final
 
 from advisor.i18n import count_msg
 
-FORKS: Final = 20
-"""So many hosts at a time, unless it is asked for otherwise."""
+FORKS: Final = 0
+"""So many hosts at a time, unless it is asked for otherwise: 0 for what Ansible is configured to, else `OWN_FORKS`."""
+
+OWN_FORKS: Final = 20
+"""So many hosts at a time where neither ansible.cfg nor ANSIBLE_FORKS says anything."""
 
 TIMEOUT_SECONDS: Final = 180
 """How long one host is waited for, unless it is asked for otherwise."""

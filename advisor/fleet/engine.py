@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import IO, Any, Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -27,6 +27,7 @@ from advisor.fleet.inventory import (
     Inventory,
     InventoryHost,
     ansible_environment,
+    configured_forks,
     file_name,
     find_ansible_program,
 )
@@ -43,6 +44,13 @@ _MAX_NOTES: Final = 8000
 
 Progress = Callable[[int, int], None]
 """Called with how many hosts are done, and of how many."""
+
+
+@runtime_checkable
+class CountsFailures(Protocol):
+    """A progress that is informed of each host that failed, before that host counts as done."""
+
+    def add_failure(self) -> None: ...
 
 
 class HostJob(msgspec.Struct, frozen=True):
@@ -111,13 +119,16 @@ def run_job(
         for end in (".json", ".out"):
             (output / (file_name(name) + end)).unlink(missing_ok=True)
     progress(0, len(named))
-    with _Playbook(inventory, job, output, tuple(waiting), forks) as playbook:
+    with _Playbook(inventory, job, output, tuple(waiting), forks or configured_forks()) as playbook:
         for event in playbook.events():
             name = str(event.get("host"))
             if name in waiting:
                 del waiting[name]
+                answer = _read_answer(output, name, event)
+                if answer.state != "ok" and isinstance(progress, CountsFailures):
+                    progress.add_failure()
                 progress(len(named) - len(waiting), len(named))
-                yield _read_answer(output, name, event)
+                yield answer
         notes = playbook.notes()
     left = [_read_answer(output, name, {"state": "none", "message": ""}) for name in waiting]
     if len(left) == len(named) and not any(answer.state == "ok" for answer in left):

@@ -21,6 +21,7 @@ from urllib.parse import quote
 import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError
+from advisor.fleet import OWN_FORKS
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, msg
 
@@ -155,6 +156,21 @@ def source_words(inventory: Inventory) -> list[str]:
     """The arguments of any of Ansible's programs that name the inventory."""
     words = [word for source in inventory.sources for word in ("-i", source)]
     return [*words, "--limit", inventory.limit] if inventory.limit else words
+
+
+def configured_forks() -> int:
+    """How many hosts at a time ansible.cfg or ANSIBLE_FORKS names, asked of Ansible itself; else `OWN_FORKS`."""
+    words = [find_ansible_program("ansible-config"), "dump", "--only-changed"]
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
+            env=ansible_environment({"PAGER": "cat"}), timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return OWN_FORKS
+    # DEFAULT_FORKS(/etc/ansible/ansible.cfg) = 50
+    found = re.search(r"^DEFAULT_FORKS\(.*\) = ([0-9]{1,6})$", done.stdout, re.MULTILINE | re.ASCII)
+    return max(1, int(found[1])) if found else OWN_FORKS
 
 
 def ansible_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

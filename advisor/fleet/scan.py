@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, InvalidInputError
 from advisor.facts.host_facts import Facts
 from advisor.facts.host_facts import scan as scan_host
 from advisor.fleet import FORKS, MAX_SKEW_SECONDS, TIMEOUT_SECONDS
-from advisor.fleet.engine import HostAnswer, HostJob, Progress, run_job
+from advisor.fleet.engine import CountsFailures, HostAnswer, HostJob, Progress, run_job
 from advisor.fleet.inventory import Inventory, InventoryHost, find_duplicates
 from advisor.fleet.inventory import read_hosts as inventory_hosts
 from advisor.fleet.store import FleetStore
@@ -102,22 +104,70 @@ def capture_hosts(
     forks: int = FORKS,
     timeout_seconds: int = TIMEOUT_SECONDS,
     seconds: float | None = None,
+    max_age_seconds: float | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Iterator[HostAnswer]:
     """Capture each of the hosts into the store; answers as they come, ``path`` is the archive. Raises as `run_job`.
 
-    With ``seconds`` each capture holds the counters of that time, which ``timeout_seconds`` does not contain.
+    With ``seconds`` each capture holds the counters of that time, which ``timeout_seconds`` does not contain. With
+    ``max_age_seconds`` a host is not asked whose stored capture is no older; those come first. Whatever ends this, the
+    captures that have arrived are stored.
     """
     from advisor.snapshot.remote.capture import capture_script
 
     store.captures()
+    recent = [] if max_age_seconds is None else [*_recent_captures(hosts, store, max_age_seconds)]
+    yield from recent
+    known = {answer.host for answer in recent}
+    left, of_all = [host for host in hosts if host.name not in known], _after(progress, len(recent))
+    seconds_each = timeout_seconds + math.ceil(seconds or 0)
+    yield from _ask_hosts(inventory, left, store, capture_script(seconds), forks, seconds_each, of_all)
+
+
+def _ask_hosts(
+    inventory: Inventory,
+    hosts: Sequence[InventoryHost],
+    store: FleetStore,
+    content: str,
+    forks: int,
+    timeout_seconds: int,
+    progress: Progress,
+) -> Iterator[HostAnswer]:
     with tempfile.TemporaryDirectory(prefix="advisor-capture.") as place:
         script = Path(place, "capture.sh")
-        script.write_text(capture_script(seconds))
-        timeout_seconds += math.ceil(seconds or 0)
+        script.write_text(content)
         keep = (sys.executable, "-P", "-m", "advisor", "fleet", "receive", "-o", str(store.directory))
         job = HostJob("capture", script, timeout_seconds=timeout_seconds, receiver=keep)
         yield from run_job(inventory, job, output=Path(place, "answers"), hosts=hosts, forks=forks, progress=progress)
+
+
+def _recent_captures(hosts: Sequence[InventoryHost], store: FleetStore, seconds: float) -> Iterator[HostAnswer]:
+    """Answers of hosts whose capture is kept and no older. One that is damaged, or of the future, is none."""
+    now = time.time()
+    for host in hosts:
+        with contextlib.suppress(InvalidInputError):
+            header = store.header(host.name)
+            if header is not None and 0 <= now - header.taken <= seconds and store.archive(host.name).is_file():
+                yield HostAnswer(
+                    *(host.name, "ok"), rc=0, path=store.archive(host.name), uid=header.uid,
+                    skew_seconds=header.skew_seconds, host_time=header.host_time,
+                )  # fmt: skip
+
+
+def _after(progress: Progress, known: int) -> Progress:
+    """Progress over the hosts that are left, as one over all of them."""
+    if not known:
+        return progress
+
+    class Shifted:
+        def __call__(self, done: int, total: int) -> None:
+            progress(known + done, known + total)
+
+        def add_failure(self) -> None:
+            if isinstance(progress, CountsFailures):
+                progress.add_failure()
+
+    return Shifted()
 
 
 def scan_fleet(
@@ -128,6 +178,7 @@ def scan_fleet(
     mute: Mute = lambda names, findings: findings,
     forks: int = FORKS,
     timeout_seconds: int = TIMEOUT_SECONDS,
+    max_age_seconds: float | None = None,
     progress: Progress = lambda done, total: None,
 ) -> FleetScan:
     """Capture and judge every host of the inventory. A host that fails is in the result like the others.
@@ -138,7 +189,10 @@ def scan_fleet(
     """
     named = inventory_hosts(inventory)
     gathered = _Gathered(named)
-    answers = capture_hosts(inventory, named, store, forks=forks, timeout_seconds=timeout_seconds, progress=progress)
+    answers = capture_hosts(
+        inventory, named, store, forks=forks, timeout_seconds=timeout_seconds, max_age_seconds=max_age_seconds,
+        progress=progress,
+    )  # fmt: skip
     for answer in answers:
         gathered.add(*read_answer(answer, workload, mute))
     return gathered.result(named)

@@ -7,7 +7,9 @@ is in the result, with the reason. Nothing is changed on any host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -29,7 +31,7 @@ from advisor.fleet.scan import FleetScan, capture_hosts
 from advisor.fleet.store import FleetStore
 from advisor.fleet.why import FleetDiagnosis
 from advisor.fleet.why import diagnose_fleet as diagnose_sources
-from advisor.host.signals import interruptible
+from advisor.host.signals import Interrupted, interruptible
 from advisor.i18n import N_, msg
 from advisor.limits.cluster import Cluster, cluster_of
 from advisor.limits.declared import Declared, read_declared
@@ -44,7 +46,8 @@ class Collection(msgspec.Struct, frozen=True):
     """How the captures of an inventory are come by: ``kept`` takes the stored ones and connects to no host.
 
     ``forks`` hosts are worked on at a time, each for ``timeout_seconds`` at most; captures are stored below
-    ``output``, by default in the state directory.
+    ``output``, by default in the state directory. With ``max_age_seconds`` a host is connected to only where its stored
+    capture is older or there is none, so that a collection that was interrupted goes on where it was.
     """
 
     inventory: Inventory
@@ -52,6 +55,28 @@ class Collection(msgspec.Struct, frozen=True):
     forks: int = FORKS
     timeout_seconds: int = TIMEOUT_SECONDS
     output: Path | None = None
+    max_age_seconds: float | None = None
+
+
+def parse_age(text: str) -> float:
+    """Seconds of ``90s``, ``30m``, ``2h``, ``1d`` or a number of seconds. Raises UsageError."""
+    found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text, re.ASCII)
+    if found is None:
+        raise UsageError(msg("--max-age {text}: expected seconds, 30m, 2h or 1d", text=text))
+    return float(int(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
+
+
+@contextlib.contextmanager
+def _collecting(collection: Collection | None) -> Iterator[None]:
+    """Signals stop it, with a word on how to go on: what has arrived is stored."""
+    with interruptible():
+        try:
+            yield
+        except Interrupted as error:
+            if collection is not None and not collection.kept:
+                words = N_("interrupted; captures that arrived are stored: with --max-age 1h the other hosts are asked")
+                error.args = (words,)
+            raise
 
 
 def scan_fleet(
@@ -65,7 +90,7 @@ def scan_fleet(
     """
     wanted = parse_workload(workload) if workload else None
     entries, today = read_muting(), current_day()
-    with interruptible():
+    with _collecting(collection):
         return scanning.scan_fleet(
             collection.inventory,
             FleetStore(collection.output),
@@ -73,6 +98,7 @@ def scan_fleet(
             mute=lambda names, found: apply_muting(found, entries, names=names, is_live=False, today=today).findings,
             forks=collection.forks,
             timeout_seconds=collection.timeout_seconds,
+            max_age_seconds=collection.max_age_seconds,
             progress=progress(N_("asked")),
         )
 
@@ -113,7 +139,7 @@ def compare_fleet(
                 llt_cluster=LLT_CLUSTER,
             )
         )
-    with interruptible():
+    with _collecting(collection):
         sources, failed, hosts = _collect_sources(captures, collection, group_by, progress)
         if pair:
             _check_pair(pair, [*(one.name for one in sources), *failed])
@@ -164,7 +190,7 @@ def add_up_ceilings(
         )
     given = parse_measured(measured) if measured is not None else ()
     declared, of_host = _read_volumes(volumes)
-    with interruptible():
+    with _collecting(collection):
         sources, failed, _ = _collect_sources(captures, collection, None, progress)
         names = {one.name for one in sources} | set(failed)
         for name in of_host:
@@ -253,6 +279,7 @@ def _collect_sources(
         forks=collection.forks,
         timeout_seconds=collection.timeout_seconds,
         seconds=seconds,
+        max_age_seconds=None if seconds is not None else collection.max_age_seconds,
         progress=progress(N_("asked")),
     )
     got = {one.host: one for one in answers}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -12,6 +13,12 @@ from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.rules.finding import SEVERITIES, Severity
 
+MAX_LISTED: Final = 20
+"""Of more hosts than these, the page is an overview."""
+_RARE: Final = 20
+_OVERVIEW_HOSTS: Final = 4
+_OVERVIEW_FINDINGS: Final = 7
+_OVERVIEW_STATES: Final = 2
 SCHEMA: Final = "advisor.fleet-scan/1"
 _STYLES: Final[Mapping[Severity, Style]] = {
     **{"info": "cyan", "advice": "yellow"},
@@ -71,20 +78,15 @@ def _rule_document(rule: RuleFinding) -> dict[str, object]:
 
 
 @english_page
-def fleet_scan_text(scan: FleetScan, *, width: int, color: bool) -> str:
-    """The page. ``width`` in columns."""
+def fleet_scan_text(scan: FleetScan, *, width: int, color: bool, is_whole: bool = False) -> str:
+    """The page. ``width`` in columns. Of more than `MAX_LISTED` hosts an overview of at most 24 lines, unless it
+    ``is_whole``."""
     page = Page(width, color=color)
+    _add_head(page, scan)
+    if len(scan.hosts) > MAX_LISTED and not is_whole:
+        _add_overview(page, scan, width)
+        return page.text
     captured = [host for host in scan.hosts if host.state == "ok"]
-    summary_pieces: list[Piece] = []
-    for severity in reversed(SEVERITIES):
-        count = sum(host.worst == severity for host in scan.hosts)
-        if count:
-            summary_pieces.append(f", {count} with ")
-            summary_pieces.append(Span(severity, _STYLES[severity]))
-    muted = sum(host.muted or 0 for host in scan.hosts)
-    if muted:
-        summary_pieces.append(f" · {muted} muted")
-    page.add(Span(f"{len(captured)} of {counted(len(scan.hosts), 'host')} captured", "bold"), *summary_pieces)
     page.blank()
     rows: list[Sequence[Piece]] = [[Span(word, "dim") for word in _HEADS]]
     rows += [_host_row(host) for host in scan.hosts]
@@ -102,6 +104,69 @@ def fleet_scan_text(scan: FleetScan, *, width: int, color: bool) -> str:
     _add_oddities(page, scan)
     _add_findings(page, scan, len(captured))
     return page.text
+
+
+def _add_head(page: Page, scan: FleetScan) -> None:
+    captured = [host for host in scan.hosts if host.state == "ok"]
+    summary_pieces: list[Piece] = []
+    for severity in reversed(SEVERITIES):
+        count = sum(host.worst == severity for host in scan.hosts)
+        if count:
+            summary_pieces.append(f", {count} with ")
+            summary_pieces.append(Span(severity, _STYLES[severity]))
+    muted = sum(host.muted or 0 for host in scan.hosts)
+    if muted:
+        summary_pieces.append(f" · {muted} muted")
+    page.add(Span(f"{len(captured)} of {counted(len(scan.hosts), 'host')} captured", "bold"), *summary_pieces)
+
+
+def _add_overview(page: Page, scan: FleetScan, width: int) -> None:
+    """What many hosts have in common, and which of them stand out: one line for each."""
+    ranks = ranked(host.name for host in scan.hosts)
+    captured = sum(host.state == "ok" for host in scan.hosts)
+
+    def line(style: Style, word: str, text: str) -> None:
+        page.row("  ", Span(f"{word:<11} ", style), _cut(text, width - 14))
+
+    few = {rule.finding.id for rule in scan.findings if len(rule.hosts) * _RARE <= captured}
+    rare = {host.name: [one for one in host.findings if one.id in few] for host in scan.hosts}
+    weights = {
+        name: tuple(-sum(one.severity == severity for one in found) for severity in reversed(SEVERITIES))
+        for name, found in rare.items()
+    }
+    odd = sorted((host for host in scan.hosts if rare[host.name]), key=lambda host: weights[host.name])
+    if odd:
+        page.heading("Stand out", f"  {counted(len(odd), 'host')} with a finding that at most 1 in {_RARE} has")
+        for host in odd[:_OVERVIEW_HOSTS]:
+            first = max(rare[host.name], key=lambda one: SEVERITIES.index(one.severity))
+            more = f", {len(rare[host.name]) - 1} more" if len(rare[host.name]) > 1 else ""
+            line(_STYLES[first.severity], first.severity, f"{host.name}: {first.title}{more}")
+    if captured:
+        page.heading("Findings", f"  {len(scan.findings)}, hosts that have them")
+        for rule in scan.findings[:_OVERVIEW_FINDINGS]:
+            one = rule.finding
+            line(_STYLES[one.severity], one.severity, f"{len(rule.hosts):>5,}  {one.title}  {runs(rule.hosts, ranks)}")
+    failed = [host for host in scan.hosts if host.state != "ok"]
+    if failed:
+        page.heading("Not captured", f"  {counted(len(failed), 'host')}")
+        by_state = Counter(host.state for host in failed).most_common(_OVERVIEW_STATES)
+        for state, count in by_state:
+            names = [host.name for host in failed if host.state == state]
+            line("red", _STATE_WORDS.get(state, state), f"{count:>5,}  {runs(names, ranks)}")
+    odd_clocks = sum(map(is_off, scan.hosts))
+    limited = sum(host.is_root is False for host in scan.hosts)
+    same = len(scan.same_address) + len(scan.same_machine)
+    known = ((odd_clocks, "clocks off"), (limited, "not as root"), (same, "one host under several names"))
+    if any(count for count, _ in known):
+        page.blank()
+        page.row(_cut("To know: " + ", ".join(f"{what}: {count:,}" for count, what in known if count), width))
+    page.blank()
+    page.row(Span(_cut("--all: every host and reason; --max-age 1h: from what is stored; --json", width), "dim"))
+
+
+def _cut(text: str, room: int) -> str:
+    """On one line, with what is left out marked."""
+    return text if len(text) <= room else f"{text[: max(1, room - 1)].rstrip(' ,')}…"
 
 
 _HEADS: Final = ("host", "worst", "critical", "warning", "advice", "info", "locality", "system")

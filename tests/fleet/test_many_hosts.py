@@ -1,0 +1,169 @@
+"""A thousand hosts: a page that can be read, memory that does not grow, forks as Ansible has them, and going on after a
+controller that was killed."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.fleet.inventory import Inventory, configured_forks
+from advisor.fleet.scan import FleetScan, FoundHere, HostScan, RuleFinding, scan_fleet
+from advisor.fleet.store import CaptureHeader, FleetStore
+from advisor.operations.fleet_hosts import parse_age
+from advisor.report.fleet_scan import MAX_LISTED, fleet_scan_document, fleet_scan_text
+from advisor.rules.finding import Finding
+from tests.fleet.test_first_use import run
+from tests.waiting import until
+
+CAPTURE = Path(__file__).parents[1] / "fixtures/storage-host-root.tar.gz"
+
+
+def made_up(count: int) -> FleetScan:
+    """Every host has the same advice; of fifty one has no answer, and one host alone has a warning."""
+    advice = Finding(
+        "link.mtu", "advice", "An MTU of 1500 on a storage link", "why", {}, "do", None, "never", ("test",)
+    )
+    alone = Finding("disk.path", "warning", "A path is offline", "why", {}, "do", None, "never", ("test",))
+    hosts = []
+    for at in range(count):
+        name = f"node{at:04}"
+        if at % 50 == 7:
+            hosts.append(HostScan(name, "unreachable", "Connection timed out"))
+            continue
+        found = [FoundHere(alone.id, alone.severity, alone.title)] if at == count // 2 else []
+        found.append(FoundHere(advice.id, advice.severity, advice.title))
+        hosts.append(HostScan(name, "ok", "", name, "Debian", "6.1", None, True, 70, tuple(found), 0, 0.0, 1.0))
+    having = tuple(host.name for host in hosts if host.state == "ok")
+    rules = (RuleFinding(alone, (f"node{count // 2:04}",), True), RuleFinding(advice, having, True))
+    return FleetScan(tuple(hosts), rules, (), ())
+
+
+@pytest.mark.parametrize("width", [80, 132])
+def test_a_thousand_hosts_fit_a_screen_with_those_first_that_stand_out(width: int) -> None:
+    page = fleet_scan_text(made_up(1000), width=width, color=False)
+    lines = page.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= width
+    assert page.index("node0500: A path is offline") < page.index("An MTU of 1500") < page.index("unreachable")
+    assert "980 of 1000 hosts captured" in lines[0]
+    whole = fleet_scan_text(made_up(1000), width=width, color=False, is_whole=True)
+    assert all(host.name in whole for host in made_up(1000).hosts)
+
+
+def test_few_hosts_are_listed_each() -> None:
+    few = made_up(MAX_LISTED)
+    page = fleet_scan_text(few, width=100, color=False)
+    assert page == fleet_scan_text(few, width=100, color=False, is_whole=True)
+    assert all(host.name in page for host in few.hosts)
+
+
+def test_the_document_grows_by_what_a_host_has() -> None:
+    size = {count: len(json.dumps(json.loads(fleet_scan_document(made_up(count))))) for count in (100, 1000)}
+    assert size[1000] < 11 * size[100]
+
+
+def test_forks_are_those_of_ansibles_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANSIBLE_FORKS", raising=False)
+    monkeypatch.setenv("ANSIBLE_CONFIG", str(tmp_path / "ansible.cfg"))
+    (tmp_path / "ansible.cfg").write_text("[defaults]\ntimeout = 7\n")
+    assert configured_forks() == 20
+    (tmp_path / "ansible.cfg").write_text("[defaults]\nforks = 33\n")
+    assert configured_forks() == 33
+    monkeypatch.setenv("ANSIBLE_FORKS", "44")
+    assert configured_forks() == 44
+
+
+def stored(where: Path, count: int) -> tuple[Inventory, FleetStore]:
+    """A store with a capture of each host of an inventory, taken now."""
+    store, names = FleetStore(where), [f"n{at:03}" for at in range(count)]
+    for name in names:
+        store.keep_capture(CaptureHeader(name, name, "", "", 0, time.time(), None), CAPTURE.read_bytes())
+    return Inventory((",".join(names) + ",",)), store
+
+
+def peak(where: Path, count: int) -> int:
+    """The most that scanning so many stored captures holds at once, in bytes."""
+    inventory, store = stored(where, count)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        found = scan_fleet(inventory, store, max_age_seconds=3600)
+        assert len(found.hosts) == count
+        assert not found.failed
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_four_times_as_many_hosts_take_hardly_more_memory(tmp_path: Path) -> None:
+    peak(tmp_path / "first", 2)
+    assert peak(tmp_path / "many", 40) < 1.3 * peak(tmp_path / "few", 10)
+
+
+def test_a_stored_capture_counts_while_it_is_young_and_whole(tmp_path: Path) -> None:
+    inventory, store = stored(tmp_path / "kept", 3)
+    hosts = tmp_path / "hosts.ini"
+    hosts.write_text("".join(f"n{at:03} ansible_host=127.1.0.{at + 1} ansible_port=1\n" for at in range(3)))
+    old = store.header("n001")
+    assert old is not None
+    store.keep_capture(CaptureHeader("n001", "n001", "", "", 0, old.taken - 7200, None), CAPTURE.read_bytes())
+    (tmp_path / "kept/captures/n002.json").write_text("{")
+    for age, asked in (("1h", {"n001", "n002"}), ("3h", {"n002"}), ("0", {"n000", "n001", "n002"})):
+        out, errors = run(tmp_path, "scan", "-i", hosts, "-o", tmp_path / "kept", "--max-age", age, "--json", code=4)
+        assert set(json.loads(out)["failed"]) == asked
+        assert f"3 of 3 hosts asked, {len(asked)} failed" in errors
+    assert scan_fleet(inventory, store, max_age_seconds=10800).failed == ("n002",)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400)])
+def test_an_age_has_a_unit(text: str, seconds: int) -> None:
+    assert parse_age(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "-1", "1w", "1.5h", "1h\n"])
+def test_an_age_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_age(text)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_scan_that_is_stopped_goes_on_with_the_hosts_that_are_left(tmp_path: Path, number: signal.Signals) -> None:
+    """The hosts are this machine, read over Ansible's local connection under eight names."""
+    hosts = tmp_path / "hosts.ini"
+    hosts.write_text("".join(f"n{at} ansible_connection=local\n" for at in range(8)))
+    words = ("scan", "-i", hosts, "-o", tmp_path / "kept", "--forks", "1")
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path)}
+    argv = [sys.executable, "-m", "advisor", "fleet", *map(str, words)]
+    process = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    place = tmp_path / "kept/captures"
+    until(lambda: len(list(place.glob("n*.json"))) >= 2)
+    ansible = children(process.pid)
+    process.send_signal(number)
+    errors = process.communicate()[1]
+    if number == signal.SIGKILL:
+        for pid in ansible:
+            os.killpg(pid, signal.SIGKILL)
+    else:
+        assert process.returncode == 130
+        assert "--max-age" in errors
+    before = {path.name: path.stat().st_mtime_ns for path in place.glob("n*.json")}
+    assert 2 <= len(before) < 8
+    out, _ = run(tmp_path, *words, "--max-age", "1h", "--json", code=0)
+    after = {path.name: path.stat().st_mtime_ns for path in place.glob("n*.json")}
+    assert len(after) == 8
+    assert {name: after[name] for name in before} == before
+    assert [host["state"] for host in json.loads(out)["hosts"]] == ["ok"] * 8
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
