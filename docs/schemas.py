@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from advisor.cli.agent_tools import TOOLS
 from advisor.diagnosis.cause import BindingCause
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import Recognition
@@ -40,6 +41,7 @@ from advisor.transaction.verify import Drift
 from docs.schema_records import Fields, fields_of, record
 from docs.schemas_fleet import FLEET_DOCUMENTS
 
+_FINGERPRINT: Final = msgspec.Meta(pattern="^[0-9a-f]{64}$")
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 EDITORS_DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 
@@ -125,6 +127,43 @@ _SINCE = record(
         *((name, tuple[_CHANGED, ...]) for name in ("new", "worse", "gone")),  # type: ignore[valid-type]
     ],
     "With --since: the earlier scan, and what has changed; new and worse are of this scan, gone of the earlier one.",
+)
+_RANKED = record("RankedFinding", [("rule", str), ("severity", Severity)])
+_NAMED_CAUSE = record("NamedCause", [("cause", str), ("resource", str), ("share", float)])
+_NAMED_TRANSACTION = record(
+    "NamedTransaction",
+    [("transaction", str), ("state", _STATE), ("active", bool), ("fingerprint", Annotated[str, _FINGERPRINT])],
+)
+_AGENT_WORDS = record(
+    "AgentWords",
+    [
+        ("next_step", str, ""),
+        ("left_out", int, 0),
+        ("refused", str, ""),
+        ("exit_code", Literal[2, 3, 4, 5, 6, 70], 2),
+        ("findings", tuple[_RANKED, ...], ()),  # type: ignore[valid-type]
+        ("findings_in_all", int, 0),
+        ("muted", int, 0),
+        ("unknown", int, 0),
+        ("binds", tuple[_NAMED_CAUSE, ...], ()),  # type: ignore[valid-type]
+        ("paths", int, 0),
+        ("rule", Explanation | None, None),
+        ("fingerprint", Annotated[str, _FINGERPRINT], "0" * 64),
+        ("changes", int, 0),
+        ("files", int, 0),
+        ("blocked", int, 0),
+        ("cannot_apply", bool, False),
+        ("may_cut_off_this_host", bool, False),
+        ("changed_anything", Literal[False], False),
+        ("transactions", tuple[_NAMED_TRANSACTION, ...], ()),  # type: ignore[valid-type]
+        ("drifted", int, 0),
+        ("matches", bool, False),
+        ("transaction", str | None, None),
+        ("state", Literal["unchanged"] | _STATE, "unchanged"),
+        ("rolled_back", tuple[str, ...], ()),
+        ("partly_rolled_back", tuple[str, ...], ()),
+    ],
+    "What advisor itself says, each key where the tool has it; next_step is for a person.",
 )
 _BINDS = record("Binds", fields_of(BindingCause, "explains"), BindingCause.__doc__ or "")
 DOCUMENTS: Final[dict[str, Fields]] = {
@@ -214,6 +253,8 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.tune/1": fields_of(Tuned, "schema"),
     "advisor.gain/1": fields_of(GainReport, "schema"),
     "advisor.comparison/1": fields_of(SeriesComparison, "schema"),
+    # What is untrusted follows the document of the command of the same name, with every text escaped and bounded.
+    "advisor.mcp/1": [("tool", Literal[*TOOLS, ""]), ("advisor", _AGENT_WORDS), ("notice", str), ("untrusted", Any)],  # type: ignore[valid-type]
     **FLEET_DOCUMENTS,
 }
 

@@ -7,17 +7,19 @@ fingerprints. ``untrusted`` holds everything that was read from the host or came
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from advisor import operations
-from advisor.errors import AdvisorError, PermissionDeniedError, RefusedError, UsageError
+from advisor.errors import AdvisorError, BusyError, PermissionDeniedError, RefusedError, UsageError
 from advisor.report.untrusted import NOTICE, HostData
 
 if TYPE_CHECKING:
     from advisor.host import Host
+    from advisor.planning.records import Plan
 
 SCHEMA: Final = "advisor.mcp/1"
 Arguments = Mapping[str, Any]
@@ -44,7 +46,6 @@ class Tool(NamedTuple):
 
 def call_tool(served: ServedHost, name: str, arguments: Arguments, asked_by: str) -> tuple[dict[str, object], bool]:
     """The answer of a tool, and whether it is a refusal or an error. ``asked_by`` is what the caller calls itself."""
-    data = HostData()
     try:
         tool = TOOLS.get(name)
         if tool is None:
@@ -56,12 +57,23 @@ def call_tool(served: ServedHost, name: str, arguments: Arguments, asked_by: str
         own = {
             "refused": error.kind,
             "exit_code": error.exit_code,
-            "next_step": _find_next_step(error, name, arguments),
+            "next_step": _find_next_step(served, error, name, arguments),
         }
         foreign, is_error = {"message": error.message, "hint": error.hint}, True
     except Exception as error:  # noqa: BLE001 - the words of a fault may be the host's as well
         own = {"refused": "fault", "exit_code": 70, "next_step": "a person looks at it: advisor status"}
         foreign, is_error = {"message": f"{type(error).__name__}: {error}"}, True
+    return _build_answer(name, own, foreign), is_error
+
+
+def lost_answer(name: str) -> tuple[dict[str, object], bool]:
+    """The answer of a tool whose process has died."""
+    own: Own = {"refused": "fault", "exit_code": 70, "next_step": "a person looks at it: advisor status"}
+    return _build_answer(name, own, {"message": "the process that looked at the host has died"}), True
+
+
+def _build_answer(name: str, own: Own, foreign: object) -> dict[str, object]:
+    data = HostData()
     answer: dict[str, object] = {
         "schema": SCHEMA,
         "tool": name if name in TOOLS else "",
@@ -71,7 +83,7 @@ def call_tool(served: ServedHost, name: str, arguments: Arguments, asked_by: str
     }
     if data.left_out:
         own["left_out"] = data.left_out
-    return answer, is_error
+    return answer
 
 
 def _scan(served: ServedHost, given: Arguments, _: str) -> Found:
@@ -156,8 +168,7 @@ def _plan(served: ServedHost, given: Arguments, asked_by: str) -> Found:
         "may_cut_off_this_host": made.has_link_risk,
         "changed_anything": False,
     }
-    if not made.is_empty and not made.cannot_apply and served.host is None:
-        own["next_step"] = _approve_step("", made.fingerprint)
+    own["next_step"] = _plan_step(served, made)
     document = operations.document(made)
     # Contents of files and the steps are in what advisor approve shows; here they would push out what matters.
     files = [{key: one[key] for key in ("path", "tunables") if key in one} for one in document["files"]]
@@ -191,6 +202,8 @@ def _apply(served: ServedHost, given: Arguments, asked_by: str) -> Found:
     done = apply_approved(given["fingerprint"], asked_by=asked_by)
     record = done.record
     own: Own = {"transaction": None if record is None else record.id, "state": record.state if record else "unchanged"}
+    if record is None:
+        own["next_step"] = _NOTHING_TO_APPLY
     if record is not None and record.seconds_left is not None:
         own["next_step"] = (
             f"a person confirms it from a new login within {record.seconds_left:.0f} s, else everything is rolled "
@@ -230,10 +243,26 @@ def _approve_step(option: str, fingerprint: str) -> str:
     )
 
 
-def _find_next_step(error: AdvisorError, name: str, arguments: Arguments) -> str:
+def _plan_step(served: ServedHost, made: Plan) -> str:
+    if made.cannot_apply:
+        return "it cannot be applied: untrusted.blocking and untrusted.notes say why"
+    if made.is_empty:
+        return _NOTHING_TO_APPLY
+    if served.host is not None:
+        return _LIVE_SERVER
+    if os.geteuid() != 0:
+        return _AS_ROOT
+    return _approve_step("", made.fingerprint)
+
+
+def _find_next_step(served: ServedHost, error: AdvisorError, name: str, arguments: Arguments) -> str:
     """What a person may do, in words and values of advisor alone."""
+    if served.host is not None and name in _OF_LIVE_HOST:
+        return _LIVE_SERVER
+    if isinstance(error, BusyError):
+        return "another change is under way: call status, and this tool again when none is; the approval still holds"
     if isinstance(error, PermissionDeniedError):
-        return "a person starts advisor mcp as root, or runs the command on a terminal with sudo"
+        return _AS_ROOT
     if isinstance(error, RefusedError) and name in ("apply", "rollback"):
         return _find_approval_step(name, arguments)
     if error.exit_code == 5:
@@ -245,15 +274,25 @@ def _find_next_step(error: AdvisorError, name: str, arguments: Arguments) -> str
 
 def _find_approval_step(name: str, arguments: Arguments) -> str:
     """What leads to an approval. The caller's words are in it only where they are what advisor itself could say."""
-    if name == "apply":
-        digits = arguments["fingerprint"]
-        if re.fullmatch(_FINGERPRINT, digits) is None:
-            return "call plan: it returns the fingerprint"
-        return f"call plan again and compare the fingerprint; {_approve_step('', digits)}"
     try:
         records = operations.status().records
     except AdvisorError:
         return "a person looks on a terminal of this host: sudo advisor status"
+    for one in records:
+        if one.is_unfinished:
+            return "a person finishes what was interrupted, on a terminal of this host: sudo advisor rollback"
+        if name == "apply" and one.seconds_left is not None:
+            return (
+                f"a person decides first, from a new login: sudo advisor confirm {one.id}, or advisor rollback {one.id}"
+            )
+    if name == "apply":
+        digits = arguments["fingerprint"]
+        if re.fullmatch(_FINGERPRINT, digits) is None:
+            return "call plan: it returns the fingerprint"
+        return (
+            "call plan again: where it says that nothing is to be applied, this is done; if its fingerprint is the "
+            f"same, {_approve_step('', digits)}"
+        )
     found = next((one.fingerprint for one in records if one.id == arguments["transaction"] and one.is_active), None)
     return _approve_step(" --rollback", found) if found else "call status: it lists the active transactions"
 
@@ -288,6 +327,13 @@ def _fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
             )
 
 
+_NOTHING_TO_APPLY: Final = "nothing to apply: every value is set already"
+_LIVE_SERVER: Final = (
+    "this server reads a captured host and can change nothing: a person connects advisor mcp on the host itself, "
+    "without --snapshot and --root; its plan may be another one"
+)
+_AS_ROOT: Final = "a person starts advisor mcp as root, or runs the command on a terminal with sudo"
+_OF_LIVE_HOST: Final = frozenset({"apply", "rollback", "status", "verify"})
 _SEVERITIES: Final = ("info", "advice", "warning", "critical")
 _FINGERPRINT: Final = "[0-9a-f]{64}"
 _TRANSACTION: Final = "[0-9]{1,9}"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from advisor import operations
 from advisor.cli.output import print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Root, Snapshot
 from advisor.i18n import msg, translate
+from advisor.report.format import clean
+
+if TYPE_CHECKING:
+    from advisor.operations.approvals import Approvable
 
 
 def serve(root: Root = None, snapshot: Snapshot = None) -> int:
@@ -50,8 +54,7 @@ def approve(
     root."""
     from advisor.cli.change import ask_user
     from advisor.errors import RefusedError
-    from advisor.operations.approvals import find_approvable, grant_approval, parse_duration
-    from advisor.report.format import clean
+    from advisor.operations.approvals import decline_approval, find_approvable, grant_approval, parse_duration
     from advisor.report.plan import plan_text
 
     seconds = parse_duration(duration)
@@ -59,10 +62,7 @@ def approve(
         raise RefusedError("an approval is given on a terminal, by a person", hint="run it in a terminal, with no pipe")
     found = find_approvable(fingerprint, rollback=rollback)
     if found.record is not None:
-        profiles = ", ".join(found.plan.profiles)
-        say(msg("What the rollback of {id} ({profiles}) restores:", id=found.record.id, profiles=profiles))
-        values = [f"  {clean(one.tunable)}  {clean(one.after)} → {clean(one.before)}" for one in found.plan.changes]
-        print_text("".join(f"{line}\n" for line in (*values, *(f"  {clean(one.path)}" for one in found.plan.files))))
+        print_text(_rollback_text(found))
         question = msg(
             "Approve the rollback of {id}, once, within {seconds:.0f} s?", id=found.record.id, seconds=seconds
         )
@@ -76,10 +76,45 @@ def approve(
                 )
             )
         question = msg("Approve that this is applied, once, within {seconds:.0f} s?", seconds=seconds)
-    ask_user(translate(question), has_dry_run=False)
+    try:
+        ask_user(translate(question), has_dry_run=False)
+    except RefusedError:
+        decline_approval(found)
+        raise
     grant_approval(found, seconds=seconds)
     say(msg("approved for {seconds:.0f} s: the program may go on", seconds=seconds))
     return 0
+
+
+def _rollback_text(found: Approvable) -> str:
+    """What a rollback restores, what it does not, and why."""
+    from advisor.i18n import _
+
+    def item(what: str, rest: str) -> str:
+        return f"  {clean(what)}  {clean(rest)}"
+
+    assert found.record is not None
+    profiles = ", ".join(found.record.plan.profiles)
+    lines = [clean(_("What the rollback of {id} ({profiles}) restores:").format(id=found.record.id, profiles=profiles))]
+    drifted = {one.what: one for one in found.drift}
+    restored = [one for one in found.plan.changes if one.tunable not in drifted]
+    files = [one.path for one in found.plan.files if one.path not in drifted]
+    lines += [item(one.tunable, f"{one.after} → {one.before}") for one in restored]
+    lines += [f"  {clean(path)}" for path in files]
+    if not restored and not files:
+        lines.append(f"  {_('nothing')}")
+    if drifted:
+        lines.append(_("Drifted since the apply:"))
+    for one in drifted.values():
+        drift = _("expected {wanted}, found {live} ({reason})")
+        live = _("unknown") if one.live is None else one.live
+        lines.append(item(one.what, drift.format(wanted=one.wanted, live=live, reason=translate(one.reason))))
+    if drifted:
+        lines.append(f"  {_('A value that was modified externally is skipped.')}")
+    if found.restored_above:
+        lines.append(_("Held by upper layers:"))
+    lines += [item(what, translate(reason)) for what, reason in found.restored_above]
+    return "".join(f"{line}\n" for line in lines)
 
 
 COMMANDS: Final = {"mcp": serve, "approve": approve}

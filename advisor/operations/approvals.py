@@ -25,7 +25,9 @@ from advisor.planning.records import Plan
 from advisor.profiles.requested import is_file_word
 from advisor.transaction.approvals import MAX_SECONDS, Approval, ApprovalStore, Operation, PlanRequest
 from advisor.transaction.journal import Record, Store
+from advisor.transaction.layers import LayerRollback, plan_layer_rollback
 from advisor.transaction.status import RolledBack, rollback_transactions
+from advisor.transaction.verify import Drift, find_drift
 
 MIN_DIGITS: Final = 12
 """Digits of a fingerprint that a person must give at least."""
@@ -34,13 +36,20 @@ _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class Approvable(msgspec.Struct, frozen=True):
-    """What a person may approve: a plan as it is now, or the rollback of an active transaction."""
+    """What a person may approve: a plan as it is now, or the rollback of an active transaction.
+
+    ``plan`` is what is applied; of a rollback, what it restores itself: the rest is ``restored_above``, by upper
+    layers, and what ``drift`` names stays as it is.
+    """
 
     operation: Operation
     fingerprint: str
     asked_by: str
     plan: Plan
     record: Record | None = None
+    restored_above: tuple[tuple[str, str], ...] = ()
+    """Tunables and files that an upper layer holds, with the reason why the rollback does not restore them."""
+    drift: tuple[Drift, ...] = ()
 
 
 def parse_duration(text: str) -> float:
@@ -105,7 +114,7 @@ def find_approvable(fingerprint: str, *, rollback: bool = False) -> Approvable:
                 msg("no active transaction has the fingerprint {fingerprint}", fingerprint=fingerprint),
                 hint="advisor status lists all transactions",
             )
-        return Approvable("rollback", records[0].fingerprint, "", records[0].plan, records[0])
+        return _describe_rollback(host, records[0], store.read_records())
     request = ApprovalStore(store, host).find_request(fingerprint)
     made = _plan_again(host, store, request)
     if made.fingerprint != request.fingerprint:
@@ -122,7 +131,17 @@ def grant_approval(found: Approvable, *, seconds: float) -> Approval:
         found.fingerprint,
         seconds=seconds,
         approved_by=_name_person(),
+        asked_by=found.asked_by,
         transaction=found.record.id if found.record else None,
+        restores=found.plan.fingerprint if found.record else None,
+    )
+
+
+def decline_approval(found: Approvable) -> None:
+    """Record that a person has seen it and has not approved it; an approval that was given before is withdrawn."""
+    need_root()
+    ApprovalStore(Store(), live_host()).decline(
+        found.operation, found.fingerprint, declined_by=_name_person(), asked_by=found.asked_by
     )
 
 
@@ -140,11 +159,12 @@ def apply_approved(
     approvals = ApprovalStore(store, host)
     fields: dict[str, object] = {"operation": "apply", "fingerprint": fingerprint, "asked_by": asked_by[:200]}
     try:
-        # What would be rolled back on the way to an apply is a change that nobody has approved.
-        _refuse_unfinished(store)
-        approval = approvals.take("apply", fingerprint)
-        fields["approval"] = approval.id
         request = approvals.find_request(fingerprint)
+
+        def permit() -> None:
+            # What would be rolled back on the way to an apply is a change that nobody has approved.
+            _refuse_unfinished(store)
+            fields["approval"] = approvals.take("apply", fingerprint).id
 
         def agree(made: Plan) -> bool:
             if made.fingerprint != fingerprint:
@@ -158,6 +178,7 @@ def apply_approved(
             agree=agree,
             progress=progress,
             store=store,
+            permit=permit,
         )
     except BaseException as error:
         _note_failure(approvals, error, fields)
@@ -178,15 +199,20 @@ def rollback_approved(transaction: str, *, asked_by: str = "") -> RolledBack:
     approvals = ApprovalStore(store, host)
     fields: dict[str, object] = {"operation": "rollback", "transaction": transaction, "asked_by": asked_by[:200]}
     try:
-        _refuse_unfinished(store)
-        record = store.find_record(transaction)
-        fields["fingerprint"] = record.fingerprint
-        if not record.is_active:
-            raise RefusedError(msg("transaction {id} is {state}, not active", id=record.id, state=record.state))
-        approval = approvals.take("rollback", record.fingerprint, transaction=record.id)
-        fields["approval"] = approval.id
-        approvals.write_entry("rollback", **fields)
-        done = rollback_transactions(host, record.id, everything=False, force=False, store=store)
+
+        def permit() -> None:
+            _refuse_unfinished(store)
+            records = store.read_records()
+            record = store.find_record(transaction)
+            fields["fingerprint"] = record.fingerprint
+            if not record.is_active:
+                raise RefusedError(msg("transaction {id} is {state}, not active", id=record.id, state=record.state))
+            restores = _describe_rollback(host, record, records).plan.fingerprint
+            approval = approvals.take("rollback", record.fingerprint, transaction=record.id, restores=restores)
+            fields["approval"] = approval.id
+            approvals.write_entry("rollback", **fields)
+
+        done = rollback_transactions(host, transaction, everything=False, force=False, store=store, permit=permit)
     except BaseException as error:
         _note_failure(approvals, error, fields)
         raise
@@ -199,6 +225,13 @@ def _plan_again(host: Host, store: Store, request: PlanRequest) -> Plan:
     return plan_profiles(
         *(host, request.profiles, request.settings), runtime_only=request.runtime_only, store=store, only_trusted=True
     )
+
+
+def _describe_rollback(host: Host, record: Record, records: Sequence[Record]) -> Approvable:
+    found: LayerRollback = plan_layer_rollback(host, record, records)
+    drift = tuple(one for one in find_drift(host, records) if one.transaction == record.id)
+    above = tuple((one.what, one.detail) for one in found.outcomes)
+    return Approvable("rollback", record.fingerprint, "", found.remaining, record, above, drift)
 
 
 def _changed_error(made: Plan) -> RefusedError:

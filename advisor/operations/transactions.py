@@ -54,8 +54,10 @@ def apply_profiles(
     peers: Sequence[str] = (),
     confirm_within: float = 60,
     instead_of: Sequence[str] = (),
+    permit: Callable[[], object] = lambda: None,
 ) -> ApplyResult:
-    """Plan and apply under the lock; an unfinished transaction is rolled back first.
+    """Plan and apply under the lock; an unfinished transaction is rolled back first. ``permit`` is called before that,
+    under the lock as well; what it raises ends the call.
 
     Where a link is at risk, ``peers`` and whoever else answers over it must answer again after the change, and the
     transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once. ``instead_of`` are active
@@ -64,6 +66,7 @@ def apply_profiles(
     profile_requests(names, settings, only_trusted=True)  # a wrong call is refused before anything is prepared for it
     kept = store or Store()
     with kept.hold_lock():
+        permit()
         refuse_while_one_waits(kept)
         for record, outcomes in recover_unfinished(host, kept, progress):
             progress(_describe_recovery(record, outcomes))

@@ -7,6 +7,7 @@ it and what became of it, a JSON document a line).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import time
@@ -52,7 +53,7 @@ class Approval(msgspec.Struct, frozen=True):
     """A person's approval of one operation with one plan on one host, until that host boots again at most.
 
     ``boot_seconds`` is the time since boot when it was given, ``seconds`` how long it holds: a clock that is set does
-    not change that. ``transaction`` is the one that is rolled back.
+    not change that. ``transaction`` is the one that is rolled back, ``restores`` the fingerprint of what that restores.
     """
 
     format: int
@@ -66,6 +67,7 @@ class Approval(msgspec.Struct, frozen=True):
     approved_by: str
     approved_at: float
     transaction: str | None = None
+    restores: str | None = None
 
 
 class ApprovalStore:
@@ -86,7 +88,9 @@ class ApprovalStore:
         _write_file(place / f"{request.fingerprint}.json", request)
         kept = sorted(place.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         for path in kept[:-MAX_REQUESTS]:
-            path.unlink(missing_ok=True)
+            # Another server may have removed it; a directory is nothing that advisor made.
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     def find_request(self, fingerprint: str) -> PlanRequest:
         """The request whose plan has this fingerprint, or the only one that begins so. Raises RefusedError."""
@@ -106,20 +110,35 @@ class ApprovalStore:
         *,
         seconds: float,
         approved_by: str,
+        asked_by: str = "",
         transaction: str | None = None,
+        restores: str | None = None,
     ) -> Approval:
         """Write an approval, in place of an earlier one of the same. Raises RefusedError where it cannot be written."""
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         made = Approval(
             *(FORMAT, secrets.token_hex(8), operation, fingerprint, self._identify_host(), self._boot(), now),
-            *(min(seconds, MAX_SECONDS), approved_by, time.time(), transaction),
+            *(min(seconds, MAX_SECONDS), approved_by, time.time(), transaction, restores),
         )
         place = self._make_directory("approvals")
-        self.write_entry("approved", approval=made.id, operation=operation, fingerprint=fingerprint, by=approved_by)
+        what: dict[str, object] = {"operation": operation, "fingerprint": fingerprint, "asked_by": asked_by}
+        self.write_entry("approved", approval=made.id, seconds=made.seconds, by=approved_by, **what)
         _write_file(place / f"{operation}-{fingerprint}.json", made)
         return made
 
-    def take(self, operation: Operation, fingerprint: str, *, transaction: str | None = None) -> Approval:
+    def decline(self, operation: Operation, fingerprint: str, *, declined_by: str, asked_by: str = "") -> None:
+        """Withdraw an approval of this, where there is one, and record it. Raises RefusedError where it cannot be."""
+        path = self._make_directory("approvals") / f"{operation}-{fingerprint}.json"
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        what: dict[str, object] = {"operation": operation, "fingerprint": fingerprint, "asked_by": asked_by}
+        self.write_entry("declined", by=declined_by, **what)
+
+    def take(
+        self, operation: Operation, fingerprint: str, *, transaction: str | None = None, restores: str | None = None
+    ) -> Approval:
         """The approval of this operation with this plan, which is used up: one that does not hold is removed, too.
 
         Raises RefusedError where there is none, or it is not root's alone, of another plan, host or boot, or expired.
@@ -134,12 +153,16 @@ class ApprovalStore:
                 "no person has approved this plan, or the approval is used already",
                 hint=approve_hint(operation, fingerprint),
             ) from None
+        except OSError as error:
+            raise RefusedError(msg("{path}: {error}", path=file, error=error.strerror)) from error
         try:
             found = _read_file(taken, Approval)
         finally:
-            taken.unlink()
+            # A directory in its place stays, under a name that approves nothing: the message says where it is.
+            with contextlib.suppress(IsADirectoryError):
+                taken.unlink()
             sync_directory(str(place))
-        fault = self._find_fault(found, operation, fingerprint, transaction)
+        fault = self._find_fault(found, operation, fingerprint, transaction, restores)
         if fault is not None:
             raise RefusedError(
                 msg("the approval does not hold: {reason}", reason=fault), hint=approve_hint(operation, fingerprint)
@@ -178,13 +201,14 @@ class ApprovalStore:
             return False
 
     def _find_fault(
-        self, found: Approval, operation: Operation, fingerprint: str, transaction: str | None
+        self, found: Approval, operation: Operation, fingerprint: str, transaction: str | None, restores: str | None
     ) -> str | None:
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - found.boot_seconds
         faults = {
             N_("it is of another version of advisor"): found.format != FORMAT,
             N_("it is for another operation"): found.operation != operation or found.transaction != transaction,
             N_("it is for another plan"): found.fingerprint != fingerprint,
+            N_("what the rollback restores has changed since"): found.restores != restores,
             N_("it is for another host"): found.host != self._identify_host(),
             N_("it was given before the last boot"): found.boot != self._boot(),
             N_("it has expired"): not 0 <= age < min(found.seconds, MAX_SECONDS),

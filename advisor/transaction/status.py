@@ -110,9 +110,11 @@ def rollback_transactions(
     force: bool,
     store: Store | None = None,
     warn: Callable[[str], None] = lambda _: None,
+    permit: Callable[[], object] = lambda: None,
 ) -> tuple[tuple[Record, tuple[ItemOutcome, ...]], ...]:
     """Roll back one transaction, the last one, or all; unfinished ones come first in each case. ``warn`` is called with
-    what could not be written meanwhile."""
+    what could not be written meanwhile, ``permit`` under the lock, before anything else; what it raises ends the call.
+    """
     if identity and everything:
         raise UsageError(
             "name a transaction or --all, not both",
@@ -125,6 +127,7 @@ def rollback_transactions(
             "nothing to roll back: there is no transaction", hint="advisor status lists all transactions"
         )
     with kept.hold_lock(may_be_read_only=True, stopped_for=STOPPED_SECONDS), interruptible():
+        permit()
         done = list(recover_unfinished(host, kept, warn))
         bottom = bottom_of(kept.readable_records()) if everything else None
         for record in _choose_records(kept, identity, everything=everything, force=force, has_recovered=bool(done)):
