@@ -430,3 +430,38 @@ def test_a_scheduler_that_no_device_would_take_is_refused(
     plan = plan_of(host, {class_id: value})
     assert [words in one.reason for one in plan.blocking if words] == ([True] if words else [])
     assert bool(plan.blocking) == bool(words)
+
+
+@by_engine
+def test_a_device_that_the_plan_sets_itself_follows_its_own_value(tmp_path: Path, shell: list[str] | None) -> None:
+    """Also after a boot, when the rule for the class has reached it and recorded the kernel's own value."""
+    host, store = build(tmp_path), Store(str(tmp_path / "root/var/lib/advisor"))
+    root = tmp_path / "root"
+    drive = root / "sys/block/nvme0n1"
+    record = apply_values(host, store, {CLASS: "kyber", "block:nvme0n1:scheduler": "kyber"})
+    reboot(root)
+    (drive / "queue/scheduler").write_text("[none] mq-deadline kyber\n")
+    let_udev_see(root, drive, "b259:0")
+    assert drifted(host, record) == {}
+    assert undo(tmp_path, host, store, record, shell) == []
+    # A tree keeps the bare word that is written; the kernel would put it in brackets.
+    assert (drive / "queue/scheduler").read_text() == "mq-deadline\n"
+
+
+def test_a_device_that_an_upper_layer_holds_stays(tmp_path: Path) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    root = tmp_path / "root"
+    drive, one = root / "sys/block/nvme0n1", "block:nvme0n1:read_ahead_kb"
+    first = apply_values(host, store, {AHEAD: "512", one: "256"})
+    reboot(root)
+    (drive / "queue/read_ahead_kb").write_text("128\n")
+    let_udev_see(root, drive, "b259:0")
+    (drive / "queue/read_ahead_kb").write_text("256\n")
+    second = apply_values(host, store, {one: "512"})
+    with store.hold_lock():
+        outcomes = roll_back(host, first, store)
+    assert [item.what for item in outcomes if not item.is_back and item.state != "passed"] == []
+    assert (drive / "queue/read_ahead_kb").read_text() == "512\n"
+    with store.hold_lock():
+        roll_back(host, store.find_record(second.id), store)
+    assert (drive / "queue/read_ahead_kb").read_text() == "128\n"
