@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from advisor.facts.listeners import parse_listeners
 from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, Skipped
+from tests.planning.system import GIB, applied, planned, system, values
 from tests.serving_hosts import UNITS, serving_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
@@ -39,7 +41,7 @@ def blocked(plan: Plan) -> Skipped:
     return one
 
 
-def planned(word: str, gib: int = 64, sysctl: Mapping[str, str] = {}, files: Mapping[str, str] = {}) -> Plan:
+def planned_here(word: str, gib: int = 64, sysctl: Mapping[str, str] = {}, files: Mapping[str, str] = {}) -> Plan:
     return plan_profiles(host_of(gib, sysctl, files), [word], {})
 
 
@@ -58,7 +60,7 @@ def planned(word: str, gib: int = 64, sysctl: Mapping[str, str] = {}, files: Map
     ],
 )
 def test_what_does_not_fit_the_host_is_refused(word: str, says: str) -> None:
-    assert says in blocked(planned(word)).reason
+    assert says in blocked(planned_here(word)).reason
 
 
 @pytest.mark.parametrize(
@@ -73,31 +75,31 @@ def test_what_does_not_fit_the_host_is_refused(word: str, says: str) -> None:
     ],
 )
 def test_what_fits_is_planned_without_a_word(word: str) -> None:
-    plan = planned(word)
+    plan = planned_here(word)
     assert [one.tunable for one in plan.changes] == [word.partition("=")[0]]
     assert plan.notes == ()
 
 
 def test_the_same_number_is_right_on_a_larger_host() -> None:
-    assert "kept free" in blocked(planned("sysctl:vm.min_free_kbytes=1048576", gib=16)).reason
-    plan = planned("sysctl:vm.min_free_kbytes=1048576", gib=512)
+    assert "kept free" in blocked(planned_here("sysctl:vm.min_free_kbytes=1048576", gib=16)).reason
+    plan = planned_here("sysctl:vm.min_free_kbytes=1048576", gib=512)
     assert [one.after for one in plan.changes] == ["1048576"]
 
 
 def test_a_large_share_is_warned_of() -> None:
-    plan = planned("sysctl:vm.min_free_kbytes=2097152")
+    plan = planned_here("sysctl:vm.min_free_kbytes=2097152")
     assert [one.after for one in plan.changes] == ["2097152"]
     assert "2,048 of 65,536 MiB of memory (3 %) would be kept free" in plan.notes[0]
 
 
 def test_without_the_memory_of_the_host_that_is_said() -> None:
-    plan = planned("sysctl:vm.min_free_kbytes=2097152", files={"/proc/meminfo": "garbage\n"})
+    plan = planned_here("sysctl:vm.min_free_kbytes=2097152", files={"/proc/meminfo": "garbage\n"})
     assert plan.notes[0].endswith("whether 2097152 fits is unknown: the memory of this host could not be read")
 
 
 def test_less_than_what_is_there_is_no_matter_of_memory() -> None:
     """Who has set too much already can lower it in steps."""
-    plan = planned("sysctl:vm.min_free_kbytes=8000000", sysctl={"vm.min_free_kbytes": "9000000"})
+    plan = planned_here("sysctl:vm.min_free_kbytes=8000000", sysctl={"vm.min_free_kbytes": "9000000"})
     assert [one.after for one in plan.changes] == ["8000000"]
 
 
@@ -114,7 +116,7 @@ def test_strict_accounting_keeps_room_for_what_runs(word: str, mode: str, is_ref
     memory = "MemTotal: 67108864 kB\nMemAvailable: 40000000 kB\nSwapTotal: 0 kB\nCommitLimit: 33554432 kB\n"
     meminfo = f"{memory}Committed_AS: 8000000 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n"
     sysctl = {"vm.overcommit_memory": mode, "vm.overcommit_kbytes": "0"}
-    plan = planned(word, sysctl=sysctl, files={"/proc/meminfo": meminfo})
+    plan = planned_here(word, sysctl=sysctl, files={"/proc/meminfo": meminfo})
     assert bool(plan.blocking) is is_refused
     if is_refused:
         assert "no program could start" in blocked(plan).reason
@@ -139,7 +141,7 @@ MODULES = {
     ],
 )
 def test_an_algorithm_that_no_module_provides_is_refused(word: str, expected: str) -> None:
-    assert blocked(planned(word, files=MODULES)).reason == expected
+    assert blocked(planned_here(word, files=MODULES)).reason == expected
 
 
 @pytest.mark.parametrize(
@@ -152,13 +154,15 @@ def test_an_algorithm_that_no_module_provides_is_refused(word: str, expected: st
     ],
 )
 def test_an_algorithm_of_the_kernel_or_of_a_module_is_planned(word: str, note: str | None) -> None:
-    plan = planned(word, files=MODULES)
+    plan = planned_here(word, files=MODULES)
     assert [one.after for one in plan.changes] == [word.partition("=")[2]]
     assert [note in one for one in plan.notes if note] == ([True] if note else [])
 
 
 def test_without_a_list_of_modules_nothing_is_claimed() -> None:
-    plan = planned("sysctl:net.ipv4.tcp_congestion_control=bbr", files={"/proc/sys/kernel/osrelease": f"{RELEASE}\n"})
+    plan = planned_here(
+        "sysctl:net.ipv4.tcp_congestion_control=bbr", files={"/proc/sys/kernel/osrelease": f"{RELEASE}\n"}
+    )
     assert [one.after for one in plan.changes] == ["bbr"]
     assert "whether the kernel has bbr is unknown" in plan.notes[0]
 
@@ -167,7 +171,7 @@ def test_a_word_for_a_number_is_a_mistake_of_the_call_whatever_else_forbids_it()
     files = {"/etc/sysctl.d/99-local.conf": "vm.swappiness = 20\nvm.laptop_mode = 5\n"}
     for word in ("sysctl:vm.swappiness=ten", "sysctl:vm.laptop_mode=five"):
         with pytest.raises(UsageError, match="number"):
-            planned(word, files=files, sysctl={"vm.laptop_mode": "0"})
+            planned_here(word, files=files, sysctl={"vm.laptop_mode": "0"})
 
 
 @pytest.mark.parametrize(
@@ -180,18 +184,18 @@ def test_a_word_for_a_number_is_a_mistake_of_the_call_whatever_else_forbids_it()
     ],
 )
 def test_bytes_are_compared_with_what_the_ratio_amounts_to(gib: int, word: str, *, is_changed: bool) -> None:
-    plan = planned(word, gib)
+    plan = planned_here(word, gib)
     assert bool(plan.changes) is is_changed
     assert plan.blocking == ()
 
 
 def test_a_ratio_is_compared_with_the_bytes_that_hold() -> None:
     held = {"vm.dirty_background_ratio": "0", "vm.dirty_background_bytes": "1073741824"}
-    plan = planned("sysctl:vm.dirty_background_ratio<=5", sysctl=held)
+    plan = planned_here("sysctl:vm.dirty_background_ratio<=5", sysctl=held)
     assert [one.state for one in plan.skipped] == ["in-place"]
     assert "vm.dirty_background_bytes is 1,024 MiB, 2 % of this host's memory" in plan.skipped[0].reason
     wide = {"vm.dirty_background_ratio": "0", "vm.dirty_background_bytes": "9999999999"}
-    assert [one.after for one in planned("sysctl:vm.dirty_background_ratio<=5", sysctl=wide).changes] == ["5"]
+    assert [one.after for one in planned_here("sysctl:vm.dirty_background_ratio<=5", sysctl=wide).changes] == ["5"]
 
 
 def test_huge_pages_are_no_memory_that_can_be_dirty() -> None:
@@ -199,7 +203,7 @@ def test_huge_pages_are_no_memory_that_can_be_dirty() -> None:
         "MemTotal: 67108864 kB\nMemAvailable: 9000000 kB\nHugePages_Total: 28672\nHugePages_Free: 0\n"
         "Hugepagesize: 2048 kB\n"
     )
-    plan = planned("sysctl:vm.dirty_background_bytes<=1073741824", files={"/proc/meminfo": meminfo})
+    plan = planned_here("sysctl:vm.dirty_background_bytes<=1073741824", files={"/proc/meminfo": meminfo})
     assert [one.state for one in plan.skipped] == ["in-place"]
 
 
@@ -231,7 +235,7 @@ def test_a_wider_range_of_ports_names_the_services_and_reserved_ports_inside() -
 
 def test_a_range_below_the_privileged_ports_is_refused() -> None:
     sysctl = {"net.ipv4.ip_local_port_range": "32768\t60999", "net.ipv4.ip_unprivileged_port_start": "1024"}
-    assert "below 1024" in blocked(planned("sysctl:net.ipv4.ip_local_port_range=100 60999", sysctl=sysctl)).reason
+    assert "below 1024" in blocked(planned_here("sysctl:net.ipv4.ip_local_port_range=100 60999", sysctl=sysctl)).reason
 
 
 PAIRS = [
@@ -303,3 +307,23 @@ def test_a_condition_on_what_could_not_be_read_claims_nothing() -> None:
     [thp] = [one for one in plan.skipped if one.tunable == "thp:enabled"]
     assert thp.state == "not-applicable"
     assert thp.reason.startswith("memory.thp_enabled is unknown here (")
+
+
+def test_huge_pages_are_added_to_those_that_another_profile_holds(tmp_path: Path) -> None:
+    slices = "/sys/fs/cgroup/system.slice"
+    memory = f"MemTotal: {16 * GIB} kB\nMemAvailable: {12 * GIB} kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n"
+    files = {
+        "/proc/sys/vm/nr_hugepages": "0\n",
+        "/proc/meminfo": memory,
+        **{f"{slices}/{unit}/cgroup.procs": "7\n" for unit in ("postgresql.service", "mariadb.service")},
+    }
+    system(tmp_path, files=files)
+    applied(tmp_path, "postgresql", huge_pages="1000")
+    plan = planned(tmp_path, "mysql", huge_pages="500")
+    assert values(plan)["sysctl:vm.nr_hugepages"] == ("1000", "1500")
+    assert any("1000 are held by 0001 (postgresql) for postgresql, 500 more are for mysql" in one for one in plan.notes)
+    applied(tmp_path, "mysql", huge_pages="500")
+    for name, count in (("postgresql", "1000"), ("mysql", "500")):
+        again = planned(tmp_path, name, huge_pages=count)
+        assert "sysctl:vm.nr_hugepages" not in values(again)
+        assert again.blocking == ()
