@@ -164,7 +164,7 @@ def test_a_host_that_cannot_be_read_is_named_and_the_others_are_added_up(capture
     ("words", "message"),
     [
         ((), "give captures or an inventory"),
-        (("a", "--kept"), "--limit and --kept"),
+        (("a", "--kept"), "--limit, --kept and --max-age"),
         (("a", "--measured", "fast"), "field figure"),
         (("a", "--volumes", "other=v.toml"), "v.toml"),
     ],

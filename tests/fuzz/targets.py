@@ -42,6 +42,7 @@ from advisor.limits.declared import parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.what_if import parse_changes
 from advisor.observe.cgroups import parse_io_pairs, parse_io_table
+from advisor.observe.network import parse_port_use
 from advisor.observe.sample import parse_counts
 from advisor.observe.trace_pages import decode_pages
 from advisor.operations.muting import parse_muting, parse_until
@@ -233,6 +234,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_call", lambda text: parse_call(text.split("\n")) is None, str),
     Target("check_severity", check_severity, str, (UsageError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
+    Target("parse_port_use", lambda text: parse_port_use(text, 1024, 60999), str),
     Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
     Target("parse_reading", lambda text: parse_reading(text, "T"), str),
     Target("parse_counts", lambda text: parse_counts(text.split(" ")), str),

@@ -127,7 +127,7 @@ def test_errors_of_devices_in_the_log() -> None:
 def test_a_log_that_may_not_be_read_is_unknown() -> None:
     reading = Reading(1.0)
     host = live_host()
-    read_log_errors(host, reading, lambda: Missing("denied", "not permitted"))
+    read_log_errors(host, reading, lambda: Missing("unreadable", "not permitted"))
     assert ("log-error" in reading.missing) is host.is_root
     read_log_errors(host, reading, lambda: LOG)
     assert "12" in reading.words["log-error"]

@@ -588,7 +588,7 @@ def test_a_disk_is_judged_by_its_wait_and_must_not_do_less(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "options", "message"),
     [
-        (("sysctl:net.core.rmem_default=8388608",), {}, "acts on new sockets"),
+        (("sysctl:net.core.rmem_default=425984",), {}, "acts on new sockets"),
         (("sysctl:vm.swappiness=10",), {}, "builds up over minutes"),
         ((), {"period_seconds": 5.0}, "expected 10 to 3600 s"),
         ((), {"baseline_seconds": 5.0}, "expected 0, or 60 to 900 s"),
