@@ -94,8 +94,9 @@ def refusal(key: str, value: str) -> str | None:
         return N_("the value is empty")
     wrong = next((word for word in words if not _NUMBER.fullmatch(word)), None)
     if wrong is not None:
-        is_quoted = "'" in wrong or '"' in wrong
-        return N_("the quotes become part of the value") if is_quoted else msg("{word} is not a number", word=wrong[:40])
+        if "'" in wrong or '"' in wrong:
+            return N_("the quotes become part of the value")
+        return msg("{word} is not a number", word=wrong[:40])
     low, high = _LONG if key in UNSIGNED_KEYS else _INT
     too_large = next((word for word in words if not low <= _parse_value(word) <= high), None)
     return msg("{word} is too large", word=too_large[:40]) if too_large else None

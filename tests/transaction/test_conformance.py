@@ -79,11 +79,7 @@ class History:
 
     def run(self, words: list[str], die_at: int = 0) -> subprocess.CompletedProcess[bytes]:
         (self.where / "count").write_text("0\n")
-        environment = {
-            "PATH": f"{self.where / 'bin'}:{STANDARD_PATH}",
-            "PLACE": str(self.where),
-            "DIE_AT": str(die_at),
-        }
+        environment = {"PATH": f"{self.where / 'bin'}:{STANDARD_PATH}", "PLACE": str(self.where), "DIE_AT": str(die_at)}
         process = subprocess.Popen(
             [*words, "--root", str(self.root), "--reload"],
             stdout=subprocess.PIPE,
