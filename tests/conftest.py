@@ -161,13 +161,20 @@ def open_path() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def as_nobody() -> Iterator[tuple[str, ...]]:
+def readable_copy() -> Iterator[Path]:
+    """advisor and what it needs in a directory for PYTHONPATH, for users who may not enter the checkout, and hosts of
+    tests/fleet/hosts.py, which have a /tmp of their own."""
+    place = Path(tempfile.mkdtemp(prefix="advisor-test-", dir="/var/tmp"))
+    try:
+        copy_for_everybody(place)
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.fixture(scope="session")
+def as_nobody(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """The words that, before ``sys.executable -m advisor``, run a copy of it as another user, who may not enter it."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("gives root's rights away, so needs them, and setpriv")
-    place = Path(tempfile.mkdtemp(prefix="advisor-test-", dir="/tmp"))
-    try:
-        copy_for_everybody(place)
-        yield prefix_for_nobody(place)
-    finally:
-        shutil.rmtree(place)
+    return prefix_for_nobody(request.getfixturevalue("readable_copy"))

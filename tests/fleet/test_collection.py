@@ -96,8 +96,7 @@ def test_ansible_test_finds_nothing(tmp_path: Path) -> None:
 
 def program(place: Path) -> dict[str, str]:
     """advisor on the search path of a host: the machine's own Python, as the tests' own one is not there."""
-    packages = next(path for path in map(Path, sys.path) if path.name == "site-packages")
-    words = f"PYTHONPATH={place}:{packages} PYTHONDONTWRITEBYTECODE=1 exec {SYSTEM_PYTHON} -m advisor"
+    words = f"PYTHONPATH={place} PYTHONDONTWRITEBYTECODE=1 exec {SYSTEM_PYTHON} -m advisor"
     return {"advisor": f'#!/bin/sh\n{words} "$@"\n', "half-advisor": HALF}
 
 
@@ -122,12 +121,12 @@ def can_run_there() -> bool:
 
 
 @pytest.fixture(scope="module")
-def hosts(installed: Path) -> Iterator[Hosts]:
+def hosts(installed: Path, readable_copy: Path) -> Iterator[Hosts]:
     """node01 has advisor, node02 has nothing, not even Python."""
     if not can_run_there():
         pytest.skip("the machine's own Python is another one than that of the tests")
     links = {"s0": 1500, "s1": 1500}
-    first = Kind(has_python=True, programs=program(ROOT), links=links, user="keeper", sudo_password="")
+    first = Kind(has_python=True, programs=program(readable_copy), links=links, user="keeper", sudo_password="")
     with Hosts(2, node01=first, node02=Kind(links=links)) as made:
         yield made
 
