@@ -38,7 +38,7 @@ _BLOCK: Final = {
     "MAX_SECTORS_KB": "max_sectors_kb",
 }
 _DEVICE_TAGS: Final = ("blkvendor", "blkmodel", "blkpat")
-# How saptune names a cloud: the first file of the firmware whose content fits one of its expressions (saptune's csp.go).
+# How saptune names a cloud (csp.go): the first file of the firmware whose content fits one of its expressions.
 _CLOUDS: Final = (
     ("chassis_asset_tag", (("azure", "7783-7084-3265-9085-8269-3286-77|MSFT AZURE VM"), ("ibmVPC", "ibmcloud"))),
     (
