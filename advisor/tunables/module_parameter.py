@@ -1,4 +1,5 @@
-"""``module:NAME:PARAMETER`` — a parameter of a kernel module that is loaded, persisted as an option in modprobe.d(5).
+"""``module:NAME:PARAMETER`` — a parameter of a kernel module that is loaded, persisted as an option in modprobe.d(5),
+or in tmpfiles.d(5) where the module is built into the kernel.
 
 It is written where the kernel lets it be, below /sys/module/NAME/parameters. Where it does not, or where the module is
 not loaded, a plan has module:NAME:option.PARAMETER in its place. For a module that is built into the kernel modprobe.d
