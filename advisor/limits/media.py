@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
+from operator import mul
 from typing import Final
 
 import msgspec
@@ -181,10 +183,7 @@ def _google_media(found: Mapping[str, DeclaredVolume], where: str) -> Iterator[t
         why = f"{one.type}, {one.gib:,} GiB as declared in {where or 'the user'}"
         if share < 1:
             why += f"; its share, by size, of what {sizes[one.type]:,} GiB of the type carry together"
-        yield (
-            name,
-            Medium(together.map(lambda value, share=share: value * share), "table", why, source=google_disks.SOURCE),
-        )
+        yield (name, Medium(together.map(partial(mul, share)), "table", why, source=google_disks.SOURCE))
 
 
 def local_disks(facts: Facts) -> tuple[str, ...]:
