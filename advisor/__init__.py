@@ -3,7 +3,7 @@
 For other programs: ``advisor.scan()``, ``plan``, ``apply`` and the other verbs of `advisor.operations` (docs/api.md).
 """
 
-from __future__ import annotations
+# Every Python 3 can read this file, too (see __main__): without the annotations of the future, which 3.6 does not know.
 
 TYPE_CHECKING = False  # typing itself takes half as long to import as Python to start
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from advisor.operations import *  # noqa: F403 - all that is in its __all__
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     # Loaded when it is asked for: `advisor --version` needs nothing of it. `api` is what `operations` was called.
     if name != "operations" and not name.startswith("_"):
         import advisor.operations as operations

@@ -36,6 +36,8 @@ _DMI_HYPERVISORS = (
     ("Apple Virtualization", "apple"),
 )
 _AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
+# Of virtual machines and of bare metal (cloud-init, ds-identify).
+_ORACLE_ASSET_TAG = "OracleCloud.com"
 # What every host has, and the file that is read for it first.
 _NEEDED = {
     "hostname": "/proc/sys/kernel/hostname",
@@ -50,7 +52,7 @@ _NEEDED = {
 
 
 class Cloud(msgspec.Struct, frozen=True):
-    """``provider`` is aws, azure or gcp; ``instance_type`` None where the firmware does not report it."""
+    """``provider`` is aws, azure, gcp or oci; ``instance_type`` None where the firmware does not report it."""
 
     provider: str
     instance_type: str | None
@@ -226,6 +228,8 @@ def _detect_cloud(host: Host, dmi: Mapping[str, str]) -> Cloud | None:
         return Cloud("azure", None)
     if dmi.get("product_name") == "Google Compute Engine":
         return Cloud("gcp", None)
+    if dmi.get("chassis_asset_tag") == _ORACLE_ASSET_TAG:
+        return Cloud("oci", None)
     if dmi.get("bios_version", "").lower().endswith("amazon"):
         is_ec2_xen = True
     else:

@@ -38,7 +38,24 @@ _BLOCK: Final = {
     "MAX_SECTORS_KB": "max_sectors_kb",
 }
 _DEVICE_TAGS: Final = ("blkvendor", "blkmodel", "blkpat")
-_CLOUDS: Final = {"aws": "aws", "azure": "azure", "google": "gcp", "gcp": "gcp"}
+# How saptune names a cloud (csp.go): the first file of the firmware whose content fits one of its expressions.
+_CLOUDS: Final = (
+    ("chassis_asset_tag", (("azure", "7783-7084-3265-9085-8269-3286-77|MSFT AZURE VM"), ("ibmVPC", "ibmcloud"))),
+    (
+        "sys_vendor",
+        (
+            ("azure", "[mM]icrosoft [cC]orporation"),
+            ("aws", "[aA]mazon"),
+            ("google", "[gG]oogle"),
+            ("alibaba", "[aA]libaba"),
+        ),
+    ),
+    ("board_vendor", (("aws", "[aA]mazon"),)),
+    ("bios_version", (("aws", "[aA]mazon"), ("google", "[gG]oogle"), ("ovm", "OVM"))),
+    ("bios_vendor", (("google", "[gG]oogle"), ("aws", "[aA]mazon"))),
+    ("product_version", (("aws", "[aA]mazon"),)),
+    ("chassis_vendor", (("ibmVPC", "IBM:Cloud Compute Server 1\\.0:"),)),
+)
 _CONTAINERS: Final = frozenset({"docker", "podman", "lxc", "systemd-nspawn", "openvz", "rkt", "wsl", "container-other"})
 _CPUS: Final = "/sys/devices/system/cpu"
 _BIAS: Final = {"performance": "0", "normal": "6", "powersave": "15"}
@@ -189,6 +206,8 @@ class _Judge:
         if len(set(names)) < len(names):
             return False, "a tag stands twice in its section, which saptune then passes over"
         for name, value in entry.tags:
+            if not value or "=" in value:
+                return False, f"the tag {name[:40]} is no NAME=VALUE, and saptune passes over its section"
             if entry.section == "block" and name in _DEVICE_TAGS:
                 continue
             fits = self._fits_host(name, value)
@@ -213,27 +232,43 @@ class _Judge:
                 return listed[1] == major and any(_has_release(part, service_pack) for part in listed[2].split(","))
             return version == value
         if name == "arch":
-            return None if self._identity.architecture is None else self._identity.architecture == value
+            architecture = self._identity.architecture
+            # saptune compares with the name that its compiler has for it.
+            compiled = {"aarch64": "arm64"}.get(architecture or "", architecture)
+            meant = {architecture} if self._mode == "intent" else set()
+            return None if architecture is None else value in {compiled} | meant
         if name == "csp":
-            cloud = self._identity.cloud
-            return cloud is not None and _CLOUDS.get(value) == cloud.provider
+            return self._cloud() == value
         if name == "virt":
             kind = self._identity.virtualization
             if kind is None:
                 return None
             if value in ("vm", "container"):
                 return kind != "none" and (kind in _CONTAINERS) == (value == "container")
-            return kind == value
+            if value == "chroot":
+                # What a command that runs in a changed root sees; what is imported is for the host itself.
+                return False
+            return ("bare-metal" if kind == "none" else kind) == value
         if name == "pmu_name":
             return self._is_file("/sys/devices/cpu/caps/pmu_name", re.escape(value), whole=True)
         if name == "kernel":
-            return self._is_file("/proc/sys/kernel/osrelease", value)
+            kernel = self._identity.kernel
+            return None if kernel is None else _finds_pattern(value, kernel)
         if name in _DEVICE_TAGS:
             return bool(self._block_devices(((name, value),)))
         file = {"vendor": "board_vendor", "model": "product_name"}.get(name, name)
         if not re.fullmatch(r"[a-z_]{1,40}", file):
             return None
         return self._is_file(f"/sys/class/dmi/id/{file}", value)
+
+    def _cloud(self) -> str | None:
+        """The cloud in saptune's word; None off those that it knows."""
+        for file, words in _CLOUDS:
+            text = self._host.read_or_empty(f"/sys/class/dmi/id/{file}")
+            for word, pattern in words:
+                if re.search(pattern, text):
+                    return word
+        return None
 
     def _is_file(self, path: str, pattern: str, *, whole: bool = False) -> bool | None:
         text = self._host.read(path)

@@ -100,7 +100,8 @@ def _parse_header(line: str) -> dict[str, str]:
 def _parse_section(line: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """``[block:blkpat=sd[ab]]``: the last bracket ends it."""
     name, *tags = line.removeprefix("[").rpartition("]")[0].split(":")
-    pairs = (tag.partition("=") for tag in tags)
+    # saptune passes over an empty tag.
+    pairs = (tag.partition("=") for tag in tags if tag.strip())
     return name.strip(), tuple((key.strip(), value.strip()) for key, _, value in pairs)
 
 

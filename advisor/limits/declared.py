@@ -30,12 +30,13 @@ from advisor.limits.ebs import (
     VOLUME_TYPES,
 )
 from advisor.limits.figures import MIB
+from advisor.limits.google_disks import BY_PURCHASE, GOOGLE_DISKS, GoogleDisk
 from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
 
 MAX_BYTES: Final = 16 << 20
 
 EbsKind = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"]
-Kind = EbsKind | AzureDisk | Literal["drive"]
+Kind = EbsKind | AzureDisk | GoogleDisk | Literal["drive"]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 Count = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
 Gib = Annotated[int, msgspec.Meta(gt=0, le=LARGEST_GIB)]
@@ -46,7 +47,8 @@ _HINT: Final = N_("docs/limits.md describes the file; the output of aws ec2 desc
 
 class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One volume or drive. An EBS type takes ``gib``, ``iops`` and a throughput as bought; an Azure disk its ``gib`` or
-    ``tier``, and ``iops`` and MB/s where these are bought; ``drive`` its data sheet."""
+    ``tier``, and ``iops`` and MB/s where these are bought; a Google disk its ``gib``, or what was bought; ``drive`` its
+    data sheet."""
 
     type: Kind
     device: Name | None = None
@@ -172,6 +174,9 @@ def _check_fields(one: DeclaredVolume, place: str) -> None:
     if one.type in AZURE_DISKS:
         _check_azure(one, place)
         return
+    if one.type in GOOGLE_DISKS:
+        _check_google(one, place)
+        return
     if one.iops is not None and one.iops > MOST_IOPS[one.type]:
         raise FieldError(f"{place}.iops", f"{one.iops:,} is more than the {MOST_IOPS[one.type]:,} of {one.type}")
     if one.throughput_mb_per_s is not None and one.throughput_mib_per_s is not None:
@@ -204,9 +209,22 @@ def _check_azure(one: DeclaredVolume, place: str) -> None:
         raise FieldError(field, f"{one.throughput_mb_per_s:,.0f} is more than the {most_mb:,} of {one.type}")
 
 
+def _check_google(one: DeclaredVolume, place: str) -> None:
+    """The size of what is sold by size; of Hyperdisk what was bought, whose bounds Google knows."""
+    if one.throughput_mb_per_s is not None and one.throughput_mib_per_s is not None:
+        raise FieldError(f"{place}.throughput-mb-per-s", "it is given in MiB/s, too")
+    if one.type in BY_PURCHASE:
+        return
+    if one.gib is None:
+        raise FieldError(f"{place}.gib", f"a disk of type {one.type} needs its size")
+    for field in ("iops", "throughput-mib-per-s", "throughput-mb-per-s"):
+        if getattr(one, field.replace("-", "_")) is not None:
+            raise FieldError(f"{place}.{field}", f"a disk of type {one.type} has what its size gives it")
+
+
 def _check_together(one: DeclaredVolume, place: str) -> None:
     """Size, IOPS and MiB/s against each other."""
-    if one.type in AZURE_DISKS:
+    if one.type in (*AZURE_DISKS, *GOOGLE_DISKS):
         return
     low, high = SIZES_GIB.get(one.type, (1, LARGEST_GIB))
     if one.gib is not None and not low <= one.gib <= high:
@@ -234,13 +252,14 @@ def _check_iops(kind: str, iops: int, gib: int, field: str) -> None:
 
 _EBS: Final = frozenset({*VOLUME_TYPES, "standard"})
 _AZURE: Final = frozenset(AZURE_DISKS)
+_GOOGLE: Final = frozenset(GOOGLE_DISKS)
 _DRIVE: Final = frozenset({"drive"})
 _ALLOWED: Final = {
-    "gib": _EBS | _AZURE,
+    "gib": _EBS | _AZURE | _GOOGLE,
     "tier": _AZURE,
-    "iops": frozenset(MOST_IOPS) | _AZURE,
-    "throughput-mib-per-s": frozenset(MOST_MIB_PER_S),
-    "throughput-mb-per-s": frozenset(MOST_MIB_PER_S) | _AZURE,
+    "iops": frozenset(MOST_IOPS) | _AZURE | _GOOGLE,
+    "throughput-mib-per-s": frozenset(MOST_MIB_PER_S) | _GOOGLE,
+    "throughput-mb-per-s": frozenset(MOST_MIB_PER_S) | _AZURE | _GOOGLE,
     "read-mb-per-s": _DRIVE,
     "write-mb-per-s": _DRIVE,
     "read-iops": _DRIVE,

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from operator import mul
 from typing import Final
 
 import msgspec
 
 from advisor.facts.host_facts import Facts
-from advisor.limits import azure_disks, ebs
+from advisor.limits import azure_disks, ebs, google_disks
 from advisor.limits.azure_disks import AZURE_DISKS
 from advisor.limits.declared import Declared, DeclaredVolume, canonical_id
 from advisor.limits.ebs import EBS_MODEL, GUIDE, VOLUME_TYPES, Carried, EbsVolume
 from advisor.limits.figures import MIB, Figures, both_ways
+from advisor.limits.google_disks import GOOGLE_DISKS
 from advisor.limits.machines import LOCAL_TABLE, LocalNvme
 from advisor.limits.records import Known
 
@@ -53,6 +57,7 @@ class Media:
         # Instances that run on Xen are those from before Nitro.
         nitro = facts.host.virtualization != "xen"
         self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
+        self._made |= _google_media(self._found, declared.where)
         if local is not None:
             here = local_disks(facts)
             self._made |= {name: _measured_medium(local, len(here)) for name in here if name not in self._found}
@@ -73,7 +78,7 @@ class Media:
         return one.size_bytes if one else None
 
     def is_declared_ebs(self, disk: str) -> bool:
-        return disk in self._found and self._found[disk].type not in ("drive", *AZURE_DISKS)
+        return disk in self._found and self._found[disk].type not in ("drive", *AZURE_DISKS, *GOOGLE_DISKS)
 
     def is_ebs(self, disk: str) -> bool:
         """Whether it is an EBS volume, by its model or by the user's word."""
@@ -85,6 +90,12 @@ class Media:
         one = self._disks.get(disk)
         is_declared = disk in self._found and self._found[disk].type in AZURE_DISKS
         return is_declared or (one is not None and (one.model or "").startswith(AZURE_REMOTE_MODEL))
+
+    def is_google(self, disk: str) -> bool:
+        """Whether it is a Persistent Disk or a Hyperdisk, by its model or by the user's word."""
+        one = self._disks.get(disk)
+        is_declared = disk in self._found and self._found[disk].type in GOOGLE_DISKS
+        return is_declared or (one is not None and one.model in google_disks.REMOTE_MODELS)
 
     def is_volume(self, disk: str) -> bool:
         """Whether the limits of the machine for volumes hold for it."""
@@ -99,7 +110,9 @@ class Media:
             return f"an {self._found[disk].type} volume of which the IOPS are not declared"
         if self.is_azure(disk):
             return "an Azure disk does not report its type: --volumes FILE declares it"
-        if (one.model or "").startswith(tuple(LOCAL_MODELS.values())):
+        if self.is_google(disk):
+            return "a disk of Google Cloud does not report its type: --volumes FILE declares it"
+        if (one.model or "").startswith(tuple(LOCAL_MODELS.values())) or one.model in google_disks.LOCAL_MODELS:
             return "a local disk of a machine whose local disks no table has figures of: advisor bench measures it"
         if self.is_ebs(disk):
             return "an EBS volume does not report its type: --volumes FILE declares it"
@@ -132,6 +145,12 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
             burst=both_ways(tier.burst_mb_per_s, tier.burst_iops) if tier.bursts else None,
             source=azure_disks.SOURCE,
         )
+    if one.type in GOOGLE_DISKS:
+        # By what was bought; what follows from the size is shared with others (`_google_media`).
+        if one.iops is None and one.mib_per_s is None:
+            return None
+        figures = both_ways(math.inf if one.mib_per_s is None else one.mib_per_s * MIB, one.iops or math.inf)
+        return Medium(figures, "declared", f"{one.type} as declared in {source}")
     carried = MAGNETIC if one.type == "standard" else _carried_by(one, nitro=nitro)
     if carried is None:
         return None
@@ -150,8 +169,27 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
     )
 
 
+def _google_media(found: Mapping[str, DeclaredVolume], where: str) -> Iterator[tuple[str, Medium]]:
+    """Each Persistent Disk with its share, by size, of what all of its type on the instance carry together."""
+    sizes: dict[str, int] = {}
+    for one in found.values():
+        if one.type in google_disks.BY_SIZE:
+            sizes[one.type] = sizes.get(one.type, 0) + (one.gib or 0)
+    for name, one in found.items():
+        if one.type not in sizes or not one.gib:
+            continue
+        share = one.gib / sizes[one.type]
+        together = google_disks.carried_together(one.type, sizes[one.type])
+        why = f"{one.type}, {one.gib:,} GiB as declared in {where or 'the user'}"
+        if share < 1:
+            why += f"; its share, by size, of what {sizes[one.type]:,} GiB of the type carry together"
+        yield (name, Medium(together.map(partial(mul, share)), "table", why, source=google_disks.SOURCE))
+
+
 def local_disks(facts: Facts) -> tuple[str, ...]:
     """The local NVMe disks of a cloud machine, by their model."""
+    if facts.host.cloud is not None and facts.host.cloud.provider == "gcp":
+        return tuple(disk.name for disk in facts.disks if disk.model in google_disks.LOCAL_MODELS)
     model = LOCAL_MODELS.get(facts.host.cloud.provider if facts.host.cloud else "")
     return tuple(disk.name for disk in facts.disks if model and (disk.model or "").startswith(model))
 

@@ -75,8 +75,15 @@ class StorageStages(msgspec.Struct, frozen=True):
         yield from self._pcie_ceilings(node, disks)
         kind = "Azure disk" if any(self.media.is_azure(name) for name in ebs) else "EBS volume"
         yield from self._media_ceilings(node, ebs, kind if len(ebs) == 1 else f"{len(ebs)} {kind}s", "volume")
-        unseen = tuple(name for name in disks if name not in ebs and self._find_disk(name) is None)
-        drives = tuple(name for name in disks if name not in ebs and name not in unseen)
+        google = tuple(name for name in disks if name not in ebs and self.media.is_google(name))
+        if google:
+            why = "no table has what Google's machine types carry to their disks"
+            yield PathCeiling("instance", "Google VM", google, "unknown", why)
+            what = "Google disk" if len(google) == 1 else f"{len(google)} Google disks"
+            yield from self._media_ceilings(node, google, what, "volume")
+        seen = (*ebs, *google)
+        unseen = tuple(name for name in disks if name not in seen and self._find_disk(name) is None)
+        drives = tuple(name for name in disks if name not in seen and name not in unseen)
         if unseen:
             what = "disk not seen here" if len(unseen) == 1 else f"{len(unseen)} disks not seen here"
             yield PathCeiling("medium", what, unseen, "unknown", self._why_unseen(unseen[0]))

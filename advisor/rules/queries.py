@@ -20,7 +20,8 @@ BEEGFS_NVME = "beegfs-nvme"
 
 EBS_MODEL = "Amazon Elastic Block Store"
 
-# What a VPC carries: EC2 9001, Google 8896. Azure's own value is not documented well enough to name one.
+# What a VPC carries: EC2 9001, Google 8896. Azure's own value is not documented well enough to name one, and no page of
+# Oracle's was read.
 _CLOUD_MTU: Mapping[str, int | None] = {"aws": 9001, "gcp": 8896, "azure": None}
 _PARAVIRTUAL = frozenset({"vif", "xen_netfront", "hv_netvsc", "virtio_net"})
 

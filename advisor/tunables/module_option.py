@@ -1,7 +1,8 @@
 """``module:NAME:option.PARAMETER`` — what modprobe gives a kernel module when it is loaded, in modprobe.d(5).
 
 Nothing changes until the module is loaded again, as a rule at the next boot. A module that the initramfs loads has the
-option once that is rebuilt (update-initramfs -u, dracut -f). (unset) stands for a parameter that is not given.
+option once that is rebuilt (update-initramfs -u, dracut -f). (unset) stands for a parameter that is not given. Of a
+module that is built into the kernel a plan has cmdline:NAME.PARAMETER in its place: modprobe.d is never read for it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ def wrong_option(value: str) -> str | None:
     """Why a value cannot stand in a line of modprobe.d: it is one word there."""
     fits = re.fullmatch(r"[\w.,:/+@%=-]{1,200}", value, re.ASCII)
     return None if fits else "is not one word of letters, digits and .,:/+@%=-"
+
+
+def boot_word(name: str, parameter: str) -> str:
+    """The id of the kernel's command line that gives a module its option which the kernel itself holds."""
+    return f"cmdline:{name}.{parameter}"
 
 
 def option_edit(host: Host, name: str, parameter: str, value: str, *, profile: str) -> FileEdit:
@@ -51,7 +57,7 @@ class ModuleOption(StoredValue, frozen=True):
 
     def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         # The id that was written may have hyphens.
-        return (self.id,)
+        return (boot_word(self.name, self.parameter),) if is_built_in(host, self.name) else (self.id,)
 
     @property
     def probe(self) -> Probe:
@@ -64,10 +70,6 @@ class ModuleOption(StoredValue, frozen=True):
         return option_edit(host, self.name, self.parameter, value, profile=profile)
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
-        if is_built_in(host, self.name):
-            what = f"{self.name}.{self.parameter}={after}"
-            why = f"the module is built into this kernel: {what} on its command line is what would set it"
-            return Preflight(refusal=why, state="by-hand")
         if has_index(host) and read_dependencies(host, self.name) is None and self.name not in read_loaded(host):
             return Preflight(refusal="this kernel has no such module", state="not-applicable")
         again = "where the initramfs loads it, rebuild that first (update-initramfs -u, dracut -f, mkinitrd)"

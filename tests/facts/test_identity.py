@@ -165,6 +165,9 @@ def test_virtualization(files: dict[str, str], expected: str | None) -> None:
         ),
         (dmi("Microsoft Corporation", "Virtual Machine"), None),
         (dmi("Google", "Google Compute Engine"), Cloud("gcp", None)),
+        (dmi("QEMU", "Standard PC (i440FX + PIIX, 1996)", chassis_asset_tag="OracleCloud.com"), Cloud("oci", None)),
+        (dmi("Oracle Corporation", "ORACLE SERVER E5-2c", chassis_asset_tag="OracleCloud.com"), Cloud("oci", None)),
+        (dmi("Oracle Corporation", "ORACLE SERVER X7-2", chassis_asset_tag="7332144001"), None),
         (dmi("Dell Inc.", "PowerEdge R750"), None),
     ],
 )

@@ -88,6 +88,63 @@ def test_sections_for_other_hosts_are_ignored(tags: str) -> None:
     assert (one.outcome, one.section) == ("ignored", f"sysctl:{tags}")
 
 
+DMI = "/sys/class/dmi/id"
+ALIBABA = {f"{DMI}/sys_vendor": "Alibaba Cloud\n", f"{DMI}/product_name": "Alibaba Cloud ECS\n"}
+GUEST = {"/proc/cpuinfo": "flags\t\t: fpu cx8 lm hypervisor\n", f"{DMI}/sys_vendor": "QEMU\n"}
+
+
+@pytest.mark.parametrize(
+    ("tags", "files"),
+    [
+        # What systemd-detect-virt calls none.
+        ("arch=x86_64:virt=bare-metal", {"/proc/cpuinfo": "flags\t\t: fpu cx8 lm\n"}),
+        ("virt=qemu", GUEST),
+        ("virt=vm", GUEST),
+        ("csp=alibaba", ALIBABA),
+        ("csp=google", {f"{DMI}/bios_vendor": "Google\n"}),
+        ("csp=azure", {f"{DMI}/chassis_asset_tag": "7783-7084-3265-9085-8269-3286-77\n"}),
+        ("csp=ibmVPC", {f"{DMI}/chassis_asset_tag": "ibmcloud\n"}),
+        ("", {}),
+        ("csp=aws", {f"{DMI}/bios_version": "4.11.amazon\n"}),
+        ("kernel=^6\\.4\\.0-.*-default$", {"/proc/sys/kernel/osrelease": "6.4.0-150600.23.42-default\n"}),
+    ],
+)
+def test_a_section_for_such_a_host(tags: str, files: dict[str, str]) -> None:
+    note = OLD + f"[sysctl:{tags}]\nvm.swappiness=1\n"
+    without = ("/proc/sys/kernel/arch",) if "kernel=" in tags else ()
+    found = import_saptune("4711", machine({PLACE: note, **files}, without=without), "faithful")
+    (one,) = became(found, "vm.swappiness")
+    assert (one.outcome, one.value) == ("tunable", "1"), one.why
+
+
+@pytest.mark.parametrize(
+    ("tags", "files"),
+    [
+        *(("virt=bare-metal", GUEST), ("virt=chroot", GUEST), ("csp=ovm", ALIBABA), ("csp=gcp", {})),
+        *(("csp=aws", ALIBABA), ("arch=x86_64=1", {}), ("arch", {})),
+        ("arch=aarch64", {"/proc/sys/kernel/arch": "aarch64\n"}),
+    ],
+)
+def test_a_section_for_another_host(tags: str, files: dict[str, str]) -> None:
+    note = OLD + f"[sysctl:{tags}]\nvm.swappiness=1\n"
+    (one,) = became(import_saptune("4711", machine({PLACE: note, **files}), "faithful"), "vm.swappiness")
+    assert one.outcome == "ignored"
+
+
+def test_a_kernel_that_is_not_known_is_left_to_a_person() -> None:
+    note = OLD + "[sysctl:kernel=^6]\nvm.swappiness=1\n"
+    host = machine({PLACE: note}, without=("/proc/sys/kernel/osrelease", "/proc/version"))
+    (one,) = became(import_saptune("4711", host, "faithful"), "vm.swappiness")
+    assert (one.outcome, one.why) == ("manual", "whether kernel=^6 fits this host is unknown")
+
+
+def test_arm_has_two_names_for_one_thing() -> None:
+    note = OLD + "[sysctl:arch=arm64]\nvm.swappiness=1\n[sysctl:arch=aarch64]\nvm.swappiness=2\n"
+    host = machine({PLACE: note, "/proc/sys/kernel/arch": "aarch64\n"})
+    assert values(import_saptune("4711", host, "faithful")) == {"sysctl:vm.swappiness": "1"}
+    assert values(import_saptune("4711", host, "intent")) == {"sysctl:vm.swappiness": "2"}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

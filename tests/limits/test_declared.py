@@ -112,7 +112,12 @@ def test_the_example_of_the_documentation_is_valid_and_names_every_field() -> No
     text = (Path(__file__).parents[2] / "docs/limits.md").read_text()
     example = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert example is not None
-    assert {one.type for one in parse_declared(example[1].encode(), "docs").volume} == {"gp3", "Premium_LRS", "drive"}
+    assert {one.type for one in parse_declared(example[1].encode(), "docs").volume} == {
+        "gp3",
+        "Premium_LRS",
+        "pd-ssd",
+        "drive",
+    }
     for record in (Declared, DeclaredVolume, Quota):
         for field in msgspec.structs.fields(record):
             assert field.encode_name == "where" or field.encode_name in example[1]

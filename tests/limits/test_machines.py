@@ -35,6 +35,10 @@ def azure(host: Facts) -> Facts:
     return msgspec.structs.replace(host, host=msgspec.structs.replace(host.host, cloud=Cloud("azure", None)))
 
 
+def google(host: Facts) -> Facts:
+    return msgspec.structs.replace(host, host=msgspec.structs.replace(host.host, cloud=Cloud("gcp", None)))
+
+
 def shown(found: Limits) -> str:
     text = limits_text(found, width=80, color=False)
     assert max(map(len, text.splitlines())) <= 80
@@ -42,7 +46,8 @@ def shown(found: Limits) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "rows"), [("ec2-instances.csv", 1363), ("azure-vm-sizes.csv", 1076), ("azure-disks.csv", 69)]
+    ("name", "rows"),
+    [("ec2-instances.csv", 1363), ("azure-vm-sizes.csv", 1076), ("azure-disks.csv", 69), ("google-disks.csv", 3)],
 )
 def test_tables_are_whole_and_every_row_can_be_read(name: str, rows: int) -> None:
     assert len(table(name)) == rows
@@ -181,6 +186,72 @@ def test_an_azure_vm_by_its_declared_size_and_disks_by_tier() -> None:
     assert "P10" in smaller.why
     assert (smaller.sustained.read_iops, smaller.burst and smaller.burst.read_iops) == (500, 3500)
     assert "Standard_D8s_v5, for all its managed disks; table of August 2026" in shown(found)
+
+
+# sdb, sdc: pd-ssd of 100 and 300 GiB; sdd: a Hyperdisk. nvme0n1: a local SSD.
+GOOGLE_DISKS = b"""
+[[volume]]
+device = "sdb"
+type = "pd-ssd"
+gib = 100
+[[volume]]
+device = "sdc"
+type = "pd-ssd"
+gib = 300
+[[volume]]
+device = "sdd"
+type = "hyperdisk-balanced"
+iops = 5000
+throughput-mib-per-s = 290
+"""
+
+
+def test_disks_of_google_by_size_share_what_their_type_has_and_hyperdisk_has_what_was_bought() -> None:
+    disks = [disk(name, kind="scsi", model="PersistentDisk") for name in ("sdb", "sdc", "sdd", "sde")]
+    said = parse_declared(GOOGLE_DISKS, "v.toml")
+    found = limits_of(google(facts([*disks, disk("nvme0n1", model="nvme_card")])), None, said)
+    small, large = (ceiling(found, name, "Google disk").sustained for name in ("sdb", "sdc"))
+    # 6000 IOPS and 30 for each of 400 GiB; 240 MiB/s and 0.48.
+    assert (small.read_iops, large.read_iops) == (4500, 13500)
+    assert small.write_mb_per_s == pytest.approx((240 + 0.48 * 400) / 4 * 1.048576)
+    assert "its share, by size, of what 400 GiB of the type carry together" in ceiling(found, "sdb", "Google disk").why
+    bought = ceiling(found, "sdd", "Google disk")
+    assert (bought.known, bought.sustained.read_iops) == ("declared", 5000)
+    assert bought.sustained.read_mb_per_s == pytest.approx(290 * 1.048576)
+    assert ceiling(found, "sdd", "Google VM").known == "unknown"
+    assert "--volumes FILE declares it" in ceiling(found, "sde", "Google disk").why
+    local = ceiling(found, "nvme0n1", "drive")
+    assert (local.known, "advisor bench measures it" in local.why) == ("unknown", True)
+
+
+def test_a_large_disk_of_google_ends_at_what_an_instance_reaches() -> None:
+    said = parse_declared(b"[[volume]]\ndevice='sdb'\ntype='pd-standard'\ngib=60000\n", "v.toml")
+    one = ceiling(limits_of(google(facts([disk("sdb", kind="scsi")])), None, said), "sdb", "Google disk").sustained
+    assert (one.read_iops, one.write_iops) == (7500, 15000)
+    assert one.write_mb_per_s == pytest.approx(400 * 1.048576)
+
+
+def test_local_disks_of_google_by_what_was_measured() -> None:
+    said = parse_declared(b"instance-type='z3-highmem-8-highlssd'\n", "v.toml")
+    disks = [disk("nvme0n1", model="nvme_card"), disk("nvme1n1", model="nvme_card-pd")]
+    found = limits_of(google(facts(disks)), None, said)
+    assert ceiling(found, "nvme0n1", "drive").sustained.read_iops == 750_000
+    assert ceiling(found, "nvme1n1", "Google disk").known == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("type='pd-ssd'", r"volume\[0\].gib: .* needs its size"),
+        ("type='pd-balanced'\ngib=10\niops=9", r"volume\[0\].iops: .* has what its size gives it"),
+        ("type='pd-ssd'\ngib=10\ntier='P30'", r"volume\[0\].tier: a volume of type pd-ssd has none"),
+        ("type='hyperdisk-extreme'\nthroughput-mb-per-s=9\nthroughput-mib-per-s=9", "given in MiB/s, too"),
+        ("type='hyperdisk'", "Invalid enum value 'hyperdisk'"),
+    ],
+)
+def test_a_disk_of_google_that_cannot_be(lines: str, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        parse_declared(f"[[volume]]\ndevice='sdb'\n{lines}\n".encode(), "v.toml")
 
 
 def test_an_azure_vm_of_which_no_size_is_declared() -> None:

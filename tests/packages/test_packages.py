@@ -39,6 +39,34 @@ def test_the_sdist_carries_what_the_tests_and_packages_are_made_from(built: Path
     assert {"pyproject.toml", "setup.sh", "packaging/deb/build.sh", "tests/test_docs.py", "docs/safety.md"} <= names
 
 
+def test_twine_finds_nothing(built: Path) -> None:
+    """--strict: a warning fails, too."""
+    printed = run(
+        sys.executable, "-m", "twine", "--no-color", "check", "--strict", *sorted(built.glob("host_advisor-*"))
+    )
+    assert printed.count(": PASSED") == 2
+
+
+# What pyroma misses, and why there is none.
+NOT_THERE = (
+    # The project publishes no address: whoever packages it names their own.
+    "Your package does not have author-email data.",
+    # It is published nowhere that a link could name; its documentation goes with the checkout.
+    "Your package should have a 'url' field with a link to the project home page",
+)
+
+
+def test_pyroma_finds_nothing_that_is_not_explained(built: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    words = [sys.executable, "-m", "pyroma", "--file", "--min", "8", str(archive)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line for line in done.stdout.splitlines() if line.startswith("Your package")]
+    assert len(said) == len(NOT_THERE), said
+    assert all(line.startswith(NOT_THERE) for line in said)
+    assert "Final rating: 8/10" in done.stdout
+
+
 BUNDLE = f"advisor {__version__} (bundle with its libraries)\n"
 
 

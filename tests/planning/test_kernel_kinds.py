@@ -331,16 +331,27 @@ def test_a_parameter_that_cannot_be_written_is_for_the_next_load(tmp_path: Path)
 
 def test_a_parameter_of_what_is_built_in(tmp_path: Path) -> None:
     plan = plan_of(build(tmp_path), {"module:core_part:option.x": "1"})
-    state, why = reasons(plan)["module:core_part:option.x"]
+    state, why = reasons(plan)["cmdline:core_part.x"]
     assert state == "by-hand"
-    assert "core_part.x=1 on its command line" in why
+    assert "core_part.x=1" in why
+
+
+def test_a_parameter_of_what_is_built_in_that_cannot_be_written(tmp_path: Path) -> None:
+    """modprobe.d is never read for it, and no output of modprobe is needed to say so."""
+    host = build(tmp_path, {"/sys/module/core_part/parameters/x": "0\n"})
+    (tmp_path / "root/sys/module/core_part/parameters/x").chmod(0o444)
+    plan = plan_of(host, {"module:core-part:x": "1"})
+    assert {name: state for name, (state, _) in reasons(plan).items()} == {"cmdline:core_part.x": "by-hand"}
+    assert not plan.changes
 
 
 def test_a_parameter_of_the_kernel_itself_is_written_at_boot(tmp_path: Path) -> None:
     files = {"/sys/module/pcie_aspm/parameters/policy": "[default] performance powersave\n"}
-    (change,) = plan_of(build(tmp_path, files), {"module:pcie_aspm:policy": "performance"}).changes
+    plan = plan_of(build(tmp_path, files), {"module:pcie_aspm:policy": "performance"})
+    (change,) = plan.changes
     assert (change.before, change.after) == ("default", "performance")
     assert change.persist == "/etc/tmpfiles.d/advisor-test.conf"
+    assert any("is set by cmdline:pcie_aspm.policy=performance alone" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize(("wanted", "state"), [("0", "in-place"), ("off", "in-place"), ("N", "in-place")])

@@ -8,7 +8,8 @@ from advisor.errors import RefusedError
 from advisor.facts.host_facts import scan
 from advisor.planner import plan_profiles
 from advisor.recommend import outlooks, recommend
-from tests.serving_hosts import UNITS, cloud_host, serving_host
+from tests.serving_hosts import MORE_SYSCTLS, UNITS, cloud_host, serving_host
+from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
 CHANGES = {
     "postgresql": {"thp:enabled": "madvise", "sysctl:vm.dirty_background_bytes": "1073741824"},
@@ -121,6 +122,16 @@ def test_an_instance_of_a_cloud_keeps_its_connections_and_waits_for_its_volumes(
     assert changes["sysctl:net.ipv4.tcp_keepalive_intvl"] == "60"
     assert [one for one in changes if one.startswith("block:") and one.endswith(":io_timeout")] != []
     assert plan_profiles(serving_host(()), ["cloud-guest"], {}).is_empty
+
+
+def test_nothing_is_set_on_an_instance_of_oracle_for_which_no_source_speaks() -> None:
+    made = WholeHost(DISTRIBUTIONS["debian-12"], gib=64, cpus=8)
+    made.sysctl(MORE_SYSCTLS)
+    made.firmware("QEMU", "Standard PC (i440FX + PIIX, 1996)", chassis_asset_tag="OracleCloud.com")
+    plan = plan_profiles(made.host(), ["cloud-guest"], {})
+    assert plan.is_empty
+    reasons = {one.tunable: one.reason for one in plan.skipped}
+    assert reasons["sysctl:net.ipv4.tcp_keepalive_time"].startswith("no source says how long Oracle Cloud")
 
 
 def test_low_latency_is_a_matter_of_intent() -> None:

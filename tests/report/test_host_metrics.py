@@ -25,6 +25,7 @@ from tests.diagnosis.cases import CASES
 from tests.diagnosis.moments import Machine, host_at, span_of
 from tests.fleet.test_why import save_machine
 from tests.report.exposition import samples
+from tests.report.promtool import find_promtool
 from tests.report.test_monitoring import FILE, LIVE, UNREAD, state
 
 ROOT = Path(__file__).parents[2]
@@ -91,9 +92,9 @@ def test_no_metric_is_in_two_files() -> None:
 def test_promtool_has_nothing_to_say(which: str) -> None:
     text = render_metrics(FAMILIES[which])
     samples(text)
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is not installed")
-    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [find_promtool(), "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -155,7 +156,13 @@ def _series(text: str) -> list[dict[str, str]]:
     return [{"series": name.replace("{", '{instance="a",', 1), "values": value} for name, value in named]
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_takes_the_rules_of_the_example() -> None:
+    rules = EXAMPLES / "advisor.rules.yml"
+    done = subprocess.run([find_promtool(), "check", "rules", rules], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rules found" in done.stdout
+
+
 def test_prometheus_answers_every_expression_of_the_dashboard(tmp_path: Path) -> None:
     """Parsed and evaluated by Prometheus itself, on what the three commands write: none is without an answer."""
     dashboard = json.loads((EXAMPLES / "advisor-dashboard.json").read_text())
@@ -170,13 +177,15 @@ def test_prometheus_answers_every_expression_of_the_dashboard(tmp_path: Path) ->
     case["tests"][0]["promql_expr_test"] = tests  # type: ignore[index]
     (tmp_path / "test.json").write_text(json.dumps(case))
     done = subprocess.run(
-        ["promtool", "test", "rules", "test.json"], capture_output=True, text=True, check=False, cwd=tmp_path
+        [find_promtool(), "test", "rules", "test.json"], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
     # It does refuse one that nothing answers.
     case["tests"][0]["promql_expr_test"] = [{**tests[0], "expr": "count(advisor_no_such) > bool 0"}]  # type: ignore[index]
     (tmp_path / "test.json").write_text(json.dumps(case))
-    refused = subprocess.run(["promtool", "test", "rules", "test.json"], capture_output=True, check=False, cwd=tmp_path)
+    refused = subprocess.run(
+        [find_promtool(), "test", "rules", "test.json"], capture_output=True, check=False, cwd=tmp_path
+    )
     assert refused.returncode == 1
 
 
