@@ -192,15 +192,20 @@ def send_buffer(seen: Observation) -> Iterator[BindingCause]:
     sources=("netdata/netdata src/health/health.d/net.conf", _TCP_INFO, "RFC 6349, section 3"),
 )
 def link_saturated(seen: Observation) -> Iterator[BindingCause]:
-    for name, link in seen.links.items():
-        if link.utilisation is None or link.utilisation < FULL_LINK_FROM or name == "lo":
+    uses = {name: link.utilisation or 0.0 for name, link in seen.links.items() if name != "lo"}
+    full = {name: used for name, used in uses.items() if used >= FULL_LINK_FROM}
+    # A VLAN or a bond is full where a link below it is: that is the narrowest.
+    below = {one.name: one.lower for one in seen.facts.links}
+    for name, used in full.items():
+        link = seen.links[name]
+        if not full.keys().isdisjoint(below.get(name, ())):
             continue
         yield link_saturated.bind(
-            link.utilisation,
-            f"{name} carries {percent(link.utilisation)} of its speed",
+            used,
+            f"{name} carries {percent(used)} of its speed",
             device=name,
             evidence={
-                "used_share": link.utilisation,
+                "used_share": used,
                 "rx_bytes_per_s": link.rx_bytes_per_s or 0.0,
                 "tx_bytes_per_s": link.tx_bytes_per_s or 0.0,
                 "speed_mbps": link.speed_mbps or 0.0,
@@ -209,8 +214,8 @@ def link_saturated(seen: Observation) -> Iterator[BindingCause]:
             commands=("advisor limits --what-if links=+1",),
             explains=("net.loss", "net.round-trip", "net.send-buffer", "net.receive-window", "net.nfs-server"),
         )
-        return
-    yield from _full_way(seen)
+    if not full:
+        yield from _full_way(seen)
 
 
 def _full_way(seen: Observation) -> Iterator[BindingCause]:
