@@ -20,6 +20,7 @@ _BANDWIDTH: Final = "Linux kernel documentation, scheduler/sched-bwc"
 LINK_INTERRUPTS: Final = 10_000
 """A second."""
 ONE_CPU_FROM: Final = 0.6
+ONE_THREAD_FROM: Final = 0.85
 
 
 @cause(
@@ -298,7 +299,7 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
     resource="application",
     help="application",
     what="CPU time of each process over the span, while other CPUs are idle.",
-    threshold="a process that uses 95 to 105 % of one CPU for the whole span",
+    threshold="a process that uses 95 to 105 % of one CPU for the whole span, most of it with one thread",
     sources=("proc_pid_stat(5)",),
 )
 def single_thread(seen: Observation) -> Iterator[BindingCause]:
@@ -310,7 +311,7 @@ def single_thread(seen: Observation) -> Iterator[BindingCause]:
     for name in seen.span.names("process"):
         used = seen.rose("process", name, "cpu_ms")
         share = used / (seconds * 1000) if used is not None and seconds else 0.0
-        if 0.95 <= share <= 1.05:
+        if 0.95 <= share <= 1.05 and _has_one_busy_thread(seen, name, seconds):
             process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
             yield single_thread.bind(
                 min(share, 1.0),
@@ -319,6 +320,19 @@ def single_thread(seen: Observation) -> Iterator[BindingCause]:
                 advice="More threads in the application, or faster CPUs; more CPUs do not help it.",
                 asks=Asker(unit, f"{process} ({name.partition('@')[0]})", None),
             )
+
+
+def _has_one_busy_thread(seen: Observation, name: str, seconds: float) -> bool:
+    """Whether one thread of a process uses that CPU, and not several together; yes where threads are not recorded."""
+    threads = seen.level("process", name, "threads")
+    if threads is None or threads <= 1:
+        return True
+    rises = [
+        seen.rose("process", name, field) or 0
+        for field in seen.span.fields("process", name)
+        if field.startswith("thread_")
+    ]
+    return max(rises, default=0) >= ONE_THREAD_FROM * seconds * 1000
 
 
 @cause(

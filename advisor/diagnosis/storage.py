@@ -172,8 +172,8 @@ def _is_lowest(seen: Observation, name: str) -> bool:
     help="hardware",
     what="Utilisation, queue and mean wait of each block device, against the time that its medium takes by itself.",
     threshold="busy 70 % of the time and the wait above the medium's own time (block_stack.service_ms), with tasks "
-    "that wait 10 % of the time for storage or a queue of 4 that is no writeback and no check of an array; netdata warns "
-    "at 98 % of ten minutes",
+    "that wait 10 % of the time for storage or a queue of 4 that is no writeback and no check of an array; netdata "
+    "warns at 98 % of ten minutes",
     sources=(_NETDATA_DISKS, IOSTATS),
 )
 def saturated(seen: Observation) -> Iterator[BindingCause]:

@@ -178,3 +178,11 @@ def test_every_full_link_is_named_but_not_what_lies_on_it() -> None:
     machine = Machine(links=links, extra={"/sys/class/net/eth0.100/lower_eth0/uevent": ""})
     found = diagnose_machine(machine).binds
     assert [(one.id, one.device) for one in found] == [("net.link-saturated", name) for name in ("eth0", "eth1")]
+
+
+def test_threads_that_share_the_work_of_one_cpu_are_no_single_one() -> None:
+    def machine(*threads: float) -> Machine:
+        return Machine(user=0.25, processes=(Process(), Process("java", "app.service", cpu=1.0, threads=threads)))
+
+    assert diagnose_machine(machine(*[0.1] * 10)).binds == ()
+    assert [one.id for one in diagnose_machine(machine(0.97, 0.02, 0.01)).binds] == ["application.single-thread"]
