@@ -10,6 +10,7 @@ from advisor.diagnosis.askers import asks_cpu
 from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause, cause, percent
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import is_count
+from advisor.host.patterns import lazy_regex
 from advisor.observe.cgroups import unit_of_cgroup
 
 PSI: Final = "Linux kernel documentation, accounting/psi"
@@ -21,6 +22,8 @@ LINK_INTERRUPTS: Final = 10_000
 """A second."""
 ONE_CPU_FROM: Final = 0.6
 ONE_THREAD_FROM: Final = 0.85
+_POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|ovs-vswitchd")
+"""Programs that ask their devices all the time instead of waiting for interrupts: busy says nothing of their work."""
 
 
 @cause(
@@ -311,8 +314,10 @@ def single_thread(seen: Observation) -> Iterator[BindingCause]:
     for name in seen.span.names("process"):
         used = seen.rose("process", name, "cpu_ms")
         share = used / (seconds * 1000) if used is not None and seconds else 0.0
+        process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
+        if _POLLS.match(process or ""):
+            continue
         if 0.95 <= share <= 1.05 and _has_one_busy_thread(seen, name, seconds):
-            process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
             yield single_thread.bind(
                 min(share, 1.0),
                 f"{process} ({name.partition('@')[0]}) uses one CPU wholly, and the others are idle",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.diagnosis.moments import Array, Disk, Link, Machine, NfsMount, Process, diagnose_machine
+from tests.diagnosis.moments import Array, Disk, FileSystem, Link, Machine, NfsMount, Process, diagnose_machine
 
 
 def _drives(*rows: tuple[str, float, float, float]) -> tuple[Disk, ...]:
@@ -42,6 +42,17 @@ QUIET: dict[str, Machine | Callable[[float], Machine]] = {
             *(Disk(name, 300, 0, 512, 16, 40, busy=0.99, rotational=True) for name in ("sda", "sdb")),
             Disk("md0", 1, 0, below=("sda", "sdb"), number="9:0"),
         ),
+    ),
+    "a card reader without a card": Machine(
+        disks=(Disk(), Disk("sdq", 0, 0, errors=1, number="65:0")), extra={"/sys/block/sdq/size": "0\n"}
+    ),
+    "a full image that is only read": Machine(
+        filesystems=(FileSystem(), FileSystem("/recovery", "ext4", used=1000, available=0, grows=0)),
+        extra={"/proc/self/mountinfo": "30 1 8:3 / /recovery ro,relatime - ext4 /dev/sda3 ro\n"},
+    ),
+    "some pauses of a fast link": Machine(links=(Link(tx_bytes=4e9, speed=100_000),), pauses={"rx": 150.0, "tx": 0.0}),
+    "a target that polls": Machine(
+        user=0.25, processes=(Process(), Process("nvmf_tgt", "spdk.service", cpu=1.0, threads=(0.99, 0.0)))
     ),
     "writeback of what nobody waits for": Machine(
         io_some=0.03, dirty=(30_000, 5_000), disks=(Disk("sda", 1, 140, 4, 512, 280, busy=0.99, rotational=True),)
