@@ -87,11 +87,12 @@ def slow_member(seen: Observation) -> Iterator[BindingCause]:
 
 def _is_asked_for_more(load: DiskLoad, loads: list[DiskLoad]) -> bool:
     """Whether a device has so much more to do than its peers that its queue is longer for that, and not since it is
-    slow. Of an array a slow member has as much to do as the others, or less."""
+    slow: it needs no more of its time for each request. Of an array a slow member has as much to do as the others."""
     others = [one for one in loads if one is not load]
-    return load.requests > MORE_TIMES * median(one.requests for one in others) or load.bytes_per_s > (
-        2 * MORE_TIMES * max(1.0, median(one.bytes_per_s for one in others))
-    )
+    if load.pace_ms >= 2 * median(one.pace_ms for one in others):
+        return False
+    more = load.requests > MORE_TIMES * median(one.requests for one in others)
+    return more or load.bytes_per_s > 2 * MORE_TIMES * max(1.0, median(one.bytes_per_s for one in others))
 
 
 def _peers_text(others: list[float]) -> str:

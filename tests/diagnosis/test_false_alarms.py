@@ -197,3 +197,12 @@ def test_threads_that_share_the_work_of_one_cpu_are_no_single_one() -> None:
 
     assert diagnose_machine(machine(*[0.1] * 10)).binds == ()
     assert [one.id for one in diagnose_machine(machine(0.97, 0.02, 0.01)).binds] == ["application.single-thread"]
+
+
+def test_a_slow_member_that_also_has_more_to_do_is_found() -> None:
+    """A member that is read again for each parity: more requests, each of which takes longer."""
+    well = tuple(Disk(f"sd{letter}", 100, 100, 4, 4, 1.5, number=f"8:{at}") for at, letter in enumerate("ab"))
+    slow = Disk("sdc", 170, 160, 4, 4, 30, busy=1.0, number="8:32")
+    array = Disk("md0", 0, 200, 512, 4, 20, busy=1.0, below=("sda", "sdb", "sdc"), number="9:0")
+    found = diagnose_machine(Machine(io_some=0.95, disks=(*well, slow, array))).binds
+    assert (found[0].id, found[0].device) == ("disk.slow-member", "sdc")
