@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.diagnosis.moments import Array, Disk, FileSystem, Link, Machine, NfsMount, Process, diagnose_machine
+from tests.diagnosis.moments import (
+    Array,
+    Connection,
+    Disk,
+    FileSystem,
+    Link,
+    Machine,
+    NfsMount,
+    Process,
+    diagnose_machine,
+)
 
 
 def _drives(*rows: tuple[str, float, float, float]) -> tuple[Disk, ...]:
@@ -54,6 +64,10 @@ QUIET: dict[str, Machine | Callable[[float], Machine]] = {
     "a target that polls": Machine(
         user=0.25, processes=(Process(), Process("nvmf_tgt", "spdk.service", cpu=1.0, threads=(0.99, 0.0)))
     ),
+    "a heartbeat each 100 ms over a long way": Machine(
+        connections=(Connection("198.51.100.7:2380", busy=0.6, rtt=60, least_rtt=55, bytes=2000),)
+    ),
+    "a connection that was refused once": Machine(tcp={"ListenDrops": 0.1, "ListenOverflows": 0.1, "PassiveOpens": 2}),
     "writeback of what nobody waits for": Machine(
         io_some=0.03, dirty=(30_000, 5_000), disks=(Disk("sda", 1, 140, 4, 512, 280, busy=0.99, rotational=True),)
     ),
@@ -206,3 +220,16 @@ def test_a_slow_member_that_also_has_more_to_do_is_found() -> None:
     array = Disk("md0", 0, 200, 512, 4, 20, busy=1.0, below=("sda", "sdb", "sdc"), number="9:0")
     found = diagnose_machine(Machine(io_some=0.95, disks=(*well, slow, array))).binds
     assert (found[0].id, found[0].device) == ("disk.slow-member", "sdc")
+
+
+def test_a_disk_whose_name_has_a_slash_is_that_of_sysfs() -> None:
+    """A Smart Array of 2.6: 20 ms are the time of its arm, and no slowness of an unknown medium."""
+    machine = Machine(
+        psi=False,
+        iowait=0.3,
+        disks=(Disk("cciss/c0d0", 45, 0, 16, 16, 20, busy=0.9, number="104:0"),),
+        extra={f"/sys/block/cciss!c0d0/{path}": text for path, text in (("queue/rotational", "1"), ("dev", "104:0"))},
+    )
+    found = diagnose_machine(machine).binds
+    assert [(one.id, one.device) for one in found] == [("disk.saturated", "cciss!c0d0")]
+    assert found[0].evidence["medium_ms"] > 10
