@@ -232,4 +232,4 @@ def test_a_disk_whose_name_has_a_slash_is_that_of_sysfs() -> None:
     )
     found = diagnose_machine(machine).binds
     assert [(one.id, one.device) for one in found] == [("disk.saturated", "cciss!c0d0")]
-    assert found[0].evidence["medium_ms"] > 10
+    assert float(found[0].evidence["medium_ms"]) > 10
