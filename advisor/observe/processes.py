@@ -29,7 +29,7 @@ _MANY_FILES: Final = 50
 _MOST_THREADS: Final = 1000
 """Threads that a sample looks at, those of the processes that have used the most CPU time first."""
 _BUSIEST_THREADS: Final = 8
-"""Of each process; what one of them does tells a process with one busy thread from one whose threads share the work."""
+"""Of each process; these show whether one thread is busy or several share the work."""
 _UNINTERRUPTIBLE: Final = "disk-sleep"
 _KTHREADD: Final = 2
 
