@@ -11,11 +11,21 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.disks import Disk
 from advisor.host import Host, Missing
 
 _TOP: Final = "/sys/block"
 _REMOTE: Final = r"vd[a-z]|xvd|nbd|rbd|drbd|loop|mmcblk"
 """Devices of which the kernel says that they rotate (or nothing), whatever holds their bytes."""
+_REMOTE_TRANSPORTS: Final = frozenset({"iscsi", "fc", "virtio", "vmbus", "tcp", "rdma", "loop"})
+_REMOTE_MODELS: Final = re.compile(
+    r"Amazon Elastic Block|Elastic Block Storage|nvme_card-pd|PersistentDisk|MSFT NVMe Accelerator"
+    r"|Virtual[ _]?(Disk|NVMe)|QEMU|VBOX|VMware|Msft|LIO-ORG|NETAPP|PURE|3PARdata|COMPELNT|DGC|EMC|Nimble",
+    re.IGNORECASE,
+)
+"""Disks that a hypervisor, a provider or an array serves, as they name themselves; local drives of an instance do
+not."""
+_NVME_PATH: Final = re.compile(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
 
 
 class BlockDevice(msgspec.Struct, frozen=True):
@@ -28,6 +38,8 @@ class BlockDevice(msgspec.Struct, frozen=True):
     rotational: bool | None = None
     read_ahead_kb: int | None = None
     swap: bool = False
+    is_remote: bool = False
+    """Whether a network or a hypervisor is between this host and the medium, whatever the kernel says of it."""
 
 
 class BlockStack(msgspec.Struct, frozen=True):
@@ -50,6 +62,11 @@ class BlockStack(msgspec.Struct, frozen=True):
                     found.add(below)
                     pending.append(below)
         return frozenset(found)
+
+    def head(self, path: str) -> str | None:
+        """The device that requests of a path of NVMe's own multipath come from: nvme0n1 of nvme0c1n1."""
+        found = _NVME_PATH.fullmatch(path)
+        return f"{found[1]}{found[2]}" if found else None
 
     def above(self, name: str) -> frozenset[str]:
         """Every device that lies on this one."""
@@ -89,6 +106,18 @@ def read_block_stack(host: Host) -> BlockStack:
     return BlockStack(devices)
 
 
+def mark_remote(stack: BlockStack, disks: Iterable[Disk]) -> BlockStack:
+    """The stack with the disks that are reached through a network or a hypervisor, by their transport and model."""
+    devices = dict(stack.devices)
+    for disk in disks:
+        words = f"{disk.detail.get('vendor', '')} {disk.model or ''}"
+        if disk.name in devices and (
+            disk.detail.get("transport") in _REMOTE_TRANSPORTS or _REMOTE_MODELS.search(words)
+        ):
+            devices[disk.name] = msgspec.structs.replace(devices[disk.name], is_remote=True)
+    return BlockStack(devices)
+
+
 def service_ms(stack: BlockStack, name: str, size_bytes: float) -> float:
     """What a healthy device of the kind takes for a request of a size, in ms, by the slowest medium below it.
 
@@ -101,17 +130,35 @@ def service_ms(stack: BlockStack, name: str, size_bytes: float) -> float:
 
 
 def _own_service_ms(device: BlockDevice | None, name: str, size_bytes: float) -> float:
+    if _is_remote(device, name):
+        return 2.0 + size_bytes / 1e5
     if name.startswith(("nvme", "pmem")):
         return 0.2 + size_bytes / 1e6
-    if device is None or device.rotational is None or re.match(_REMOTE, name):
+    if device is None or device.rotational is None:
         return 2.0 + size_bytes / 1e5
     return 12.0 + size_bytes / 1.5e5 if device.rotational else 0.5 + size_bytes / 4e5
+
+
+def _is_remote(device: BlockDevice | None, name: str) -> bool:
+    return bool(re.match(_REMOTE, name)) or (device is not None and device.is_remote)
+
+
+def medium_of(stack: BlockStack, name: str) -> str:
+    """A word for the kind of medium: devices of different ones are no peers."""
+    lowest = [one for one in stack.lowest(name) if not stack.members(one)] or [name]
+    found = set()
+    for one in lowest:
+        device = stack.devices.get(one)
+        rotates = "rotating" if device is not None and device.rotational else "flash"
+        is_nvme = one.startswith(("nvme", "pmem"))
+        found.add("remote" if _is_remote(device, one) else "nvme" if is_nvme else rotates)
+    return " ".join(sorted(found))
 
 
 def is_flash(stack: BlockStack, names: Iterable[str]) -> bool:
     """Whether none of the devices, nor what lies below them, is known to rotate."""
     return not any(
-        device.rotational and not re.match(_REMOTE, device.name)
+        device.rotational and not _is_remote(device, device.name)
         for name in names
         for one in (name, *stack.lowest(name))
         if (device := stack.devices.get(one)) is not None

@@ -82,7 +82,8 @@ def _list_killed(seen: Observation) -> list[Mapping[str, str]]:
     resource="memory",
     help="hardware",
     what="Pages that are read back from swap, and the time in which tasks waited for memory.",
-    threshold="20 pages a second, with tasks that wait 10 % of the time for memory or storage",
+    threshold="20 pages a second, with tasks that wait 10 % of the time for memory, or for storage of which a "
+    "quarter of the reads is swap",
     sources=(_VMSTAT, _PSI),
     # Who faults pages in uses its CPU for that, and takes them from wherever there is room.
     explains=("memory.pressure", "memory.remote-node", "application.serial", "application.single-thread"),
@@ -91,8 +92,11 @@ def swap(seen: Observation) -> Iterator[BindingCause]:
     back, out = _vm(seen, "pswpin"), _vm(seen, "pswpout")
     if back is None or back < SWAPPED_FROM:
         return
-    stalls = [one for one in (seen.stall("memory"), seen.stall("io")) if one is not None]
-    share = max(stalls, default=0.5)
+    read = sum(one.read_bytes_per_s or 0.0 for name, one in seen.disks.items() if name in seen.loads)
+    # Where most of what is read is no swap, tasks wait for that.
+    waits = (seen.stall("memory"), seen.stall("io") if 4 * back * PAGE_BYTES >= read else None)
+    stalls = [one for one in waits if one is not None]
+    share = max(stalls, default=0.5 if seen.stall("io") is None and 4 * back * PAGE_BYTES >= read else 0.0)
     if share < BINDS_FROM:
         return
     devices = [name for name, one in seen.stack.devices.items() if one.swap]
@@ -229,7 +233,7 @@ def dirty_limit(seen: Observation) -> Iterator[BindingCause]:
     id="memory.remote-node",
     resource="memory",
     help="tuning",
-    what="Pages that were allocated on another NUMA node than was wanted.",
+    what="Pages that were allocated on another NUMA node than was wanted; without those that a policy spreads.",
     threshold="10 % of all allocations, and 1,000 a second",
     sources=("Linux kernel documentation, admin-guide/numastat",),
 )
@@ -239,9 +243,10 @@ def remote_node(seen: Observation) -> Iterator[BindingCause]:
         return
     totals = {
         field: sum(seen.rose("node", node, field) or 0 for node in nodes)
-        for field in ("numa_hit", "numa_miss", "local_node", "other_node")
+        for field in ("numa_hit", "numa_miss", "local_node", "other_node", "interleave_hit")
     }
-    elsewhere = max(totals["numa_miss"], totals["other_node"])
+    # What a policy spreads over the nodes (numactl --interleave) is on another one by intent.
+    elsewhere = max(totals["numa_miss"], totals["other_node"] - totals["interleave_hit"])
     every = totals["numa_hit"] + totals["numa_miss"]
     if every and elsewhere / every >= BINDS_FROM and elsewhere / seen.span.seconds_of("node") >= 1000:
         yield remote_node.bind(

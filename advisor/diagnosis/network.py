@@ -20,6 +20,8 @@ LIMITED_FROM: Final = 0.2
 ROUND_TRIP_FROM_MS: Final = 2.0
 FULL_LINK_FROM: Final = 0.9
 FULL_TABLE_FROM: Final = 0.95
+SEGMENT_BYTES: Final = 1448
+DROPPED_FROM: Final = 5
 
 
 def _tcp(seen: Observation, field: str, protocol: str = "TcpExt") -> int:
@@ -114,16 +116,16 @@ def _waiting(seen: Observation) -> list[_Waiting]:
 
 def _held_by_network(seen: Observation, *, times_the_least: float = 0.0) -> _Waiting | None:
     """The connection that waits most for the network: half of the time or more, at a long round trip, which is so many
-    times the least that it had."""
+    times the least that it had. Of one that sends little, such as a heartbeat now and then, nearly all of the time."""
     found = (
         one
         for one in _waiting(seen)
         if one.rtt_ms is not None
         and one.rtt_ms >= ROUND_TRIP_FROM_MS
+        and one.network >= (0.5 if one.sent_per_s * one.rtt_ms / 1000 >= SEGMENT_BYTES else 0.8)
         and (not times_the_least or (one.least_rtt_ms and one.rtt_ms >= times_the_least * one.least_rtt_ms))
     )
-    worst = max(found, key=lambda one: one.network, default=None)
-    return worst if worst is not None and worst.network >= 0.5 else None
+    return max(found, key=lambda one: one.network, default=None)
 
 
 @cause(
@@ -192,15 +194,20 @@ def send_buffer(seen: Observation) -> Iterator[BindingCause]:
     sources=("netdata/netdata src/health/health.d/net.conf", _TCP_INFO, "RFC 6349, section 3"),
 )
 def link_saturated(seen: Observation) -> Iterator[BindingCause]:
-    for name, link in seen.links.items():
-        if link.utilisation is None or link.utilisation < FULL_LINK_FROM or name == "lo":
+    uses = {name: link.utilisation or 0.0 for name, link in seen.links.items() if name != "lo"}
+    full = {name: used for name, used in uses.items() if used >= FULL_LINK_FROM}
+    # A VLAN or a bond is full where a link below it is: that is the narrowest.
+    below = {one.name: one.lower for one in seen.facts.links}
+    for name, used in full.items():
+        link = seen.links[name]
+        if not full.keys().isdisjoint(below.get(name, ())):
             continue
         yield link_saturated.bind(
-            link.utilisation,
-            f"{name} carries {percent(link.utilisation)} of its speed",
+            used,
+            f"{name} carries {percent(used)} of its speed",
             device=name,
             evidence={
-                "used_share": link.utilisation,
+                "used_share": used,
                 "rx_bytes_per_s": link.rx_bytes_per_s or 0.0,
                 "tx_bytes_per_s": link.tx_bytes_per_s or 0.0,
                 "speed_mbps": link.speed_mbps or 0.0,
@@ -209,8 +216,8 @@ def link_saturated(seen: Observation) -> Iterator[BindingCause]:
             commands=("advisor limits --what-if links=+1",),
             explains=("net.loss", "net.round-trip", "net.send-buffer", "net.receive-window", "net.nfs-server"),
         )
-        return
-    yield from _full_way(seen)
+    if not full:
+        yield from _full_way(seen)
 
 
 def _full_way(seen: Observation) -> Iterator[BindingCause]:
@@ -234,7 +241,7 @@ def _full_way(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="hardware",
     what="The time in which a connection waited for acknowledgements and neither a window nor a buffer limited it.",
-    threshold="50 % of the time, at a round trip of 2 ms or more",
+    threshold="50 % of the time, at a round trip of 2 ms or more; 80 % where less than a segment is sent in one",
     sources=(_TCP_INFO,),
 )
 def round_trip(seen: Observation) -> Iterator[BindingCause]:
@@ -280,7 +287,7 @@ def conntrack_full(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="tuning",
     what="Connections that were refused since the queue of a listening socket, or that of half-open ones, was full.",
-    threshold="any, and 1 % of the connections that were accepted",
+    threshold="5 in the span, and 1 % of the connections that were accepted",
     sources=(_PMIE_SYN, _SNMP),
     explains=("net.loss",),
 )
@@ -290,7 +297,7 @@ def listen_drops(seen: Observation) -> Iterator[BindingCause]:
     dropped = max(_tcp(seen, "ListenDrops"), full) + half_open
     accepted = seen.rose("protocol", "Tcp", "PassiveOpens") or 0
     share = dropped / (dropped + accepted) if dropped else 0.0
-    if share < 0.01:
+    if share < 0.01 or dropped < DROPPED_FROM:
         return
     yield listen_drops.bind(
         share,

@@ -14,6 +14,8 @@ _AZURE: Final = "Azure NetApp Files documentation, concurrency and session slots
 _WEKA_RDMA: Final = "weka/tools install/scripts.d/ta/915_rdma_network_errors.sh"
 WAITING_FROM: Final = 0.2
 PAUSES_FROM: Final = 100
+PAUSE_BITS: Final = 65_535 * 512
+"""The times of so many bits are the longest that a frame can ask for (IEEE 802.3, 31B.2)."""
 SLOW_ANSWER_MS: Final = 10.0
 
 
@@ -115,7 +117,7 @@ def nfs_server(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="repair",
     what="Pause frames of links (802.3x and priority flow control), by ethtool -S.",
-    threshold="100 a second",
+    threshold="100 a second, and at the most that each asks for 10 % of the time",
     sources=("ethtool(8), -S and -a; IEEE 802.3 annex 31B, 802.1Qbb", "dsx-ai-factory/infra-controller#4512"),
     explains=("net.ring-drops",),
 )
@@ -125,6 +127,8 @@ def paused(seen: Observation) -> Iterator[BindingCause]:
         if max(asked, asks) < PAUSES_FROM:
             continue
         link = seen.links.get(name)
+        if link and link.speed_mbps and max(asked, asks) * PAUSE_BITS < BINDS_FROM * link.speed_mbps * 1e6:
+            continue
         packets = ((link.rx_packets_per_s or 0.0) + (link.tx_packets_per_s or 0.0)) if link else 0.0
         yield paused.bind(
             max(asked, asks) / (max(asked, asks) + packets),

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from advisor.diagnosis.block_stack import BlockStack, read_block_stack, service_ms
+from advisor.diagnosis.block_stack import BlockStack, mark_remote, read_block_stack, service_ms
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
 from advisor.observe.rates import (
@@ -31,7 +31,13 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 def read_surroundings(host: Host) -> Surroundings:
-    return Surroundings(scan(host), read_block_stack(host))
+    facts = scan(host)
+    return Surroundings(facts, mark_remote(read_block_stack(host), facts.disks))
+
+
+_NO_SPEED = frozenset(
+    {"veth", "tun", "tap", "bridge", "dummy", "netkit", "ifb", "openvswitch", "wireguard", "loopback", "virtual"}
+)
 
 
 class DiskLoad(msgspec.Struct, frozen=True):
@@ -71,7 +77,13 @@ class Observation:
 
     @cached_property
     def links(self) -> dict[str, LinkRates]:
-        return link_rates(self.span)
+        """Every link; the speed that the kernel names for a virtual one (10 Gbit/s of each veth, 10 Mbit/s of a tap)
+        is no limit of it, so its use is unknown."""
+        virtual = {one.name for one in self.facts.links if one.kind in _NO_SPEED}
+        return {
+            name: msgspec.structs.replace(one, speed_mbps=None, utilisation=None) if name in virtual else one
+            for name, one in link_rates(self.span).items()
+        }
 
     @cached_property
     def stalls(self) -> dict[str, StallShares]:
@@ -109,6 +121,10 @@ class Observation:
         found = {}
         for name, rates in self.disks.items():
             if rates.queue is None or rates.utilisation is None or _is_partition(name, names):
+                continue
+            head = self.disks.get(self.stack.head(name) or "")
+            if head is not None and head.queue:
+                # Linux 6.x counts requests at the head of a multipath device, too: older kernels at the path alone.
                 continue
             per_s = sum(one or 0.0 for one in (rates.reads_per_s, rates.writes_per_s, rates.discards_per_s))
             moved = (rates.read_bytes_per_s or 0.0) + (rates.write_bytes_per_s or 0.0)

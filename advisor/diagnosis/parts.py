@@ -239,8 +239,11 @@ def rebuilding(seen: Observation) -> Iterator[BindingCause]:
         done, every = (seen.level("array", device, f"sync_{what}_sectors") for what in ("done", "all"))
         progress = done / every if done is not None and every else None
         speed = seen.level("array", device, "sync_kib_per_s")
+        # The member that is written has other work than those that are read.
         members = tuple(
-            f"{cause} {name}" for name in seen.stack.lowest(device) for cause in ("disk.saturated", "disk.slow")
+            f"{cause} {name}"
+            for name in seen.stack.lowest(device)
+            for cause in ("disk.saturated", "disk.slow", "disk.slow-member")
         )
         yield rebuilding.bind(
             max(stall, *(seen.loads[one].utilisation for one in seen.stack.members(device) if one in seen.loads), 0.0),

@@ -10,6 +10,7 @@ from advisor.diagnosis.askers import asks_cpu
 from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause, cause, percent
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import is_count
+from advisor.host.patterns import lazy_regex
 from advisor.observe.cgroups import unit_of_cgroup
 
 PSI: Final = "Linux kernel documentation, accounting/psi"
@@ -20,6 +21,9 @@ _BANDWIDTH: Final = "Linux kernel documentation, scheduler/sched-bwc"
 LINK_INTERRUPTS: Final = 10_000
 """A second."""
 ONE_CPU_FROM: Final = 0.6
+ONE_THREAD_FROM: Final = 0.85
+_POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|ovs-vswitchd")
+"""Programs that ask their devices all the time instead of waiting for interrupts: busy says nothing of their work."""
 
 
 @cause(
@@ -298,7 +302,7 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
     resource="application",
     help="application",
     what="CPU time of each process over the span, while other CPUs are idle.",
-    threshold="a process that uses 95 to 105 % of one CPU for the whole span",
+    threshold="a process that uses 95 to 105 % of one CPU for the whole span, most of it with one thread",
     sources=("proc_pid_stat(5)",),
 )
 def single_thread(seen: Observation) -> Iterator[BindingCause]:
@@ -310,8 +314,10 @@ def single_thread(seen: Observation) -> Iterator[BindingCause]:
     for name in seen.span.names("process"):
         used = seen.rose("process", name, "cpu_ms")
         share = used / (seconds * 1000) if used is not None and seconds else 0.0
-        if 0.95 <= share <= 1.05:
-            process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
+        process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
+        if _POLLS.match(process or ""):
+            continue
+        if 0.95 <= share <= 1.05 and _has_one_busy_thread(seen, name, seconds):
             yield single_thread.bind(
                 min(share, 1.0),
                 f"{process} ({name.partition('@')[0]}) uses one CPU wholly, and the others are idle",
@@ -319,6 +325,19 @@ def single_thread(seen: Observation) -> Iterator[BindingCause]:
                 advice="More threads in the application, or faster CPUs; more CPUs do not help it.",
                 asks=Asker(unit, f"{process} ({name.partition('@')[0]})", None),
             )
+
+
+def _has_one_busy_thread(seen: Observation, name: str, seconds: float) -> bool:
+    """Whether one thread of a process uses that CPU, and not several together; yes where threads are not recorded."""
+    threads = seen.level("process", name, "threads")
+    if threads is None or threads <= 1:
+        return True
+    rises = [
+        seen.rose("process", name, field) or 0
+        for field in seen.span.fields("process", name)
+        if field.startswith("thread_")
+    ]
+    return max(rises, default=0) >= ONE_THREAD_FROM * seconds * 1000
 
 
 @cause(

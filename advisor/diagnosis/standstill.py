@@ -48,7 +48,10 @@ def stuck(seen: Observation) -> Iterator[BindingCause]:
     if waits or sleepers:
         found |= dict.fromkeys(_list_pathless(seen), "has no path left, and its requests wait for one")
     if waits:
-        found |= {name: "completes none of its requests" for name in _list_silent(seen) if name not in found}
+        # A driver that lost count says so of an idle device for ever: another one may be what is waited for.
+        others = max((one.utilisation for one in seen.loads.values()), default=0.0)
+        if sleepers or others < waited_share(seen) / 2:
+            found |= {name: "completes none of its requests" for name in _list_silent(seen) if name not in found}
     above = {one for name in found for one in seen.stack.above(name)}
     for name, what in found.items():
         if name in above:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.block_stack import is_flash
+from advisor.diagnosis.block_stack import is_flash, medium_of
 from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
 from advisor.diagnosis.observation import DiskLoad, Observation
 from advisor.observe.cgroups import unit_of_cgroup
@@ -20,6 +20,7 @@ _WEKA: Final = "weka/tools install/scripts.d/ta/360_disparate_drive_write_latenc
 _NETDATA_DISKS: Final = "netdata/netdata src/health/health.d/disks.conf"
 SLOW_MEMBER_TIMES: Final = 3.0
 SLOW_PACE_TIMES: Final = 3.0
+MORE_TIMES: Final = 1.5
 BUSY_FROM: Final = 0.7
 ALWAYS_BUSY_FROM: Final = 0.9
 SERIAL_QUEUE: Final = 1.6
@@ -52,8 +53,8 @@ def follow_up(seen: Observation, name: str) -> tuple[str, ...]:
     resource="disk",
     help="repair",
     what="The mean wait of each member of an array, and of each of several drives of one model, against its peers.",
-    threshold="3 times the median of two or more peers (10 times that of a single one) and more than its medium takes; "
-    "WEKA calls a drive slow at 10 times the lowest",
+    threshold="3 times the median of two or more peers of the same medium (10 times that of a single one) and more "
+    "than its medium takes, with no more to do than they have; WEKA calls a drive slow at 10 times the lowest",
     sources=(_WEKA, IOSTATS),
 )
 def slow_member(seen: Observation) -> Iterator[BindingCause]:
@@ -63,7 +64,7 @@ def slow_member(seen: Observation) -> Iterator[BindingCause]:
         loads = [seen.loads[name] for name in names if name in seen.loads]
         for load in loads:
             others = [one.wait_ms for one in loads if one is not load]
-            if not others or load.name in found:
+            if not others or load.name in found or _is_asked_for_more(load, loads):
                 continue
             usual = median(others)
             times = SLOW_MEMBER_TIMES if len(others) > 1 else 10.0
@@ -84,6 +85,16 @@ def slow_member(seen: Observation) -> Iterator[BindingCause]:
     yield from found.values()
 
 
+def _is_asked_for_more(load: DiskLoad, loads: list[DiskLoad]) -> bool:
+    """Whether a device has so much more to do than its peers that its queue is longer for that, and not since it is
+    slow: it needs no more of its time for each request. Of an array a slow member has as much to do as the others."""
+    others = [one for one in loads if one is not load]
+    if load.pace_ms >= 2 * median(one.pace_ms for one in others):
+        return False
+    more = load.requests > MORE_TIMES * median(one.requests for one in others)
+    return more or load.bytes_per_s > 2 * MORE_TIMES * max(1.0, median(one.bytes_per_s for one in others))
+
+
 def _peers_text(others: list[float]) -> str:
     return "peer" if len(others) == 1 else f"{len(others)} peers"
 
@@ -92,11 +103,17 @@ def _list_peers(seen: Observation) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Devices that should answer alike: the members of an array, and disks of one model under like load."""
     for name in seen.stack.devices:
         members = seen.stack.members(name)
+        # What caches another medium (bcache, dm-cache, a journal) is no peer of it.
+        if name.startswith("bcache") or len({medium_of(seen.stack, one) for one in members}) > 1:
+            continue
         if len(members) > 1:
             yield name, members
     models: dict[str, list[str]] = {}
     for disk in seen.facts.disks:
-        if disk.model and disk.kind not in ("virtio", "xen") and disk.name in seen.loads:
+        device = seen.stack.devices.get(disk.name)
+        # Volumes of a provider bear one name, and each has its own grant.
+        is_drive = disk.kind not in ("virtio", "xen") and not (device and device.is_remote)
+        if disk.model and is_drive and disk.name in seen.loads:
             models.setdefault(f"{disk.model}", []).append(disk.name)
     for model, names in models.items():
         rates = [seen.loads[name].requests for name in names]
@@ -117,8 +134,24 @@ def waited_share(seen: Observation) -> float:
 
 def _is_waited_for(seen: Observation, load: DiskLoad) -> bool:
     """Whether somebody waits for the device. Asynchronous requests count as no stall, so a queue that is never empty
-    says so, too."""
-    return waited_share(seen) >= BINDS_FROM or (load.utilisation >= ALWAYS_BUSY_FROM and load.queue >= 4)
+    says so, too; unless the kernel filled it by itself, with writeback or with the check of an array."""
+    if waited_share(seen) >= BINDS_FROM:
+        return True
+    is_always_busy = load.utilisation >= ALWAYS_BUSY_FROM and load.queue >= 4
+    return is_always_busy and not _is_filled_by_kernel(seen, load)
+
+
+def _is_filled_by_kernel(seen: Observation, load: DiskLoad) -> bool:
+    """Whether what a device does is for nobody who waits: an array above it is checked or rebuilt, or most of its queue
+    are dirty pages under writeback."""
+    arrays = {load.name, *seen.stack.above(load.name)}
+    if any(seen.word("array", name, "sync_action") not in (None, "idle", "frozen") for name in arrays):
+        return True
+    rates = seen.disks[load.name]
+    written, size = rates.write_bytes_per_s or 0.0, rates.write_size_bytes or 0.0
+    pages = seen.span.levels("vm", "host", "nr_writeback")
+    under_way = sum(pages) / len(pages) * PAGE_BYTES if pages else 0.0
+    return written >= 0.8 * load.bytes_per_s > 0 and under_way >= load.queue * size / 2
 
 
 def _has_known_medium(seen: Observation, name: str) -> bool:
@@ -139,8 +172,9 @@ def _is_lowest(seen: Observation, name: str) -> bool:
     resource="disk",
     help="hardware",
     what="Utilisation, queue and mean wait of each block device, against the time that its medium takes by itself.",
-    threshold="busy 70 % of the time and the wait above the medium's own time (block_stack.service_ms); "
-    "netdata warns at 98 % of ten minutes",
+    threshold="busy 70 % of the time and the wait above the medium's own time (block_stack.service_ms), with tasks "
+    "that wait 10 % of the time for storage or a queue of 4 that is no writeback and no check of an array; netdata "
+    "warns at 98 % of ten minutes",
     sources=(_NETDATA_DISKS, IOSTATS),
 )
 def saturated(seen: Observation) -> Iterator[BindingCause]:
@@ -187,7 +221,18 @@ def saturated(seen: Observation) -> Iterator[BindingCause]:
 def _is_slow(seen: Observation, load: DiskLoad) -> bool:
     """Whether a device completes far fewer requests than its medium could: it is slow, not full."""
     is_slow = load.utilisation >= 0.5 and load.pace_ms > SLOW_PACE_TIMES * load.service_ms
+    if is_slow and _may_be_flushing(seen, load):
+        return False
     return is_slow and _has_known_medium(seen, load.name) and not _is_discarding(seen, load)
+
+
+def _may_be_flushing(seen: Observation, load: DiskLoad) -> bool:
+    """Whether a device may spend its time on flushes, which kernels before 5.5 do not count: small writes, one or two
+    at a time. What they take says nothing of its medium."""
+    rates = seen.disks[load.name]
+    writes, reads = rates.writes_per_s or 0.0, rates.reads_per_s or 0.0
+    small = (rates.write_size_bytes or 0.0) <= 64 * 1024
+    return rates.flushes_per_s is None and writes > 4 * reads and small and load.queue <= 2
 
 
 def _is_discarding(seen: Observation, load: DiskLoad) -> bool:
@@ -306,7 +351,8 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
     help="tuning",
     what="Bytes that a disk read, against what processes asked for by read(2) and by faults on mapped files; and the "
     "mean size of its reads against read_ahead_kb.",
-    threshold="4 times what was asked for, by reads of at least half of read_ahead_kb (256 KiB or more)",
+    threshold="4 times what was asked for, by reads of at least half of read_ahead_kb (256 KiB or more) that "
+    "come from read(2) or faults",
     sources=("Linux kernel documentation, admin-guide/mm and sysctl/vm; mm/readahead.c", "proc_pid_io(5), rchar"),
 )
 def read_ahead(seen: Observation) -> Iterator[BindingCause]:
@@ -323,6 +369,8 @@ def read_ahead(seen: Observation) -> Iterator[BindingCause]:
         if ahead is None or ahead < 256 or seen.stack.members(name) or not rates.read_size_bytes:
             continue
         read = rates.read_bytes_per_s or 0.0
+        if not _is_read_by_pages(seen, rates.reads_per_s or 0.0, read, faults):
+            continue
         if read < 4 * asked or rates.read_size_bytes < ahead * 512 or load.utilisation < 0.3:
             continue
         yield read_ahead.bind(
@@ -343,12 +391,26 @@ def read_ahead(seen: Observation) -> Iterator[BindingCause]:
         )
 
 
+def _is_read_by_pages(seen: Observation, reads_per_s: float, read_bytes_per_s: float, faults_per_s: float) -> bool:
+    """Whether the requests of a device can come from read(2) or from faults at all: each is asked for by one of these,
+    or by a few bytes. Asynchronous reads (libaio, io_uring) and those of the kernel's own threads (an NFS server, a
+    check of an array) count as neither, and nothing is read ahead for them."""
+    seconds = seen.span.seconds_of("process")
+    asked = 0.0
+    for name in seen.span.names("process"):
+        read, chars = (seen.rose("process", name, field) or 0 for field in ("read_bytes", "read_chars"))
+        if seconds and read / seconds >= read_bytes_per_s / 10:
+            asked += chars / seconds
+    return 2 * faults_per_s >= reads_per_s or asked >= 512 * reads_per_s
+
+
 @cause(
     id="application.serial",
     resource="application",
     help="application",
     what="Stalls for storage while the busiest device has one request at a time and is not slow.",
-    threshold="stalled 20 % of the time and a queue of at most 1.6 on a device that serves many requests at once",
+    threshold="stalled 20 % of the time and a queue of at most 1.6 on a device that serves many requests at once "
+    "and is busy for a third of what is waited",
     sources=(IOSTATS, PSI),
 )
 def serial(seen: Observation) -> Iterator[BindingCause]:
@@ -364,6 +426,9 @@ def serial(seen: Observation) -> Iterator[BindingCause]:
     if busiest.queue > SERIAL_QUEUE or busiest.utilisation < (0.15 if seen.stall("io") is not None else 0.5):
         return
     if _is_slow(seen, busiest) or not is_flash(seen.stack, (busiest.name,)):
+        return
+    if busiest.utilisation < waited / 3:
+        # Most of the time something else is waited for: a server, a limit.
         return
     yield serial.bind(
         max(busiest.utilisation, waited),

@@ -158,8 +158,12 @@ class _V1Groups(_Groups):
     def read_all(self) -> None:
         counters: dict[str, dict[str, int]] = {}
         levels: dict[str, dict[str, float]] = {}
+        # Controllers that are mounted together have a directory of all their names; links for each may be missing.
+        together = {one: name for name in self._host.names(_TOP) for one in name.split(",")}
         for name in ("cpu", "memory", "pids", "blkio"):
             top = f"{_TOP}/{name}"
+            if not self._host.is_dir(top):
+                top = f"{_TOP}/{together.get(name, name)}"
             for path, files in self._walk(top) if self._host.is_dir(top) else ():
                 place = top if path == "/" else f"{top}{path}"
                 if name == "blkio":

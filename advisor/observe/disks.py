@@ -31,12 +31,13 @@ class DiskCounts(NamedTuple):
 
 
 def parse_diskstats(text: str) -> dict[str, DiskCounts]:
-    """/proc/diskstats by name, RAM disks left out; lines that are not whole are left out too."""
+    """/proc/diskstats by the name in sysfs (``cciss!c0d0`` of cciss/c0d0), RAM disks left out; lines that are not whole
+    are left out too."""
     found = {}
     for line in text.split("\n"):
         words = line.split()
         if len(words) > 3 and not words[2].startswith("ram") and (counts := _parse_columns(words[3:])) is not None:
-            found[words[2]] = counts
+            found[words[2].replace("/", "!")] = counts
     return found
 
 

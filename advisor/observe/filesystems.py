@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from advisor.facts.mounts import read_mounts
 from advisor.facts.rare_subjects import ZFS_POOLS
 from advisor.facts.space import read_spaces
 from advisor.facts.zfs import ARC, parse_kstat, pool_names
@@ -18,13 +19,19 @@ _ARC_LEVELS: Final = ("size", "c", "c_max")
 
 
 def read_space(host: Host, reading: Reading) -> None:
-    """File systems on devices of this host."""
+    """File systems on devices of this host that may be written: one that is only read is as full as it was made."""
     reading.ask("space")
     found = read_spaces(host)
     if isinstance(found, Missing):
         reading.note_missing("space", found)
         return
+    mounts = read_mounts(host)
+    read_only = (
+        {one.target for one in mounts if "ro" in one.options.split(",")} if not isinstance(mounts, Missing) else {}
+    )
     for target, space in found.items():
+        if target in read_only:
+            continue
         levels = {"used_bytes": space.used_bytes, "available_bytes": space.available_bytes}
         levels |= {"inodes": space.inodes, "free_inodes": space.free_inodes}
         reading.add("space", target, gauges=levels)

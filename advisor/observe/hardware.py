@@ -91,10 +91,13 @@ def _read_words(host: Host, place: str, names: tuple[str, ...]) -> dict[str, str
 
 
 def read_scsi(host: Host, reading: Reading) -> None:
-    """Commands of each SCSI disk that failed or timed out, and all that were sent; 32 bits each."""
+    """Commands of each SCSI disk that failed or timed out, and all that were sent; 32 bits each.
+
+    Of a drive without a medium (a card reader, 0 bytes) each look whether there is one now fails.
+    """
     reading.ask("scsi")
     for name in host.names("/sys/block"):
-        if _SCSI_DISK.fullmatch(name):
+        if _SCSI_DISK.fullmatch(name) and host.read_int(f"/sys/block/{name}/size") != 0:
             texts = {field: host.read(f"/sys/block/{name}/device/{field}") for field in _SCSI}
             counts = {field: parse_hexadecimal(text) for field, text in texts.items() if not isinstance(text, Missing)}
             reading.add("scsi", name, {field: count for field, count in counts.items() if count is not None})

@@ -7,11 +7,12 @@ Source: psutil's documentation of Process; proc_pid_io(5); proc_pid_wchan(5); cg
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from typing import TYPE_CHECKING, Final
 
 from advisor.facts.storage_services import STORAGE_UNIT
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, is_count
 from advisor.observe.cgroups import unit_of_cgroup
 from advisor.observe.sample import Reading
 
@@ -25,6 +26,10 @@ HIDDEN_STORAGE: Final = "process others"
 _NAMED: Final = 5
 _MANY_FILES: Final = 50
 """Fewer of a process that serves no storage are not held against its limit: looking at each costs time."""
+_MOST_THREADS: Final = 1000
+"""Threads that a sample looks at, those of the processes that have used the most CPU time first."""
+_BUSIEST_THREADS: Final = 8
+"""Of each process; these show whether one thread is busy or several share the work."""
 _UNINTERRUPTIBLE: Final = "disk-sleep"
 _KTHREADD: Final = 2
 
@@ -56,6 +61,31 @@ def _count_files(host: Host, pid: int, *, least: int) -> dict[str, float]:
     return {"open_files": len(names), "open_files_limit": limit} if limit else {}
 
 
+def parse_thread_time(text: str) -> int | None:
+    """User and system time of /proc/PID/task/TID/stat in ms; None for a text that is none. The name may hold anything,
+    so fields are counted from the last bracket."""
+    words = text.rpartition(")")[2].split()
+    if len(words) < 13 or not (is_count(words[11]) and is_count(words[12])):
+        return None
+    return (int(words[11]) + int(words[12])) * 1000 // os.sysconf("SC_CLK_TCK")
+
+
+def _add_threads(host: Host, processes: list[tuple[int, dict[str, int], dict[str, float]]]) -> None:
+    """How many threads each process has, and the CPU time of the busiest of several."""
+    room = _MOST_THREADS
+    for pid, counters, levels in sorted(processes, key=lambda one: -one[1]["cpu_ms"]):
+        threads = host.listdir(f"/proc/{pid}/task")
+        if isinstance(threads, Missing) or not threads:
+            continue
+        levels["threads"] = len(threads)
+        if not 1 < len(threads) <= room:
+            continue
+        room -= len(threads)
+        times = {one: parse_thread_time(host.read_or_empty(f"/proc/{pid}/task/{one}/stat")) for one in threads}
+        known = sorted(((ms, one) for one, ms in times.items() if ms is not None), reverse=True)
+        counters |= {f"thread_{one}_ms": ms for ms, one in known[:_BUSIEST_THREADS]}
+
+
 def _find_wait(host: Host, process: psutil.Process, status: str) -> dict[str, str]:
     """Where in the kernel a process sleeps that no signal wakes; nothing for a thread of the kernel's own, which may
     rest so, and for one that a freezer holds."""
@@ -80,6 +110,8 @@ def read_processes(host: Host, reading: Reading) -> None:
     own = psutil.Process()
     mine = {own.pid, *(child.pid for child in own.children(recursive=True))}
     hidden: list[int] = []
+    listed: list[tuple[int, dict[str, int], dict[str, float]]] = []
+    entries: list[tuple[str, dict[str, int], dict[str, float], dict[str, str]]] = []
     for process in psutil.process_iter(["name", "create_time", "cpu_times", "io_counters", "status"]):
         found = process.info
         times, storage = found["cpu_times"], found["io_counters"]
@@ -100,7 +132,11 @@ def read_processes(host: Host, reading: Reading) -> None:
         with contextlib.suppress(psutil.Error):
             words |= _find_wait(host, process, found["status"])
         levels = _count_files(host, process.pid, least=0 if unit and STORAGE_UNIT.match(unit) else _MANY_FILES)
-        reading.add("process", f"{process.pid}@{found['create_time']:.2f}", counters, levels, words)
+        listed.append((process.pid, counters, levels))
+        entries.append((f"{process.pid}@{found['create_time']:.2f}", counters, levels, words))
+    _add_threads(host, listed)
+    for entry in entries:
+        reading.add("process", *entry)
     if hidden:
         why = "is hidden by the kernel" if host.is_root else "needs root, as they are of other users"
         named = ", ".join(map(str, hidden[:_NAMED])) + (", …" if len(hidden) > _NAMED else "")

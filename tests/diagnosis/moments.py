@@ -119,6 +119,8 @@ class Process:
     read: float = 1e5
     files: tuple[int, int] | None = None
     """Open files, and the limit of them."""
+    threads: tuple[float, ...] = ()
+    """The share of one CPU of each thread; empty where threads are not recorded."""
     waits_in: str = ""
     """Where in the kernel it sleeps, uninterruptibly, whenever somebody looks."""
 
@@ -530,6 +532,8 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         counters = {"cpu_ms": int(one.cpu * at * 1000), "read_chars": int(one.chars * at)}
         counters |= {"read_bytes": int(one.read * at), "write_bytes": 0}
         levels = {"open_files": one.files[0], "open_files_limit": one.files[1]} if one.files else {}
+        levels |= {"threads": len(one.threads)} if one.threads else {}
+        counters |= {f"thread_{200 + tid}_ms": int(share * at * 1000) for tid, share in enumerate(one.threads)}
         words = {"name": one.name, "unit": one.unit} | ({"waits_in": one.waits_in} if one.waits_in else {})
         reading.add("process", f"{100 + number}@1.00", counters, levels, words)
     if machine.ebs:

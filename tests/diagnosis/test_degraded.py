@@ -112,3 +112,13 @@ def test_less_to_read_is_no_alarm(name: str, machine: Machine, how: str) -> None
 )
 def test_what_could_not_be_read_is_said(how: str, says: str) -> None:
     assert says in {one.fact for one in DEGRADED[how](Machine()).unknown}
+
+
+def test_controllers_that_are_mounted_together() -> None:
+    """RHEL 7 mounts cpu,cpuacct; in a captured tree the links of each name may be missing."""
+    case = next(one for one in CASES if one.name == "CPU quota of a service (version 1, no PSI)")
+
+    def together(files: Mapping[str, str]) -> Files:
+        return {path.replace("/cgroup/cpu/", "/cgroup/cpu,cpuacct/"): text for path, text in files.items()}
+
+    assert [one.id for one in diagnose_files(case.machine, together, tools=True).binds] == ["cpu.quota"]

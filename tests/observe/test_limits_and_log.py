@@ -14,6 +14,7 @@ from advisor.observe.cgroups import read_cgroups
 from advisor.observe.hardware import read_mappings
 from advisor.observe.log_errors import MOST_ERRORS, parse_log_errors, read_log_errors
 from advisor.observe.network import ALL_SOCKETS, parse_port_use, read_neighbours, read_ports, read_protocols, read_udp6
+from advisor.observe.processes import parse_thread_time
 from advisor.observe.sample import Reading
 from tests.observe.spans import Source
 
@@ -153,3 +154,34 @@ def test_open_files_of_any_process_with_many() -> None:
         done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=root)
         child.kill()
     assert int(done.stdout.strip("[]\n")) >= 80
+
+
+def test_the_time_of_a_thread() -> None:
+    text = "7 (a) b (c) S 1 7 7 0 -1 4194560 9 0 0 0 120 30 0 0 20 0 4 0 99 0 0\n"
+    assert parse_thread_time(text) == 1500 * 100 // os.sysconf("SC_CLK_TCK")
+    assert parse_thread_time("7 (a) S 1\n") is None
+    assert parse_thread_time("") is None
+
+
+def test_threads_of_a_process_and_what_each_uses() -> None:
+    program = (
+        "import threading; [threading.Thread(target=threading.Event().wait, daemon=True).start() for _ in range(3)]\n"
+        "sum(range(3_000_000)); print(1, flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        look = (
+            "from advisor.host import live_host; from advisor.observe.sample import Reading\n"
+            "from advisor.observe.processes import read_processes\n"
+            "reading = Reading(1.0); read_processes(live_host(), reading)\n"
+            f"name = next(one for one in reading.counters['process'] if one.startswith('{child.pid}@'))\n"
+            "fields = [one for one in reading.counters['process'][name] if one.startswith('thread_')]\n"
+            "print(int(reading.gauges['process'][name]['threads']), len(fields))"
+        )
+        root = Path(__file__).parents[2]
+        done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=root)
+        child.kill()
+    assert done.stdout == "4 4\n"
