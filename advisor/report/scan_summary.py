@@ -208,7 +208,7 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
     found = list_shelves(facts)
     rows: list[str] = []
     for one in found:
-        parts = [_devices_text(one.links, one.disks, one.arrays)]
+        parts = [devices_text(one.links, one.disks, one.arrays)]
         if one.node is not None and len(facts.numa.nodes) > 1:
             cpus = len(parse_list(one.node.cpus)) if one.node.cpus else 0
             memory = format_binary(one.node.memory_bytes) if one.node.memory_bytes is not None else "memory unknown"
@@ -218,13 +218,14 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
         else:
             rows.append(f"{one.title}: {', '.join(parts)}")
     if len(found) > min(MOST_NODES, room - bool(facts.unknown)):
-        rows = [f"{len(facts.numa.nodes)} nodes: {_devices_text(facts.links, facts.disks, facts.arrays)}"]
+        rows = [f"{len(facts.numa.nodes)} nodes: {devices_text(facts.links, facts.disks, facts.arrays)}"]
     unknown = len(facts.unknown)
     rows += [_unknown_text(facts)] if unknown else []
     yield from ([Span(shortened(row, width), QUIET)] for row in rows)
 
 
-def _devices_text(links: Sequence[Link], disks: Sequence[object], arrays: Sequence[object]) -> str:
+def devices_text(links: Sequence[Link], disks: Sequence[object], arrays: Sequence[object]) -> str:
+    """``2 links, 24 disks``, without what there is none of."""
     # What a person would count: neither the loopback link nor virtual ones that nobody has brought up.
     in_use = [one for one in links if is_physical(one) or (one.name != "lo" and one.state != "down")]
     counts = ((len(in_use), "link"), (len(disks), "disk"), (len(arrays), "array"))

@@ -364,7 +364,7 @@ def tcp_pruned(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     if not pruned:
         return None
     return tcp_pruned.found(
-        title=f"TCP discarded queued data {count_noun(pruned, 'time')}: buffer full",
+        title=f"TCP discarded data {count_noun(pruned, 'time')}: buffer full",
         why="The kernel counts it since the host started; each time the sender had to send again.",
         evidence={
             "tcp_pruned": pruned,

@@ -178,7 +178,7 @@ def swapping(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     is_database = workload is not None and workload.access == "random"
     return swapping.found(
         severity="advice" if is_database else "info",
-        title=f"The host has written {swapped // _MIB:,} MiB to swap since boot",
+        title=f"{swapped // _MIB:,} MiB were written to swap since boot",
         why="What a program needs again is read back page by page while it waits."
         + (" The declared workload reads at random, and so touches any page." if is_database else ""),
         evidence={"swapped_out_pages": pages, "vm.swappiness": swappiness},
