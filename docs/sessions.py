@@ -7,7 +7,8 @@ A session is a block of ```console. Its lines that begin with its first two char
 shell; what follows each is what the command printed, on both outputs, at 80 columns. A comment `<!-- setup: COMMANDS
 -->` is run without being shown. The blocks of a page share one sandbox: network, mount, process and host name
 namespaces of their own, with copies of /etc and empty state directories, so that nothing of this machine is changed,
-and a root directory without the files with which a manager of containers marks its own; root is needed to make it. Dates and measured times do not count as a difference.
+and a root directory without the files with which a manager of containers marks its own; root is needed to make it.
+Dates and measured times do not count as a difference.
 """
 
 from __future__ import annotations

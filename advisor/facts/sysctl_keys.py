@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from advisor.host.patterns import lazy_regex
+from advisor.i18n import N_, msg
 
 _CORE = (
     *("rmem_default", "rmem_max", "wmem_default", "wmem_max", "optmem_max"),
@@ -77,6 +78,12 @@ _LINK_SETTING = lazy_regex(r"net\.ipv4\.conf\.[^.]+\.(rp_filter|arp_filter|arp_i
 
 
 def refusal(key: str, value: str) -> str | None:
+    """As `refusal_message`, in plain English, as facts hold it."""
+    message = refusal_message(key, value)
+    return None if message is None else str(message)
+
+
+def refusal_message(key: str, value: str) -> str | None:
     """Why the kernel refuses a value for a managed key; None where it accepts it or that is unknown.
 
     The kernel reads as many numbers as the key has and ignores what follows them after white space, so a comment
@@ -84,20 +91,22 @@ def refusal(key: str, value: str) -> str | None:
     """
     if key in WORDS:
         is_quoted = value.startswith(("'", '"'))
-        return "the quotes become part of the value, which the kernel does not know" if is_quoted else None
+        return N_("the quotes become part of the value, which the kernel does not know") if is_quoted else None
     if key not in _NUMBERS and not _LINK_SETTING.fullmatch(key):
         return None
     # No other white space separates numbers there.
     words = re.split("[ \t\n]+", value.strip(" \t\n"))[: _FIELDS.get(key, 1)]
     if not words[0]:
-        return "the value is empty"
+        return N_("the value is empty")
     wrong = next((word for word in words if not _NUMBER.fullmatch(word)), None)
     if wrong is not None:
         is_quoted = "'" in wrong or '"' in wrong
-        return "the quotes become part of the value" if is_quoted else f"{wrong[:40]} is not a number"
+        if is_quoted:
+            return N_("the quotes become part of the value")
+        return msg("{value} is not a number", value=wrong[:40])
     low, high = _LONG if key in UNSIGNED_KEYS else _INT
     too_large = next((word for word in words if not low <= _parse_value(word) <= high), None)
-    return f"{too_large[:40]} is too large" if too_large else None
+    return msg("{value} is too large", value=too_large[:40]) if too_large else None
 
 
 def kernel_number(word: str) -> int | None:
