@@ -6,8 +6,9 @@ python docs/sessions.py --check [PAGE…]    writes nothing; exit code 1 if a pa
 A session is a block of ```console. Its lines that begin with its first two characters, "$ " or "# ", are typed in a
 shell; what follows each is what the command printed, on both outputs, at 80 columns. A comment `<!-- setup: COMMANDS
 -->` is run without being shown. The blocks of a page share one sandbox: network, mount, process and host name
-namespaces of their own, with copies of /etc and empty state directories, so that nothing of this machine is changed;
-root is needed to make it. Dates and measured times do not count as a difference.
+namespaces of their own, with copies of /etc and empty state directories, so that nothing of this machine is changed,
+and a root directory without the files with which a manager of containers marks its own; root is needed to make it.
+Dates and measured times do not count as a difference.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ MOVING = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?(?: UTC|Z)?)?|\b\
 """Dates and measured times: they say when a page was written, not what the program does."""
 
 SANDBOX = """
+mkdir {home}/root && mount -t tmpfs none {home}/root
+for one in /*; do
+  if [ -L "$one" ]; then cp -P "$one" {home}/root/
+  elif [ -d "$one" ]; then mkdir "{home}/root$one" && mount --rbind "$one" "{home}/root$one"; fi
+done
+cd {home}/root && mkdir old && pivot_root . old && umount -l /old && rmdir /old
 mount -t tmpfs none {home}/mnt && mkdir {home}/mnt/etc {home}/mnt/lib && cp -a /etc/. {home}/mnt/etc/
 rm -rf {home}/mnt/etc/advisor {home}/mnt/etc/sysctl.d {home}/mnt/etc/systemd/network
 mkdir -p {home}/mnt/etc/sysctl.d {home}/mnt/etc/systemd/network

@@ -47,7 +47,8 @@ def fix(
     settings = dict(made.settings)
     is_here = host.is_live or is_own_tree(root)
     if not as_json:
-        print_text(fix_text(made, width=terminal_width(), color=wants_color(), is_live=is_here) + "\n")
+        text = fix_text(made, width=terminal_width(), color=wants_color(), is_live=is_here)
+        print_text(f"{text}\n" if made.asked else text)
     planned = None
     if made.asked:
         planned = operations.plan(*made.asked, host=host, settings=settings, runtime_only=runtime_only)

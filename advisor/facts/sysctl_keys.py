@@ -78,6 +78,12 @@ _LINK_SETTING = lazy_regex(r"net\.ipv4\.conf\.[^.]+\.(rp_filter|arp_filter|arp_i
 
 
 def refusal(key: str, value: str) -> str | None:
+    """As `refusal_message`, in plain English, as facts hold it."""
+    message = refusal_message(key, value)
+    return None if message is None else str(message)
+
+
+def refusal_message(key: str, value: str) -> str | None:
     """Why the kernel refuses a value for a managed key; None where it accepts it or that is unknown.
 
     The kernel reads as many numbers as the key has and ignores what follows them after white space, so a comment
@@ -94,12 +100,13 @@ def refusal(key: str, value: str) -> str | None:
         return N_("the value is empty")
     wrong = next((word for word in words if not _NUMBER.fullmatch(word)), None)
     if wrong is not None:
-        if "'" in wrong or '"' in wrong:
+        is_quoted = "'" in wrong or '"' in wrong
+        if is_quoted:
             return N_("the quotes become part of the value")
-        return msg("{word} is not a number", word=wrong[:40])
+        return msg("{value} is not a number", value=wrong[:40])
     low, high = _LONG if key in UNSIGNED_KEYS else _INT
     too_large = next((word for word in words if not low <= _parse_value(word) <= high), None)
-    return msg("{word} is too large", word=too_large[:40]) if too_large else None
+    return msg("{value} is too large", value=too_large[:40]) if too_large else None
 
 
 def kernel_number(word: str) -> int | None:

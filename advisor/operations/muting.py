@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from advisor.errors import InvalidInputError, RefusedError, UsageError
+from advisor.errors import InvalidInputError, RefusedError, UsageError, near_names
 from advisor.host.numbers import whole_number
 from advisor.i18n import msg
 from advisor.rules.finding import Finding, Muted, finding_devices
@@ -100,7 +100,7 @@ _GERMAN_MONTHS: Final = (
 
 
 def parse_until(text: str, today: date) -> date:
-    """The last day that ``--until`` names: a date (2027-01-31); days or weeks from ``today`` (30d, 2w); or a month
+    """The last day that ``--until`` names: a date (2027-01-31); days or weeks from ``today`` (30d, 2 weeks); or a month
     (January, jan, Januar, 2027-01), before whose first day it ends, as in speech: ``until January`` is until 31
     December.
 
@@ -110,8 +110,8 @@ def parse_until(text: str, today: date) -> date:
 
     word = text.strip().lower()
     try:
-        if span := re.fullmatch(r"([0-9]{1,9})([dw])", word):
-            day = today + timedelta(days=(whole_number(span[1]) or 0) * (7 if span[2] == "w" else 1))
+        if span := re.fullmatch(r"([0-9]{1,9})(?: ?(d|w|days?|weeks?))", word):
+            day = today + timedelta(days=(whole_number(span[1]) or 0) * (7 if span[2][0] == "w" else 1))
         elif month := re.fullmatch(r"([0-9]{4})-([0-9]{2})", word):
             day = date(whole_number(month[1]) or 0, whole_number(month[2]) or 0, 1) - timedelta(days=1)
         elif number := _month_of(word):
@@ -170,7 +170,7 @@ def parse_muting(text: str, path: Path | str) -> tuple[MutingEntry, ...]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error), hint=_HINT) from error
+        raise InvalidInputError(_syntax_message(text, path, error), hint=_HINT) from error
     except RecursionError as error:
         raise InvalidInputError(msg("{where}: nested too deeply", where=path), hint=_HINT) from error
     entries = document.get(_TABLE, [])
@@ -180,6 +180,19 @@ def parse_muting(text: str, path: Path | str) -> tuple[MutingEntry, ...]:
         message = msg("{path}:{line}: {key}: expected [[ignore]] tables", path=path, line=line_of(text, [key]), key=key)
         raise InvalidInputError(message, hint=_HINT)
     return tuple(_parse_entry(one, number, text, path) for number, one in enumerate(entries))
+
+
+def _syntax_message(text: str, path: Path | str, error: ValueError) -> str:
+    """The decoder's words, with the line and the key on it where it names the line."""
+    import re
+
+    found = re.search(r"\(at line ([0-9]{1,9}),", str(error))
+    line = whole_number(found[1]) if found else None
+    if line is None:
+        return msg("{path}: {error}", path=path, error=error)
+    key = re.match(r"\s*([A-Za-z0-9_-]+)\s*=", text.split("\n")[line - 1])
+    what = msg("{key}: {why}", key=key[1], why=error) if key else str(error)
+    return msg("{path}:{line}: {error}", path=path, line=line, error=what)
 
 
 _HINT: Final = "[[ignore]] takes id, reason, device, host and until (2027-01-31)"
@@ -236,8 +249,9 @@ def list_muting(
     Raises InvalidInputError.
     """
     from advisor.report.scan_since import MutingRow
+    from advisor.rules.registry import RULES
 
-    today = current_day()
+    today, rules = current_day(), {rule.id for rule in RULES}
     entries = [(one, names is None or one.is_for(names, is_live)) for one in read_muting()]
     return tuple(
         MutingRow(
@@ -247,6 +261,7 @@ def list_muting(
             one.is_expired(today),
             tuple(finding.title for finding in findings if is_here and _means(one, finding)),
             is_elsewhere=not is_here,
+            unknown=None if one.id in rules else tuple(near_names(one.id, rules)),
         )
         for one, is_here in entries
     )
@@ -257,8 +272,8 @@ def expired_notes(expired: Sequence[MutingEntry]) -> tuple[str, ...]:
     if not expired:
         return ()
     first = expired[0]
-    more = f" and {len(expired) - 1} more" if len(expired) > 1 else ""
-    return (f"no longer muted: {first.label} (until {first.until}){more}: advisor scan --muted",)
+    more = f" and {len(expired) - 1} more: advisor scan --muted" if len(expired) > 1 else ""
+    return (f"no longer muted: {first.label} (until {first.until}){more}",)
 
 
 def _means(entry: MutingEntry, finding: Finding) -> bool:
@@ -289,9 +304,14 @@ def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
     from advisor.rules.registry import RULES
 
     path = path or ignore_file()
-    if entry.id not in {rule.id for rule in RULES}:
+    rules = {rule.id for rule in RULES}
+    if entry.id not in rules:
+        close = near_names(entry.id, rules)
         raise UsageError(
-            msg("{id}: no rule has this id", id=entry.id), hint="advisor scan --all prints the id of each finding"
+            msg("{id}: no rule has this id", id=entry.id),
+            hint=msg("did you mean {names}?", names=", ".join(close))
+            if close
+            else "advisor scan --all prints the id of each finding",
         )
     text = _read_text(path)
     kept = _without(text, [_same(one, entry) for one in parse_muting(text, path)], path)

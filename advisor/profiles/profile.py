@@ -256,7 +256,8 @@ def _resolve_parents(
     path = paths[name]
     if profile.name != name:
         raise InvalidInputError(
-            msg("{path}: name is {name!r}, the file name says {name_2!r}", path=path, name=profile.name, name_2=name)
+            msg("{path}: name is {name!r}, the file name says {name_2!r}", path=path, name=profile.name, name_2=name),
+            hint=msg('name = "{name}" in it, or the file name {file}.toml', name=name, file=profile.name),
         )
     for parent in dict.fromkeys(reversed(profile.inherits)):
         profile = _merge_parent(profile, _resolve_parents(parent, paths, (*heirs, name), known, read))

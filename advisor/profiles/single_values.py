@@ -35,6 +35,7 @@ _WHERE_KEPT: Final = lazy_regex(r",? (?:persisted|kept|held) |\. ")
 _KIND: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
 _SPLIT: Final = lazy_regex(r"(?s)(.*?)([<>=]+)(.*)")
 _PLACE: Final = lazy_regex(r"\{\w+\}")
+_SIZE: Final = lazy_regex(r"([0-9]{1,9})([KkMmGgTt])(?:i?[Bb])?", re.ASCII)
 _BY_EFFECT: Final[Mapping[Effect, ToggleClass]] = {
     "new-sockets": "T1",
     "new-links": "T3",
@@ -70,10 +71,7 @@ def parse_value(word: str) -> WantedValue:
     found = _SPLIT.fullmatch(word)
     if found is None:
         parse_tunable(word)
-        raise UsageError(
-            msg("{word}: expected a value", word=word),
-            hint=msg("{word}=VALUE sets it; '{word}>=VALUE' and '{word}<=VALUE' only raise or lower it", word=word),
-        )
+        raise _no_value(word)
     identity, operator, value = found.groups()
     if operator not in OPERATORS or not set(value).isdisjoint("<>"):
         raise UsageError(
@@ -93,8 +91,30 @@ def parse_value(word: str) -> WantedValue:
         raise UsageError(msg("{word}: a place in braces belongs into a profile file", word=word))
     wrong = one.check_value(" ".join(value.split()))
     if wrong:
-        raise UsageError(msg("{identity}: {value!r} {reason}", identity=identity, value=value, reason=wrong))
+        hint = _in_full(value) if value.strip() else _no_value(identity).hint
+        raise UsageError(msg("{identity}: {value!r} {reason}", identity=identity, value=value, reason=wrong), hint=hint)
+    if operator != "=" and not re.search("[0-9]", value):
+        raise UsageError(
+            msg("{word}: {operator} needs a number, found {value!r}", word=word, operator=operator, value=value),
+            hint=msg("{identity}={value} sets it", identity=identity, value=value),
+        )
     return WantedValue(identity, operator, " ".join(value.split()))
+
+
+def _no_value(identity: str) -> UsageError:
+    return UsageError(
+        msg("{word}: expected a value", word=identity),
+        hint=msg("{word}=VALUE sets it; '{word}>=VALUE' and '{word}<=VALUE' only raise or lower it", word=identity),
+    )
+
+
+def _in_full(value: str) -> str | None:
+    """For a size with a unit, which the kernel does not take: the number."""
+    found = _SIZE.fullmatch(value.strip())
+    if found is None:
+        return None
+    number = int(found[1]) << 10 * ("kmgt".index(found[2].lower()) + 1)
+    return msg("it takes a number without a unit; {value} is {number}", value=value, number=number)
 
 
 def _hint(identity: str, operator: str, value: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -81,24 +81,39 @@ def _unsafe_reason(finding: Finding) -> str | None:
         return "it is a matter of what this host is for, not a fault"
     for step in finding.remedy:
         match step:
-            case PlanProfile(profile):
+            case PlanProfile(profile, only=only) if not only:
                 return f"it is fixed by the profile {profile}"
             case RunShell() | Decide():
                 return "a part of it is done by hand"
-            case SetTunable(identity):
-                one = parse_tunable(identity)
-                if one.risk != "none" or one.takes_effect not in ("now", "new-sockets", "new-links"):
-                    return f"{identity} interrupts what uses it, or takes effect later"
+    for value in _values_of(finding):
+        one = parse_tunable(value.tunable)
+        if one.risk != "none" or one.takes_effect not in ("now", "new-sockets", "new-links"):
+            return f"{value.tunable} interrupts what uses it, or takes effect later"
     return None
+
+
+def _values_of(finding: Finding) -> Iterator[SetTunable]:
+    """The values of its remedy, those that it takes from a profile among them."""
+    for step in finding.remedy:
+        match step:
+            case SetTunable():
+                yield step
+            case PlanProfile(only=only):
+                yield from only
 
 
 def _contradicted(finding: Finding, findings: Iterable[Finding]) -> str | None:
-    own = {one.tunable: one.argument for one in finding.remedy if isinstance(one, SetTunable)}
+    own = {one.tunable: one.argument for one in _values_of(finding)}
     for other in findings:
-        for one in other.remedy:
-            if isinstance(one, SetTunable) and own.get(one.tunable, one.argument) != one.argument:
+        for one in _values_of(other):
+            if own.get(one.tunable, one.argument) != one.argument and not _are_least(own[one.tunable], one.argument):
                 return f"{own[one.tunable]} contradicts {one.argument} of {other.id}"
     return None
+
+
+def _are_least(*arguments: str) -> bool:
+    """Whether a plan can hold both: the larger of two values that are to be reached at least."""
+    return all(SIGNS["at-least"] in one for one in arguments)
 
 
 def _joined(
@@ -164,8 +179,7 @@ def _add_value(values: dict[str, WantedValue], value: WantedValue, finding: Find
 
 
 def _sets(finding: Finding, identity: str) -> bool:
-    steps = (step.only if isinstance(step, PlanProfile) else (step,) for step in finding.remedy)
-    return any(isinstance(one, SetTunable) and one.tunable == identity for some in steps for one in some)
+    return any(one.tunable == identity for one in _values_of(finding))
 
 
 def _written_steps(finding: Finding) -> Iterable[ManualStep]:

@@ -64,7 +64,8 @@ def short_names(names: Iterable[str]) -> str:
     """``md0 … md7``; ``sda, sdd1, sde1 and 5 more``."""
     unique = set(names)
     parts = runs(unique, ranked(unique)).split(", ")
-    if len(parts) <= NAMES_SHOWN:
+    # The sign of one more is no shorter than its name.
+    if len(parts) <= NAMES_SHOWN or len(unique) == NAMES_SHOWN + 1:
         return ", ".join(parts)
     shown = parts[:NAMES_SHOWN]
     rest = len(unique) - sum(_count_of(part, unique) for part in shown)
@@ -129,15 +130,19 @@ def finding_lines(
             Span(_padded(words[one.severity], word_size), SEVERITY_STYLE[one.severity]),
             Span(" " * _GAP),
         ]
+        size = min(column, rest) if has_room else room
+        text = finding_text(one, size)
+        if has_room and columns(clean(text)) > size and spare != 0:
+            # There is a line left on which a text that would be cut can leave its command to the next one.
+            has_room, size, text = False, room, finding_text(one, room)
         if not has_room:
-            yield [*line, Span(shortened(finding_text(one, room), room))]
+            yield [*line, Span(shortened(text, size))]
             if command and columns(command) <= room and spare != 0:
-                yield [Span(" " * (width - room)), Span(command, COMMAND)]
+                before = column + _GAP if columns(command) + column + _GAP <= room else 0
+                yield [Span(" " * (width - room + before)), Span(command, COMMAND)]
                 spare = None if spare is None else spare - 1
             continue
-        size = min(column, rest)
-        short = shortened(finding_text(one, size), size)
-        yield [*line, Span(_padded(short, size + _GAP)), Span(command, COMMAND)]
+        yield [*line, Span(_padded(shortened(text, size), size + _GAP)), Span(command, COMMAND)]
 
 
 def _padded(text: str, size: int) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
 from advisor.i18n import english_page
 from advisor.planning.records import Plan, plan_document
-from advisor.recommend.fixes import Fix, ManualStep
-from advisor.report.layout import Page, Span, counted
+from advisor.recommend.fixes import Fix, LeftOut, ManualStep
+from advisor.report.layout import Page, Piece, Span, counted
 from advisor.shell.quote import shell_quote
 from advisor.transaction.journal import Record
 
@@ -28,12 +28,8 @@ def fix_text(fix: Fix, *, width: int, color: bool, is_live: bool = True) -> str:
         _add_steps(page, fix.manual)
     if fix.left_out:
         page.heading("Left out")
-        alike: dict[tuple[str, str], list[str]] = {}
-        for one in fix.left_out:
-            alike.setdefault((one.finding, one.reason), []).append(one.what)
-        for (finding, reason), names in alike.items():
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            page.bullet(Span(finding, "bold"), f": {', '.join(names[:_SHOWN])}{more}: {reason}")
+        for names, reason in _group_left(fix.left_out):
+            page.bullet(*names, f": {reason}")
     if not fix.asked:
         page.blank()
         if fix.findings:
@@ -42,6 +38,20 @@ def fix_text(fix: Fix, *, width: int, color: bool, is_live: bool = True) -> str:
             no_safe = "No finding can be fixed without a decision or an interruption: advisor fix ID fixes one."
             page.add(no_safe if fix.left_out else "This host has no findings.")
     return page.text
+
+
+def _group_left(left: Sequence[LeftOut]) -> Iterator[tuple[list[Piece], str]]:
+    """The findings of each reason; what was found where the reason is that of one finding alone."""
+    by_reason: dict[str, dict[str, list[str]]] = {}
+    for one in left:
+        by_reason.setdefault(one.reason, {}).setdefault(one.finding, []).append(one.what)
+    for reason, found in by_reason.items():
+        if len(found) > 1:
+            yield [Span(", ".join(found), "bold")], reason
+            continue
+        ((finding, names),) = found.items()
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        yield [Span(finding, "bold"), f": {', '.join(names[:_SHOWN])}{more}"], reason
 
 
 def _add_steps(page: Page, steps: Sequence[ManualStep]) -> None:

@@ -16,6 +16,7 @@ from advisor.i18n import N_, _, english_page, noun
 from advisor.report.device_blocks import add_arrays, add_disks, add_links
 from advisor.report.devices import Shelf, list_shelves, named_by
 from advisor.report.finding_blocks import add_findings
+from advisor.report.format import natural
 from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Piece, Span, counted, join_parts, width_of
 from advisor.report.scan_summary import provenance_text, whose_commands
 from advisor.report.units import cpu_text, format_binary, times
@@ -99,7 +100,7 @@ def scan_text(
         note = [times(len(facts.unknown), "fact"), _("root would see more") if is_denied else ""]
         page.section(_("Unknown"), join_parts(note))
         for reason in sorted(names, key=lambda one: (-len(names[one]), one)):
-            listed = dict.fromkeys(names[reason])
+            listed = sorted({*names[reason]}, key=lambda fact: [natural(part) for part in fact.split(".")])
             page.add(", ".join(listed), ": ", Span(reason[1], QUIET), indent=2, hang=2)
     add_findings(page, findings, note=whose_commands(provenance, width) if provenance and findings else "")
     return page.text

@@ -10,7 +10,7 @@ from advisor.i18n import english_page
 from advisor.report.finding_blocks import SEVERITY_WORDS
 from advisor.report.finding_lines import finding_text, shortened
 from advisor.report.format import format_minute
-from advisor.report.layout import HEADING, QUIET, SEVERITY_STYLE, Page, Span, Style, emit_line
+from advisor.report.layout import HEADING, QUIET, SEVERITY_STYLE, Page, Span, Style, counted, emit_line
 from advisor.report.scan_summary import ScanSummary, write_headline
 from advisor.rules.difference import ScanDifference
 from advisor.rules.finding import Finding
@@ -52,7 +52,7 @@ def _lines(findings: Iterable[Finding], numbers: dict[int, int], width: int) -> 
 
 class MutingRow(msgspec.Struct, frozen=True):
     """One accepted finding: what it is bound to, why, until when, and what became of it in this scan. One that
-    ``is_elsewhere`` is for other hosts than the scanned one."""
+    ``is_elsewhere`` is for other hosts than the scanned one. ``unknown`` are ids like its own where no rule has it."""
 
     label: str
     reason: str
@@ -60,6 +60,16 @@ class MutingRow(msgspec.Struct, frozen=True):
     is_expired: bool
     titles: tuple[str, ...]
     is_elsewhere: bool = False
+    unknown: tuple[str, ...] | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it mutes a finding of this scan."""
+        return bool(self.titles) and not self.is_expired and not self.is_elsewhere
+
+
+def _did_you_mean(names: Sequence[str]) -> str:
+    return f"; did you mean {', '.join(names)}?" if names else ""
 
 
 @english_page
@@ -69,7 +79,9 @@ def muted_text(rows: Sequence[MutingRow], place: str, *, width: int, color: bool
     if not rows:
         page.add(f"Nothing is muted ({place}).")
         return page.text
-    page.add(Span(f"{len(rows)} muted", HEADING), Span(" · ", QUIET), place)
+    active = sum(row.is_active for row in rows)
+    counts = f"{active} muted" if active == len(rows) else f"{active} muted, {counted(len(rows), 'entry', 'entries')}"
+    page.add(Span(counts, HEADING), Span(" · ", QUIET), place)
     for number, row in enumerate(rows, 1):
         end = f"until {row.until}" if row.until else "without an end"
         state = f"expired on {row.until}" if row.is_expired else end
@@ -78,6 +90,8 @@ def muted_text(rows: Sequence[MutingRow], place: str, *, width: int, color: bool
         page.add(f"{number} ", Span(row.label, HEADING), "  ", Span(state, style), indent=2, hang=2)
         page.add(row.reason, indent=6)
         nothing = "not for this host: mutes nothing here" if row.is_elsewhere else "no finding of this scan"
+        if row.unknown is not None:
+            nothing = f"no rule has this id: mutes nothing{_did_you_mean(row.unknown)}"
         for title in row.titles or (nothing,):
             page.add(Span(title, QUIET), indent=6, hang=2)
     page.blank()

@@ -33,6 +33,7 @@ MOST_LINES: Final = 23
 CONTAINER_NOTE: Final = "In a container: kernel and device values are its host's, and are set there."
 _GAP: Final = 2
 _LEAST_NAME: Final = 16
+_WINDOW: Final = 80
 _CODE_NAME = lazy_regex(r" *\([^()]*\)")
 
 
@@ -111,9 +112,16 @@ def write_headline(facts: Facts, provenance: Provenance, width: int) -> Iterator
     role = ", ".join(host_roles(facts))
     host_parts += [role] if role else []
     parts = [clean(part) for part in host_parts]
-    name = max(_LEAST_NAME, columns(parts[0]))
-    right = provenance_text(provenance, max(width - name - _GAP, _LEAST_NAME))
+    place = max(width - max(_LEAST_NAME, columns(parts[0])) - _GAP, _LEAST_NAME)
+    right = provenance_text(provenance, place)
     room = width - columns(right) - _GAP
+    if columns(parts[0]) > room and width >= _WINDOW:
+        # A domain has its rest on the page of --all; a name is never cut, and the first line says of when the scan is.
+        short = _without_domain(parts[0], room)
+        parts[0] = short or parts[0]
+        if not short:
+            yield [Span(provenance_text(provenance, width), QUIET)]
+            right, room = "", width
     is_apart = room < min(columns(parts[0]), width // 2)
     first = [shortened(parts[0], width if is_apart else room)]
     while len(first) < len(parts) and columns(" · ".join([*first, parts[len(first)]])) <= (width if is_apart else room):
@@ -123,11 +131,24 @@ def write_headline(facts: Facts, provenance: Provenance, width: int) -> Iterator
     if is_apart:
         # A name that is cut names no host: when and of what stands below it.
         yield from (line, [Span(provenance_text(provenance, width), QUIET)])
-    else:
+    elif right:
+        right = provenance_text(provenance, max(width - columns(left) - _GAP, columns(right)))
         yield [*line, Span(" " * max(width - columns(left) - columns(right), 1)), Span(right, QUIET)]
+    else:
+        yield line
     rest = parts[len(first) :]
     if rest:
         yield [Span(shortened(" · ".join(rest), width))]
+
+
+def _without_domain(name: str, room: int) -> str:
+    """The name with as many labels of its domain as fit into ``room`` columns; empty where not even the first does."""
+    labels = name.split(".")
+    for count in range(len(labels) - 1, 0, -1):
+        short = f"{'.'.join(labels[:count])}.…"
+        if columns(short) <= room:
+            return short
+    return ""
 
 
 def _machine(facts: Facts) -> Iterator[str]:
@@ -187,7 +208,7 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
     found = list_shelves(facts)
     rows: list[str] = []
     for one in found:
-        parts = [_devices_text(one.links, one.disks, one.arrays)]
+        parts = [devices_text(one.links, one.disks, one.arrays)]
         if one.node is not None and len(facts.numa.nodes) > 1:
             cpus = len(parse_list(one.node.cpus)) if one.node.cpus else 0
             memory = format_binary(one.node.memory_bytes) if one.node.memory_bytes is not None else "memory unknown"
@@ -197,13 +218,14 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
         else:
             rows.append(f"{one.title}: {', '.join(parts)}")
     if len(found) > min(MOST_NODES, room - bool(facts.unknown)):
-        rows = [f"{len(facts.numa.nodes)} nodes: {_devices_text(facts.links, facts.disks, facts.arrays)}"]
+        rows = [f"{len(facts.numa.nodes)} nodes: {devices_text(facts.links, facts.disks, facts.arrays)}"]
     unknown = len(facts.unknown)
     rows += [_unknown_text(facts)] if unknown else []
     yield from ([Span(shortened(row, width), QUIET)] for row in rows)
 
 
-def _devices_text(links: Sequence[Link], disks: Sequence[object], arrays: Sequence[object]) -> str:
+def devices_text(links: Sequence[Link], disks: Sequence[object], arrays: Sequence[object]) -> str:
+    """``2 links, 24 disks``, without what there is none of."""
     # What a person would count: neither the loopback link nor virtual ones that nobody has brought up.
     in_use = [one for one in links if is_physical(one) or (one.name != "lo" and one.state != "down")]
     counts = ((len(in_use), "link"), (len(disks), "disk"), (len(arrays), "array"))

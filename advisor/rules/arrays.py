@@ -327,7 +327,7 @@ def redundant_on_ebs(facts: Facts, workload: DeclaredWorkload | None) -> Finding
 @rule(
     id="arrays.linear-over-many",
     severity="info",
-    title="A logical volume is laid over several devices one after the other",
+    title="A linear logical volume spans several devices",
     what="LVM volumes of type linear, and concatenated VxVM volumes, with more than one device.",
     why="Only stripes use all devices at once.",
     helps_when="Several EBS volumes or drives were bought for their speed together.",

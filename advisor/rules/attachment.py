@@ -24,7 +24,7 @@ _GOOD: Final = "Online"
 @rule(
     id="fc.port-down",
     severity="warning",
-    title="A Fibre Channel port that had storage is not online",
+    title="A Fibre Channel port that had storage is down",
     what="port_state of each fc_host that still has remote ports.",
     why="The paths through it are lost or about to be: what is left carries all of the load.",
     helps_when="Always: a cable, an SFP, a switch port or the zoning.",
@@ -77,7 +77,7 @@ def fc_port_slow(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
 @rule(
     id="fc.queue-depth",
     severity="advice",
-    title="The LUNs behind one target port may have more commands under way than it takes",
+    title="LUNs may ask more than their target port takes",
     what="The sum of queue_depth of the disks behind each Fibre Channel target port, against 2,048.",
     why="A port that has no room answers QUEUE FULL: the driver backs off for all LUNs. NetApp's formula is: depth × "
     "LUNs × hosts at most the commands of the port.",
@@ -110,7 +110,7 @@ def fc_queue_depth(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
 @rule(
     id="multipath.alua-groups",
     severity="advice",
-    title="Paths of unlike access state are in one group of a multipath map",
+    title="A multipath group mixes ALUA access states",
     what="access_state of the paths of each map (ALUA), its path groups, and whether scsi_dh_alua is attached.",
     why="Requests over a path that is not optimized cross the array's inner link, and may move the LUN to and fro.",
     helps_when="The array reports groups of target ports (TPGS): group_by_prio, prio alua.",
@@ -140,7 +140,7 @@ def alua_groups(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
         yield alua_groups.found(
             title=f"{array.name} mixes optimized paths with others"
             if mixed
-            else f"{array.name}: the array has groups of ports, and no ALUA handler looks at them",
+            else f"{array.name}: no ALUA handler for the groups of ports",
             why="All paths of a group get requests in turn, the slower ones too."
             if mixed
             else "Without the handler the kernel neither knows nor activates the optimized paths.",
@@ -162,7 +162,7 @@ def alua_groups(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
 @rule(
     id="multipath.fc-timeouts",
     severity="advice",
-    title="Requests wait long before another Fibre Channel path is tried",
+    title="Requests wait long before FC paths fail over",
     what="fast_io_fail_tmo of the remote ports that are targets, where paths of a multipath map are disks over FC.",
     why="When a port is lost, its requests wait for this time before multipath may send them over another path.",
     helps_when="There is another path: 5 s let a switch recover, and no longer.",
@@ -193,7 +193,7 @@ def fc_timeouts(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
 @rule(
     id="disks.fabric-queues",
     severity="info",
-    title="NVMe over a network has fewer or shorter queues than it could",
+    title="NVMe over a network has few or short queues",
     what="queue_count and sqsize of controllers of nvme-tcp and nvme-rdma, against CPUs and nvme's own 128 entries.",
     why="Each CPU has a queue of its own where there are enough: others share one, and its lock. A short queue holds "
     "requests back although the target has room.",

@@ -74,7 +74,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.write-through",
-        title="A setting declares that a disk has no volatile cache",
+        title="A setting denies that a disk has a write cache",
         what='udev rules, tmpfiles.d and start-up scripts that write "write through" to queue/write_cache.',
         why="It does not change the disk: the kernel only stops sending flushes, and what the cache holds at a power "
         "cut is lost although it was synced.",
@@ -103,7 +103,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.queue-length",
-        title="A link's transmit queue holds ten thousand packets or more",
+        title="A transmit queue holds 10,000 packets or more",
         what="txqueuelen in start-up scripts and tx_queue_len in udev rules, of 10,000 and more.",
         why="What waits in such a queue is late when it leaves: heartbeats stand behind bulk data.",
         instead="delete the line: the default is 1000",
@@ -114,7 +114,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.old-scheduler",
-        title="A scheduler is asked for that this kernel does not have",
+        title="A scheduler is set that this kernel does not have",
         what="noop, deadline and cfq in udev rules, tmpfiles.d, start-up scripts and on the kernel's command line, on "
         "Linux 5.0 or newer.",
         why="These kernels refuse the write with EINVAL, or ignore the parameter: the disk keeps its default, "
@@ -180,7 +180,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.huge-pages-for-all",
-        title="Transparent huge pages are decided for every program",
+        title="Transparent huge pages are set for every program",
         what="never or always on the kernel's command line, in tmpfiles.d or in a start-up script.",
         why="No one answer is right: BeeGFS says always, Dell switches it off, TuneD says never for Oracle and always "
         "for SQL Server.",

@@ -122,14 +122,14 @@ ROWS = (
         severity="warning",
         gone=Gone(
             since=(4, 12),
-            title="A sysctl file sets tcp_tw_recycle, which this kernel does not have any more",
+            title="A sysctl file sets tcp_tw_recycle, which is gone",
             why="Linux 4.12 removed the key: the line changes nothing and is an error at each boot.",
         ),
         lines=where(["net.ipv4.tcp_tw_recycle"], lambda _, values: values[0] != 0),
     ),
     BadAdvice(
         id="advice.tcp-mem-fixed",
-        title="A sysctl file sets tcp_mem to more than the host can give",
+        title="A sysctl file sets tcp_mem too high for the host",
         what="Lines of sysctl files whose tcp_mem has three equal fields, or a maximum above half of the memory.",
         why="Its unit is pages, not bytes: 10,000,000 are 38 GiB. TCP then never feels memory pressure and takes what "
         "others need.",
@@ -142,7 +142,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.tcp-sack-off",
-        title="A sysctl file switches selective acknowledgements or timestamps of TCP off",
+        title="A sysctl file turns TCP SACK or timestamps off",
         what="Lines of sysctl files that set tcp_sack or tcp_timestamps to 0.",
         why="Without SACK one loss costs a whole window, without timestamps round trips are measured badly and old "
         "segments can pass for new ones at high speed.",
@@ -170,7 +170,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.tcp-sizes-equal",
-        title="A sysctl file gives TCP buffers one size for minimum, default and maximum",
+        title="A sysctl file sets all three TCP sizes alike",
         what="Lines of sysctl files whose tcp_rmem or tcp_wmem has three equal fields.",
         why="Every connection starts with the largest buffer and the kernel's automatic sizing has no effect.",
         instead="raise the third field alone",
@@ -184,7 +184,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.without-effect",
-        title="A sysctl file sets values that today's kernels ignore",
+        title="A sysctl file sets values that have no effect",
         what="Lines that set tcp_low_latency or tcp_fack to 1, or udp_wmem_min at all.",
         why="The kernel's documentation calls them legacy: they are kept so that old files do not fail, and do "
         "nothing.",
@@ -200,7 +200,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.adv-win-scale",
-        title="A sysctl file sets tcp_adv_win_scale, which Linux 6.6 made obsolete",
+        title="A sysctl file sets obsolete tcp_adv_win_scale",
         what="Lines that set net.ipv4.tcp_adv_win_scale, on Linux 6.6 or newer.",
         why="The kernel now learns from the traffic itself how much of a buffer is payload.",
         instead="delete the line",
@@ -214,7 +214,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.large-by-default",
-        title="A sysctl file gives every socket a default buffer of 8 MB or more",
+        title="A sysctl file gives each socket 8 MiB or more",
         what="Lines of sysctl files that set rmem_default or wmem_default to 8 MiB or more; not those of a profile "
         "that this tool applied.",
         why="Every UDP, raw and Unix datagram socket may then hold so much, asked or not. One LLT window, the case "
@@ -229,7 +229,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.optmem-large",
-        title="A sysctl file raises the ancillary memory of sockets as if it were a buffer",
+        title="A sysctl file sets optmem_max to 8 MiB or more",
         what="Lines of sysctl files that set net.core.optmem_max to 8 MiB or more; not those of a profile that this "
         "tool applied.",
         why="It bounds control messages and filters of a socket and has no part in throughput.",
@@ -242,7 +242,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.maxima-lowered",
-        title="A sysctl file lowers the kernel's own buffer limits",
+        title="A sysctl file lowers the kernel's buffer limits",
         what="rmem_max and the third field of tcp_rmem and tcp_wmem in sysctl files, against what this version of the "
         "kernel has by itself.",
         why="Numbers that were large for an old kernel are below the defaults of a new one: the line slows the host "
@@ -283,7 +283,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.min-free-large",
-        title="A sysctl file keeps more than 3 % of the memory free (vm.min_free_kbytes)",
+        title="A sysctl file keeps over 3 % of the memory free",
         what="Lines of sysctl files that set vm.min_free_kbytes, against 3 % of this host's memory.",
         why="What is kept free can be used by nobody else; the kernel's documentation warns that too much of it makes "
         "the machine run out of memory at once.",
@@ -297,7 +297,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.dirty-ratio-high",
-        title="A sysctl file lets three quarters of the memory and more be dirty",
+        title="A sysctl file sets vm.dirty_ratio to 75 or more",
         what="Lines of sysctl files that set vm.dirty_ratio to 75 or more.",
         why="When it is written at last it takes minutes, during which writers are blocked; a power cut loses it all. "
         "Vendors disagree: NetApp sets 75 with a background ratio of 1, TuneD's mssql 80, BeeGFS and Dell 20.",
@@ -326,7 +326,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.backlog-huge",
-        title="A sysctl file makes the receive backlog hold hundreds of thousands of packets",
+        title="A sysctl file sets a backlog of 100,000 or more",
         what="Lines of sysctl files that set net.core.netdev_max_backlog to 100,000 or more.",
         why="What waits in such a queue is late by the time it is served: loss becomes delay.",
         instead="raise it only where the second column of /proc/net/softnet_stat rises",
@@ -338,7 +338,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.old-lore",
-        title="A sysctl file sets TCP up after notes for wide-area transfers of the 2000s",
+        title="A sysctl file follows TCP notes of the 2000s",
         what="Lines of sysctl files that set tcp_congestion_control to htcp or tcp_no_metrics_save to 1.",
         why="The module htcp may not be there, and then the line is an error; keeping metrics of earlier connections "
         "usually helps new ones.",
@@ -352,7 +352,7 @@ ROWS = (
     ),
     BadAdvice(
         id="advice.tcp-tw-reuse",
-        title="A sysctl file switches tcp_tw_reuse on for all connections",
+        title="A sysctl file turns tcp_tw_reuse on",
         what="Lines of sysctl files that set net.ipv4.tcp_tw_reuse to 1.",
         why="The kernel's documentation asks for expert advice first; its default 2 does it for loopback alone.",
         instead="delete the line",

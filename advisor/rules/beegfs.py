@@ -87,7 +87,7 @@ def _describe_place(service: BeegfsService) -> str:
 @rule(
     id="beegfs.not-bound",
     severity="advice",
-    title="BeeGFS services are not bound to the node of their targets",
+    title="BeeGFS services are not bound to a NUMA node",
     what="The CPUs that each metadata and storage service may use (/proc/PID/status), or what its unit and "
     "tuneBindToNumaZone say where it does not run, against the node of its targets' drives.",
     why="Access across nodes costs 10 per cent and more. The article runs one service for each target, each bound to "
@@ -125,7 +125,7 @@ def _why_wrong(service: BeegfsService, node: int, near: frozenset[int]) -> str:
 @rule(
     id="beegfs.wrong-node",
     severity="warning",
-    title="BeeGFS services are bound to another node than that of their targets",
+    title="BeeGFS services are bound to the wrong NUMA node",
     what="The CPUs of each running service, and tuneBindToNumaZone of its configuration file, against the node of its "
     "targets' drives.",
     why="Node numbers change with firmware settings and cards move between slots, while the files stay.",
@@ -167,7 +167,7 @@ def _has_free_memory(service: BeegfsService, near: frozenset[int]) -> bool:
 @rule(
     id="beegfs.memory-not-bound",
     severity="info",
-    title="BeeGFS services are bound to CPUs, but not to memory",
+    title="BeeGFS services are bound to CPUs, not to memory",
     what="NUMAPolicy of the units of services that run on one node's CPUs. A numactl around the program is not seen.",
     why="tuneBindToNumaZone sets the CPUs only. The wrapper of NetApp's roles asks for numactl --membind, but tests "
     "variables that are never set, so it never runs it.",
@@ -238,7 +238,7 @@ def _count_noun(number: int, noun: str) -> str:
 @rule(
     id="beegfs.uneven-zones",
     severity="advice",
-    title="The NUMA zones of a BeeGFS server have unlike drives or links",
+    title="NUMA zones of BeeGFS have unlike drives or links",
     what="Drives below BeeGFS targets, and data links, counted for each node that has CPUs.",
     why="The article's servers reach their figures in a balanced layout: each CPU has twelve drives and one link.",
     helps_when="Drives and links are to be used to their limits.",
@@ -349,7 +349,7 @@ def storage_on_parity(facts: Facts, workload: DeclaredWorkload | None) -> Findin
 @rule(
     id="beegfs.storage-on-mirror",
     severity="info",
-    title="BeeGFS storage targets on NVMe lie on mirrored arrays (RAID 10 or RAID 1)",
+    title="BeeGFS storage targets lie on mirrored NVMe",
     what="Storage targets on RAID 10, RAID 1 or mirrored volumes of NVMe drives.",
     why="The article chose RAID 0: a third less is written to RAID 10, at twice the drives for each terabyte. What it "
     "calls an increase of 50 per cent is a decrease.",

@@ -54,7 +54,7 @@ def _more_memory(client: BeegfsService, connections: int) -> int | None:
 @rule(
     id="beegfs.client-connections",
     severity="advice",
-    title="A BeeGFS client opens fewer connections to each server than the article's",
+    title="A BeeGFS client opens few connections per server",
     what=f"connMaxInternodeNum of clients (12 where the file says nothing), against {CONNECTIONS} or the number of "
     "CPUs, whichever is less.",
     why="Each request in flight takes a connection for itself until it is answered.",
@@ -147,7 +147,7 @@ def _describe_mount(one: StripePattern) -> str:
 @rule(
     id="beegfs.client-stripes",
     severity="advice",
-    title="A mounted BeeGFS file system has another stripe pattern than the article's",
+    title="A BeeGFS mount is striped unlike the article",
     what="Stripe count and chunk size of mounted file systems (beegfs-ctl --getentryinfo), on hosts without BeeGFS "
     "servers: chunks below 2 MiB, or four targets for each file.",
     why="The pattern decides how many servers a file's requests go to, and how large they are there.",
@@ -178,7 +178,7 @@ def client_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
 @rule(
     id="beegfs.client-fsync",
     severity="advice",
-    title="A BeeGFS client does not pass fsync on to the servers",
+    title="A BeeGFS client does not pass fsync to servers",
     what="tuneRemoteFSync of clients.",
     why="It is true by default: an fsync then makes the servers write their caches out as well.",
     helps_when="Data must last through a crash of a server.",

@@ -40,7 +40,7 @@ def _why_astray(link: SubnetLink, subnet: SharedSubnet) -> str:
 @rule(
     id="beegfs.links-in-one-subnet",
     severity="advice",
-    title="Links of a BeeGFS host share a subnet and answer for each other",
+    title="Links of a BeeGFS host share one subnet",
     what="IPv4 networks with two links and more; rp_filter, arp_filter, arp_ignore and arp_announce as they take "
     "effect; rules by source address (ip rule).",
     why="By default Linux answers ARP for any of its addresses on any link. NetApp sets rp_filter 1, arp_filter 1, "
@@ -89,7 +89,7 @@ def _why_far(service: BeegfsService, node: int, nodes: Mapping[str, int | None])
 @rule(
     id="beegfs.interfaces",
     severity="advice",
-    title="BeeGFS services are not given the link of their own node",
+    title="BeeGFS services do not use their own node's link",
     what="connInterfacesFile of services whose targets lie on one node, where data links are on two nodes and more.",
     why="In the article traffic of zone 0 goes over ib0 and that of zone 1 over ib1.",
     helps_when="One link for each zone, services bound to zones.",
@@ -138,7 +138,7 @@ def _why_in_vain(service: BeegfsService, most: int, default: int) -> Iterator[st
 @rule(
     id="beegfs.socket-buffers",
     severity="info",
-    title="BeeGFS asks for socket buffers that it does not get",
+    title="BeeGFS gets smaller socket buffers than it asks",
     what="connTCPRcvBufSize and connUDPRcvBufSize, where a file gives a number, against net.core.rmem_max and "
     "net.core.rmem_default.",
     why="The kernel cuts what is asked for to net.core.rmem_max, and BeeGFS does not ask for less than the default.",

@@ -71,7 +71,7 @@ def _bytes_of_client(service: BeegfsService, connections: int) -> int | None:
 @rule(
     id="beegfs.buffer-memory",
     severity="advice",
-    title="BeeGFS' buffers may take a large part of the memory",
+    title="BeeGFS' buffers may take much of the memory",
     what="Workers × tuneWorkerBufSize × 2 of all services, and connections × connRDMABufNum × connRDMABufSize × 2 for "
     f"each client, against a quarter of the memory; said of clients from fewer than {FEW_CLIENTS} of them on.",
     why="Each worker has two buffers, and each RDMA connection buffers to send and to receive.",
@@ -146,7 +146,7 @@ def _why_small(service: BeegfsService) -> str:
 @rule(
     id="beegfs.worker-buffer",
     severity="advice",
-    title="tuneWorkerBufSize is too small for the sizes of reads and writes",
+    title="tuneWorkerBufSize is too small for the requests",
     what="tuneWorkerBufSize against the larger of tuneFileReadSize and tuneFileWriteSize, and 1 MiB.",
     why="BeeGFS' configuration file asks for that much.",
     helps_when="tuneFileReadSize or tuneFileWriteSize was raised.",
@@ -187,7 +187,7 @@ def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None)
 @rule(
     id="beegfs.rdma-buffers",
     severity="advice",
-    title="The RDMA buffers of a connection do not hold a chunk",
+    title="RDMA buffers of BeeGFS do not hold a chunk",
     what="connRDMABufSize × connRDMABufNum against the chunk size of mounted file systems and four buffers more; and "
     "whether connRDMABufSize is a multiple of 4 KiB.",
     why="The default of 70 × 8192 bytes fits the default chunk of 512 KiB; the article's chunks are 2 MiB.",
@@ -269,7 +269,7 @@ def _describe_reached(threads: int, count: int, total: int) -> str:
 @rule(
     id="beegfs.stripes",
     severity="info",
-    title="How many targets a file is striped over, against the targets of a zone",
+    title="BeeGFS stripe count against targets of a zone",
     what="The stripe count of mounted file systems (beegfs-ctl --getentryinfo), or the declared workload beegfs, and "
     "the storage targets of each node of this host. Other servers are not seen.",
     why="The article has three targets in each zone and stripes over three in chunks of 2 MiB, where four in chunks of "
@@ -324,7 +324,7 @@ def _other_values(facts: Facts) -> Iterator[tuple[str, tuple[int, int]]]:
 @rule(
     id="beegfs.memory-settings",
     severity="advice",
-    title="The kernel's memory settings are not those of the BeeGFS guides",
+    title="Memory settings differ from the BeeGFS guides",
     what="With the declared workload beegfs: vm.dirty_background_ratio, vm.dirty_ratio, vm.min_free_kbytes and "
     "vm.vfs_cache_pressure of a server of 32 GB and more.",
     why="The article and BeeGFS' guide name the same values for these four. For transparent huge pages and "

@@ -36,7 +36,7 @@ def _refused_keys(facts: Facts) -> Iterable[tuple[str, SysctlSource]]:
 @rule(
     id="sysctl.rejected",
     severity="warning",
-    title="A sysctl file sets a value that the kernel refuses",
+    title="A sysctl file has a value that the kernel refuses",
     what="Lines of sysctl.d and sysctl.conf whose value cannot be written, such as tcp_rmem in quotes.",
     why='In a shell the quotes of sysctl -w k="a b c" are the shell\'s; in a file they are part of the value.',
     helps_when="Always: the line was meant to have an effect.",

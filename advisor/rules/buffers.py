@@ -88,7 +88,7 @@ def udp_is_sized(facts: Facts, workload: DeclaredWorkload | None) -> int | None:
 @rule(
     id="buffers.below-profile",
     severity="advice",
-    title="Socket buffer limits below those of the socket-buffers-8m profile",
+    title="Socket buffer limits below socket-buffers-8m",
     what="net.core.rmem_max and wmem_max and the third field of tcp_rmem and tcp_wmem against 8 MiB (LLT over UDP: the "
     "first two against the size of its path), where a counter of full buffers, LLT over UDP or a declared workload "
     "gives a reason; a distribution's default alone is none.",
@@ -223,7 +223,7 @@ def _plan_buffers(facts: Facts, size: int | None, keys: Iterable[str]) -> PlanPr
 @rule(
     id="buffers.below-bandwidth-delay",
     severity="advice",
-    title="One connection cannot fill the link at the declared round-trip time",
+    title="TCP buffers cannot fill the link at this RTT",
     what="The declared round-trip time times the speed of the fastest link, doubled and rounded up to a power of two, "
     "against the buffer limits of the transport, declared or recognised. For a mirrored workload the link is the "
     "fastest under LLT.",
@@ -271,7 +271,7 @@ def _llt_packet_bytes(facts: Facts) -> int:
 @rule(
     id="buffers.below-llt-window",
     severity="advice",
-    title="The default receive buffer holds less than one LLT window",
+    title="Default receive buffer is below one LLT window",
     what="net.core.rmem_default against LLT's window of unacknowledged packets, for LLT links over UDP.",
     why="A window that arrives while the receiver is held up must fit into the socket's buffer; what does not fit is "
     "dropped and sent again after a timeout.",
@@ -312,7 +312,7 @@ def _share_of(part: int, whole: int | None) -> float | None:
 @rule(
     id="buffers.udp-receive-errors",
     severity="advice",
-    title="Datagrams were dropped because a receive buffer was full",
+    title="Datagrams were dropped: receive buffer full",
     what="RcvbufErrors of /proc/net/snmp and snmp6 since the host started.",
     why="A datagram that finds its socket's buffer full is gone; heartbeats and replication over UDP send it again "
     "later.",
@@ -331,7 +331,7 @@ def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     often = share is None or share >= _ERROR_SHARE
     return udp_receive_errors.found(
         severity="advice" if often else "info",
-        title=f"{count_noun(errors, 'datagram', 'was', 'were')} dropped because a receive buffer was full",
+        title=f"{count_noun(errors, 'datagram')} dropped: receive buffer full",
         why="The kernel counts them since the host started"
         + (f"; they are {share:.3%} of what arrived." if share is not None else "."),
         evidence={
@@ -351,7 +351,7 @@ def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Findi
 @rule(
     id="buffers.tcp-pruned",
     severity="info",
-    title="TCP threw queued data away because a receive buffer was full",
+    title="TCP discarded queued data: receive buffer full",
     what="PruneCalled of /proc/net/netstat since the host started.",
     why="Before TCP drops data that it has already received, it collapses the queue; pruning means that this was not "
     "enough.",
@@ -364,7 +364,7 @@ def tcp_pruned(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     if not pruned:
         return None
     return tcp_pruned.found(
-        title=f"TCP threw queued data away {count_noun(pruned, 'time')} because a receive buffer was full",
+        title=f"TCP discarded data {count_noun(pruned, 'time')}: buffer full",
         why="The kernel counts it since the host started; each time the sender had to send again.",
         evidence={
             "tcp_pruned": pruned,
@@ -387,7 +387,7 @@ def _smaller_defaults(sockets: int, available: int) -> tuple[Remedy, ...]:
 @rule(
     id="buffers.above-memory",
     severity="warning",
-    title="Default socket buffers could take more memory than the host can spare",
+    title="Default socket buffers may exceed the memory",
     what="UDP sockets in use times the default buffers, against a quarter of the available memory.",
     why="Every socket but TCP's may fill its default buffers without having asked for any.",
     helps_when="Many sockets share a host of modest memory.",
@@ -419,7 +419,7 @@ def above_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
 @rule(
     id="buffers.default-above-maximum",
     severity="advice",
-    title="The default socket buffer is larger than the largest that may be asked for",
+    title="Default socket buffer is larger than the maximum",
     what="net.core.rmem_default against rmem_max, and wmem_default against wmem_max.",
     why="setsockopt(2) is cut to the maximum, the default is not.",
     helps_when="Programs set their own buffers, as most cluster and storage software does.",
@@ -446,7 +446,7 @@ def default_above_maximum(facts: Facts, workload: DeclaredWorkload | None) -> Fi
 @rule(
     id="network.listen-overflows",
     severity="advice",
-    title="Connections were refused because a listen queue was full",
+    title="Connections were refused: listen queue full",
     what="ListenOverflows of /proc/net/netstat since the host started.",
     why="A connection that finds the accept queue full is dropped, and the client waits a second or more.",
     helps_when="somaxconn still has the 128 of kernels before 5.4.",
@@ -460,7 +460,7 @@ def listen_overflows(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     is_short = backlog is not None and backlog < _BACKLOG
     return listen_overflows.found(
         severity="advice" if is_short else "info",
-        title=f"{count_noun(overflows, 'connection', 'was', 'were')} refused because a listen queue was full",
+        title=f"{count_noun(overflows, 'connection')} refused: listen queue full",
         why="The kernel counts them since the host started. A queue is as long as the program asked for, at most "
         "net.core.somaxconn.",
         evidence={"listen_overflows": overflows, "net.core.somaxconn": backlog},
@@ -474,7 +474,7 @@ def listen_overflows(facts: Facts, workload: DeclaredWorkload | None) -> Finding
 @rule(
     id="network.softnet-drops",
     severity="advice",
-    title="Packets were dropped because a CPU's input queue was full",
+    title="Packets were dropped: CPU input queue full",
     what="The second column of /proc/net/softnet_stat, over all CPUs.",
     why="Packets that are steered to another CPU, or come from veth and the like, wait in a queue of "
     "netdev_max_backlog packets.",
@@ -489,7 +489,7 @@ def softnet_drops(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     share = _share_of(dropped, processed)
     return softnet_drops.found(
         severity="advice" if share is None or share >= _ERROR_SHARE else "info",
-        title=f"{count_noun(dropped, 'packet', 'was', 'were')} dropped because a CPU's input queue was full",
+        title=f"{count_noun(dropped, 'packet')} dropped: CPU input queue full",
         why="The kernel counts them since the host booted (second column of /proc/net/softnet_stat).",
         evidence={
             "softnet_dropped": dropped,
@@ -505,7 +505,7 @@ def softnet_drops(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
 @rule(
     id="network.softnet-squeezed",
     severity="advice",
-    title="The receive path often stops with packets still waiting",
+    title="The receive path often stops with packets left",
     what="The third column of /proc/net/softnet_stat against the first, over all CPUs; one in a thousand and more.",
     why="One round of receiving may take netdev_budget packets or netdev_budget_usecs, whichever ends first.",
     helps_when="Links of 25 Gbit/s and more whose interrupts meet on few CPUs.",

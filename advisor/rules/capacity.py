@@ -20,7 +20,7 @@ _LEAST_AIO: Final = 1_048_576
 @rule(
     id="limits.aio-contexts",
     severity="warning",
-    title="The contexts for asynchronous I/O are nearly used up",
+    title="Asynchronous I/O contexts are nearly used up",
     what="fs.aio-nr against fs.aio-max-nr: from 80 % on.",
     why="io_setup fails with EAGAIN once aio-nr would exceed aio-max-nr: a database does not start, or falls back to "
     "slow I/O.",
@@ -116,7 +116,7 @@ def corrected_errors(facts: Facts, workload: DeclaredWorkload | None) -> Finding
 @rule(
     id="memory.pages-lost",
     severity="warning",
-    title="The kernel has retired memory after hardware errors",
+    title="Memory pages were retired after hardware errors",
     what="HardwareCorrupted of /proc/meminfo.",
     why="The kernel no longer uses a page whose content was lost, and has killed who needed it.",
     helps_when="Always: the module has lost data once, and will again.",

@@ -58,7 +58,7 @@ def _set_policy(controller: Controller, volume: ControllerVolume, policy: Litera
 @rule(
     id="controllers.unprotected-cache",
     severity="critical",
-    title="A RAID controller writes back without a healthy battery",
+    title="RAID write-back cache has no healthy battery",
     what="Volumes that write back (also WB that is forced: AWB) on a controller whose battery or CacheVault is absent, "
     "failed, charging or learning, as the maker's tool shows it.",
     why="A write cache is only as lasting as what feeds it.",
@@ -98,7 +98,7 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
 @rule(
     id="controllers.write-through",
     severity="advice",
-    title="A RAID controller writes through although its battery is well",
+    title="RAID controller writes through, battery healthy",
     what="Volumes that write through on a controller whose battery or CacheVault is healthy; those of SSDs are left "
     "out.",
     why="Write back gathers small writes into whole stripes and acknowledges them at once.",
@@ -132,7 +132,7 @@ def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
 @rule(
     id="controllers.battery",
     severity="warning",
-    title="The battery or CacheVault of a RAID controller is not well",
+    title="Battery of a RAID controller is not healthy",
     what="Its state as storcli, perccli, tw_cli or ssacli shows it; a word that is not known is left alone.",
     why="The active write policy depends on it.",
     helps_when="Always.",

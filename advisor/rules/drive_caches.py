@@ -20,7 +20,7 @@ _LOCAL_SSD: Final = "nvme_card"
 @rule(
     id="disks.declustered-write-cache",
     severity="warning",
-    title="Drives of IBM Storage Scale's RAID have a volatile write cache that is on",
+    title="Storage Scale RAID drives have write cache on",
     what="queue/write_cache of NVMe drives on hosts with mmvdisk (Erasure Code Edition).",
     why="Its RAID counts a write as done when the drive says so; a volatile cache may lose it with the power.",
     helps_when="Drives without protection against power loss.",
@@ -94,7 +94,7 @@ def gcp_write_cache(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
 @rule(
     id="disks.crypt-queues",
     severity="info",
-    title="Encrypted flash goes through the queues of dm-crypt",
+    title="Encrypted flash uses the queues of dm-crypt",
     what="Options of dm-crypt's table (dmsetup table, as root) on drives that do not rotate; Linux 5.9 and later.",
     why="Each request waits for a worker thread to encrypt it. With the flags it is done where the request is made.",
     helps_when="Small requests to NVMe drives, with CPUs that have AES instructions.",
@@ -136,7 +136,7 @@ def crypt_queues(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
 @rule(
     id="disks.slower-format",
     severity="info",
-    title="A drive is formatted with blocks that it is slower with",
+    title="A drive is formatted with its slower block size",
     what="The relative performance of the LBA format in use against the drive's others (Identify Namespace, as root).",
     why="The drive itself says that another size of blocks is better, most often 4,096 bytes instead of 512.",
     helps_when="At the next rebuild of the host: formatting destroys all data of the namespace.",

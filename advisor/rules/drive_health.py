@@ -191,7 +191,7 @@ def too_hot(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
 @rule(
     id="disks.error-recovery",
     severity="advice",
-    title="A drive of an array tries longer to read a bad sector than the kernel waits",
+    title="Drive error recovery outlasts kernel timeouts",
     what="SCT ERC of ATA drives in md arrays with redundancy (smartctl as root), against io_timeout of their queue.",
     why="A desktop drive may try for minutes. After its time limit the kernel resets the drive and md drops it from "
     "the array, for a single bad sector that the other members could have given at once.",

@@ -59,7 +59,7 @@ def path_lost(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findi
 @rule(
     id="disks.paths-unused",
     severity="info",
-    title="An NVMe multipath device uses one of its good paths only",
+    title="NVMe multipath uses only one of its good paths",
     what="I/O policy numa of namespaces with several live, optimized paths.",
     why="The policy numa, the default, sends all requests of a node over one path, the nearest.",
     helps_when="One link is narrower than the drive or array behind it, and requests are many.",
@@ -99,7 +99,7 @@ def paths_unused(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
 @rule(
     id="disks.block-sizes-differ",
     severity="advice",
-    title="Drives of one model are formatted with different block sizes",
+    title="Drives of one model have different block sizes",
     what="logical_block_size of drives of the same model on this host.",
     why="Most NVMe drives are faster, and wear less, with blocks of 4,096 bytes than with 512; an array of both has "
     "the limits of each.",
@@ -185,7 +185,7 @@ def _keep_nodiscard(facts: Facts, mountpoints: Collection[str]) -> Iterator[Deci
 @rule(
     id="irqs.cloud-agent",
     severity="info",
-    title="Google's guest environment sets queues and interrupts itself",
+    title="Google's guest agent sets queues and interrupts",
     what="google_set_multiqueue, unless set_multiqueue is false in /etc/default/instance_configs.cfg.",
     why="At each boot, and when the agent starts, it sets channels, interrupt affinity and XPS of every link: what "
     "is set otherwise is overwritten.",

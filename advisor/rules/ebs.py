@@ -36,7 +36,7 @@ def _arrays_on(facts: Facts, volumes: frozenset[str]) -> Iterator[Array]:
 @rule(
     id="ebs.few-stripes",
     severity="advice",
-    title="A striped volume has fewer stripes than EBS volumes",
+    title="A volume has fewer stripes than EBS volumes",
     what="Stripes of LVM volumes against the EBS volumes that they lie on.",
     why="IOPS and MB/s of EBS volumes add up only where one stripe goes over all of them.",
     helps_when="The volumes were bought for their speed together, as the sixteen gp3 of the article.",
@@ -91,7 +91,7 @@ def _read_ahead(facts: Facts) -> Iterator[tuple[str, int]]:
 @rule(
     id="ebs.stream-read-ahead",
     severity="info",
-    title="Streams from st1 or sc1 volumes would want 1 MiB of read-ahead",
+    title="st1 or sc1 volumes want 1 MiB of read-ahead",
     what="read_ahead_kb of EBS volumes, or of the arrays on them, where sequential reads are declared.",
     why="Amazon advises to leave the default of 128 KiB but for streams from st1 and sc1, where 1 MiB fills an I/O.",
     helps_when="Large sequential reads from HDD volumes.",

@@ -33,7 +33,7 @@ def _describe_share(one: PurchasedFigures) -> str:
 @rule(
     id="ebs.unusable-purchase",
     severity="advice",
-    title="Volumes were bought for more than the instance carries",
+    title="Volumes can do more than the instance carries",
     what="Declared volumes (--volumes FILE) against what the instance carries to all of them together, for as long as "
     "one likes. Advice from a third on, information from a tenth on.",
     why="An instance has one limit of MB/s and one of IOPS for all its volumes; what is bought beyond is paid for and "

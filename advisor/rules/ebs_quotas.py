@@ -56,7 +56,7 @@ STORAGE: Final[Mapping[str, Default]] = {
 @rule(
     id="ebs.account-quota",
     severity="info",
-    title="The account's quota holds for all volumes of the region",
+    title="EBS quotas hold for all volumes of a region",
     what="EBS volumes of 16 TiB and more together, or with InterSystems IRIS on them.",
     why="A volume beyond the quota cannot be created and no more IOPS can be bought, whatever the instance carries: "
     "the article's tests needed 600,000 IOPS and had to ask for them.",

@@ -184,7 +184,7 @@ def zfs_full(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findin
 @rule(
     id="filesystems.not-trimmed",
     severity="info",
-    title="File systems on flash or thin storage are never trimmed",
+    title="Flash or thin file systems are never trimmed",
     what="Mounted ext4 and XFS without discard on devices that take discards, where fstrim.timer is not enabled.",
     why="What was deleted stays allocated: flash has less room to move data in, and thin storage pays for it.",
     helps_when="SSDs and thin LUNs on which files come and go: once a week is enough.",

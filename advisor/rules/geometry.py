@@ -149,7 +149,7 @@ def _misaligned_partitions(
 @rule(
     id="disks.partition-not-aligned",
     severity="warning",
-    title="A partition begins in the middle of a physical block",
+    title="A partition is not aligned to physical blocks",
     what="Where partitions begin, against physical_block_size and optimal_io_size of their disk.",
     why="A disk of 4 KiB blocks, or a RAID controller, reads, changes and writes back what is written in part.",
     helps_when="Old partition tables (from sector 63), images copied from other disks, volumes of RAID controllers.",
@@ -166,7 +166,7 @@ def partitions(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
         if found:
             yield partitions.found(
                 severity="warning" if is_split else "advice",
-                title=None if is_split else "A partition begins in the middle of its disk's stripe",
+                title=None if is_split else "A partition is not aligned to its disk's stripe",
                 why="Every block of the file system lies across two of the disk's own, so that a write of one reads "
                 "and writes both."
                 if is_split
@@ -187,7 +187,7 @@ def partitions(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
 @rule(
     id="arrays.fewer-stripes-than-devices",
     severity="info",
-    title="A striped logical volume has fewer stripes than devices",
+    title="A logical volume has fewer stripes than devices",
     what="LVM volumes of type striped: stripes against the number of their devices.",
     why="Only the devices of one segment work at once for a range of it.",
     helps_when="Volumes were added later for their speed.",

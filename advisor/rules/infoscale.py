@@ -114,7 +114,7 @@ _WHY: Final = {
 @rule(
     id="infoscale.configuration",
     severity="info",
-    title="Which of the five configurations of the white paper this is",
+    title="InfoScale: which of five configurations this is",
     what="/etc/llttab, /etc/llthosts, lltstat, the resources of main.cf, the states of vxdisk list, the subnets of "
     "LLT's peers, and the declared transport, round trip and replication where those do not say.",
     why="Which tuning helps depends on whether writes are mirrored, over what, and how far.",
@@ -129,10 +129,10 @@ def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         return None
     name = found.configuration
     possible = tuple(one for one in TITLES if found.fits[one] == "possible")
-    is_open = f"the configuration is not certain ({', '.join(possible)})"
+    is_open = f" setup is not certain ({', '.join(possible)})"
     return configuration.found(
-        title="InfoScale: "
-        + (TITLES[name] if name else is_open if possible else "none of the five configurations of the white paper"),
+        title="InfoScale"
+        + (f": {TITLES[name]}" if name else is_open if possible else ": none of the five configurations"),
         why=_WHY[name] + _describe_contradiction(facts, workload)
         if name
         else "What was seen leaves it open, and the three tunings help each one differently.",

@@ -76,8 +76,7 @@ def journal_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
             if databases or wij:
                 yield journal_shared.found(
                     severity="advice" if databases else "info",
-                    title=f"The journal of {label(one)} shares its volume with "
-                    f"{'databases' if databases else 'the WIJ'}",
+                    title=f"Journal of {label(one)} shares its volume with {'databases' if databases else 'the WIJ'}",
                     why="Each commit waits for the journal, and the journal then waits behind the bursts of the write "
                     "daemons. When the volume is lost, so is what the databases would be recovered from.",
                     evidence={
@@ -144,7 +143,7 @@ def wij_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
 @rule(
     id="iris.parts-apart",
     severity="info",
-    title="Databases, WIJ and journal lie on different volumes",
+    title="Databases, WIJ and journal lie on several volumes",
     what="The disks below the databases of applications, wijdir and the journal directory, where they differ.",
     why="The article's tests 1 and 2 give each a volume of its own, so that the bursts of the WIJ do not hold up the "
     "reads of the databases.",
@@ -161,7 +160,7 @@ def parts_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
         if not any(set(first.disks).isdisjoint(second.disks) for first in parts for second in parts):
             continue
         yield parts_apart.found(
-            title=f"The databases, WIJ and journal of {label(one)} lie on {len(volumes)} volumes",
+            title=f"Databases, WIJ, journal of {label(one)} lie on {len(volumes)} volumes",
             why="A cycle of the write daemons fills the volume of the WIJ with large writes, then that of the "
             "databases with small ones; each commit waits for that of the journal. A measurement in one directory is "
             "of one of them.",
@@ -253,7 +252,7 @@ def stripe_size(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
 @rule(
     id="iris.vm-settings",
     severity="info",
-    title="Swapping and write-back are as a kernel for everybody has them",
+    title="Swapping and write-back are not set for IRIS",
     what="vm.swappiness, vm.dirty_background_ratio and vm.dirty_ratio on a host with an instance.",
     why="InterSystems' notes for Linux say 5, 5 and 10.",
     helps_when="The database has the host to itself, and journal or backups go through the page cache.",
@@ -321,7 +320,7 @@ def _below_article(settings: Cpf) -> Iterator[str]:
 @rule(
     id="iris.write-daemons",
     severity="advice",
-    title="IRIS writes with fewer write daemons than the article",
+    title="IRIS has fewer write daemons than the article",
     what="Asyncwij, wdparm and wduseasyncio of each cpf.",
     why="More writes in flight fill volumes that carry hundreds of thousands of IOPS.",
     helps_when="A high rate of writes, and volumes and an instance that have IOPS to spare.",

@@ -50,7 +50,7 @@ def _asking_instances(facts: Facts) -> tuple[tuple[Iris, int], ...]:
 @rule(
     id="iris.huge-pages-short",
     severity="advice",
-    title="The huge pages are too few for the shared memory of IRIS",
+    title="IRIS has too few huge pages for shared memory",
     what="globals, routines and gmheap of each cpf against the pool that vm.nr_hugepages counts.",
     why="Huge pages need a five-hundredth of the page tables and are never swapped out; what IRIS reserves must fit "
     "whole.",
@@ -75,9 +75,9 @@ def short_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         stop = f" Stop {', '.join(running)} first, which holds that memory in small pages." if running else ""
         not_free = f" {missing >> 20:,} MiB are needed and {available >> 20:,} are available now.{stop}"
     return short_pool.found(
-        title="There are no huge pages for the shared memory of IRIS"
+        title="There are no huge pages for IRIS' shared memory"
         if pool.total == 0
-        else "The huge pages are too few for the shared memory of IRIS",
+        else "IRIS has too few huge pages for shared memory",
         why="IRIS takes all of its shared memory from huge pages or none of it. With pages of "
         f"{facts.memory.page_bytes:,} bytes it can be swapped out, and every process that touches all of it has up to "
         f"{tables >> 20:,} MiB of page tables of its own. Pages that are there are taken when IRIS starts next; where "
@@ -157,7 +157,7 @@ def _over_limits(facts: Facts, asked: list[tuple[Iris, int]]) -> Iterator[str]:
 @rule(
     id="iris.shmmax",
     severity="warning",
-    title="The kernel's limit is below the shared memory of IRIS",
+    title="kernel.shmmax is below the shared memory of IRIS",
     what="kernel.shmmax and kernel.shmall against what each cpf asks for.",
     why="Guides of the time when the limits were 32 MB set them by hand; a value that was right then is too small now.",
     helps_when="Always: IRIS runs with less cache than its cpf says.",
@@ -185,7 +185,7 @@ def kernel_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
 @rule(
     id="iris.transparent-huge-pages",
     severity="info",
-    title="Transparent huge pages are always on where IRIS runs",
+    title="Transparent huge pages are always on with IRIS",
     what="transparent_hugepage/enabled on a host with an instance.",
     why="A database with huge pages of its own has no need of transparent ones.",
     helps_when="Processes stall while the kernel compacts memory (compact_stall in /proc/vmstat).",
@@ -258,9 +258,9 @@ def cache_share(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     if shared > _FULL_SHARE * total:
         return cache_share.found(
             severity="warning" if shared > total else "advice",
-            title="The shared memory of IRIS is larger than the memory"
+            title="IRIS' shared memory is larger than the memory"
             if shared > total
-            else "The shared memory of IRIS leaves little to processes and kernel",
+            else "IRIS' shared memory leaves little to other uses",
             why="Its processes, the kernel and the page cache need the rest; where that is too little, the kernel ends "
             "processes, and the largest are those of the database.",
             evidence={
@@ -274,7 +274,7 @@ def cache_share(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     if automatic:
         return cache_share.found(
             severity="info",
-            title="The database cache size is not set: IRIS chooses it",
+            title="Database cache size is not set: IRIS chooses it",
             why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for production.",
             evidence={"instances": automatic},
             remedy="set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance "

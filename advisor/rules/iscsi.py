@@ -71,7 +71,7 @@ def shared_link(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
         if _are_known(paths) and len(ports := _ports_below(session_links(paths), links)) == 1:
             port = next(iter(ports))
             yield shared_link.found(
-                title=f"All {len(paths)} iSCSI paths of {name} go through {port}",
+                title=f"All iSCSI paths of {name} go through {port}",
                 why=f"They carry no more than {port} does, and all are lost with it: the paths are several in name "
                 "only.",
                 evidence={
@@ -144,7 +144,7 @@ def shared_subnet(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Find
 def _mtu_differs(name: str, links: Iterable[Link]) -> Finding:
     names = tuple(link.name for link in links)
     return mtu_differs.found(
-        title=f"The links of the iSCSI paths to {name} have different MTUs",
+        title=f"iSCSI links to {name} have different MTUs",
         why="The article's first pitfall: jumbo frames that are not the same from end to end. The paths carry "
         "unequally, and what one end sends in full size can be lost on the way. The switch and the storage have to "
         "carry it too: advisor probe PORTAL asks, with don't-fragment packets, both ways.",
@@ -156,7 +156,7 @@ def _mtu_differs(name: str, links: Iterable[Link]) -> Finding:
 @rule(
     id="iscsi.mtu-differs",
     severity="warning",
-    title="The links of one target's iSCSI paths have different MTUs",
+    title="Links of one target's paths have different MTUs",
     what="The MTU of the links that carry the sessions to one target. What switches and storage carry is asked by "
     "advisor probe.",
     why="Jumbo frames count from end to end; TCP goes on over a mismatch with smaller segments and says nothing.",
@@ -192,7 +192,7 @@ def _far_targets(facts: Facts) -> Iterator[Finding]:
         link_nodes = _nodes_below((name for name in portals if name), facts) if None not in portals else frozenset()
         if link_nodes and disk_nodes and None not in disk_nodes and not link_nodes.intersection(disk_nodes):
             yield far_node.found(
-                title=f"Target {target.name} is served through another NUMA node than its disks'",
+                title=f"Disks of {target.name} are on another node than its links",
                 why="Every block crosses between the nodes on its way from the disks to the portals' links.",
                 evidence={
                     "links": tuple(name for name in portals if name),
@@ -261,7 +261,7 @@ def disk_test_bytes(memory_bytes: int) -> int:
 @rule(
     id="iscsi.order",
     severity="info",
-    title="iSCSI storage: the links first, and the disks only when those are near their ceiling",
+    title="iSCSI: tune the links first, then the disks",
     what="Whether this host has iSCSI sessions, or exports targets.",
     why="Baseline with a file below the storage's memory; links, path selection and cache until near the ceiling; "
     "production settings and disks with a file of twice the memory. Stop rule: whoever goes on to the disks before the "

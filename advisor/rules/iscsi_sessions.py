@@ -111,7 +111,7 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
     if long:
         yield replacement_timeout.found(
             severity="advice",
-            title="iSCSI paths below multipath hold I/O for long before another path is tried",
+            title="iSCSI paths hold I/O long before they fail over",
             why="When a link fails, requests wait in the session for this long before multipath may send them by "
             "another path.",
             evidence={"sessions": tuple(one.name for one in long), "detail": _list_timeouts(long)},
@@ -122,7 +122,7 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
         )
     if short:
         yield replacement_timeout.found(
-            title="iSCSI disks without multipath fail after a short interruption",
+            title="iSCSI disks without multipath fail too early",
             why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
             "and goes read-only.",
             evidence={"sessions": tuple(one.name for one in short), "detail": _list_timeouts(short)},
@@ -174,7 +174,7 @@ def portal_of(text: str) -> str:
 @rule(
     id="iscsi.queue-depth",
     severity="advice",
-    title="Commands of a session and depth of a disk do not fit each other",
+    title="iSCSI session and disk queue depths do not fit",
     what="cmds_max and queue_depth of iscsid.conf and of the node records (defaults 128 and 32).",
     why="cmds_max is the session's, queue_depth that of each of its disks.",
     helps_when="More outstanding requests are wanted than the session takes, at 10 Gbit/s and more.",
@@ -279,7 +279,7 @@ def path_selector(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
             speeds = multipath.link_speeds(facts, array)
             if len(set(speeds.values())) > 1:
                 yield path_selector.found(
-                    title=f"{array.name} takes turns over iSCSI paths of different speed",
+                    title=f"{array.name} has iSCSI paths of different speed",
                     why="Round robin gives each path the same number of requests, so all wait for the slowest; "
                     "service-time, which is multipath's default, does not.",
                     evidence={
@@ -318,7 +318,7 @@ def _describe_line(won: SiteSetting) -> str:
 @rule(
     id="iscsi.late-path-switch",
     severity="advice",
-    title="multipath changes the path after many requests only",
+    title="multipath switches paths after many requests",
     what="The requests that a path gets in a turn, by the table of each multipath map over iSCSI disks (dmsetup "
     "table); where it cannot be read, rr_min_io_rq in the section of multipath.conf that holds for the map, on kernels "
     "before 4.6 (rr_min_io before 2.6.31). 100 and more.",

@@ -19,7 +19,7 @@ _NOBODY: Final = "00:00:00:00:00:00"
 @rule(
     id="links.speed-below-best",
     severity="warning",
-    title="A link runs below the speed that it supports and advertises",
+    title="A link runs below the speed that it advertises",
     what="Speed of physical links that are up, against the fastest of the modes that they support and advertise.",
     why="Both ends agree on the best speed that the wire carries: a bad pair or a worn contact makes 100 Mbit/s of a "
     "gigabit.",

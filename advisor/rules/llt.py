@@ -68,7 +68,7 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
         return (
             flow_control_default.found(
                 severity="info",
-                title="The default of LLT's high-water marks cannot be known from this host",
+                title="Default high-water marks of LLT are unknown",
                 why="Whether they are raised already is not known: the default differs between releases.",
                 evidence={"detail": tuple(unknown)},
                 remedy=(
@@ -280,7 +280,7 @@ def _reserve_ports(facts: Facts, ports: tuple[int, ...]) -> Remedy:
 @rule(
     id="llt.port-not-reserved",
     severity="advice",
-    title="An LLT port lies in the range that the kernel hands out",
+    title="An LLT port is in the kernel's ephemeral range",
     what="The UDP and TCP ports of LLT links against ip_local_port_range and ip_local_reserved_ports.",
     why="Reserved ports are still free for a program that names them, and are not given to one that takes any.",
     helps_when="LLT restarts on a host that has been up and busy.",

@@ -93,7 +93,7 @@ def _is_far(facts: Facts, workload: DeclaredWorkload | None) -> bool:
 @rule(
     id="llt.peerinact-short",
     severity="advice",
-    title="LLT declares a distant peer dead sooner than by default",
+    title="LLT declares a distant peer dead too early",
     what="peerinact below its default of 16 s, with a declared round trip above 0.5 ms or a cluster recognised to span "
     "zones.",
     why="The manual raises peerinact, and does not lower it, where private links are slow or bursty.",
@@ -195,7 +195,7 @@ def queue_bytes(highwater: int, rporthighwater: int, packet_bytes: int, peers: i
 @rule(
     id="llt.queue-memory",
     severity="warning",
-    title="LLT's queues may take more memory than the host can spare",
+    title="LLT's queues may take too much memory",
     what="(highwater × peers + rporthighwater) × the packet size, against 5 % of the available memory.",
     why="The white paper's condition for larger marks: the queue must not exceed the memory that there is.",
     helps_when="Little memory, or many nodes.",
@@ -236,7 +236,7 @@ def window_bytes_per_second(window: int, packet_bytes: int, rtt_seconds: float) 
 @rule(
     id="llt.window-below-path",
     severity="info",
-    title="LLT's window is smaller than what the path holds in a round trip",
+    title="LLT's window is too small for the round trip",
     what="window × packet size against the speed of the fastest link under LLT × the declared round trip.",
     why="LLT sends no more than a window of packets before the peer has acknowledged some.",
     helps_when="Mirrored writes in large blocks over a long round trip.",

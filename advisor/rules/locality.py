@@ -109,7 +109,7 @@ def _join_nodes(nodes: Iterable[int | None]) -> str:
 @rule(
     id="numa.links-far-from-disks",
     severity="advice",
-    title="The data links and the disks are on different NUMA nodes",
+    title="Data links and disks are on different NUMA nodes",
     what="The nodes of LLT's links (or, without LLT, of links of 10 Gbit/s and more that carry no default route) "
     "against the nodes of the disks that hold no system mount.",
     why="Every transfer between link and disk passes the interconnect and the other node's memory controller.",

@@ -52,7 +52,7 @@ def _cache_that_fits(facts: Facts, array: Array) -> int | None:
 @rule(
     id="md.stripe-cache-small",
     severity="advice",
-    title="A parity array has a small stripe cache for streams of writes",
+    title="Stripe cache of a parity array is small",
     what="stripe_cache_size of md arrays of level 4 to 6, for a declared workload of sequential writes.",
     why="The cache is where md gathers the chunks of a stripe before it computes the parity.",
     helps_when="Streams of writes; several of them at once.",
@@ -254,7 +254,7 @@ def parity_random(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
 @rule(
     id="arrays.chunk-below-block",
     severity="advice",
-    title="An array's chunks are smaller than the declared requests",
+    title="Chunks of an array are smaller than its requests",
     what="Chunk or stripe size of striped arrays against the declared block size, at random; against 128 KiB for "
     "streams.",
     why="A random request should touch one member only, so that the others serve others; a stream should give each "

@@ -218,7 +218,7 @@ def vxlan_mtu_above_underlay(facts: Facts, workload: DeclaredWorkload | None) ->
     found = ((link, excess) for link in facts.links if (excess := _vxlan_excess(link, links)))
     for link, (underlay, room) in found:
         yield vxlan_mtu_above_underlay.found(
-            title=f"MTU of VXLAN link {link.name} does not fit its underlay {underlay.name}",
+            title=f"MTU of {link.name} does not fit its underlay {underlay.name}",
             why=f"A full frame of {link.name} (MTU {link.mtu}) no longer fits into {underlay.name} (MTU "
             f"{underlay.mtu}) once the VXLAN headers are added; the kernel does not follow when the underlay shrinks.",
             evidence={"link": link.name, "links": (underlay.name,), "mtu": link.mtu, "mtu_largest": room},

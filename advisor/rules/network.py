@@ -61,7 +61,7 @@ def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
             }
             yield ring_drops.found(
                 severity="advice" if often else "info",
-                title=f"Link {link.name} lost {count_noun(lost, 'packet')} before the kernel saw them",
+                title=f"Link {link.name} lost {count_noun(lost, 'packet')} in hardware",
                 why="The card had no free descriptor: the CPUs were too slow to refill its ring, or the ring is too "
                 "short for the bursts that arrive.",
                 evidence=evidence,
@@ -89,7 +89,7 @@ def _is_behind(facts: Facts) -> bool:
 @rule(
     id="network.few-queues",
     severity="advice",
-    title="A fast link has fewer receive queues than its node has cores",
+    title="A link has fewer receive queues than node cores",
     what="Combined channels of links of 10 Gbit/s and more, where the receive path drops or stops early, or a workload "
     "over the network is declared.",
     why="Receive-side scaling spreads flows over queues, and queues over CPUs.",
@@ -108,8 +108,7 @@ def few_queues(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
         if is_physical(link) and is_up(link) and (link.speed_mbps or 0) >= _FAST_MBPS and queues and queues < wanted:
             yield few_queues.found(
                 severity="advice" if is_behind else "info",
-                title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores of "
-                "its node",
+                title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores",
                 why="Each queue is served by one CPU at a time. "
                 + (
                     "The counters of the receive path say that the CPUs in use do not keep up."
@@ -129,7 +128,7 @@ def _is_steered(link: Link) -> bool:
 @rule(
     id="network.steering-redundant",
     severity="info",
-    title="Packets are steered in software although every CPU has a queue",
+    title="Packets are steered although each CPU has a queue",
     what="rps_cpus of the first receive queue, of links with as many queues as the host has CPUs.",
     why="Receive packet steering does in software what the card's own queues do.",
     helps_when="Latency and CPU time matter.",
@@ -165,7 +164,7 @@ def _has_one_queue_for_all(link: Link) -> bool:
 @rule(
     id="network.steering-missing",
     severity="advice",
-    title="A link with a single queue is behind, and its packets are not steered",
+    title="A link with one queue is behind, and not steered",
     what="Links whose card has one receive queue at most and whose rps_cpus is 0, where softnet counters say that the "
     "receive path is behind.",
     why="Receive packet steering hands the work after the interrupt to other CPUs.",
@@ -227,7 +226,7 @@ def _home_links(facts: Facts) -> tuple[Link, ...]:
 @rule(
     id="network.reverse-path-filter",
     severity="advice",
-    title="A host with several links drops what returns by another one",
+    title="rp_filter drops what returns by another link",
     what="rp_filter 1 where several links lead to other hosts over IPv4, and either IPReversePathFilter of "
     "/proc/net/netstat has counted drops or two of the links have addresses in one network.",
     why="With two links in one network, or with asymmetric routes, answers come by the other link and are dropped "
@@ -254,9 +253,7 @@ def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         return None
     return reverse_path.found(
         severity="advice" if dropped else "info",
-        title=f"{count_noun(dropped, 'packet', 'was', 'were')} dropped: the way back to their source is another"
-        if dropped
-        else None,
+        title=f"{count_noun(dropped, 'packet')} dropped by the reverse path filter" if dropped else None,
         why="rp_filter 1 drops what arrives by another link than the one that leads back to its source. "
         + (
             "The kernel counts such drops since the host started."

@@ -142,7 +142,7 @@ def below_link_speed(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
 @rule(
     id="pcie.shared-slot",
     severity="info",
-    title="Ports of one card share a slot that cannot carry them all",
+    title="Ports of one card share a slot that is too narrow",
     what="The speeds of a card's ports together, against the usable bandwidth of its slot.",
     why="All functions of a card share the lanes of its slot.",
     helps_when="A bond or two fabrics over both ports of one card are expected to double the bandwidth.",
@@ -166,7 +166,7 @@ def shared_slot(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
         ):
             names = tuple(link.name for link in links)
             yield shared_slot.found(
-                title=f"The ports {', '.join(names)} share a slot that cannot carry them all",
+                title=f"Ports {', '.join(names)} share a slot that is too narrow",
                 why=f"Together they run at {total:,} Mbit/s; their slot carries {bandwidth:,} Mbit/s.",
                 evidence={"links": names, "speed_mbps": total, "bandwidth_mbps": bandwidth},
                 remedy="use ports of different cards where all must be busy at once",
@@ -213,7 +213,7 @@ def _links_mbps(facts: Facts) -> int:
 @rule(
     id="pcie.shared-uplink",
     severity="advice",
-    title="Devices share a PCIe uplink that cannot carry them all",
+    title="Devices share a PCIe uplink that is too narrow",
     what="The bandwidth of the devices below a bridge together, against the bridge's own; on real hardware.",
     why="A PCIe switch gives each drive its lanes, and all of them the lanes of its one uplink: twelve drives of four "
     "lanes share sixteen.",

@@ -38,7 +38,7 @@ def _is_pstate_active(facts: Facts) -> bool:
 @rule(
     id="cpu.slowest-clock",
     severity="warning",
-    title="The governor powersave holds CPUs at their slowest clock",
+    title="Governor powersave holds CPUs at the lowest clock",
     what="Governors of cpufreq policies where the driver, not the processor, chooses clocks (acpi-cpufreq, "
     "cppc_cpufreq, intel_cpufreq, amd-pstate passive).",
     why="With these drivers powersave asks for the lowest clock at all times, whatever the load is.",
@@ -131,7 +131,7 @@ def turbo_off(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
 @rule(
     id="cpu.deep-idle",
     severity="info",
-    title="Idle CPUs sleep deeper than the declared workload waits",
+    title="Idle states are too deep for the workload",
     what="Idle states with an exit latency of 100 µs and more that are enabled and that no process rules out "
     "(cpu_dma_latency), with a declared workload that waits for a peer or for random reads.",
     why="A CPU that sleeps while it waits for I/O adds the time of waking up to each wait.",

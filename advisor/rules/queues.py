@@ -143,7 +143,7 @@ def doubtful_rotation(facts: Facts, workload: DeclaredWorkload | None) -> Findin
 @rule(
     id="disks.entropy-from-flash",
     severity="info",
-    title="Disks without moving parts feed the kernel's random numbers",
+    title="Flash disks feed the kernel's random numbers",
     what="queue/add_random of disks that do not rotate.",
     why="The kernel leaves it off for what it knows to be flash; a driver or a udev rule has switched it on.",
     helps_when="Very many requests per second.",
@@ -179,7 +179,7 @@ def _asked_lengths(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]
 @rule(
     id="disks.queue-asked-too-long",
     severity="advice",
-    title="A udev rule asks for a longer queue than a device without a scheduler can have",
+    title="A udev rule sets a queue longer than the disk has",
     what="nr_requests in udev rules against its live value, for disks whose scheduler is none.",
     why="With a scheduler nr_requests is how many requests may wait to be sorted; without one it is the device's own "
     "tags.",
@@ -211,7 +211,7 @@ def asked_too_long(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
 @rule(
     id="disks.queue-long-for-random",
     severity="advice",
-    title="Rotating disks have a long queue for random access",
+    title="Rotating disks: long queue for random access",
     what="nr_requests of 1024 and more of rotating disks, for a declared workload of random access.",
     why="The long queues of storage guides are for streams, which a scheduler can sort and merge.",
     helps_when="Latency matters.",

@@ -126,7 +126,7 @@ def _larger_requests(found: Iterable[tuple[Array, Disk, int]]) -> Iterator[SetTu
 @rule(
     id="disks.requests-below-chunk",
     severity="advice",
-    title="Requests to an array's disks are smaller than its chunks",
+    title="Largest disk request is smaller than a chunk",
     what="max_sectors_kb of the disks of striped arrays against the chunk, where max_hw_sectors_kb would allow more.",
     why="max_sectors_kb is the largest request that the kernel makes; md sends a chunk to a disk at once.",
     helps_when="Streams in large blocks over rotating disks or RAID controllers.",
@@ -179,7 +179,7 @@ def anywhere(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
 @rule(
     id="disks.merges-off",
     severity="advice",
-    title="Neighbouring requests are not merged for a workload of streams",
+    title="Adjacent requests of streams are not merged",
     what="queue/nomerges 2, for a declared workload of sequential access.",
     why="The search for a neighbour costs little; what it finds in a stream saves whole requests.",
     helps_when="Small sequential requests.",

@@ -39,7 +39,7 @@ def profile_for_role(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
     for role, signs in facts.roles.items():
         if name := ROLE_NAMES.get(role):
             yield profile_for_role.found(
-                title=f"{name}: a profile is for what this host does",
+                title=f"{name}: there is a profile for it",
                 why="The plan shows which of its values differ here, and changes nothing.",
                 evidence={"units": signs},
                 remedy=(PlanProfile(role),),

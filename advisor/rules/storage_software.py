@@ -25,7 +25,7 @@ _READ_AHEAD_KB: Final = 128
 @rule(
     id="nfs.slots-unlimited",
     severity="info",
-    title="An NFSv3 client may have more requests under way than servers take",
+    title="An NFSv3 client may exceed its server's slots",
     what="sunrpc.tcp_max_slot_table_entries (65,536 by default) on hosts with NFSv3 mounts over TCP.",
     why="Some servers take 128 requests of a connection and let the others wait, which they hold against all clients.",
     helps_when="The server is such a one: Azure NetApp Files, Google Cloud NetApp Volumes, ONTAP.",
@@ -84,7 +84,7 @@ def nfs_one_connection(facts: Facts, workload: DeclaredWorkload | None) -> Findi
 @rule(
     id="ceph.osd-capacity",
     severity="advice",
-    title="Ceph believes an OSD to be faster or slower than drives of its kind are",
+    title="Ceph's IOPS capacity of an OSD looks wrong",
     what="osd_mclock_max_capacity_iops_ssd and _hdd in Ceph's configuration (ceph config dump, as root on a host of "
     "OSDs).",
     why="mClock shares out IOPS by this figure: too high, and recovery starves clients; too low, and all wait. It is "
@@ -115,7 +115,7 @@ def osd_capacity(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
 @rule(
     id="cassandra.host-limits",
     severity="warning",
-    title="The host does not have what Cassandra checks at its start",
+    title="Host limits are below what Cassandra checks",
     what="vm.max_map_count, read_ahead_kb below /var/lib/cassandra, and swap, where cassandra.yaml is installed.",
     why="It maps each file of its tables: below 1,048,575 it may run out of maps. Long read-ahead fills the page "
     "cache with "

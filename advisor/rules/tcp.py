@@ -37,7 +37,7 @@ _POLLING = ("net.core.busy_poll", "net.core.busy_read")
 @rule(
     id="network.mtu-probing",
     severity="info",
-    title="Jumbo frames leave by the default route, and TCP does not probe for black holes",
+    title="Jumbo frames are routed without MTU probing",
     what="tcp_mtu_probing 0 where a link of more than 1500 bytes carries the default route, and a tunnel or a declared "
     "round trip of 5 ms and more says that connections cross another network.",
     why="With 1, TCP tries a smaller size after it has detected a black hole; nothing changes where there is none.",
@@ -117,7 +117,7 @@ def bond_by_address(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
 @rule(
     id="network.slow-start-after-idle",
     severity="advice",
-    title="Replication over TCP starts slowly after each pause",
+    title="TCP replication starts slowly after each pause",
     what="tcp_slow_start_after_idle 1, for a declared workload that is replicated over TCP.",
     why="After a pause of one retransmission timeout the kernel takes what it knew of the path for stale.",
     helps_when="Bursts over a private network that nobody else fills.",
@@ -140,7 +140,7 @@ def slow_start(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
 @rule(
     id="network.initial-window-lowered",
     severity="info",
-    title="TCP connections begin with a smaller receive buffer than the kernel's own",
+    title="New TCP connections begin with a small buffer",
     what="The second field of tcp_rmem against 131,072, on Linux 5.0 and newer.",
     why="A new connection's first window follows from it; the number 87380 is copied from the defaults of old kernels.",
     helps_when="Short connections.",
@@ -217,7 +217,7 @@ def below_ipv6(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding
     found = tuple(link for link in facts.links if is_up(link) and is_physical(link) and 0 < (link.mtu or 0) < _IPV6_MTU)
     return tuple(
         below_ipv6.found(
-            title=f"Link {link.name} has an MTU of {link.mtu}, at which there is no IPv6",
+            title=f"MTU of link {link.name} is {link.mtu}, too small for IPv6",
             why="The kernel removed its IPv6 addresses when the MTU fell below 1280, and does not restore those that "
             "were set by hand.",
             evidence={"links": (link.name,), "mtu": link.mtu, "addresses": link.addresses},
@@ -264,7 +264,7 @@ def _pace_links(facts: Facts) -> Iterator[RunShell]:
 @rule(
     id="network.bbr-unpaced",
     severity="info",
-    title="BBR is in use without the queueing discipline that paces it",
+    title="BBR runs without fq, the qdisc that paces it",
     what="tcp_congestion_control bbr where net.core.default_qdisc is not fq.",
     why="fq spaces packets for all connections at once, for less CPU time than a timer for each.",
     helps_when="Many connections over lossy wide-area paths, for which BBR was made.",

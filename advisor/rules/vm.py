@@ -55,7 +55,7 @@ def dirty_at_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
 @rule(
     id="vm.dirty-large",
     severity="advice",
-    title="More may be dirty than disks write in a short time",
+    title="More may be dirty than disks write in time",
     what="What vm.dirty_ratio means in bytes on this host, for a declared workload that writes; above 4 GiB.",
     why="A share of a large memory is a long queue: when it is full it is written in one go, writers are blocked and a "
     "power cut loses it.",
@@ -134,7 +134,7 @@ def reclaim_stalls(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
 @rule(
     id="vm.huge-pages-always",
     severity="advice",
-    title="Transparent huge pages are made at once for everybody",
+    title="Transparent huge pages make page faults wait",
     what="enabled and defrag of transparent huge pages, both always, where compact_stall of /proc/vmstat has counted "
     "waits: 100, and 1 % of the faults that could take a huge page.",
     why="With defrag=always a page fault reclaims and compacts memory directly if no huge page is free: latency for "
@@ -178,7 +178,7 @@ def swapping(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     is_database = workload is not None and workload.access == "random"
     return swapping.found(
         severity="advice" if is_database else "info",
-        title=f"The host has written {swapped // _MIB:,} MiB to swap since boot",
+        title=f"{swapped // _MIB:,} MiB were written to swap since boot",
         why="What a program needs again is read back page by page while it waits."
         + (" The declared workload reads at random, and so touches any page." if is_database else ""),
         evidence={"swapped_out_pages": pages, "vm.swappiness": swappiness},
@@ -217,7 +217,7 @@ def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     if not memory or size < _UNUSED_SHARE * memory or facts.iris:
         return None
     return huge_pages_unused.found(
-        title=f"{size / _GIB:.1f} GiB are set aside as huge pages, and nobody uses one",
+        title=f"{size / _GIB:.1f} GiB are set aside as huge pages and unused",
         why=f"They are {size / memory:.0%} of the memory and serve nothing else, neither programs nor page cache.",
         evidence={
             "detail": tuple(

@@ -127,7 +127,7 @@ def _common_controller(array: Array, disks: dict[str, Disk]) -> str | None:
 @rule(
     id="vxvm.one-controller",
     severity="info",
-    title="A striped or mirrored volume has all its disks behind one controller",
+    title="All disks of a volume are behind one controller",
     what="PCI functions of the disks of VxVM's striped and mirrored volumes, where disks without partitions have "
     "another.",
     why="Columns and plexes are meant to be independent.",
@@ -194,7 +194,7 @@ def _wanted_parameters(filesystem: FileSystem, array: Array) -> dict[str, int]:
 @rule(
     id="vxfs.streams-off-stripes",
     severity="advice",
-    title="VxFS reads ahead and writes behind in another size than its stripes",
+    title="VxFS stream sizes do not match its stripes",
     what="read_pref_io × read_nstream and write_pref_io × write_nstream of vxtunefs, against the stripe unit and the "
     "columns of the VxVM volume; a multiple of the full stripe fits.",
     why="VxFS asks VxVM for the geometry when it mounts; values in /etc/vx/tunefstab, or a volume whose layout changed "
@@ -214,7 +214,7 @@ def vxfs_streams(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fi
             settings = ",".join(f"{name}={value}" for name, value in wanted.items())
             columns = (array.data_disks or 0) + (1 if array.level == "raid5" else 0)
             yield vxfs_streams.found(
-                title=f"VxFS on {where}: request sizes do not match the stripes of {array.name}",
+                title=f"VxFS on {where} does not match the stripes of {array.name}",
                 why=f"The volume has {columns} columns of {(array.chunk_bytes or 0) >> 10} KiB; read-ahead is "
                 f"{here['read_nstream']} × {here['read_pref_io'] >> 10} KiB and flush-behind {here['write_nstream']} × "
                 f"{here['write_pref_io'] >> 10} KiB, so that a stream does not keep all columns busy.",

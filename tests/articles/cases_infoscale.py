@@ -312,7 +312,7 @@ _MARKED: Final = (
         "S001: twice the default; a release has one for both marks",
         node(live=(200, 1000), far=True),
         found("llt.flow-control-default", "fss-cross-zone"),
-        ("The default of LLT's high-water marks cannot be known from this host",),
+        ("Default high-water marks of LLT are unknown",),
         ("is at its default",),
     ),
     Case(

@@ -215,6 +215,20 @@ def test_an_entry_for_other_hosts_says_so_in_the_list(machine: Machine) -> None:
     assert "lost redundancy" not in listed
 
 
+def test_an_entry_for_a_rule_that_there_is_not_says_so(machine: Machine) -> None:
+    machine.ignore.parent.mkdir()
+    entries = [
+        f'[[ignore]]\nid = "{name}"\nhost = "*"\nreason = "r"\n' for name in ("arrays.degradd", "arrays.inactive")
+    ]
+    machine.ignore.write_text("".join(entries))
+    assert "· 1 muted" in machine.scan()
+    listed = machine.scan("--muted")
+    assert listed.startswith("1 muted, 2 entries ·")
+    assert "no rule has this id: mutes nothing; did you mean arrays.degraded" in listed
+    wrong = machine.run("mute", "arrays.degradd", "--reason", "r")
+    assert (wrong.returncode, "did you mean arrays.degraded" in wrong.stderr) == (2, True)
+
+
 def test_mute_by_number_says_that_the_numbers_have_moved(machine: Machine) -> None:
     words = ("--reason", "known", "--root", str(machine.root))
     assert "numbers of later findings are lower now" in machine.run("mute", "1", *words).stderr
@@ -253,6 +267,8 @@ def test_an_entry_that_is_over_says_so(machine: Machine) -> None:
         ("ignore = 3\n", ":1: ignore"),
         ("ignore = [3]\n", ":1: ignore"),
         ("[[ignore\n", "line 1"),
+        ('[[ignore]]\nid = "x"\nreason = "y"\nuntil = 2027-13-45\n', ":4: until: "),
+        ('[[ignore]]\nid = "arrays.degraded\n', ":2: id: "),
     ],
 )
 def test_a_bad_file_is_named_with_its_line(machine: Machine, text: str, said: str) -> None:
@@ -293,6 +309,7 @@ def test_what_cannot_be_muted_changes_nothing(machine: Machine, words: tuple[str
         ("2027-01", (2026, 12, 31)),
         ("30d", (2026, 12, 23)),
         ("2w", (2026, 12, 7)),
+        ("2 weeks", (2026, 12, 7)),
         ("0d", (2026, 11, 23)),
     ],
 )

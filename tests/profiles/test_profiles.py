@@ -272,8 +272,9 @@ def test_a_file_is_named_as_its_profile(tmp_path: Path) -> None:
     path = tmp_path / "yours.toml"
     path.write_bytes(toml(document("mine")))
     said = r"yours\.toml: name is 'mine', the file name says 'yours'"
-    with pytest.raises(InvalidInputError, match=said):
+    with pytest.raises(InvalidInputError, match=said) as caught:
         load("yours", {"yours": path})
+    assert caught.value.hint == 'name = "yours" in it, or the file name mine.toml'
     with pytest.raises(InvalidInputError, match=said):
         lint_profile(path)
 

@@ -156,7 +156,9 @@ def test_a_word_is_an_id_an_operator_and_a_value(word: str, expected: tuple[str,
         ("link:eth0:mut=9000", "is not a tunable", "did you mean link:eth0:mtu?"),
         (f"{SWAP}=900", "is not 0 to 200", ""),
         (f"{SWAP}={{x}}", "braces", ""),
-        (f"{SWAP}=", "needs one line", ""),
+        (f"{SWAP}=", "needs one line", f"{SWAP}=VALUE"),
+        ("sysctl:net.core.rmem_max>=8M", "8M is not a number", "8M is 8388608"),
+        ("block:sda:scheduler>=none", ">= needs a number, found 'none'", "block:sda:scheduler=none sets it"),
     ],
 )
 def test_a_word_that_is_wrong_has_one_message(word: str, message: str, hint: str) -> None:

@@ -122,6 +122,21 @@ def test_safe_is_what_interrupts_nothing_and_needs_nobody(unsafe: Finding, reaso
     assert reason in fix.left_out[0].reason
 
 
+def test_a_part_of_a_profile_is_as_safe_as_its_values() -> None:
+    least = set_sysctl("net.core.rmem_default", 851968, "at-least")
+    more = set_sysctl("net.core.rmem_default", 1 << 20, "at-least")
+    part = finding("a.one", PlanProfile("socket-buffers-8m", only=(least,)))
+    assert words(make_safe_fix([part, finding("b.two", more)])) == ["sysctl:net.core.rmem_default>=1048576"]
+    mtu = finding("c.three", PlanProfile("jumbo-frames", only=(SetTunable("link:eth1:mtu", "9000"),)))
+    assert [one.finding for one in make_safe_fix([part, mtu]).left_out] == ["c.three"]
+
+
+def test_findings_that_are_left_out_for_one_reason_are_listed_together() -> None:
+    by_hand = [finding(f"z.{number}", Decide("ask")) for number in range(3)]
+    text = fix_text(make_safe_fix([finding("a.one", SWAP), *by_hand]), width=80, color=False)
+    assert "  - z.0, z.1, z.2: a part of it is done by hand" in text
+
+
 def test_findings_that_contradict_each_other_are_both_not_safe() -> None:
     fix = make_safe_fix([finding("a.one", SWAP), finding("b.two", set_sysctl("vm.swappiness", 60))])
     assert fix.asked == ()

@@ -348,3 +348,12 @@ def test_one_picture_is_shown_at_every_width(name: str, rem: int) -> None:
             if not only_wide or has_wide:
                 shown |= {one: display == "block" for one in shown if which in ("host", one)}
     assert list(shown.values()).count(True) == 1
+
+
+def test_the_page_counts_what_the_terminal_counts_and_sets_commands_apart() -> None:
+    links = (build.link("eth0"), build.virtual("lo", "loopback"))
+    facts = build.facts(links=links, disks=build.disks(2))
+    page = picture_page(facts, (), (), provenance=Provenance("root", 1_795_460_340, None, "/srv/captures/one"))
+    assert "<bdi>1 link, 2 disks</bdi>" in page
+    assert "<code>--root /srv/captures/one</code>" in page
+    assert "code.command { white-space: pre-wrap" in page.partition("@media print")[2]

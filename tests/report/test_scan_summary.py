@@ -140,6 +140,7 @@ def test_findings_that_say_the_same_are_one_line_with_a_true_range() -> None:
         (("md3", "md1", "md2"), "md1 … md3"),
         (("sda1", "sdd1", "sde1"), "sda1, sdd1, sde1"),
         (("a", "c", "e", "g", "i"), "a, c, e and 2 more"),
+        (("md0", "md3", "md6", "md42"), "md0, md3, md6, md42"),
         (("sda", "sdb", "sdc", "sdf", "sdh", "sdj", "sdl"), "sda … sdc, sdf, sdh and 2 more"),
     ],
 )
@@ -175,6 +176,42 @@ def test_a_long_directory_does_not_crowd_out_the_name(width: int) -> None:
     assert lines[0].startswith("storage-server-01.example.com")
     assert "-01" in "".join(lines[:2]).partition("--root ")[2]
     assert max(map(columns, lines)) <= width
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "storage-server-01",
+        "storage-server-number-seventeen.rack-12.dc3.prod.example.com",
+        f"{'s' * 60}.example",
+        "s" * 64,
+    ],
+)
+def test_the_first_line_says_of_when_whatever_the_name(name: str, width: int) -> None:
+    host = facts(host=identity(hostname=name))
+    sources = (
+        LIVE,
+        Provenance("root", LIVE.scanned_at, None, "/srv/captures/2026/november"),
+        Provenance("snapshot", LIVE.scanned_at, None, "host.tar.gz"),
+    )
+    for provenance in sources:
+        lines = page(summary(host, (), provenance=provenance), width)
+        assert "2026-11-23 18:59 UTC" in lines[0]
+        assert name.split(".")[0] in re.split(r"[ .]", " ".join(lines[:2]))
+        assert max(map(columns, lines)) <= width
+
+
+def test_a_text_without_room_beside_its_command_has_the_next_line() -> None:
+    (one,) = (found for found in many_findings(1))
+    long = msgspec.structs.replace(
+        one, severity="info", title="word " * 11 + "end", commands=("advisor probe",), remedy=(), evidence={}
+    )
+    lines = page(summary(facts(), (long,)))
+    at = next(number for number, line in enumerate(lines) if line.endswith(" end"))
+    assert lines[at + 1].strip() == "advisor probe"
+    many = tuple(msgspec.structs.replace(long, id=f"rule.{number}") for number in range(12))
+    assert len(page(summary(facts(), many))) <= 23
 
 
 @pytest.mark.parametrize("source", ["live", "root", "snapshot"])

@@ -205,7 +205,7 @@ def test_a_long_listen_queue_is_not_made_longer() -> None:
 def test_several_refused_lines_are_one_finding() -> None:
     keys = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
     found = only("sysctl.rejected", sysctl_origin={key: origin(key, '"1 2 3"', rejected="quotes") for key in keys})
-    assert found.title == "A sysctl file sets a value that the kernel refuses"
+    assert found.title == "A sysctl file has a value that the kernel refuses"
     assert set_sysctl("net.ipv4.tcp_rmem", (1, 2, 3)) in found.remedy
     assert "sed -i.before '3s/^/# /' /etc/sysctl.d/10-site.conf" in found.commands
 

@@ -51,3 +51,9 @@ def test_a_matter_of_intent_is_never_more_than_information(rule: Rule) -> None:
 def test_no_finding_is_more_severe_than_its_rule_says(rule: Rule) -> None:
     found = severities(rows()[rule.id])
     assert SEVERITIES.index(found[-1]) <= SEVERITIES.index(rule.severity)
+
+
+@for_each("rule", RULES, lambda rule: rule.id)
+def test_a_title_has_room_on_the_scan_page(rule: Rule) -> None:
+    # A window of 80 columns less the number, the severity and `advisor fix 10`.
+    assert len(rule.title) <= 49, rule.title

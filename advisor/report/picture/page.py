@@ -20,7 +20,7 @@ from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_blocks, describe_picture
 from advisor.report.picture.records import HostPicture
 from advisor.report.picture.sheet import Sheet, draw_sheet, panels_side_by_side, write_legend
-from advisor.report.scan_summary import host_roles, provenance_text, whose_commands
+from advisor.report.scan_summary import devices_text, host_roles, provenance_text, whose_commands
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.numbering import number_findings
@@ -36,6 +36,7 @@ PAPER_COLUMNS: Final = 2
 MOST_COLUMNS: Final = 4
 _PANEL: Final = 326.0
 _NARROW_PANEL: Final = 294.0
+_COMMANDS: Final = "advisor's commands"
 _MAX_LINES: Final = 40
 _MAX_FACTS: Final = 3
 _VARIABLE: Final = lazy_regex(r"var\((--\w+)\)")
@@ -84,7 +85,7 @@ def picture_page(
         description=describe_picture(picture),
         drawings=[draw_sheet(picture, sheet) for sheet in list_sheets(picture)],
         provenance=provenance_text(provenance) if provenance else "",
-        whose=_whose_host(provenance) if provenance else "",
+        whose=_whose_host(provenance) if provenance else None,
         facts_table=list(_facts_table(facts)),
         muted=muted,
         legend=write_legend(picture).pieces,
@@ -96,16 +97,21 @@ def picture_page(
     )
 
 
-def _whose_host(provenance: Provenance) -> str:
-    """That the page is of a captured host, of when, and what advisor's commands need here; empty for this host as it
-    is."""
+def _whose_host(provenance: Provenance) -> tuple[str, str] | None:
+    """That the page is of a captured host and of when; and the words that advisor's commands need here. None for this
+    host as it is."""
     words = whose_commands(provenance, 1000)
+    if not words:
+        return None
     if provenance.source == "live" or provenance.is_this_host:
-        return f"{words}." if words else ""
-    when = format_minute(provenance.captured_at)
-    taken = f"captured on {when}" if when else "captured at a time that is not known"
-    add = words.partition(": ")[2]
-    return f"The host of this page was {taken}; the commands are for it. {add[:1].upper()}{add[1:]}."
+        text = words
+    else:
+        when = format_minute(provenance.captured_at)
+        taken = f"captured on {when}" if when else "captured at a time that is not known"
+        add = words.partition(": ")[2]
+        text = f"The host of this page was {taken}; the commands are for it. {add[:1].upper()}{add[1:]}"
+    before, sign, options = text.partition(f"{_COMMANDS} ")
+    return (f"{before}{sign}", options) if sign else (f"{text}.", "")
 
 
 def _page_title(picture: HostPicture) -> str:
@@ -164,10 +170,7 @@ def _facts_table(facts: Facts) -> Iterator[tuple[str, str]]:
         ),
         "memory": format_binary(memory.total_bytes) if memory.total_bytes is not None else "",
         "nodes": str(len(facts.numa.nodes)) if facts.numa.nodes else "",
-        "devices": ", ".join(
-            times(len(some), what)
-            for some, what in ((facts.links, "link"), (facts.disks, "disk"), (facts.arrays, "array"))
-        ),
+        "devices": devices_text(facts.links, facts.disks, facts.arrays),
     }
     return ((name, text) for name, text in rows.items() if text)
 
