@@ -20,7 +20,7 @@ from typing import IO, Final, NamedTuple
 
 import msgspec
 
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.errors import AdvisorError, InvalidInputError
 from advisor.facts.dm import STATUS
 from advisor.facts.drive_health import SMARTCTL
@@ -208,7 +208,7 @@ def _attach_span(span: CounterSpan | None, host: Host) -> dict[str, bytes]:
 
 def _read_all_and_map(host: Host) -> None:
     _read_all(host)
-    read_surroundings(host)
+    read_context(host)
 
 
 def _read_all(host: Host) -> None:
