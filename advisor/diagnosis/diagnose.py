@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from advisor.diagnosis.cause import BINDS_FROM, REGISTERED, STEAL_FROM, BindingCause, Cause, percent
-from advisor.diagnosis.observation import HostContext, Observation
+from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.unknown import Unknown
 from advisor.observe.processes import HIDDEN_STORAGE
 from advisor.observe.span import CounterSpan
@@ -46,7 +46,7 @@ class ResourceUse(msgspec.Struct, frozen=True):
     share: float
 
 
-def measure_uses(span: CounterSpan, context: HostContext) -> tuple[ResourceUse, ...]:
+def measure_uses(span: CounterSpan, context: DiagnosisContext) -> tuple[ResourceUse, ...]:
     """The resources of the path over a span: CPUs, memory, disks and links whose use is known."""
     seen = Observation(span, context)
     found = []
@@ -70,7 +70,7 @@ def list_causes() -> tuple[Cause, ...]:
     return tuple(REGISTERED.values())
 
 
-def diagnose(span: CounterSpan, context: HostContext, taken_at: float) -> Diagnosis:
+def diagnose(span: CounterSpan, context: DiagnosisContext, taken_at: float) -> Diagnosis:
     """What binds over the span. Every cause is asked; those that a narrower one explains are left out."""
     seen = Observation(span, context)
     found = [binding for cause in list_causes() for binding in cause.find(seen)]

@@ -23,15 +23,15 @@ from advisor.observe.rates import (
 from advisor.observe.span import CounterSpan
 
 
-class HostContext(msgspec.Struct, frozen=True):
+class DiagnosisContext(msgspec.Struct, frozen=True):
     """What a host is, read once before its counters: the map on which a span is the measurement."""
 
     facts: Facts
     stack: BlockStack
 
 
-def read_context(host: Host) -> HostContext:
-    return HostContext(scan(host), read_block_stack(host))
+def read_context(host: Host) -> DiagnosisContext:
+    return DiagnosisContext(scan(host), read_block_stack(host))
 
 
 class DiskLoad(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class DiskLoad(msgspec.Struct, frozen=True):
 class Observation:
     """A span with what is read from it more than once. What is unknown is None."""
 
-    def __init__(self, span: CounterSpan, context: HostContext) -> None:
+    def __init__(self, span: CounterSpan, context: DiagnosisContext) -> None:
         self.span = span
         self.facts = context.facts
         self.stack = context.stack

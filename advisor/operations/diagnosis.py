@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from advisor.diagnosis.diagnose import Diagnosis, ResourceUse, diagnose, measure_uses
-from advisor.diagnosis.observation import HostContext, read_context
+from advisor.diagnosis.observation import DiagnosisContext, read_context
 from advisor.errors import UsageError
 from advisor.facts.unknown import Unknown
 from advisor.host import Host, live_host
@@ -29,7 +29,7 @@ class ObservedSpan(msgspec.Struct, frozen=True):
 
     host: Host
     span: CounterSpan
-    context: HostContext
+    context: DiagnosisContext
     diagnosis: Diagnosis
     provenance: Provenance
 

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.diagnosis.cause import BindingCause, percent
 from advisor.diagnosis.diagnose import Diagnosis, measure_uses
-from advisor.diagnosis.observation import HostContext, Observation
+from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
@@ -49,7 +49,7 @@ class UseRow(msgspec.Struct, frozen=True):
 def why_page(
     diagnosis: Diagnosis,
     span: CounterSpan,
-    context: HostContext,
+    context: DiagnosisContext,
     facts: Facts,
     services: Sequence[Service],
     provenance: Provenance,
@@ -99,7 +99,7 @@ def _describe_binding(one: BindingCause) -> dict[str, object]:
     }
 
 
-def _measure_loads(span: CounterSpan, context: HostContext) -> tuple[dict[str, float], dict[Place, float]]:
+def _measure_loads(span: CounterSpan, context: DiagnosisContext) -> tuple[dict[str, float], dict[Place, float]]:
     """The use of each disk and link by name, and of the CPUs of each node, and of all under -1 where there are none."""
     uses = {use.name: use.share for use in measure_uses(span, context)}
     devices = {name.partition(" ")[2]: share for name, share in uses.items() if name.startswith(("disk ", "net "))}
@@ -118,7 +118,7 @@ def _measure_loads(span: CounterSpan, context: HostContext) -> tuple[dict[str, f
     return devices, cpus
 
 
-def _list_uses(diagnosis: Diagnosis, span: CounterSpan, context: HostContext) -> list[UseRow]:
+def _list_uses(diagnosis: Diagnosis, span: CounterSpan, context: DiagnosisContext) -> list[UseRow]:
     """The resources in the order of the path; where there are many, those that were used most."""
     speeds = {name: one.speed_mbps for name, one in link_rates(span).items()}
     looks = []

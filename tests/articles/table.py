@@ -77,8 +77,8 @@ def recommended(profile: str, workload: str | None = None) -> Ask:
     def answer(host: Host) -> str:
         document = api.document(api.recommend(host, workload=workload))
         (found,) = [one for one in document["recommendations"] if one["profile"] == profile]
-        told = f"{profile}: {found['fits']} ({found['standing']}). {found['summary']}"
-        return f"{told} {found['command']}" if found["command"] else told
+        reported = f"{profile}: {found['fits']} ({found['standing']}). {found['summary']}"
+        return f"{reported} {found['command']}" if found["command"] else reported
 
     return Ask(f"advisor recommend{_workload(workload)}", answer)
 
@@ -139,8 +139,8 @@ def reasoned(rule: str, workload: str | None = None) -> Ask:
     def answer(host: Host) -> str:
         document = api.document(api.scan(host, workload=workload))
         findings = [one for one in document["findings"] if one["id"] == rule]
-        told = (f"{one['id']} ({one['severity']}): {one['why']} {one['advice']}" for one in findings)
-        return "; ".join(told) or f"no finding {rule}"
+        reported = (f"{one['id']} ({one['severity']}): {one['why']} {one['advice']}" for one in findings)
+        return "; ".join(reported) or f"no finding {rule}"
 
     return Ask(f"advisor scan{_workload(workload)}", answer)
 
@@ -269,7 +269,7 @@ def limited(place: str, volumes: str = "") -> Ask:
 
 
 def limited_account(volumes: str = "") -> Ask:
-    """What ``advisor limits`` says of all volumes together, against the instance and the account, and the unknown."""
+    """What ``advisor limits`` prints for all volumes, against the instance and the account, and the unknown."""
 
     def answer(host: Host) -> str:
         facts = scan(host)

@@ -1,4 +1,4 @@
-"""What is read beside a scan: hops above disks, and the links of networked storage. Trees as the kernel shows them."""
+"""What is read besides a scan: hops above disks, and the links of networked storage. Trees as the kernel shows them."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def _read_all_and_map(host: Host) -> None:
 
 
 def _read_all(host: Host) -> None:
-    """Read all that is asked of a captured host afterwards: a scan, plans, and what status and verify say of it."""
+    """Read all that is asked of a captured host afterwards: a scan, plans, and what status and verify say about it."""
     read_for_scan_and_plans(host)
     for name in host.names(wanted.TRANSACTIONS):
         for file in wanted.TRANSACTION_FILES:
