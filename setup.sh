@@ -2,7 +2,7 @@
 # All the set-up there is, on a fresh machine with apt, dnf, zypper, apk or pacman:
 #   sh setup.sh scan    install what advisor needs and scan this machine
 #   sh setup.sh test    install what the tests need as well and run them all
-# Everything goes into .venv beside this file; system packages are installed only where one is missing and we are root.
+# Everything goes into .venv next to this file; system packages are installed only where one is missing and we are root.
 set -eu
 cd "$(dirname "$0")"
 here=$(pwd)
@@ -27,7 +27,7 @@ find_python() {
     done
 }
 
-# The packages that bring such a Python, as far as the manager's lists tell; nothing where it has none.
+# The packages that bring such a Python, as far as the manager's lists show; nothing where it has none.
 find_python_packages() {
     case $manager in
     dnf)

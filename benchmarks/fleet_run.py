@@ -30,7 +30,7 @@ MIB: Final = 1 << 20
 
 
 class Step(NamedTuple):
-    """A command, its environment, and what its document has to say of every host."""
+    """A command, its environment, and what its document has to say about every host."""
 
     words: tuple[str | Path, ...]
     more: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What other tools say of the bottlenecks that are really there: each next to `advisor why`, on the same injections.
+"""What other tools say about the bottlenecks that are really there: each next to `advisor why`, on the same injections.
 
     python -m benchmarks.rival_diagnosis [--only WORD] [--seconds 60] [--json FILE]
 

@@ -84,7 +84,7 @@ def heading(page: Path, made: Mapping[Path, str]) -> str:
 
 
 def example_picture() -> str:
-    """The picture of a server of the tests, with what the rules of placement and PCIe say of it."""
+    """The picture of a server of the tests, with what the rules of placement and PCIe say about it."""
     from advisor.report.picture.page import picture_svg
     from tests.report.pictures import beegfs, judged
 
@@ -260,7 +260,7 @@ def _kind_row(identity: str, value: str) -> tuple[str, ...]:
 
 
 def _is_tunable(form: str) -> bool:
-    """Whether the form's capital words could be names themselves, so that paths can be told with them."""
+    """Whether the form's capital words could be names themselves, so that paths can be recognised by them."""
     try:
         parse_tunable(form)
     except UsageError:
@@ -297,7 +297,7 @@ def rules_page() -> str:
         GENERATED,
         "# Rules\n",
         f"A scan judges a host by {len(rows)} rules. Each fires on hosts that need it and is silent on hosts that look"
-        " alike and do not: the tests hold both, and what this page says of a rule is what it"
+        " alike and do not: the tests hold both, and what this page says about a rule is what it"
         " does on them. `advisor explain ID` says why, when it helps and when it hurts.\n",
         *RULE_WORDS,
         "",

@@ -53,12 +53,12 @@ _SHORT_CHANGE = record(
 _KEPT = record("Kept", [("what", str), ("reason", str)], "What is not as it was before, and why.")
 _STATE = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
 _CLAIM = record("Claim", [("tunable", str), ("after", str)], "A value that is there already and is held as well.")
-_PASSED = record("Passed", [("what", str), ("to", str)], "What a later transaction holds, when one is taken out.")
+_PASSED = record("Passed", [("what", str), ("to", str)], "What an upper layer holds when a lower one is rolled back.")
 _LAYER = record("Layer", [("id", str), ("profile", str), ("after", str)])
 _STACK = record(
     "Stack",
     [("tunable", str), ("before", str), ("layers", tuple[_LAYER, ...])],  # type: ignore[valid-type]
-    "A tunable that several transactions hold, the oldest first: the last one is in force.",
+    "A tunable that several transactions hold, the oldest first: the last one is active.",
 )
 _ENTRY = record(
     "Transaction",

@@ -225,7 +225,7 @@ def _target(
         file = f"/etc/beegfs/{instance(number, one)}.d/connInterfacesFile.conf"
         lines["connInterfacesFile"] = file
         made.files[file] = f"ib{node}\n"
-    made.files[path] = "# a comment = of ours\n" + "".join(f"{key:30}= {value}\n" for key, value in lines.items())
+    made.files[path] = "# a comment = of the test\n" + "".join(f"{key:30}= {value}\n" for key, value in lines.items())
     pid = 5000 + number
     if running:
         allowed = CPUS[node] if bound else "0-95"

@@ -1,4 +1,4 @@
-"""The captured hosts that lie beside the project: where they are, and how a test opens one.
+"""The captured hosts that lie next to the project: where they are, and how a test opens one.
 
 They belong to other projects' test suites, so they are not part of this one. A test that needs them is marked
 ``@pytest.mark.captured`` and asks for `host` or `tree`, which skip it, with a message, where they are not there.

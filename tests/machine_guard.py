@@ -19,7 +19,7 @@ PROJECT = Path(__file__).parents[1]
 ETC = ("sysctl.d", "sysctl.conf", "systemd/network", "systemd/system", "llttab", "udev/rules.d", "tmpfiles.d")
 STATE = Path("/var/lib/advisor")
 SYSCTLS = ("net/core", "net/ipv4", "vm", "kernel/numa_balancing")
-# Counters and what the kernel itself moves; nothing of ours could set them.
+# Counters and what the kernel itself moves; nothing of advisor could set them.
 MOVING = ("stat_refresh", "compact_memory", "drop_caches", "flush", "random", "nr_hugepages_mempolicy")
 MADE_BY_MODULE = ("ifb", "dummy", "bond", "tunl", "sit", "gre", "gretap", "erspan", "ip6tnl", "ip6gre", "ip_vti")
 """Kinds of links of which the kernel makes one, in the first namespace, when their module is loaded."""

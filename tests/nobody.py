@@ -19,7 +19,7 @@ AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 def copy_for_everybody(place: Path) -> None:
     """Copy advisor, its data and the distributions that it needs into a directory, readable for every user."""
-    # Another process may be compiling a module: it writes beside it first.
+    # Another process may be compiling a module: it writes next to it first.
     unfinished = shutil.ignore_patterns("*.pyc.*")
     for name in ("advisor", "profiles", "templates", "tables"):
         shutil.copytree(ROOT / name, place / name, ignore=unfinished)

@@ -152,7 +152,7 @@ class WholeHost(Tree):
         self.files |= {f"/proc/sys/{key.replace('.', '/')}": f"{value}\n" for key, value in values.items()}
 
     def firmware(self, vendor: str, product: str, **more: str) -> None:
-        """What DMI says of the machine."""
+        """What DMI says about the machine."""
         named = {"sys_vendor": vendor, "product_name": product, **more}
         self.files |= {f"/sys/class/dmi/id/{key}": f"{value}\n" for key, value in named.items()}
 

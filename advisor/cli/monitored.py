@@ -178,7 +178,7 @@ def scan_host(look: Callable[[], Scan], files: MetricFiles, floor: str | None = 
 
 
 def observe_host(look: Callable[[], ObservedSpan], files: MetricFiles) -> ObservedSpan:
-    """What a span says of a host, in the metrics' files as well."""
+    """What a span says about a host, in the metrics' files as well."""
     if not files.is_asked:
         return look()
     from advisor.report.host_metrics import failed_why_metrics, why_metrics

@@ -81,8 +81,8 @@ def _write_page(seen: ObservedSpan, html: Path) -> bool:
     from advisor.operations.pictures import find_services
     from advisor.report.why_page import why_page
 
-    facts, services = find_services(seen.host, seen.surroundings.facts)
-    page = why_page(seen.diagnosis, seen.span, seen.surroundings, facts, services, seen.provenance)
+    facts, services = find_services(seen.host, seen.context.facts)
+    page = why_page(seen.diagnosis, seen.span, seen.context, facts, services, seen.provenance)
     if str(html) == "-":
         sys.stdout.buffer.write(page.encode("utf-8", "replace"))
         return True

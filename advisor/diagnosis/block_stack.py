@@ -39,7 +39,7 @@ class BlockDevice(msgspec.Struct, frozen=True):
     read_ahead_kb: int | None = None
     swap: bool = False
     is_remote: bool = False
-    """Whether a network or a hypervisor is between this host and the medium, whatever the kernel says of it."""
+    """Whether a network or a hypervisor is between this host and the medium, whatever the kernel says about it."""
 
 
 class BlockStack(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ _TIME_SERVICES: Final = frozenset({"chronyd", "ntpd", "systemd-timesyn", "system
     id="clock.unsynchronised",
     resource="clock",
     help="repair",
-    what="What the kernel says of its clock (adjtimex), where a time service runs that should steer it.",
+    what="What the kernel says about its clock (adjtimex), where a time service runs that should steer it.",
     threshold="unsynchronised at the end of the span; a host without a time service is not judged",
     sources=(
         "netdata/netdata src/health/health.d/timex.conf; weka/tools install/scripts.d/ta/060_clockdiff.sh",

@@ -1,4 +1,4 @@
-"""A span and its surroundings → what binds, most binding first, what is well and what is not known."""
+"""A span and its context → what binds, most binding first, what is well and what is not known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from advisor.diagnosis.cause import BINDS_FROM, REGISTERED, STEAL_FROM, BindingCause, Cause, percent
-from advisor.diagnosis.observation import Observation, Surroundings
+from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.unknown import Unknown
 from advisor.observe.processes import HIDDEN_STORAGE
 from advisor.observe.span import CounterSpan
@@ -46,9 +46,9 @@ class ResourceUse(msgspec.Struct, frozen=True):
     share: float
 
 
-def measure_uses(span: CounterSpan, surroundings: Surroundings) -> tuple[ResourceUse, ...]:
+def measure_uses(span: CounterSpan, context: DiagnosisContext) -> tuple[ResourceUse, ...]:
     """The resources of the path over a span: CPUs, memory, disks and links whose use is known."""
-    seen = Observation(span, surroundings)
+    seen = Observation(span, context)
     found = []
     whole = seen.cpus.get("all")
     if whole is not None and whole.busy is not None:
@@ -70,9 +70,9 @@ def list_causes() -> tuple[Cause, ...]:
     return tuple(REGISTERED.values())
 
 
-def diagnose(span: CounterSpan, surroundings: Surroundings, taken_at: float) -> Diagnosis:
+def diagnose(span: CounterSpan, context: DiagnosisContext, taken_at: float) -> Diagnosis:
     """What binds over the span. Every cause is asked; those that a narrower one explains are left out."""
-    seen = Observation(span, surroundings)
+    seen = Observation(span, context)
     found = [binding for cause in list_causes() for binding in cause.find(seen)]
     binds = sorted(leave_narrowest(found), key=lambda one: (-one.rank, -one.share, one.id, one.device or ""))
     levels = sorted(_list_levels(seen, binds), key=lambda one: -one.near)

@@ -69,7 +69,7 @@ def out_of_memory(seen: Observation) -> Iterator[BindingCause]:
 
 
 def _list_killed(seen: Observation) -> list[Mapping[str, str]]:
-    """What the kernel's log says of kills in the span, oldest first; nothing where it could not be read before it."""
+    """What the kernel's log says about kills in the span, oldest first; nothing where it was not read before."""
     first, last = seen.span.samples[0], seen.span.samples[-1]
     if "kill" in first.missing:
         return []

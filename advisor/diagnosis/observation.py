@@ -23,16 +23,16 @@ from advisor.observe.rates import (
 from advisor.observe.span import CounterSpan
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class DiagnosisContext(msgspec.Struct, frozen=True):
     """What a host is, read once before its counters: the map on which a span is the measurement."""
 
     facts: Facts
     stack: BlockStack
 
 
-def read_surroundings(host: Host) -> Surroundings:
+def read_context(host: Host) -> DiagnosisContext:
     facts = scan(host)
-    return Surroundings(facts, mark_remote(read_block_stack(host), facts.disks))
+    return DiagnosisContext(facts, mark_remote(read_block_stack(host), facts.disks))
 
 
 _NO_SPEED = frozenset(
@@ -62,10 +62,10 @@ class DiskLoad(msgspec.Struct, frozen=True):
 class Observation:
     """A span with what is read from it more than once. What is unknown is None."""
 
-    def __init__(self, span: CounterSpan, surroundings: Surroundings) -> None:
+    def __init__(self, span: CounterSpan, context: DiagnosisContext) -> None:
         self.span = span
-        self.facts = surroundings.facts
-        self.stack = surroundings.stack
+        self.facts = context.facts
+        self.stack = context.stack
 
     @cached_property
     def disks(self) -> dict[str, DiskRates]:

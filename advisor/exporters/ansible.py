@@ -98,13 +98,13 @@ def _make_tasks(wanted: Exported, role_name: str, *, has_live: bool) -> list[obj
                 "group": "root",
                 "mode": f"0{kept.mode:o}",
             },
-            **({"notify": "Take the files up"} if kept.reload else {}),
+            **({"notify": "Apply the files"} if kept.reload else {}),
         }
         for kept in wanted.files
     ]
     if reload_commands(wanted):
         tasks.append(
-            {"name": "Take the files up before the live values are looked at", "ansible.builtin.meta": "flush_handlers"}
+            {"name": "Apply the files before the live values are looked at", "ansible.builtin.meta": "flush_handlers"}
         )
     return [*tasks, *_live_tasks(f"{role_name}_differ")] if has_live else tasks
 
@@ -140,7 +140,7 @@ def _make_handlers(commands: tuple[str, ...]) -> list[object]:
         {
             "name": f"Run {command}",
             "ansible.builtin.command": {"cmd": command},
-            "listen": "Take the files up",
+            "listen": "Apply the files",
             "changed_when": True,
         }
         for command in commands

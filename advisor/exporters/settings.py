@@ -94,7 +94,7 @@ class Bundle(msgspec.Struct, frozen=True):
 def collect_settings(
     host: Host, plan: Plan, *, hostname: str | None, senses: Mapping[str, Sense | tuple[Sense, ...]]
 ) -> Exported:
-    """The values of ``plan``: those that it changes, and those that are in place already. ``senses`` are those of the
+    """The values of ``plan``: those that it changes, and those that are already set. ``senses`` are those of the
     values that are not wanted exactly so, by tunable."""
     name = "-".join(plan.profiles)
     # What identifies a device is compared with that of all others, for each value.

@@ -38,7 +38,7 @@ def left_out_words(left_out: tuple[SkippedSetting, ...]) -> str:
 
 
 def identity_words(wanted: Exported) -> tuple[str, ...]:
-    """What is to be said of files that know disks and links by what another host has not."""
+    """What is to be said about files that know disks and links by what another host has not."""
     if not any(_IDENTITY.search(kept.content) for kept in wanted.files):
         return ()
     host = wanted.hostname or "the host that this was made on"

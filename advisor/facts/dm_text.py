@@ -29,7 +29,7 @@ class TableLine(msgspec.Struct, frozen=True):
 
 
 class ArrayShape(msgspec.Struct, frozen=True):
-    """What a table says of an array's geometry."""
+    """What a table says about an array's geometry."""
 
     level: str
     chunk_bytes: int | None = None

@@ -39,7 +39,7 @@ _MOVING_VOLUMES: Final = frozenset({"EBSVol", "AzureDisk", "GoogleDisk", "DiskGr
 
 class InfoScale(msgspec.Struct, frozen=True):
     """InfoScale on this host. ``configuration`` is the recognised one of the five, None where none is proven;
-    ``configurations`` says of each whether it fits; ``signs`` is what that rests on.
+    ``configurations`` says about each whether it fits; ``signs`` is what that rests on.
 
     ``hosts`` are those of /etc/llthosts; ``seed_nodes`` how many /etc/gabtab waits for; ``vcs`` is main.cf; ``disks``
     None where the volume manager was not asked or did not answer.

@@ -1,4 +1,4 @@
-"""What ``ip -j -d addr show`` says of each link (iproute2): kind, MTU range, addresses, what it is stacked on."""
+"""What ``ip -j -d addr show`` says about each link (iproute2): kind, MTU range, addresses, what it is stacked on."""
 
 from __future__ import annotations
 

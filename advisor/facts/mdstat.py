@@ -153,7 +153,7 @@ class DetailDevice(msgspec.Struct, frozen=True):
 
 
 class MdadmDetail(msgspec.Struct, frozen=True):
-    """What ``mdadm --detail`` says of one array; a field that it does not print is None (mdadm(8))."""
+    """What ``mdadm --detail`` says about one array; a field that it does not print is None (mdadm(8))."""
 
     device: str
     level: str | None
@@ -180,7 +180,7 @@ def parse_mdadm_detail(text: str) -> tuple[MdadmDetail, ...]:
     text = text.replace("\0", " ")
     parts = _DETAIL_HEAD.split(text)  # what comes before, then name and body in turn
     bodies = zip(parts[1::2], parts[2::2], strict=True)
-    # A magic number stands in what --examine says of a member, which is no array.
+    # A magic number stands in what --examine says about a member, which is no array.
     return tuple(
         _parse_detail(device, body) for device, body in bodies if not re.search(r"^[ \t]*Magic : ", body, re.MULTILINE)
     )

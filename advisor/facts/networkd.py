@@ -25,7 +25,7 @@ _TRUE: Final = frozenset({"1", "yes", "y", "true", "t", "on"})
 
 
 class NetworkMtu(msgspec.Struct, frozen=True):
-    """What a .network file and its drop-ins say of the MTU.
+    """What a .network file and its drop-ins say about the MTU.
 
     ``files`` are those that set MTUBytes=, in the order in which they are read: the last one counts.
     ``from_dhcp``: the server's MTU is taken where none is set.
@@ -52,7 +52,7 @@ def read_networkd_owner(host: Host, link: str) -> LinkOwner | Missing | None:
 
 
 def read_network_mtu(host: Host, file: str) -> NetworkMtu | Missing:
-    """What a .network file and its drop-ins say of the MTU. Missing where one of them cannot be read."""
+    """What a .network file and its drop-ins say about the MTU. Missing where one of them cannot be read."""
     setting: list[str] = []
     from_dhcp = False
     name = file.rpartition("/")[2]

@@ -57,7 +57,7 @@ class Power(msgspec.Struct, frozen=True):
     throttling: tuple[Throttling, ...] = ()
     uptime_seconds: int | None = None
     wakeup_limit_us: int | None = None
-    """How long a CPU may take to wake up at most, by what processes hold (root alone reads it); None for no limit."""
+    """The longest time in which a CPU wakes up, by what processes hold (root alone reads it); None for no limit."""
 
 
 def parse_uptime(text: str) -> int | None:

@@ -56,7 +56,7 @@ class DriveHealth(msgspec.Struct, frozen=True):
     protocol: Protocol | None = None
     passed: bool | None = None
     status: str | None = None
-    """What a SCSI drive says of its health where that is not OK, with the codes of its sense data."""
+    """What a SCSI drive says about its health where that is not OK, with the codes of its sense data."""
     is_only_warning: bool = False
     """Whether ``status`` is a warning (ASC 0Bh: too hot, for instance) or a test (5Dh/FFh), and no failure."""
     failed_attributes: tuple[DriveAttribute, ...] = ()

@@ -35,7 +35,7 @@ class SysctlOrigin(msgspec.Struct, frozen=True):
     losers: tuple[SysctlSource, ...] = ()
     voided_by: SysctlSource | None = None
     """A later line because of which systemd-sysctl does not write the winner either: it keeps one line per key, and
-    that one is refused or takes the key out (``-key``). ``sysctl --system``, which writes each in turn, does."""
+    that one is refused or removes the key (``-key``). ``sysctl --system``, which writes each in turn, does."""
     later: SysctlSource | None = None
     """A line of /etc/sysctl.conf that boot does not read, and that ``sysctl --system`` would apply."""
 
@@ -47,7 +47,7 @@ def read_sysctl(host: Host, unknown: Unknowns) -> dict[str, str]:
 
 
 def read_sysctl_sources(host: Host, unknown: Unknowns) -> tuple[SysctlSource, ...]:
-    """Every line that sets or takes out a key, in the order in which boot and then ``sysctl --system`` read them.
+    """Every line that sets or removes a key, in the order in which boot and then ``sysctl --system`` read them.
 
     See `advisor.facts.sysctl_files` for the order of the files.
     """

@@ -18,7 +18,7 @@ from advisor.limits.host_ceiling import with_host
 from advisor.limits.host_records import HostCeiling
 from advisor.limits.media import Media
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.limits.storage_use import read_front
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.capture import open_capture
@@ -64,7 +64,7 @@ def read_ceiling(path: Path, declared: Declared) -> tuple[HostCeiling, dict[str,
     else:
         host = open_capture(path) if is_capture(path) else open_snapshot(path)
     facts = scan(host)
-    around = read_surroundings(host, facts)
+    around = read_pci_and_network(host, facts)
     limits = with_host(limits_of(facts, around, declared), facts, around, declared, read_front(host, facts))
     assert limits.host is not None
     media = Media(facts, declared)

@@ -19,7 +19,7 @@ import msgspec
 
 from advisor.diagnosis.block_stack import service_ms
 from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM
-from advisor.diagnosis.observation import Observation, Surroundings
+from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.disks import Disk
 from advisor.observe.span import CounterSpan
 
@@ -98,9 +98,9 @@ class PeerGroup(msgspec.Struct, frozen=True):
     is_judged: bool
 
 
-def measure_host(name: str, span: CounterSpan, surroundings: Surroundings) -> tuple[PeerFigure, ...]:
+def measure_host(name: str, span: CounterSpan, context: DiagnosisContext) -> tuple[PeerFigure, ...]:
     """What of a host can be compared with other hosts, as far as it did enough to be judged."""
-    seen = Observation(span, surroundings)
+    seen = Observation(span, context)
     return (*_measure_disks(name, seen), *_measure_links(name, seen), *_measure_whole(name, seen))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from advisor.diagnosis.diagnose import Diagnosis, diagnose
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.errors import AdvisorError
 from advisor.fleet.compare.gathering import CaptureSource, Unread, read_sources
 from advisor.fleet.peers import Outlier, PeerFigure, PeerGroup, find_outliers, measure_host
@@ -45,13 +45,13 @@ def read_observed(source: CaptureSource) -> ObservedHost | Unread:
     path = Path(source.path)
     try:
         host, span, taken_at = open_observed(path)
-        surroundings = read_surroundings(host)
+        context = read_context(host)
     except AdvisorError as error:
         return Unread(source.name, error.message)
     except (OSError, MemoryError) as error:
         return Unread(source.name, f"{source.path}: {error or 'too large for this memory'}")
-    found = diagnose(span, surroundings, taken_at)
-    return ObservedHost(source.name, found, measure_host(source.name, span, surroundings))
+    found = diagnose(span, context, taken_at)
+    return ObservedHost(source.name, found, measure_host(source.name, span, context))
 
 
 def diagnose_fleet(

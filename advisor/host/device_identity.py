@@ -1,4 +1,4 @@
-"""A block device that has another name than it had: found again by what the kernel and udev say of it alone.
+"""A block device that has another name than it had: found again by what the kernel and udev say about it alone.
 
 Names such as ``nvme0n1`` are given in the order in which drives answer, again at each boot. What a transaction set on
 one must be restored on the same one. Paths to one unit, and clones, have one identity: their places distinguish them.
@@ -99,7 +99,7 @@ def is_nvme_path(device: str) -> bool:
 
 
 def words_of(host: Reader, device: str, attribute: str) -> str:
-    """What an attribute of a device says of it in printable ASCII; empty where it says nothing."""
+    """What an attribute of a device says about it in printable ASCII; empty where it says nothing."""
     text = host.read(f"{_BLOCK}/{device}/{attribute}")
     words = "" if isinstance(text, Missing) or "\n" in text else " ".join(text.split())
     return words if words.isascii() and words.isprintable() else ""

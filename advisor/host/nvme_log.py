@@ -1,4 +1,4 @@
-"""Log pages of NVMe controllers, and what a namespace says of itself, over the kernel's ioctl: reading them changes
+"""Log pages of NVMe controllers, and what a namespace says about itself, over the kernel's ioctl: reading them changes
 nothing, and needs root.
 
 Source: include/uapi/linux/nvme_ioctl.h (struct nvme_passthru_cmd); NVM Express Base Specification, Get Log Page and
@@ -47,7 +47,7 @@ def read_log_page(device: str, log_page: int, length: int, *, namespace: int = _
 
 
 def identify_namespace(device: str) -> bytes | Missing:
-    """What the namespace ``/dev/DEVICE`` of this machine says of its formats and features."""
+    """What the namespace ``/dev/DEVICE`` of this machine says about its formats and features."""
     return _send(device, IDENTIFY_BYTES, lambda fd, address: pack_identify(address, fcntl.ioctl(fd, _NAMESPACE_ID)))
 
 

@@ -20,7 +20,7 @@ MAX_RAW: Final = 400
 
 
 class SourceLine(msgspec.Struct, frozen=True):
-    """A setting as it stands in its file; ``comment`` is what its author says of it, and ``written`` the line itself
+    """A setting as it stands in its file; ``comment`` is what its author says about it, and ``written`` the line itself
     where that is not ``key = raw``."""
 
     section: str

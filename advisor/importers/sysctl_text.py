@@ -192,6 +192,6 @@ def _make_setting(key: str, value: str, line: SourceLine, host: Host, mode: Mode
         return line.manual(f"the kernel refuses the value: {why}", "refused")
     words = plain.split()
     if numbers is not None and len(words) < numbers and None not in map(kernel_number, words):
-        return line.manual(f"the kernel keeps what the line does not say of its {numbers} numbers: say all of them")
+        return line.manual(f"the kernel keeps what the line does not say about its {numbers} numbers: say all of them")
     sense: ImportedSense = "at-least" if mode == "intent" and is_growing(key) else "exactly"
     return line.wanted(f"sysctl:{key}", plain, sense=sense, note=note)

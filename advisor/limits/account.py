@@ -73,7 +73,7 @@ def account_notes(quotas: Sequence[AccountQuota]) -> Iterator[str]:
 
 
 def unknown_quota(facts: Facts, declared: Declared) -> str | None:
-    """Why nothing can be said of the account's quota; None where it is declared, or no EBS volume is here."""
+    """Why nothing can be said about the account's quota; None where it is declared, or no EBS volume is here."""
     in_cloud = facts.host.cloud is not None and facts.host.cloud.provider == "aws"
     if declared.quota is not None or not (in_cloud or any(disk.model == EBS_MODEL for disk in facts.disks)):
         return None

@@ -34,7 +34,7 @@ class Hired(msgspec.Struct, frozen=True):
 
 
 def hired_machine(facts: Facts, declared: Declared, given: Given | None = None) -> Hired:
-    """What the firmware says of the type; the user's word only where it says nothing."""
+    """What the firmware says about the type; the user's word only where it says nothing."""
     cloud = facts.host.cloud
     name = (cloud.instance_type if cloud else None) or declared.instance_type
     provider = cloud.provider if cloud else _provider_of(name)

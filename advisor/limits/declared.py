@@ -1,4 +1,4 @@
-"""``--volumes FILE``: what the user says of volumes and drives, as TOML of our own or as `aws ec2 describe-volumes`.
+"""``--volumes FILE``: what the user says about volumes and drives, as TOML of our own or as `aws ec2 describe-volumes`.
 
 What is read is not trusted: an error names the field.
 """

@@ -67,29 +67,22 @@ class _Carrier(msgspec.Struct, frozen=True):
 
 
 def with_host(
-    limits: Limits,
-    facts: Facts,
-    surroundings: PciAndNetwork,
-    declared: Declared,
-    front: Front,
-    given: Given | None = None,
+    limits: Limits, facts: Facts, context: PciAndNetwork, declared: Declared, front: Front, given: Given | None = None
 ) -> Limits:
     """The limits with the ceiling of the whole host. ``given`` are the machines of a user's own file."""
-    made = _Host(facts, surroundings, declared, front, hired_machine(facts, declared, given))
+    made = _Host(facts, context, declared, front, hired_machine(facts, declared, given))
     return msgspec.structs.replace(limits, host=made.ceiling())
 
 
 class _Host:
-    def __init__(
-        self, facts: Facts, surroundings: PciAndNetwork, declared: Declared, front: Front, hired: Hired
-    ) -> None:
+    def __init__(self, facts: Facts, context: PciAndNetwork, declared: Declared, front: Front, hired: Hired) -> None:
         self.facts = facts
-        self.around = surroundings
+        self.around = context
         self.declared = declared
         self.front = front
         self.hired = hired
         self.media = Media(facts, declared, hired.local)
-        stages = StorageStages(facts, surroundings, declared, self.media, hired.name, hired.machine)
+        stages = StorageStages(facts, context, declared, self.media, hired.name, hired.machine)
         whole, self.left_out = data_paths(facts, front)
         self.paths = tuple(part for path in whole for part in _split_parts(_serving_path(path, stages)))
         self.segmented = tuple(

@@ -69,7 +69,7 @@ class Media:
         return self._made.get(disk)
 
     def declared(self, disk: str) -> DeclaredVolume | None:
-        """What the user said of a disk."""
+        """What the user said about a disk."""
         return self._found.get(disk)
 
     def size_bytes(self, disk: str) -> int | None:

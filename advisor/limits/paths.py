@@ -1,4 +1,4 @@
-"""Facts, surroundings and what the user declares → all paths of a host with their ceilings, and what binds each."""
+"""Facts, context and what the user declares → all paths of a host with their ceilings, and what binds each."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ NOT_KNOWN = (
 
 
 def limits_of(
-    facts: Facts,
-    surroundings: PciAndNetwork | None = None,
-    declared: Declared | None = None,
-    given: Given | None = None,
+    facts: Facts, context: PciAndNetwork | None = None, declared: Declared | None = None, given: Given | None = None
 ) -> Limits:
     """All paths of a host: storage by mount point or device, then links.
 
@@ -51,7 +48,7 @@ def limits_of(
     devices = Devices(facts)
     hired = hired_machine(facts, declared, given)
     media = Media(facts, declared, hired.local)
-    stages = StorageStages(facts, surroundings or PciAndNetwork(), declared, media, hired.name, hired.machine)
+    stages = StorageStages(facts, context or PciAndNetwork(), declared, media, hired.name, hired.machine)
     quota, account = quota_use(declared), account_quotas(declared)
     storage = tuple(_storage_path(top, facts, stages) for top in devices.tops())
     return Limits(

@@ -39,7 +39,7 @@ class PciAndNetwork(msgspec.Struct, frozen=True):
     """``iscsi`` or ``nvme`` where an address of it is one of IPv6."""
 
 
-def read_surroundings(host: Host, facts: Facts) -> PciAndNetwork:
+def read_pci_and_network(host: Host, facts: Facts) -> PciAndNetwork:
     """Of the disks and links of these facts; what cannot be read is not there."""
     targets = {"iscsi": iscsi_portals(host), "nvme": nvme_targets(host)}
     # By the transport of a path's controller; by its place below nvme-fabrics where a capture lacks that file.

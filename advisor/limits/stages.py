@@ -36,7 +36,7 @@ class StorageStages(msgspec.Struct, frozen=True):
     """All that the stages of a path are made of."""
 
     facts: Facts
-    surroundings: PciAndNetwork
+    context: PciAndNetwork
     declared: Declared
     media: Media
     instance_type: str | None
@@ -112,7 +112,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             return None
         if disk.detail.get("transport") == "iscsi":
             return "iscsi"
-        return "nvme" if name in self.surroundings.far else None
+        return "nvme" if name in self.context.far else None
 
     def _quota_ceilings(self, node: StackNode, ebs: Sequence[str]) -> Iterator[PathCeiling]:
         """Of the io1 and io2 volumes among these: an account has no quota of the others' IOPS."""
@@ -138,14 +138,14 @@ class StorageStages(msgspec.Struct, frozen=True):
             yield PathCeiling("quota", "account quota", where, "declared", why, rate)
 
     def _network_ceiling(self, node: StackNode, far: Sequence[str], role: str, what: str) -> PathCeiling:
-        links = self.surroundings.portals.get(role, ())
+        links = self.context.portals.get(role, ())
         names = tuple(link for link in links if link is not None)
         if not links or len(names) < len(links):
             why = "its sessions are not shown here" if not links else "the address of a session does not show its link"
             return PathCeiling("network", f"{what} links", names, "unknown", why)
-        found = wire_ceiling(f"{what} links", names, self.facts, ipv6=role in self.surroundings.ipv6)
+        found = wire_ceiling(f"{what} links", names, self.facts, ipv6=role in self.context.ipv6)
         limit = found.sustained.read_mb_per_s
-        turns = turns_limit(self.facts, far, ipv6=role in self.surroundings.ipv6) if role == "iscsi" else None
+        turns = turns_limit(self.facts, far, ipv6=role in self.context.ipv6) if role == "iscsi" else None
         if turns is not None:
             limit, found = turns, msgspec.structs.replace(found, why=f"{found.why}; {TURNS_WORDS}")
         rate = Rate() if limit is None else shared(node, far, both_ways(limit))
@@ -153,7 +153,7 @@ class StorageStages(msgspec.Struct, frozen=True):
 
     def _pcie_ceilings(self, node: StackNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
         """Each hop's even share among the disks of the path below it; the smallest share of each disk counts."""
-        hops = {name: self.surroundings.hops.get(name, ()) for name in disks}
+        hops = {name: self.context.hops.get(name, ()) for name in disks}
         if not any(hops.values()):
             yield from self._no_pcie(disks)
             return

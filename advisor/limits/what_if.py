@@ -84,7 +84,7 @@ class Scene(msgspec.Struct, frozen=True):
     """All that ceilings are made of."""
 
     facts: Facts
-    surroundings: PciAndNetwork
+    context: PciAndNetwork
     declared: Declared
     front: Front
     machines: Given | None = None
@@ -127,8 +127,8 @@ def changed(scene: Scene, changes: Iterable[WhatIfChange]) -> tuple[Scene, tuple
 
 def limits_of_scene(scene: Scene) -> Limits:
     """All ceilings of a scene, those of the whole host included."""
-    found = limits_of(scene.facts, scene.surroundings, scene.declared, scene.machines)
-    return with_host(found, scene.facts, scene.surroundings, scene.declared, scene.front, scene.machines)
+    found = limits_of(scene.facts, scene.context, scene.declared, scene.machines)
+    return with_host(found, scene.facts, scene.context, scene.declared, scene.front, scene.machines)
 
 
 def with_what_if(limits: Limits, scene: Scene, changes: Sequence[WhatIfChange]) -> Limits:
@@ -314,7 +314,7 @@ def _change_bought(change: WhatIfChange, kind: str, part: str, given: Mapping[st
 
 
 def _redeclare_volumes(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> Scene:
-    around, facts = scene.surroundings, scene.facts
+    around, facts = scene.context, scene.facts
     is_ebs = {name: volume.type != "drive" for name, volume in by_disk.items()}
     disks = tuple(
         msgspec.structs.replace(disk, serial=None, model=EBS_MODEL if is_ebs[disk.name] else None)
@@ -326,7 +326,7 @@ def _redeclare_volumes(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> S
     return msgspec.structs.replace(
         scene,
         facts=msgspec.structs.replace(facts, disks=disks),
-        surroundings=msgspec.structs.replace(around, hops=hops, far=around.far - set(by_disk)),
+        context=msgspec.structs.replace(around, hops=hops, far=around.far - set(by_disk)),
         declared=_declare_volumes(scene, by_disk),
     )
 
@@ -381,7 +381,7 @@ def _rebuild_arrays(scene: Scene, paths: Sequence[DataPath], groups: Sequence[_G
     )
     if not any(one.device == device for one in systems) and not places:
         systems = (*systems, FileSystem(device, "", (paths[0].name,), None, None, None, None))
-    around = scene.surroundings
+    around = scene.context
     made = msgspec.structs.replace(
         facts,
         disks=(
@@ -399,7 +399,7 @@ def _rebuild_arrays(scene: Scene, paths: Sequence[DataPath], groups: Sequence[_G
     return msgspec.structs.replace(
         scene,
         facts=made,
-        surroundings=msgspec.structs.replace(around, hops=hops),
+        context=msgspec.structs.replace(around, hops=hops),
         declared=msgspec.structs.replace(declared, volume=(*kept, *new)),
         front=msgspec.structs.replace(scene.front, places=front_places),
     )
@@ -592,7 +592,7 @@ def _storage_links(scene: Scene, change: WhatIfChange) -> tuple[Link, ...]:
         return physical((change.target,), scene.facts) or (links[change.target],)
     front = scene.front
     names = [*front.links, *front.mirror, *(name for one in front.remote for name in one.links)]
-    names += [name for found in scene.surroundings.portals.values() for name in found if name]
+    names += [name for found in scene.context.portals.values() for name in found if name]
     return physical(dict.fromkeys(names), scene.facts)
 
 
@@ -695,7 +695,7 @@ def _join_links(scene: Scene, like: str, new: tuple[str, ...]) -> Scene:
         carries = any(like in {one.name for one in physical_below(name, links)} for name in names)
         return (*names, *new) if carries else names
 
-    front, around = scene.front, scene.surroundings
+    front, around = scene.front, scene.context
     portals = {
         role: (*found, *new) if more(tuple(name for name in found if name))[-len(new) :] == new and new else found
         for role, found in around.portals.items()
@@ -708,7 +708,7 @@ def _join_links(scene: Scene, like: str, new: tuple[str, ...]) -> Scene:
             mirror=more(front.mirror),
             remote=tuple(RemoteFilesystem(one.mountpoint, one.kind, more(one.links)) for one in front.remote),
         ),
-        surroundings=msgspec.structs.replace(around, portals=portals),
+        context=msgspec.structs.replace(around, portals=portals),
     )
 
 
@@ -723,7 +723,7 @@ def _fewer_links(scene: Scene, left: Sequence[Link], gone: set[str]) -> Scene:
     def fewer(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in names if name not in gone) or tuple(link.name for link in left[:1])
 
-    front, around = scene.front, scene.surroundings
+    front, around = scene.front, scene.context
     return msgspec.structs.replace(
         scene,
         facts=msgspec.structs.replace(scene.facts, links=kept),
@@ -733,7 +733,7 @@ def _fewer_links(scene: Scene, left: Sequence[Link], gone: set[str]) -> Scene:
             mirror=fewer(front.mirror) if front.mirror else (),
             remote=tuple(RemoteFilesystem(one.mountpoint, one.kind, fewer(one.links)) for one in front.remote),
         ),
-        surroundings=msgspec.structs.replace(
+        context=msgspec.structs.replace(
             around,
             portals={role: tuple(name for name in found if name not in gone) for role, found in around.portals.items()},
         ),

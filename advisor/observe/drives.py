@@ -1,4 +1,4 @@
-"""What NVMe drives say of their own health, by log page 0x02: kind ``smart``, by controller.
+"""What NVMe drives say about their own health, by log page 0x02: kind ``smart``, by controller.
 
 Source: NVM Express Base Specification, SMART / Health Information; laid out as struct nvme_smart_log of libnvme
 (src/nvme/types.h), which nvme-cli prints.

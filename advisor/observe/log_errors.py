@@ -56,7 +56,7 @@ def read_log_errors(host: Host, reading: Reading, read_log: Callable[[], str | M
         return
     text = read_log()
     if isinstance(text, Missing):
-        # Without root that is part of what `observe_span` says of it.
+        # Without root that is part of what `observe_span` says about it.
         if host.is_root:
             reading.note_missing("log-error", text)
         return

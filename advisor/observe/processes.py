@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_PROCESSES: Final = 4000
 """Beyond, reading all of them would be the load that is looked for."""
 HIDDEN_STORAGE: Final = "process others"
-"""Under this a sample says of which processes it could not read the storage."""
+"""Under this a sample says about which processes it could not read the storage."""
 _NAMED: Final = 5
 _MANY_FILES: Final = 50
 """Fewer of a process that serves no storage are not held against its limit: looking at each costs time."""

@@ -58,7 +58,7 @@ def parse_event_id(text: str) -> int | None:
 
 
 def make_layout(header_page: str, formats: Sequence[str]) -> PageLayout:
-    """The layout by what the kernel says of it. Raises ValueError for a format without the fields of a request."""
+    """The layout by what the kernel says about it. Raises ValueError for a format without the fields of a request."""
     header = parse_fields(header_page)
     if not {"commit", "data"} <= header.keys() or header["commit"][1] not in (4, 8):
         raise ValueError("header_page")

@@ -1,4 +1,4 @@
-"""What a cloud says of its own limits: kinds ``ebs`` (volumes on Nitro) and ``allowance`` (ENA links).
+"""What a cloud says about its own limits: kinds ``ebs`` (volumes on Nitro) and ``allowance`` (ENA links).
 
 EBS: the log page 0xD0 of a volume's NVMe controller adds up the microseconds in which the demand exceeded what the
 volume, or the instance, is granted (Amazon EBS User Guide, EBS detailed performance statistics; the layout is that of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.errors import UsageError
 from advisor.host import Host
 from advisor.observe.recording import encode_span
@@ -48,7 +48,7 @@ def _read_archive(host: Host, span: CounterSpan | None) -> bytes:
     def read_all(recording: Host) -> None:
         read_for_scan_and_plans(recording)
         if span is not None:
-            read_surroundings(recording)
+            read_context(recording)
 
     return archive.capture_host(host, read_all, {} if span is None else {SPAN: encode_span(span, time.time())})
 

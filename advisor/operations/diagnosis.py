@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from advisor.diagnosis.diagnose import Diagnosis, ResourceUse, diagnose, measure_uses
-from advisor.diagnosis.observation import Surroundings, read_surroundings
+from advisor.diagnosis.observation import DiagnosisContext, read_context
 from advisor.errors import UsageError
 from advisor.facts.unknown import Unknown
 from advisor.host import Host, live_host
@@ -29,14 +29,14 @@ class ObservedSpan(msgspec.Struct, frozen=True):
 
     host: Host
     span: CounterSpan
-    surroundings: Surroundings
+    context: DiagnosisContext
     diagnosis: Diagnosis
     provenance: Provenance
 
     @property
     def uses(self) -> tuple[ResourceUse, ...]:
         """How much of each resource was used over the span."""
-        return measure_uses(self.span, self.surroundings)
+        return measure_uses(self.span, self.context)
 
 
 def diagnose_host(host: Host | None = None, *, seconds: float = 10.0) -> Diagnosis:
@@ -55,9 +55,9 @@ def observe_span(host: Host | None = None, *, seconds: float = 10.0) -> Observed
         raise UsageError(
             "a captured host has no counters that move", hint="advisor snapshot --seconds 30 -o FILE records a span"
         )
-    surroundings = read_surroundings(asked)
+    context = read_context(asked)
     span = observe_host(asked, seconds)
-    found = diagnose(span, surroundings, time.time())
+    found = diagnose(span, context, time.time())
     if not asked.is_root:
         hidden = Unknown(
             "what needs root",
@@ -65,7 +65,7 @@ def observe_span(host: Host | None = None, *, seconds: float = 10.0) -> Observed
             "drives, limits of EBS volumes: run advisor why as root for them",
         )
         found = msgspec.structs.replace(found, unknown=(*found.unknown, hidden))
-    return ObservedSpan(asked, span, surroundings, found, read_provenance(asked))
+    return ObservedSpan(asked, span, context, found, read_provenance(asked))
 
 
 def diagnose_snapshot(path: Path) -> Diagnosis:
@@ -79,9 +79,9 @@ def read_observed_span(path: Path) -> ObservedSpan:
     Raises InvalidInputError for what is no snapshot, and for one without a span.
     """
     host, span, taken_at = open_observed(path)
-    surroundings = read_surroundings(host)
-    found = diagnose(span, surroundings, taken_at)
-    return ObservedSpan(host, span, surroundings, found, read_provenance(host, str(path)))
+    context = read_context(host)
+    found = diagnose(span, context, taken_at)
+    return ObservedSpan(host, span, context, found, read_provenance(host, str(path)))
 
 
 _COSTLY_SECONDS: Final = 5.5  # with a look each two seconds: every third
@@ -98,7 +98,7 @@ class WatchedHost:
 
     def __init__(self, host: Host, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._host, self._seconds, self._clock = host, seconds, clock
-        self._surroundings = read_surroundings(host)
+        self._context = read_context(host)
         self._samples = [take_sample(host, clock=clock)]
         self._costly_at = self._samples[0].at_seconds
         self.diagnosis: Diagnosis | None = None
@@ -114,13 +114,13 @@ class WatchedHost:
         first = self._samples[-1].at_seconds - self._seconds
         while len(self._samples) > 2 and self._samples[1].at_seconds <= first:
             del self._samples[0]
-        self.diagnosis = diagnose(CounterSpan(self._samples), self._surroundings, time.time())
-        return measure_uses(CounterSpan(self._samples[-2:]), self._surroundings)
+        self.diagnosis = diagnose(CounterSpan(self._samples), self._context, time.time())
+        return measure_uses(CounterSpan(self._samples[-2:]), self._context)
 
     @property
     def uses(self) -> tuple[ResourceUse, ...]:
         """How much of each resource was used over the span that ``diagnosis`` judges."""
-        return measure_uses(CounterSpan(self._samples), self._surroundings) if len(self._samples) > 1 else ()
+        return measure_uses(CounterSpan(self._samples), self._context) if len(self._samples) > 1 else ()
 
     def save_snapshot(self, path: Path) -> None:
         """Write a snapshot with the last samples. Raises UsageError where the file cannot be written."""

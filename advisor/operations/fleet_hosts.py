@@ -84,7 +84,7 @@ def scan_fleet(
 ) -> FleetScan:
     """Capture and judge every host of the inventory.
 
-    ``workload`` is what ``--workload`` takes. What the controller's file of accepted findings says of a host by its
+    ``workload`` is what ``--workload`` takes. What the controller's file of accepted findings says about a host by its
     name, in the inventory or its own, is counted as muted. Raises UsageError for an invalid workload, InvalidInputError
     for an inventory or a file of accepted findings that cannot be read, RefusedError without Ansible.
     """

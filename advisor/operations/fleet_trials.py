@@ -87,6 +87,6 @@ def resume_trial(
     agree: AgreeTrial = lambda plan, design: True,
     say: Callable[[str], None] = lambda _: None,
 ) -> TrialResult:
-    """Take up a trial (by number, or ``last``) that was interrupted, with its own toss: what is active is rolled back
+    """Resume a trial (by number, or ``last``) that was interrupted, with its own toss: what is active is rolled back
     first. Changes the hosts. Raises UsageError for a run that there is not, RefusedError for one that has ended."""
     return host_trial.resume_trial(run, FleetStore(), access, agree=agree, say=say)

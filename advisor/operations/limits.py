@@ -15,7 +15,7 @@ from advisor.limits.declared import Declared, read_declared
 from advisor.limits.machine_file import read_machines
 from advisor.limits.measured import MeasuredThroughput, parse_measured, with_measured
 from advisor.limits.observed import Measurement, with_observed
-from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.limits.purchase import with_findings
 from advisor.limits.records import Limits
 from advisor.limits.storage_use import read_front
@@ -56,7 +56,7 @@ def host_limits(
         )
     changes = parse_changes((*what_if, *more))
     facts = scan(host)
-    scene = Scene(facts, read_surroundings(host, facts), declared, read_front(host, facts), machines)
+    scene = Scene(facts, read_pci_and_network(host, facts), declared, read_front(host, facts), machines)
     found = limits_of_scene(scene)
     if changes:
         found = with_what_if(found, scene, changes)

@@ -11,7 +11,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host
 from advisor.limits.declared import Declared
 from advisor.limits.host_records import HostCeiling
-from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.limits.storage_use import read_front
 from advisor.limits.what_if import Scene, limits_of_scene
 
@@ -26,5 +26,5 @@ def find_services(host: Host, facts: Facts) -> tuple[Facts, tuple[Service, ...]]
 def host_ceiling(host: Host, facts: Facts, declared: Declared | None = None) -> HostCeiling | None:
     """Return the ceiling of the host as a whole, in MB/s, with what is declared of its volumes; None for a host
     without storage paths. Measures nothing."""
-    scene = Scene(facts, read_surroundings(host, facts), declared or Declared(), read_front(host, facts))
+    scene = Scene(facts, read_pci_and_network(host, facts), declared or Declared(), read_front(host, facts))
     return limits_of_scene(scene).host

@@ -368,7 +368,7 @@ def _link_notes(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
 
 
 _CUT = "a peer or router that does not carry the new MTU cuts this host off"
-_INTERRUPTED = "this host is cut off while its driver takes the value up"
+_INTERRUPTED = "this host is cut off while its driver applies the value"
 
 
 def _mtu_links(changes: Iterable[Change]) -> list[str]:

@@ -117,7 +117,7 @@ def placed_on(unit: str, node: int, used: str, service: Service, facts: Facts, *
 
 
 def choose_placement(node: int, service: Service, facts: Facts, *, policy: str) -> tuple[str, str]:
-    """The value that binds a service to a node, and what has to be said of it.
+    """The value that binds a service to a node, and what has to be said about it.
 
     systemd 243 brought NUMAPolicy=, 244 CPUAffinity=numa; a distribution may have them earlier (RHEL 8's 239). What
     ``systemctl show`` prints is there; what it does not print is there only if the version says so.

@@ -283,7 +283,7 @@ def _similar_names(name: str, paths: Mapping[str, Path]) -> str:
 
 
 def _merge_parent(child: Profile, parent: Profile) -> Profile:
-    """The child with what only its parent says; what the child says of the same tunable or parameter stands."""
+    """The child with what only its parent says; what the child says about the same tunable or parameter stands."""
     own = {wanted.tunable for wanted in child.tunables}
     tunables = (*(wanted for wanted in parent.tunables if wanted.tunable not in own), *child.tunables)
     return msgspec.structs.replace(

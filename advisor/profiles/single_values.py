@@ -31,7 +31,7 @@ MAX_NAME: Final = 63
 MAX_CLAIMS: Final = 3
 MAX_SUGGESTIONS: Final = 3
 _WHERE_KEPT: Final = lazy_regex(r",? (?:persisted|kept|held) |\. ")
-"""Ends what a kind's own words say of the value; the plan says where it persists."""
+"""Ends what a kind's own words say about the value; the plan says where it persists."""
 _KIND: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
 _SPLIT: Final = lazy_regex(r"(?s)(.*?)([<>=]+)(.*)")
 _PLACE: Final = lazy_regex(r"\{\w+\}")
@@ -208,7 +208,7 @@ def _setting(values: Iterable[WantedValue], library: Iterable[Profile]) -> tuple
 
 
 def _wanted(one: WantedValue, library: Iterable[Profile]) -> Wanted:
-    """A line of the profile. What the library says of the same tunable is quoted with its profile and value, since a
+    """A line of the profile. What the library says about the same tunable is quoted with its profile and value, since a
     reason for one value is none for another; a caution is of this very value, or of the tunable whoever sets it."""
     lines = [(profile, line) for profile in library for line in profile.tunables if is_line_about(line, one.tunable)]
     setting = [(profile, line) for profile, line in lines if line.sense != "keep"]

@@ -13,7 +13,7 @@ The rooms, in the order in which a session walks through them::
     network     one micro-run between two hosts, both ends counted
     path        which way is measured, and whether it carries what an arm says
     remount     remounts the target between the arms
-    credits     what a session takes out of a volume's burst bucket
+    credits     what a session uses of a volume's burst bucket
     schedule    how many pairs, which looks, which significance level, how many bytes
     arms        the change under test: activated, made to act, undone
     protocol    the session: claims, gate, scratch, warm-up, pairs, looks, restore

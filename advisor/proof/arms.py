@@ -90,9 +90,7 @@ class Arms:
                 self._toggle.check(arm)
             self._make_anew(arm)
         except AdvisorError as error:
-            raise ToggleError(
-                msg("arm {arm} could not be put in place: {reason}", arm=arm, reason=error.message)
-            ) from error
+            raise ToggleError(msg("arm {arm} could not be applied: {reason}", arm=arm, reason=error.message)) from error
         if self.is_reconnecting:
             self._measurer.find_scratch_again()
         self._stop.sleep(self._toggle.settle_seconds)

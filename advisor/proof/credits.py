@@ -36,12 +36,12 @@ def parse_volume(text: str) -> EbsVolume:
 
 
 def most_spent(bucket: Bucket, io_seconds: float) -> float:
-    """Credits that I/O at the full burst rate takes out of a bucket, in its unit, less what refills it meanwhile."""
+    """Credits that I/O at the full burst rate uses of a bucket, in its unit, less what refills it meanwhile."""
     return (bucket.burst - bucket.base) * io_seconds
 
 
 def credit_notes(host: Host, device: str | None, volume: EbsVolume | None, io_seconds: float) -> Iterator[str]:
-    """What is to be said of the credits of a target. Raises RefusedError above `MOST_SHARE` of a full bucket: beyond
+    """What is to be said about the credits of a target. Raises RefusedError above `MOST_SHARE` of a full bucket: beyond
     it a session could cross the edge where the volume falls back to its baseline, and compare credits, not arms."""
     if volume is None:
         if device is not None and any(model == EBS_MODEL for model in _disk_models(host, device)):

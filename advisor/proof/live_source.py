@@ -104,7 +104,7 @@ class LiveSource:
         return found
 
     def read_period(self, seconds: float) -> Reading:
-        """What servers say of the last so many seconds, asked once at the end of a period. Raises MetricError."""
+        """What servers say about the last so many seconds, asked once at the end of a period. Raises MetricError."""
         began = time.monotonic() - seconds
         asked = [one for one in self._live.metrics if one.kind == "prom"]
         return {one.name: (ask_server(one, began, self._stop), 1.0) for one in asked}

@@ -22,7 +22,7 @@ from advisor.proof.interrupt import Stop
 from advisor.proof.peer import PeerError, SecondHostPeer, Ssh, check_destination
 from advisor.proof.records import Arm
 from advisor.proof.target import MeasuredTarget
-from advisor.reach import Passed, Peers, await_gate, gate, named_peers, peers_of, read_surroundings, up_links
+from advisor.reach import Passed, Peers, await_gate, gate, named_peers, peers_of, read_peer_facts, up_links
 from advisor.reach.addresses import resolve, scope_of
 from advisor.reach.records import Peer as Other
 from advisor.transaction.reachability import links_at_risk
@@ -70,7 +70,7 @@ def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop:
 
 
 def _find_address(host: Host, address: str) -> tuple[Other | None, str | None]:
-    found = named_peers(host, read_surroundings(host), [address])
+    found = named_peers(host, read_peer_facts(host), [address])
     return next(iter(found.asked), None), next((one.why for one in found.unprobeable), None)
 
 

@@ -149,7 +149,7 @@ def make_schedule(
     files: int = 1,
     test: SequentialTest = "looks",
 ) -> Schedule:
-    """Lay a session out. ``place_seconds`` is what putting an arm in place and settling takes; one of a single arm has
+    """Lay a session out. ``place_seconds`` is what applying an arm and settling takes; one of a single arm has
     no looks but the last. With the test ``any-time`` there is a look after every pair from the eighth. ``files`` is the
     number of scratch files, each of the same size. With ``is_raw`` the whole device stands where a scratch file would.
 

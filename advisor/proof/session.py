@@ -1,7 +1,7 @@
 """`prove`: the whole session, from the refusals to the restored host.
 
 Everything that can be refused is refused before the host is touched. After that the session always ends with arm A
-in place (or B, where a gain is to be kept), the scratch file gone and the result written, whatever happens between.
+applied (or B, where a gain is to be kept), the scratch file gone and the result written, whatever happens between.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class NullToggle:
     settle_seconds: float = 0.0
 
     def place(self, arm: Arm) -> None:
-        """Nothing to put in place."""
+        """Nothing to apply."""
 
 
 def require_measurable(

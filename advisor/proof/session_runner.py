@@ -178,7 +178,7 @@ class SessionRunner(Generic[Record, Result, Unit]):
         return False
 
     def describe_fault(self, error: AdvisorError) -> str:
-        """What the result says of an error that ended the session."""
+        """What the result says about an error that ended the session."""
         return f"{error.message}; {error.hint}" if self.runs_command and error.hint else error.message
 
     def restore_host(self) -> None:
@@ -365,7 +365,7 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
     ) -> None:
         workloads = [session.subject.pattern_of(name) for name in measured_workloads(session.subject)]
         super().__init__(host, target, settings, session, workloads, runner, stop, progress, decide_session)
-        place = "nothing was changed" if session.self_test else "arm A is in place"
+        place = "nothing was changed" if session.self_test else "arm A is applied"
         self.aftermath = place if session.subject.command else f"{place}, the scratch file is gone"
         self.control = get_workload(session.subject.control) if session.subject.control else None
         self.arms = Arms(toggle, reconnect, self.measurer, stop)

@@ -323,7 +323,7 @@ def rank_sum(first: Sequence[float], second: Sequence[float]) -> float:
 def limit_status(
     values: Sequence[float], limit: float, level: float, cost_level: float
 ) -> Literal["kept", "undecided", "broken"]:
-    """What ln ratios (plus is better) say of a worsening by at most ``limit`` (a fraction): *kept* where it is shown,
+    """What ln ratios (plus is better) show of a worsening by at most ``limit`` (a fraction): *kept* where it is shown,
     one-sided at ``level``, to stay below; *broken* where it is significant, two-sided at ``cost_level`` as every p that
     is printed, and estimated beyond it."""
     if len(values) < MINIMUM_PAIRS:

@@ -124,7 +124,7 @@ def load_session(store: Store, identity: str) -> TuneSession:
 
 
 def _find_fault(session: TuneSession) -> str | None:
-    """What the types do not say of a session: that it can go on, and that every figure is one."""
+    """What the types do not say about a session: that it can go on, and that every figure is one."""
     names = sorted(one.name for one in session.candidates)
     if not names or session.arms[:1] != (STATE_BEFORE,):
         return "it has no arms"

@@ -761,7 +761,7 @@ def _list_notes(
         )
     costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
     if costs or tendency == "gain-with-cost":
-        of = "out of nothing" if session.self_test else "cost"
+        of = "false difference" if session.self_test else "cost"
         notes.append(f"{of}: {', '.join(costs) or 'another claim got worse'}")
     # What was lost on the way: shown where the profile is about the network, never judged.
     if session.subject.path != "network" and session.peer_address is None:

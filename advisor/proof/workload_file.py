@@ -32,7 +32,7 @@ Text = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class DiskMeans(msgspec.Struct, frozen=True):
-    """What the counters of a device say of a load without a trace: means alone. Sizes are in bytes, waits in ms."""
+    """What the counters of a device say about a load without a trace: means alone. Sizes are in bytes, waits in ms."""
 
     reads_per_s: float
     writes_per_s: float

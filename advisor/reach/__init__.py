@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from advisor.reach.path import measure
 from advisor.reach.path_check import Awaited, NotPassed, Passed, PathState, await_gate, gate, passes, up_links
-from advisor.reach.peers import PeerFactsRead, named_peers, peers_of, read_surroundings
+from advisor.reach.peers import PeerFactsRead, named_peers, peers_of, read_peer_facts
 from advisor.reach.records import Peer, Peers, Reach, Unprobeable
 
 __all__ = [
@@ -33,6 +33,6 @@ __all__ = [
     "named_peers",
     "passes",
     "peers_of",
-    "read_surroundings",
+    "read_peer_facts",
     "up_links",
 ]

@@ -1,4 +1,4 @@
-"""ICMP echoes as bytes, and what the kernel's error queue says of them. No sockets here.
+"""ICMP echoes as bytes, and what the kernel's error queue says about them. No sockets here.
 
 RFC 792 and RFC 4443 for the packets; ip(7), ``IP_RECVERR``, and linux/errqueue.h for the error queue.
 """

@@ -40,7 +40,7 @@ class PeerFactsRead(msgspec.Struct, frozen=True):
     llt: Llt | None
 
 
-def read_surroundings(host: Host) -> PeerFactsRead:
+def read_peer_facts(host: Host) -> PeerFactsRead:
     """Links, and LLT where it is there."""
     unknown = Unknowns()
     links = read_links(host, unknown)

@@ -12,7 +12,7 @@ from advisor.host import Host
 from advisor.i18n import N_, joined, msg
 from advisor.reach.icmp import LARGEST
 from advisor.reach.path import MAX_COUNT, measure
-from advisor.reach.peers import named_peers, peers_of, read_surroundings
+from advisor.reach.peers import named_peers, peers_of, read_peer_facts
 from advisor.reach.records import Peers, Reach, Unprobeable
 
 LEAST_MTU: Final = 68
@@ -48,7 +48,7 @@ def survey(host: Host, names: Sequence[str], *, mtu: int | None, count: int, pro
         )
     if not 1 <= count <= MAX_COUNT:
         raise UsageError(msg("--count {count}: not within 1..{max_count}", count=count, max_count=MAX_COUNT))
-    facts = read_surroundings(host)
+    facts = read_peer_facts(host)
     peers = named_peers(host, facts, names) if names else peers_of(host, facts)
     if not peers.asked:
         raise RefusedError(_describe_nobody(peers), hint="name somebody: advisor probe ADDRESS")

@@ -1,4 +1,4 @@
-"""The profiles of the five InfoScale configurations: whether a host is one, and what the white paper says of each."""
+"""The profiles of the five InfoScale configurations: whether a host is one, and what the white paper has on each."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class _Signs(msgspec.Struct, frozen=True):
 
 def recommend(facts: Facts, workload: DeclaredWorkload | None, known: Sequence[Outlook]) -> tuple[Recommendation, ...]:
     """A judgement on each profile: those that fit first, then those that may, by name."""
-    # What a recognised configuration says of the load; a declaration is never put in its place without a word.
+    # What a recognised configuration says about the load; a declaration is never put in its place without a word.
     plain, declared = judge_singly(facts), judge_singly(facts, workload or recognised_workload(facts))
     # The names of each profile and of all that it has whole, through every generation.
     direct = {one.name: one.profile.inherits for one in known if one.profile is not None}

@@ -137,7 +137,7 @@ def _add_differences(page: Page, comparison: SeriesComparison) -> None:
 
 
 def says(comparison: SeriesComparison, one: MetricDifference) -> Span:
-    """What is said of one workload; in brackets, as nothing is proven."""
+    """What is said about one workload; in brackets, as nothing is proven."""
     words, style = _TENDENCIES[one.verdict or "inconclusive"]
     return Span(_("void"), "dim") if comparison.verdict == "invalid" else Span(f"({_(words)})", style)
 

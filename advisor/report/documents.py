@@ -24,7 +24,7 @@ def transaction_document(
     """``advisor.transaction/1``: the plan's own keys and what became of it.
 
     Without a record nothing was changed: all was there already, or it was a dry run, and ``changes`` is what would be.
-    ``taken_out`` are the transactions whose place it took; ``foreseen`` what a dry run says of them.
+    ``taken_out`` are the transactions whose place it took; ``foreseen`` what a dry run says about them.
     """
     from advisor.report.plan import cannot_apply_reason
     from advisor.report.steps import step_blocks

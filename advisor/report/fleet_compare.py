@@ -80,7 +80,7 @@ def summary_words(comparison: HostComparison) -> str:
 
 
 def verdict_words(comparison: HostComparison) -> str:
-    """What came of it in one sentence; that all are alike is said of what is known alone."""
+    """What came of it in one sentence; that all are alike is said about what is known alone."""
     if len(comparison.compared) < 2:
         return "nothing to compare: there are not two hosts that could be read"
     counts = [

@@ -100,7 +100,7 @@ def fleet_why_text(found: FleetDiagnosis, *, width: int, color: bool) -> str:
     groups = sorted({(one.peers, max(each.count for each in judged if each.peers == one.peers)) for one in judged})
     page.bullet("; ".join(f"{count} × {peers}" for peers, count in groups) or "nothing: too few peers did enough")
     if few:
-        page.bullet(f"fewer than {MIN_PEERS} peers, so nothing is said of them: {'; '.join(few)}")
+        page.bullet(f"fewer than {MIN_PEERS} peers, so nothing is said about them: {'; '.join(few)}")
     if found.failed:
         page.heading("Without a span", f"  {counted(len(found.failed), 'host')}")
         page.labelled([(name, (why,)) for name, why in list(found.failed.items())[:_MAX_FAILED]])

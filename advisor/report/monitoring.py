@@ -197,7 +197,7 @@ def _summary_line(hosts: Mapping[str | None, VerifyState]) -> str:
 
 
 def _state_words(state: VerifyState) -> Iterator[str]:
-    """What there is to say of one host, the worst first."""
+    """What there is to say about one host, the worst first."""
     if state.status is None:
         yield state.error or "could not be verified"
         return

@@ -140,7 +140,7 @@ def add_plan(page: Page, plan: Plan) -> None:
 
 
 def skipped_counts(skipped: Iterable[Skipped]) -> str:
-    """``2 in place already, 200 not applicable``."""
+    """``2 already set, 200 not applicable``."""
     states = [one.state for one in skipped]
     counts = (_(words).format(count=states.count(state)) for state, words in _COUNTS.items() if state in states)
     return _(", ").join(counts)

@@ -124,7 +124,7 @@ def _add_wide_row(
 
 
 def _add_stacked(page: Page, groups: Sequence[RowGroup], axis: Axis) -> None:
-    """Two lines a row: figures and what is said of them, then the drawing; of what is not judged the first only."""
+    """Two lines a row: figures and what is said about them, then the drawing; of what is not judged the first only."""
     named: set[str] = set()
     cells = [cells_of(row) for row in rows_of(groups)]
     sizes = [max(columns(one[at]) for one in cells) for at in range(2)]

@@ -32,7 +32,7 @@ from advisor.report.proof_words import VERDICTS, metric_words, unjudged_control
 
 
 class MetricRow(NamedTuple):
-    """One metric: its summary, what is said of it, and the band that counts as no change (on the axis' scale)."""
+    """One metric: its summary, what is said about it, and the band that counts as no change (on the axis' scale)."""
 
     summary: Summary
     says: Span
@@ -117,7 +117,7 @@ def _guard_row(proof: Proof, item: Summary) -> MetricRow:
     elif proof.verdict == "invalid":
         says = Span(_(_VOIDED), "dim")
     elif item.verdict == "loss" and proof.session.self_test:
-        says = Span(_("out of nothing"), "red")
+        says = Span(_("false difference"), "red")
     elif item.verdict == "loss":
         says = Span(_("over {share} worse").format(share=format_amount(item.limit)), "red")
     elif item.status == "undecided":

@@ -38,9 +38,9 @@ VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {
 }
 # Both arms were the same: what else they are called would be a mistake of the measurement.
 _SELF_TEST: Final[Mapping[Verdict, tuple[str, Style]]] = {
-    "gain": (N_("self-test failed, a gain out of nothing"), "red"),
-    "gain-with-cost": (N_("self-test failed, a gain out of nothing"), "red"),
-    "loss": (N_("self-test failed, a loss out of nothing"), "red"),
+    "gain": (N_("self-test failed, a false gain"), "red"),
+    "gain-with-cost": (N_("self-test failed, a false gain"), "red"),
+    "loss": (N_("self-test failed, a false loss"), "red"),
     "no-difference": (N_("self-test passed"), "green"),
     "inconclusive": (N_("self-test passed"), "green"),
     "invalid": (N_("self-test invalid"), "red"),
@@ -135,7 +135,7 @@ def _verdict_lines(proof: Proof) -> list[str]:
     why = f"{''.join(proof.reasons[:1])}{more}"
     claims = [_claim_words(claim) for claim in _by_weight(proof.workloads)]
     # Where nothing was changed there is no cost either.
-    cost = _("a difference out of nothing: {effect}") if proof.session.self_test else _("at the cost of {effect}")
+    cost = _("a false difference: {effect}") if proof.session.self_test else _("at the cost of {effect}")
     costs = [cost.format(effect=_effect_words(item)) for item in proof.guardrails if item.verdict == "loss"]
     match proof.verdict:
         case "loss" if proof.session.ended == "harm":

@@ -19,7 +19,7 @@ _STANDINGS: Final[Mapping[Standing, str]] = {
     "symptom": N_("symptom"),
     "workload": N_("workload"),
     "intent": N_("intent"),
-    "in-force": N_("in place"),
+    "in-force": N_("already set"),
     "not-applicable": N_("not-applicable"),
     "blocked": N_("blocked"),
     "unfit": N_("unfit"),
@@ -88,7 +88,7 @@ def recommendation_text(
 def _headline_words(found: Sequence[Recommendation], findings: int) -> str:
     fitting = [one for one in found if one.fits == "yes" and one.standing != "in-force"]
     in_force = sum(one.standing == "in-force" for one in found)
-    text = ngettext("{count} profile is in place already.", "{count} profiles are in place already.", in_force)
+    text = ngettext("{count} profile is already set.", "{count} profiles are already set.", in_force)
     tail = f" {text.format(count=in_force)}" if in_force else ""
     if not fitting and findings:
         text = ngettext(

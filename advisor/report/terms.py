@@ -79,7 +79,7 @@ def _is_in_bytes(identity: str) -> bool:
 
 
 def restart_commands(changes: Iterable[Change]) -> tuple[str, ...]:
-    """What an administrator types so that services take their values up."""
+    """What an administrator types so that services apply their values."""
     waiting = (parse_tunable(change.tunable) for change in changes if change.takes_effect == "service-restart")
     found = (one.restart_command if isinstance(one, NeedsRestart) else None for one in waiting)
     return tuple(hand_command(step) for step in dict.fromkeys(found) if step is not None)

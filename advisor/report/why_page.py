@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.diagnosis.cause import BindingCause, percent
 from advisor.diagnosis.diagnose import Diagnosis, measure_uses
-from advisor.diagnosis.observation import Observation, Surroundings
+from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
@@ -49,13 +49,13 @@ class UseRow(msgspec.Struct, frozen=True):
 def why_page(
     diagnosis: Diagnosis,
     span: CounterSpan,
-    surroundings: Surroundings,
+    context: DiagnosisContext,
     facts: Facts,
     services: Sequence[Service],
     provenance: Provenance,
 ) -> str:
-    """The page. ``facts`` are those of the surroundings with what is unknown of ``services``. Without scripts."""
-    devices, cpus = _measure_loads(span, surroundings)
+    """The page. ``facts`` are those of the context with what is unknown of ``services``. Without scripts."""
+    devices, cpus = _measure_loads(span, context)
     picture = add_loads(host_picture(facts, (), services), devices, cpus)
     made = html_environment()
     style = "".join(made.get_template(f"{name}.css.j2").render() for name in ("proof", "host-page", "why"))
@@ -71,7 +71,7 @@ def why_page(
         binds=[_describe_binding(one) for one in diagnosis.binds],
         near=diagnosis.near,
         well=diagnosis.well,
-        uses=_list_uses(diagnosis, span, surroundings),
+        uses=_list_uses(diagnosis, span, context),
         title=f"The host {picture.title}, each device coloured by its use",
         description=describe_picture(picture),
         drawings=[draw_sheet(picture, sheet) for sheet in list_sheets(picture)],
@@ -99,13 +99,13 @@ def _describe_binding(one: BindingCause) -> dict[str, object]:
     }
 
 
-def _measure_loads(span: CounterSpan, surroundings: Surroundings) -> tuple[dict[str, float], dict[Place, float]]:
+def _measure_loads(span: CounterSpan, context: DiagnosisContext) -> tuple[dict[str, float], dict[Place, float]]:
     """The use of each disk and link by name, and of the CPUs of each node, and of all under -1 where there are none."""
-    uses = {use.name: use.share for use in measure_uses(span, surroundings)}
+    uses = {use.name: use.share for use in measure_uses(span, context)}
     devices = {name.partition(" ")[2]: share for name, share in uses.items() if name.startswith(("disk ", "net "))}
-    shares = Observation(span, surroundings).cpus
+    shares = Observation(span, context).cpus
     cpus: dict[Place, float] = {}
-    for node in surroundings.facts.numa.nodes:
+    for node in context.facts.numa.nodes:
         busy = [
             share.busy
             for number in parse_list(node.cpus or "")
@@ -113,23 +113,23 @@ def _measure_loads(span: CounterSpan, surroundings: Surroundings) -> tuple[dict[
         ]
         if busy:
             cpus[node.id] = sum(busy) / len(busy)
-    if not surroundings.facts.numa.nodes and (whole := uses.get("cpu busy")) is not None:
+    if not context.facts.numa.nodes and (whole := uses.get("cpu busy")) is not None:
         cpus |= dict.fromkeys((0, -1), whole)
     return devices, cpus
 
 
-def _list_uses(diagnosis: Diagnosis, span: CounterSpan, surroundings: Surroundings) -> list[UseRow]:
+def _list_uses(diagnosis: Diagnosis, span: CounterSpan, context: DiagnosisContext) -> list[UseRow]:
     """The resources in the order of the path; where there are many, those that were used most."""
     speeds = {name: one.speed_mbps for name, one in link_rates(span).items()}
     looks = []
     for step in span.steps():
-        look = {use.name: use.share for use in measure_uses(step, surroundings)}
+        look = {use.name: use.share for use in measure_uses(step, context)}
         for name, link in link_rates(step).items():
             # Speeds are read at the ends of a span alone.
             if (speed := speeds.get(name)) and link.rx_bytes_per_s is not None and link.tx_bytes_per_s is not None:
                 look[f"net {name}"] = max(link.rx_bytes_per_s, link.tx_bytes_per_s) * 8e-6 / speed
         looks.append(look)
-    whole = {use.name: use.share for use in measure_uses(span, surroundings)}
+    whole = {use.name: use.share for use in measure_uses(span, context)}
     devices = {name.partition(" ")[2] for name in whole if name.startswith(("disk ", "net "))}
     # A cause of a device that has a row is marked there, any other at the rows of its resource.
     bound = {one.device if one.device in devices else one.resource for one in diagnosis.binds}

@@ -183,7 +183,7 @@ def inactive(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Findin
                 why="The kernel knows members of the array and has not started it: nothing can be read or written.",
                 evidence={"arrays": (array.name,), "state": array.state, "members": array.members},
                 remedy=(
-                    RunShell(f"mdadm --examine {members or '--scan'}", "see what the members say of the array"),
+                    RunShell(f"mdadm --examine {members or '--scan'}", "see what the members say about the array"),
                     "go on only once all members are there",
                     RunShell(f"mdadm --stop /dev/{name} && mdadm --assemble --scan", "assemble and start it"),
                 ),

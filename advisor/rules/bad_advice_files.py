@@ -206,7 +206,7 @@ ROWS = (
         better=lambda _, line: (
             SetTunable(f"link:{line.scope}:mtu", line.value) if isinstance(line, SiteSetting) and line.scope else None
         ),
-        helps_when="The link is ever taken down and up again.",
+        helps_when="The link ever goes down and up again.",
         hurts_when="The script and the manager then both set it: delete the line when the manager does.",
         sources=(sources.IP_LINK, sources.WHITE_PAPER),
         lines=_matching_settings(lambda _, one: one.key == "ifconfig mtu"),

@@ -73,7 +73,7 @@ def _bytes_of_client(service: BeegfsService, connections: int) -> int | None:
     severity="advice",
     title="BeeGFS' buffers may take much of the memory",
     what="Workers × tuneWorkerBufSize × 2 of all services, and connections × connRDMABufNum × connRDMABufSize × 2 for "
-    f"each client, against a quarter of the memory; said of clients from fewer than {FEW_CLIENTS} of them on.",
+    f"each client, against a quarter of the memory; said about clients from fewer than {FEW_CLIENTS} of them on.",
     why="Each worker has two buffers, and each RDMA connection buffers to send and to receive.",
     helps_when="Many clients, many services on one host, or buffers that were raised.",
     hurts_when="Fewer connections and workers serve fewer requests at once.",

@@ -11,7 +11,7 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 60
 
-# Writing one of a pair sets the other to 0, so what the files say of the other is not what a boot gives.
+# Writing one of a pair sets the other to 0, so what the files say about the other is not what a boot gives.
 _PAIRS: Mapping[str, str] = {
     "vm.dirty_ratio": "vm.dirty_bytes",
     "vm.dirty_background_ratio": "vm.dirty_background_bytes",

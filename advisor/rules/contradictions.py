@@ -118,7 +118,7 @@ HDD_SCHEDULER = _add_contradiction(
     ("deadline with nr_requests 1024; mq-deadline with 64 for device-mapper.", sources.NETAPP_BEEGFS),
     ("Leave the scheduler that the kernel has chosen.", sources.RED_HAT_SCHEDULER),
     what_we_do="A rotating disk without any scheduler is reported as a matter of intent, a long queue only where a "
-    "workload of streams is declared. Nothing is said of the kernel's own choice.",
+    "workload of streams is declared. Nothing is said about the kernel's own choice.",
 )
 
 READ_AHEAD = _add_contradiction(

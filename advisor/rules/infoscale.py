@@ -76,7 +76,7 @@ def _with_declared(signs: InfoScaleSigns, workload: DeclaredWorkload) -> InfoSca
 
 
 def recognised_workload(facts: Facts) -> DeclaredWorkload | None:
-    """What the recognised configuration says of the load, where nothing was declared; None where none is certain.
+    """What the recognised configuration says about the load, where nothing was declared; None where none is certain.
 
     Only what follows from the configuration: neither block size, nor order, nor share of writes can be seen.
     """

@@ -56,7 +56,7 @@ def not_logged_in(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         },
         remedy=(
             RunShell("iscsiadm -m session -P 1", "see the sessions"),
-            RunShell("journalctl -u iscsid", "read what open-iscsi says of them"),
+            RunShell("journalctl -u iscsid", "read what open-iscsi says about them"),
             *(
                 RunShell(f"advisor probe {shlex.quote(portal)}", f"see whether {portal} answers")
                 for portal in _portals(lost)
@@ -71,7 +71,7 @@ def _portals(sessions: Iterable[IscsiSession]) -> tuple[str, ...]:
 
 
 def _keep_waiting(facts: Facts) -> Iterator[SetTunable]:
-    """The timeout of new records and of those that are there; a session takes it up when it logs in."""
+    """The timeout of new records and of those that are there; a session applies it when it logs in."""
     for path, _ in _files(facts.iscsi) if facts.iscsi else ():
         yield SetTunable(f"file:{path}:node.session.timeo.replacement_timeout", str(_WAIT_SECONDS), "at-least")
 

@@ -84,7 +84,7 @@ def names_of(disks: Iterable[Disk]) -> tuple[str, ...]:
 
 
 def is_spinning(facts: Facts, disk: Disk) -> bool:
-    """Whether it is a rotating disk of the host itself: what a hypervisor or a SAN says of its own is doubtful."""
+    """Whether it is a rotating disk of the host itself: what a hypervisor or a SAN says about its own is doubtful."""
     is_own = disk.kind in ("scsi", "ide") and disk.detail.get("transport") not in ("iscsi", "fc")
     return disk.rotational is True and is_own and not is_virtual_machine(facts)
 

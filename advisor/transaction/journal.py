@@ -579,7 +579,7 @@ class Store:
         """Hold the store. Raises BusyError naming the holder, PermissionDeniedError or RefusedError if it cannot be.
 
         ``may_be_read_only`` is for what only restores: it holds a store that it cannot write to as well. A holder that
-        stays stopped (SIGSTOP) for ``stopped_for`` seconds is ended; None waits for nobody.
+        stays stopped (SIGSTOP) for ``stopped_for`` seconds is ended; None: no process is ended.
         """
         try:
             for directory in (self.directory, self._transactions):

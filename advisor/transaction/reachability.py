@@ -35,9 +35,9 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
         if named:
             raise RefusedError("--peer: this plan changes no link", hint="leave --peer out")
         return None
-    from advisor.reach import await_gate, gate, peers_of, read_surroundings, up_links
+    from advisor.reach import await_gate, gate, peers_of, read_peer_facts, up_links
 
-    peers = peers_of(host, read_surroundings(host), links=links, extra=named)
+    peers = peers_of(host, read_peer_facts(host), links=links, extra=named)
     for one in peers.unprobeable:
         if one.role == "named":
             raise RefusedError(

@@ -101,7 +101,7 @@ def roll_back(
     unrecorded: Collection[str] = (),
     bottom: Bottom | None = None,
 ) -> tuple[ItemOutcome, ...]:
-    """Roll a transaction back, also from under upper layers; the caller holds ``store.lock()``.
+    """Roll a transaction back, also one below upper layers; the caller holds ``store.lock()``.
 
     What an active upper layer holds stays as it is, and is restored with that one. Where the disk is full or
     read-only, values and files are restored all the same, and ``warn`` is given what could not be written.

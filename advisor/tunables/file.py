@@ -55,7 +55,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
 
 def _drop_ins(host: Host, place: str, _: str) -> tuple[str, ...]:
-    """Files of conf.d are read after multipath.conf, and what they say of the same key holds."""
+    """Files of conf.d are read after multipath.conf, and what they say about the same key holds."""
     directory = "/etc/multipath/conf.d"
     said = []
     for name in host.names(directory):

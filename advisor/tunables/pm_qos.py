@@ -1,4 +1,4 @@
-"""``pm-qos:NAME`` — how long a CPU may take to wake up, in microseconds, held by a unit of systemd that we write.
+"""``pm-qos:NAME`` — the time in which a CPU wakes up, in microseconds, held by a unit of systemd that we write.
 
 NAME is cpu_dma_latency (the kernel's Documentation/power/pm_qos_interface). The kernel keeps a value as long as a
 process holds /dev/cpu_dma_latency open, and goes by the least of all that are held: one that is larger than what
@@ -30,7 +30,7 @@ _TARGET: Final = f"/etc/systemd/system/multi-user.target.d/50-{_UNIT}.conf"
 _HOLD: Final = f"exec 3> {DEVICE} && printf {{}} >&3 && {{{{ sleep infinity & }}}}"
 _SLICES: Final = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 _FRESH: Final = f"""\
-# Holds a limit on how long CPUs may take to wake up: the kernel keeps it as long as a process has the file open.
+# Holds a limit on the time in which CPUs wake up: the kernel keeps it as long as a process has the file open.
 [Unit]
 Description=Limit of the wake-up latency of CPUs
 

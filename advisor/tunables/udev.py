@@ -269,7 +269,7 @@ class DeviceClass(StoredValue, frozen=True):
                 yield msgspec.structs.replace(found, live=device_value(host, found))
 
     def explain_unrecorded(self, device: ClassDevice) -> str:
-        """What is said of a device that has the rule's value, and of which nothing says what it had before."""
+        """What is said about a device that has the rule's value, and of which nothing says what it had before."""
         default = _DEFAULTS.get(self.attribute)
         if default is None:
             return msg("stays {live}: what it had when it appeared is not recorded", live=device.live)

@@ -2,7 +2,7 @@
 
 The value is the one line that the probe gives: ``NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa``, or
 ``CPUAffinity=0-23,48-71`` alone where systemd has no NUMAPolicy= (before 243): memory cannot be bound there. It is
-brought about by a drop-in and ``systemctl daemon-reload``; a running service takes it up when it is restarted.
+brought about by a drop-in and ``systemctl daemon-reload``; a running service applies it when it is restarted.
 """
 
 from __future__ import annotations

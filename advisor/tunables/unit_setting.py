@@ -2,7 +2,7 @@
 
 Also systemd.resource-control(5): LimitNOFILE, LimitMEMLOCK, LimitNPROC, LimitSTACK, LimitCORE, CPUAffinity, CPUWeight,
 IOWeight, TasksMax, Nice and OOMScoreAdjust. Limits are in bytes or a number, ``infinity`` for none, ``1024:4096`` where
-the soft one differs. Like ``numa`` it is a drop-in that a running service takes up when it is restarted.
+the soft one differs. Like ``numa`` it is a drop-in that a running service reads when it is restarted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COUNT = lazy_regex(r"0|[1-9][0-9]{0,17}")
 
 
 class ServiceValue(StoredValue, frozen=True):
-    """What a running service takes up when it is restarted."""
+    """What a running service reads when it is restarted."""
 
     unit: str
 

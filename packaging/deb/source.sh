@@ -3,7 +3,7 @@
 #   sh packaging/deb/source.sh DIRECTORY [SUITE]     DIRECTORY/host-advisor_VERSION.dsc with its two archives
 # SUITE is trixie, forky or sid (default: the suite of this machine). Each has its own version, so that an upgrade of the
 # distribution is one of the package: 0.1.0-1~deb13u1 < 0.1.0-1~deb14u1 < 0.1.0-1. Debian 12 and older have libraries
-# that are too old: build.sh, beside this file, takes them along. The source package is then built by
+# that are too old: build.sh, next to this file, takes them along. The source package is then built by
 #   dpkg-source -x host-advisor_VERSION.dsc && cd host-advisor-0.1.0 && dpkg-buildpackage -b
 set -eu
 [ $# = 1 ] || [ $# = 2 ] || { echo "usage: sh packaging/deb/source.sh DIRECTORY [SUITE]" >&2; exit 2; }

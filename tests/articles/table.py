@@ -22,7 +22,7 @@ from advisor.limits.host_ceiling import with_host
 from advisor.limits.host_records import HostCeiling
 from advisor.limits.measured import parse_measured, with_measured
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.limits.purchase import with_purchases
 from advisor.limits.storage_use import read_front
 from advisor.limits.what_if import Scene, limits_of_scene, parse_changes, with_what_if
@@ -77,8 +77,8 @@ def recommended(profile: str, workload: str | None = None) -> Ask:
     def answer(host: Host) -> str:
         document = api.document(api.recommend(host, workload=workload))
         (found,) = [one for one in document["recommendations"] if one["profile"] == profile]
-        told = f"{profile}: {found['fits']} ({found['standing']}). {found['summary']}"
-        return f"{told} {found['command']}" if found["command"] else told
+        reported = f"{profile}: {found['fits']} ({found['standing']}). {found['summary']}"
+        return f"{reported} {found['command']}" if found["command"] else reported
 
     return Ask(f"advisor recommend{_workload(workload)}", answer)
 
@@ -139,8 +139,8 @@ def reasoned(rule: str, workload: str | None = None) -> Ask:
     def answer(host: Host) -> str:
         document = api.document(api.scan(host, workload=workload))
         findings = [one for one in document["findings"] if one["id"] == rule]
-        told = (f"{one['id']} ({one['severity']}): {one['why']} {one['advice']}" for one in findings)
-        return "; ".join(told) or f"no finding {rule}"
+        reported = (f"{one['id']} ({one['severity']}): {one['why']} {one['advice']}" for one in findings)
+        return "; ".join(reported) or f"no finding {rule}"
 
     return Ask(f"advisor scan{_workload(workload)}", answer)
 
@@ -164,7 +164,7 @@ def limited_what_if(*changes: str, volumes: str = "") -> Ask:
     def answer(host: Host) -> str:
         facts = scan(host)
         declared = parse_declared(volumes.encode(), "FILE") if volumes else Declared()
-        scene = Scene(facts, read_surroundings(host, facts), declared, read_front(host, facts))
+        scene = Scene(facts, read_pci_and_network(host, facts), declared, read_front(host, facts))
         try:
             found = with_what_if(limits_of_scene(scene), scene, parse_changes(changes))
         except AdvisorError as error:
@@ -212,7 +212,7 @@ def _options(volumes: str, measured: str) -> str:
 
 def _ceiling(host: Host, volumes: str) -> HostCeiling:
     facts = scan(host)
-    around = read_surroundings(host, facts)
+    around = read_pci_and_network(host, facts)
     declared = parse_declared(volumes.encode(), "FILE") if volumes else Declared()
     found = with_host(limits_of(facts, around, declared), facts, around, declared, read_front(host, facts)).host
     assert found is not None
@@ -260,7 +260,7 @@ def limited(place: str, volumes: str = "") -> Ask:
     def answer(host: Host) -> str:
         facts = scan(host)
         declared = parse_declared(volumes.encode(), "volumes.toml")
-        document = limits_document(limits_of(facts, read_surroundings(host, facts), declared))
+        document = limits_document(limits_of(facts, read_pci_and_network(host, facts), declared))
         paths: Any = document["paths"]
         here = [one for one in paths if place in (one["name"], one["device"])]
         return "; ".join(_path(one) for one in here) or f"no path {place}"
@@ -269,12 +269,12 @@ def limited(place: str, volumes: str = "") -> Ask:
 
 
 def limited_account(volumes: str = "") -> Ask:
-    """What ``advisor limits`` says of all volumes together, against the instance and the account, and the unknown."""
+    """What ``advisor limits`` prints for all volumes, against the instance and the account, and the unknown."""
 
     def answer(host: Host) -> str:
         facts = scan(host)
         declared = parse_declared(volumes.encode(), "volumes.toml")
-        document = limits_document(limits_of(facts, read_surroundings(host, facts), declared))
+        document = limits_document(limits_of(facts, read_pci_and_network(host, facts), declared))
         bought: Any = document["bought"]
         unknown: Any = document["unknown"]
         notes: Any = document["notes"]

@@ -93,7 +93,7 @@ def test_s000_s001_result_4k_random() -> None:
 
 
 def test_s000_s001_cpu() -> None:
-    """Row "000/001,CPU": mirroring costs at most 2 % of the CPUs, and a host that mirrors is told so."""
+    """Row "000/001,CPU": mirroring costs at most 2 % of the CPUs, and a host that mirrors is informed."""
     assert MIRRORING_CPU_PERCENT == 2
     (found,) = [one for one in judge(facts(**FSS_TCP)) if one.id == "infoscale.mirroring-cost"]
     assert (found.evidence["expected_cpu_percent"], found.evidence["expected_iops_share"]) == (2, 0.5)
@@ -187,7 +187,7 @@ def test_s001_llt_query() -> None:
 
 
 def test_s001_llt_set(tmp_path: Path) -> None:
-    """Row "001,LLT set": lltconfig -F highwater:2000 and rporthighwater:2000, kept as set-flow in /etc/llttab."""
+    """Row "001,LLT set": lltconfig -F highwater:2000 and rporthighwater:2000, kept by set-flow in /etc/llttab."""
     plan = plans.make(tmp_path, "llt-highwater-doubled", facts=facts(**OPEN))
     steps = {step for one in plan.changes for step in one.steps}
     assert steps == {RunCommand(("lltconfig", "-F", f"{name}:2000")) for name in ("highwater", "rporthighwater")}

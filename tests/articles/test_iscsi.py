@@ -137,7 +137,7 @@ def test_s003_a_ping_that_may_not_be_fragmented_has_8972_bytes_of_data() -> None
 
 
 def test_s003_the_file_of_the_disk_step_and_the_disk_that_holds_it() -> None:
-    """Rows "003,rule" and "003,VM disk size": twice the memory, 15 GB beside it, counted in blocks of 512 bytes."""
+    """Rows "003,rule" and "003,VM disk size": twice the memory, 15 GB besides, counted in blocks of 512 bytes."""
     size = disk_test_bytes(8 * GIB)
     assert size == 16 * GIB
     assert size // SECTOR_BYTES == 33_554_432

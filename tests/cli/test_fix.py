@@ -103,7 +103,7 @@ def test_a_finding_is_fixed_by_a_transaction_and_is_gone(tmp_path: Path) -> None
     done = in_namespace(tmp_path, script)
     assert done.returncode == 0, done.stderr
     assert "code 2" in done.stdout
-    assert "--yes" in done.stderr, "nobody can be asked without a terminal"
+    assert "--yes" in done.stderr, "no terminal for the prompt"
     assert "Manual steps, in this order" in done.stdout
     assert "advisor verify 0001" in done.stdout
     assert "advisor prove sysctl:net.ipv4.tcp_sack=1 --target DIR" in done.stdout

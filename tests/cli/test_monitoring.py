@@ -39,7 +39,7 @@ def call(home: Path, *words: str, before: tuple[str, ...] = ()) -> subprocess.Co
 
 
 def make_transaction(home: Path, *, value: str | None = None) -> Path:
-    """A transaction in force whose value is what this machine has, or another one; gives the file that it wrote."""
+    """A active transaction whose value is what this machine has, or another one; gives the file that it wrote."""
     live = live_host().read("/proc/sys/vm/swappiness")
     assert isinstance(live, str)
     path = home / "90-advisor-p.conf"

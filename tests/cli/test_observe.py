@@ -1,4 +1,4 @@
-"""``advisor observe`` as a command: what a wrong call is told, a workload file in the other commands, a live run."""
+"""``advisor observe`` as a command: what a wrong call prints, a workload file in the other commands, a live run."""
 
 from __future__ import annotations
 

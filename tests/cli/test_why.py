@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from advisor.diagnosis.diagnose import ResourceUse, measure_uses
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.observe.recording import encode_span
 from advisor.planner import read_for_scan_and_plans
 from advisor.report.watch import WatchScreen, saved_note
@@ -48,7 +48,7 @@ def advisor(*words: str | Path, **environment: str) -> subprocess.CompletedProce
 def archive_of(machine: Machine, path: Path, span: bytes | None = None) -> Path:
     def read_all(host: Any) -> None:
         read_for_scan_and_plans(host)
-        read_surroundings(host)
+        read_context(host)
 
     data = encode_span(span_of(machine), 1_790_000_000) if span is None else span
     path.write_bytes(capture_host(host_at(machine, 1000), read_all, {SPAN: data}))
@@ -191,11 +191,11 @@ def test_watch_ends_with_the_summary(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unicode", [True, False])
 def test_the_screen_fits(width: int, unicode: bool) -> None:
     case = next(one for one in CASES if one.name.startswith("slow member"))
-    surroundings = read_surroundings(host_at(case.machine, 1000))
+    context = read_context(host_at(case.machine, 1000))
     span = span_of(case.machine)
     screen = WatchScreen(unicode=unicode)
     for _ in range(60):
-        screen.add_uses(measure_uses(span, surroundings))
+        screen.add_uses(measure_uses(span, context))
     text = screen.render_text(diagnose_machine(case.machine), width=width)
     lines = text.split("\n")
     assert len(lines) <= 22
@@ -255,7 +255,7 @@ def test_each_figure_of_the_screen_says_of_which_time_it_is() -> None:
 
 def test_an_idle_disk_keeps_its_row() -> None:
     idle = Machine(disks=(Disk(reads=0, writes=0),))
-    uses = measure_uses(span_of(idle), read_surroundings(host_at(idle, 1000)))
+    uses = measure_uses(span_of(idle), read_context(host_at(idle, 1000)))
     assert ResourceUse("disk sda", 0.0) in uses
 
 

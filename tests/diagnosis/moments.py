@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advisor.diagnosis.diagnose import Diagnosis, diagnose
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.facts.space import DF
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.host.ethtool import Answer
@@ -606,4 +606,4 @@ def span_of(machine: Machine | Callable[[float], Machine], seconds: int = 10, st
 
 def diagnose_machine(machine: Machine | Callable[[float], Machine], seconds: int = 10) -> Diagnosis:
     first = machine(0.0) if callable(machine) else machine
-    return diagnose(span_of(machine, seconds), read_surroundings(host_at(first, 1000)), 0.0)
+    return diagnose(span_of(machine, seconds), read_context(host_at(first, 1000)), 0.0)

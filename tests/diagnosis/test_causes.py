@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from advisor.diagnosis.diagnose import diagnose, list_causes
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.observe.processes import HIDDEN_STORAGE
 from advisor.observe.span import CounterSpan
 from advisor.report.host_metrics import why_metrics
@@ -51,7 +51,7 @@ def test_a_kill_before_the_span_is_not_of_it() -> None:
         msgspec.structs.replace(one, words={**one.words, "kill": span.samples[-1].words["kill"]})
         for one in span.samples
     ]
-    assert diagnose(CounterSpan(old), read_surroundings(host_at(case.machine, 1000)), 0.0).binds == ()
+    assert diagnose(CounterSpan(old), read_context(host_at(case.machine, 1000)), 0.0).binds == ()
 
 
 def test_names_of_killed_processes_are_unknown_only_where_some_were() -> None:
@@ -59,7 +59,7 @@ def test_names_of_killed_processes_are_unknown_only_where_some_were() -> None:
         samples = [
             msgspec.structs.replace(one, missing={**one.missing, "kill": "denied"}) for one in span_of(machine).samples
         ]
-        found = diagnose(CounterSpan(samples), read_surroundings(host_at(machine, 1000)), 0.0)
+        found = diagnose(CounterSpan(samples), read_context(host_at(machine, 1000)), 0.0)
         assert ("names of processes that the kernel killed" in {one.fact for one in found.unknown}) is says
 
 
@@ -177,7 +177,7 @@ def test_hidden_storage_is_unknown_where_it_counts() -> None:
             msgspec.structs.replace(one, missing={**one.missing, HIDDEN_STORAGE: hidden})
             for one in span_of(machine).samples
         ]
-        found = diagnose(CounterSpan(samples), read_surroundings(host_at(machine, 1000)), 0.0)
+        found = diagnose(CounterSpan(samples), read_context(host_at(machine, 1000)), 0.0)
         return [one.why for one in found.unknown]
 
     assert hidden not in unknown_of(Machine())

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.diagnosis.diagnose import Diagnosis, diagnose
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.host import Host, MemoryFiles, Missing, RecordedCommands
 from advisor.observe.connections import CONNECTIONS
 from advisor.observe.series import take_sample
@@ -54,7 +54,7 @@ def diagnose_files(machine: Machine, change: Callable[[Mapping[str, str]], Files
         take_sample(host(1000.0 + second), whole=second in (0, 10), clock=lambda at=float(second): at)  # type: ignore[misc]
         for second in range(11)
     ]
-    return diagnose(CounterSpan(samples), read_surroundings(host(1000)), 0.0)
+    return diagnose(CounterSpan(samples), read_context(host(1000)), 0.0)
 
 
 NARROWER = {

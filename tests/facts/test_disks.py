@@ -1,4 +1,4 @@
-"""Disks: what /sys/block says of them, on fake hosts of every kind and on this machine."""
+"""Disks: what /sys/block says about them, on fake hosts of every kind and on this machine."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ _PARSER: Mapping[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("row", _rows(), ids=lambda row: str(row["file"]))
 def test_captured_text(row: Mapping[str, str]) -> None:
     text, kind = texts()[row["file"]], row["kind"]
-    # Time stamping (-T) is not a fact of ours, so its text is as strange to every parser as a refusal.
+    # Time stamping (-T) is not a fact of advisor, so its text is as strange to every parser as a refusal.
     if kind in ("?", "-T"):
         for parser in PARSERS:
             assert isinstance(parser(text), Missing), parser.__name__

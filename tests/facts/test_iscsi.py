@@ -18,7 +18,7 @@ from advisor.facts.links import Link
 from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, RecordedCommands
-from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.facts.iscsi import CONF, RECORD, SECRET, TARGET, IscsiTree
 from tests.rules.build import array, link
@@ -186,7 +186,7 @@ def test_a_snapshot_replays_it_and_holds_no_secret(tmp_path: Path) -> None:
     assert (again.iscsi, again.disks) == (once.iscsi, once.disks)
     assert SECRET.encode() not in gzip.decompress(data)
     # The ceilings of a captured host know its sessions too.
-    assert read_surroundings(there, again).portals == read_surroundings(host, once).portals != {}
+    assert read_pci_and_network(there, again).portals == read_pci_and_network(host, once).portals != {}
 
 
 def test_the_password_of_a_record_is_redacted_wherever_records_lie() -> None:

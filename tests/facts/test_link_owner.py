@@ -1,4 +1,4 @@
-"""Who owns a link: told from the managers' own state and files, on trees of hosts of each sort."""
+"""Who owns a link: distinguished from the managers' own state and files, on trees of hosts of each sort."""
 
 from __future__ import annotations
 

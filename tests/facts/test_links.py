@@ -132,8 +132,8 @@ def test_node_minus_one_is_none() -> None:
 def test_a_mac_that_was_set_is_not_the_permanent_one() -> None:
     link = by_name(host(*nic_files(addr_assign_type=3)))["eth0"]
     assert (link.mac, link.permanent_mac) == ("52:54:00:00:00:01", None)
-    told = ip_answer({**ETH0, "permaddr": "52:54:00:00:00:99"})
-    assert by_name(host(*nic_files(addr_assign_type=3), recorded=told))["eth0"].permanent_mac == "52:54:00:00:00:99"
+    reported = ip_answer({**ETH0, "permaddr": "52:54:00:00:00:99"})
+    assert by_name(host(*nic_files(addr_assign_type=3), recorded=reported))["eth0"].permanent_mac == "52:54:00:00:00:99"
 
 
 @pytest.mark.parametrize("odd", ["", "abc", "-1", "\0", "9" * 30, str(2**63), "1e3", "٣"])

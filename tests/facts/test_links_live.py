@@ -94,7 +94,7 @@ kernel, asked = host.plain_links(), parse_ip_links(host.run(("ip", "-j", "-d", "
 sys.stdout.buffer.write(msgspec.json.encode([None if kernel is None else links_by_name(kernel), asked]))
 """
 
-# Attributes as sysfs has them, one shell read each: nothing of ours.
+# Attributes as sysfs has them, one shell read each: nothing of advisor.
 JUDGE = r"""
 cd /sys/class/net
 for link in *; do
@@ -183,7 +183,7 @@ def test_attributes_are_those_of_sysfs(way: int) -> None:
         assert text(link["carrier"]) == truth["carrier"], name
         assert text(link["txqueuelen"]) == truth["tx_queue_len"], name
         assert text(link["mac"]) == truth["address"], name
-        # The kernel says -1 for an unknown speed, and tells of none while there is no carrier.
+        # The kernel says -1 for an unknown speed, and reports of none while there is no carrier.
         speed = truth["speed"] if truth["carrier"] == "1" and truth["operstate"] != "down" else ""
         assert text(link["speed_mbps"]) == speed.replace("-1", ""), name
         stack = {f"lower_{one}" for one in link["lower"]} | {f"upper_{one}" for one in link["upper"]}

@@ -395,7 +395,7 @@ def test_lltconfig_that_hangs_is_asked_once() -> None:
     assert (llt.running, len(asked)) == (None, 1)
 
 
-# --- the samples that lie beside the project ------------------------------------------------------------------------
+# --- the samples that lie next to the project ------------------------------------------------------------------------
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "evidence" / "llt_samples"
 

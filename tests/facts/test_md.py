@@ -245,12 +245,12 @@ HEALTH: dict[str, set[str]] = {
     "degraded": {"degraded", "recovering"},
     "inactive": {"inactive"},
     "container": {"inactive"},
-    "inconsistent": {"degraded"},  # [2/2] beside [U_]: shown as the worse of the two, the number missing as unknown
+    "inconsistent": {"degraded"},  # [2/2] next to [U_]: shown as the worse of the two, the number missing as unknown
 }
 ACCEPTED = {
     ("procfs-fixtures.txt", "md4"): "inactive and [2/2] [UU] at once: written by hand; it is inactive",
-    ("insights-mdstat_test_2.txt", "md2"): "[2/2] beside [U_]: how many are missing is unknown",
-    ("insights-mdstat_test_2.txt", "md0"): "[2/2] beside [_U]: how many are missing is unknown",
+    ("insights-mdstat_test_2.txt", "md2"): "[2/2] next to [U_]: how many are missing is unknown",
+    ("insights-mdstat_test_2.txt", "md0"): "[2/2] next to [_U]: how many are missing is unknown",
 }
 
 
@@ -283,15 +283,17 @@ def test_the_composite_captured_tree() -> None:
         if row["kind"] != "md":
             continue
         array = arrays[row["name"]]
-        told = dict(part.split("=", 1) for part in row["a"].replace(" (10)", "(10)").replace(" / ", "/").split())
+        reported = dict(part.split("=", 1) for part in row["a"].replace(" (10)", "(10)").replace(" / ", "/").split())
         states = dict(part.split(":") for part in row["members"].split())
-        assert array.level == told["level"]
-        assert array.chunk_bytes == (int(told["chunk_size"] or 0) or None)
-        assert array.detail["metadata"] == told["metadata"]
-        assert array.detail["array_state"] == told["array_state"]
-        assert array.detail.get("sync_action", "") == told["sync_action"]
-        assert array.detail.get("raid_disks", "").replace(" ", "") == told["raid_disks"]
-        assert array.missing == (int(told["degraded"]) if told["degraded"] else 0 if array.level == "raid0" else None)
+        assert array.level == reported["level"]
+        assert array.chunk_bytes == (int(reported["chunk_size"] or 0) or None)
+        assert array.detail["metadata"] == reported["metadata"]
+        assert array.detail["array_state"] == reported["array_state"]
+        assert array.detail.get("sync_action", "") == reported["sync_action"]
+        assert array.detail.get("raid_disks", "").replace(" ", "") == reported["raid_disks"]
+        assert array.missing == (
+            int(reported["degraded"]) if reported["degraded"] else 0 if array.level == "raid0" else None
+        )
         assert set(array.members) == set(states)
         assert set(array.spares) == {name for name, state in states.items() if state == "spare"}
         assert set(array.failed) == {name for name, state in states.items() if state == "faulty"}

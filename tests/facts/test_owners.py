@@ -66,7 +66,7 @@ def test_power_profiles_daemon_by_its_control_group() -> None:
     [
         ("/etc/puppetlabs/puppet/puppet.conf", "puppet.service", ("Puppet",)),
         ("/etc/puppetlabs/puppet/puppet.conf", "ssh.service", ()),
-        ("/etc/salt/minion", None, ("Salt",)),  # no systemd that could tell
+        ("/etc/salt/minion", None, ("Salt",)),  # no systemd that could answer
         ("/etc/hosts", None, ()),
     ],
 )

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.captured
 HOSTS = (*(f"hwloc/{name}" for name in captured.HWLOC_HOSTS), *(f"pepc/{name}" for name in captured.PEPC_HOSTS))
 
 OLD_KERNEL = "an old kernel has no such list: ours is derived from the directories of the CPUs"
-ALL_ALLOWED = "lstopo shows what its cgroup allows; ours is the whole host, and what is allowed stands beside it"
+ALL_ALLOWED = "lstopo shows what its cgroup allows; ours is the whole host, and what is allowed stands next to it"
 NO_NODES = "a kernel without NUMA has no node directories; hwloc shows one node in their place, we show none"
 
 # (host, key) → (ours, why it is right too). An entry that is not needed any more fails the test.

@@ -71,13 +71,13 @@ def controller(**parts: Any) -> Controller:
     return build.replaced(Controller("c0", "storcli", "PERC H740P", "51.13", (volume,), True, protection), parts)
 
 
-def fleet_of(hosts: Iterable[tuple[str, Facts]], beside: Mapping[str, Mapping[str, Any]] | None = None) -> Fleet:
-    """A fleet; ``beside`` has by name what is not in the facts."""
+def fleet_of(hosts: Iterable[tuple[str, Facts]], extra: Mapping[str, Mapping[str, Any]] | None = None) -> Fleet:
+    """A fleet; ``extra`` has by name what is not in the facts."""
     fleet = Fleet()
     for name, facts in hosts:
         usual: dict[str, Any] = {"standing": AdvisorState(("socket-buffers-8m",)), "command_line": COMMAND_LINE}
         fleet.add(
-            summarise_host(facts, HostContext(name, **{**usual, "skew_seconds": 0.0, **(beside or {}).get(name, {})}))
+            summarise_host(facts, HostContext(name, **{**usual, "skew_seconds": 0.0, **(extra or {}).get(name, {})}))
         )
     return fleet
 
@@ -89,7 +89,7 @@ def twelve(change: Change | None = None, *, odd: Sequence[str] = (ODD,), count: 
 
 
 def compared(change: Change | None = None, **parts: Any) -> HostComparison:
-    return find_outliers(fleet_of(twelve(change), parts.pop("beside", None)), **parts)
+    return find_outliers(fleet_of(twelve(change), parts.pop("extra", None)), **parts)
 
 
 def only(comparison: HostComparison) -> FleetFinding:

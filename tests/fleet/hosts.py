@@ -33,7 +33,7 @@ FIRST: Final = 11  # 192.0.2.11 is the first host; .1 the controller
 _NEWNET: Final = 0x40000000
 _PATIENCE_SECONDS: Final = 30.0
 _LEARNING_AT_MOST: Final = 16
-"""More hosts than this are told each other's cards: the kernel has one table of neighbours for all namespaces of a
+"""More hosts than this are given each other's cards: the kernel has one table of neighbours for all namespaces of a
 machine (1,024 of them, neigh/default/gc_thresh3), and hosts that learn of each other fill it for everybody."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -59,7 +59,7 @@ Host *
   IdentitiesOnly yes
 """
 
-# Login shells that get in the way, as $SHELL -c COMMAND.
+# Login shells that interfere, as $SHELL -c COMMAND.
 SHELLS: Final = {
     "slow": 'sleep "$(cat /mnt/base/slow 2>/dev/null || echo 2)"\nexec /bin/sh "$@"',
     "garbage": "printf 'Welcome to this appliance.\\n\\001\\377Choose: 1) status 2) reboot\\n'",

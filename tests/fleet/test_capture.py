@@ -68,9 +68,9 @@ def test_links_of_all_kinds_are_captured_as_they_are() -> None:
     if done.returncode == 99 or "unshare failed" in done.stderr or "Unknown device type" in done.stderr:
         pytest.skip(f"this kernel cannot build the links: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["differences"] == {}
-    assert {"va", "br0", "vx0", "if0", "tu0", 'q"\\$(x)', "a'b*"} <= set(told["links"])
+    reported = json.loads(done.stdout)
+    assert reported["differences"] == {}
+    assert {"va", "br0", "vx0", "if0", "tu0", 'q"\\$(x)', "a'b*"} <= set(reported["links"])
 
 
 def test_shellcheck_finds_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What cp says of what it could not copy, in the words of its makers."""
+"""What cp says about what it could not copy, in the words of its makers."""
 
 from __future__ import annotations
 

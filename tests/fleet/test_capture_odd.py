@@ -108,15 +108,15 @@ def test_an_ordinary_user_gets_the_rest_and_is_told_what_not(open_path: Path) ->
 def test_a_command_that_hangs_is_ended_and_said_so(tmp_path: Path, timeout: str) -> None:
     text = with_commands(tmp_path).replace("timeout -k 1 5 true", timeout)
     make_command(tmp_path / "bin", "lltconfig", f"echo begun; exec sleep 1000.{os.getpid()}")
-    make_command(tmp_path / "bin", "vxdisk", "echo told; echo aside >&2; exit 3")
+    make_command(tmp_path / "bin", "vxdisk", "echo reported; echo aside >&2; exit 3")
     make_command(tmp_path / "bin", "dmsetup", "yes | head -c 20000000")
     done = run_script(text=text)
     assert done.returncode == 0, done.stderr.decode()
     host = capture_host(done.stdout, "here")
     assert host.run(("lltconfig", "-F", "query")) == Missing("unreadable", "lltconfig did not answer within 1 s")
-    told = host.run(("vxdisk", "-o", "alldgs", "list"))
-    assert not isinstance(told, Missing)
-    assert (told.rc, told.stdout, told.stderr) == (3, "told\n", "aside\n")
+    reported = host.run(("vxdisk", "-o", "alldgs", "list"))
+    assert not isinstance(reported, Missing)
+    assert (reported.rc, reported.stdout, reported.stderr) == (3, "reported\n", "aside\n")
     if os.geteuid() == 0:
         assert host.run(("dmsetup", "table")) == Missing("unreadable", "dmsetup printed more than 8 MiB")
     assert subprocess.run(["pgrep", "-f", f"sleep 1000.{os.getpid()}"], check=False).returncode == 1
@@ -128,9 +128,9 @@ def test_root_runs_no_program_that_others_could_have_put_there(tmp_path: Path) -
     make_command(tmp_path / "bin", "vxdisk", f"touch {tmp_path}/ran")
     (tmp_path / "bin").chmod(0o777)
     host = capture_host(run_script(text=text).stdout, "here")
-    told = host.run(("vxdisk", "-o", "alldgs", "list"))
+    reported = host.run(("vxdisk", "-o", "alldgs", "list"))
     why = f"vxdisk is not run: others than root can change {tmp_path}/bin/vxdisk"
-    assert told == Missing("unreadable", why)
+    assert reported == Missing("unreadable", why)
     assert not (tmp_path / "ran").exists()
 
 

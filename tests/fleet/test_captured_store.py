@@ -21,7 +21,7 @@ STATE = "var/lib/advisor"
 
 
 def applied(where: Path) -> tuple[Host, Store]:
-    """The small system with a transaction in force, its journal where a host has it."""
+    """The small system with a active transaction, its journal where a host has it."""
     host = build(where)
     store = Store(str(where / "root" / STATE))
     with store.hold_lock():

@@ -144,11 +144,11 @@ def test_the_odd_one_of_twelve(change: Change, attribute: str, identity_of: str)
     finding = only(compared(change))
     assert finding.id == identity_of
     assert finding.hosts == (ODD,)
-    told = {one.attribute: one for one in finding.differences}
-    assert attribute in told
-    assert told[attribute].has_majority
-    assert told[attribute].majority_count == 11
-    assert told[attribute].outliers == (ODD,)
+    reported = {one.attribute: one for one in finding.differences}
+    assert attribute in reported
+    assert reported[attribute].has_majority
+    assert reported[attribute].majority_count == 11
+    assert reported[attribute].outliers == (ODD,)
     assert finding.why
     assert finding.hurts_when
     assert finding.sources
@@ -156,7 +156,7 @@ def test_the_odd_one_of_twelve(change: Change, attribute: str, identity_of: str)
 
 
 @pytest.mark.parametrize(
-    ("beside", "attribute", "identity_of"),
+    ("extra", "attribute", "identity_of"),
     [
         ({"command_line": "root=/dev/vdb2 ro mitigations=off"}, "cmdline.isolcpus", "fleet.kernel-command-line"),
         ({"standing": AdvisorState(())}, "advisor.profiles", "fleet.profiles-in-force"),
@@ -168,8 +168,8 @@ def test_the_odd_one_of_twelve(change: Change, attribute: str, identity_of: str)
         ({"skew_seconds": 40.0}, "clock.skew", "fleet.clock"),
     ],
 )
-def test_what_is_known_beside_the_facts(beside: dict[str, Any], attribute: str, identity_of: str) -> None:
-    finding = only(compared(beside={ODD: beside}))
+def test_what_is_known_besides_the_facts(extra: dict[str, Any], attribute: str, identity_of: str) -> None:
+    finding = only(compared(extra={ODD: extra}))
     assert (finding.id, finding.hosts) == (identity_of, (ODD,))
     assert [one.attribute for one in finding.differences] == [attribute]
 
@@ -246,16 +246,16 @@ def test_values_derived_from_memory_are_no_outliers() -> None:
 def test_a_derived_value_that_a_file_sets_is_a_setting() -> None:
     key = "net.ipv4.tcp_mem"
     change = with_part(sysctl_origin={key: build.origin(key, "90000 120000 180000")})
-    told = only(compared(change)).differences[0]
-    assert (told.majority, told.groups) == ("derived from memory", (HeldValue("90000 120000 180000", (ODD,)),))
+    reported = only(compared(change)).differences[0]
+    assert (reported.majority, reported.groups) == ("derived from memory", (HeldValue("90000 120000 180000", (ODD,)),))
 
 
 def test_without_a_majority_the_groups_are_told() -> None:
     half = [f"n{number}" for number in range(1, 7)]
     finding = only(find_outliers(fleet_of(twelve(with_sysctl(vm__swappiness="1"), odd=half))))
-    (told,) = finding.differences
-    assert not told.has_majority
-    assert {(held.value, len(held.hosts)) for held in told.groups} == {("1", 6), ("60", 6)}
+    (reported,) = finding.differences
+    assert not reported.has_majority
+    assert {(held.value, len(held.hosts)) for held in reported.groups} == {("1", 6), ("60", 6)}
     assert finding.commands == ()
 
 
@@ -276,16 +276,16 @@ def test_unknown_is_named_beside_a_difference() -> None:
     hosts = twelve(with_link("eth1", rings=Rings(512, 8192, 1024, 8192)))
     hosts = [(n, build.replaced(f, {"unknown": (rings,)}) if n == "n2" else f) for n, f in hosts]
     hosts = [(n, with_link("eth1", rings=None)(f) if n == "n2" else f) for n, f in hosts]
-    (told,) = only(find_outliers(fleet_of(hosts))).differences
-    assert (told.outliers, told.unknown, told.majority_count) == ((ODD,), ("n2",), 10)
+    (reported,) = only(find_outliers(fleet_of(hosts))).differences
+    assert (reported.outliers, reported.unknown, reported.majority_count) == ((ODD,), ("n2",), 10)
 
 
 def test_absent_is_told_as_absent() -> None:
     def change(facts: Facts) -> Facts:
         return build.replaced(facts, {"sysctl": {k: v for k, v in facts.sysctl.items() if k != "vm.swappiness"}})
 
-    (told,) = only(compared(change)).differences
-    assert (told.majority, told.groups, told.absent) == ("60", (), (ODD,))
+    (reported,) = only(compared(change)).differences
+    assert (reported.majority, reported.groups, reported.absent) == ("60", (), (ODD,))
 
 
 def test_a_missing_link_is_one_difference() -> None:
@@ -376,9 +376,9 @@ def test_memory_that_the_kernel_keeps_is_no_difference() -> None:
 
 def test_a_pair_is_told_with_both_values() -> None:
     comparison = find_outliers(fleet_of(twelve(with_sysctl(vm__swappiness="1"))), pair=("n1", ODD))
-    (told,) = only(comparison).differences
-    assert not told.has_majority
-    assert told.groups == (HeldValue("1", (ODD,)), HeldValue("60", ("n1",)))
+    (reported,) = only(comparison).differences
+    assert not reported.has_majority
+    assert reported.groups == (HeldValue("1", (ODD,)), HeldValue("60", ("n1",)))
     assert comparison.compared == ("n1", ODD)
 
 
@@ -396,11 +396,11 @@ def test_a_pair_that_is_none(pair: tuple[str, str]) -> None:
 
 def test_groups_are_compared_apart() -> None:
     web = [f"n{number}" for number in range(1, 7)]
-    beside = {f"n{n}": {"group": "web" if f"n{n}" in web else "db"} for n in range(1, 13)}
+    extra = {f"n{n}": {"group": "web" if f"n{n}" in web else "db"} for n in range(1, 13)}
     hosts = twelve(with_sysctl(vm__swappiness="1"), odd=web)
-    assert find_outliers(fleet_of(hosts, beside), group_by="role").findings == ()
+    assert find_outliers(fleet_of(hosts, extra), group_by="role").findings == ()
     hosts = [(n, with_sysctl(vm__swappiness="5")(f) if n == "n2" else f) for n, f in hosts]
-    finding = only(find_outliers(fleet_of(hosts, beside), group_by="role"))
+    finding = only(find_outliers(fleet_of(hosts, extra), group_by="role"))
     assert (finding.hosts, finding.scope) == (("n2",), "web")
 
 

@@ -85,9 +85,9 @@ def test_a_host_with_two_links_in_the_network_is_not_counted_twice() -> None:
 
     odd = [f"n{number}" for number in range(1, 7)]
     found = find_outliers(fleet_of(twelve(second, odd=odd))).findings
-    (told,) = next(one for one in found if one.id == "fleet.mtu-in-network").differences
-    assert not told.has_majority
-    assert [(held.value, len(held.hosts)) for held in told.groups] == [(9000, 12), (1500, 6)]
+    (reported,) = next(one for one in found if one.id == "fleet.mtu-in-network").differences
+    assert not reported.has_majority
+    assert [(held.value, len(held.hosts)) for held in reported.groups] == [(9000, 12), (1500, 6)]
 
 
 def test_several_speeds_in_one_network() -> None:
@@ -166,14 +166,14 @@ def test_one_cluster_id_on_two_sets_of_networks() -> None:
 
 @pytest.mark.parametrize(("skew", "severity"), [(1.5, None), (-40.0, "advice"), (400.0, "warning")])
 def test_a_clock_that_is_off(skew: float, severity: str | None) -> None:
-    found = compared(beside={ODD: {"skew_seconds": skew}}).findings
+    found = compared(extra={ODD: {"skew_seconds": skew}}).findings
     assert [(one.id, one.severity) for one in found] == ([("fleet.clock", severity)] if severity else [])
 
 
 def test_a_clock_that_nobody_could_tell_is_unknown() -> None:
-    beside = {ODD: {"skew_seconds": None}, "n2": {"skew_seconds": 90.0}}
-    (told,) = only(compared(beside=beside)).differences
-    assert (told.outliers, told.unknown) == (("n2",), (ODD,))
+    extra = {ODD: {"skew_seconds": None}, "n2": {"skew_seconds": 90.0}}
+    (reported,) = only(compared(extra=extra)).differences
+    assert (reported.outliers, reported.unknown) == (("n2",), (ODD,))
 
 
 def test_llt_links_in_another_order_are_named_and_no_fault() -> None:

@@ -21,7 +21,7 @@ def made(where: Path) -> None:
     (where / "script").write_text(text)
 
 
-def told(where: Path, *arguments: str) -> Any:
+def reported(where: Path, *arguments: str) -> Any:
     words = ["sh", str(where / "script"), *arguments, "--root", str(where / "root")]
     path = f"{where}/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     env = {**os.environ, "PATH": path, "ADVISOR_STATE_DIR": str(where / "state")}
@@ -35,18 +35,18 @@ def live(where: Path) -> str:
 
 def test_a_guarded_plan_waits_and_is_kept_by_its_confirmation(tmp_path: Path) -> None:
     made(tmp_path)
-    assert told(tmp_path, "apply", "--guard", "--confirm-within", "600")["state"] == "awaiting-confirmation"
+    assert reported(tmp_path, "apply", "--guard", "--confirm-within", "600")["state"] == "awaiting-confirmation"
     assert live(tmp_path) == "8388608"
-    assert told(tmp_path, "confirm")["state"] == "applied"
-    assert told(tmp_path, "rollback")["state"] == "rolled-back"
+    assert reported(tmp_path, "confirm")["state"] == "applied"
+    assert reported(tmp_path, "rollback")["state"] == "rolled-back"
     assert live(tmp_path) == "212992"
 
 
 def test_a_guarded_plan_that_nobody_confirms_goes_back_by_itself(tmp_path: Path) -> None:
     made(tmp_path)
-    told(tmp_path, "apply", "--guard", "--confirm-within", "1")
+    reported(tmp_path, "apply", "--guard", "--confirm-within", "1")
     end = time.monotonic() + 60
-    while told(tmp_path, "status")["state"] != "rolled-back":
+    while reported(tmp_path, "status")["state"] != "rolled-back":
         assert time.monotonic() < end, "it never went back"
         time.sleep(0.2)
     assert live(tmp_path) == "212992"
@@ -54,4 +54,4 @@ def test_a_guarded_plan_that_nobody_confirms_goes_back_by_itself(tmp_path: Path)
 
 def test_without_it_a_plan_that_changes_no_link_is_kept_at_once(tmp_path: Path) -> None:
     made(tmp_path)
-    assert told(tmp_path, "apply", "--confirm-within", "600")["state"] == "applied"
+    assert reported(tmp_path, "apply", "--confirm-within", "600")["state"] == "applied"

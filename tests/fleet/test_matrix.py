@@ -195,7 +195,7 @@ def test_shellcheck_finds_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["dash", "bash --posix", "busybox sh"])
 def test_every_shell_runs_it_and_a_link_s_name_is_data(shell: str, tmp_path: Path) -> None:
-    """A ping that tells its arguments in place of the real one."""
+    """A ping that prints its arguments in place of the real one."""
     fake(tmp_path, 'printf "%s\\n" "$*" >> "${0%/*}/log"; exit 1')
     for text in scripts():
         command = [*shell.split(), "-c", text]

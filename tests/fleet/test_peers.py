@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.fleet.peers import MIN_PEERS, Measure, PeerFigure, find_outliers, measure_host
 from tests.diagnosis.moments import Disk, Link, Machine, host_at, span_of
 
@@ -106,7 +106,7 @@ def machine(*, slow: float = 1.0, lost: float = 0, seed: int = 0) -> Machine:
 
 
 def figures_of(name: str, one: Machine) -> tuple[PeerFigure, ...]:
-    return measure_host(name, span_of(one, 2), read_surroundings(host_at(one, 1000)))
+    return measure_host(name, span_of(one, 2), read_context(host_at(one, 1000)))
 
 
 def test_the_figures_of_a_host_are_those_of_its_span() -> None:

@@ -1,6 +1,6 @@
 """``fleet apply --prove-canary``: what is sent to the canary, what its answer means, and what is said afterwards.
 
-The advisor of a canary is a program on its search path that plans and proves as it is told to.
+The advisor of a canary is a program on its search path that plans and proves as the test says.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def test_a_gain_lets_the_run_begin_and_a_run_without_one_proves_again_when_it_is
         assert "node02: no gain is proven: gain-with-cost (net.tcp-64k -30.0%)" in done["message"]
         assert [(one["host"], one["code"]) for one in done["proofs"]] == [("node01", 0), ("node02", 1)]
         assert mtus(found.hosts) == [1500] * 3
-        # Taken up, it is proven again: what did not pass is not applied by another way.
+        # Resumed, it is proven again: what did not pass is not applied by another way.
         again = advisor(found.hosts, "apply", "--resume", "last", "--yes", code=1)
         assert len(again["proofs"]) == 4
         assert mtus(found.hosts) == [1500] * 3
@@ -212,7 +212,7 @@ def test_a_canary_that_is_gone_in_its_proof_is_not_known_to_be_back() -> None:
             *words("apply", found.profile, "-i", found.inventory, "--prove-canary", "/srv", "--yes")
         )
         until(lambda: (found.hosts.home / "node01/began").exists() or process.poll() is not None)
-        # Its last words do not get out: nothing tells the controller that the connection is dead.
+        # Its last words do not get out: nothing informs the controller that the connection is dead.
         found.hosts.sever("node01")
         found.hosts.kill("node01")
         out, err = process.communicate(timeout=300)

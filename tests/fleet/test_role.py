@@ -1,5 +1,5 @@
 """The role by itself, as a person with plain playbooks uses it: clean, without effect under --check, idempotent, and
-one failed host puts its whole batch back."""
+one failed host rolls its whole batch back."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ needs_hosts = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def alone(*words: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
     """A program of Ansible that asks no host, away from the caller's own settings."""
     place = {"HOME": str(home), "ANSIBLE_HOME": str(home), "PATH": f"{BIN}:{os.environ['PATH']}", "NO_COLOR": "1"}
-    told = [str(word) for word in words]
-    return subprocess.run(told, cwd=PLAYBOOKS, env=place, capture_output=True, text=True, check=False)
+    reported = [str(word) for word in words]
+    return subprocess.run(reported, cwd=PLAYBOOKS, env=place, capture_output=True, text=True, check=False)
 
 
 def test_ansible_lint_finds_nothing_in_its_strictest_profile(tmp_path: Path) -> None:

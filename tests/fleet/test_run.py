@@ -130,7 +130,7 @@ def test_a_switch_that_does_not_carry_it_stops_the_second_wave_and_the_first_sta
         assert network(hosts, "node02") == before
         assert [gate["held"] for gate in done["gates"]] == [True, False]
         assert any("192.0.2.11" in why and "9000" in why for why in done["gates"][1]["failing"])
-        # Whoever takes it up with the port mended does not touch the first again.
+        # Whoever resumes it with the port mended does not touch the first again.
         subprocess.run(hosts._words("ip", "link", "set", "h12", "mtu", "9000"), check=True)
         resumed = advisor(hosts, "apply", "--resume", "last", "--yes")
         assert states(resumed) == {"node01": "applied", "node02": "applied"}
@@ -148,7 +148,7 @@ def test_hosts_that_cannot_be_had_are_named_and_the_others_go_on() -> None:
         assert done["failed"] == ["node02", "node03"]
         assert "root" in next(host["message"] for host in done["hosts"] if host["name"] == "node02")
         assert [mtu(hosts, name) for name in ("node01", "node02", "node04")] == [9000, 1500, 9000]
-        # Only those that were changed are put back, and the failure of others is no failure of that.
+        # Only those that were changed are rolled back, and the failure of others is no failure of that.
         assert advisor(hosts, "rollback")["state"] == "rolled-back"
         assert [mtu(hosts, name) for name in ("node01", "node02", "node04")] == [1500, 1500, 1500]
 
@@ -168,7 +168,7 @@ def test_nodes_of_a_failover_group_are_never_changed_together() -> None:
         arguments = ("jumbo-frames", "--set", "links=eth9", "-i", inventory, "--canary", "0", "--batch", "100%")
         planned = advisor(hosts, "plan", *arguments, code=3)
         assert [wave["hosts"] for wave in planned["waves"]] == [["node01"], ["node02"]]
-        # Other hardware: the third has no such link, which is told of it alone.
+        # Other hardware: the third has no such link, which is reported for it alone.
         assert planned["failed"] == ["node03"]
         assert "eth9" in planned["hosts"][2]["message"]
         assert mtus(hosts) == [1500] * 3
@@ -188,7 +188,7 @@ def test_a_killed_controller_leaves_each_host_as_before_or_after_and_can_be_resu
 
 
 def stop_at(hosts: Hosts, moment: str, *, window: int, number: int) -> int:
-    """Send the controller a signal when its journal tells of the moment; its exit code."""
+    """Send the controller a signal when its journal reports of the moment; its exit code."""
     arguments = ("apply", *JUMBO, "-i", hosts.inventory(), "--yes", "--confirm-within", str(window), "--batch", "2")
     process = hosts.popen(*words(*arguments, "--canary", "0"))
     until(lambda: moment in journal(hosts) or process.poll() is not None)
@@ -208,7 +208,7 @@ def test_a_controller_that_is_killed_while_hosts_wait_is_resumed_before_their_ti
         resumed = advisor(hosts, "apply", "--resume", "1", "--yes")
         assert states(resumed) == {"node01": "applied", "node02": "applied"}
         assert mtus(hosts) == [9000, 9000]
-        # Nothing was confirmed whose gate had not held: the first try was put back.
+        # Nothing was confirmed whose gate had not held: the first try was rolled back.
         assert '"verb":"rollback"' in journal(hosts)
 
 

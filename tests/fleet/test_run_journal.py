@@ -71,14 +71,14 @@ def test_a_run_that_was_cut_short_tells_which_wave_was_open(tmp_path: Path) -> N
 
 
 def test_a_resumed_run_counts_its_waves_anew_and_forgets_no_host(tmp_path: Path) -> None:
-    planned = Planned(11.0, (PlannedHost("b", "change", "anew"),), (Wave(1, ("b",)),), ())
+    planned = Planned(11.0, (PlannedHost("b", "change", "other"),), (Wave(1, ("b",)),), ())
     more = (Resumed(10.0), planned, WaveBegun(12.0, 1, ("b",)), HostDone(13.0, 1, "b", "confirm", "applied", "0005"))
     run = read_run("0001", (*ENTRIES, *more, WaveEnded(14.0, 1, "confirmed"), Ended(15.0, 0, "done")))
     assert run is not None
     assert run.state == "done"
     assert run.touched == ("a", "b")
-    assert (run.sought["a"].fingerprint, run.sought["b"].fingerprint) == ("print-a", "anew")
-    # Put back in the reverse of the order in which they were last changed.
+    assert (run.sought["a"].fingerprint, run.sought["b"].fingerprint) == ("print-a", "other")
+    # Rolled back in the reverse of the order in which they were last changed.
     assert same_order(run) == ((1, ("a",)), (3, ("b",)))
 
 

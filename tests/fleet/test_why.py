@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from advisor.diagnosis.diagnose import diagnose
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.facts.space import DF
 from advisor.fleet.peers import Outlier
 from advisor.host import Host, MemoryFiles
@@ -49,7 +49,7 @@ def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[s
 def save_machine(path: Path, one: Machine) -> None:
     def read_all(host: Host) -> None:
         read_for_scan_and_plans(host)
-        read_surroundings(host)
+        read_context(host)
 
     save_snapshot(capture_host(host_at(one, 1000), read_all, {SPAN: encode_span(span_of(one, 2), 1.7e9)}), path)
 
@@ -168,7 +168,7 @@ def test_a_capture_that_asked_df_once_says_that_rates_are_unknown(tmp_path: Path
     path = tmp_path / "here.capture"
     path.write_bytes(run_script(text=before + after).stdout)
     host, span, taken_at = open_observed(path)
-    found = diagnose(span, read_surroundings(host), taken_at)
+    found = diagnose(span, read_context(host), taken_at)
     assert [one.why for one in found.unknown if one.fact == "space of file systems"] == [
         "asked once, so how fast they fill is unknown"
     ]

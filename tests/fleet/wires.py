@@ -32,7 +32,7 @@ class Wires:
         self.spaces.wire((name, "eth1"), ("switch", f"p{number}"), mtu=9000)
         run(name, f"ip link set eth1 mtu {mtu}")
         if trunk < 9000:
-            # A switch of its own, since a sender is told of what the other end of its own wire refuses.
+            # A switch of its own, since a sender learns what the other end of its own wire refuses.
             run("switch", f"ip link add br{number} mtu 9000 type bridge")
             run("switch", f"ip link add t{number} mtu {trunk} type veth peer name u{number} mtu {trunk}")
             run("switch", f"ip link set t{number} master br{number}")

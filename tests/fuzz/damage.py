@@ -16,7 +16,7 @@ from advisor.errors import AdvisorError
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Completed, Host, Missing
 from advisor.limits.declared import Declared
-from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.limits.storage_use import read_front
 from advisor.limits.what_if import Scene, limits_of_scene
 from advisor.planner import plan_profiles
@@ -133,8 +133,8 @@ def questions(host: Host, chance: random.Random, *, profiles: int | None = None)
         scan_text(facts, findings, width=80, color=False)
 
     def limited() -> None:
-        surroundings = read_surroundings(host, known[0])
-        found = limits_of_scene(Scene(known[0], surroundings, Declared(), read_front(host, known[0])))
+        context = read_pci_and_network(host, known[0])
+        found = limits_of_scene(Scene(known[0], context, Declared(), read_front(host, known[0])))
         limits_document(found)
         if found.host is not None:
             add_ceiling(Page(80, color=False), found.host, "The whole host")

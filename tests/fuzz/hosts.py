@@ -92,4 +92,4 @@ CAPTURED: Final[Mapping[str, Callable[[], Host]]] = {
         "procfs/procfs-fixtures",
     )
 }
-"""Hosts that answer no command; each skips the calling test where it does not lie beside the project."""
+"""Hosts that answer no command; each skips the calling test where it does not lie next to the project."""

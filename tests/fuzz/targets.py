@@ -141,7 +141,7 @@ def _edited(data: bytes) -> object:
 
 
 def _journal(data: bytes) -> object:
-    """As it is, and with every line signed anew, so that what is in it is looked at."""
+    """As it is, and with every line signed again, so that what is in it is looked at."""
     signed = b"\n".join(_signed(line) for line in data.split(b"\n"))
     found = []
     for one in (data, signed):
@@ -169,7 +169,7 @@ def _said(data: bytes) -> object:
 
 
 def _snapshot(data: bytes) -> object:
-    """As it is, and with every header summed anew, so that what it says is looked at."""
+    """As it is, and with every header summed again, so that what it says is looked at."""
     for one in (data, _summed(data)):
         with tempfile.NamedTemporaryFile() as file, suppress(InvalidInputError):
             file.write(one)

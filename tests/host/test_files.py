@@ -23,7 +23,7 @@ Make = Callable[[Mapping[str, str], Mapping[str, str]], FileSource]
 
 @pytest.fixture(params=["directory", "memory"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """A source of either kind from files and links; what lies beside the directory is none of its business."""
+    """A source of either kind from files and links; what lies next to the directory is none of its business."""
 
     def on_disk(files: Mapping[str, str], links: Mapping[str, str]) -> FileSource:
         (tmp_path / "secret").write_text("secret")

@@ -1,4 +1,4 @@
-"""What the kernel says of links and addresses; the running one is asked in tests/facts/test_links_live.py."""
+"""What the kernel says about links and addresses; the running one is asked in tests/facts/test_links_live.py."""
 
 from __future__ import annotations
 

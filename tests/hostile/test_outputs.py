@@ -91,7 +91,7 @@ def harmless(text: str | bytes) -> None:
 
 def harmless_page(plain: str, coloured: str) -> None:
     harmless(plain)
-    # With the sequences of colour taken out, no escape is left; those of the host are not among them, as it has none.
+    # With the sequences of colour removed, no escape is left; those of the host are not among them, as it has none.
     assert _COLOURS.sub("", coloured).replace("\n", "").isprintable()
 
 
@@ -109,7 +109,7 @@ def texts_of(found: Host) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_host_that_says_odd_things(name: str, tmp_path: Path) -> None:
-    """The text wherever a scan reads words, beside a link of that name."""
+    """The text wherever a scan reads words, next to a link of that name."""
     text = NAMES[name]
     words = {
         "/etc/os-release": f'PRETTY_NAME="{text}"\nID={text}\n',

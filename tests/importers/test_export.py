@@ -1,4 +1,4 @@
-"""Every value of a plan is in an exported form or told as left out; each form is one that its own tool takes.
+"""Every value of a plan is in an exported form or reported as left out; each form is one that its own tool takes.
 
 Putting them to use on a real kernel is tests/lab/test_exports.py.
 """
@@ -78,9 +78,9 @@ def test_each_value_is_there_or_told_as_left_out(form: str, place: Path) -> None
     text = "\n".join(found["files"].values())
     left = {one["tunable"]: one["why"] for one in found["left_out"]}
     assert all(left.values())
-    # To be raised, in place already, better already, and not of this kernel.
+    # To be raised, already set, already sufficient, and not of this kernel.
     for key in ("net.core.rmem_max", "net.core.wmem_max", "net.ipv4.tcp_rmem"):
-        # The script changes this host alone, where wmem_max is in place.
+        # The script changes this host alone, where wmem_max is already set.
         assert f"sysctl:{key}" in left or (form, key) == ("shell", "net.core.wmem_max") or key in text, key
     assert {"sysctl:net.ipv4.tcp_wmem", "sysctl:net.core.optmem_max"} <= left.keys()
 
@@ -201,9 +201,9 @@ KINDS = ["link:eth0:mtu", "link:eth0:ring.rx", "link:eth0:xps.tx-0", "llt:highwa
 @pytest.mark.parametrize("identity", KINDS)
 def test_each_kind_is_carried_or_left_out_by_every_form(identity: str) -> None:
     for form, bundle in bundles((setting(identity, "64"),)).items():
-        told = {one.tunable for one in bundle.left_out}
+        reported = {one.tunable for one in bundle.left_out}
         text = b"".join(bundle.files.values())
-        assert identity in told or b"64" in text, form
+        assert identity in reported or b"64" in text, form
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:

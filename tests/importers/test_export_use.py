@@ -1,4 +1,4 @@
-"""What an exported form does to a host on its way, and what is said of it: nothing that disturbs, nothing untrue."""
+"""What an exported form does to a host on its way, and what is said about it: nothing that disturbs, nothing untrue."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_playbook_is_for_the_host_that_it_was_made_for() -> None:
         assert all("-e target=HOST" in line for line in found.use)
 
 
-# ---- what is said of the files
+# ---- what is said about the files
 
 HOST = {
     "proc/sys/net/core/rmem_max": "212992\n",
@@ -194,21 +194,21 @@ def exported(place: Path, *words: str | Path) -> subprocess.CompletedProcess[str
 )
 def test_commands_name_the_directory_and_the_files_are_told(form: str, command: str, tmp_path: Path) -> None:
     out = tmp_path / "made here"
-    told = exported(tmp_path, "--format", form, "-o", out).stderr
-    lines = [shlex.split(line) for line in told.splitlines() if line.startswith("use it with: ")]
+    reported = exported(tmp_path, "--format", form, "-o", out).stderr
+    lines = [shlex.split(line) for line in reported.splitlines() if line.startswith("use it with: ")]
     assert ["use", "it", "with:", *(word.format(out) for word in command.split())] in lines
-    assert "DIRECTORY" not in told
+    assert "DIRECTORY" not in reported
     files = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
-    assert [line for line in told.splitlines() if line.startswith("written: ")] == [
+    assert [line for line in reported.splitlines() if line.startswith("written: ")] == [
         f"written: {out}/{one}" for one in files
     ]
 
 
 @pytest.mark.parametrize("form", ["ansible", "tuned"])
 def test_without_a_directory_no_command_is_said_that_could_not_work(form: str, tmp_path: Path) -> None:
-    told = exported(tmp_path, "--format", form).stderr
-    assert "-o DIR writes the files" in told
-    assert "use it with" not in told
+    reported = exported(tmp_path, "--format", form).stderr
+    assert "-o DIR writes the files" in reported
+    assert "use it with" not in reported
 
 
 def test_the_sense_of_a_profile_s_line_comes_over(tmp_path: Path) -> None:

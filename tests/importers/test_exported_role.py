@@ -60,16 +60,16 @@ def test_check_mode_shows_the_live_values_and_changes_none(tmp_path: Path) -> No
     place = tmp_path / "value"
     place.write_text("1500\n")
     out = role(tmp_path, setting(place, "9000"))
-    told, counts = play(out, "--check", "--diff")
+    reported, counts = play(out, "--check", "--diff")
     assert counts["changed"] == 1
-    assert "1500" in told
-    assert "sysctl:test.value is wanted to be 9000" in told
+    assert "1500" in reported
+    assert "sysctl:test.value is wanted to be 9000" in reported
     assert place.read_text() == "1500\n"
     _, counts = play(out)
     assert (counts["changed"], place.read_text()) == (1, "9000\n")
     for words in ((), ("--check", "--diff")):
-        told, counts = play(out, *words)
-        assert counts["changed"] == 0, told
+        reported, counts = play(out, *words)
+        assert counts["changed"] == 0, reported
 
 
 def settings_sh(out: Path, verb: str) -> subprocess.CompletedProcess[str]:

@@ -113,10 +113,10 @@ def test_in_intent_limits_and_buffers_are_only_raised() -> None:
 
 @pytest.mark.parametrize("mode", ["faithful", "intent"])
 def test_what_would_be_lowered_is_told(mode: Mode) -> None:
-    told = {one.key: one for one in like(SMALLER, {}, mode).differences}
-    assert sorted(told) == ["net.core.rmem_max", "net.ipv4.tcp_rmem"]
-    assert told["net.core.rmem_max"].faithful == "lowers it from 4194304 to 425984"
-    assert told["net.core.rmem_max"].why == "there has less of it than this host"
+    reported = {one.key: one for one in like(SMALLER, {}, mode).differences}
+    assert sorted(reported) == ["net.core.rmem_max", "net.ipv4.tcp_rmem"]
+    assert reported["net.core.rmem_max"].faithful == "lowers it from 4194304 to 425984"
+    assert reported["net.core.rmem_max"].why == "there has less of it than this host"
     assert like({}, {}, mode).differences == ()
 
 

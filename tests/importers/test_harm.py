@@ -1,4 +1,4 @@
-"""What an import does not bring over because it could take the host over, and what it says of what could harm."""
+"""What an import does not bring over because it could take the host over, and what it says about what could harm."""
 
 from __future__ import annotations
 

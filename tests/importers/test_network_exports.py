@@ -1,4 +1,4 @@
-"""What NetworkManager and nmstate are told of links: in their own words, and nothing that they would widen or refuse.
+"""What NetworkManager and nmstate are given for links, in their own words, and nothing that they would widen or refuse.
 
 That both tools take it on a real kernel is tests/lab/test_exports.py.
 """

@@ -95,9 +95,9 @@ def test_every_line_that_is_no_assignment_is_told() -> None:
     text = "foo\nvm.swappiness 10\nvm.dirty_ratio = 5\n = 7\n\n# a comment\n"
     found = import_sysctl(FILE, machine({FILE: text}), "intent")
     assert values(found) == {"sysctl:vm.dirty_ratio": "5"}
-    told = {(one.line, one.written): one for one in found.settings if one.outcome == "ignored"}
-    assert sorted(told) == [(1, "foo"), (2, "vm.swappiness 10"), (4, "= 7")]
-    assert {one.why for one in told.values()} == {"no KEY = VALUE: sysctl(8) reports it and passes over it"}
+    reported = {(one.line, one.written): one for one in found.settings if one.outcome == "ignored"}
+    assert sorted(reported) == [(1, "foo"), (2, "vm.swappiness 10"), (4, "= 7")]
+    assert {one.why for one in reported.values()} == {"no KEY = VALUE: sysctl(8) reports it and passes over it"}
     assert [one.line for one in found.settings] == [1, 2, 3, 4]
     page = imported_text(found, width=100, color=False)
     assert "4 settings: 1 tunable, 3 ignored, 0 by hand." in page

@@ -221,7 +221,7 @@ def test_what_tuned_does_by_itself_while_it_runs() -> None:
 
 
 def test_devices_that_hold_nothing_of_their_own_are_told() -> None:
-    """TuneD's disk plugin takes up unused loop devices, which no line of ours is for."""
+    """TuneD's disk plugin uses unused loop devices, which no line of advisor is for."""
     loop: dict[str, str | bytes] = {"/sys/block/loop0/removable": "0\n", "/sys/block/loop0/size": "0\n"}
     body = "[disk]\nreadahead=1024\n"
     found = [one for one in imported(body, files=loop).differences if one.kind == "other"]
@@ -277,7 +277,7 @@ def test_words_of_single_settings() -> None:
 
 
 def test_two_patterns_that_fit_one_file() -> None:
-    """The later one keeps it; the earlier one is told file by file."""
+    """The later one keeps it; the earlier one is reported file by file."""
     base = "/sys/devices/virtual/workqueue"
     files: dict[str, str | bytes] = {f"{base}/{name}/cpumask": "f\n" for name in ("a", "b", "c")}
     body = f"[sysfs]\n{base}/*/cpumask=1\n{base}/b/cpumask=2\n"

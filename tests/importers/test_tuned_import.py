@@ -45,7 +45,7 @@ def test_it_imports_lints_and_plans_the_same_each_time(name: str, tree: Host, fa
         assert len(lint_profile(path).tunables) == sum(one.outcome == "tunable" for one in found.settings)
         plans = [plan_imported(found, tree, facts) for _ in range(2)]
         assert msgspec.json.encode(plans[0]) == msgspec.json.encode(plans[1])
-        # Nothing that TuneD passes over stands in the way of all the rest.
+        # Nothing that TuneD passes over blocks the rest.
         assert plans[0].blocking == ()
 
 
@@ -54,14 +54,14 @@ def test_every_line_is_accounted_for(name: str, tree: Host) -> None:
     files = tuned_files()
     for mode in MODES:
         found = import_tuned(name, tree, mode, files=files)
-        told = {(one.file, one.line, one.section, one.key) for one in found.settings}
+        reported = {(one.file, one.line, one.section, one.key) for one in found.settings}
         for source in found.sources:
             path = source.partition(" ")[0]
             data = files.read_bytes(path)
             assert isinstance(data, bytes)
             sections = parse_tuned_ini(decode_text(data, path), path)
             lines = {(path, one.line, part, key) for part, all_ in sections.items() for key, one in all_.items()}
-            assert lines <= told
+            assert lines <= reported
         for one in found.settings:
             assert one.why or one.outcome == "tunable"
             assert (one.tunable is not None) == (one.outcome == "tunable")

@@ -45,7 +45,7 @@ def planned(one: Host, mode: Mode = "faithful") -> tuple[Mapping[str, str], Mapp
     )
 
 
-def told(found: Imported) -> list[str]:
+def reported(found: Imported) -> list[str]:
     return [one.why for one in found.settings if one.outcome != "tunable" and not one.sets_nothing]
 
 
@@ -76,14 +76,14 @@ def test_a_link_without_combined_channels_gets_the_other_kind() -> None:
     }
     broken = imported(host("[net]\nchannels=rx 3\n", "channels", eth0=combined(8), eth1=SPLIT))
     assert values(broken) == {"link:{link}:channels.rx eth1": "3"}
-    assert told(broken) == ["eth0: it has no such channels, and TuneD breaks off there"]
+    assert reported(broken) == ["eth0: it has no such channels, and TuneD breaks off there"]
 
 
 def test_one_size_that_is_too_large_takes_the_others_of_its_line_with_it() -> None:
     """TuneD gives a link all of a line in one command; its author meant each."""
     one = host("[net]\nring=rx 4096, tx 512\n", "rings", eth0=rings(8192, 8192), eth1=rings(1024, 1024))
     assert planned(one)[0] == {"link:eth0:ring.rx": "4096", "link:eth0:ring.tx": "512"}
-    (why,) = told(imported(one))
+    (why,) = reported(imported(one))
     assert why == "eth1: its driver takes rx at most 1024, and refuses the line as a whole"
     (differs,) = [each for each in imported(one).differences if each.kind == "refused"]
     assert differs.why == why

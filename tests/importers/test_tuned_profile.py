@@ -115,9 +115,11 @@ def test_an_own_profile_may_include_the_one_that_it_hides() -> None:
 def test_the_newer_layout_and_a_directory_of_ones_own() -> None:
     newer = machine({"/usr/lib/tuned/profiles/a/tuned.conf": "[sysctl]\n", "/usr/lib/tuned/b/tuned.conf": "[sysctl]\n"})
     assert list(installed_profiles(newer)) == ["a"]
-    told = machine({"/etc/tuned/tuned-main.conf": "profile_dirs=/srv/a,/srv/b\n", "/srv/b/x/tuned.conf": "[main]\n"})
-    assert profile_directories(told) == ("/srv/a", "/srv/b")
-    assert list(installed_profiles(told)) == ["x"]
+    reported = machine(
+        {"/etc/tuned/tuned-main.conf": "profile_dirs=/srv/a,/srv/b\n", "/srv/b/x/tuned.conf": "[main]\n"}
+    )
+    assert profile_directories(reported) == ("/srv/a", "/srv/b")
+    assert list(installed_profiles(reported)) == ["x"]
 
 
 def test_cycles_of_includes_end() -> None:

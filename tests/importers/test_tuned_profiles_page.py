@@ -1,4 +1,4 @@
-"""docs/tuned-profiles.md has a row for each profile of TuneD, with profiles of ours that exist."""
+"""docs/tuned-profiles.md has a row for each profile of TuneD, with profiles of advisor that exist."""
 
 from __future__ import annotations
 

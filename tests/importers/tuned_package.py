@@ -22,7 +22,7 @@ from tests.trees import make_command
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "advisor-tests"
 ORACLE = Path(__file__).with_name("tuned_oracle.py")
-# Debian 12's. Others have other profiles and options; what the tests say of those is in test_tuned_versions.
+# Debian 12's. Others have other profiles and options; what the tests say about those is in test_tuned_versions.
 VERSION = "2.20.0"
 NAMES = (
     *("accelerator-performance", "atomic-guest", "atomic-host", "aws", "balanced", "cpu-partitioning"),

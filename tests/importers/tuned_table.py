@@ -22,9 +22,9 @@ def rows() -> list[str]:
         intent = import_tuned(name, host, "intent", files=files)
         done, meant = count_outcomes(faithful.settings), count_outcomes(intent.settings)
         kinds = Counter(one.kind for one in faithful.differences)
-        told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "none"
+        reported = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "none"
         three = f"{done['tunable']} / {done['ignored']} / {done['manual']}"
-        found.append(f"| {name} | {sum(done.values())} | {three} | {meant['tunable']} | {told} |")
+        found.append(f"| {name} | {sum(done.values())} | {three} | {meant['tunable']} | {reported} |")
     return found
 
 

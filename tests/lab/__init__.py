@@ -1,1 +1,1 @@
-"""The lab host: a real kernel to be judged by. See README.md beside this file."""
+"""The lab host: a real kernel to be judged by. See README.md in this directory."""

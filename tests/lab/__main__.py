@@ -60,7 +60,7 @@ def _act(options: argparse.Namespace) -> int:
         case "serve" if options.detach:
             return _serve_detached(options)
         case "serve":
-            # The tree may be edited while this guest is up; looking anew at every file makes it slower.
+            # The tree may be edited while this guest is up; looking again at every file makes it slower.
             hardware = replace(PRESETS[options.hardware], kernel_arguments="lab.live-src")
             serve(Guest(hardware), options.socket)
         case "exec":
@@ -86,7 +86,7 @@ def _execute(machine: Machine, options: argparse.Namespace) -> int:
 
 
 def _serve_detached(options: argparse.Namespace) -> int:
-    build_image()  # Here, so that its failure is told here.
+    build_image()  # Here, so that its failure is reported here.
     path: Path = options.socket
     log_path = path.with_name(path.name + ".log")
     command = [sys.executable, "-m", "tests.lab", "serve", "--hardware", options.hardware, "--socket", str(path)]

@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def guest() -> Iterator[Machine]:
-    """A running STORAGE_HOST, shared by all tests of the session: a test puts back what it changes."""
+    """A running STORAGE_HOST, shared by all tests of the session: a test restores what it changes."""
     if os.environ.get("ADVISOR_LAB") == "off":
         pytest.skip("the lab is switched off (ADVISOR_LAB=off)")
     served = os.environ.get("ADVISOR_LAB_SOCKET")

@@ -227,7 +227,7 @@ class Machine(ABC):
         )
 
     def put(self, path: str, data: bytes | str, mode: int = 0o644) -> None:
-        """Write a file, flushed to the disk and put in place whole; directories are made. Raises AgentError."""
+        """Write a file, flushed to the disk and renamed whole; directories are made. Raises AgentError."""
         raw = data.encode() if isinstance(data, str) else data
         request = {"op": "put", "path": path, "data": base64.b64encode(raw).decode(), "mode": mode}
         self.call(request, timeout=60 * PATIENCE)

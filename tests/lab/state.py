@@ -42,8 +42,8 @@ systemctl list-unit-files 'advisor*' --no-legend | grep -v transient
 
 
 def changed(before: list[str], after: list[str]) -> list[str]:
-    """Lines that differ, but for what a boot gives anew: interrupts, keys, and sizes reckoned from free memory."""
-    anew = (
+    """Lines that differ, but for what each boot makes new: interrupts, keys, and sizes reckoned from free memory."""
+    per_boot = (
         "/proc/irq/",
         "net.core.netdev_rss_key",
         "net.ipv4.tcp_mem",
@@ -52,4 +52,4 @@ def changed(before: list[str], after: list[str]) -> list[str]:
         "vm.user_",
         "vm.admin_",
     )
-    return [line for line in sorted({*before} ^ {*after}) if not line.startswith(anew)]
+    return [line for line in sorted({*before} ^ {*after}) if not line.startswith(per_boot)]

@@ -37,9 +37,9 @@ def test_it_installs_works_and_leaves(guest: Machine, package: bytes) -> None:
     assert done.rc == 0, done.stdout + done.stderr
     try:
         # The lab's own advisor stands on the path before it: this is the package's.
-        told = json.loads(out(guest, "/usr/bin/advisor scan --json"))
-        assert told["schema"] == "advisor.scan/1"
-        assert {link["name"] for link in told["links"]} >= {"eth0", "eth1"}
+        reported = json.loads(out(guest, "/usr/bin/advisor scan --json"))
+        assert reported["schema"] == "advisor.scan/1"
+        assert {link["name"] for link in reported["links"]} >= {"eth0", "eth1"}
         # dpkg leaves documentation out where its configuration says so, as the lab's does.
         assert not [
             line for line in out(guest, "dpkg --verify host-advisor || :").splitlines() if "/usr/share/" not in line
@@ -50,7 +50,7 @@ def test_it_installs_works_and_leaves(guest: Machine, package: bytes) -> None:
         assert out(guest, "sysctl -n net.core.rmem_max").strip() == "8388608"
         out(guest, "/usr/bin/advisor verify")
     finally:
-        # What puts the host back needs nothing of the package.
+        # What restores the host needs nothing of the package.
         removed = guest.run("dpkg --purge host-advisor", timeout=300)
     assert removed.rc == 0, removed.stdout + removed.stderr
     out(guest, 'sh "$(ls -d /var/lib/advisor/transactions/* | tail -1)/rollback.sh"')

@@ -1,4 +1,4 @@
-"""Each exported form, put to use by its own tool: the host ends as the plan says, and nothing of ours has run."""
+"""Each exported form, put to use by its own tool: the host ends as the plan says, and nothing of advisor has run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ VALUES = {
     "block:nvme0n1:read_ahead_kb": "512",
     "thp:enabled": "never",
 }
-# Beside them what NetworkManager calls otherwise than the kernel, and what nmstate would widen.
+# Besides them what NetworkManager calls otherwise than the kernel, and what nmstate would widen.
 WIRE = {"link:eth1:feature.rx-gro": "off", "link:eth1:feature.tx-tcp-segmentation": "off"}
 # How each value is read by a hand that knows nothing of us, and what is wanted.
 LOOK = {
@@ -109,9 +109,9 @@ def in_force(guest: Machine, *commands: str) -> None:
 
 def test_files_act_at_once_and_after_a_restart(host: Machine) -> None:
     assert exported(host, "files") == []
-    told = json.loads(advisor(host, "profiles", "export", "mixed", "--format", "files", "--json").stdout)
+    reported = json.loads(advisor(host, "profiles", "export", "mixed", "--format", "files", "--json").stdout)
     out(host, "cp -a /root/export/. /")
-    files = " ".join(f"/{path}" for path in told["files"])
+    files = " ".join(f"/{path}" for path in reported["files"])
     try:
         host.reboot()
         in_force(host)

@@ -159,7 +159,7 @@ def test_a_module_in_use_is_told_and_stays(kernel: Machine) -> None:
     assert "in use" in lost["detail"]
     assert "lab-mv" in lost["detail"]
     assert kernel.run("ls /etc/modules-load.d/advisor-macvlan-lab.conf").rc
-    # What is told to do by hand waits for the link too.
+    # What is to be done by hand waits for the link too.
     assert kernel.run(lost["by_hand"]).rc
     out(kernel, "ip link show lab-mv; grep '^macvlan ' /proc/modules")
     out(kernel, f"ip link del lab-mv; rm /etc/advisor/profiles/macvlan-lab.toml; {lost['by_hand']}")

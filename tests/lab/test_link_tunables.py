@@ -81,7 +81,7 @@ def out(guest: Machine, line: str) -> str:
 
 
 def state(guest: Machine) -> list[str]:
-    # e1000e negotiates anew when its pause settings change.
+    # e1000e negotiates again when its pause settings change.
     out(
         guest,
         "udevadm settle; for n in 1 2 3 4 5 6 7 8 9; do grep -q 1 /sys/class/net/eth1/carrier && break; sleep 1; done",
@@ -113,7 +113,7 @@ def apply(guest: Machine, values: Mapping[str, str], *, code: int = 0, name: str
 
 
 def judge(guest: Machine, *, virtual: bool = True) -> None:
-    """Whether `VALUES` are in force, by other eyes than ours."""
+    """Whether `VALUES` are active, by other eyes than ours."""
     rings = out(guest, "ethtool -g eth0").partition("Current hardware settings:")[2].split()
     assert (rings[1], rings[7], rings[9]) == ("2048", "1024", "1024"), rings
     assert out(guest, "ethtool -g eth1").partition("Current hardware settings:")[2].split()[1] == "512"

@@ -136,7 +136,7 @@ def journal_lines(guest: Machine, words: str) -> int:
     return 2 * lines
 
 
-@pytest.mark.parametrize("phase", ["live values", "files", "waiting", "putting back"])
+@pytest.mark.parametrize("phase", ["live values", "files", "waiting", "rolling back"])
 def test_after_a_power_cut_the_next_boot_has_the_old_values_and_files(host: Machine, phase: str) -> None:
     """Rows 2 and 10: the machine goes off in each phase; never a mixture, and nobody has to do anything."""
     before = state(host)
@@ -150,7 +150,7 @@ def test_after_a_power_cut_the_next_boot_has_the_old_values_and_files(host: Mach
     else:
         begin = words + " --confirm-within 0"
         moments = journal_lines(host, begin)
-        if phase == "putting back":
+        if phase == "rolling back":
             advisor(host, begin)
             begin, point = "rollback", 3
         else:
@@ -270,7 +270,7 @@ STACKED = ("s0", "s1", "s2", "bond9", "bond9.5", "mac9", "team9", "team9.7")
 
 
 def test_a_stack_of_links_rises_in_order_and_comes_down_in_order(host: Machine) -> None:
-    """Row 8: two links, a bond, a VLAN, a macvlan; beside it a team with a VLAN."""
+    """Row 8: two links, a bond, a VLAN, a macvlan; next to it a team with a VLAN."""
     out(host, STACK)
     try:
         until(lambda: "tentative" not in out(host, "ip -6 -o addr"))
@@ -339,7 +339,7 @@ def test_over_ssh_only_a_new_session_can_confirm(ssh: Machine) -> None:
     one = "advisor apply jumbo-frames --set links=eth0 --yes --confirm-within 120; advisor confirm"
     done = ssh.run(f"{over} '{one}'", timeout=120)
     assert done.rc == 3, done.stdout + done.stderr
-    assert "log in anew" in done.stderr
+    assert "reconnect and run" in done.stderr
     confirmed = ssh.run(f"{over} 'advisor confirm'", timeout=60)
     assert confirmed.rc == 0, confirmed.stdout + confirmed.stderr
     assert mtu(ssh) == 9000

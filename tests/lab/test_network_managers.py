@@ -105,7 +105,7 @@ def test_each_manager_reads_what_was_written_and_acts_on_it(managed: Machine) ->
     assert "mtu: 9000" in out(managed, "ifquery static0").splitlines()
     assert 'ip link set dev "$IFACE" mtu 9000' in managed.run("ifup --no-act -v dhcp0 2>&1", timeout=60).stdout
     assert out(managed, '. /etc/sysconfig/network-scripts/ifcfg-script0; echo "$MTU $ONBOOT"') == "9000 yes\n"
-    # Each sets its links up anew: the MTU is its own now.
+    # Each sets its links up again: the MTU is its own now.
     own = [name for name in LINKS if name not in ("dhcp0", "script0")]
     out(managed, f"for name in {' '.join(own)}; do ip link set $name mtu 1500; done")
     again = (

@@ -88,7 +88,7 @@ def test_pinning_shows_nothing_where_memory_is_emulated(storage: Machine) -> Non
     assert left_behind(storage) == before
 
 
-# What the kernel itself says of the values that the arms set, and LLT's own tool of its one.
+# What the kernel itself says about the values that the arms set, and LLT's own tool of its one.
 STATE = (
     "ip -j link show near0 | sed 's/\"ifindex\":[0-9]*//';"
     " sysctl net.core.rmem_max net.core.wmem_max net.core.rmem_default net.core.wmem_default net.core.optmem_max"

@@ -27,7 +27,7 @@ PROFILES = {
 
 
 def judge(lab: Host, guest: Machine, profile: str) -> None:
-    """Whether the profile is in force, by other eyes than ours."""
+    """Whether the profile is active, by other eyes than ours."""
     if profile == "jumbo-frames":
         mtus = {link["ifname"]: link["mtu"] for link in json.loads(out(guest, "ip -j link"))}
         assert (mtus["eth0"], mtus["eth1"], mtus["eth2"]) == (9000, 9000, 1500)

@@ -15,7 +15,7 @@ from .road import advisor, document, out
 
 pytestmark = pytest.mark.thorough
 
-# A RAID 5 over the drives of node 0, a logical volume on one of node 1, each with what tells it from others.
+# A RAID 5 over the drives of node 0, a logical volume on one of node 1, each with what distinguishes it from others.
 SETUP = r"""
 set -eu
 drive() { echo "/dev/$(grep -lx "$1 *" /sys/block/*/device/serial | cut -d / -f 4)"; }
@@ -179,7 +179,7 @@ IN_FORCE: Mapping[str, str] = {
 
 
 def judge(guest: Machine) -> None:
-    """Whether everything is in force, by other eyes than ours."""
+    """Whether everything is active, by other eyes than ours."""
     assert live(guest).items() >= IN_FORCE.items()
 
 

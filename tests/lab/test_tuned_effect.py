@@ -1,4 +1,4 @@
-"""What TuneD makes of its own profiles on a real kernel, and what our import of them makes there: the same, or told.
+"""What TuneD makes of its own profiles on a real kernel, and what our import of them makes there: equal or reported.
 
 `python -m tests.lab.tuned_effect` prints the table of docs/import.md and every value that differs.
 """

@@ -1,9 +1,9 @@
-"""What TuneD makes of a profile in the guest, beside what our import of it makes there, value by value.
+"""What TuneD makes of a profile in the guest, against what our import of it makes there, value by value.
 
     python -m tests.lab.tuned_effect [--socket /tmp/lab.sock] [PROFILE…]     prints the table of docs/import.md
 
 The two states are whole: every sysctl, every file of the block queues, of the CPUs, of the memory management and of the
-modules' parameters, all that ethtool tells of the links, the loaded modules and the mounts (`guest/look.py`). A
+modules' parameters, all that ethtool prints of the links, the loaded modules and the mounts (`guest/look.py`). A
 difference counts as explained only where the report of the import names the reason (`EXPLAINED`).
 """
 
@@ -53,12 +53,12 @@ RESTLESS: Final = re.compile(
         )
     )
 )
-# A difference in these values has to be told by the import: words of its report -> the names of the values.
+# A difference in these values has to be reported by the import: words of its report -> the names of the values.
 EXPLAINED: Final[tuple[tuple[str, str], ...]] = (
     (r"holds the CPUs' wake-up latency", r"latency"),
     (r"readahead(_multiply)?: is set on loop0", r"/sys/block/loop\d+/queue/read_ahead_kb"),
     (r"elevator: is set on loop0", r"/sys/block/loop\d+/queue/scheduler"),
-    # A script is told with its path: what this one mounts anew and loads was read in it.
+    # A script is reported with its path: what this one mounts again and loads was read in it.
     (r"script that TuneD runs as root, .*/spindown-disk/script\.sh", r"mount:.*"),
 )
 # ethtool(8) shows some offloads by another name than it takes.
@@ -77,27 +77,27 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Effect:
-    """A profile's outcome under both. ``told`` are the reasons of the import; ``remains`` what our rollback left."""
+    """A profile's outcome under both. ``reported`` are reasons of the import; ``remains`` what our rollback left."""
 
     name: str
     compared: int
     set_by_tuned: Mapping[str, tuple[str, str]]
     differing: Mapping[str, tuple[str, str]]
-    told: tuple[str, ...]
+    reported: tuple[str, ...]
     remains: Mapping[str, tuple[str, str]]
     tuned: Tuned
 
     @property
     def unexplained(self) -> Mapping[str, tuple[str, str]]:
         """Differences that no sentence of the import's report accounts for."""
-        return {name: pair for name, pair in self.differing.items() if not explanation(name, self.told)}
+        return {name: pair for name, pair in self.differing.items() if not explanation(name, self.reported)}
 
 
-def explanation(name: str, told: Iterable[str]) -> str | None:
-    """The sentence of the report that tells why this value differs."""
+def explanation(name: str, reported: Iterable[str]) -> str | None:
+    """The sentence of the report that reports why this value differs."""
     for words, names in EXPLAINED:
         if re.fullmatch(names, name):
-            for sentence in told:
+            for sentence in reported:
                 if re.search(words, sentence):
                     return sentence
     return None
@@ -118,7 +118,7 @@ def changed(before: State, after: State) -> dict[str, tuple[str, str]]:
 
 
 def by_tuned(guest: Machine, names: Sequence[str], clean: State) -> dict[str, Tuned]:
-    """Each profile put in force and taken back by TuneD, which runs for this alone."""
+    """Each profile activated and taken back by TuneD, which runs for this alone."""
     found: dict[str, Tuned] = {}
     guest.run("systemctl start tuned", timeout=180).check()
     try:
@@ -145,7 +145,7 @@ def _by_tuned(guest: Machine, name: str, clean: State) -> Tuned:
 
 
 def restored(guest: Machine, clean: State) -> dict[str, tuple[str, str]]:
-    """What is not as it was, put back by hand; the answer says what it was and what it had become."""
+    """What is not as it was, restored by hand; the answer says what it was and what it had become."""
     remains = changed(clean, look(guest))
     for name, (before, _) in remains.items():
         if name.startswith("/") and before != "-":
@@ -167,7 +167,7 @@ def restored(guest: Machine, clean: State) -> dict[str, tuple[str, str]]:
 
 
 def effect(guest: Machine, name: str, clean: State, tuned: Tuned) -> Effect:
-    """Our import of the profile, applied and rolled back, beside what TuneD has made of it."""
+    """Our import of the profile, applied and rolled back, against what TuneD has made of it."""
     imported = document(guest, "profiles", "import", f"tuned:{name}", "--mode", "faithful", "--install")
     own = imported["name"]
     try:
@@ -184,8 +184,8 @@ def effect(guest: Machine, name: str, clean: State, tuned: Tuned) -> Effect:
     # What keeps values over a restart lies in other files with each of the two.
     live = {key for key in {*tuned.state, *ours} if not key.startswith("etc:")}
     both = [{key: value for key, value in state.items() if key in live} for state in (clean, tuned.state, ours)]
-    told = tuple(dict.fromkeys(sentences(imported, applied)))
-    return Effect(name, len(live), changed(both[0], both[1]), changed(both[1], both[2]), told, remains, tuned)
+    reported = tuple(dict.fromkeys(sentences(imported, applied)))
+    return Effect(name, len(live), changed(both[0], both[1]), changed(both[1], both[2]), reported, remains, tuned)
 
 
 def _applied(guest: Machine, name: str) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def sentences(imported: Mapping[str, Any], applied: Mapping[str, Any]) -> Iterab
 
 def table(effects: Iterable[Effect]) -> str:
     lines = [
-        "| profile | values compared | changed by TuneD | not the same with ours | not told | left by our rollback |",
+        "| profile | values compared | changed by TuneD | not the same with ours | silent | left by our rollback |",
         "|---|---|---|---|---|---|",
     ]
     for one in effects:
@@ -226,7 +226,7 @@ def said(one: Effect) -> str:
     lines = [f"{one.name}: {one.compared} compared, TuneD changes {len(one.set_by_tuned)}"]
     lines += [f"  TuneD: {text}" for text in one.tuned.complaints]
     lines += [
-        f"  {key}: TuneD {theirs!r}, ours {ours!r}: {explanation(key, one.told) or 'NOT EXPLAINED'}"
+        f"  {key}: TuneD {theirs!r}, ours {ours!r}: {explanation(key, one.reported) or 'NOT EXPLAINED'}"
         for key, (theirs, ours) in one.differing.items()
     ]
     lines += [f"  left by TuneD: {key}: {was!r} -> {now!r}" for key, (was, now) in one.tuned.remains.items()]

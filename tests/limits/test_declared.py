@@ -1,4 +1,4 @@
-"""``--volumes FILE``: TOML of our own and what AWS prints; what is wrong is told with its field."""
+"""``--volumes FILE``: TOML of our own and what AWS prints; what is wrong is reported with its field."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from advisor.limits.host_ceiling import with_host
 from advisor.limits.host_records import HostCeiling, StageSum
 from advisor.limits.measured import parse_measured, with_measured
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_surroundings
+from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_pci_and_network
 from advisor.limits.storage_use import Front, front_of, parse_exports, read_front
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page
@@ -39,9 +39,9 @@ def of(
     hops: Mapping[str, tuple[PciHop, ...]] | None = None,
     **around: object,
 ) -> HostCeiling:
-    surroundings = PciAndNetwork(hops=hops or {}, **around)  # type: ignore[arg-type]
+    context = PciAndNetwork(hops=hops or {}, **around)  # type: ignore[arg-type]
     declared = declared or Declared()
-    found = with_host(limits_of(host, surroundings, declared), host, surroundings, declared, front or front_of(host))
+    found = with_host(limits_of(host, context, declared), host, context, declared, front or front_of(host))
     assert found.host is not None
     return found.host
 
@@ -60,7 +60,7 @@ def drives(*names: str, read: float = 1000.0, write: float = 500.0) -> Declared:
 def article(role: beegfs_server.Role = "storage", **parts: object) -> HostCeiling:
     host = beegfs_server.behind_switches(beegfs_server.tree(role, **parts)).host()  # type: ignore[arg-type]
     known = scan(host)
-    around = read_surroundings(host, known)
+    around = read_pci_and_network(host, known)
     declared = parse_declared(beegfs_server.volumes().encode(), "v.toml")
     found = with_host(limits_of(known, around, declared), known, around, declared, read_front(host, known)).host
     assert found is not None

@@ -1,4 +1,4 @@
-"""What is said beside the figures: sizes that do not agree, paths that are missing, volumes that are not here."""
+"""What is said besides the figures: sizes that do not agree, paths that are missing, volumes that are not here."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_multipath_map_has_lost_a_path_and_rebuilds_nothing() -> None:
         assert path.notes == (words,)
 
 
-def test_a_whole_multipath_map_is_not_told_of() -> None:
+def test_a_whole_multipath_map_is_not_reported_of() -> None:
     one = array("mpathA", "multipath", ["sda"], manager="dm-multipath", missing=0)
     (path,) = limits_of(facts([disk("sda", kind="scsi")], [one])).paths
     assert path.notes == ()

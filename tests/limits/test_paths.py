@@ -114,8 +114,8 @@ def test_an_instance_that_the_table_lacks_is_unknown(name: str | None) -> None:
 
 def test_the_user_names_the_type_only_where_the_firmware_does_not() -> None:
     said = Declared(instance_type="r5b.24xlarge")
-    for told, found in ((None, "r5b.24xlarge"), ("m5.large", "m5.large")):
-        host = facts([disk("nvme1n1", model=EBS)], instance_type=told)
+    for reported, found in ((None, "r5b.24xlarge"), ("m5.large", "m5.large")):
+        host = facts([disk("nvme1n1", model=EBS)], instance_type=reported)
         assert limits_of(host, None, said).instance_type == found
 
 

@@ -1,4 +1,4 @@
-"""The account's quota: of io1 and io2 volumes only, and what a file may say of it."""
+"""The account's quota: of io1 and io2 volumes only, and what a file may say about it."""
 
 from __future__ import annotations
 

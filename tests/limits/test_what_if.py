@@ -16,7 +16,7 @@ from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.host_records import WhatIf
-from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_surroundings
+from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_pci_and_network
 from advisor.limits.records import Limits
 from advisor.limits.storage_use import Front, front_of, read_front
 from advisor.limits.what_if import Scene, limits_of_scene, parse_changes, with_what_if
@@ -33,7 +33,7 @@ def article() -> Scene:
     host = beegfs_server.behind_switches(beegfs_server.tree()).host()
     known = scan(host)
     declared = parse_declared(beegfs_server.volumes().encode(), "v.toml")
-    return Scene(known, read_surroundings(host, known), declared, read_front(host, known))
+    return Scene(known, read_pci_and_network(host, known), declared, read_front(host, known))
 
 
 def iris(instance: str = "r5b.24xlarge", count: int = 16) -> Scene:
@@ -91,9 +91,7 @@ def test_a_change_behind_what_binds_changes_nothing_and_the_page_says_so() -> No
 
 
 def test_an_unknown_ceiling_is_not_called_unchanged() -> None:
-    blind = msgspec.structs.replace(
-        metal(), declared=Declared(), front=Front("local", "here"), surroundings=PciAndNetwork()
-    )
+    blind = msgspec.structs.replace(metal(), declared=Declared(), front=Front("local", "here"), context=PciAndNetwork())
     limits, after = ask(blind, "raid=raid10")
     assert not after.changes_ceiling
     assert "unknown before and after" in " ".join(limits_text(limits, width=80, color=False).split())

@@ -142,7 +142,7 @@ def test_open_files_of_any_process_with_many() -> None:
     ) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        # A process of ours is left out, so another one looks.
+        # A process of advisor is left out, so another one looks.
         look = (
             "from advisor.host import live_host; from advisor.observe.sample import Reading\n"
             "from advisor.observe.processes import read_processes\n"

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*words: str | Path, extra: Mapping[str, str] | None = None, cwd: Path = ROOT) -> str:
-    """Standard output of a command; its whole output is told where it fails."""
+    """Standard output of a command; its whole output is reported where it fails."""
     environment = {**os.environ, "PYTHON": sys.executable, **(extra or {})}
     done = subprocess.run(
         [str(word) for word in words], cwd=cwd, env=environment, capture_output=True, text=True, check=False

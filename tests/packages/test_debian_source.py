@@ -88,8 +88,8 @@ def test_lintian_finds_nothing_in_the_source(sources: dict[str, Path]) -> None:
     (description,) = sources["sid"].glob("*.dsc")
     words = ("lintian", "--allow-root", "--display-info", "--pedantic", "--fail-on", "error,warning,info,pedantic")
     # A lintian that is older than the standards it is shown says so.
-    told = run(*words, "--suppress-tags", "newer-standards-version", description)
-    assert not [line for line in told.splitlines() if re.match(r"[EWIPX]: ", line)], told
+    reported = run(*words, "--suppress-tags", "newer-standards-version", description)
+    assert not [line for line in reported.splitlines() if re.match(r"[EWIPX]: ", line)], reported
 
 
 def test_every_override_is_explained() -> None:

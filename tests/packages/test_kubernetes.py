@@ -176,7 +176,7 @@ def test_the_jobs_apply_and_roll_back_on_the_node(tmp_path: Path) -> None:
     mount --rbind /proc {top}/proc
     mount --rbind /etc {top}/etc
     mount --bind {state} {top}/var/lib/advisor
-    {verify} && echo as set
+    {verify} && echo match
     echo 612 >{key}
     {verify} || echo drifted $?
     echo 611 >{key}
@@ -196,6 +196,6 @@ def test_the_jobs_apply_and_roll_back_on_the_node(tmp_path: Path) -> None:
     before = lines[0].split()[1]
     assert "apply 0 611" in lines, done.stderr
     assert "rollback.sh" in lines
-    assert {"as set", "drifted 1"} <= set(lines), done.stdout
+    assert {"match", "drifted 1"} <= set(lines), done.stdout
     assert f"rollback 0 {before}" in lines
     assert all("--target 1" in line for line in (tmp_path / "entered").read_text().splitlines())

@@ -142,6 +142,6 @@ def test_the_debian_package_is_whole_and_comes_out_the_same_twice(tmp_path: Path
     )
     units = {path.name for path in (ROOT / "packaging/systemd").iterdir()}
     assert units == {path.name for path in (tree / "lib/systemd/system").iterdir()}
-    # Nothing tells where it was built.
+    # Nothing shows where it was built.
     found = subprocess.run(["grep", "-rlF", str(ROOT), tree], capture_output=True, text=True, check=False)
     assert not found.stdout

@@ -127,5 +127,5 @@ def test_the_changed_wheel_is_whole_and_installs_as_a_bundle(wheels: tuple[Path,
                 assert digest == f"sha256={found}"
     words = ("--target", tmp_path / "in", "--no-index", "--find-links", libraries, own)
     run(*UV, "pip", "install", "--python", sys.executable, *words)
-    told = run(sys.executable, "-P", "-m", "advisor", "--version", extra={"PYTHONPATH": str(tmp_path / "in")})
-    assert told == f"advisor {__version__} (bundle with its libraries)\n"
+    reported = run(sys.executable, "-P", "-m", "advisor", "--version", extra={"PYTHONPATH": str(tmp_path / "in")})
+    assert reported == f"advisor {__version__} (bundle with its libraries)\n"

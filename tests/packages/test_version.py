@@ -93,6 +93,6 @@ def test_the_command_prints_version_and_commit(repository: Path) -> None:
         assert plain == f"advisor {__version__}\n"
     made = commit(repository)
     for words in (("--version",), ("--no-color", "--version")):  # the second by typer
-        told = run(*command, *words, extra={"PYTHONPATH": str(repository)}, cwd=repository)
-        assert told == f"advisor {__version__} ({made[:12]})\n"
+        reported = run(*command, *words, extra={"PYTHONPATH": str(repository)}, cwd=repository)
+        assert reported == f"advisor {__version__} ({made[:12]})\n"
     assert describe_version().startswith(__version__)

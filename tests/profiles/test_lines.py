@@ -1,4 +1,4 @@
-"""A fault in a profile is told with its file, its line and its field, and no file keeps us waiting."""
+"""A fault in a profile is reported with its file, its line and its field, and no file keeps us waiting."""
 
 from __future__ import annotations
 

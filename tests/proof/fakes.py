@@ -18,7 +18,7 @@ from advisor.proof.records import Arm, ToggleClass
 FAKE_FIO = r'''#!{python} -IS
 """A stand-in for fio: prints a report for what the options ask for, at a speed that the file `speed` names.
 
-`plan` beside it: noise, sleep (seconds really spent), and misbehave (a hazard, from run `after` on).
+`plan` next to it: noise, sleep (seconds really spent), and misbehave (a hazard, from run `after` on).
 """
 import os, sys, time  # and no more, not even json: a session starts this dozens of times
 
@@ -192,7 +192,7 @@ class FakeFio:
 
 
 class SpeedToggle:
-    """A change that is real for the fake fio: arm B runs ``factor`` times as fast. ``placed`` is what it was told."""
+    """A change that is real for the fake fio: arm B runs ``factor`` times as fast. ``placed`` is what it was given."""
 
     def __init__(self, fio: FakeFio, factor: float, *, toggle_class: ToggleClass = "T0", settle: float = 0.0) -> None:
         self.file = fio.directory / "speed"

@@ -1,4 +1,4 @@
-"""Whole series: the real measuring against an fio on PATH and a captured host, and what is said of the figures."""
+"""Whole series: the real measuring against an fio on PATH and a captured host, and what is said about the figures."""
 
 from __future__ import annotations
 

@@ -150,15 +150,15 @@ def test_counters_of_a_host_without_any(tmp_path: Path) -> None:
     ],
 )
 def test_a_pair_is_judged_by_its_sum_against_the_median_of_earlier_ones(lamp: str, field: str, level: float) -> None:
-    def beside(*values: float) -> list[Covariates]:
+    def extra(*values: float) -> list[Covariates]:
         return [Covariates(2.0, **{field: value}) for value in values]  # type: ignore[arg-type]
 
-    history = [beside(0.20, 0.10), beside(0.01, 0.30), beside(0.45, 0.45)]
+    history = [extra(0.20, 0.10), extra(0.01, 0.30), extra(0.45, 0.45)]
     for first, second in ((0.30, level), (level, 0.30), (0.30 + level, 0.0), (0.0, 0.30 + level)):
-        assert judge_group(beside(first, second), history) == (), "the median is 0.31"
-        assert judge_group(beside(first + 0.02, second), history) == (lamp,)
+        assert judge_group(extra(first, second), history) == (), "the median is 0.31"
+        assert judge_group(extra(first + 0.02, second), history) == (lamp,)
     # a round has one run, and so have those before it
-    assert judge_group(beside(0.31 + level), [beside(0.3)]) == (lamp,)
+    assert judge_group(extra(0.31 + level), [extra(0.3)]) == (lamp,)
 
 
 def test_the_first_group_is_judged_only_on_what_should_not_be_there_at_all() -> None:

@@ -72,7 +72,7 @@ def test_a_listener_that_nobody_came_to_ends_with_its_session(second: SecondHost
 
 
 def test_a_listener_ends_by_itself_when_the_wire_is_cut(second: SecondHost) -> None:
-    """Nothing tells the far end any more; its own time does."""
+    """Nothing informs the far end any more; its own time does."""
     try:
         with controller(second, _LISTENER.format(bound=4)) as process:
             assert process.stdout is not None

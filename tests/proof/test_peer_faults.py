@@ -63,7 +63,7 @@ def test_a_receiver_of_datagrams_whose_sender_is_gone_is_told_so(second: SecondH
     section = get_workload("net.udp-8k").sections[0]
     common = ["fio", "--name=x", "--thread", "--ioengine=net", "--protocol=udp", "--bs=8192", "--size=1t"]
 
-    def told() -> tuple[bool, str]:
+    def reported() -> tuple[bool, str]:
         listening = [*common, "--rw=read", "--time_based", "--runtime=60s", "--output-format=json"]
         with second.ssh().started("far", "listen", listening, bound=60) as remote:
             port = remote.port(seconds=15, stop=Stop())
@@ -78,7 +78,7 @@ def test_a_receiver_of_datagrams_whose_sender_is_gone_is_told_so(second: SecondH
                     return hangs, report.stdout
         return hangs, ""
 
-    hangs, report = second.inside(told)
+    hangs, report = second.inside(reported)
     assert hangs
     assert fio.parse_report(report).jobs[0].read.io_bytes > 0
 

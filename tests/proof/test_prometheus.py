@@ -1,4 +1,4 @@
-"""Figures of a Prometheus server: one of this host that answers as it is told, over a real connection."""
+"""Figures of a Prometheus server: one of this host that answers as it is reported, over a real connection."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_a_terminal_that_is_gone_does_not_keep_the_host_changed(
 
 
 def test_a_lost_scratch_file_is_no_unrestored_host(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    """After the last pair the remount brings up another file: arm A is in place all the same."""
+    """After the last pair the remount brings up another file: arm A is applied all the same."""
     toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
 
     def reconnect(arm: Arm) -> None:
@@ -451,7 +451,7 @@ STAT = "cpu  {busy} 0 0 {idle} 0 0 0 {steal} 0 0\n"
 
 
 class StealingToggle(SpeedToggle):
-    """Between chosen placings the hypervisor takes the CPU away, as /proc/stat of the captured host tells; each time
+    """Between chosen placings the hypervisor takes the CPU away, as /proc/stat of the captured host reports; each time
     ``more`` ticks for each placing so far."""
 
     def __init__(self, fio: FakeFio, tree: Path, stolen: set[int], more: int) -> None:

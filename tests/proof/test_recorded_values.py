@@ -1,4 +1,4 @@
-"""What told the arms apart is in the record of a proof: every live value that the plan toggled."""
+"""What reported the arms apart is in the record of a proof: every live value that the plan toggled."""
 
 from __future__ import annotations
 

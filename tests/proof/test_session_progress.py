@@ -1,4 +1,4 @@
-"""What is told while a session runs: to a list of lines, and to a real pseudo-terminal."""
+"""What is reported while a session runs: to a list of lines, and to a real pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def shown_to(say: Say, stream: TextIO | None = None) -> Progress:
         return show_progress(say)
 
 
-def told(*events: ProgressEvent, stream: TextIO | None = None) -> list[str]:
-    """What is said, beside what a terminal itself shows."""
+def reported(*events: ProgressEvent, stream: TextIO | None = None) -> list[str]:
+    """What is said, besides what a terminal itself shows."""
     lines: list[str] = []
     progress = shown_to(lines.append, stream)
     for one in events:
@@ -79,7 +79,7 @@ def conduct(fake_fio: FakeFio, host: Host, disk: Path, progress: Progress) -> Sp
 
 
 def test_the_plan_names_pairs_looks_time_and_bytes() -> None:
-    assert told(plan(schedule(WRITE))) == [
+    assert reported(plan(schedule(WRITE))) == [
         "Plan: at most 24 pairs of 2 s runs, judged after 8, 16 and 24.",
         "Time: about 4 min 14 s; repeats of contaminated pairs come on top.",
         "Bytes: at most 7.77 GiB written (scratch file 512 MiB), limit 8 GiB.",
@@ -88,17 +88,17 @@ def test_the_plan_names_pairs_looks_time_and_bytes() -> None:
 
 
 def test_one_look_is_the_end() -> None:
-    assert told(plan(schedule(mode="quick")))[0] == "Plan: at most 8 pairs of 1 s runs, judged once, at the end."
-    assert "1 pair of" in told(plan(schedule(mode="quick", budget_seconds=21)))[0]
+    assert reported(plan(schedule(mode="quick")))[0] == "Plan: at most 8 pairs of 1 s runs, judged once, at the end."
+    assert "1 pair of" in reported(plan(schedule(mode="quick", budget_seconds=21)))[0]
 
 
 def test_reading_writes_the_scratch_file_only_and_no_storage_nothing() -> None:
-    assert "Bytes: at most 512 MiB written (scratch file 512 MiB), limit 8 GiB." in told(plan(schedule(READ)))
-    assert "Bytes: none will be written." in told(plan(schedule(NULL_CONTROL)))
+    assert "Bytes: at most 512 MiB written (scratch file 512 MiB), limit 8 GiB." in reported(plan(schedule(READ)))
+    assert "Bytes: none will be written." in reported(plan(schedule(NULL_CONTROL)))
 
 
 def test_a_plan_without_its_schedule_is_told_all_the_same() -> None:
-    assert told(event("plan")) == ["Plan: at most 24 pairs, about 1 min 5 s."]
+    assert reported(event("plan")) == ["Plan: at most 24 pairs, about 1 min 5 s."]
 
 
 @given(st.sampled_from(list(MODES)), st.floats(min_value=60, max_value=100_000))
@@ -111,7 +111,7 @@ def test_the_plan_fits_a_narrow_terminal(mode: ModeName, budget_seconds: float) 
 
 
 def test_where_nobody_looks_on_there_is_one_line_for_each_stage_and_pair() -> None:
-    lines = told(event("scratch"), event("warm-up"), event("pair", 1), event("pair", 2, 3.4), event("restore"))
+    lines = reported(event("scratch"), event("warm-up"), event("pair", 1), event("pair", 2, 3.4), event("restore"))
     assert lines == [
         "filling the scratch file, about 1 min 5 s left",
         "warming up, about 1 min 5 s left",
@@ -122,21 +122,21 @@ def test_where_nobody_looks_on_there_is_one_line_for_each_stage_and_pair() -> No
 
 
 def test_lamps_say_what_contaminated_the_pair_before() -> None:
-    line = told(event("pair", 3, 9.0, "disk", "steal"))[0]
+    line = reported(event("pair", 3, 9.0, "disk", "steal"))[0]
     assert line == "pair 3 of 24, about 9 s left; the last one was contaminated: disk, steal"
 
 
 def test_all_lamps_at_once_fit_a_line() -> None:
-    assert len(told(event("pair", 23, 599.0, *LAMPS))[0]) < 120
+    assert len(reported(event("pair", 23, 599.0, *LAMPS))[0]) < 120
 
 
 def test_a_pair_that_comes_twice_is_a_repeat() -> None:
-    lines = told(event("warm-up"), event("pair", 1), event("pair", 1), event("pair", 2), event("pair", 3))
+    lines = reported(event("warm-up"), event("pair", 1), event("pair", 1), event("pair", 2), event("pair", 3))
     assert [" again" in line for line in lines] == [False, False, True, False, False]
 
 
 def test_a_sequence_counts_its_blocks() -> None:
-    lines = told(event("warm-up"), event("pair"), event("pair"), event("pair"))
+    lines = reported(event("warm-up"), event("pair"), event("pair"), event("pair"))
     assert [line.partition(",")[0] for line in lines[1:]] == [
         "block 1 of 3 (arm A)",
         "block 2 of 3 (arm B)",
@@ -209,7 +209,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
 
 
 def test_on_a_terminal_one_line_rewrites_itself_below_the_plan(terminal: Terminal) -> None:
-    lines = told(plan(schedule()), event("warm-up"), event("pair", 1), event("pair", 2), stream=terminal.stream)
+    lines = reported(plan(schedule()), event("warm-up"), event("pair", 1), event("pair", 2), stream=terminal.stream)
     assert len(lines) == 4, "the plan stays"
     assert terminal.shown() == (
         "warming up, about 1 min 5 s left\n"
@@ -219,18 +219,18 @@ def test_on_a_terminal_one_line_rewrites_itself_below_the_plan(terminal: Termina
 
 
 def test_a_line_never_wraps_as_only_its_end_would_be_rewritten(terminal: Terminal) -> None:
-    told(event("pair", 2, 9.0, *LAMPS), stream=terminal.stream)
+    reported(event("pair", 2, 9.0, *LAMPS), stream=terminal.stream)
     shown = terminal.shown().rstrip("\n")
     assert len(shown) == 59
     assert shown.endswith("..."), "that something is missing can be seen"
     terminal.resize(30)
-    told(event("pair", 2, 9.0, *LAMPS), stream=terminal.stream)
+    reported(event("pair", 2, 9.0, *LAMPS), stream=terminal.stream)
     assert len(terminal.shown().rstrip("\n")) == 29
 
 
 def test_a_terminal_that_cannot_move_its_cursor_gets_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    assert told(event("pair", 1), event("pair", 2), stream=terminal.stream) == [
+    assert reported(event("pair", 1), event("pair", 2), stream=terminal.stream) == [
         "pair 1 of 24, about 1 min 5 s left",
         "pair 2 of 24, about 1 min 5 s left",
     ]

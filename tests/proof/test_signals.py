@@ -80,7 +80,7 @@ def test_a_signal_while_fio_runs_restores_a_and_keeps_the_partial_result(
     output = running.end(number)
     assert running.process.returncode == 130
     assert f"stopped by {number.name} after 1 pairs" in output
-    assert (fake_fio.directory / "speed").read_text() == "1.0", "arm A is in force"
+    assert (fake_fio.directory / "speed").read_text() == "1.0", "arm A is active"
     assert os.listdir(disk) == []
     partial = load_proof(running.saved)
     assert (partial.proof.verdict, partial.proof.session.ended) == ("indicative", "interrupted")

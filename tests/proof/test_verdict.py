@@ -208,7 +208,7 @@ def test_a_control_of_few_pairs_is_not_judged_but_named() -> None:
 
 
 def test_faults_make_it_invalid() -> None:
-    proof = decide_session(replace(session(noisy_pairs(1.2)), faults=("arm B could not be put in place: x",)))
+    proof = decide_session(replace(session(noisy_pairs(1.2)), faults=("arm B could not be applied: x",)))
     assert proof.verdict == "invalid"
     assert proof.reasons[0].startswith("arm B")
 

@@ -181,13 +181,13 @@ def test_nobody_waits_for_anybody_else(spaces: Spaces) -> None:
     peers = [Peer(f"192.0.2.{number}", "named", "n0", "named") for number in range(10, 20)]
     seen: list[str] = []
 
-    def tell(request: Request) -> list[bytes]:
+    def answer(request: Request) -> list[bytes]:
         seen.append(request.target)
         if len(seen) != 10:
             return []
         return [request.reply()] if set(seen) == {peer.address for peer in peers} else []
 
-    with far_end(spaces, tell, *[peer.address for peer in peers]):
+    with far_end(spaces, answer, *[peer.address for peer in peers]):
         heard = spaces.inside("near", lambda: ask_once(peers, Ask(84, 2, 0.2, 1)))
     assert [one.passed for one in heard] == [False] * 9 + [True]
 

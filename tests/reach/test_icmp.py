@@ -1,4 +1,4 @@
-"""Echoes as bytes, and what the kernel's error queue says of them, in every state of damage."""
+"""Echoes as bytes, and what the kernel's error queue says about them, in every state of damage."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def test_no_mount_breaks_it(options: str, target: str) -> None:
 
 @given(_HOSTILE, _HOSTILE, st.sampled_from(["tcp", "rdma", "loop"]))
 def test_no_attribute_breaks_it(address: str, other: str, transport: str) -> None:
-    """Whatever sysfs and the mount table hold: peers have addresses, everything else is told apart in words."""
+    """Whatever sysfs and the mount table hold: peers have addresses, everything else is distinguished in words."""
     files = {
         f"{SYS}/nvme/nvme1/transport": transport.encode(),
         f"{SYS}/nvme/nvme1/address": f"traddr={address},host_iface={other},host_traddr={other}".encode(),

@@ -206,6 +206,6 @@ def test_the_tables_say_what_ip_says(spaces: Spaces) -> None:
     targets = ["192.0.2.3", "192.0.2.70", "198.51.100.1", "198.51.100.129", "198.51.100.130", "203.0.113.5"]
     for text in (*targets, "2001:db8:1::5", "2001:db8:1:2::5", "2001:db8:a::5"):
         target = address(text)
-        told = parse_route_get(spaces.run("here", f"ip -j route get {text}"))
-        assert told is not None
-        assert lookup(four if target.version == 4 else six, target) == told
+        reported = parse_route_get(spaces.run("here", f"ip -j route get {text}"))
+        assert reported is not None
+        assert lookup(four if target.version == 4 else six, target) == reported

@@ -185,7 +185,7 @@ def test_waits_grow_with_the_round_trip_within_bounds() -> None:
     assert waits[-1] == 1.5
 
 
-def told(path: Path, count: int = 5, peer: Peer = PEER) -> tuple[Reach, list[Ask]]:
+def reported(path: Path, count: int = 5, peer: Peer = PEER) -> tuple[Reach, list[Ask]]:
     talk = explore(peer, count)
     asks = [next(talk)]
     while True:
@@ -199,7 +199,7 @@ def told(path: Path, count: int = 5, peer: Peer = PEER) -> tuple[Reach, list[Ask
 
 
 def test_what_is_reported_of_a_path() -> None:
-    reach, asks = told(saying(1400, 1400))
+    reach, asks = reported(saying(1400, 1400))
     assert (reach.path_mtu, reach.limit, reach.limited_by, reach.said_mtu) == (1400, "too-big", ROUTER, 1400)
     assert (reach.rtt_ms_min, reach.rtt_ms_median, reach.lost, reach.sent) == (0.1, 0.25, 1, 5)
     assert reach.answered
@@ -209,26 +209,26 @@ def test_what_is_reported_of_a_path() -> None:
 
 
 def test_what_is_reported_of_nobody() -> None:
-    reach, asks = told(nothing)
+    reach, asks = reported(nothing)
     assert not reach.answered
     assert (reach.path_mtu, reach.limit, reach.rtt_ms_min) == (None, "unknown", None)
     assert reach.why_not == "no answer to 3 echoes of 84 bytes"
     assert len(asks) == 1
     # Whoever wants many wants to see whether one of them gets through.
-    assert len(told(nothing, count=20)[1]) == 2
+    assert len(reported(nothing, count=20)[1]) == 2
 
 
 def test_the_words_of_whoever_refuses_are_kept() -> None:
     said = Said("unreachable", "host unreachable", ROUTER)
-    reach, _ = told(lambda size: Heard(size, 3, unreachable=said))
+    reach, _ = reported(lambda size: Heard(size, 3, unreachable=said))
     assert reach.why_not == "host unreachable (192.0.2.254)"
-    refused, _ = told(lambda size: echo(size) if size <= 1500 else Heard(size, 3, unreachable=said))
+    refused, _ = reported(lambda size: echo(size) if size <= 1500 else Heard(size, 3, unreachable=said))
     assert (refused.limit, refused.path_mtu) == ("unknown", None)
     assert refused.why_not == "1500 bytes pass; of 1501: host unreachable (192.0.2.254)"
 
 
 @pytest.mark.parametrize("mtu", [68, 84, 85, 576])
 def test_links_that_carry_less_than_an_echo_of_ping(mtu: int) -> None:
-    reach, asks = told(silent(mtu), peer=Peer("192.0.2.9", "named", "eth1", "named", mtu=mtu))
+    reach, asks = reported(silent(mtu), peer=Peer("192.0.2.9", "named", "eth1", "named", mtu=mtu))
     assert (reach.path_mtu, reach.limit) == (mtu, "link")
     assert max(ask.size for ask in asks) == mtu

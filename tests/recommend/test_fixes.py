@@ -1,4 +1,4 @@
-"""From findings to one plan: what is set together, what is left to a person, what is left out."""
+"""From findings to one plan: what is set together, what is a manual step, what is left out."""
 
 from __future__ import annotations
 

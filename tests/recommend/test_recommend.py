@@ -54,7 +54,7 @@ def judged(root: Path, name: str, workload: str | None, found: Facts, **settings
         (JUMBO, "block=512,access=sequential,transport=tcp", {**CLUSTER, "llt": None}, "no", "unfit"),
         (JUMBO, "read=100%,access=random,block=8k,transport=tcp", CLUSTER, "perhaps", "symptom"),
         (JUMBO, "read=100%,access=random,block=8k,replication=sync", {**CLUSTER, "llt": None}, "no", "unfit"),
-        # The exception is that of mirrored data: nothing of it is said of other networks.
+        # The exception is that of mirrored data: nothing of it is said about other networks.
         (JUMBO, "read=100%,access=random,block=8k,transport=tcp", {**CLUSTER, "llt": None}, "perhaps", "intent"),
         (JUMBO, "iris", {**CLUSTER, "llt": None}, "no", "unfit"),
         (BUFFERS, "iris", {**CLUSTER, "llt": None}, "no", "unfit"),

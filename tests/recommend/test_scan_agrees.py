@@ -31,7 +31,7 @@ def hosts(system: str) -> Mapping[str, Callable[[], Host]]:
 
 
 def disagreements(host: Host, workloads: Sequence[str | None]) -> Iterator[str]:
-    """Findings of advice or more that send to a profile which recommend calls unfit, or tells to plan with another."""
+    """Findings of advice or more that send to a profile which recommend calls unfit, or says to plan with another."""
     facts = scan(host)
     known = outlooks(host, facts)
     for text in workloads:

@@ -156,7 +156,7 @@ def beegfs() -> tuple[Facts, tuple[Service, ...]]:
 
 
 def laptop() -> tuple[Facts, tuple[Service, ...]]:
-    """One node, whose devices do not tell where they are; a docking station, Wi-Fi, and bridges of containers."""
+    """One node, whose devices do not show where they are; a docking station, Wi-Fi, and bridges of containers."""
     nowhere = {"numa_node": None, "local_cpus": None}
     wifi = {"kind": "wlan", "driver": "iwlwifi", "speed_mbps": None, "mtu": 1500, "pcie": pcie(5.0, 1)}
     system = disk(
@@ -253,7 +253,7 @@ def large() -> tuple[Facts, tuple[Service, ...]]:
 
 
 def judged(found: tuple[Facts, tuple[Service, ...]]) -> tuple[Facts, tuple[Finding, ...], tuple[Service, ...]]:
-    """The host, what the rules say of it, and its services: what a picture is made from."""
+    """The host, what the rules say about it, and its services: what a picture is made from."""
     made, services = found
     return made, judge(made), services
 

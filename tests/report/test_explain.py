@@ -130,9 +130,9 @@ def test_every_kind_of_tunable_is_described(kind: Kind) -> None:
     assert one.check_value(value) is None
     assert re.fullmatch(rf"{kind.name}:[A-Z]\S*", form_words(one))
     assert kind_words(one)
-    told = describe_handling(identity, value=value)
-    assert told.read_by
-    assert told.setting()
-    assert bool(told.persists_in) != bool(told.persist_note)
+    reported = describe_handling(identity, value=value)
+    assert reported.read_by
+    assert reported.setting()
+    assert bool(reported.persists_in) != bool(reported.persist_note)
     assert one.takes_effect in EFFECTS
     assert one.risk in RISKS

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from advisor.diagnosis.diagnose import diagnose, measure_uses
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.facts.host_facts import scan
 from advisor.report.host_metrics import failed_scan_metrics, failed_why_metrics, scan_metrics, why_metrics
 from advisor.report.metrics import MAX_SERIES, Families, Gauge, render_metrics
@@ -36,8 +36,8 @@ STEAL = next(case.machine for case in CASES if case.name == "CPU steal")
 
 
 def observed(machine: Machine) -> Families:
-    span, surroundings = span_of(machine, 2), read_surroundings(host_at(machine, 1000))
-    return why_metrics(diagnose(span, surroundings, 1.7e9), measure_uses(span, surroundings))
+    span, context = span_of(machine, 2), read_context(host_at(machine, 1000))
+    return why_metrics(diagnose(span, context, 1.7e9), measure_uses(span, context))
 
 
 def scanned() -> Families:
@@ -76,9 +76,9 @@ def test_what_failed_says_only_that() -> None:
 def test_series_are_bounded() -> None:
     name = Gauge("advisor_x", "x")
     assert len(samples(render_metrics({name: [((("n", "y" * 300),), 1), ((("n", "y" * 400),), 2)]}))) == 1
-    span, surroundings = span_of(STEAL, 2), read_surroundings(host_at(STEAL, 1000))
-    found = diagnose(span, surroundings, 0.0)
-    uses = measure_uses(span, surroundings) * 100
+    span, context = span_of(STEAL, 2), read_context(host_at(STEAL, 1000))
+    found = diagnose(span, context, 0.0)
+    uses = measure_uses(span, context) * 100
     assert all(len(series) <= MAX_SERIES or name.name.endswith("wait_ratio")
                for name, series in why_metrics(found, uses).items())  # fmt: skip
 

@@ -183,12 +183,12 @@ def test_every_finding_is_told_whole(name: str) -> None:
 def test_what_the_picture_shows_is_told_in_words_too(name: str) -> None:
     facts, _, services = host_of(name)
     said = Parsed(page_of(name)).text
-    told = said[said.index("In words") :]
+    reported = said[said.index("In words") :]
     folded = {one.name for one in facts.links if not one.upper and not one.addresses}
     for device in device_names(facts):
-        assert device in told or device in folded
+        assert device in reported or device in folded
     for unit in services:
-        assert unit.unit.removesuffix(".service") in told
+        assert unit.unit.removesuffix(".service") in reported
 
 
 def test_what_is_unknown_is_listed_with_its_reason() -> None:
@@ -208,12 +208,12 @@ def test_a_host_without_findings_says_so() -> None:
 
 def test_the_services_of_a_scanned_server_are_on_their_nodes() -> None:
     said = Parsed(page_of("scanned")).text
-    told = said[said.index("In words") :]
-    first, second = told.index("Node 0"), told.index("Node 1")
+    reported = said[said.index("In words") :]
+    first, second = reported.index("Node 0"), reported.index("Node 1")
     for number in range(6):
-        place = told.index(f"beegfs-storage@numa{number // 3}-storage{number}")
+        place = reported.index(f"beegfs-storage@numa{number // 3}-storage{number}")
         assert first < place < second if number < 3 else second < place
-    assert "Across nodes" not in told
+    assert "Across nodes" not in reported
 
 
 def test_services_that_are_bound_to_no_node_are_drawn_across() -> None:

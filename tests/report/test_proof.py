@@ -71,7 +71,7 @@ def proof_of(whole: Session, **changes: object) -> Proof:
     return decide_session(replace(whole, **changes))
 
 
-def beside(made: Sequence[Pair], factor: float) -> tuple[Pair, ...]:
+def extra(made: Sequence[Pair], factor: float) -> tuple[Pair, ...]:
     """The pairs with runs of a second workload."""
     source = random.Random(9)
 
@@ -110,16 +110,16 @@ PROOFS: dict[str, Proof] = {
     "kept": replace(proof_of(GAIN), kept=True),
     "latency": decide_session(session(pairs(1.25), Claim(WORKLOAD, "latency_p50"))),
     "cost": decide_session(session(pairs(1.3, p99=1.5))),
-    "gain beside a loss": decide_session(session(beside(pairs(1.3), 0.7), *TWO)),
-    "gain beside nothing": decide_session(session(beside(pairs(1.3), 1.0), *TWO)),
+    "gain with a loss": decide_session(session(extra(pairs(1.3), 0.7), *TWO)),
+    "gain with nothing": decide_session(session(extra(pairs(1.3), 1.0), *TWO)),
     "loss": decide_session(session(pairs(0.8))),
     "no difference": decide_session(session(pairs(1.0))),
     "inconclusive": decide_session(session(pairs(1.02, noise=0.25, seed=4))),
     "quick": decide_session(session(pairs(1.0, 8), mode="quick")),
     "control moved": decide_session(session(controlled(pairs(1.2), 1.15), control="null.4k")),
     "control still": decide_session(session(controlled(pairs(1.2), 1.0), control="null.4k")),
-    "fault": proof_of(GAIN, faults=("arm B could not be put in place: EIO",), ended="fault"),
-    "not restored": proof_of(GAIN, faults=("arm A could not be put back: EIO",), ended="fault", restored=False),
+    "fault": proof_of(GAIN, faults=("arm B could not be applied: EIO",), ended="fault"),
+    "not restored": proof_of(GAIN, faults=("arm A could not be restored: EIO",), ended="fault", restored=False),
     "forced": proof_of(GAIN, forced=True, gate=CalmGate(("restic is running",), ("io pressure",))),
     "reboot": proof_of(session(sequence()), toggle_class="T3"),
     "three pairs": decide_session(session(pairs(2.0, 3))),
@@ -175,13 +175,13 @@ def test_the_matrix_holds_every_verdict() -> None:
         ("no difference", "no difference: "),
         ("inconclusive", "inconclusive: nothing is shown either way\n"),
         ("control moved", "invalid: nothing follows from these figures: the negative control null.4k moved by +15%"),
-        ("fault", "invalid: nothing follows from these figures: arm B could not be put in place: EIO\n"),
+        ("fault", "invalid: nothing follows from these figures: arm B could not be applied: EIO\n"),
         ("forced", "indicative, no proof: measured on a busy host by --force\n"),
         ("reboot", "indicative, no proof: the change needs a reboot or a rebuild: it cannot be interleaved\n"),
         ("interrupted", "indicative, no proof: the session was interrupted (and 1 more)\n"),
         ("self-test", "self-test passed: no effect was invented\n"),
         ("self-test, loud", "self-test passed: no effect was invented\n"),
-        ("self-test failed", "self-test failed, a gain out of nothing: +28 % IOPS"),
+        ("self-test failed", "self-test failed, a false gain: +28 % IOPS"),
     ],
 )
 def test_the_first_line_is_the_verdict(name: str, start: str) -> None:
@@ -328,7 +328,7 @@ def test_a_cost_is_named_beside_the_gain() -> None:
 
 
 def test_the_claim_with_an_effect_comes_first_and_none_is_left_out() -> None:
-    made = PROOFS["gain beside nothing"]
+    made = PROOFS["gain with nothing"]
     verdict = re.compile(
         r"gain: \+28 % IOPS .*, p < 0\.0001 \+1\.3 % bandwidth .* is within ±10 %, 24 pairs storage on"
     )
@@ -416,8 +416,8 @@ def test_a_self_test_has_no_cost_but_a_difference_out_of_nothing() -> None:
     assert exit_code(PROOFS["self-test"]) == 0
     said = words(costly)
     assert costly.cost == "shown"
-    assert "a difference out of nothing: +5" in said
-    assert "out of nothing: latency_p99 of" in said
+    assert "a false difference: +5" in said
+    assert "false difference: latency_p99 of" in said
     for word in ("at the cost of", "10 % worse", "cost: latency", "no effect was invented"):
         assert word not in said
 

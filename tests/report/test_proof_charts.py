@@ -33,7 +33,7 @@ from advisor.report.charts.slope import draw_slope, pair_values
 from advisor.report.charts.timeline import draw_timeline, list_entries, timed_metrics
 from advisor.report.proof_rows import axis_ends, groups_of
 from tests.proof.sessions import pair, run, session
-from tests.report.test_proof import GAIN, PROOFS, TWO, beside, controlled, pairs, proof_of
+from tests.report.test_proof import GAIN, PROOFS, TWO, controlled, extra, pairs, proof_of
 
 replace = msgspec.structs.replace
 POSITIVE = st.floats(min_value=1e-79, max_value=1e79)
@@ -53,7 +53,7 @@ def contaminated(made: tuple[Pair, ...]) -> Proof:
 ALL: dict[str, Proof] = {
     **PROOFS,
     "contaminated": contaminated(pairs(1.3)),
-    "deep": decide_session(session(beside(controlled(pairs(1.1, 48), 1.0), 0.9), *TWO, mode="deep", control="null.4k")),
+    "deep": decide_session(session(extra(controlled(pairs(1.1, 48), 1.0), 0.9), *TWO, mode="deep", control="null.4k")),
     "far apart": decide_session(session(pairs(1e-9, 8), Claim("infoscale.4k-rand-r100"))),
 }
 
@@ -193,7 +193,7 @@ def test_estimate_interval_band_and_zero_are_where_their_values_are() -> None:
 
 
 def test_a_latency_that_falls_stands_at_its_own_figure() -> None:
-    """Where less is better, too, the tick at a mark is the change that is printed beside it."""
+    """Where less is better, too, the tick at a mark is the change that is printed next to it."""
     proof = PROOFS["latency"]
     low, high = axis_ends(row for group in groups_of(proof) if group.is_judged for row in group.rows)
     shapes = draw_forest(proof).shapes

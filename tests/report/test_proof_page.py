@@ -26,7 +26,7 @@ from advisor.report.proof_words import host_rows, notes_of, reasons_of, session_
 from advisor.shell.quote import shell_quote
 from tests.hostile.test_outputs import TEXTS
 from tests.proof.sessions import WORKLOAD, pair, run, session
-from tests.report.test_proof import GAIN, OTHER, PROOFS, beside, controlled, pairs, proof_of
+from tests.report.test_proof import GAIN, OTHER, PROOFS, controlled, extra, pairs, proof_of
 from tests.report.test_proof_charts import ALL
 
 replace = msgspec.structs.replace
@@ -163,7 +163,7 @@ def test_every_picture_has_a_name_a_description_and_no_fixed_colour(name: str) -
 
 def test_the_page_of_a_long_session_is_small() -> None:
     """48 pairs of three workloads, all repeats used, a control."""
-    made = beside(controlled(pairs(1.1, 48), 1.0), 0.9)
+    made = extra(controlled(pairs(1.1, 48), 1.0), 0.9)
     made = tuple(replace(one, runs=(*one.runs, run("A", 700.0, THIRD), run("B", 720.0, THIRD))) for one in made)
     spoilt = tuple(
         replace(one, runs=tuple(replace(run, lamps=("disk", "cpu-pressure")) for run in one.runs), superseded=True)

@@ -1,4 +1,4 @@
-"""The first page of a scan fits a window of 80 columns and 24 lines on every host, and says of when it is."""
+"""The first page of a scan fits a window of 80 columns and 24 lines on every host, and says when it was taken."""
 
 from __future__ import annotations
 

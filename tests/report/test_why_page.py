@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from advisor.diagnosis.diagnose import diagnose
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.host.provenance import Provenance
 from advisor.report.picture.loads import LEVELS, load_level
 from advisor.report.why_page import why_page
@@ -24,9 +24,9 @@ SLOW = next(case.machine for case in CASES if case.name.startswith("slow member"
 
 
 def page_of(machine: Machine, seconds: int = 4) -> str:
-    span, surroundings = span_of(machine, seconds), read_surroundings(host_at(machine, 1000))
-    found = diagnose(span, surroundings, 1.7e9)
-    return why_page(found, span, surroundings, surroundings.facts, (), Provenance("snapshot", 0, 1_700_000_000))
+    span, context = span_of(machine, seconds), read_context(host_at(machine, 1000))
+    found = diagnose(span, context, 1.7e9)
+    return why_page(found, span, context, context.facts, (), Provenance("snapshot", 0, 1_700_000_000))
 
 
 def test_a_link_of_unknown_speed_has_a_row() -> None:

@@ -33,7 +33,7 @@ def table(*peers: str, **parts: Any) -> Llttab:
 
 
 def cluster(*links: Any, disks: tuple[VxDisk, ...] | None = None, hosts: Any = TWO, **parts: Any) -> dict[str, Any]:
-    """A node with LLT over these links, and what its files say of InfoScale."""
+    """A node with LLT over these links, and what its files say about InfoScale."""
     held = {"links": PORTS, "host": facts().host, **parts}
     tab = held.pop("table", table())
     own = llt(*(links or UDP), llttab=tab, timers=held.pop("timers", TIMERS), flow_control=held.pop("flow", FLOW))

@@ -1,6 +1,6 @@
 """The table of rules and hosts: for every rule, hosts on which it fires and hosts on which it is silent.
 
-A new list of cases gets one line in `CASES`, hosts that are whole one in `LINES`. What docs/rules.md says of a
+A new list of cases gets one line in `CASES`, hosts that are whole one in `LINES`. What docs/rules.md says about a
 rule (its severities, whether it fires on a counter, on what is seen, on a declared workload or as a matter of intent)
 is not written down anywhere: it is what the rule does on these hosts.
 """

@@ -1,4 +1,4 @@
-"""BeeGFS' clients: connections, links, stripes and fsync; RDMA that is off; and what a server says of its arrays."""
+"""BeeGFS' clients: connections, links, stripes and fsync; RDMA that is off; and what a server says about its arrays."""
 
 from __future__ import annotations
 

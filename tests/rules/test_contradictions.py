@@ -66,11 +66,11 @@ def test_a_finding_names_both_sources_and_its_document_holds_both_sides() -> Non
     assert one.what_we_do in text
     assert all(flat(side.source) in text for side in one.sides)
     assert f"advisor explain {one.id}" in text
-    # Told once; a second finding on which it bears refers to it.
+    # Reported once; a second finding on which it bears refers to it.
     twice = flat(scan_text(host, (finding, finding), width=100, color=False))
     assert twice.count(one.what_we_do) == 1
     assert twice.count(one.id) == 2
-    told = json.loads(scan_document(host, found))["findings"]
-    shown = next(each for each in told if each["id"] == finding.id)["contradictions"]
+    reported = json.loads(scan_document(host, found))["findings"]
+    shown = next(each for each in reported if each["id"] == finding.id)["contradictions"]
     assert shown[0]["id"] == one.id
     assert {"says": one.sides[0].says, "source": one.sides[0].source} == shown[0]["sides"][0]

@@ -27,7 +27,7 @@ COUNTED = frozenset(
 """They go on as what the kernel has counted since it booted, and ask for no value any more."""
 STAY = {
     "sysctl.rejected": "the line that the kernel refuses stays in its file until the second command is run",
-    "iscsi.replacement-timeout": "a session takes the timeout up when it logs in again",
+    "iscsi.replacement-timeout": "a session applies the timeout when it logs in again",
     "advice.huge-pages-for-all": "the line stays in its file until it is changed by hand",
     "advice.ifconfig-mtu": "the line stays in its script until it is deleted by hand",
 }
@@ -49,7 +49,7 @@ BY_HAND = {
         *("advice.no-merges", "advice.bfq-for-nvme", "advice.rr-min-io", "advice.offloads-off"),
         *("disks.queue-asked-too-long", "advice.irqbalance-off"),
     ),
-    "an array, volume or file system is made anew, or a command of its own changes it": (
+    "an array, volume or file system is made again, or a command of its own changes it": (
         *("arrays.span-nodes", "arrays.redundant-on-ebs", "arrays.linear-over-many", "arrays.parity-random-writes"),
         *("arrays.chunk-below-block", "arrays.fewer-stripes-than-devices", "controllers.parity-small-writes"),
         *("controllers.two-small-arrays", "filesystems.not-aligned", "disks.partition-not-aligned", "md.no-bitmap"),
@@ -84,7 +84,7 @@ BY_HAND = {
         *("numa.memory-uneven", "memory.modules-slow", "memory.channels-uneven"),
         *("llt.single-link", "llt.links-on-one-port", "beegfs.uneven-zones", "iscsi.paths-share-link"),
     ),
-    "addresses, files or services are laid out anew": (
+    "addresses, files or services are laid out again": (
         *("llt.same-subnet", "iscsi.paths-share-subnet", "beegfs.service-spans-nodes", "beegfs.interfaces"),
         "irqs.cloud-agent",
         *("beegfs.client-interfaces", "iris.journal-shared", "iris.alternate-journal-shared", "iris.wij-shared"),

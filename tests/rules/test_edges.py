@@ -260,8 +260,8 @@ def test_links_of_llttab_with_one_broadcast_are_in_one_subnet() -> None:
     assert by_broadcast(("192.0.2.1", same), ("192.0.2.1", same)) == []
     assert by_broadcast(("192.0.2.1", same), (None, same)) == []
     assert by_broadcast(("192.0.2.1", same), ("192.0.2.2", same), type="ether") == []
-    for tells_nothing in ("255.255.255.255", "0.0.0.0", "nonsense"):
-        assert by_broadcast(("192.0.2.1", tells_nothing), ("192.0.2.2", tells_nothing)) == []
+    for reports_nothing in ("255.255.255.255", "0.0.0.0", "nonsense"):
+        assert by_broadcast(("192.0.2.1", reports_nothing), ("192.0.2.2", reports_nothing)) == []
 
 
 def test_the_broadcast_is_read_from_the_line_of_llttab() -> None:

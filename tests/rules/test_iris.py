@@ -176,7 +176,7 @@ SILENT: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
     ("iris.cache-share", None, {"iris": (instance(None, ()),)}),
     ("iris.cache-share", None, {"iris": given({"globals_mb": ()})}),
     ("iris.journal-shared", None, {}),
-    # A new instance has its journal beside its own databases.
+    # A new instance has its journal next to its own databases.
     ("iris.journal-shared", None, {"iris": given(places=(place("journal", "a"), place("database", "a", name="USER")))}),
     (
         "iris.journal-shared",
@@ -191,7 +191,7 @@ SILENT: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
     ("iris.stripe-size", None, {**stripe(64), "iris": ()}),
     ("iris.vm-settings", None, {}),
     ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.swappiness": "60"}, "iris": ()}),
-    # Bytes are in force: the ratio is 0 then.
+    # Bytes are active: the ratio is 0 then.
     ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.dirty_ratio": "0", "vm.dirty_bytes": "1073741824"}}),
     ("iris.write-daemons", None, {}),
     ("iris.write-daemons", "iris", {"iris": given({"asyncwij": 8})}),

@@ -13,7 +13,7 @@ from tests.each import for_each
 from tests.quiet_hosts import ALL, EBS, KINDS, quiet_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
-# What a specialist would say of them: volumes of EBS are to be waited for longer than 30 seconds (AWS).
+# What a specialist would say about them: volumes of EBS are to be waited for longer than 30 seconds (AWS).
 RIGHT: Final[Mapping[str, frozenset[str]]] = {
     "kubernetes-node": frozenset({"disks.ebs-timeout"}),
     "postgresql": frozenset({"disks.ebs-timeout"}),

@@ -157,7 +157,7 @@ END = bytes(1024)
 
 @contextmanager
 def no_hang() -> Iterator[None]:
-    """The bombs below took from minutes to hours where they worked; no machine is so slow that this does not tell."""
+    """The bombs below took from minutes to hours where they worked; no machine is so slow that this hides it."""
     began = time.monotonic()
     yield
     assert time.monotonic() - began < 60

@@ -111,7 +111,7 @@ else:
 
 
 class QueueHost(Host):
-    """What a driver says of its channels, as far as the stand-in knows them."""
+    """What a driver says about its channels, as far as the stand-in knows them."""
 
     def ethtool(self, link: str, what: str) -> Answer:
         now = int(Path(self.locate("/run/channels")).read_text())

@@ -30,7 +30,7 @@ WWID = "naa.600140512345678"
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """A disk object: what the kernel and udev say of it, and its queue length. ``hctl`` is where its link leads to."""
+    """A disk object: what kernel and udev say about it, and its queue length. ``hctl`` is where its link leads to."""
 
     value: str
     hctl: str | None
@@ -108,7 +108,7 @@ def set_up(where: Path, disks: Mapping[str, Disk], *names: str) -> Plan:
 
 
 def rolled_back(where: Path, host: Host, plan: Plan, engine: str) -> dict[str, str]:
-    """Each item that is not back, with what is said of it; the exit code fits."""
+    """Each item that is not back, with what is said about it; the exit code fits."""
     shell = ENGINES[engine]
     if shell is None:
         store = Store(str(where / "state"))

@@ -1,4 +1,4 @@
-"""A plan of interrupts is complete: what was in place before it is in place after it."""
+"""A plan of interrupts is complete: what was set before it is set after it."""
 
 from __future__ import annotations
 

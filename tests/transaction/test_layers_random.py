@@ -1,4 +1,4 @@
-"""Any sequence of applying, switching and taking out, against a model: a stack of values for each tunable."""
+"""Any sequence of applying, switching and removing, against a model: a stack of values for each tunable."""
 
 from __future__ import annotations
 

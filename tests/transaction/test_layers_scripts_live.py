@@ -1,4 +1,4 @@
-"""What a person does with nothing but a shell, on a real kernel, and what the real command says of it."""
+"""What a person does with nothing but a shell, on a real kernel, and what the real command says about it."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def applied(where: Path, *values: tuple[str, str]) -> str:
 
 
 def undone(where: Path, identity: str, way: str, *, force: bool = False) -> tuple[dict[str, str], bool]:
-    """What the rollback says of each item, and whether all is back."""
+    """What the rollback says about each item, and whether all is back."""
     store = store_of(where)
     if way == "command":
         with store.hold_lock():

@@ -37,7 +37,7 @@ _BEGIN = lazy_regex(r"advisor-probe 1 (probe|do|plain|none)")
 
 
 class TargetAnswer(msgspec.Struct, frozen=True):
-    """What a node says of one target.
+    """What a node says about one target.
 
     ``times_us`` are round trips in microseconds. ``carries`` is whether packets of the wanted size came back, None
     where that is not known. ``mtu`` is the largest size that did, in bytes of the whole packet, and ``limit`` what

@@ -1,4 +1,4 @@
-"""Planning for many hosts, changing them, and taking it up again: what the command line and other programs call."""
+"""Planning for many hosts, changing them, and resuming it: what the command line and other programs call."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _carried_out(
 def resume_fleet(
     wanted: str | None, store: FleetStore, access: Access, *, agree: Agree, say: Say, rollback_all: bool = False
 ) -> RunResult:
-    """Take a run up where it was cut short. Raises RefusedError for one that has ended, UsageError for none,
+    """Resume a run where it was cut short. Raises RefusedError for one that has ended, UsageError for none,
     NotRestoredError where it is not known what a proof of it left."""
     with lock_store(store):
         run = find_run(store, wanted)
@@ -188,7 +188,7 @@ def resume_fleet(
                 hint="add them to it again",
             )
         check_failover(hands.hosts.values(), wish.shape.failover)
-        # What stopped before its proof let it begin has nothing to take up but that proof.
+        # What stopped before its proof let it begin has nothing to resume but that proof.
         sent = read_sent_profile(wish.profiles) if run.is_to_be_proven else None
         with RunJournal(directory) as journal:
             done = take_up(hands, journal, run, say)

@@ -257,7 +257,7 @@ _STATES: Final[Mapping[str, HostState]] = {
 
 
 def result_of(answer: HostAnswer) -> Result:
-    """What a host's answer to a verb says of it."""
+    """What a host's answer to a verb says about it."""
     if answer.state in ("unreachable", "no-root"):
         return Result(answer.host, "unreachable", message=answer.message or answer.state)
     said = parse_script_answer(_read_text(answer.path)) if answer.state == "ok" and answer.path is not None else None

@@ -1,7 +1,7 @@
 """A trial with hosts as units: measure all, treat those that a coin names, measure all again, judge, roll back.
 
 The treated hosts await their confirmation until the verdict: should this process end, the watchdog of each rolls it
-back when its window is over. A trial that is taken up again rolls back first and measures again, with the toss that its
+back when its window is over. A resumed trial rolls back first and measures again, with the toss that its
 journal holds: nobody can toss until he likes it.
 """
 
@@ -97,7 +97,7 @@ def prove_on_fleet(wish: Wish, terms: TrialTerms, store: FleetStore, *, agree: A
 
 
 def resume_trial(wanted: str | None, store: FleetStore, access: Access, *, agree: AgreeTrial, say: Say) -> TrialResult:
-    """Take a trial up where it was cut short: what is active goes back first. Raises RefusedError for one that has
+    """Resume a trial where it was cut short: what is active goes back first. Raises RefusedError for one that has
     ended, UsageError for none."""
     with lock_store(store):
         run = find_run(store, wanted)

@@ -1,6 +1,6 @@
 """The journal of a run over many hosts: JSON lines, each on disk before what follows from it is done.
 
-An interrupted run is reconstructed from its journal and from the hosts themselves; what the journal alone says of a
+An interrupted run is reconstructed from its journal and from the hosts themselves; what the journal alone says about a
 host is never taken for its state. A power cut can tear the last line only, which is then as if it had not been written.
 """
 

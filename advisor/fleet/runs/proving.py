@@ -260,7 +260,7 @@ class ProofAnswer(msgspec.Struct, frozen=True):
 
 
 def judge_proof(name: str, answer: HostAnswer | None, plan: Plan) -> ProofDone | None:
-    """What a canary's answer says of its proof; None where the host has to be asked what became of it.
+    """What a canary's answer says about its proof; None where the host has to be asked what became of it.
 
     Exit codes are those of ``advisor prove`` there: a refusal is a refusal, not a missing gain.
     """

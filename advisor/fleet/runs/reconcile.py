@@ -56,7 +56,7 @@ def settle_transactions(hands: Hands, wanted: Mapping[str, Sought], *, seconds: 
 
 
 def find_result(captured: CapturedHost, sought: Sought) -> Result:
-    """What a capture says of a transaction. Not sure where the host is silent, or still at it."""
+    """What a capture says about a transaction. Not sure where the host is silent, or still at it."""
     if captured.archive is None:
         return Result(captured.name, "unknown", message=captured.message, is_sure=False)
     try:

@@ -1,6 +1,6 @@
-"""A run that was cut short (its controller killed, the network gone) taken up again.
+"""A run that was cut short (its controller killed, the network gone), resumed.
 
-What the journal says of a wave that was open is not believed: its hosts are asked. One that waits for its confirmation
+What the journal says about a wave that was open is not believed: its hosts are asked. One that awaits confirmation
 is kept where the gate had held, else rolled back; one that has rolled back is applied again; one that is kept is done.
 """
 

@@ -108,7 +108,7 @@ def _ask_hosts(
 
 
 def host_standing(captured: CapturedHost, only: Sequence[str] | None, taken: float | None) -> HostStanding:
-    """What a capture says of the transactions of a host, or of ``only`` these."""
+    """What a capture says about the transactions of a host, or of ``only`` these."""
     if captured.archive is None:
         return HostStanding(captured.name, "failed", message=captured.message)
     try:

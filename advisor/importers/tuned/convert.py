@@ -11,7 +11,7 @@ from advisor.importers.made import SourceLine
 from advisor.importers.records import ImportedSetting, Mode
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.functions import AssertionFailedError
-from advisor.importers.tuned.ini import Option
+from advisor.importers.tuned.ini import IniOption
 from advisor.importers.tuned.instances import PluginInstance, make_instances
 from advisor.importers.tuned.places import lacks_perf
 from advisor.importers.tuned.plugin_sysctl import read_reapplied
@@ -63,7 +63,7 @@ def convert_profile(
     return without_rivals(make_disjoint(last_wins(ordered), host))
 
 
-def _source_line(section: str, key: str, option: Option) -> SourceLine:
+def _source_line(section: str, key: str, option: IniOption) -> SourceLine:
     return SourceLine(section, key, option.value or "", option.path, option.line, option.comment)
 
 
@@ -78,8 +78,8 @@ def _head_settings(profile: TunedProfile) -> Iterator[ImportedSetting]:
         )
 
 
-def _repeated_lines(section: str, key: str, option: Option) -> Iterator[ImportedSetting]:
-    """What the same file says of it before."""
+def _repeated_lines(section: str, key: str, option: IniOption) -> Iterator[ImportedSetting]:
+    """What the same file says about it before."""
     for number, value in option.earlier:
         line = SourceLine(section, key, value, option.path, number)
         yield line.ignored(f"line {option.line} of the same file sets it again", sets_nothing=section in _NAMES)
@@ -89,7 +89,7 @@ _NAMES = ("main", "variables")
 
 
 def _convert_option(
-    context: Context, profile: TunedProfile, instance: PluginInstance, key: str, option: Option, line: SourceLine
+    context: Context, profile: TunedProfile, instance: PluginInstance, key: str, option: IniOption, line: SourceLine
 ) -> Iterable[ImportedSetting]:
     if key == "priority":
         return [line.ignored("it says when TuneD applies the section", sets_nothing=True)]
@@ -125,7 +125,7 @@ def _convert_option(
     return plugin.convert(context, Given(line, key, text, instance))
 
 
-def _expand_option(context: Context, option: Option, line: SourceLine) -> tuple[str, ImportedSetting | None]:
+def _expand_option(context: Context, option: IniOption, line: SourceLine) -> tuple[str, ImportedSetting | None]:
     value = option.value or ""
     try:
         expanded = context.variables.expand(value)

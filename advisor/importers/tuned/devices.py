@@ -47,7 +47,7 @@ def parse_device_rules(text: str) -> Rules:
 
 
 def devices_of(host: Host, plugin: str) -> tuple[str, ...] | None:
-    """The devices that a plugin of TuneD takes up on this host; None for one that knows none, or is not known here."""
+    """The devices that a plugin of TuneD uses on this host; None for one that knows none, or is not known here."""
     if plugin == "disk":
         return tuple(name for name in host.names("/sys/block") if is_tuned_disk(host, name))
     if plugin == "net":

@@ -25,8 +25,8 @@ _SECTION: Final = lazy_regex(r"\[(?P<header>.+)\]", re.DOTALL)
 _NOT_BLANK: Final = lazy_regex(r"\S")
 
 
-class Option(msgspec.Struct, frozen=True):
-    """A value with where it stands, and what the author says of it in the comment above; None for an option that has
+class IniOption(msgspec.Struct, frozen=True):
+    """A value with where it stands, and what the author says about it in the comment above; None for an option that has
     no value at all, which only files of variables may have."""
 
     value: str | None
@@ -34,10 +34,10 @@ class Option(msgspec.Struct, frozen=True):
     line: int
     comment: str = ""
     earlier: tuple[tuple[int, str], ...] = ()
-    """Line and value of what the same file says of it before, in vain."""
+    """Line and value of what the same file says about it before, in vain."""
 
 
-Sections = Mapping[str, Mapping[str, Option]]
+Sections = Mapping[str, Mapping[str, IniOption]]
 
 
 def decode_text(data: bytes, path: str, what: str = "TuneD profile") -> str:
@@ -147,14 +147,14 @@ class _Reader:
         )
 
     def sections(self) -> Sections:
-        found: dict[str, dict[str, Option]] = {}
+        found: dict[str, dict[str, IniOption]] = {}
         for name, options in self._sections.items():
             found[name] = {key: self._make_option(name, key, values) for key, values in options.items()}
             for key, values in self._defaults.items():
                 found[name].setdefault(key, self._make_option(DEFAULT, key, values))
         return found
 
-    def _make_option(self, section: str, key: str, values: list[str] | None) -> Option:
+    def _make_option(self, section: str, key: str, values: list[str] | None) -> IniOption:
         line, comment = self._places[section, key]
         earlier = tuple(self._earlier.get((section, key), ()))
-        return Option(None if values is None else "\n".join(values).rstrip(), self._path, line, comment, earlier)
+        return IniOption(None if values is None else "\n".join(values).rstrip(), self._path, line, comment, earlier)

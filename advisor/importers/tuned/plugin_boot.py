@@ -54,7 +54,7 @@ def convert_bootloader(context: Context, given: Given) -> list[ImportedSetting]:
 
 
 def parse_cmdline(text: str) -> tuple[str, tuple[str, ...]]:
-    """The operator of a ``cmdline`` setting (``-`` takes words out, all others add them) and its words."""
+    """The operator of a ``cmdline`` setting (``-`` removes words, all others add them) and its words."""
     operator, rest = text[:1], text[1:].strip()
     if operator == "-":
         return "-", tuple(rest.split())
@@ -125,7 +125,7 @@ def convert_service(context: Context, given: Given) -> list[ImportedSetting]:
 
 
 def state_of(words: list[str]) -> tuple[str, ImportedSense]:
-    """``enabled active`` and such like, and the sense of each of the two: one that nothing is said of is kept.
+    """``enabled active`` and such like, and the sense of each of the two: one that nothing is said about is kept.
 
     The last of two words that contradict each other counts.
     """

@@ -126,7 +126,7 @@ def _all_disks(host: Host) -> tuple[str, ...]:
 
 
 def _has_others(context: Context) -> bool:
-    """Whether a disk of this host is none that TuneD takes up: removable, or an NVMe disk of several paths."""
+    """Whether a disk of this host is none that TuneD uses: removable, or an NVMe disk of several paths."""
     names = _all_disks(context.host)
     return context.is_faithful and any(
         kind_of(name) in ("scsi", "nvme", "virtio", "xen", "mmc") and not is_tuned_disk(context.host, name)

@@ -13,7 +13,7 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
 from advisor.importers.tuned.functions import AssertionFailedError
-from advisor.importers.tuned.ini import Option, Sections, decode_text, parse_tuned_ini
+from advisor.importers.tuned.ini import IniOption, Sections, decode_text, parse_tuned_ini
 from advisor.importers.tuned.places import is_plain_file, profile_directories
 from advisor.importers.tuned.variables import Expanded, Variables
 
@@ -37,22 +37,22 @@ class Unit(msgspec.Struct, frozen=True):
     enabled: bool
     replace: bool
     devices: str
-    options: Mapping[str, Option]
+    options: Mapping[str, IniOption]
     drop: tuple[str, ...] = ()
     devices_udev_regex: str | None = None
     cpuinfo_regex: str | None = None
     uname_regex: str | None = None
     script_pre: str | None = None
     script_post: str | None = None
-    settings: Mapping[str, Option] = {}
+    settings: Mapping[str, IniOption] = {}
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A setting that a later file takes out or sets again."""
+    """A setting that a later file removes or sets again."""
 
     unit: str
     key: str
-    option: Option
+    option: IniOption
     why: str
 
 
@@ -61,16 +61,16 @@ class TunedProfile(msgspec.Struct, frozen=True):
 
     name: str
     files: tuple[str, ...]
-    main: Mapping[str, Option]
+    main: Mapping[str, IniOption]
     units: Mapping[str, Unit]
     variables: Variables
     lost: tuple[Lost, ...] = ()
     failed: str | None = None
     unresolved: Mapping[str, tuple[str, ...]] = {}
     """Of units whose devices or conditions could not be expanded: why."""
-    variable_lines: Mapping[str, Option] = {}
-    main_lines: tuple[tuple[str, Option], ...] = ()
-    """Every line of the sections ``main``: what each file says of itself, and what it includes."""
+    variable_lines: Mapping[str, IniOption] = {}
+    main_lines: tuple[tuple[str, IniOption], ...] = ()
+    """Every line of the sections ``main``: what each file says about itself, and what it includes."""
 
 
 def load_tuned(
@@ -91,13 +91,13 @@ class _Loader:
         self._variables = Variables(host)
         self._lost: list[Lost] = []
         self._done: list[str] = []
-        self._heads: list[tuple[str, Option]] = []
+        self._heads: list[tuple[str, IniOption]] = []
 
     def load(self, names: str, path: str | None) -> TunedProfile:
         wanted = [name for name in names.split() if re.match(r"^[a-zA-Z0-9_.-]+$", name)]
         if not wanted:
             raise UsageError(msg("{names!r} is no name of a TuneD profile", names=names[:80]))
-        main: dict[str, Option] = {}
+        main: dict[str, IniOption] = {}
         units: dict[str, Unit] = {}
         loaded = self._read_file(path, wanted[0]) if path else self._read_named(wanted, None)
         for _, options, own in loaded:
@@ -137,7 +137,7 @@ class _Loader:
             main_lines=tuple(self._heads),
         )
 
-    def _read_named(self, names: list[str], heir: str | None) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
+    def _read_named(self, names: list[str], heir: str | None) -> Iterator[tuple[str, dict[str, IniOption], list[Unit]]]:
         for name in names:
             place = self._find_file(name, heir)
             if place:
@@ -176,7 +176,7 @@ class _Loader:
     def _is_file(self, place: str) -> bool:
         return is_plain_file(self._files, place)
 
-    def _read_file(self, place: str, name: str) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
+    def _read_file(self, place: str, name: str) -> Iterator[tuple[str, dict[str, IniOption], list[Unit]]]:
         """What a file includes, and then the file."""
         if len(self._done) >= MAX_FILES:
             raise InvalidInputError(
@@ -193,7 +193,7 @@ class _Loader:
         units = [_make_unit(section, options) for section, options in sections.items() if section != "main"]
         yield name, main, units
 
-    def _find_include(self, include: Option, place: str) -> str:
+    def _find_include(self, include: IniOption, place: str) -> str:
         try:
             expanded = self._variables.expand(include.value or "")
         except AssertionFailedError as error:
@@ -258,10 +258,10 @@ class _Loader:
             script_post=_newer_or(newer.script_post, older.script_post),
         )
 
-    def _lose_unit(self, unit: Unit, options: Mapping[str, Option], why: str) -> None:
+    def _lose_unit(self, unit: Unit, options: Mapping[str, IniOption], why: str) -> None:
         self._lost.extend(Lost(unit.name, key, option, why) for key, option in options.items())
 
-    def _add_variable(self, key: str, option: Option) -> None:
+    def _add_variable(self, key: str, option: IniOption) -> None:
         if option.value is None:
             return
         if key != "include":
@@ -310,7 +310,7 @@ def _newer_or(newer: str | None, older: str | None) -> str | None:
     return older if newer is None else newer
 
 
-def _with_directory(key: str, option: Option, directory: str) -> Option:
+def _with_directory(key: str, option: IniOption, directory: str) -> IniOption:
     """With the profile's own directory filled in; a script is named by its path."""
     value = option.value or ""
     value = re.sub(r"(?<!\\)\$\{i:PROFILE_DIR\}", lambda _: directory, value)
@@ -319,7 +319,7 @@ def _with_directory(key: str, option: Option, directory: str) -> Option:
     return msgspec.structs.replace(option, value=value)
 
 
-def _make_unit(name: str, options: Mapping[str, Option]) -> Unit:
+def _make_unit(name: str, options: Mapping[str, IniOption]) -> Unit:
     own = {key: option for key, option in options.items() if key in SCOPE}
     said = {key: option.value or "" for key, option in own.items()}
     return Unit(

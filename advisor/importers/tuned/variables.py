@@ -24,7 +24,7 @@ class Expanded(msgspec.Struct, frozen=True):
 
 
 class Variables:
-    """The variables of a profile, in the order in which TuneD takes them up."""
+    """The variables of a profile, in the order in which TuneD reads them."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -35,7 +35,7 @@ class Variables:
         return dict(self._values)
 
     def add(self, name: str, value: str) -> bool:
-        """Take one up; False for a name that TuneD refuses. Raises AssertionFailedError."""
+        """Add one; False for a name that TuneD refuses. Raises AssertionFailedError."""
         if not re.match(r"\w+$", name):
             return False
         self._values[name] = self.expand(value)

@@ -20,7 +20,7 @@ from typing import IO, Final, NamedTuple
 
 import msgspec
 
-from advisor.diagnosis.observation import read_surroundings
+from advisor.diagnosis.observation import read_context
 from advisor.errors import AdvisorError, InvalidInputError
 from advisor.facts.dm import STATUS
 from advisor.facts.drive_health import SMARTCTL
@@ -208,11 +208,11 @@ def _attach_span(span: CounterSpan | None, host: Host) -> dict[str, bytes]:
 
 def _read_all_and_map(host: Host) -> None:
     _read_all(host)
-    read_surroundings(host)
+    read_context(host)
 
 
 def _read_all(host: Host) -> None:
-    """Read all that is asked of a captured host afterwards: a scan, plans, and what status and verify say of it."""
+    """Read all that is asked of a captured host afterwards: a scan, plans, and what status and verify say about it."""
     read_for_scan_and_plans(host)
     for name in host.names(wanted.TRANSACTIONS):
         for file in wanted.TRANSACTION_FILES:

@@ -1,4 +1,4 @@
-"""What cp(1) says of files that it could not copy: of GNU coreutils, old and new, and of busybox.
+"""What cp(1) says about files that it could not copy: of GNU coreutils, old and new, and of busybox.
 
 GNU quotes a name as a shell would (``'./a'$'\\n''b'``), before 8.25 between a backquote and a quote; busybox puts it
 between quotes whatever it holds, and names none where reading fails.

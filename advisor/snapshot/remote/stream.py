@@ -42,7 +42,7 @@ class Stream(NamedTuple):
 
 
 class Checksum:
-    """What cksum(1) says of bytes: a CRC-32 that takes the highest bit first, so that zlib does it on mirrored bits."""
+    """What cksum(1) prints: a CRC-32 that takes the highest bit first, so that zlib does it on mirrored bits."""
 
     def __init__(self) -> None:
         self._crc = 0xFFFFFFFF

@@ -101,7 +101,7 @@ def answer_of(code: int, said: bytes, errors: bytes) -> Answer:
     return Answer(code, said.decode(), errors.decode(), last)
 
 
-def told(record: Record) -> dict[str, object]:
-    """What a record tells, without the moments."""
+def reported(record: Record) -> dict[str, object]:
+    """What a record reports, without the moments."""
     moments = {"began", "ended", "confirmed", "id", "seconds_left"}
     return {name: getattr(record, name) for name in record.__struct_fields__ if name not in moments}

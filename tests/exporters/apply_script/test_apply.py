@@ -22,7 +22,7 @@ from advisor.transaction.journal import decode_journal
 from advisor.transaction.layers import ownership_of
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
-from tests.exporters.apply_script.stage import SHELLS, Stage, answer_of, told
+from tests.exporters.apply_script.stage import SHELLS, Stage, answer_of, reported
 from tests.transaction import system
 from tests.trees import listing, make_command
 from tests.waiting import until, until_unwatched
@@ -44,7 +44,7 @@ def test_it_ends_as_apply_ends(tmp_path: Path, shell: list[str]) -> None:
     done = ours.call(*AT_ONCE, under=shell)
     assert (done.code, done.state, done.last["id"]) == (0, "applied", "0001"), done
     assert ours.listing() == theirs.listing()
-    assert told(ours.record()) == {**told(wanted), "plan": ours.plan}
+    assert reported(ours.record()) == {**reported(wanted), "plan": ours.plan}
     # In a tree, Python starts no watchdog and has no script of one.
     assert listing(ours.transaction).keys() - {"watch.sh", "watch.data"} == listing(theirs.transaction).keys()
     modes = {name: mode for name, (_, mode, _) in listing(ours.where / "state").items()}
@@ -265,16 +265,16 @@ def test_a_value_that_is_refused_or_clamped_takes_all_back(tmp_path: Path, index
     stage = Stage(tmp_path)
     before = stage.listing()
     tunable, after = system.TARGETS[index][0], stage.plan.changes[index].after
-    tell = "cat: write error: Invalid argument" if kind == "refused" else ""
+    text = "cat: write error: Invalid argument" if kind == "refused" else ""
     # What writes into an attribute is a cat, and into LLT its own program.
     if tunable.startswith("llt:"):
         real = (tmp_path / "bin/lltconfig").read_text().replace("#!/bin/sh\n", "")
         word = f"{tunable.partition(':')[2]}:{after}"
-        make_command(tmp_path / "bin", "lltconfig", f'[ "$2" != "{word}" ] || {_end(kind, tell)}\n{real}')
+        make_command(tmp_path / "bin", "lltconfig", f'[ "$2" != "{word}" ] || {_end(kind, text)}\n{real}')
     else:
         # A kernel that refuses a value keeps the one that it has.
         keeps = f"echo '{stage.plan.changes[index].before}'; " if kind == "refused" else ""
-        body = f'text=$(/bin/cat "$@"; echo x); [ "${{text%?x}}" != "{after}" ] || {{ {keeps}{_end(kind, tell)}; }}\n'
+        body = f'text=$(/bin/cat "$@"; echo x); [ "${{text%?x}}" != "{after}" ] || {{ {keeps}{_end(kind, text)}; }}\n'
         make_command(tmp_path / "bin", "cat", body + 'printf %s "${text%x}"')
     done = stage.call(*AT_ONCE, under=["dash"])
     assert (done.code, done.state) == (4, "rolled-back"), done
@@ -285,8 +285,8 @@ def test_a_value_that_is_refused_or_clamped_takes_all_back(tmp_path: Path, index
     assert (stage.record().state, stage.is_closed()) == ("rolled-back", True)
 
 
-def _end(kind: str, tell: str) -> str:
-    return f"{{ echo '{tell}' >&2; exit 1; }}" if kind == "refused" else "{ echo 7; exit 0; }"
+def _end(kind: str, text: str) -> str:
+    return f"{{ echo '{text}' >&2; exit 1; }}" if kind == "refused" else "{ echo 7; exit 0; }"
 
 
 @shells
@@ -298,14 +298,14 @@ def test_what_somebody_else_set_since_is_told_and_kept(tmp_path: Path, shell: li
     (stage.root / "etc/llttab").write_text("theirs\n")
     drifted = stage.call("verify", under=shell)
     assert (drifted.code, drifted.state) == (1, "drifted")
-    told_of = {name for name, state in drifted.states().items() if state == "drifted"}
-    assert told_of == {"sysctl:net.core.rmem_max", "/etc/llttab"}
+    reported_of = {name for name, state in drifted.states().items() if state == "drifted"}
+    assert reported_of == {"sysctl:net.core.rmem_max", "/etc/llttab"}
     done = stage.call("rollback", under=shell)
     assert (done.code, done.state) == (5, "partly-rolled-back")
-    assert {name for name, state in done.states().items() if state == "kept"} == told_of
+    assert {name for name, state in done.states().items() if state == "kept"} == reported_of
     assert stage.record().state == "partly-rolled-back"
     assert dict(stage.record().kept)["sysctl:net.core.rmem_max"] == "kept: modified externally (777)"
-    assert {name for name, _ in stage.record().kept} == told_of
+    assert {name for name, _ in stage.record().kept} == reported_of
     forced = stage.call("rollback", "--force", under=shell)
     assert (forced.code, forced.state) == (0, "rolled-back")
     assert stage.listing() == before
@@ -445,8 +445,8 @@ def test_a_plan_that_cannot_be_applied_has_no_script(stage: Stage) -> None:
     nothing = msgspec.structs.replace(stage.plan, changes=(), files=())
     with pytest.raises(RefusedError, match="nothing is to be changed"):
         transaction_script(nothing, machine_id="x", hostname=None)
-    stands = Skipped("a:b", None, None, "stands in the way", "blocked", "p")
-    with pytest.raises(RefusedError, match="stands in the way"):
+    stands = Skipped("a:b", None, None, "is blocked here", "blocked", "p")
+    with pytest.raises(RefusedError, match="is blocked here"):
         transaction_script(msgspec.structs.replace(stage.plan, skipped=(stands,)), machine_id="x", hostname=None)
 
 

@@ -16,7 +16,7 @@ from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.verify import find_drift
 from tests.captured import captured_root
-from tests.exporters.apply_script.stage import SHELLS, told
+from tests.exporters.apply_script.stage import SHELLS, reported
 from tests.serving_hosts import GENERAL
 from tests.transaction.test_script_on_captured_hosts import HOSTS, SETTINGS, built, touched
 from tests.trees import STANDARD_PATH
@@ -63,7 +63,7 @@ def test_script_and_apply_end_alike(name: str, tmp_path: Path) -> None:
         call("apply", "--confirm-within", "0")
         assert touched(plan, root) == applied, profile
         record = ours.read_records()[0]
-        assert told(record) == told(wanted), profile
+        assert reported(record) == reported(wanted), profile
         assert find_drift(host, [record]) == (), profile
         call("verify")
         call("rollback")

@@ -116,7 +116,7 @@ def test_killed_while_it_puts_back_it_is_finished(tmp_path: Path) -> None:
 
 
 def cuts(where: Path) -> Iterator[int]:
-    """The tree and the state as they were at each moment are put in place, one after another."""
+    """The tree and the state as they were at each moment are restored, one after another."""
     for cut in sorted((where / "cuts").glob("*.root"), key=lambda one: int(one.stem)):
         for name in ("root", "state"):
             shutil.rmtree(where / name)

@@ -64,7 +64,7 @@ def by_watchdog(stage: Stage) -> None:
 
 
 def by_two_watchdogs(stage: Stage) -> None:
-    """Another one, as a restart of its unit beside one that is still there makes it."""
+    """Another one, as a restart of its unit next to one that is still there makes it."""
     script = stage.transaction / "watch.sh"
     if script.exists():
         subprocess.run(
@@ -121,7 +121,7 @@ def value(stage: Stage) -> str:
 def is_explained(first: str, second: str, codes: dict[str, int | None], live: str) -> bool:
     """Whether an order of the two, or one of them alone with the other refused (3), ends so."""
     if "apply" in codes and codes["apply"] == 0:
-        # It comes after a rollback, or beside a transaction that is kept.
+        # It comes after a rollback, or next to a transaction that is kept.
         return live == "1500"
     if "confirm" in (first, second) and codes.get("confirm") == 0:
         # Kept; a rollback script can come after that.

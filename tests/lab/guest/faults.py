@@ -1,7 +1,7 @@
 """Runs ``advisor`` in the guest and ends it, or stops it, at a chosen moment: just before or just after it writes a
 line of its journal, which is just before or just after a step.
 
-usage: faults.py sweep STATES EVERY -- advisor words   kills at every EVERY-th such moment, puts back, compares
+usage: faults.py sweep STATES EVERY -- advisor words   kills at every EVERY-th such moment, rolls back, compares
        faults.py stop POINT - -- advisor words         stops there (SIGSTOP) and stays: for a power cut
 
 STATES is a directory with two scripts that print what the host is: ``near``, what the words can change, is compared

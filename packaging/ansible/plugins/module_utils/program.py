@@ -92,7 +92,7 @@ def describe_error(error):
 
 
 def active_transactions(status, profiles):
-    """Those in force that have one of these profiles, the last one first."""
+    """Active transactions that have one of these profiles, the last one first."""
     found = [one for one in status["transactions"] if one["in_force"] and set(one["profiles"]) & set(profiles)]
     return sorted(found, key=lambda one: one["id"], reverse=True)
 

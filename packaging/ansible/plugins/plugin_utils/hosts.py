@@ -149,8 +149,8 @@ class HostAction(ActionBase):
 
     def _controller_program(self):
         named = self._params["controller_executable"]
-        beside = os.path.join(os.path.dirname(sys.executable), "advisor")
-        return named or (beside if os.access(beside, os.X_OK) else shutil.which("advisor"))
+        neighbour = os.path.join(os.path.dirname(sys.executable), "advisor")
+        return named or (neighbour if os.access(neighbour, os.X_OK) else shutil.which("advisor"))
 
     # What is done on the host
 

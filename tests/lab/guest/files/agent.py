@@ -143,7 +143,7 @@ def answer(line: bytes) -> dict[str, Any]:
         }
 
 
-def tell_console() -> None:
+def print_console() -> None:
     """For who has to find out why a start failed: it came this far."""
     with open("/dev/console", "w", encoding="ascii") as console:
         console.write("lab: agent\n")
@@ -151,7 +151,7 @@ def tell_console() -> None:
 
 def main() -> None:
     """Serve the port named on the command line, for ever."""
-    tell_console()
+    print_console()
     # Commands must not inherit the port: two readers would share the requests between them.
     port = os.open(sys.argv[1], os.O_RDWR | os.O_CLOEXEC)
     with os.fdopen(port, "rb", buffering=0, closefd=False) as reader:

@@ -1,4 +1,4 @@
-"""What moves along with a change, what hangs on a link's queues, and the interrupts that the kernel keeps to itself."""
+"""Side effects of a change, what hangs on a link's queues, and the interrupts that the kernel keeps to itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.verify import find_drift
-from tests.exporters.apply_script.stage import SHELLS, Stage, told
+from tests.exporters.apply_script.stage import SHELLS, Stage, reported
 from tests.transaction import queues, system
 from tests.transaction.system import store_of
 from tests.trees import make_command
@@ -34,9 +34,9 @@ def test_what_hangs_on_the_queues_comes_back(tmp_path: Path, shell: list[str]) -
     with store.hold_lock():
         wanted = apply_plan(other.host, other.plan, store)
     assert wanted.side_effects_after
-    assert told(stage.record()) == told(wanted)
+    assert reported(stage.record()) == reported(wanted)
     theirs = store.script_path("0001").with_name("rollback.data").read_bytes()
-    assert (stage.transaction / "rollback.data").read_bytes() == theirs, "with what moved along in it"
+    assert (stage.transaction / "rollback.data").read_bytes() == theirs, "with the side effects in it"
     back = stage.call("rollback", under=shell)
     assert (back.code, queues.state(stage.where)) == (0, before), back
     assert back.states()["link:eth1:irqs"] == "restored"

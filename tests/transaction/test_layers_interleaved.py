@@ -179,7 +179,7 @@ LAYER = st.tuples(st.sampled_from([None, None, "2", "3", "8"]), WANTED).filter(l
 def test_in_any_order_what_is_left_is_in_force_and_all_is_as_before_in_the_end(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[str | None, dict[str, str]]], order: Random
 ) -> None:
-    where = tmp_path_factory.mktemp("beside")
+    where = tmp_path_factory.mktemp("layers")
     host, store = build(where), store_of(where)
     before = state(where)
     for channels, values in wanted:

@@ -1,4 +1,4 @@
-"""What is read beside a scan: hops above disks, and the links of networked storage. Trees as the kernel shows them."""
+"""What is read besides a scan: hops above disks, and the links of networked storage. Trees as the kernel shows them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import PciHop, read_surroundings
+from advisor.limits.pci_and_network import PciHop, read_pci_and_network
 from tests.facts.storage import Tree
 
 FLAGS = "flags : fpu cx8\n"
@@ -33,7 +33,7 @@ def switched(host: str = FLAGS) -> Tree:
 
 
 def around(host: Host) -> dict[str, tuple[PciHop, ...]]:
-    return dict(read_surroundings(host, scan(host)).hops)
+    return dict(read_pci_and_network(host, scan(host)).hops)
 
 
 def test_hops_from_the_drive_to_the_root() -> None:
@@ -48,7 +48,7 @@ def test_an_array_behind_one_bridge_is_bound_by_the_bridge() -> None:
     tree.md("md0", attributes, {"nvme0n1": ("in_sync", "0"), "nvme1n1": ("in_sync", "1")})
     host = tree.host()
     facts = scan(host)
-    (path,) = limits_of(facts, read_surroundings(host, facts)).paths
+    (path,) = limits_of(facts, read_pci_and_network(host, facts)).paths
     assert path.device == "md0"
     assert path.sustained[0].value == pytest.approx(4 * 7876 / 8)
     assert "2 disks behind one link" in path.ceilings[0].why
@@ -80,7 +80,7 @@ def test_a_multipath_head_with_one_path_is_where_that_path_is() -> None:
 def test_a_multipath_head_with_several_is_not_known() -> None:
     host = headed(2).host()
     facts = scan(host)
-    (path,) = limits_of(facts, read_surroundings(host, facts)).paths
+    (path,) = limits_of(facts, read_pci_and_network(host, facts)).paths
     assert {one.stage: one.known for one in path.ceilings} == {"pcie": "unknown", "medium": "unknown"}
 
 
@@ -93,7 +93,7 @@ def test_a_capture_without_sessions_says_so_of_a_fabric(name: str) -> None:
     tree.block(name, "/sys/devices/virtual/nvme-fabrics/ctl/nvme5", device={"model": "m", "state": "live"})
     host = tree.host()
     facts = scan(host)
-    (path,) = limits_of(facts, read_surroundings(host, facts)).paths
+    (path,) = limits_of(facts, read_pci_and_network(host, facts)).paths
     assert {one.stage: one.known for one in path.ceilings} == {"network": "unknown", "medium": "unknown"}
 
 
@@ -105,7 +105,7 @@ def test_nvme_over_tcp_is_bound_by_the_link_that_it_uses() -> None:
     tree.block("nvme5n1", fabric, device={"model": "Linux", "serial": "s", "transport": "tcp", "state": "live"})
     host = tree.host()
     facts = scan(host)
-    found = read_surroundings(host, facts)
+    found = read_pci_and_network(host, facts)
     assert (found.far, found.portals) == (frozenset({"nvme5n1"}), {"nvme": ("eth0",)})
     (path,) = limits_of(facts, found).paths
     network = path.ceilings[0]
