@@ -116,7 +116,7 @@ def write_headline(facts: Facts, provenance: Provenance, width: int) -> Iterator
     right = provenance_text(provenance, place)
     room = width - columns(right) - _GAP
     if columns(parts[0]) > room and width >= _WINDOW:
-        # A domain has its rest on the page of --all; a name is never cut, and the first line says about when the scan is.
+        # A domain has its rest on the page of --all; a name is never cut, and the first line has the time of the scan.
         short = _without_domain(parts[0], room)
         parts[0] = short or parts[0]
         if not short:
