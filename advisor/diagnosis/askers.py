@@ -12,7 +12,7 @@ ONE_DEVICE_FROM = 0.9
 """Processes are counted over all devices together: their share says something of one that moves so much of all."""
 
 
-def _largest_process(seen: Observation, measure: Callable[[str], int | None], total: float | None) -> Asker | None:
+def largest_process(seen: Observation, measure: Callable[[str], int | None], total: float | None) -> Asker | None:
     """The process with the most; processes of one service are counted together in its share of ``total``.
 
     What is missing of ``total`` was asked by processes that began or ended during the span, or that are hidden.
@@ -59,8 +59,8 @@ def asks_storage(seen: Observation, device: str | None = None) -> Asker | None:
         None if rate is None else rate * seen.span.seconds_of(kind) for kind in ("process", "cgroup-io")
     )
     if rate and every and rate < ONE_DEVICE_FROM * every:
-        return _largest_unit(seen, own, by_groups) or _largest_process(seen, moved, None)
-    return _largest_process(seen, moved, by_processes) or _largest_unit(seen, own, by_groups)
+        return _largest_unit(seen, own, by_groups) or largest_process(seen, moved, None)
+    return largest_process(seen, moved, by_processes) or _largest_unit(seen, own, by_groups)
 
 
 def _sum_rates(seen: Observation, names: Iterable[str]) -> float | None:
@@ -95,7 +95,7 @@ def asks_cpu(seen: Observation) -> Asker | None:
     whole = seen.cpus.get("all")
     seconds = seen.span.seconds_of("process")
     busy_ms = None if whole is None or whole.busy is None else whole.busy * seen.cpu_count * seconds * 1000
-    return _largest_process(seen, lambda name: seen.rose("process", name, "cpu_ms"), busy_ms)
+    return largest_process(seen, lambda name: seen.rose("process", name, "cpu_ms"), busy_ms)
 
 
 def asks_memory(seen: Observation) -> Asker | None:

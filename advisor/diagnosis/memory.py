@@ -7,6 +7,7 @@ from typing import Final
 
 from advisor.diagnosis.askers import asks_memory, asks_storage
 from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
+from advisor.diagnosis.groups import asks_group, limit_command
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import count_noun
 from advisor.observe.cgroups import unit_of_cgroup
@@ -146,8 +147,10 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
             f"{unit or path} has reached the memory limit of its control group",
             evidence={"cgroup": path, "limit_bytes": limit, "times_reached": reached, "stalled_share": share},
             advice="Raise MemoryHigh= or MemoryMax= of the service, or give it smaller caches.",
-            commands=(f"systemctl show {unit} --property=MemoryHigh,MemoryMax",) if unit else (),
-            asks=Asker(unit, None, None),
+            commands=(f"systemctl show {unit} --property=MemoryHigh,MemoryMax",)
+            if unit
+            else (limit_command(seen, path, "memory.max", "memory", "memory.limit_in_bytes"),),
+            asks=asks_group(seen, path, "cpu_ms"),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from advisor.diagnosis.askers import asks_cpu
 from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause, cause, percent
+from advisor.diagnosis.groups import asks_group, limit_command
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
@@ -163,8 +164,8 @@ def quota(seen: Observation) -> Iterator[BindingCause]:
             advice="Raise or remove CPUQuota=, if it is not meant; or fewer threads at a time.",
             commands=(f"systemctl show {unit} --property=CPUQuotaPerSecUSec",)
             if unit
-            else (f"cat /sys/fs/cgroup{path}/cpu.max",),
-            asks=Asker(unit, None, None),
+            else (limit_command(seen, path, "cpu.max", "cpu", "cpu.cfs_quota_us"),),
+            asks=asks_group(seen, path, "cpu_ms"),
         )
 
 

@@ -10,9 +10,10 @@ from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
 from advisor.diagnosis.block_stack import is_flash, medium_of
-from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
+from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
+from advisor.diagnosis.groups import asks_group, limit_command
 from advisor.diagnosis.observation import DiskLoad, Observation
-from advisor.observe.cgroups import unit_of_cgroup
+from advisor.observe.cgroups import V1_IO_LIMITS, unit_of_cgroup
 
 IOSTATS: Final = "Linux kernel documentation, admin-guide/iostats"
 PSI: Final = "Linux kernel documentation, accounting/psi"
@@ -339,8 +340,8 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
                 f"systemctl show {unit} --property=IOReadBandwidthMax,IOWriteBandwidthMax,IOReadIOPSMax,IOWriteIOPSMax",
             )
             if unit
-            else (f"cat /sys/fs/cgroup{path}/io.max",),
-            asks=Asker(unit, None, None),
+            else (limit_command(seen, path, "io.max", "blkio", V1_IO_LIMITS[f"{field}_max"]),),
+            asks=asks_group(seen, path, "read_bytes", "write_bytes"),
             explains=(*follow_up(seen, device), "memory.dirty-limit"),
         )
 

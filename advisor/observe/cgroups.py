@@ -32,10 +32,11 @@ _V1_IO: Final = {
     "blkio.throttle.io_service_bytes": {"Read": "read_bytes", "Write": "write_bytes"},
     "blkio.throttle.io_serviced": {"Read": "reads", "Write": "writes"},
 }
-_V1_IO_MAX: Final = {
-    **{"blkio.throttle.read_bps_device": "read_bytes_max", "blkio.throttle.write_bps_device": "write_bytes_max"},
-    **{"blkio.throttle.read_iops_device": "reads_max", "blkio.throttle.write_iops_device": "writes_max"},
+V1_IO_LIMITS: Final = {
+    **{"read_bytes_max": "blkio.throttle.read_bps_device", "write_bytes_max": "blkio.throttle.write_bps_device"},
+    **{"reads_max": "blkio.throttle.read_iops_device", "writes_max": "blkio.throttle.write_iops_device"},
 }
+"""Field of a limit → the file of version 1 that holds it."""
 _V1_UNLIMITED: Final = 1 << 62
 
 
@@ -160,11 +161,15 @@ class _V1Groups(_Groups):
         levels: dict[str, dict[str, float]] = {}
         # Controllers that are mounted together have a directory of all their names; links for each may be missing.
         together = {one: name for name in self._host.names(_TOP) for one in name.split(",")}
+        trees: dict[str, str] = {}
         for name in ("cpu", "memory", "pids", "blkio"):
             top = f"{_TOP}/{name}"
             if not self._host.is_dir(top):
                 top = f"{_TOP}/{together.get(name, name)}"
-            for path, files in self._walk(top) if self._host.is_dir(top) else ():
+            if not self._host.is_dir(top):
+                continue
+            trees[name] = top
+            for path, files in self._walk(top):
                 place = top if path == "/" else f"{top}{path}"
                 if name == "blkio":
                     self._read_blkio(path, place, files)
@@ -175,6 +180,7 @@ class _V1Groups(_Groups):
                 levels.setdefault(path, {}).update(level)
         for path, values in counters.items():
             self._reading.add("cgroup", path, values, levels[path])
+        self._reading.add("cgroups", "trees", words=trees)
 
     def _read_cpu(self, place: str) -> tuple[dict[str, int], dict[str, float]]:
         found = parse_named_counts(self._text(f"{place}/cpu.stat"))
@@ -208,7 +214,7 @@ class _V1Groups(_Groups):
             for device, values in parse_io_table(self._text(f"{place}/{own}"), names).items():
                 moved.setdefault(device, {}).update(values)
         limits: dict[str, dict[str, float]] = {}
-        for file, field in _V1_IO_MAX.items():
+        for field, file in V1_IO_LIMITS.items():
             for device, limit in parse_io_limits(self._text(f"{place}/{file}")).items():
                 limits.setdefault(device, {})[field] = limit
         for device in {**moved, **limits}:

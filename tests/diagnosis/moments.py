@@ -123,6 +123,7 @@ class Process:
     """The share of one CPU of each thread; empty where threads are not recorded."""
     waits_in: str = ""
     """Where in the kernel it sleeps, uninterruptibly, whenever somebody looks."""
+    cgroup: str = ""
 
 
 @dataclass(frozen=True)
@@ -534,7 +535,8 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         levels = {"open_files": one.files[0], "open_files_limit": one.files[1]} if one.files else {}
         levels |= {"threads": len(one.threads)} if one.threads else {}
         counters |= {f"thread_{200 + tid}_ms": int(share * at * 1000) for tid, share in enumerate(one.threads)}
-        words = {"name": one.name, "unit": one.unit} | ({"waits_in": one.waits_in} if one.waits_in else {})
+        words = {"name": one.name, "unit": one.unit, "waits_in": one.waits_in, "cgroup": one.cgroup}
+        words = {field: word for field, word in words.items() if word}
         reading.add("process", f"{100 + number}@1.00", counters, levels, words)
     if machine.ebs:
         page = parse_ebs_log(ebs_log({name: int(share * at * 1e6) for name, share in machine.ebs.items()}))
