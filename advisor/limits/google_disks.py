@@ -26,7 +26,7 @@ REMOTE_MODELS: Final = ("nvme_card-pd", "PersistentDisk")
 LOCAL_MODELS: Final = ("nvme_card", "EphemeralDisk")
 SOURCE: Final = (
     "table google-disks.csv, November 2026: Google Compute Engine, About Persistent Disk performance (at most what an "
-    "instance of 64 vCPUs reaches)"
+    "instance of 64 vCPUs reaches; the base of pd-balanced and pd-ssd is unconfirmed: no copy of that page gave it)"
 )
 
 
