@@ -208,7 +208,7 @@ make_disk() { # TREE OUTPUT
 }
 
 mode=${1:-}
-[ -r "$here/guest/files/agent.py" ] || cannot "guest files are missing extra build.sh"
+[ -r "$here/guest/files/agent.py" ] || cannot "guest files are missing next to build.sh"
 "$python" -c 'import tomllib' 2>/dev/null || cannot "Python 3.11 or later is needed as '$python'"
 key=$(image_key)
 target=$cache/image-$key
