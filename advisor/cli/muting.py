@@ -32,8 +32,8 @@ def mute(
         Option(
             "--until",
             metavar="WHEN",
-            help="The last day (2027-01-31), a month that ends it (January, 2027-01), or a time from now (30d, 2w). "
-            "Default: for good.",
+            help="The last day (2027-01-31), a month before which it ends (January, 2027-01), or a time from now (30d, "
+            "2w). Default: for good.",
         ),
     ] = None,
     device: Device = None,
@@ -53,7 +53,7 @@ def mute(
     from advisor.operations.muting import current_day
 
     if reason is None:
-        day = (current_day() + timedelta(days=30)).isoformat()
+        day = shell_quote(until) if until else (current_day() + timedelta(days=30)).isoformat()
         raise UsageError(
             "mute needs a reason, for those who read it later",
             hint=msg('advisor mute {id} --reason "spare ordered" --until {day}', id=shell_quote(identity), day=day),

@@ -68,7 +68,9 @@ def find_fix(
     ``host``, by default this one, and changes nothing. ``is_unattended`` leaves out what is right only after a
     decision: nobody is asked. Raises UsageError for a name that no finding has.
     """
-    if bool(names) == all_safe:
+    if names and all_safe:
+        raise UsageError("expected findings or --all-safe, not both", hint="leave out the one or the other")
+    if not names and not all_safe:
         raise UsageError("expected findings or --all-safe", hint="advisor scan lists the findings with their numbers")
     found = scan(host, workload=workload, volumes=volumes).active
     here = host or live_host()

@@ -98,10 +98,7 @@ def _suggest_ids(identity: str) -> str:
     if close:
         return msg("did you mean {names}?", names=", ".join(close))
     kinds = ", ".join(f"{kind.name}:" for kind in all_kinds())
-    return msg(
-        "advisor profiles lists the profiles, advisor scan names rules, a tunable begins with one of {kinds}",
-        kinds=kinds,
-    )
+    return msg("profiles: advisor profiles; rules: advisor scan; a tunable begins with one of {kinds}", kinds=kinds)
 
 
 def _all_profiles() -> tuple[Profile, ...]:
