@@ -316,6 +316,8 @@ def test_a_later_task_confirms_and_one_that_comes_too_late_says_so(hosts: Hosts,
     assert "nothing waits for confirmation" in found["msg"]
 
 
+# Waits for time-outs of ssh, which on a busy machine add up to minutes.
+@pytest.mark.thorough
 @needs_hosts
 @pytest.mark.parametrize("name", ["node01", "node02"])
 def test_a_host_that_cannot_be_reached_again_is_as_it_was(hosts: Hosts, installed: Path, name: str) -> None:
