@@ -13,19 +13,20 @@ import msgspec
 
 from advisor.facts.disks import Disk
 from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
 
 _TOP: Final = "/sys/block"
 _REMOTE: Final = r"vd[a-z]|xvd|nbd|rbd|drbd|loop|mmcblk"
 """Devices of which the kernel says that they rotate (or nothing), whatever holds their bytes."""
 _REMOTE_TRANSPORTS: Final = frozenset({"iscsi", "fc", "virtio", "vmbus", "tcp", "rdma", "loop"})
-_REMOTE_MODELS: Final = re.compile(
+_REMOTE_MODELS: Final = lazy_regex(
     r"Amazon Elastic Block|Elastic Block Storage|nvme_card-pd|PersistentDisk|MSFT NVMe Accelerator"
     r"|Virtual[ _]?(Disk|NVMe)|QEMU|VBOX|VMware|Msft|LIO-ORG|NETAPP|PURE|3PARdata|COMPELNT|DGC|EMC|Nimble",
     re.IGNORECASE,
 )
 """Disks that a hypervisor, a provider or an array serves, as they name themselves; local drives of an instance do
 not."""
-_NVME_PATH: Final = re.compile(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
+_NVME_PATH: Final = lazy_regex(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
 
 
 class BlockDevice(msgspec.Struct, frozen=True):
@@ -63,11 +64,6 @@ class BlockStack(msgspec.Struct, frozen=True):
                     pending.append(below)
         return frozenset(found)
 
-    def head(self, path: str) -> str | None:
-        """The device that requests of a path of NVMe's own multipath come from: nvme0n1 of nvme0c1n1."""
-        found = _NVME_PATH.fullmatch(path)
-        return f"{found[1]}{found[2]}" if found else None
-
     def above(self, name: str) -> frozenset[str]:
         """Every device that lies on this one."""
         return frozenset(one for one in self.devices if name in self.lowest(one))
@@ -104,6 +100,12 @@ def read_block_stack(host: Host) -> BlockStack:
             bool(swap_names & {name, *partitions}),
         )
     return BlockStack(devices)
+
+
+def multipath_head(path: str) -> str | None:
+    """The device that requests of a path of NVMe's own multipath come from: nvme0n1 of nvme0c1n1."""
+    found = _NVME_PATH.fullmatch(path)
+    return f"{found[1]}{found[2]}" if found else None
 
 
 def mark_remote(stack: BlockStack, disks: Iterable[Disk]) -> BlockStack:

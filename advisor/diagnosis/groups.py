@@ -28,7 +28,14 @@ def asks_group(seen: Observation, path: str, *fields: str) -> Asker | None:
     return largest_process(seen, measure, None)
 
 
-def limit_command(seen: Observation, path: str, file: str, controller: str, file_v1: str) -> str:
-    """Prints the limit of a group without a unit: ``file`` of version 2, ``file_v1`` of a controller of version 1."""
+def limit_command(
+    seen: Observation, path: str, properties: str, *, file: str, controller: str, file_v1: str
+) -> tuple[str, ...]:
+    """Prints the limit of a group: ``properties`` of its unit; without one ``file`` of version 2, or ``file_v1`` of a
+    controller of version 1."""
+    unit = unit_of_cgroup(path)
+    if unit:
+        return (f"systemctl show {unit} --property={properties}",)
     tree = seen.word("cgroups", "trees", controller)
-    return f"cat {shlex.quote(f'{tree}{path}/{file_v1}' if tree else f'/sys/fs/cgroup{path}/{file}')}"
+    place = f"{tree}{path}/{file_v1}" if tree else f"/sys/fs/cgroup{path}/{file}"
+    return (f"cat {shlex.quote(place)}",)

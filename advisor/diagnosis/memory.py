@@ -147,9 +147,14 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
             f"{unit or path} has reached the memory limit of its control group",
             evidence={"cgroup": path, "limit_bytes": limit, "times_reached": reached, "stalled_share": share},
             advice="Raise MemoryHigh= or MemoryMax= of the service, or give it smaller caches.",
-            commands=(f"systemctl show {unit} --property=MemoryHigh,MemoryMax",)
-            if unit
-            else (limit_command(seen, path, "memory.max", "memory", "memory.limit_in_bytes"),),
+            commands=limit_command(
+                seen,
+                path,
+                "MemoryHigh,MemoryMax",
+                file="memory.max",
+                controller="memory",
+                file_v1="memory.limit_in_bytes",
+            ),
             asks=asks_group(seen, path, "cpu_ms"),
         )
 

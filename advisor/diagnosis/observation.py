@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from advisor.diagnosis.block_stack import BlockStack, mark_remote, read_block_stack, service_ms
+from advisor.diagnosis.block_stack import BlockStack, mark_remote, multipath_head, read_block_stack, service_ms
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
 from advisor.observe.rates import (
@@ -122,7 +122,7 @@ class Observation:
         for name, rates in self.disks.items():
             if rates.queue is None or rates.utilisation is None or _is_partition(name, names):
                 continue
-            head = self.disks.get(self.stack.head(name) or "")
+            head = self.disks.get(multipath_head(name) or "")
             if head is not None and head.queue:
                 # Linux 6.x counts requests at the head of a multipath device, too: older kernels at the path alone.
                 continue

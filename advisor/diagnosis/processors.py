@@ -162,9 +162,9 @@ def quota(seen: Observation) -> Iterator[BindingCause]:
                 "throttled_s": lost_us / 1e6 if lost_us is not None else None,
             },
             advice="Raise or remove CPUQuota=, if it is not meant; or fewer threads at a time.",
-            commands=(f"systemctl show {unit} --property=CPUQuotaPerSecUSec",)
-            if unit
-            else (limit_command(seen, path, "cpu.max", "cpu", "cpu.cfs_quota_us"),),
+            commands=limit_command(
+                seen, path, "CPUQuotaPerSecUSec", file="cpu.max", controller="cpu", file_v1="cpu.cfs_quota_us"
+            ),
             asks=asks_group(seen, path, "cpu_ms"),
         )
 

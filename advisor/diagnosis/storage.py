@@ -336,11 +336,14 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
             device=device,
             evidence={"cgroup": path, f"{field}_per_s": rate, "limit_per_s": limit, "used_share": part},
             advice="Raise or remove the limit (IOReadBandwidthMax=, IOWriteIOPSMax=, …), if it is not meant.",
-            commands=(
-                f"systemctl show {unit} --property=IOReadBandwidthMax,IOWriteBandwidthMax,IOReadIOPSMax,IOWriteIOPSMax",
-            )
-            if unit
-            else (limit_command(seen, path, "io.max", "blkio", V1_IO_LIMITS[f"{field}_max"]),),
+            commands=limit_command(
+                seen,
+                path,
+                "IOReadBandwidthMax,IOWriteBandwidthMax,IOReadIOPSMax,IOWriteIOPSMax",
+                file="io.max",
+                controller="blkio",
+                file_v1=V1_IO_LIMITS[f"{field}_max"],
+            ),
             asks=asks_group(seen, path, "read_bytes", "write_bytes"),
             explains=(*follow_up(seen, device), "memory.dirty-limit"),
         )

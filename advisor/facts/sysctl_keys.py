@@ -78,12 +78,6 @@ _LINK_SETTING = lazy_regex(r"net\.ipv4\.conf\.[^.]+\.(rp_filter|arp_filter|arp_i
 
 
 def refusal(key: str, value: str) -> str | None:
-    """As `refusal_message`, in plain English, as facts hold it."""
-    message = refusal_message(key, value)
-    return None if message is None else str(message)
-
-
-def refusal_message(key: str, value: str) -> str | None:
     """Why the kernel refuses a value for a managed key; None where it accepts it or that is unknown.
 
     The kernel reads as many numbers as the key has and ignores what follows them after white space, so a comment
@@ -100,8 +94,7 @@ def refusal_message(key: str, value: str) -> str | None:
         return N_("the value is empty")
     wrong = next((word for word in words if not _NUMBER.fullmatch(word)), None)
     if wrong is not None:
-        is_quoted = "'" in wrong or '"' in wrong
-        if is_quoted:
+        if "'" in wrong or '"' in wrong:
             return N_("the quotes become part of the value")
         return msg("{value} is not a number", value=wrong[:40])
     low, high = _LONG if key in UNSIGNED_KEYS else _INT

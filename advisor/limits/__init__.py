@@ -2,9 +2,9 @@
 
     Facts + PciAndNetwork + Declared → Limits
 
-Pure but for ``context``, which reads what a scan does not keep. A ceiling is read from the host, from a table with
-its source, or declared by the user; what is none of these is unknown and listed with the reason, never estimated. How
-each figure comes about is described in docs/limits.md. Nothing is imported here.
+Pure but for ``pci_and_network``, which reads what a scan does not keep. A ceiling is read from the host, from a table
+with its source, or declared by the user; what is none of these is unknown and listed with the reason, never estimated.
+How each figure comes about is described in docs/limits.md. Nothing is imported here.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from advisor.facts.storage_services import STORAGE_UNIT
@@ -70,10 +71,15 @@ def parse_thread_time(text: str) -> int | None:
     return (int(words[11]) + int(words[12])) * 1000 // os.sysconf("SC_CLK_TCK")
 
 
-def _add_threads(host: Host, processes: list[tuple[int, dict[str, int], dict[str, float]]]) -> None:
+_Row = tuple[str, dict[str, int], dict[str, float], dict[str, str]]
+"""Name, counters, levels and words of a process."""
+
+
+def _add_threads(host: Host, processes: Iterable[_Row]) -> None:
     """How many threads each process has, and the CPU time of the busiest of several."""
     room = _MOST_THREADS
-    for pid, counters, levels in sorted(processes, key=lambda one: -one[1]["cpu_ms"]):
+    for name, counters, levels, _ in sorted(processes, key=lambda one: -one[1]["cpu_ms"]):
+        pid = name.partition("@")[0]
         threads = host.listdir(f"/proc/{pid}/task")
         if isinstance(threads, Missing) or not threads:
             continue
@@ -110,8 +116,7 @@ def read_processes(host: Host, reading: Reading) -> None:
     own = psutil.Process()
     mine = {own.pid, *(child.pid for child in own.children(recursive=True))}
     hidden: list[int] = []
-    listed: list[tuple[int, dict[str, int], dict[str, float]]] = []
-    entries: list[tuple[str, dict[str, int], dict[str, float], dict[str, str]]] = []
+    rows: list[_Row] = []
     for process in psutil.process_iter(["name", "create_time", "cpu_times", "io_counters", "status"]):
         found = process.info
         times, storage = found["cpu_times"], found["io_counters"]
@@ -132,11 +137,10 @@ def read_processes(host: Host, reading: Reading) -> None:
         with contextlib.suppress(psutil.Error):
             words |= _find_wait(host, process, found["status"])
         levels = _count_files(host, process.pid, least=0 if unit and STORAGE_UNIT.match(unit) else _MANY_FILES)
-        listed.append((process.pid, counters, levels))
-        entries.append((f"{process.pid}@{found['create_time']:.2f}", counters, levels, words))
-    _add_threads(host, listed)
-    for entry in entries:
-        reading.add("process", *entry)
+        rows.append((f"{process.pid}@{found['create_time']:.2f}", counters, levels, words))
+    _add_threads(host, rows)
+    for row in rows:
+        reading.add("process", *row)
     if hidden:
         why = "is hidden by the kernel" if host.is_root else "needs root, as they are of other users"
         named = ", ".join(map(str, hidden[:_NAMED])) + (", …" if len(hidden) > _NAMED else "")

@@ -10,7 +10,7 @@ import msgspec
 
 from advisor.facts.listeners import LISTENERS
 from advisor.facts.memory import parse_meminfo
-from advisor.facts.sysctl_keys import WORDS, refusal_message
+from advisor.facts.sysctl_keys import WORDS, refusal
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
@@ -102,7 +102,7 @@ class Sysctl(DirectValue, frozen=True):
         # A value that does not read back as it was written would roll back the whole transaction.
         folded = " ".join(value.split())
         read = to_canonical(self.key, folded)
-        refused = refusal_message(self.key, read) or out_of_bounds(self.key, read)
+        refused = refusal(self.key, read) or out_of_bounds(self.key, read)
         if refused:
             return msg("is refused by the kernel: {reason}", reason=refused)
         incomplete = explain_fields(self.key, read)

@@ -134,26 +134,30 @@ def test_a_log_that_may_not_be_read_is_unknown() -> None:
     assert "12" in reading.words["log-error"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="looks at the files of other processes")
-def test_open_files_of_any_process_with_many() -> None:
-    program = "import os; held = [os.open('/dev/null', 0) for _ in range(80)]; print(1, flush=True); input()"
+def look_at(program: str, look: str) -> str:
+    """What ``look`` prints of a running program that has printed a line: ``name`` is its process in ``reading``."""
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as child:
         assert child.stdout is not None
         child.stdout.readline()
         # A process of advisor is left out, so another one looks.
-        look = (
+        words = (
             "from advisor.host import live_host; from advisor.observe.sample import Reading\n"
             "from advisor.observe.processes import read_processes\n"
             "reading = Reading(1.0); read_processes(live_host(), reading)\n"
-            "found = reading.gauges['process'].items()\n"
-            f"print([one['open_files'] for name, one in found if name.startswith('{child.pid}@')])"
+            f"name = next(one for one in reading.counters['process'] if one.startswith('{child.pid}@'))\n{look}"
         )
         root = Path(__file__).parents[2]
-        done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=root)
+        done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, cwd=root)
         child.kill()
-    assert int(done.stdout.strip("[]\n")) >= 80
+    return done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="looks at the files of other processes")
+def test_open_files_of_any_process_with_many() -> None:
+    program = "import os; held = [os.open('/dev/null', 0) for _ in range(80)]; print(1, flush=True); input()"
+    assert int(look_at(program, "print(reading.gauges['process'][name]['open_files'])")) >= 80
 
 
 def test_the_time_of_a_thread() -> None:
@@ -168,20 +172,8 @@ def test_threads_of_a_process_and_what_each_uses() -> None:
         "import threading; [threading.Thread(target=threading.Event().wait, daemon=True).start() for _ in range(3)]\n"
         "sum(range(3_000_000)); print(1, flush=True); input()"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-    ) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        look = (
-            "from advisor.host import live_host; from advisor.observe.sample import Reading\n"
-            "from advisor.observe.processes import read_processes\n"
-            "reading = Reading(1.0); read_processes(live_host(), reading)\n"
-            f"name = next(one for one in reading.counters['process'] if one.startswith('{child.pid}@'))\n"
-            "fields = [one for one in reading.counters['process'][name] if one.startswith('thread_')]\n"
-            "print(int(reading.gauges['process'][name]['threads']), len(fields))"
-        )
-        root = Path(__file__).parents[2]
-        done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=root)
-        child.kill()
-    assert done.stdout == "4 4\n"
+    look = (
+        "fields = [one for one in reading.counters['process'][name] if one.startswith('thread_')]\n"
+        "print(int(reading.gauges['process'][name]['threads']), len(fields))"
+    )
+    assert look_at(program, look) == "4 4\n"
