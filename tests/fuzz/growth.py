@@ -90,21 +90,23 @@ def seconds(read: Callable[[], object]) -> float:
             gc.enable()
 
 
-def too_steep(read: Callable[[int], object], size: int = SIZE) -> str | None:
-    """Why reading an input of ``size`` is not linear; None where it is. ``read`` takes the size.
+def too_steep(
+    read: Callable[[int], object], size: int = SIZE, measure: Callable[[Callable[[], object]], float] = seconds
+) -> str | None:
+    """Why reading an input of ``size`` is not linear; None where it is. ``read`` takes the size, ``measure`` a reading.
 
     A busy neighbour slows one measurement and not the next: steep is what is steep each time that it is looked at, and
     then also at four times the size, of which a quadratic reader takes sixteen times the time.
     """
-    if seconds(lambda: read(size)) < NOISE_SECONDS:
+    if measure(lambda: read(size)) < NOISE_SECONDS:
         return None
     one = two = four = math.inf
     for _ in range(CONFIRMATIONS):
-        one = min(one, *(seconds(lambda: read(size)) for _ in range(REPEATS)))
-        two = min(two, *(seconds(lambda: read(2 * size)) for _ in range(REPEATS)))
+        one = min(one, *(measure(lambda: read(size)) for _ in range(REPEATS)))
+        two = min(two, *(measure(lambda: read(2 * size)) for _ in range(REPEATS)))
         if one < NOISE_SECONDS or two < MOST * one:
             return None
-        four = min(four, seconds(lambda: read(4 * size)))
+        four = min(four, measure(lambda: read(4 * size)))
         if four < MOST * MOST * one:
             return None
     return f"{size} bytes take {one:.3f} s of CPU time, {2 * size} take {two:.3f} s, {4 * size} take {four:.3f} s"

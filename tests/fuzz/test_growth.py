@@ -14,7 +14,7 @@ from advisor.facts.host_facts import scan
 from advisor.report.layout import MAX_PIECE, Page
 from advisor.report.scan_page import scan_text
 from advisor.rules.registry import judge
-from tests.fuzz.growth import NOISE_SECONDS, REPEATS, Growing, grown, seconds, too_steep
+from tests.fuzz.growth import NOISE_SECONDS, Growing, grown, seconds, too_steep
 from tests.fuzz.hosts import ARTICLES, Parts, parts_of
 from tests.fuzz.targets import Target, samples, targets
 
@@ -124,41 +124,42 @@ def test_a_text_that_nobody_asked_for_is_cut_and_says_so() -> None:
     assert "(1234 characters more)" in page.text.replace("\n", " ")
 
 
-def counting(steps: int) -> None:
-    """Steps of the interpreter, whose cost no cache changes."""
-    assert sum(1 for _ in range(steps)) == steps
+class CountedSteps:
+    """Measures a reading by the steps that it counts itself: no machine is too fast, too slow or too busy for it."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def measure(self, read: Callable[[], object]) -> float:
+        before = self.steps
+        read()
+        return (self.steps - before) * NOISE_SECONDS
 
 
-def measurable(steps: Callable[[int], int]) -> int:
-    """A size whose steps this machine needs a measurable time for."""
-    size = 20
-    while least_seconds(steps(size)) < 1.2 * NOISE_SECONDS:
-        size += size // 3
-    return size
+@pytest.mark.parametrize(("power", "steep"), [(1, False), (1.5, False), (2, True), (3, True)])
+def test_the_measure_sees_a_quadratic_reader(power: float, steep: bool) -> None:
+    counted = CountedSteps()
 
+    def read(size: int) -> None:
+        counted.steps += round(size**power)
 
-def least_seconds(steps: int) -> float:
-    return min(seconds(lambda: counting(steps)) for _ in range(REPEATS))
-
-
-def test_the_measure_sees_a_quadratic_reader() -> None:
-    def steps(size: int) -> int:
-        return size * size
-
-    assert too_steep(lambda size: counting(steps(size)), measurable(steps))
+    assert (too_steep(read, 100, counted.measure) is not None) == steep
 
 
 def test_a_moment_of_noise_is_not_steep() -> None:
-    sizes: list[int] = []
-    size = measurable(lambda size: 100 * size)
+    counted, sizes = CountedSteps(), list[int]()
 
-    def disturbed(asked: int) -> None:
+    def disturbed(size: int) -> None:
         # Each of the first looks at twice the size is slowed by something else.
-        sizes.append(asked)
-        counting(100 * asked * (4 if asked > size and len(sizes) < 8 else 1))
+        sizes.append(size)
+        counted.steps += size * (4 if size > 100 and len(sizes) < 8 else 1)
 
-    assert too_steep(disturbed, size) is None
+    assert too_steep(disturbed, 100, counted.measure) is None
     assert len(sizes) > 7
+
+
+def test_what_is_over_in_a_moment_says_nothing() -> None:
+    assert too_steep(lambda size: size, 100, lambda read: 0.9 * NOISE_SECONDS) is None
 
 
 def test_collecting_garbage_does_not_count() -> None:

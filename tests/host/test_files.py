@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -145,9 +144,8 @@ def all_of(source: FileSource, path: str) -> list[object]:
 
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    began = time.monotonic()
+    # Opening it would wait for a writer that never comes.
     assert DirectoryFiles(str(tmp_path)).read("/fifo") == Missing("unreadable", "not a regular file")
-    assert time.monotonic() - began < 5
 
 
 def test_a_device_node_is_not_opened(tmp_path: Path) -> None:

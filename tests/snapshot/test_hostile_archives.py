@@ -126,9 +126,8 @@ def claiming(field: bytes) -> bytes:
     "field", [b"\xff" * 12, b"\xff" * 11 + b"\0", b"\x80" + b"\xff" * 11, b"77777777777", b"-1", b"x"]
 )
 def test_a_size_that_cannot_be(field: bytes) -> None:
-    began = time.monotonic()
-    refusal(archive(SYS, form="w:")[:1024] + claiming(field) * 3 + bytes(1024))
-    assert time.monotonic() - began < 5
+    with no_hang():
+        refusal(archive(SYS, form="w:")[:1024] + claiming(field) * 3 + bytes(1024))
 
 
 def header(name: str, kind: bytes, size: int) -> bytes:
