@@ -75,9 +75,14 @@ def _import_msgspec() -> None:
 
     It prefers typing_extensions, where that is installed, for what `typing` has itself since Python 3.11, which loads
     `inspect` and all below: 7 ms of CPU time, a tenth of a scan. Its `uuid`, in Python 3.11, asks `platform` for the
-    name of the system, which compiles nine expressions before: 2 ms.
+    name of the system, which compiles nine expressions before: 2 ms. Schemas and descriptions of types, which only the
+    documentation is made from, load `textwrap` and cost 5 ms.
     """
-    stand_ins: dict[str, Any] = {"typing_extensions": None}  # None: an import of it raises ImportError
+    stand_ins: dict[str, Any] = {
+        "typing_extensions": None,  # None: an import of it raises ImportError
+        "msgspec.inspect": SimpleNamespace(),
+        "msgspec._json_schema": SimpleNamespace(schema=None, schema_components=None),
+    }
     if sys.version_info < (3, 12):
         stand_ins["platform"] = SimpleNamespace(system=lambda: os.uname().sysname)
     missing = {name: one for name, one in stand_ins.items() if name not in sys.modules}

@@ -20,6 +20,7 @@ import msgspec
 
 from advisor.facts.mounts import ANONYMOUS_KINDS, Mount, read_mounts
 from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
 
 ContainerState = Literal["container", "host", "unknown"]
 Ownership = Literal["initial", "own", "unknown"]
@@ -33,8 +34,9 @@ INITIAL: Final[Mapping[str, int]] = {
     "user": 0xEFFFFFFD,
     "uts": 0xEFFFFFFE,
 }
-_KUBELET: Final = re.compile(r"/pods/[0-9a-f-]{32,36}/")
-_CGROUP: Final = re.compile(r"[/-](docker|libpod|lxc|kubepods|crio|cri-containerd|buildkit)\b")
+_NAMESPACE: Final = lazy_regex(r"([a-z]{1,20}):\[([0-9]{1,20})\]")
+_KUBELET: Final = lazy_regex(r"/pods/[0-9a-f-]{32,36}/")
+_CGROUP: Final = lazy_regex(r"[/-](docker|libpod|lxc|kubepods|crio|cri-containerd|buildkit)\b")
 _ACCOUNT: Final = "/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -131,8 +133,10 @@ def _is_unknown(namespaces: Mapping[str, Ownership], name: str) -> bool:
 
 def _find_ownership(host: Host, name: str) -> Ownership:
     text = host.readlink(f"/proc/self/ns/{name}")
-    found = None if isinstance(text, Missing) else re.fullmatch(rf"{name}:\[([0-9]{{1,20}})\]", text)
-    if found and int(found[1]) == INITIAL[name]:
+    found = None if isinstance(text, Missing) else _NAMESPACE.fullmatch(text)
+    if found and found[1] != name:
+        found = None
+    if found and int(found[2]) == INITIAL[name]:
         return "initial"
     if name == "net":
         # Of all namespaces only the initial one has the first.
