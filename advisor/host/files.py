@@ -228,7 +228,7 @@ class MemoryFiles:
         self._links = links or {}
         self._unreadable = unreadable or {}
         names = (*contents,), (*self._links.items(),), (*self._unreadable,)
-        self._children, self._directories = _directory_shape(*names, directories)
+        self._children, self._directories, self._is_plain = _directory_shape(*names, directories)
 
     def with_contents(self, contents: Mapping[str, bytes]) -> MemoryFiles:
         """These files, with others or newer ones by any path that leads to them."""
@@ -247,6 +247,9 @@ class MemoryFiles:
         return f"{self.real(path) if path else ''}{below}"
 
     def read(self, path: str) -> bytes | Missing:
+        if self._is_plain and (content := self._contents.get(path)) is not None:
+            self._spend(1 + len(content) // BYTES_OF_STEP)
+            return content
         real = self.real(path)
         if isinstance(real, Missing):
             return real
@@ -313,12 +316,16 @@ def _directory_shape(
     links: tuple[tuple[str, str], ...],
     unreadable: tuple[str, ...],
     directories: frozenset[str],
-) -> tuple[Mapping[str, Collection[str]], dict[str, str | Missing]]:
-    """The names in each directory, and where directories lead that have been asked for.
+) -> tuple[Mapping[str, Collection[str]], dict[str, str | Missing], bool]:
+    """The names in each directory, where directories lead that have been asked for, and whether each file is what its
+    path says: none is a link or unreadable as well, and none lies below a link.
 
     Nothing but names goes into it, so hosts of one kind, whose archives hold the same names, share it.
     """
-    return _list_children([*contents, *(path for path, _target in links), *directories, *unreadable], directories), {}
+    linked = {path for path, _target in links}
+    children = _list_children([*contents, *linked, *directories, *unreadable], directories)
+    is_plain = linked.isdisjoint(children) and not linked.union(unreadable).intersection(contents)
+    return children, {}, is_plain
 
 
 def _list_children(paths: list[str], directories: frozenset[str]) -> dict[str, set[str]]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Final, TypeVar, cast
 
 import msgspec
 
@@ -44,7 +44,6 @@ MAX_READ_STEPS: Final = 8_000_000
 MAX_DEPTH: Final = 64
 MAX_NAME_BYTES: Final = 4096
 MAX_PART: Final = 255
-_READ_AHEAD_BYTES: Final = 64 * 1024
 _HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
 _NOTHING = Missing("absent", "not recorded")
 
@@ -309,7 +308,7 @@ def _make_host(members: _Members, where: str) -> Host:
         return Host(source, NoCommands(), is_root=True)
     index = _decode_index(index_bytes, f"{where}: {INDEX}")
     files = {name.removeprefix("/root"): data for name, data in contents.items() if name.startswith("/root/")}
-    _count_directories((*index.links, *index.directories, *index.unreadable), f"{where}: {INDEX}")
+    _list_directories((*index.links, *index.directories, *index.unreadable), f"{where}: {INDEX}")
     budget = ReadBudget(where, MAX_READ_STEPS)
     source = MemoryFiles(files, index.links, frozenset(index.directories), index.unreadable, budget)
     recorded = RecordedCommands({one.argv: one.answer or one.missing or _NOTHING for one in index.commands})
@@ -352,8 +351,7 @@ def _decompress_file(file: IO[bytes]) -> IO[bytes]:
     magic = file.read(6)
     file.seek(0)
     if magic.startswith(b"\x1f\x8b"):
-        # Three small reads for each member go to the buffer, which is not of Python.
-        return io.BufferedReader(gzip.GzipFile(fileobj=file), _READ_AHEAD_BYTES)
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     if magic.startswith(b"BZh"):
         return bz2.BZ2File(file)
     return lzma.LZMAFile(file) if magic == b"\xfd7zXZ\0" else file
@@ -361,7 +359,8 @@ def _decompress_file(file: IO[bytes]) -> IO[bytes]:
 
 def _decode_index(data: bytes, where: str) -> Index:
     try:
-        document = json.loads(data)
+        index = _decode_json(data)
+        document = json.loads(data) if index is None else {"schema": index.schema}
         schema = document.get("schema") if isinstance(document, dict) else None
         if schema != SCHEMA:
             raise InvalidInputError(
@@ -372,7 +371,7 @@ def _decode_index(data: bytes, where: str) -> Index:
                     schema_2=SCHEMA,
                 )
             )
-        index = msgspec.convert(document, Index)
+        index = msgspec.convert(document, Index) if index is None else index
     except (ValueError, msgspec.ValidationError) as error:
         raise InvalidInputError(msg("{where}: {error}", where=where, error=error)) from error
     except RecursionError as error:
@@ -384,6 +383,14 @@ def _decode_index(data: bytes, where: str) -> Index:
         if len(target) > MAX_NAME_BYTES:
             raise InvalidInputError(msg("{where}: {path!r}: its link is longer than any path", where=where, path=path))
     return index
+
+
+def _decode_json(data: bytes) -> Index | None:
+    """The index in one go; None where it is not as msgspec wants it, which does not say everything as well."""
+    try:
+        return msgspec.json.decode(data, type=Index)
+    except (ValueError, msgspec.MsgspecError):
+        return None
 
 
 @lru_cache(maxsize=2048)
@@ -424,7 +431,8 @@ def _read_members(archive: tarball.TarReader, where: str) -> _Members:
                 msg("{where}: {name!r}: neither a file, a directory nor a symbolic link", where=where, name=member.name)
             )
     # What lies below a file or a link has no place that a file system could have given it.
-    for parent, child in _count_directories((*contents, *links, *directories), where).items():
+    paths = (*contents, *links, *directories)
+    for parent, child in _list_directories(paths, where).items():
         if parent in contents or parent in links:
             raise InvalidInputError(
                 msg("{where}: {path!r}: lies below what is no directory", where=where, path=child[1:])
@@ -432,8 +440,17 @@ def _read_members(archive: tarball.TarReader, where: str) -> _Members:
     return contents, links, directories
 
 
-def _count_directories(paths: Iterable[str], where: str) -> dict[str, str]:
+def _list_directories(paths: tuple[str, ...], where: str) -> Mapping[str, str]:
     """Every directory above the paths, and the first path below it. Raises InvalidInputError for too many."""
+    found = _find_directories(paths)
+    if len(found) > MAX_DIRECTORIES:
+        raise InvalidInputError(msg("{where}: more than {most} directories", where=where, most=MAX_DIRECTORIES))
+    return found
+
+
+@lru_cache(maxsize=4)
+def _find_directories(paths: tuple[str, ...]) -> Mapping[str, str]:
+    """As above, cut off once they are too many: the archives of like hosts hold the same names."""
     found: dict[str, str] = {}
     for path in paths:
         parent = path.rpartition("/")[0]
@@ -441,7 +458,7 @@ def _count_directories(paths: Iterable[str], where: str) -> dict[str, str]:
             found[parent] = path
             parent = parent.rpartition("/")[0]
         if len(found) > MAX_DIRECTORIES:
-            raise InvalidInputError(msg("{where}: more than {most} directories", where=where, most=MAX_DIRECTORIES))
+            break
     return found
 
 

@@ -23,6 +23,7 @@ MAX_HEADER_BYTES: Final = 1 << 20
 RATIO_FLOOR_BYTES: Final = 64 << 20
 MAX_RATIO: Final = 800
 """Decompressed to compressed, beyond the floor: captured hosts have up to 250, zeros more than 1000."""
+_READ_AHEAD_BYTES: Final = 64 * 1024
 TOO_LARGE: Final = "larger than any captured host"
 
 Kind = Literal["file", "directory", "link", "other"]
@@ -54,17 +55,24 @@ class BoundedStream:
         self._stream = stream
         self._compressed = compressed
         self._limit = limit
+        self._ahead = b""
+        self._at = 0
         self.position = 0
 
     def read(self, size: int) -> bytes:
         """Up to ``size`` bytes; fewer at the end only."""
         if self.position + size > self._limit:
             raise DamagedError(TOO_LARGE)
-        data = self._stream.read(size)
-        self.position += len(data)
+        start, self._at = self._at, self._at + size
+        if self._at > len(self._ahead):
+            # Two small reads for each member: a slice is cheaper than a call of the stream.
+            rest = self._ahead[start:]
+            self._ahead = rest + self._stream.read(max(size - len(rest), _READ_AHEAD_BYTES))
+            start, self._at = 0, min(size, len(self._ahead))
+        self.position += self._at - start
         if self.position > RATIO_FLOOR_BYTES and self.position > MAX_RATIO * max(1, self._compressed.tell()):
             raise DamagedError(f"grows to more than {MAX_RATIO} times its size: {TOO_LARGE}")
-        return data
+        return self._ahead[start : self._at]
 
 
 class TarReader:
@@ -80,7 +88,10 @@ class TarReader:
         name = target = None
         size: int | None = None
         while (header := self._next_header()) is not None:
-            if header.kind in (b"x", b"X"):
+            if header.member is not None and name is None and target is None and size is None:
+                self._last, _kind, self._left, _target = header.member
+                yield header.member
+            elif header.kind in (b"x", b"X"):
                 records = _parse_records(self._read_long(header))
                 name, target = records.get(b"path", name), records.get(b"linkpath", target)
                 size = _pax_size(records[b"size"]) if b"size" in records else size
@@ -92,14 +103,9 @@ class TarReader:
             elif header.kind == b"K":
                 target = _until_nul(self._read_long(header))
             else:
-                path = header.name if name is None else name
-                kind = _KINDS.get(header.kind, "other")
-                if header.kind == b"\0" and path.endswith(b"/"):
-                    # As archives older than ustar have it.
-                    kind = "directory"
-                self._left = (header.size if size is None else size) if kind == "file" else 0
-                self._last = _decode_name(path)
-                yield Member(self._last, kind, self._left, _decode_name(header.target if target is None else target))
+                member = _make_member(header, name, target, size)
+                self._last, self._left = member.name, member.size
+                yield member
                 name = target = size = None
         # Read what fills the archive up: the checksums of compressed data come with its last byte.
         limit = self._stream.position + MAX_HEADER_BYTES
@@ -134,21 +140,24 @@ class TarReader:
 
     def _read_whole(self, size: int) -> bytes:
         """So many bytes, and those that fill up their last block."""
-        data = self._stream.read(size)
-        rest = self._stream.read(-size % BLOCK_BYTES)
-        if len(data) < size or len(rest) < -size % BLOCK_BYTES:
+        whole = size + -size % BLOCK_BYTES
+        data = self._stream.read(whole)
+        if len(data) < whole:
             raise self._make_damage("damaged or cut off")
-        return data
+        return data[:size]
 
     def _make_damage(self, what: str) -> DamagedError:
         return DamagedError(f"{what} after {self._last[:80]!r}" if self._last else f"{what} in its first member")
 
 
 class _Header(NamedTuple):
+    """``member`` where the header says by itself what it is of; None where it says more of the next one."""
+
     name: bytes
     kind: bytes
     size: int
     target: bytes
+    member: Member | None = None
 
 
 # Archives of like hosts hold like headers: the same names and sizes, and advisor's writer sets no times.
@@ -162,7 +171,20 @@ def _parse_header(block: bytes) -> _Header | None:
     name, prefix = _until_nul(block[:100]), _until_nul(block[345:500])
     if prefix and block[257:263] == b"ustar\0":
         name = prefix + b"/" + name
-    return _Header(name, block[156:157], size, _until_nul(block[157:257]))
+    header = _Header(name, block[156:157], size, _until_nul(block[157:257]))
+    return header._replace(member=_make_member(header)) if header.kind in _KINDS else header
+
+
+def _make_member(
+    header: _Header, name: bytes | None = None, target: bytes | None = None, size: int | None = None
+) -> Member:
+    """What a header says, where headers before it did not say it better."""
+    path = header.name if name is None else name
+    # A file whose name ends in a slash: as archives older than ustar have a directory.
+    is_directory = header.kind == b"\0" and path.endswith(b"/")
+    kind = "directory" if is_directory else _KINDS.get(header.kind, "other")
+    content = (header.size if size is None else size) if kind == "file" else 0
+    return Member(_decode_name(path), kind, content, _decode_name(header.target if target is None else target))
 
 
 def _is_sound(block: bytes) -> bool:
