@@ -16,7 +16,7 @@ import ast
 import re
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Formatter
 from typing import NamedTuple
@@ -44,10 +44,11 @@ Catalogue = dict[Text, tuple[str, ...]]
 def extracted(root: Path = ROOT) -> dict[Text, list[str]]:
     """Every text of the package, with the modules that it stands in; in their order, which is that of the catalogue."""
     found: dict[Text, list[str]] = {}
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((root / "advisor").rglob("*.py"))}
-    errors = error_classes(trees.values())
-    for path, tree in trees.items():
-        for text in _texts(tree, errors):
+    paths = sorted((root / "advisor").rglob("*.py"))
+    nodes = {path: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in paths}
+    errors = error_classes(nodes.values())
+    for path, here in nodes.items():
+        for text in _texts(here, errors):
             places = found.setdefault(text, [])
             name = str(path.relative_to(root))
             if name not in places:
@@ -57,12 +58,12 @@ def extracted(root: Path = ROOT) -> dict[Text, list[str]]:
     return {text: places for text, places in found.items() if text.plural or text.singular not in plural}
 
 
-def error_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
-    """The names of AdvisorError and of every class below it."""
+def error_classes(modules: Iterable[Iterable[ast.AST]]) -> frozenset[str]:
+    """The names of AdvisorError and of every class below it, in the nodes of these modules."""
     bases = {
         node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
-        for tree in trees
-        for node in ast.walk(tree)
+        for nodes in modules
+        for node in nodes
         if isinstance(node, ast.ClassDef)
     }
     found = {"AdvisorError"}
@@ -71,14 +72,14 @@ def error_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _texts(tree: ast.Module, errors: frozenset[str]) -> Iterator[Text]:
+def _texts(nodes: Sequence[ast.AST], errors: frozenset[str]) -> Iterator[Text]:
     imported = {
         alias.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and node.module == "advisor.i18n"
         for alias in node.names
     }
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         words = [arg.value if isinstance(arg, ast.Constant) else None for arg in call.args]

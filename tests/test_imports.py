@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from tests.each import for_each
+from tests.source_code import nodes_of
 
 PACKAGE = Path(__file__).parent.parent / "advisor"
 
@@ -142,7 +143,7 @@ MODULES = modules()
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """Line and module of each import of the package's own modules: at the top, in functions, for type checkers."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, one.name) for one in node.names if one.name.split(".")[0] == "advisor")
         elif isinstance(node, ast.ImportFrom):

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.source_code import modules, nodes_of
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "advisor"
 
@@ -100,8 +102,8 @@ def test_no_text_uses_a_word_of_the_old_dialect() -> None:
 
 def test_no_two_public_classes_share_a_name() -> None:
     where = defaultdict(list)
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path in modules():
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 where[node.name].append(str(path.relative_to(PACKAGE)))
     assert not {name: paths for name, paths in where.items() if len(paths) > 1}
@@ -110,8 +112,8 @@ def test_no_two_public_classes_share_a_name() -> None:
 def test_few_functions_are_named_with_one_word() -> None:
     names = [
         node.name
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path in modules()
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__")
     ]
     short = [name for name in names if "_" not in name.strip("_")]

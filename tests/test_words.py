@@ -39,11 +39,12 @@ from advisor.i18n import (
     translated_page,
 )
 from advisor.report.layout import counted, listed
+from tests.source_code import modules, nodes_of
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "advisor"
-MODULES = sorted(PACKAGE.rglob("*.py"))
+MODULES = modules()
 
 
 @cache
@@ -160,28 +161,23 @@ def test_a_mistaken_argument_is_a_usage_error_and_writes_nothing() -> None:
 # -- the code ----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text()) for path in MODULES}
-
-
-def imported(tree: ast.Module) -> set[str]:
+def imported(path: Path) -> set[str]:
     """What a module takes from advisor.i18n."""
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    nodes = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom)]
     return {alias.name for node in nodes if node.module == "advisor.i18n" for alias in node.names}
 
 
 @cache
 def translated() -> frozenset[Path]:
     words = {"_", "ngettext", "translate", "translated_page"}
-    return frozenset(path for path, tree in trees().items() if imported(tree) & words)
+    return frozenset(path for path in MODULES if imported(path) & words)
 
 
 def test_only_what_prints_translates() -> None:
     """What is data stays English: records, journals, scripts and documents are made below these rooms."""
     assert {path.relative_to(PACKAGE).parts[0] for path in translated()} == {"report", "cli"}
     for path in translated():
-        nodes = list(ast.walk(trees()[path]))
+        nodes = nodes_of(path)
         if any(isinstance(node, ast.alias) and node.name == "_" for node in nodes):
             names = [node for node in nodes if isinstance(node, ast.Name) and node.id == "_"]
             stored = [name.lineno for name in names if isinstance(name.ctx, ast.Store)]
@@ -193,9 +189,9 @@ def test_what_is_read_by_programs_translates_nothing(name: str) -> None:
     assert PACKAGE / "report" / f"{name}.py" not in translated()
 
 
-def error_texts(tree: ast.Module, errors: frozenset[str]) -> Iterator[ast.expr]:
+def error_texts(path: Path, errors: frozenset[str]) -> Iterator[ast.expr]:
     """The message and the hint of each error that is made."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if name in errors:
@@ -204,19 +200,19 @@ def error_texts(tree: ast.Module, errors: frozenset[str]) -> Iterator[ast.expr]:
 
 def test_an_error_is_made_of_templates() -> None:
     """A formatted string has lost its template: no catalogue can have it."""
-    errors = load_tool().error_classes(trees().values())
+    errors = load_tool().error_classes(map(nodes_of, MODULES))
     found = [
         f"{path}:{text.lineno}"
-        for path, tree in trees().items()
-        for text in error_texts(tree, errors)
+        for path in MODULES
+        for text in error_texts(path, errors)
         if isinstance(text, ast.JoinedStr)
     ]
     assert found == [], "use advisor.i18n.msg"
 
 
 def test_a_template_has_the_fields_that_it_is_given() -> None:
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
+    for path in MODULES:
+        for node in nodes_of(path):
             name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
             if isinstance(node, ast.Call) and name in ("msg", "count_msg") and path.name != "i18n.py":
                 for template in node.args[: 2 if name == "count_msg" else 1]:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.fuzz.conform import conforms
 from tests.fuzz.targets import Target, samples, targets, uncovered
 
-EXAMPLES: Final = int(os.environ.get("ADVISOR_FUZZ_EXAMPLES", "30"))
+EXAMPLES: Final = int(os.environ.get("ADVISOR_FUZZ_EXAMPLES", "12"))
 CORPUS: Final = Path(__file__).parent / "corpus"
 LONGEST_SECONDS: Final = 10
 BY_NAME: Final = {target.name: target for target in targets()}

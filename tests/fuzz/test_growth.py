@@ -100,8 +100,16 @@ def test_a_scan_is_linear_whatever_grows(seed: int) -> None:
 TEXTS: Final = ("a", "a/", "a ", "日", "é", "\x1b", "\u0301", "\t", "'", "\\")
 
 
-@pytest.mark.parametrize("piece", TEXTS)
-@pytest.mark.parametrize("how", ["add", "verbatim", "command", "table", "labelled", "bullet"])
+WAYS: Final = ("add", "verbatim", "command", "table", "labelled", "bullet")
+PAGES: Final = [
+    # Each text and each way in the common run, and all pairs in the thorough one.
+    pytest.param(how, piece, marks=() if column % len(WAYS) == row else pytest.mark.thorough)
+    for column, piece in enumerate(TEXTS)
+    for row, how in enumerate(WAYS)
+]
+
+
+@pytest.mark.parametrize(("how", "piece"), PAGES)
 def test_a_page_is_linear(how: str, piece: str) -> None:
     def read(size: int) -> None:
         text, page = piece * (size // len(piece)), Page(80, color=True)

@@ -24,6 +24,8 @@ BY_NAME = re.compile(
        | (?<![\w-])advisor\[\w""",
     re.VERBOSE,
 )
+# One of these stands in each line that the pattern finds: to look for it first is a hundred times as fast.
+VERBS = re.compile(r"install|add|inject|download|run|uvx|advisor\[")
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ BY_NAME = re.compile(
 )
 def test_the_pattern_finds_such_a_text(text: str) -> None:
     assert BY_NAME.search(text)
+    assert VERBS.search(text)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,9 @@ def test_no_text_installs_anything_by_that_name() -> None:
     found = [
         f"{one.relative_to(ROOT)}: {hit[0]}"
         for one in read
-        for hit in BY_NAME.finditer(one.read_text("utf-8", "replace"))
+        for line in one.read_text("utf-8", "replace").splitlines()
+        if "advisor" in line and VERBS.search(line)
+        for hit in BY_NAME.finditer(line)
     ]
     assert not found, "\n".join(found)
 

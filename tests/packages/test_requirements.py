@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -47,12 +48,39 @@ def advisor(python: Path, state: Path, *words: str | Path) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=state)
 
 
+# Each call as the program makes it, in one process. Behind a further word the page is not taken from a table.
+IN_ONE_PROCESS = """
+import contextlib, io, json, sys
+from advisor.cli import main
+
+ended = []
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["advisor", *words]
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+    with contextlib.redirect_stdout(out):
+        try:
+            main()
+        except SystemExit as error:
+            code = error.code
+    ended.append([code, out.buffer.getvalue().decode()])
+print(json.dumps(ended))
+"""
+
+
 def test_every_page_of_help_is_made_by_this_typer(installed: Path, tmp_path: Path) -> None:
-    for name in PAGES:
-        # Behind a further word the page is not taken from a table.
-        done = advisor(installed, tmp_path, "--no-color", *name.split(), "--help")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith(f"Usage: advisor {name}".rstrip())
+    calls = [["--no-color", *name.split(), "--help"] for name in PAGES]
+    done = subprocess.run(
+        [str(installed), "-c", IN_ONE_PROCESS, json.dumps(calls)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        env={**os.environ, "ADVISOR_STATE_DIR": str(tmp_path / "state"), "NO_COLOR": "1"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for name, (code, page) in zip(PAGES, json.loads(done.stdout), strict=True):
+        assert code == 0
+        assert page.startswith(f"Usage: advisor {name}".rstrip())
 
 
 def test_wrong_calls_are_refused(installed: Path, tmp_path: Path) -> None:
