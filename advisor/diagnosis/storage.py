@@ -421,7 +421,7 @@ def serial(seen: Observation) -> Iterator[BindingCause]:
     """Requests that are sent one after the other: the device serves each quickly and waits for the next."""
     waited = waited_share(seen)
     busiest = max(
-        (one for one in seen.loads.values() if not seen.stack.members(one.name)),
+        (one for one in seen.loads.values() if not seen.stack.members(one.name) and not _waits_below(seen, one)),
         key=lambda one: one.utilisation,
         default=None,
     )
@@ -442,6 +442,12 @@ def serial(seen: Observation) -> Iterator[BindingCause]:
         advice="More threads or a deeper queue of asynchronous requests in the application; the device has room.",
         asks=asks_storage(seen, busiest.name),
     )
+
+
+def _waits_below(seen: Observation, load: DiskLoad) -> bool:
+    """Whether a loop device waits for what holds its file, and not for its own thread or the page cache."""
+    below = (seen.loads[name] for name in seen.stack.lowest(load.name) if name in seen.loads)
+    return any(one.utilisation >= load.utilisation / 2 for one in below)
 
 
 FLUSHES_FROM: Final = 10

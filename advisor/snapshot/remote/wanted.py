@@ -209,6 +209,7 @@ LISTED: Final[Names] = _words(
     "/sys/kernel/config/target/iscsi /sys/kernel/config/target/iscsi/* /sys/kernel/config/target/iscsi/*/tpgt_*/np",
     "/sys/kernel/config/target/iscsi/*/tpgt_*/lun /sys/kernel/config/target/iscsi/*/tpgt_*/lun/*",
     "/sys/devices/system/node /etc/systemd/system /run/systemd/units /proc/net/bonding",
+    "/sys/fs/btrfs /sys/fs/btrfs/*/devices",
     "/sys/fs/cgroup/system.slice /sys/fs/cgroup/system.slice/*.slice",
     "/sys/fs/cgroup/systemd/system.slice /sys/fs/cgroup/systemd/system.slice/*.slice",
     *(place for each in _CAPTURES for place in each.listed),
