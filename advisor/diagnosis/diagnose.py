@@ -196,6 +196,7 @@ _NEEDED: Final = {
     "softnet": "receive queues",
     "vm": "memory counters",
     "cgroup": "control groups",
+    "io-cost": "what control groups wait for at their devices",
     "process": "processes",
     "tcp": "waits of TCP connections",
     "conntrack": "tracked connections",

@@ -13,6 +13,7 @@ from advisor.diagnosis.block_stack import is_flash, medium_of
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.groups import asks_group, limit_command
 from advisor.diagnosis.observation import DiskLoad, Observation
+from advisor.diagnosis.shared_devices import find_held_groups
 from advisor.observe.cgroups import V1_IO_LIMITS, unit_of_cgroup
 
 IOSTATS: Final = "Linux kernel documentation, admin-guide/iostats"
@@ -302,15 +303,37 @@ def slow(seen: Observation) -> Iterator[BindingCause]:
     resource="disk",
     help="tuning",
     what="Bytes and requests of each control group and device against its io.max, or blkio.throttle of version 1, and "
-    "the group's own stalls.",
-    threshold="85 % of a limit, and (where it is counted) the group waits for storage 10 % of the time",
+    "the group's own stalls; what io.cost (io.weight), io.latency and the weights of BFQ hold back.",
+    threshold="85 % of a limit, and (where it is counted) the group waits for storage 10 % of the time; requests held "
+    "back by io.cost 10 % of the time; a depth of io.latency below max, and stalls of 10 %; at a full device with BFQ "
+    "stalls of 50 % and half the weight of who moves the most",
     sources=(
-        "Linux kernel documentation, admin-guide/cgroup-v2, io.max",
+        "Linux kernel documentation, admin-guide/cgroup-v2, IO (io.max, io.cost, io.latency, io.weight)",
         "Linux kernel documentation, admin-guide/cgroup-v1/blkio-controller",
+        "Linux kernel documentation, block/bfq-iosched",
     ),
 )
 def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
-    """A service that reaches the limit of its own control group."""
+    """A service that reaches the limit of its own control group, or waits for its share of a device."""
+    yield from _at_limits(seen)
+    for held in find_held_groups(seen):
+        device = seen.stack.named(held.number) or held.number
+        yield cgroup_limit.bind(
+            held.share,
+            held.title,
+            device=device,
+            evidence={"cgroup": held.path, **{key: value for key, value in held.evidence.items() if value is not None}},
+            advice=held.advice,
+            commands=limit_command(
+                seen, held.path, held.properties, file=held.file, controller="blkio", file_v1="blkio.weight"
+            ),
+            asks=asks_group(seen, held.path, "read_bytes", "write_bytes"),
+            # What is full by itself stays an answer: the weights only decide who waits for it.
+            explains=("application.serial", "memory.dirty-limit"),
+        )
+
+
+def _at_limits(seen: Observation) -> Iterator[BindingCause]:
     for name in seen.span.names("cgroup-io"):
         path, _, number = name.rpartition(" ")
         used = {}

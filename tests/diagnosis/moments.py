@@ -83,6 +83,16 @@ class Group:
     read_bytes: float = 0
     refused: float | None = None
     """Processes and threads a second; None for a group without the controller."""
+    device: str = ""
+    """The number in io.stat, where no limit of io.max names it."""
+    usage: float | None = None
+    """The share of the device that io.cost counts; None where it is off."""
+    waits: float | None = None
+    """The share of the time in which io.cost held requests back; None where the kernel does not show it."""
+    io_tail: str = ""
+    """What io.latency adds to io.stat."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Other files of the group."""
 
 
 @dataclass(frozen=True)
@@ -433,11 +443,14 @@ def _group_files(machine: Machine, at: float) -> dict[str, str]:
         files[f"{top}/io.pressure"] = _pressure(group.io_some, at)
         files[f"{top}/memory.pressure"] = _pressure(group.memory_some, at)
         files |= {f"{top}/io.max": group.io_max} if group.io_max else {}
-        device = group.io_max.partition(" ")[0] or "8:0"
+        device = group.device or group.io_max.partition(" ")[0] or "8:0"
+        cost = "" if group.usage is None else f" cost.usage={int(group.usage * at * 1e6)}"
+        cost += "" if group.waits is None else f" cost.wait={int(group.waits * at * 1e6)} cost.indebt=0 cost.indelay=0"
         files[f"{top}/io.stat"] = (
             f"{device} rbytes={int(group.read_bytes * at)} wbytes=0 "
-            f"rios={int(group.reads * at)} wios=0 dbytes=0 dios=0\n"
+            f"rios={int(group.reads * at)} wios=0 dbytes=0 dios=0{group.io_tail}{cost}\n"
         )
+        files |= {f"{top}/{name}": text for name, text in group.more.items()}
     return files
 
 

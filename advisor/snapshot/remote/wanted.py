@@ -310,6 +310,7 @@ AT_THE_ENDS: Final[Names] = _words(
 CGROUP_FILES: Final[Names] = _words(
     "cgroup.controllers cpu.stat cpu.max memory.events memory.current memory.high memory.max",
     "io.stat io.max io.pressure cpu.pressure memory.pressure",
+    "io.cost.qos io.cost.model io.latency io.weight io.bfq.weight",
     "cpu.cfs_quota_us cpu.cfs_period_us memory.failcnt memory.oom_control memory.usage_in_bytes memory.limit_in_bytes",
     "blkio.throttle.* pids.events pids.current pids.max",
 )
