@@ -243,7 +243,9 @@ def test_processes_of_the_running_host() -> None:
     program = f"import time\nprint(0, flush=True)\ninput()\n{work}\nprint(1, flush=True)\ninput()"
     # In a process of its own: its children are the advisor's, which are left out.
     with subprocess.Popen(
-        ["setsid", "-f", sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ["setsid", "-f", "nice", "-n", "7", sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as busy:
         assert busy.stdout is not None
         assert busy.stdin is not None
@@ -257,12 +259,13 @@ def test_processes_of_the_running_host() -> None:
             busy.stdin.write(b"\n")
             busy.stdin.flush()
     span = CounterSpan(samples)
-    found = [
-        rose
+    found = {
+        name: rose
         for name in span.names("process")
         if isinstance(rose := span.delta("process", name, "cpu_ms"), int) and rose >= 100
-    ]
+    }
     assert found
+    assert 7 in {span.level("process", name, "nice") for name in found}
     assert not any(name.startswith(f"{os.getpid()}@") for name in span.names("process"))
 
 
