@@ -33,7 +33,8 @@ def _tcp(seen: Observation, field: str, protocol: str = "TcpExt") -> int:
     id="net.loss",
     resource="net",
     help="repair",
-    what="Retransmitted of all sent segments, and segments that arrived out of order of all received ones.",
+    what="Retransmitted of all sent segments, without those that ask for a connection or that the peer had already, "
+    "and segments that arrived out of order of all received ones.",
     threshold="0.5 % retransmitted and at least 10, or 1 % out of order and at least 100",
     sources=(_SNMP, _NETDATA_TCP),
     explains=("net.send-buffer", "net.nfs-server"),
@@ -41,13 +42,16 @@ def _tcp(seen: Observation, field: str, protocol: str = "TcpExt") -> int:
 def loss(seen: Observation) -> Iterator[BindingCause]:
     """Packets that get lost: TCP sends them again and slows down."""
     sent, resent = seen.rose("protocol", "Tcp", "OutSegs"), seen.rose("protocol", "Tcp", "RetransSegs")
+    # A peer that is gone is asked again and again (SYN); what the peer acknowledges twice (DSACK) was late, not lost.
+    asked_again, needless = _tcp(seen, "TCPSynRetrans"), _tcp(seen, "TCPDSACKRecv")
+    resent = None if resent is None else max(0, resent - asked_again - needless)
     received, out_of_order = seen.rose("protocol", "Tcp", "InSegs"), _tcp(seen, "TCPOFOQueue")
     evidence: dict[str, float | int | str] = {}
     share = 0.0
     if sent and resent is not None and resent >= 10 and resent / sent >= LOSS_FROM:
         share = resent / sent
         evidence |= {"retransmitted": resent, "sent": sent, "retransmitted_share": share}
-        evidence["timeouts"] = _tcp(seen, "TCPTimeouts")
+        evidence |= {"timeouts": _tcp(seen, "TCPTimeouts"), "sent_needlessly": needless}
     # Received segments may be merged before they are counted, the ones out of order are then, too.
     if received and out_of_order >= 100 and out_of_order / received >= 0.01:
         share = max(share, out_of_order / received) if not evidence else share
