@@ -7,6 +7,7 @@ from typing import Final
 
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.observation import Observation
+from advisor.diagnosis.storage import BUSY_FROM
 
 _KNFSD: Final = "Linux kernel documentation, filesystems/nfs/knfsd-stats; net/sunrpc/svc_xprt.c"
 _MOUNTSTATS: Final = "mountstats(8), nfsiostat(8); net/sunrpc/stats.c"
@@ -96,6 +97,7 @@ def nfs_slots(seen: Observation) -> Iterator[BindingCause]:
 def nfs_server(seen: Observation) -> Iterator[BindingCause]:
     seconds = seen.span.seconds_of("nfs")
     stall = seen.stall("io")
+    local = any(one.utilisation >= BUSY_FROM for one in seen.loads.values())
     for target in seen.span.names("nfs"):
         requests, answered = (seen.rose("nfs", target, name) or 0 for name in ("requests", "rtt_ms"))
         if not requests or not seconds or answered / requests < SLOW_ANSWER_MS or answered / seconds < 500:
@@ -109,6 +111,8 @@ def nfs_server(seen: Observation) -> Iterator[BindingCause]:
             evidence={"rtt_ms": answered / requests, "requests_per_s": requests / seconds, "stalled_share": stall},
             advice="Run advisor why on the server, or ask who provides it.",
             commands=("nfsiostat 1 3",),
+            # Dirty pages that a server takes slowly are what writers wait for, unless a local disk is slow, too.
+            explains=() if local else ("memory.dirty-limit",),
         )
 
 

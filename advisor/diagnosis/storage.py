@@ -29,6 +29,9 @@ SERIAL_QUEUE: Final = 1.6
 PAGE_BYTES: Final = 4096
 _LIMITS: Final = ("read_bytes", "write_bytes", "reads", "writes")
 AT_LIMIT_FROM: Final = 0.85
+EXACTLY_FROM: Final = 0.97
+"""Of a limit: a load of its own seldom comes so near, and a bucket of the kernel's is never further from it."""
+FEW_PAGES: Final = 256
 
 
 def disk_evidence(load: DiskLoad) -> dict[str, float | int | str]:
@@ -175,8 +178,8 @@ def _is_lowest(seen: Observation, name: str) -> bool:
     help="hardware",
     what="Utilisation, queue and mean wait of each block device, against the time that its medium takes by itself.",
     threshold="busy 70 % of the time and the wait above the medium's own time (block_stack.service_ms), with tasks "
-    "that wait 10 % of the time for storage or a queue of 4 that is no writeback and no check of an array; netdata "
-    "warns at 98 % of ten minutes",
+    "that wait 10 % of the time for storage; or always busy, a queue of 4 that is no writeback and no check of an "
+    "array, and twice that time; netdata warns at 98 % of ten minutes",
     sources=(_NETDATA_DISKS, IOSTATS),
 )
 def saturated(seen: Observation) -> Iterator[BindingCause]:
@@ -189,7 +192,12 @@ def saturated(seen: Observation) -> Iterator[BindingCause]:
         if rotates and load.utilisation >= ALWAYS_BUSY_FROM:
             # One arm serves one request at a time: busy is full.
             share = load.utilisation
-        if share < 0.3 or _is_slow(seen, load) or _members_differ(seen, name):
+        # Nobody is seen to wait for a deep queue of requests that each take less than twice the medium's own time.
+        if (
+            share < (0.3 if waited_share(seen) >= BINDS_FROM else 0.5)
+            or _is_slow(seen, load)
+            or _members_differ(seen, name)
+        ):
             continue
         rates = seen.disks[name]
         is_discarding = _is_discarding(seen, load)
@@ -304,7 +312,8 @@ def slow(seen: Observation) -> Iterator[BindingCause]:
     help="tuning",
     what="Bytes and requests of each control group and device against its io.max, or blkio.throttle of version 1, and "
     "the group's own stalls; what io.cost (io.weight), io.latency and the weights of BFQ hold back.",
-    threshold="85 % of a limit, and (where it is counted) the group waits for storage 10 % of the time; requests held "
+    threshold="85 % of a limit, and (where it is counted) the group waits for storage 10 % of the time; 97 % where it "
+    "does not, and no writeback is what is held; requests held "
     "back by io.cost 10 % of the time; a depth of io.latency below max, and stalls of 10 %; at a full device with BFQ "
     "stalls of 50 % and half the weight of who moves the most",
     sources=(
@@ -348,13 +357,13 @@ def _at_limits(seen: Observation) -> Iterator[BindingCause]:
         stalled = seen.rose("cgroup", path, "io_some_us")
         seconds = seen.span.seconds_of("cgroup")
         share = part if stalled is None else min(1.0, stalled / (seconds * 1e6))
-        if part < AT_LIMIT_FROM or share < BINDS_FROM:
+        if part < AT_LIMIT_FROM or (share < BINDS_FROM and not _is_held_exactly(seen, field, part)):
             continue
         device = seen.stack.named(number) or number
         unit = unit_of_cgroup(path)
         owner = unit or path
         yield cgroup_limit.bind(
-            share,
+            share if share >= BINDS_FROM else min(1.0, part),
             f"{owner} is held up by the limit of its own control group on {device}",
             device=device,
             evidence={"cgroup": path, f"{field}_per_s": rate, "limit_per_s": limit, "used_share": part},
@@ -370,6 +379,15 @@ def _at_limits(seen: Observation) -> Iterator[BindingCause]:
             asks=asks_group(seen, path, "read_bytes", "write_bytes"),
             explains=(*follow_up(seen, device), "memory.dirty-limit"),
         )
+
+
+def _is_held_exactly(seen: Observation, field: str, part: float) -> bool:
+    """Whether a group without stalls moves just what its limit admits, and waits for it: asynchronous requests are no
+    stall. Pages under writeback are held for nobody who waits."""
+    if part < EXACTLY_FROM:
+        return False
+    pages = seen.span.levels("vm", "host", "nr_writeback")
+    return not field.startswith("write") or bool(pages and sum(pages) / len(pages) < FEW_PAGES)
 
 
 @cause(
