@@ -131,6 +131,7 @@ class Process:
     """Open files, and the limit of them."""
     threads: tuple[float, ...] = ()
     """The share of one CPU of each thread; empty where threads are not recorded."""
+    nice: int = 0
     waits_in: str = ""
     """Where in the kernel it sleeps, uninterruptibly, whenever somebody looks."""
     cgroup: str = ""
@@ -144,6 +145,9 @@ class NfsMount:
     requests: float = 100
     queue_ms: float = 0.1
     rtt_ms: float = 1.0
+    operation: str = "READ"
+    sent_again: float = 0.0
+    """Of each request how often it is sent once more."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,8 @@ class Machine:
     iowait: float = 0.01
     steal: float = 0.0
     softirq: Sequence[float] = (0.01, 0.01, 0.01, 0.01)
+    nice: float = 0.0
+    hard_irq: Sequence[float] = (0.0,)
     cpu_some: float = 0.01
     io_some: float = 0.01
     memory_some: float = 0.0
@@ -300,7 +306,8 @@ def _storage_files(machine: Machine, at: float) -> dict[str, str]:
             f"device filer:/vol mounted on {mount.target} with fstype nfs4 statvers=1.1\n"
             "\topts:\trw,vers=4.1,rsize=1048576,namlen=255,proto=tcp\n"
             f"\txprt:\ttcp 0 0 1 0 0 {count} {count} 0 {count * 4} {queued} 64 0 0\n\tper-op statistics\n"
-            f"\t        NULL: 1 1 0 44 24 0 0 0 0\n\t        READ: {count} {count} 0 1000 90000 {queued} {waited} "
+            f"\t        NULL: 1 1 0 44 24 0 0 0 0\n\t        {mount.operation}: {count} "
+            f"{int(count * (1 + mount.sent_again))} {int(count * mount.sent_again)} 1000 90000 {queued} {waited} "
             f"{queued + waited} 0\n\n"
         )
     if rows:
@@ -317,10 +324,13 @@ def _cpu_files(machine: Machine, at: float) -> dict[str, str]:
         softirq = machine.softirq[cpu % len(machine.softirq)]
         # Interrupts and the hypervisor come first; a CPU waits for storage only where it has nothing to run.
         asked = machine.users[cpu % len(machine.users)] if machine.users else machine.user
-        user = min(asked, 1 - softirq - machine.steal - machine.system)
-        iowait = min(machine.iowait, 1 - softirq - machine.steal - machine.system - user)
-        idle = 1 - softirq - machine.steal - machine.system - user - iowait
-        shares = (user, 0, machine.system, idle, iowait, 0, softirq, machine.steal)
+        hard = machine.hard_irq[cpu % len(machine.hard_irq)]
+        taken = softirq + hard + machine.steal + machine.system
+        user = min(asked, 1 - taken)
+        nice = min(machine.nice, 1 - taken - user)
+        iowait = min(machine.iowait, 1 - taken - user - nice)
+        idle = 1 - taken - user - nice - iowait
+        shares = (user, nice, machine.system, idle, iowait, hard, softirq, machine.steal)
         ticks = [int(share * at * HZ) for share in shares]
         total = [a + b for a, b in zip(total, ticks, strict=True)]
         rows.append(f"cpu{cpu} {' '.join(map(str, ticks))} 0 0\n")
@@ -547,6 +557,7 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         counters |= {"read_bytes": int(one.read * at), "write_bytes": 0}
         levels = {"open_files": one.files[0], "open_files_limit": one.files[1]} if one.files else {}
         levels |= {"threads": len(one.threads)} if one.threads else {}
+        levels |= {"nice": one.nice} if one.nice else {}
         counters |= {f"thread_{200 + tid}_ms": int(share * at * 1000) for tid, share in enumerate(one.threads)}
         words = {"name": one.name, "unit": one.unit, "waits_in": one.waits_in, "cgroup": one.cgroup}
         words = {field: word for field, word in words.items() if word}
