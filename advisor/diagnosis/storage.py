@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import median
 from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.block_stack import is_flash, medium_of
+from advisor.diagnosis.block_stack import is_flash, medium_of, multipath_head
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.groups import asks_group, limit_command
 from advisor.diagnosis.observation import DiskLoad, Observation
 from advisor.diagnosis.shared_devices import find_held_groups
+from advisor.host.numbers import is_count
 from advisor.observe.cgroups import V1_IO_LIMITS, unit_of_cgroup
 
 IOSTATS: Final = "Linux kernel documentation, admin-guide/iostats"
@@ -24,6 +25,9 @@ SLOW_MEMBER_TIMES: Final = 3.0
 SLOW_PACE_TIMES: Final = 3.0
 MORE_TIMES: Final = 1.5
 BUSY_FROM: Final = 0.7
+FULL_QUEUE_BUSY_FROM: Final = 0.95
+FULL_QUEUE_FROM: Final = 0.95
+SHALLOW: Final = 4
 ALWAYS_BUSY_FROM: Final = 0.9
 SERIAL_QUEUE: Final = 1.6
 PAGE_BYTES: Final = 4096
@@ -57,7 +61,8 @@ def follow_up(seen: Observation, name: str) -> tuple[str, ...]:
     id="disk.slow-member",
     resource="disk",
     help="repair",
-    what="The mean wait of each member of an array, and of each of several drives of one model, against its peers.",
+    what="The mean wait of each member of an array, of each path of a map, and of each of several drives of one model, "
+    "against its peers.",
     threshold="3 times the median of two or more peers of the same medium (10 times that of a single one) and more "
     "than its medium takes, with no more to do than they have; WEKA calls a drive slow at 10 times the lowest",
     sources=(_WEKA, IOSTATS),
@@ -65,8 +70,11 @@ def follow_up(seen: Observation, name: str) -> tuple[str, ...]:
 def slow_member(seen: Observation) -> Iterator[BindingCause]:
     """A member whose requests take far longer than those of its peers: an array is as fast as its slowest member."""
     found: dict[str, BindingCause] = {}
-    for group, names in _list_peers(seen):
-        loads = [seen.loads[name] for name in names if name in seen.loads]
+    members = (
+        (group, [seen.loads[name] for name in names if name in seen.loads]) for group, names in _list_peers(seen)
+    )
+    paths = ((f"the paths of {head}", list(loads)) for head, loads in seen.path_loads.items())
+    for group, loads in chain(members, paths):
         for load in loads:
             others = [one.wait_ms for one in loads if one is not load]
             if not others or load.name in found or _is_asked_for_more(load, loads):
@@ -85,9 +93,15 @@ def slow_member(seen: Observation) -> Iterator[BindingCause]:
                     advice="Look into the drive, its cable and its slot before any tuning.",
                     commands=(f"smartctl -a /dev/{load.name}", f"journalctl -k --grep {load.name}"),
                     asks=asks_storage(seen, load.name),
-                    explains=follow_up(seen, load.name),
+                    explains=(*follow_up(seen, load.name), *_follow_head(seen, load.name)),
                 )
     yield from found.values()
+
+
+def _follow_head(seen: Observation, path: str) -> tuple[str, ...]:
+    """What follows at the head of a path of NVMe's own multipath, which lies on it without a link in sysfs."""
+    head = multipath_head(path)
+    return follow_up(seen, head) if head else ()
 
 
 def _is_asked_for_more(load: DiskLoad, loads: list[DiskLoad]) -> bool:
@@ -266,6 +280,56 @@ def _members_differ(seen: Observation, name: str) -> bool:
     """Whether one member of the device waits far longer than the others: then that one is the answer."""
     waits = [seen.loads[one].wait_ms for one in seen.stack.members(name) if one in seen.loads]
     return any(max(pair) > 10 * max(0.1, min(pair)) for pair in combinations(waits, 2))
+
+
+@cause(
+    id="disk.queue-full",
+    resource="disk",
+    help="tuning",
+    what="The mean queue of flash and of virtual disks against the requests that the kernel takes for it "
+    "(nr_requests), and what a SCSI disk is given at once (queue_depth).",
+    threshold="95 % of nr_requests while each request takes no longer than its medium; or a queue_depth of at most 4, "
+    "and twice as many requests; busy 95 % of the time, with tasks that wait 20 % of the time for storage",
+    sources=(
+        IOSTATS,
+        "Linux kernel documentation, ABI/stable/sysfs-block (nr_requests)",
+        "drivers/scsi/scsi_sysfs.c (queue_depth)",
+    ),
+)
+def queue_full(seen: Observation) -> Iterator[BindingCause]:
+    """A device that could serve more requests at once than it is given: the others wait for a place."""
+    if waited_share(seen) < 0.2:
+        return
+    for disk in seen.facts.disks:
+        load = seen.loads.get(disk.name)
+        if load is None or load.utilisation < FULL_QUEUE_BUSY_FROM or not is_flash(seen.stack, (disk.name,)):
+            continue
+        places, depth = (_count(text) for text in (disk.queue.get("nr_requests"), disk.detail.get("queue_depth")))
+        is_shallow = depth is not None and 0 < depth <= SHALLOW and load.queue >= 2 * depth
+        is_used_up = places is not None and load.queue >= FULL_QUEUE_FROM * places
+        if _is_slow(seen, load) or not (is_shallow or (is_used_up and load.excess < 0.3)):
+            continue
+        what = (
+            f"{disk.name} is given {depth} at once" if is_shallow else f"the queue of {disk.name} has {places} places"
+        )
+        yield queue_full.bind(
+            min(load.utilisation, waited_share(seen)),
+            f"{load.queue:.0f} requests are under way or wait, and {what}",
+            device=disk.name,
+            evidence={**disk_evidence(load), "nr_requests": places, "queue_depth": depth},
+            advice="Raise it, up to what the device takes, and measure: a longer queue costs latency.",
+            commands=(
+                (f"cat /sys/block/{disk.name}/device/queue_depth",)
+                if is_shallow
+                else (f"advisor plan 'block:{disk.name}:nr_requests>={2 * (places or 0)}'",)
+            ),
+            asks=asks_storage(seen, disk.name),
+            explains=(f"disk.saturated {disk.name}", "application.serial"),
+        )
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text and is_count(text) else None
 
 
 @cause(

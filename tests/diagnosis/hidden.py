@@ -126,6 +126,42 @@ HIDDEN: dict[str, Hidden] = {
         ),
         "disk.slow-member",
     ),
+    "slow path of NVMe's own multipath": Hidden(
+        Machine(
+            io_some=0.8,
+            disks=(
+                Disk("nvme0c0n1", 900, 0, 16, 16, 0.2, number="259:1"),
+                Disk("nvme0c1n1", 120, 0, 16, 16, 9.0, busy=0.95, number="259:2"),
+                Disk("nvme0n1", 1020, 0, 16, 16, 1.3, busy=0.95, number="259:0"),
+            ),
+        ),
+        "disk.slow-member",
+        never="disk.saturated disk.slow",
+    ),
+    "nvme drive of which all tags are taken": Hidden(
+        Machine(
+            io_some=0.9,
+            iowait=0.4,
+            disks=(_nvme(0, 160_000, 0.2, read_kib=4, busy=1.0),),
+            extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"},
+        ),
+        "disk.queue-full",
+    ),
+    "SSD that is given one request at a time by its driver": Hidden(
+        Machine(
+            io_some=0.9,
+            iowait=0.4,
+            disks=(_sd("b", 2200, 14, 1.0, read_kib=4),),
+            extra={"/sys/block/sdb/device/queue_depth": "1\n", "/sys/block/sdb/queue/nr_requests": "64\n"},
+        ),
+        "disk.queue-full",
+        never="disk.saturated",
+    ),
+    "receive buffers that are pruned": Hidden(Machine(tcp={"PruneCalled": 60, "RcvPruned": 4}), "net.receive-window"),
+    "few packets of very many over the allowance": Hidden(
+        Machine(allowances={"pps_allowance_exceeded": 120.0}, links=(Link(rx_bytes=1e8, tx_bytes=2e8),)),
+        "cloud.network-limit",
+    ),
     "nvme drive with few tags and many who ask": Hidden(
         Machine(io_some=0.7, iowait=0.4, disks=(_nvme(0, 9000, 7, read_kib=8, busy=1.0),)), "disk.saturated"
     ),
@@ -543,6 +579,18 @@ WELL_BUT_BUSY: dict[str, Moments] = {
     ),
     "four threads that each use a CPU": Machine(
         cpus=16, user=0.3, processes=(Process(), Process("postgres", "db.service", cpu=3.96, threads=(0.99,) * 4))
+    ),
+    "all tags taken by who does not wait": Machine(
+        io_some=0.05,
+        disks=(_nvme(0, 160_000, 0.2, read_kib=4, busy=1.0),),
+        extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"},
+    ),
+    "paths of NVMe's own multipath, of which one is used": Machine(
+        disks=(
+            Disk("nvme0c0n1", 2900, 0, 16, 16, 0.2, number="259:1"),
+            Disk("nvme0c1n1", 3, 0, 16, 16, 0.9, number="259:2"),
+            Disk("nvme0n1", 2903, 0, 16, 16, 0.2, number="259:0"),
+        )
     ),
     "guest with 2 % of its time stolen": Machine(user=0.5, steal=0.02, cpu_some=0.1, extra=_KVM),
     "idle guest with 4 % stolen": Machine(user=0.1, steal=0.04, cpu_some=0.06, extra=_KVM),
