@@ -72,7 +72,7 @@ def parse_io_lines(text: str) -> dict[str, str]:
 
 
 def parse_io_levels(text: str) -> dict[str, dict[str, int]]:
-    """What ``io.stat`` says of a group that is held back: 0 is no delay, and no limit of the depth (``max``). The
+    """What ``io.stat`` shows about a group that is held back: 0 is no delay, and no limit of the depth (``max``). The
     kernel prints a delay only where there is one, and nothing of it all unless it shows details."""
     found = {}
     for device, levels in parse_io_pairs(text.replace("depth=max", "depth=0"), _IO_LEVELS).items():

@@ -179,6 +179,16 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     _case(
+        "all tags of a drive taken (nr_requests)",
+        "disk.queue-full",
+        Machine(
+            io_some=0.9,
+            iowait=0.4,
+            disks=(Disk("nvme0n1", 160_000, 0, 4, 16, 0.2, busy=1.0, number="259:0"),),
+            extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"},
+        ),
+    ),
+    _case(
         "queue depth 1",
         "application.serial",
         Machine(io_some=0.85, iowait=0.2, disks=(Disk("nvme0n1", 7000, 0, 4, 4, 0.12, number="259:0"),)),

@@ -381,7 +381,7 @@ HIDDEN: dict[str, Hidden] = {
         Machine(memory_some=0.25, system=0.4, vm={"compact_stall": 90, "allocstall_normal": 300, "pgscan_direct": 9e4}),
         "memory.pressure",
     ),
-    "all CPUs busy beside what is niced": Hidden(
+    "all CPUs busy by tasks that are not niced": Hidden(
         Machine(user=0.93, nice=0.03, cpu_some=0.6, running=9), "cpu.saturated"
     ),
     "path that was lost, and the others carry it": Hidden(
