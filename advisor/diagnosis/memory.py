@@ -100,10 +100,13 @@ def swap(seen: Observation) -> Iterator[BindingCause]:
     # Where most of what is read is no swap, tasks wait for that.
     waits = (seen.stall("memory"), seen.stall("io") if 4 * back * PAGE_BYTES >= read else None)
     stalls = [one for one in waits if one is not None]
-    share = max(stalls, default=0.5 if seen.stall("io") is None and 4 * back * PAGE_BYTES >= read else 0.0)
+    devices = [name for name, one in seen.stack.devices.items() if one.swap]
+    # Without PSI the time in which the device of the swap was busy; of a file, or where it did nothing, a guess.
+    busy_shares = (seen.loads[name].utilisation for name in devices if name in seen.loads)
+    guess = max(busy_shares, default=0.5) if 4 * back * PAGE_BYTES >= read else 0.0
+    share = max(stalls, default=guess if seen.stall("io") is None else 0.0)
     if share < BINDS_FROM:
         return
-    devices = [name for name, one in seen.stack.devices.items() if one.swap]
     swapped = (back + (out or 0.0)) * PAGE_BYTES
     busy = [name for name in devices if name in seen.loads and seen.loads[name].bytes_per_s <= 2 * swapped]
     yield swap.bind(

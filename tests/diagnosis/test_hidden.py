@@ -6,6 +6,7 @@ import pytest
 
 from tests.diagnosis.hidden import HIDDEN, WELL_BUT_BUSY
 from tests.diagnosis.moments import diagnose_machine
+from tests.diagnosis.test_degraded import DEGRADED, NARROWER
 
 
 @pytest.mark.parametrize("name", HIDDEN)
@@ -22,6 +23,25 @@ def test_what_is_hidden_is_named(name: str) -> None:
 def test_what_only_looks_held_up_is_no_alarm(name: str) -> None:
     found = diagnose_machine(WELL_BUT_BUSY[name])
     assert found.binds == (), [(one.id, one.device, one.share, one.evidence) for one in found.binds]
+
+
+@pytest.mark.parametrize("how", DEGRADED)
+def test_with_less_to_read_nothing_else_is_named(how: str) -> None:
+    wrong = {}
+    for name, case in HIDDEN.items():
+        if callable(case.machine):
+            continue
+        right = {*case.first.split(), *case.all.split()}
+        right |= {narrower for identity in right for narrower in NARROWER.get(identity, set())}
+        found = DEGRADED[how](case.machine).binds
+        if found and found[0].id not in right:
+            wrong[name] = found[0].id
+    alarms = {
+        name: found[0].id
+        for name, machine in WELL_BUT_BUSY.items()
+        if not callable(machine) and (found := DEGRADED[how](machine).binds)
+    }
+    assert wrong | alarms == {}
 
 
 def test_niced_time_is_said() -> None:
