@@ -305,7 +305,9 @@ def queue_full(seen: Observation) -> Iterator[BindingCause]:
         if load is None or load.utilisation < FULL_QUEUE_BUSY_FROM or not is_flash(seen.stack, (disk.name,)):
             continue
         places, depth = (_count(text) for text in (disk.queue.get("nr_requests"), disk.detail.get("queue_depth")))
-        is_shallow = depth is not None and 0 < depth <= SHALLOW and load.queue >= 2 * depth
+        # The older protocol of USB takes one request at a time, whatever is set.
+        is_settable = disk.detail.get("transport") != "usb"
+        is_shallow = is_settable and depth is not None and 0 < depth <= SHALLOW and load.queue >= 2 * depth
         is_used_up = places is not None and load.queue >= FULL_QUEUE_FROM * places
         if _is_slow(seen, load) or not (is_shallow or (is_used_up and load.excess < 0.3)):
             continue

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from advisor.diagnosis.diagnose import diagnose
+from advisor.diagnosis.observation import read_context
 from tests.diagnosis.hidden import HIDDEN, WELL_BUT_BUSY
-from tests.diagnosis.moments import diagnose_machine
+from tests.diagnosis.moments import diagnose_machine, host_at, span_of
 from tests.diagnosis.test_degraded import DEGRADED, NARROWER
 
 
@@ -47,3 +50,14 @@ def test_with_less_to_read_nothing_else_is_named(how: str) -> None:
 def test_niced_time_is_said() -> None:
     near = diagnose_machine(WELL_BUT_BUSY["more niced tasks than CPUs"]).near
     assert any("92 % niced" in text for text in near)
+
+
+def test_usb_storage_takes_one_request_at_a_time_by_design() -> None:
+    machine = HIDDEN["SSD that is given one request at a time by its driver"].machine
+    assert not callable(machine)
+    context = read_context(host_at(machine, 1000))
+    disks = tuple(
+        msgspec.structs.replace(disk, detail={**disk.detail, "transport": "usb"}) for disk in context.facts.disks
+    )
+    on_usb = msgspec.structs.replace(context, facts=msgspec.structs.replace(context.facts, disks=disks))
+    assert [one.id for one in diagnose(span_of(machine), on_usb, 0.0).binds] == ["disk.saturated"]
