@@ -438,7 +438,7 @@ def _group_files(machine: Machine, at: float) -> dict[str, str]:
         return _first_version_files(machine, at)
     files = {"/sys/fs/cgroup/cgroup.controllers": "cpu io memory\n"}
     for group in machine.groups:
-        top = f"/sys/fs/cgroup{group.path}"
+        top = f"/sys/fs/cgroup{group.path.rstrip('/')}"
         files[f"{top}/cpu.stat"] = (
             f"usage_usec {int(at * 1e5)}\nnr_periods {int(at * 10)}\nnr_throttled {int(at * 10 * group.throttled)}\n"
             f"throttled_usec {int(at * 5e5 * group.throttled)}\n"

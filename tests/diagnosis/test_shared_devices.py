@@ -31,6 +31,11 @@ def test_a_parent_is_not_named_beside_the_group_that_waits() -> None:
     assert [one.evidence["cgroup"] for one in found] == ["/system.slice/db.service"]
 
 
+def test_a_model_that_is_used_up_is_said_once_of_who_waits() -> None:
+    (found,) = diagnose_machine(BY_MODEL).binds
+    assert (found.id, found.evidence["cgroup"]) == ("disk.cgroup-limit", "/system.slice/db.service")
+
+
 def test_a_group_that_waits_little_and_a_model_that_is_not_used_up() -> None:
     quiet = tuple(replace(one, io_some=0.05, waits=0.03) for one in BY_COST.groups)
     assert diagnose_machine(replace(BY_COST, io_some=0.05, iowait=0, groups=quiet)).binds == ()
