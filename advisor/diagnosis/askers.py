@@ -50,9 +50,14 @@ def asks_storage(seen: Observation, device: str | None = None) -> Asker | None:
         counts = [seen.rose("process", name, field) for field in ("read_bytes", "write_bytes")]
         return sum(one for one in counts if one is not None)
 
-    covered = {below for name in seen.stack.devices for below in seen.stack.lowest(name)}
-    tops = [name for name in seen.stack.devices if name not in covered]
-    own = [name for name in tops if device is None or device in (name, *seen.stack.lowest(name))]
+    def below(name: str) -> frozenset[str]:
+        # What a loop device moves is counted at the device of its file as well, with what others move there.
+        return seen.stack.lowest(name, through_files=False)
+
+    covered = {one for name in seen.stack.devices for one in below(name)}
+    own_file = {name for name, one in seen.stack.devices.items() if one.file_devices and name != device}
+    tops = [name for name in seen.stack.devices if name not in covered | own_file]
+    own = [name for name in tops if device is None or device in (name, *below(name))]
     rate, every = _sum_rates(seen, own), _sum_rates(seen, tops)
     # A watch reads control groups less often than processes: over another time.
     by_processes, by_groups = (
@@ -72,7 +77,11 @@ def _sum_rates(seen: Observation, names: Iterable[str]) -> float | None:
 
 def _largest_unit(seen: Observation, tops: Iterable[str], total: float | None) -> Asker | None:
     """The service that moved the most on some devices and what lies below them."""
-    tree = {seen.stack.devices[one].number: top for top in tops for one in (top, *seen.stack.lowest(top))}
+    tree = {
+        seen.stack.devices[one].number: top
+        for top in tops
+        for one in (top, *seen.stack.lowest(top, through_files=False))
+    }
     amounts: dict[str, dict[str, int]] = {}
     for name in seen.span.names("cgroup-io"):
         path, _, number = name.rpartition(" ")

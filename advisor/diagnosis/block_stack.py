@@ -12,6 +12,8 @@ from typing import Final
 import msgspec
 
 from advisor.facts.disks import Disk
+from advisor.facts.file_devices import file_devices_of_loops
+from advisor.facts.mounts import read_mounts
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
@@ -39,6 +41,8 @@ class BlockDevice(msgspec.Struct, frozen=True):
     rotational: bool | None = None
     read_ahead_kb: int | None = None
     swap: bool = False
+    file_devices: tuple[str, ...] = ()
+    """Of a loop device what holds its file."""
     is_remote: bool = False
     """Whether a network or a hypervisor is between this host and the medium, whatever the kernel says about it."""
 
@@ -52,17 +56,24 @@ class BlockStack(msgspec.Struct, frozen=True):
         """The disk that a partition is on; any other name as it is."""
         return next((one.name for one in self.devices.values() if name in one.partitions), name)
 
-    def lowest(self, name: str) -> frozenset[str]:
-        """Everything below a device, down to the disks; without itself."""
+    def lowest(self, name: str, *, through_files: bool = True) -> frozenset[str]:
+        """Everything below a device, down to the disks; without itself. A loop device lies on what holds its file,
+        which holds other files as well; without ``through_files`` nothing is below it."""
         found: set[str] = set()
         pending = [name]
         while pending:
             device = self.devices.get(pending.pop())
-            for below in map(self.whole, device.below if device else ()):
-                if below not in found:
+            if device is None:
+                continue
+            for below in map(self.whole, (*device.below, *(device.file_devices if through_files else ()))):
+                if below not in found and below != name:
                     found.add(below)
                     pending.append(below)
         return frozenset(found)
+
+    def bottom(self, name: str) -> tuple[str, ...]:
+        """The devices below one that lie on no other; itself where nothing is below it."""
+        return tuple(one for one in self.lowest(name) if not self.lowest(one)) or (name,)
 
     def above(self, name: str) -> frozenset[str]:
         """Every device that lies on this one."""
@@ -83,6 +94,8 @@ def read_block_stack(host: Host) -> BlockStack:
     words = [line.split() for line in host.read_or_empty("/proc/swaps").split("\n")[1:]]
     swap_names = {row[0].rpartition("/")[2] for row in words if len(row) > 1 and row[1] == "partition"}
     devices = {}
+    mounts = read_mounts(host)
+    loops = {} if isinstance(mounts, Missing) else file_devices_of_loops(host, mounts)
     for name in host.names(_TOP):
         if re.match(r"ram[0-9]", name):
             continue
@@ -98,6 +111,7 @@ def read_block_stack(host: Host) -> BlockStack:
             None if isinstance(rotational, Missing) else bool(rotational),
             None if isinstance(ahead, Missing) else ahead,
             bool(swap_names & {name, *partitions}),
+            loops.get(name, ()),
         )
     return BlockStack(devices)
 
@@ -127,8 +141,7 @@ def service_ms(stack: BlockStack, name: str, size_bytes: float) -> float:
     over a network 2 ms and 100 MB/s, as of one whose medium is not known: generous figures, so that what exceeds them
     is a wait in a queue and not the medium's own time.
     """
-    lowest = [one for one in stack.lowest(name) if not stack.members(one)] or [name]
-    return max(_own_service_ms(stack.devices.get(one), one, size_bytes) for one in lowest)
+    return max(_own_service_ms(stack.devices.get(one), one, size_bytes) for one in stack.bottom(name))
 
 
 def _own_service_ms(device: BlockDevice | None, name: str, size_bytes: float) -> float:
@@ -147,9 +160,8 @@ def _is_remote(device: BlockDevice | None, name: str) -> bool:
 
 def medium_of(stack: BlockStack, name: str) -> str:
     """A word for the kind of medium: devices of different ones are no peers."""
-    lowest = [one for one in stack.lowest(name) if not stack.members(one)] or [name]
     found = set()
-    for one in lowest:
+    for one in stack.bottom(name):
         device = stack.devices.get(one)
         rotates = "rotating" if device is not None and device.rotational else "flash"
         is_nvme = one.startswith(("nvme", "pmem"))

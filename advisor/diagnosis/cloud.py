@@ -85,7 +85,7 @@ def instance_limit(seen: Observation) -> Iterator[BindingCause]:
     resource="cloud",
     help="hardware",
     what="Packets that an ENA link queued or dropped for a limit of the instance (*_allowance_exceeded).",
-    threshold="1 of 1,000 packets, and at least 10",
+    threshold="1 of 1,000 packets, and at least 10; or 1 of 10,000, and at least 100",
     sources=(_ENA,),
     explains=("net.loss", "net.link-saturated", "net.round-trip", "net.ring-drops"),
 )
@@ -100,7 +100,8 @@ def network_limit(seen: Observation) -> Iterator[BindingCause]:
         packets = ((link.rx_packets_per_s or 0) + (link.tx_packets_per_s or 0)) if link else 0
         packets *= seen.span.seconds_of("allowance")
         held = sum(counts.values())
-        if held < 10 or held < packets / 1000:
+        # As few as count as drops of a ring: TCP slows down for each, so that it never asks for much more than it gets.
+        if not (held >= 10 and held >= packets / 1000) and not (held >= 100 and held >= packets / 10_000):
             continue
         most = max(counts, key=lambda one: counts[one]).removesuffix("_allowance_exceeded")
         yield network_limit.bind(

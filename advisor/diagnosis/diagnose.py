@@ -168,7 +168,8 @@ def _list_cpu_level(seen: Observation) -> Iterator[_Level]:
     steal = "no steal" if stolen < 0.005 else f"{percent(stolen, 1)} stolen"
     if whole.busy >= BUSY_NEAR_FROM or stall >= WAITS_NEAR_FROM or stolen >= STEAL_FROM:
         waited = f", tasks waited {percent(stall)} of the time" if seen.stall("cpu") is not None else ""
-        yield _Level(f"CPU {percent(whole.busy)} busy{waited}, {steal}", max(whole.busy, stall))
+        niced = f" ({percent(whole.nice)} niced)" if whole.nice and whole.nice >= BINDS_FROM else ""
+        yield _Level(f"CPU {percent(whole.busy)} busy{niced}{waited}, {steal}", max(whole.busy, stall))
     else:
         yield _Level(f"CPU {percent(whole.busy)} busy, {steal}")
 
@@ -196,6 +197,7 @@ _NEEDED: Final = {
     "softnet": "receive queues",
     "vm": "memory counters",
     "cgroup": "control groups",
+    "io-cost": "what control groups wait for at their devices",
     "process": "processes",
     "tcp": "waits of TCP connections",
     "conntrack": "tracked connections",

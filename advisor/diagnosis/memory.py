@@ -9,6 +9,7 @@ from advisor.diagnosis.askers import asks_memory, asks_storage
 from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
 from advisor.diagnosis.groups import asks_group, limit_command
 from advisor.diagnosis.observation import Observation
+from advisor.diagnosis.storage import waited_share
 from advisor.host.numbers import count_noun
 from advisor.observe.cgroups import unit_of_cgroup
 
@@ -17,6 +18,8 @@ _PSI: Final = "Linux kernel documentation, accounting/psi"
 _PMIE_OOM: Final = "performancecopilot/pcp src/pmieconf/memory/oom_kill; netdata ram.conf"
 _CGROUP: Final = "Linux kernel documentation, admin-guide/cgroup-v2, memory"
 PAGE_BYTES: Final = 4096
+REFAULTS_FROM: Final = 1000
+"""A second."""
 SWAPPED_FROM: Final = 20
 """Pages a second that are read back: below, what nobody uses is put aside."""
 
@@ -97,10 +100,13 @@ def swap(seen: Observation) -> Iterator[BindingCause]:
     # Where most of what is read is no swap, tasks wait for that.
     waits = (seen.stall("memory"), seen.stall("io") if 4 * back * PAGE_BYTES >= read else None)
     stalls = [one for one in waits if one is not None]
-    share = max(stalls, default=0.5 if seen.stall("io") is None and 4 * back * PAGE_BYTES >= read else 0.0)
+    devices = [name for name, one in seen.stack.devices.items() if one.swap]
+    # Without PSI the time in which the device of the swap was busy; of a file, or where it did nothing, a guess.
+    busy_shares = (seen.loads[name].utilisation for name in devices if name in seen.loads)
+    guess = max(busy_shares, default=0.5) if 4 * back * PAGE_BYTES >= read else 0.0
+    share = max(stalls, default=guess if seen.stall("io") is None else 0.0)
     if share < BINDS_FROM:
         return
-    devices = [name for name, one in seen.stack.devices.items() if one.swap]
     swapped = (back + (out or 0.0)) * PAGE_BYTES
     busy = [name for name in devices if name in seen.loads and seen.loads[name].bytes_per_s <= 2 * swapped]
     yield swap.bind(
@@ -164,20 +170,23 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
     resource="memory",
     help="hardware",
     what="The time in which tasks waited for memory; without PSI how often they had to free it themselves.",
-    threshold="10 % of the time, or 100 direct reclaims a second",
+    threshold="10 % of the time; without PSI 100 direct reclaims a second, or 1,000 pages that are read again, which "
+    "are half of what is read, with tasks that wait 10 % of the time for storage",
     sources=(_PSI, _VMSTAT),
 )
 def pressure(seen: Observation) -> Iterator[BindingCause]:
     stall = seen.stall("memory")
     reclaims = _vm(seen, "allocstall") or 0.0
-    if (stall is not None and stall < BINDS_FROM) or (stall is None and reclaims < 100):
-        return
     total, available = (seen.level("memory", "host", name) for name in ("MemTotal", "MemAvailable"))
     refaults = _vm(seen, "workingset_refault_file", "workingset_refault_anon", "workingset_refault") or 0.0
     read = sum(one.bytes_per_s for one in seen.loads.values() if not seen.stack.members(one.name))
     thrashes = refaults * PAGE_BYTES >= read / 2 and refaults > SWAPPED_FROM
+    # Without PSI: kswapd may free it all, and who waits then waits for the pages that are read again.
+    reads_again = thrashes and refaults >= REFAULTS_FROM and waited_share(seen) >= BINDS_FROM
+    if (stall is not None and stall < BINDS_FROM) or (stall is None and reclaims < 100 and not reads_again):
+        return
     yield pressure.bind(
-        stall if stall is not None else 0.5,
+        stall if stall is not None else 0.5 if reclaims >= 100 else waited_share(seen),
         "Tasks wait for free memory",
         evidence={
             "stalled_share": stall,

@@ -33,7 +33,8 @@ def _tcp(seen: Observation, field: str, protocol: str = "TcpExt") -> int:
     id="net.loss",
     resource="net",
     help="repair",
-    what="Retransmitted of all sent segments, and segments that arrived out of order of all received ones.",
+    what="Retransmitted of all sent segments, without those that ask for a connection or that the peer had already, "
+    "and segments that arrived out of order of all received ones.",
     threshold="0.5 % retransmitted and at least 10, or 1 % out of order and at least 100",
     sources=(_SNMP, _NETDATA_TCP),
     explains=("net.send-buffer", "net.nfs-server"),
@@ -41,13 +42,16 @@ def _tcp(seen: Observation, field: str, protocol: str = "TcpExt") -> int:
 def loss(seen: Observation) -> Iterator[BindingCause]:
     """Packets that get lost: TCP sends them again and slows down."""
     sent, resent = seen.rose("protocol", "Tcp", "OutSegs"), seen.rose("protocol", "Tcp", "RetransSegs")
+    # A peer that is gone is asked again and again (SYN); what the peer acknowledges twice (DSACK) was late, not lost.
+    asked_again, needless = _tcp(seen, "TCPSynRetrans"), _tcp(seen, "TCPDSACKRecv")
+    resent = None if resent is None else max(0, resent - asked_again - needless)
     received, out_of_order = seen.rose("protocol", "Tcp", "InSegs"), _tcp(seen, "TCPOFOQueue")
     evidence: dict[str, float | int | str] = {}
     share = 0.0
     if sent and resent is not None and resent >= 10 and resent / sent >= LOSS_FROM:
         share = resent / sent
         evidence |= {"retransmitted": resent, "sent": sent, "retransmitted_share": share}
-        evidence["timeouts"] = _tcp(seen, "TCPTimeouts")
+        evidence |= {"timeouts": _tcp(seen, "TCPTimeouts"), "sent_needlessly": needless}
     # Received segments may be merged before they are counted, the ones out of order are then, too.
     if received and out_of_order >= 100 and out_of_order / received >= 0.01:
         share = max(share, out_of_order / received) if not evidence else share
@@ -133,8 +137,9 @@ def _held_by_network(seen: Observation, *, times_the_least: float = 0.0) -> _Wai
     resource="net",
     help="tuning",
     what="The time in which a connection had data to send and the receive window of the peer did not admit it; on the "
-    "receiving host, windows that were closed.",
-    threshold="20 % of the time for one connection; a closed window twice a second on the receiver",
+    "receiving host, windows that were closed, and receive buffers that were full.",
+    threshold="20 % of the time for one connection; a closed window, or a buffer that is pruned, twice a second on the "
+    "receiver",
     sources=(_TCP_INFO, _SNMP),
     explains=("net.send-buffer", "net.round-trip"),
 )
@@ -150,13 +155,16 @@ def receive_window(seen: Observation) -> Iterator[BindingCause]:
             commands=("advisor plan socket-buffers-8m", "ss -tin"),
         )
         return
-    closed = _tcp(seen, "TCPToZeroWindowAdv")
+    shut, pruned = _tcp(seen, "TCPToZeroWindowAdv"), _tcp(seen, "PruneCalled")
+    closed = shut + pruned
     seconds = seen.span.seconds_of("protocol")
     if closed >= 2 * seconds and closed >= 10:
         yield receive_window.bind(
             min(1.0, closed / (seconds * 100)) if closed < seconds * 10 else 0.5,
-            "Receivers on this host close their windows: data arrives faster than it is read",
-            evidence={"windows_closed": closed, "seconds": seconds},
+            "Receivers on this host close their windows: data arrives faster than it is read"
+            if shut
+            else "Receive buffers of this host are full: data arrives faster than it is read",
+            evidence={"windows_closed": shut, "buffers_pruned": pruned, "seconds": seconds},
             advice="The program reads too slowly, or its receive buffer is small (SO_RCVBUF, net.ipv4.tcp_rmem).",
             commands=("ss -tm", "advisor plan socket-buffers-8m"),
         )

@@ -7,6 +7,7 @@ from typing import Final
 
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.observation import Observation
+from advisor.diagnosis.storage import BUSY_FROM
 
 _KNFSD: Final = "Linux kernel documentation, filesystems/nfs/knfsd-stats; net/sunrpc/svc_xprt.c"
 _MOUNTSTATS: Final = "mountstats(8), nfsiostat(8); net/sunrpc/stats.c"
@@ -17,6 +18,8 @@ PAUSES_FROM: Final = 100
 PAUSE_BITS: Final = 65_535 * 512
 """The times of so many bits are the longest that a frame can ask for (IEEE 802.3, 31B.2)."""
 SLOW_ANSWER_MS: Final = 10.0
+WRITTEN_FROM: Final = 1e6
+"""Bytes a second: logs alone write less."""
 
 
 @cause(
@@ -96,6 +99,8 @@ def nfs_slots(seen: Observation) -> Iterator[BindingCause]:
 def nfs_server(seen: Observation) -> Iterator[BindingCause]:
     seconds = seen.span.seconds_of("nfs")
     stall = seen.stall("io")
+    written = sum(seen.disks[name].write_bytes_per_s or 0.0 for name in seen.loads)
+    local = written >= WRITTEN_FROM or any(one.utilisation >= BUSY_FROM for one in seen.loads.values())
     for target in seen.span.names("nfs"):
         requests, answered = (seen.rose("nfs", target, name) or 0 for name in ("requests", "rtt_ms"))
         if not requests or not seconds or answered / requests < SLOW_ANSWER_MS or answered / seconds < 500:
@@ -109,6 +114,8 @@ def nfs_server(seen: Observation) -> Iterator[BindingCause]:
             evidence={"rtt_ms": answered / requests, "requests_per_s": requests / seconds, "stalled_share": stall},
             advice="Run advisor why on the server, or ask who provides it.",
             commands=("nfsiostat 1 3",),
+            # Dirty pages that a server takes slowly are what writers wait for, unless they go to a local disk, too.
+            explains=() if local else ("memory.dirty-limit",),
         )
 
 

@@ -117,30 +117,42 @@ class Observation:
     @cached_property
     def loads(self) -> dict[str, DiskLoad]:
         """Every whole block device that completed requests and whose counters are known."""
-        names = set(self.disks)
-        found = {}
-        for name, rates in self.disks.items():
-            if rates.queue is None or rates.utilisation is None or _is_partition(name, names):
-                continue
+        found: dict[str, DiskLoad] = {}
+        for name in self.disks:
             head = self.disks.get(multipath_head(name) or "")
-            if head is not None and head.queue:
-                # Linux 6.x counts requests at the head of a multipath device, too: older kernels at the path alone.
-                continue
-            per_s = sum(one or 0.0 for one in (rates.reads_per_s, rates.writes_per_s, rates.discards_per_s))
-            moved = (rates.read_bytes_per_s or 0.0) + (rates.write_bytes_per_s or 0.0)
-            if per_s * self.span.seconds_of("disk") < MIN_REQUESTS:
-                continue
-            found[name] = DiskLoad(
-                name,
-                requests=per_s,
-                bytes_per_s=moved,
-                queue=rates.queue,
-                utilisation=rates.utilisation,
-                wait_ms=rates.queue * 1000 / per_s,
-                service_ms=service_ms(self.stack, name, moved / per_s),
-                pace_ms=rates.utilisation * 1000 / per_s,
-            )
+            # Linux 6.x counts requests at the head of a multipath device, too: older kernels at the path alone.
+            load = self._measure_load(name) if head is None or not head.queue else None
+            found |= {name: load} if load else {}
         return found
+
+    @cached_property
+    def path_loads(self) -> dict[str, tuple[DiskLoad, ...]]:
+        """The paths of NVMe's own multipath by their head, each as far as its counters are known."""
+        found: dict[str, tuple[DiskLoad, ...]] = {}
+        for name in self.disks:
+            head, load = multipath_head(name), self._measure_load(name)
+            if head and load:
+                found[head] = (*found.get(head, ()), load)
+        return found
+
+    def _measure_load(self, name: str) -> DiskLoad | None:
+        rates = self.disks[name]
+        if rates.queue is None or rates.utilisation is None or _is_partition(name, set(self.disks)):
+            return None
+        per_s = sum(one or 0.0 for one in (rates.reads_per_s, rates.writes_per_s, rates.discards_per_s))
+        moved = (rates.read_bytes_per_s or 0.0) + (rates.write_bytes_per_s or 0.0)
+        if per_s * self.span.seconds_of("disk") < MIN_REQUESTS:
+            return None
+        return DiskLoad(
+            name,
+            requests=per_s,
+            bytes_per_s=moved,
+            queue=rates.queue,
+            utilisation=rates.utilisation,
+            wait_ms=rates.queue * 1000 / per_s,
+            service_ms=service_ms(self.stack, name, moved / per_s),
+            pace_ms=rates.utilisation * 1000 / per_s,
+        )
 
 
 MIN_REQUESTS = 20

@@ -120,7 +120,9 @@ def _failing_by_log(seen: Observation) -> Iterator[BindingCause]:
     new: dict[str, list[Mapping[str, str]]] = {}
     for number, words in logs[-1].items() if len(logs) > 1 else ():
         if number not in logs[0]:
-            new.setdefault(seen.stack.whole(words.get("device", "?")), []).append(words)
+            name = words.get("device", "?")
+            disks = _disks_of(seen, name)
+            new.setdefault(disks[0] if len(disks) == 1 else seen.stack.whole(name), []).append(words)
     for name, rows in new.items():
         if name in counted:
             continue
@@ -239,12 +241,9 @@ def rebuilding(seen: Observation) -> Iterator[BindingCause]:
         done, every = (seen.level("array", device, f"sync_{what}_sectors") for what in ("done", "all"))
         progress = done / every if done is not None and every else None
         speed = seen.level("array", device, "sync_kib_per_s")
-        # The member that is written has other work than those that are read.
-        members = tuple(
-            f"{cause} {name}"
-            for name in seen.stack.lowest(device)
-            for cause in ("disk.saturated", "disk.slow", "disk.slow-member")
-        )
+        # The member that is written has other work than those that are read; a check reads all of them alike.
+        follows = ("disk.saturated", "disk.slow", *(() if action == "check" else ("disk.slow-member",)))
+        members = tuple(f"{cause} {name}" for name in seen.stack.lowest(device) for cause in follows)
         yield rebuilding.bind(
             max(stall, *(seen.loads[one].utilisation for one in seen.stack.members(device) if one in seen.loads), 0.0),
             f"{array.name if array else device} is being {_PARTICIPLES.get(action, action)}",

@@ -23,6 +23,8 @@ LINK_INTERRUPTS: Final = 10_000
 """A second."""
 ONE_CPU_FROM: Final = 0.6
 ONE_THREAD_FROM: Final = 0.85
+ONE_CPU_FROM_SHARE: Final = 0.95
+ONE_CPU_UP_TO: Final = 1.05
 _POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|ovs-vswitchd")
 """Programs that ask their devices all the time instead of waiting for interrupts: busy says nothing of their work."""
 
@@ -32,14 +34,15 @@ _POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|o
     resource="cpu",
     help="hardware",
     what="Busy time of all CPUs, and the share of time in which a task that could run waited for one.",
-    threshold="busy 90 % and tasks waiting 10 % of the time (systemd's default: 200 ms of 2 s), or (without PSI) more "
-    "tasks ready than CPUs; netdata warns at 85 to 95 % of ten minutes",
+    threshold="busy 90 %, without the time of niced tasks, and tasks waiting 10 % of the time (systemd's default: "
+    "200 ms of 2 s), or (without PSI) more tasks ready than CPUs; netdata warns at 85 to 95 % of ten minutes",
     sources=(_NETDATA_CPU, PSI, "systemd.resource-control(5), CPUPressureThresholdSec="),
     explains=("application.single-thread",),
 )
 def saturated(seen: Observation) -> Iterator[BindingCause]:
     whole = seen.cpus.get("all")
-    if whole is None or whole.busy is None or whole.busy < 0.9:
+    # Niced tasks take what the others leave, and make room at once: who niced them does not wait for them.
+    if whole is None or whole.busy is None or whole.busy - (whole.nice or 0.0) < 0.9:
         return
     stall = seen.stall("cpu")
     running = seen.span.levels("scheduler", "host", "running")
@@ -303,7 +306,8 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
     resource="application",
     help="application",
     what="CPU time of each process over the span, while other CPUs are idle.",
-    threshold="a process that uses 95 to 105 % of one CPU for the whole span, most of it with one thread",
+    threshold="a process that uses 95 to 105 % of one CPU for the whole span, most of it with one thread; or one "
+    "thread of it 95 %, the next less than half of that, and all up to twice that; without niced ones",
     sources=("proc_pid_stat(5)",),
 )
 def single_thread(seen: Observation) -> Iterator[BindingCause]:
@@ -312,33 +316,48 @@ def single_thread(seen: Observation) -> Iterator[BindingCause]:
     seconds = seen.span.seconds_of("process")
     if whole is None or whole.idle is None or seen.cpu_count < 2 or whole.busy is None or whole.busy > 0.85:
         return
+    # What is more than all CPUs together spent on other tasks is niced, where that of a process is not recorded.
+    not_niced = (whole.busy - (whole.nice or 0.0)) * seen.cpu_count
     for name in seen.span.names("process"):
         used = seen.rose("process", name, "cpu_ms")
         share = used / (seconds * 1000) if used is not None and seconds else 0.0
         process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
-        if _POLLS.match(process or ""):
+        is_niced = (seen.level("process", name, "nice") or 0) > 0 or not_niced < share - 0.1
+        if _POLLS.match(process or "") or is_niced:
             continue
-        if 0.95 <= share <= 1.05 and _has_one_busy_thread(seen, name, seconds):
+        thread = _share_of_one_thread(seen, name, share, seconds)
+        if thread is not None:
             yield single_thread.bind(
-                min(share, 1.0),
-                f"{process} ({name.partition('@')[0]}) uses one CPU wholly, and the others are idle",
-                evidence={"cpu_share_of_process": share, "busy_share": whole.busy, "cpus": seen.cpu_count},
+                min(thread, 1.0),
+                f"{process} ({name.partition('@')[0]}) uses one CPU wholly, and the others are idle"
+                if share <= ONE_CPU_UP_TO
+                else f"One thread of {process} ({name.partition('@')[0]}) is always busy, and the others are not",
+                evidence={
+                    "cpu_share_of_process": share,
+                    "cpu_share_of_thread": thread,
+                    "busy_share": whole.busy,
+                    "cpus": seen.cpu_count,
+                },
                 advice="More threads in the application, or faster CPUs; more CPUs do not help it.",
                 asks=Asker(unit, f"{process} ({name.partition('@')[0]})", None),
             )
 
 
-def _has_one_busy_thread(seen: Observation, name: str, seconds: float) -> bool:
-    """Whether one thread of a process uses that CPU, and not several together; yes where threads are not recorded."""
+def _share_of_one_thread(seen: Observation, name: str, share: float, seconds: float) -> float | None:
+    """The share of a CPU that the busiest thread of a process uses, where that is nearly a whole one and no other
+    comes near it. Where threads are not recorded, that of a process that uses one CPU."""
     threads = seen.level("process", name, "threads")
+    is_one_cpu = ONE_CPU_FROM_SHARE <= share <= ONE_CPU_UP_TO
     if threads is None or threads <= 1:
-        return True
-    rises = [
-        seen.rose("process", name, field) or 0
-        for field in seen.span.fields("process", name)
-        if field.startswith("thread_")
-    ]
-    return max(rises, default=0) >= ONE_THREAD_FROM * seconds * 1000
+        return share if is_one_cpu else None
+    fields = [field for field in seen.span.fields("process", name) if field.startswith("thread_")]
+    rises = sorted((seen.rose("process", name, field) or 0 for field in fields), reverse=True)
+    if not rises:
+        return None
+    first, second = (rise / (seconds * 1000) for rise in (*rises, 0)[:2])
+    if is_one_cpu:
+        return share if first >= ONE_THREAD_FROM else None
+    return first if first >= ONE_CPU_FROM_SHARE and second < first / 2 and share <= 2 * first else None
 
 
 @cause(

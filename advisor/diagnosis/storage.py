@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import median
 from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.block_stack import is_flash, medium_of
+from advisor.diagnosis.block_stack import is_flash, medium_of, multipath_head
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.groups import asks_group, limit_command
 from advisor.diagnosis.observation import DiskLoad, Observation
+from advisor.diagnosis.shared_devices import find_held_groups
+from advisor.host.numbers import is_count
 from advisor.observe.cgroups import V1_IO_LIMITS, unit_of_cgroup
 
 IOSTATS: Final = "Linux kernel documentation, admin-guide/iostats"
@@ -23,11 +25,17 @@ SLOW_MEMBER_TIMES: Final = 3.0
 SLOW_PACE_TIMES: Final = 3.0
 MORE_TIMES: Final = 1.5
 BUSY_FROM: Final = 0.7
+FULL_QUEUE_BUSY_FROM: Final = 0.95
+FULL_QUEUE_FROM: Final = 0.95
+SHALLOW: Final = 4
 ALWAYS_BUSY_FROM: Final = 0.9
 SERIAL_QUEUE: Final = 1.6
 PAGE_BYTES: Final = 4096
 _LIMITS: Final = ("read_bytes", "write_bytes", "reads", "writes")
 AT_LIMIT_FROM: Final = 0.85
+EXACTLY_FROM: Final = 0.97
+"""Of a limit: a load of its own seldom comes so near, and a bucket of the kernel's is never further from it."""
+FEW_PAGES: Final = 256
 
 
 def disk_evidence(load: DiskLoad) -> dict[str, float | int | str]:
@@ -53,7 +61,8 @@ def follow_up(seen: Observation, name: str) -> tuple[str, ...]:
     id="disk.slow-member",
     resource="disk",
     help="repair",
-    what="The mean wait of each member of an array, and of each of several drives of one model, against its peers.",
+    what="The mean wait of each member of an array, of each path of a map, and of each of several drives of one model, "
+    "against its peers.",
     threshold="3 times the median of two or more peers of the same medium (10 times that of a single one) and more "
     "than its medium takes, with no more to do than they have; WEKA calls a drive slow at 10 times the lowest",
     sources=(_WEKA, IOSTATS),
@@ -61,8 +70,11 @@ def follow_up(seen: Observation, name: str) -> tuple[str, ...]:
 def slow_member(seen: Observation) -> Iterator[BindingCause]:
     """A member whose requests take far longer than those of its peers: an array is as fast as its slowest member."""
     found: dict[str, BindingCause] = {}
-    for group, names in _list_peers(seen):
-        loads = [seen.loads[name] for name in names if name in seen.loads]
+    members = (
+        (group, [seen.loads[name] for name in names if name in seen.loads]) for group, names in _list_peers(seen)
+    )
+    paths = ((f"the paths of {head}", list(loads)) for head, loads in seen.path_loads.items())
+    for group, loads in chain(members, paths):
         for load in loads:
             others = [one.wait_ms for one in loads if one is not load]
             if not others or load.name in found or _is_asked_for_more(load, loads):
@@ -81,9 +93,15 @@ def slow_member(seen: Observation) -> Iterator[BindingCause]:
                     advice="Look into the drive, its cable and its slot before any tuning.",
                     commands=(f"smartctl -a /dev/{load.name}", f"journalctl -k --grep {load.name}"),
                     asks=asks_storage(seen, load.name),
-                    explains=follow_up(seen, load.name),
+                    explains=(*follow_up(seen, load.name), *_follow_head(seen, load.name)),
                 )
     yield from found.values()
+
+
+def _follow_head(seen: Observation, path: str) -> tuple[str, ...]:
+    """What follows at the head of a path of NVMe's own multipath, which lies on it without a link in sysfs."""
+    head = multipath_head(path)
+    return follow_up(seen, head) if head else ()
 
 
 def _is_asked_for_more(load: DiskLoad, loads: list[DiskLoad]) -> bool:
@@ -174,8 +192,8 @@ def _is_lowest(seen: Observation, name: str) -> bool:
     help="hardware",
     what="Utilisation, queue and mean wait of each block device, against the time that its medium takes by itself.",
     threshold="busy 70 % of the time and the wait above the medium's own time (block_stack.service_ms), with tasks "
-    "that wait 10 % of the time for storage or a queue of 4 that is no writeback and no check of an array; netdata "
-    "warns at 98 % of ten minutes",
+    "that wait 10 % of the time for storage; or always busy, a queue of 4 that is no writeback and no check of an "
+    "array, and twice that time; netdata warns at 98 % of ten minutes",
     sources=(_NETDATA_DISKS, IOSTATS),
 )
 def saturated(seen: Observation) -> Iterator[BindingCause]:
@@ -188,7 +206,12 @@ def saturated(seen: Observation) -> Iterator[BindingCause]:
         if rotates and load.utilisation >= ALWAYS_BUSY_FROM:
             # One arm serves one request at a time: busy is full.
             share = load.utilisation
-        if share < 0.3 or _is_slow(seen, load) or _members_differ(seen, name):
+        # Nobody is seen to wait for a deep queue of requests that each take less than twice the medium's own time.
+        if (
+            share < (0.3 if waited_share(seen) >= BINDS_FROM else 0.5)
+            or _is_slow(seen, load)
+            or _members_differ(seen, name)
+        ):
             continue
         rates = seen.disks[name]
         is_discarding = _is_discarding(seen, load)
@@ -260,6 +283,58 @@ def _members_differ(seen: Observation, name: str) -> bool:
 
 
 @cause(
+    id="disk.queue-full",
+    resource="disk",
+    help="tuning",
+    what="The mean queue of flash and of virtual disks against the requests that the kernel takes for it "
+    "(nr_requests), and what a SCSI disk is given at once (queue_depth).",
+    threshold="95 % of nr_requests while each request takes no longer than its medium; or a queue_depth of at most 4, "
+    "and twice as many requests; busy 95 % of the time, with tasks that wait 20 % of the time for storage",
+    sources=(
+        IOSTATS,
+        "Linux kernel documentation, ABI/stable/sysfs-block (nr_requests)",
+        "drivers/scsi/scsi_sysfs.c (queue_depth)",
+    ),
+)
+def queue_full(seen: Observation) -> Iterator[BindingCause]:
+    """A device that could serve more requests at once than it is given: the others wait for a place."""
+    if waited_share(seen) < 0.2:
+        return
+    for disk in seen.facts.disks:
+        load = seen.loads.get(disk.name)
+        if load is None or load.utilisation < FULL_QUEUE_BUSY_FROM or not is_flash(seen.stack, (disk.name,)):
+            continue
+        places, depth = (_count(text) for text in (disk.queue.get("nr_requests"), disk.detail.get("queue_depth")))
+        # The older protocol of USB takes one request at a time, whatever is set.
+        is_settable = disk.detail.get("transport") != "usb"
+        is_shallow = is_settable and depth is not None and 0 < depth <= SHALLOW and load.queue >= 2 * depth
+        is_used_up = places is not None and load.queue >= FULL_QUEUE_FROM * places
+        if _is_slow(seen, load) or not (is_shallow or (is_used_up and load.excess < 0.3)):
+            continue
+        what = (
+            f"{disk.name} is given {depth} at once" if is_shallow else f"the queue of {disk.name} has {places} places"
+        )
+        yield queue_full.bind(
+            min(load.utilisation, waited_share(seen)),
+            f"{load.queue:.0f} requests are under way or wait, and {what}",
+            device=disk.name,
+            evidence={**disk_evidence(load), "nr_requests": places, "queue_depth": depth},
+            advice="Raise it, up to what the device takes, and measure: a longer queue costs latency.",
+            commands=(
+                (f"cat /sys/block/{disk.name}/device/queue_depth",)
+                if is_shallow
+                else (f"advisor plan 'block:{disk.name}:nr_requests>={2 * (places or 0)}'",)
+            ),
+            asks=asks_storage(seen, disk.name),
+            explains=(f"disk.saturated {disk.name}", "application.serial"),
+        )
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text and is_count(text) else None
+
+
+@cause(
     id="disk.slow",
     resource="disk",
     help="repair",
@@ -302,15 +377,38 @@ def slow(seen: Observation) -> Iterator[BindingCause]:
     resource="disk",
     help="tuning",
     what="Bytes and requests of each control group and device against its io.max, or blkio.throttle of version 1, and "
-    "the group's own stalls.",
-    threshold="85 % of a limit, and (where it is counted) the group waits for storage 10 % of the time",
+    "the group's own stalls; what io.cost (io.weight), io.latency and the weights of BFQ hold back.",
+    threshold="85 % of a limit, and (where it is counted) the group waits for storage 10 % of the time; 97 % where it "
+    "does not, and no writeback is what is held; requests held "
+    "back by io.cost 10 % of the time; a depth of io.latency below max, and stalls of 10 %; at a full device with BFQ "
+    "stalls of 50 % and half the weight of who moves the most",
     sources=(
-        "Linux kernel documentation, admin-guide/cgroup-v2, io.max",
+        "Linux kernel documentation, admin-guide/cgroup-v2, IO (io.max, io.cost, io.latency, io.weight)",
         "Linux kernel documentation, admin-guide/cgroup-v1/blkio-controller",
+        "Linux kernel documentation, block/bfq-iosched",
     ),
 )
 def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
-    """A service that reaches the limit of its own control group."""
+    """A service that reaches the limit of its own control group, or waits for its share of a device."""
+    yield from _at_limits(seen)
+    for held in find_held_groups(seen):
+        device = seen.stack.named(held.number) or held.number
+        yield cgroup_limit.bind(
+            held.share,
+            held.title,
+            device=device,
+            evidence={"cgroup": held.path, **{key: value for key, value in held.evidence.items() if value is not None}},
+            advice=held.advice,
+            commands=limit_command(
+                seen, held.path, held.properties, file=held.file, controller="blkio", file_v1="blkio.weight"
+            ),
+            asks=asks_group(seen, held.path, "read_bytes", "write_bytes"),
+            # What is full by itself stays an answer: the weights only decide who waits for it.
+            explains=("application.serial", "memory.dirty-limit"),
+        )
+
+
+def _at_limits(seen: Observation) -> Iterator[BindingCause]:
     for name in seen.span.names("cgroup-io"):
         path, _, number = name.rpartition(" ")
         used = {}
@@ -325,13 +423,13 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
         stalled = seen.rose("cgroup", path, "io_some_us")
         seconds = seen.span.seconds_of("cgroup")
         share = part if stalled is None else min(1.0, stalled / (seconds * 1e6))
-        if part < AT_LIMIT_FROM or share < BINDS_FROM:
+        if part < AT_LIMIT_FROM or (share < BINDS_FROM and not _is_held_exactly(seen, field, part)):
             continue
         device = seen.stack.named(number) or number
         unit = unit_of_cgroup(path)
         owner = unit or path
         yield cgroup_limit.bind(
-            share,
+            share if share >= BINDS_FROM else min(1.0, part),
             f"{owner} is held up by the limit of its own control group on {device}",
             device=device,
             evidence={"cgroup": path, f"{field}_per_s": rate, "limit_per_s": limit, "used_share": part},
@@ -347,6 +445,15 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
             asks=asks_group(seen, path, "read_bytes", "write_bytes"),
             explains=(*follow_up(seen, device), "memory.dirty-limit"),
         )
+
+
+def _is_held_exactly(seen: Observation, field: str, part: float) -> bool:
+    """Whether a group without stalls moves just what its limit admits, and waits for it: asynchronous requests are no
+    stall. Pages under writeback are held for nobody who waits."""
+    if part < EXACTLY_FROM:
+        return False
+    pages = seen.span.levels("vm", "host", "nr_writeback")
+    return not field.startswith("write") or bool(pages and sum(pages) / len(pages) < FEW_PAGES)
 
 
 @cause(
@@ -421,7 +528,7 @@ def serial(seen: Observation) -> Iterator[BindingCause]:
     """Requests that are sent one after the other: the device serves each quickly and waits for the next."""
     waited = waited_share(seen)
     busiest = max(
-        (one for one in seen.loads.values() if not seen.stack.members(one.name)),
+        (one for one in seen.loads.values() if not seen.stack.members(one.name) and not _waits_below(seen, one)),
         key=lambda one: one.utilisation,
         default=None,
     )
@@ -442,6 +549,12 @@ def serial(seen: Observation) -> Iterator[BindingCause]:
         advice="More threads or a deeper queue of asynchronous requests in the application; the device has room.",
         asks=asks_storage(seen, busiest.name),
     )
+
+
+def _waits_below(seen: Observation, load: DiskLoad) -> bool:
+    """Whether a loop device waits for what holds its file, and not for its own thread or the page cache."""
+    below = (seen.loads[name] for name in seen.stack.lowest(load.name) if name in seen.loads)
+    return any(one.utilisation >= load.utilisation / 2 for one in below)
 
 
 FLUSHES_FROM: Final = 10

@@ -13,9 +13,10 @@ from typing import TypeVar
 
 import msgspec
 
-from advisor.facts.block import clean, natural, partitions_of, read_count, read_queue, read_size, read_word
+from advisor.facts.block import BlockNames, clean, natural, partitions_of, read_count, read_queue, read_size, read_word
+from advisor.facts.file_devices import file_devices_of_loops
 from advisor.facts.filesystems import FileSystem, read_filesystems
-from advisor.facts.mounts import Mount, mountpoints, read_mounted
+from advisor.facts.mounts import Mount, mountpoints, mounts_by_device, read_mounts
 from advisor.facts.pci import PcieLink, PciPlace, functions_above, read_place
 from advisor.facts.smartctl import DriveHealth
 from advisor.facts.unknown import Unknowns
@@ -118,6 +119,8 @@ class Disk(msgspec.Struct, frozen=True):
     """What only this kind has: vendor, state, queue_depth, transport, iopolicy, path_states, backing_file …; of
     NVMe over a network queue_count (with the admin queue) and sqsize (less 1) of its controller; of a LUN access_state
     and handler of its path, remote_port, and whether its storage has groups of ports (tpgs); lba_format of a drive."""
+    file_devices: tuple[str, ...] = ()
+    """Of a loop device what holds its file: disks, partitions or mappings; none where that is not known."""
     health: DriveHealth | None = None
     """By smartctl, as root (`advisor.facts.drive_health`); None where it was not asked, or does not answer."""
 
@@ -160,10 +163,11 @@ def read_disks(host: Host, unknown: Unknowns) -> tuple[Disk, ...]:
     if isinstance(listed, Missing):
         unknown.note("disks", f"/sys/block: {listed.why}")
         return ()
-    mounted = read_mounted(host)
-    if isinstance(mounted, Missing):
-        unknown.note("disks.mountpoints", mounted)
-        mounted = {}
+    mounts = read_mounts(host)
+    if isinstance(mounts, Missing):
+        unknown.note("disks.mountpoints", mounts)
+        mounts = ()
+    mounted = mounts_by_device(mounts, BlockNames(host))
     # nvme0c1n2 is the path by controller 1 to nvme0n2 (nvme: nvme_mpath_set_disk_name).
     heads: dict[str, list[str]] = {}
     for name in sorted(listed, key=natural):
@@ -173,7 +177,7 @@ def read_disks(host: Host, unknown: Unknowns) -> tuple[Disk, ...]:
     paths = {head: tuple(paths) for head, paths in heads.items()}
     for head in sorted(paths.keys() - set(listed), key=natural):
         unknown.note(f"disks.{head}", f"only its paths are there: {', '.join(paths[head])}")
-    reader = _Reader(host, unknown, mounted, paths)
+    reader = _Reader(host, unknown, mounted, paths, file_devices_of_loops(host, mounts))
     disks = (reader.disk(name) for name in listed if not _NVME_PATH.fullmatch(name))
     return tuple(sorted((disk for disk in disks if disk), key=lambda disk: natural(disk.name)))
 
@@ -187,11 +191,13 @@ class _Reader:
         unknown: Unknowns,
         mounted: Mapping[str, tuple[Mount, ...]],
         paths: Mapping[str, tuple[str, ...]],
+        file_devices: Mapping[str, tuple[str, ...]],
     ) -> None:
         self.host = host
         self.unknown = unknown
         self.mounted = mounted
         self.paths = paths
+        self.file_devices = file_devices
         self.places: dict[str, PciPlace | None] = {}
 
     def disk(self, name: str) -> Disk | None:
@@ -241,6 +247,7 @@ class _Reader:
             mountpoints=mountpoints((name, *partitions), self.mounted),
             paths=paths,
             partition_offsets=offsets,
+            file_devices=self.file_devices.get(name, ()),
             detail=({"transport": transport} if transport else {})
             | ({"remote_port": remote_port[0]} if remote_port else {})
             | self._read_detail(name, kind, paths, fact, on_pci=any(places), is_remote=transport in ("fc", "iscsi")),

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.facts.mounts import read_mounts
+from advisor.facts.mounts import Mount, read_mounts
 from advisor.host import Host, Missing, is_count, lazy_regex
 from advisor.host.space import read_statvfs
 
@@ -41,12 +41,13 @@ class Space(msgspec.Struct, frozen=True):
         return 1 - self.free_inodes / self.inodes if self.inodes else None
 
 
-def read_spaces(host: Host) -> dict[str, Space] | Missing:
-    """File systems by mount point; why none is known of a captured host without an answer of df."""
+def read_spaces(host: Host, mounts: tuple[Mount, ...] | Missing | None = None) -> dict[str, Space] | Missing:
+    """File systems by mount point; why none is known of a captured host without an answer of df. ``mounts`` are those
+    of the host, where they have been read."""
     if not host.asks_kernel:
         done = host.run(DF)
         return done if isinstance(done, Missing) else parse_df(done.stdout)
-    mounts = read_mounts(host)
+    mounts = read_mounts(host) if mounts is None else mounts
     if isinstance(mounts, Missing):
         return mounts
     found = {}

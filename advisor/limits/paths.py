@@ -27,7 +27,7 @@ from advisor.limits.notes import (
 from advisor.limits.pci_and_network import PciAndNetwork
 from advisor.limits.raid import usable_bytes
 from advisor.limits.records import Bought, Bound, Capacity, Limits, NotKnown, PathCeiling, Rate, StoragePath
-from advisor.limits.stack import Devices, StackNode
+from advisor.limits.stack import FILE_LEVEL, Devices, StackNode
 from advisor.limits.stages import StorageStages
 from advisor.rules.queries import by_name, is_physical, is_up
 
@@ -113,6 +113,8 @@ def _rate_of(found: Sequence[Bound]) -> Rate:
 
 
 def _describe_layer(array: StackNode) -> str:
+    if array.level == FILE_LEVEL:
+        return f"{array.name}: a file on {', '.join(member.name for member in array.members)}"
     return f"{array.name}: {array.level or 'level unknown'} of {', '.join(member.name for member in array.members)}"
 
 
@@ -130,7 +132,10 @@ def _controller_layers(node: StackNode, facts: Facts) -> Iterator[str]:
 def _make_notes(node: StackNode, facts: Facts, media: Media, ceilings: Sequence[PathCeiling]) -> Iterator[str]:
     yield from degraded_notes(node)
     for array in node.arrays():
-        if array.family is None:
+        if array.level == FILE_LEVEL and array.family is None:
+            names = ", ".join(member.name for member in array.members)
+            yield f"{array.name}: how its file is spread over {names} is not known; the sum of these stands"
+        elif array.family is None:
             words = (
                 f"{array.name}: no arithmetic for {array.level or 'an unknown level'}; the sum of its members stands"
             )
@@ -147,7 +152,7 @@ def _make_notes(node: StackNode, facts: Facts, media: Media, ceilings: Sequence[
 
 
 def _find_capacity(node: StackNode, facts: Facts) -> Capacity | None:
-    if not node.members:
+    if not node.members or any(array.level == FILE_LEVEL for array in node.arrays()):
         return None
     sizes = {disk.name: disk.size_bytes for disk in facts.disks}
     size = ({array.device: array.size_bytes for array in facts.arrays} | sizes).get(node.device)

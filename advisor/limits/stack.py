@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,10 @@ _MOST_SHARED = 256
 """Disks below a device that several segments of one volume lie on: beyond that, a capture's repeats would multiply."""
 
 _NO_MEDIUM = frozenset({"loop", "zram", "ram"})
+_IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs", "romfs"})
+"""File systems that are only read: packages and installation media in files, of which a host may have dozens."""
+FILE_LEVEL: Final = "file"
+"""What lies between a loop device and the device that holds its file."""
 
 
 class StackNode(msgspec.Struct, frozen=True):
@@ -106,7 +111,17 @@ class Devices:
         if array is not None and array.device not in seen:
             return self._of_array(array, seen)
         name = device if device in self._disks else self._carriers.get(device)
-        return StackNode(name, name) if name else None
+        return self._of_disk(self._disks[name], seen) if name else None
+
+    def _of_disk(self, disk: Disk, seen: set[str]) -> StackNode:
+        """A disk; a loop device with what holds its file. How btrfs spreads a file over several devices is not
+        known: then the sum of these stands."""
+        if not disk.file_devices or disk.name in seen:
+            return StackNode(disk.name, disk.name)
+        seen.add(disk.name)
+        members = [self._make_node(name, seen) or StackNode(name, name) for name in disk.file_devices]
+        family = "linear" if len(members) == 1 else None
+        return StackNode(disk.name, disk.name, family, tuple(members), level=FILE_LEVEL)
 
     def _target_of(self, device: str) -> str:
         """The array or disk that a member is, or is a part of."""
@@ -182,9 +197,11 @@ class Devices:
                 kinds.append(system.kind)
         for node, places, kinds in mounted.values():
             disk = self.disk(node.device)
-            if disk is None or disk.kind not in _NO_MEDIUM:
+            is_image = disk is not None and disk.kind == "loop" and _IMAGES.issuperset(kinds)
+            if disk is None or disk.kind not in _NO_MEDIUM or (node.members and not is_image):
                 yield node, tuple(dict.fromkeys(places)), tuple(dict.fromkeys(kinds))
-        used = {name for node, _, _ in mounted.values() for name in _all_devices(node)}
+        # A disk that holds the files of loop devices is its own path as well: other files lie on it.
+        used = {name for node, _, _ in mounted.values() if node.level != FILE_LEVEL for name in _all_devices(node)}
         used |= {self._target_of(name) for array in self._facts.arrays for name in array.members}
         for array in self._facts.arrays:
             if array.device not in used:

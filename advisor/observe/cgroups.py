@@ -1,7 +1,9 @@
-"""Limits, stalls and throttling of services: kinds ``cgroup`` (by path) and ``cgroup-io`` (by path and device number).
+"""Limits, stalls and throttling of services: kinds ``cgroup`` (by path), ``cgroup-io`` (by path and device number) and
+``io-cost`` (by device number: how io.cost shares it out).
 
 Both versions of control groups, under one set of names. Source: Linux Documentation/admin-guide/cgroup-v2.rst,
-cgroup-v1/blkio-controller.rst, memory.rst and pids.rst; scheduler/sched-bwc.rst. Version 1 is the default of RHEL 7
+cgroup-v1/blkio-controller.rst, memory.rst and pids.rst; scheduler/sched-bwc.rst; block/blk-cgroup.c, blk-iocost.c,
+blk-iolatency.c and bfq-cgroup.c. Version 1 is the default of RHEL 7
 and 8.
 """
 
@@ -26,7 +28,14 @@ _CPU: Final = {
     "throttled_usec": "cpu_throttled_us",
 }
 _MEMORY: Final = {**{"high": "memory_high", "max": "memory_max", "oom": "memory_oom", "oom_kill": "memory_oom_kill"}}
-_IO: Final = {"rbytes": "read_bytes", "wbytes": "write_bytes", "rios": "reads", "wios": "writes"}
+_IO: Final = {
+    **{"rbytes": "read_bytes", "wbytes": "write_bytes", "rios": "reads", "wios": "writes"},
+    **{f"cost.{name}": f"cost_{name}_us" for name in ("usage", "wait", "indebt", "indelay")},
+}
+_IO_LEVELS: Final = {"delay_nsec": "delay_ns", "depth": "depth", "avg_lat": "latency_us"}
+"""What holds a group back for the latency of another one."""
+_DEBUG: Final = "/sys/module/blk_cgroup/parameters/blkcg_debug_stats"
+_MAX_LINE: Final = 300
 _IO_MAX: Final = {"rbps": "read_bytes_max", "wbps": "write_bytes_max", "riops": "reads_max", "wiops": "writes_max"}
 _V1_IO: Final = {
     "blkio.throttle.io_service_bytes": {"Read": "read_bytes", "Write": "write_bytes"},
@@ -56,6 +65,34 @@ def parse_io_pairs(text: str, names: Mapping[str, str]) -> dict[str, dict[str, i
     return found
 
 
+def parse_io_lines(text: str) -> dict[str, str]:
+    """``io.cost.qos`` and ``io.cost.model`` by device number: the rest of each line."""
+    rows = (line.partition(" ") for line in text.split("\n"))
+    return {device: rest.strip()[:_MAX_LINE] for device, _, rest in rows if _DEVICE.fullmatch(device)}
+
+
+def parse_io_levels(text: str) -> dict[str, dict[str, int]]:
+    """What ``io.stat`` shows about a group that is held back: 0 is no delay, and no limit of the depth (``max``). The
+    kernel prints a delay only where there is one, and nothing of it all unless it shows details."""
+    found = {}
+    for device, levels in parse_io_pairs(text.replace("depth=max", "depth=0"), _IO_LEVELS).items():
+        found[device] = {"delay_ns": 0, **levels}
+    return found
+
+
+def parse_weights(text: str) -> tuple[int | None, dict[str, int]]:
+    """``io.weight`` and ``io.bfq.weight``: the default one (``default 100``), and those of devices (``8:0 50``)."""
+    rows = [line.split() for line in text.split("\n")]
+    counted = {row[0]: counts[0] for row in rows if len(row) == 2 and (counts := parse_counts(row[1:]))}
+    return counted.get("default"), {device: weight for device, weight in counted.items() if _DEVICE.fullmatch(device)}
+
+
+def parse_vrates(text: str) -> dict[str, float]:
+    """``cost.vrate`` of the root's ``io.stat`` by device number: at how many percent of its model a device runs."""
+    rows = re.findall(r"^([0-9]{1,10}:[0-9]{1,10}) .*\bcost\.vrate=([0-9]{1,6}(?:\.[0-9]{1,2})?)\b", text, re.MULTILINE)
+    return {device: float(rate) for device, rate in rows}
+
+
 def parse_io_table(text: str, names: Mapping[str, str]) -> dict[str, dict[str, int]]:
     """The files of version 1 by device number: ``8:0 Read 4096``."""
     found: dict[str, dict[str, int]] = {}
@@ -81,7 +118,7 @@ def parse_cpu_max(text: str) -> float | None:
 
 
 def read_cgroups(host: Host, reading: Reading) -> None:
-    reading.ask("cgroup", "cgroup-io")
+    reading.ask("cgroup", "cgroup-io", "io-cost")
     if not host.is_dir(_TOP):
         reading.note_missing("cgroup", "no control groups are mounted below /sys/fs/cgroup")
         return
@@ -126,10 +163,32 @@ class _Groups:
 
 
 class _V2Groups(_Groups):
+    _has_cost = False
+    """Whether io.cost shares a device out: otherwise nobody's io.weight counts."""
+    _is_shared = False
+    _has_details = False
+
     def read_all(self) -> None:
+        self._read_cost()
         for path, files in self._walk(_TOP):
             place = _TOP if path == "/" else f"{_TOP}{path}"
             self._read_one(path, place, files)
+        if self._is_shared and not self._has_details:
+            why = f"the kernel shows it in io.stat once root has written 1 to {_DEBUG}"
+            self._reading.note_missing("io-cost", why)
+
+    def _read_cost(self) -> None:
+        """What the root alone has: how io.cost shares each device out, and at which rate."""
+        qos, models = (parse_io_lines(self._text(f"{_TOP}/io.cost.{name}")) for name in ("qos", "model"))
+        rates = parse_vrates(self._text(f"{_TOP}/io.stat")) if qos else {}
+        for device, line in qos.items():
+            enabled = "enable=1" in line.split()
+            self._has_cost |= enabled
+            levels: dict[str, float] = {"enabled": int(enabled)}
+            levels |= {"vrate_percent": rates[device]} if device in rates else {}
+            words = {"qos": line} | ({"model": models[device]} if device in models else {})
+            self._reading.add("io-cost", device, None, levels, words)
+        self._is_shared |= self._has_cost
 
     def _read_one(self, path: str, place: str, files: frozenset[str]) -> None:
         counters: dict[str, int] = {}
@@ -147,10 +206,29 @@ class _V2Groups(_Groups):
             levels |= {} if level is None else {f"memory_{name}_bytes": level}
         quota = parse_cpu_max(self._text(f"{place}/cpu.max")) if "cpu.max" in files else None
         self._reading.add("cgroup", path, counters, levels | ({} if quota is None else {"cpu_quota_cpus": quota}))
+        self._read_devices(path, place, files)
+
+    def _read_devices(self, path: str, place: str, files: frozenset[str]) -> None:
+        found: dict[str, dict[str, float]] = {}
+        text = self._text(f"{place}/io.stat") if "io.stat" in files else ""
+        moved = parse_io_pairs(text, _IO)
+        latency = self._text(f"{place}/io.latency") if "io.latency" in files else ""
+        targets = parse_io_pairs(latency, {"target": "latency_target_us"})
         limits = parse_io_pairs(self._text(f"{place}/io.max"), _IO_MAX) if "io.max" in files else {}
-        moved = parse_io_pairs(self._text(f"{place}/io.stat"), _IO) if "io.stat" in files else {}
-        for device in moved | limits:
-            self._reading.add("cgroup-io", f"{path} {device}", moved.get(device), limits.get(device))
+        for levels in (parse_io_levels(text), targets, limits):
+            for device, values in levels.items():
+                found.setdefault(device, {}).update(values)
+        for file, field in (("io.weight", "weight"), ("io.bfq.weight", "bfq_weight")):
+            if file not in files or (file == "io.weight" and not self._has_cost):
+                continue
+            default, own = parse_weights(self._text(f"{place}/{file}"))
+            for device in moved:
+                weight = own.get(device, default)
+                found.setdefault(device, {}).update({} if weight is None else {field: weight})
+        self._is_shared |= bool(targets)
+        self._has_details |= "cost.wait=" in text or "depth=" in text
+        for device in moved | found:
+            self._reading.add("cgroup-io", f"{path} {device}", moved.get(device), found.get(device))
 
 
 class _V1Groups(_Groups):

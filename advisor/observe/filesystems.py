@@ -21,11 +21,11 @@ _ARC_LEVELS: Final = ("size", "c", "c_max")
 def read_space(host: Host, reading: Reading) -> None:
     """File systems on devices of this host that may be written: one that is only read is as full as it was made."""
     reading.ask("space")
-    found = read_spaces(host)
+    mounts = read_mounts(host)
+    found = read_spaces(host, mounts)
     if isinstance(found, Missing):
         reading.note_missing("space", found)
         return
-    mounts = read_mounts(host)
     read_only = (
         {one.target for one in mounts if "ro" in one.options.split(",")} if not isinstance(mounts, Missing) else {}
     )

@@ -2,6 +2,7 @@
 
 Source: block/blk-core.c and blk-mq.c (blk_errors: ``I/O error, dev sda, sector 8 op 0x0:(READ)``; before 4.20 after
 ``print_req_error:``, ``blk_update_request:`` or ``end_request:``); fs/buffer.c (``Buffer I/O error on dev``);
+drivers/nvme/host/pci.c (``nvme nvme0: I/O 12 QID 3 timeout, aborting``, ``controller is down; will reset``);
 fs/ext4/super.c, fs/xfs/xfs_message.c and xfs_fsops.c, fs/btrfs/messages.c; Documentation/ABI/testing/dev-kmsg.
 """
 
@@ -20,6 +21,7 @@ _REQUEST: Final = lazy_regex(
     r"(?:I/O|critical medium|timeout|protection|device offline|critical space allocation) error, dev ([\w!.-]{1,60}),"
 )
 _BUFFER: Final = lazy_regex(r"Buffer I/O error on dev(?:ice)? ([\w!.-]{1,60}),")
+_CONTROLLER: Final = lazy_regex(r"nvme (nvme[0-9]{1,5}): (?:I/O [^\n]{0,80}\btimeout,|controller is down; will reset)")
 _FILE_SYSTEM: Final = lazy_regex(
     r"(?:EXT[234]-fs error \(device ([\w!.-]{1,60})\)"
     r"|XFS \(([\w!.-]{1,60})\): (?:[^\n]{0,80}?(?:Corruption|shut(?:ting)? ?down)|log I/O error)"
@@ -35,13 +37,13 @@ def parse_log_errors(text: str) -> dict[str, dict[str, str]]:
     ``filesystem``) and ``text``."""
     found: dict[str, dict[str, str]] = {}
     for line in text.split("\n"):
-        if "rror" not in line and "orruption" not in line and "shut" not in line:
+        if not any(word in line for word in ("rror", "orruption", "shut", "timeout,", "will reset")):
             continue
         record = _RECORD.match(line)
         if record is None:
             continue
         _, number, says = record.groups()
-        request = _REQUEST.search(says) or _BUFFER.search(says)
+        request = _REQUEST.search(says) or _BUFFER.search(says) or _CONTROLLER.match(says)
         damage = None if request else _FILE_SYSTEM.search(says)
         device = next((name for name in (request or damage).groups() if name), "") if request or damage else ""  # type: ignore[union-attr]
         if device and not _REMOVABLE.fullmatch(device):

@@ -117,7 +117,7 @@ def read_processes(host: Host, reading: Reading) -> None:
     mine = {own.pid, *(child.pid for child in own.children(recursive=True))}
     hidden: list[int] = []
     rows: list[_Row] = []
-    for process in psutil.process_iter(["name", "create_time", "cpu_times", "io_counters", "status"]):
+    for process in psutil.process_iter(["name", "create_time", "cpu_times", "io_counters", "status", "nice"]):
         found = process.info
         times, storage = found["cpu_times"], found["io_counters"]
         if process.pid in mine or times is None:
@@ -137,6 +137,7 @@ def read_processes(host: Host, reading: Reading) -> None:
         with contextlib.suppress(psutil.Error):
             words |= _find_wait(host, process, found["status"])
         levels = _count_files(host, process.pid, least=0 if unit and STORAGE_UNIT.match(unit) else _MANY_FILES)
+        levels |= {"nice": found["nice"]} if found["nice"] else {}
         rows.append((f"{process.pid}@{found['create_time']:.2f}", counters, levels, words))
     _add_threads(host, rows)
     for row in rows:

@@ -18,6 +18,15 @@ class Case(NamedTuple):
 FLASH = Disk("nvme0n1", reads=20, writes=20, wait_ms=0.1, number="259:0")
 
 
+_COST = {
+    "/sys/fs/cgroup/io.cost.qos": "259:0 enable=1 ctrl=user rpct=95.00 rlat=5000 wpct=95.00 wlat=5000 min=50.00 "
+    "max=150.00\n",
+    "/sys/fs/cgroup/io.cost.model": "259:0 ctrl=user model=linear rbps=174019176 rseqiops=41708 rrandiops=370 "
+    "wbps=178075866 wseqiops=42705 wrandiops=378\n",
+}
+"""The second one is the example of the kernel's documentation."""
+
+
 def _members(*waits: float, reads: float = 60) -> tuple[Disk, ...]:
     names = [f"sd{letter}" for letter in "bcdefghi"[: len(waits)]]
     disks = [
@@ -79,6 +88,104 @@ CASES: tuple[Case, ...] = (
             iowait=0.2,
             disks=(Disk("sda", 160, 0, 64, 16, 0.3),),
             groups=(Group(io_max="8:0 rbps=10485760", read_bytes=10_400_000),),
+        ),
+    ),
+    _case(
+        "io.weight of a service, shared out by io.cost",
+        "disk.cgroup-limit",
+        Machine(
+            io_some=0.9,
+            iowait=0.2,
+            disks=(Disk("nvme0n1", 9000, 0, 16, 16, 0.3, number="259:0"),),
+            groups=(
+                Group(
+                    io_some=0.9,
+                    device="259:0",
+                    reads=900,
+                    read_bytes=1.4e7,
+                    usage=0.1,
+                    waits=0.85,
+                    more={"io.weight": "default 10\n"},
+                ),
+                Group(
+                    "/system.slice/backup.service",
+                    device="259:0",
+                    reads=8100,
+                    read_bytes=1.3e8,
+                    usage=0.88,
+                    waits=0.02,
+                    more={"io.weight": "default 100\n259:0 400\n"},
+                ),
+            ),
+            extra=_COST,
+        ),
+    ),
+    _case(
+        "model of io.cost below what the drive can do (no details in io.stat)",
+        "disk.cgroup-limit",
+        Machine(
+            io_some=0.8,
+            iowait=0.2,
+            disks=(Disk("nvme0n1", 2000, 0, 16, 16, 0.12, number="259:0"),),
+            groups=(
+                Group(io_some=0.8, device="259:0", reads=2000, read_bytes=3.2e7, usage=0.98),
+                Group("/", device="259:0", reads=2000, read_bytes=3.2e7, usage=0.99),
+            ),
+            extra=_COST,
+        ),
+    ),
+    _case(
+        "io.latency of another service",
+        "disk.cgroup-limit",
+        Machine(
+            io_some=0.9,
+            disks=(Disk("sda", 60, 0, 64, 16, 8, rotational=True),),
+            groups=(
+                Group(
+                    "/system.slice/batch.service",
+                    io_some=0.9,
+                    device="8:0",
+                    reads=20,
+                    read_bytes=1e6,
+                    io_tail=" use_delay=2 delay_nsec=400000000 depth=1 avg_lat=8000 win=100",
+                ),
+                Group(
+                    device="8:0",
+                    reads=40,
+                    read_bytes=3e6,
+                    io_tail=" depth=max avg_lat=7900 win=100",
+                    more={"io.latency": "8:0 target=5000\n"},
+                ),
+            ),
+        ),
+    ),
+    _case(
+        "weight of a service in BFQ",
+        "disk.cgroup-limit disk.saturated",
+        Machine(
+            io_some=0.95,
+            disks=(Disk("sda", 110, 0, 64, 16, 90, rotational=True),),
+            groups=(
+                Group(io_some=0.95, reads=6, read_bytes=4e5, more={"io.bfq.weight": "default 10\n"}),
+                Group(
+                    "/system.slice/tar.service",
+                    io_some=0.4,
+                    reads=104,
+                    read_bytes=6.8e6,
+                    more={"io.bfq.weight": "default 100\n8:0 500\n"},
+                ),
+            ),
+            extra={"/sys/block/sda/queue/scheduler": "mq-deadline [bfq] none\n"},
+        ),
+    ),
+    _case(
+        "all tags of a drive taken (nr_requests)",
+        "disk.queue-full",
+        Machine(
+            io_some=0.9,
+            iowait=0.4,
+            disks=(Disk("nvme0n1", 160_000, 0, 4, 16, 0.2, busy=1.0, number="259:0"),),
+            extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"},
         ),
     ),
     _case(

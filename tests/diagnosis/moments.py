@@ -83,6 +83,16 @@ class Group:
     read_bytes: float = 0
     refused: float | None = None
     """Processes and threads a second; None for a group without the controller."""
+    device: str = ""
+    """The number in io.stat, where no limit of io.max names it."""
+    usage: float | None = None
+    """The share of the device that io.cost counts; None where it is off."""
+    waits: float | None = None
+    """The share of the time in which io.cost held requests back; None where the kernel does not show it."""
+    io_tail: str = ""
+    """What io.latency adds to io.stat."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Other files of the group."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,7 @@ class Process:
     """Open files, and the limit of them."""
     threads: tuple[float, ...] = ()
     """The share of one CPU of each thread; empty where threads are not recorded."""
+    nice: int = 0
     waits_in: str = ""
     """Where in the kernel it sleeps, uninterruptibly, whenever somebody looks."""
     cgroup: str = ""
@@ -134,6 +145,9 @@ class NfsMount:
     requests: float = 100
     queue_ms: float = 0.1
     rtt_ms: float = 1.0
+    operation: str = "READ"
+    sent_again: float = 0.0
+    """Of each request how often it is sent once more."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +175,8 @@ class Machine:
     iowait: float = 0.01
     steal: float = 0.0
     softirq: Sequence[float] = (0.01, 0.01, 0.01, 0.01)
+    nice: float = 0.0
+    hard_irq: Sequence[float] = (0.0,)
     cpu_some: float = 0.01
     io_some: float = 0.01
     memory_some: float = 0.0
@@ -290,7 +306,8 @@ def _storage_files(machine: Machine, at: float) -> dict[str, str]:
             f"device filer:/vol mounted on {mount.target} with fstype nfs4 statvers=1.1\n"
             "\topts:\trw,vers=4.1,rsize=1048576,namlen=255,proto=tcp\n"
             f"\txprt:\ttcp 0 0 1 0 0 {count} {count} 0 {count * 4} {queued} 64 0 0\n\tper-op statistics\n"
-            f"\t        NULL: 1 1 0 44 24 0 0 0 0\n\t        READ: {count} {count} 0 1000 90000 {queued} {waited} "
+            f"\t        NULL: 1 1 0 44 24 0 0 0 0\n\t        {mount.operation}: {count} "
+            f"{int(count * (1 + mount.sent_again))} {int(count * mount.sent_again)} 1000 90000 {queued} {waited} "
             f"{queued + waited} 0\n\n"
         )
     if rows:
@@ -307,10 +324,13 @@ def _cpu_files(machine: Machine, at: float) -> dict[str, str]:
         softirq = machine.softirq[cpu % len(machine.softirq)]
         # Interrupts and the hypervisor come first; a CPU waits for storage only where it has nothing to run.
         asked = machine.users[cpu % len(machine.users)] if machine.users else machine.user
-        user = min(asked, 1 - softirq - machine.steal - machine.system)
-        iowait = min(machine.iowait, 1 - softirq - machine.steal - machine.system - user)
-        idle = 1 - softirq - machine.steal - machine.system - user - iowait
-        shares = (user, 0, machine.system, idle, iowait, 0, softirq, machine.steal)
+        hard = machine.hard_irq[cpu % len(machine.hard_irq)]
+        taken = softirq + hard + machine.steal + machine.system
+        user = min(asked, 1 - taken)
+        nice = min(machine.nice, 1 - taken - user)
+        iowait = min(machine.iowait, 1 - taken - user - nice)
+        idle = 1 - taken - user - nice - iowait
+        shares = (user, nice, machine.system, idle, iowait, hard, softirq, machine.steal)
         ticks = [int(share * at * HZ) for share in shares]
         total = [a + b for a, b in zip(total, ticks, strict=True)]
         rows.append(f"cpu{cpu} {' '.join(map(str, ticks))} 0 0\n")
@@ -418,7 +438,7 @@ def _group_files(machine: Machine, at: float) -> dict[str, str]:
         return _first_version_files(machine, at)
     files = {"/sys/fs/cgroup/cgroup.controllers": "cpu io memory\n"}
     for group in machine.groups:
-        top = f"/sys/fs/cgroup{group.path}"
+        top = f"/sys/fs/cgroup{group.path.rstrip('/')}"
         files[f"{top}/cpu.stat"] = (
             f"usage_usec {int(at * 1e5)}\nnr_periods {int(at * 10)}\nnr_throttled {int(at * 10 * group.throttled)}\n"
             f"throttled_usec {int(at * 5e5 * group.throttled)}\n"
@@ -433,11 +453,14 @@ def _group_files(machine: Machine, at: float) -> dict[str, str]:
         files[f"{top}/io.pressure"] = _pressure(group.io_some, at)
         files[f"{top}/memory.pressure"] = _pressure(group.memory_some, at)
         files |= {f"{top}/io.max": group.io_max} if group.io_max else {}
-        device = group.io_max.partition(" ")[0] or "8:0"
+        device = group.device or group.io_max.partition(" ")[0] or "8:0"
+        cost = "" if group.usage is None else f" cost.usage={int(group.usage * at * 1e6)}"
+        cost += "" if group.waits is None else f" cost.wait={int(group.waits * at * 1e6)} cost.indebt=0 cost.indelay=0"
         files[f"{top}/io.stat"] = (
             f"{device} rbytes={int(group.read_bytes * at)} wbytes=0 "
-            f"rios={int(group.reads * at)} wios=0 dbytes=0 dios=0\n"
+            f"rios={int(group.reads * at)} wios=0 dbytes=0 dios=0{group.io_tail}{cost}\n"
         )
+        files |= {f"{top}/{name}": text for name, text in group.more.items()}
     return files
 
 
@@ -534,6 +557,7 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         counters |= {"read_bytes": int(one.read * at), "write_bytes": 0}
         levels = {"open_files": one.files[0], "open_files_limit": one.files[1]} if one.files else {}
         levels |= {"threads": len(one.threads)} if one.threads else {}
+        levels |= {"nice": one.nice} if one.nice else {}
         counters |= {f"thread_{200 + tid}_ms": int(share * at * 1000) for tid, share in enumerate(one.threads)}
         words = {"name": one.name, "unit": one.unit, "waits_in": one.waits_in, "cgroup": one.cgroup}
         words = {field: word for field, word in words.items() if word}

@@ -71,6 +71,7 @@ NARROWER = {
     "disk.read-ahead": {"disk.saturated"},
     "memory.swap": {"disk.saturated", "disk.slow", "memory.pressure"},
     "disk.slow": {"disk.saturated"},
+    "disk.queue-full": {"disk.saturated"},
     "disk.flushes": {"disk.saturated", "application.serial"},
     "disk.slow-member": {"disk.slow", "disk.saturated"},
     "net.one-cpu": {"cpu.interrupts"},

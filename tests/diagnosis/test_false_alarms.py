@@ -233,3 +233,47 @@ def test_a_disk_whose_name_has_a_slash_is_that_of_sysfs() -> None:
     found = diagnose_machine(machine).binds
     assert [(one.id, one.device) for one in found] == [("disk.saturated", "cciss!c0d0")]
     assert float(found[0].evidence["medium_ms"]) > 10
+
+
+_IMAGE = {
+    "/sys/block/loop0/loop/backing_file": "/srv/disk.img\n",
+    "/proc/self/mountinfo": "21 1 8:0 / /srv rw - xfs /dev/sda rw\n",
+    "/sys/class/block/sda/dev": "8:0",
+}
+
+
+def test_a_loop_device_waits_for_the_disk_of_its_file() -> None:
+    loop = Disk("loop0", 90, 40, 16, 16, 121.0, number="7:0")
+    drive = Disk("sda", 90, 40, 16, 16, 120.0, rotational=True)
+    found = diagnose_machine(Machine(io_some=0.9, iowait=0.3, disks=(drive, loop), extra=_IMAGE)).binds
+    assert [(one.id, one.device) for one in found] == [("disk.saturated", "sda")]
+    assert found[0].asks is not None
+
+
+def test_a_loop_device_takes_the_time_of_the_medium_below_it() -> None:
+    """8 ms for a request are what the arm of the drive takes, not a slow loop device."""
+    loop = Disk("loop0", 60, 0, 16, 16, 8.2, number="7:0")
+    drive = Disk("sda", 60, 0, 16, 16, 8.0, rotational=True)
+    assert diagnose_machine(Machine(io_some=0.45, disks=(drive, loop), extra=_IMAGE)).binds == ()
+
+
+def test_one_request_at_a_time_is_said_of_the_disk_below_a_loop_device() -> None:
+    loop = Disk("loop0", 5000, 0, 4, 4, 0.15, number="7:0")
+    drive = Disk("nvme0n1", 5000, 0, 4, 4, 0.12, number="259:0")
+    mount = {"/proc/self/mountinfo": "21 1 259:0 / /srv rw - xfs /dev/nvme0n1 rw\n"}
+    files = {**_IMAGE, **mount, "/sys/class/block/nvme0n1/dev": "259:0"}
+    machine = Machine(io_some=0.8, iowait=0.2, disks=(drive, loop), extra=files)
+    assert [(one.id, one.device) for one in diagnose_machine(machine).binds] == [("application.serial", "nvme0n1")]
+    # Of a file in the page cache the drive has nothing to do.
+    cached = Machine(io_some=0.8, iowait=0.2, disks=(Disk("nvme0n1", number="259:0"), loop), extra=files)
+    assert [one.device for one in diagnose_machine(cached).binds] == ["loop0"]
+
+
+def test_who_asks_a_disk_is_counted_once_where_loop_devices_lie_on_it() -> None:
+    loop = Disk("loop0", 90, 40, 16, 16, 121.0, number="7:0")
+    drive = Disk("sda", 90, 40, 16, 16, 120.0, rotational=True)
+    moved = (90 + 40) * 16 * 1024.0
+    reader = (Process(), Process("tar", "backup.service", read=moved, chars=moved))
+    found = diagnose_machine(Machine(io_some=0.9, disks=(drive, loop), processes=reader, extra=_IMAGE)).binds
+    assert found[0].asks is not None
+    assert (found[0].asks.unit, round(found[0].asks.share or 0, 1)) == ("backup.service", 1.0)

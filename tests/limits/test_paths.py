@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.disks import Disk
 from advisor.facts.unknown import Unknown
 from advisor.limits.declared import Declared, DeclaredVolume, Quota
 from advisor.limits.figures import QUANTITIES
@@ -172,6 +173,39 @@ def test_spares_and_failed_members_carry_nothing() -> None:
     (path, *_) = limits_of(facts([disk(name) for name in names], [one]), None, said).paths
     assert bound(path, "read_mb_per_s") == ("medium", 1000)
     assert "degraded" in path.notes[0]
+
+
+def _loop(*below: str) -> Disk:
+    return msgspec.structs.replace(disk("loop0", kind="loop", size_bytes=1 << 30), file_devices=below)
+
+
+def test_the_path_of_a_loop_device_leads_to_the_disk_of_its_file() -> None:
+    drive = msgspec.structs.replace(disk("nvme0n1"), partitions=("nvme0n1p2",))
+    systems = [mounted("nvme0n1p2", "/srv"), mounted("loop0", "/data")]
+    hops = {"nvme0n1": (PciHop("0000:20:00.0", 15_752),)}
+    host = facts([drive, _loop("nvme0n1p2")], filesystems=systems)
+    whole, file = sorted(limits_of(host, PciAndNetwork(hops=hops), Declared((DRIVE,))).paths, key=lambda one: one.disks)
+    (whole, file) = (file, whole) if whole.device == "loop0" else (whole, file)
+    assert (whole.name, whole.device, whole.layers) == ("/srv", "nvme0n1", ())
+    assert (file.name, file.device, file.disks) == ("/data", "loop0", ("nvme0n1",))
+    assert file.layers == ("loop0: a file on nvme0n1",)
+    assert file.sustained == whole.sustained
+    assert file.capacity is None
+
+
+def test_a_file_on_several_devices_of_btrfs() -> None:
+    disks = [disk("sdc", kind="scsi"), disk("sdd", kind="scsi"), _loop("sdc", "sdd")]
+    systems = [mounted("sdc", "/pool", "btrfs"), mounted("loop0", "/data")]
+    file = next(one for one in limits_of(facts(disks, filesystems=systems)).paths if one.device == "loop0")
+    assert file.layers == ("loop0: a file on sdc, sdd",)
+    assert any("how its file is spread over sdc, sdd is not known" in note for note in file.notes)
+
+
+def test_loops_on_each_other_end_and_packages_in_files_are_no_paths() -> None:
+    circle = limits_of(facts([_loop("loop0")], filesystems=[mounted("loop0", "/data")]))
+    assert [path.disks for path in circle.paths] == [("loop0",)]
+    snaps = [mounted("sda", "/"), mounted("loop0", "/snap/x", "squashfs")]
+    assert [one.name for one in limits_of(facts([disk("sda"), _loop("sda")], filesystems=snaps)).paths] == ["/"]
 
 
 def test_file_systems_of_one_device_are_one_path_and_loops_are_none() -> None:

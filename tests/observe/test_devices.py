@@ -64,6 +64,51 @@ def test_a_service_of_version_2() -> None:
     assert span.rate("cgroup-io", f"{path} 8:0", "writes") == 120.0
 
 
+def test_weights_and_waits_of_a_device() -> None:
+    """Texts as blkcg_print_one_stat, ioc_pd_stat, iolatency_pd_stat and ioc_qos_prfill print them."""
+    top = "/sys/fs/cgroup"
+    files = {
+        f"{top}/cgroup.controllers": "io\n",
+        f"{top}/io.cost.qos": "8:0 enable=1 ctrl=auto rpct=95.00 rlat=25000 wpct=95.00 wlat=25000 min=1.00 max=150.50\n"
+        "8:16 enable=0 ctrl=auto rpct=0.00 rlat=0 wpct=0.00 wlat=0 min=1.00 max=10000.00\n",
+        f"{top}/io.cost.model": "8:0 ctrl=auto model=linear rbps=488636629 rseqiops=8932 rrandiops=8518 wbps=1 "
+        "wseqiops=1 wrandiops=1\n",
+        f"{top}/io.stat": "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0 cost.vrate=87.50 cost.usage=700\n",
+        f"{DB}/io.stat": "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0 use_delay=-1 delay_nsec=5000000 depth=4 "
+        "avg_lat=900 win=100 cost.usage=500 cost.wait=40 cost.indebt=30 cost.indelay=20\n"
+        "8:16 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0 missed=3 total=9 depth=max\n",
+        f"{DB}/io.weight": "default 200\n8:0 50\n",
+        f"{DB}/io.bfq.weight": "default 300\n8:16 70\n",
+        f"{DB}/io.latency": "8:0 target=5000\n",
+    }
+    sample = sample_of(files, read_cgroups)
+    path = "/system.slice/db.service"
+    assert sample.counters["cgroup-io"][f"{path} 8:0"] == {
+        **{"read_bytes": 1, "write_bytes": 2, "reads": 3, "writes": 4},
+        **{"cost_usage_us": 500, "cost_wait_us": 40, "cost_indebt_us": 30, "cost_indelay_us": 20},
+    }
+    assert sample.gauges["cgroup-io"] == {
+        f"{path} 8:0": {
+            **{"delay_ns": 5000000, "depth": 4, "latency_us": 900, "latency_target_us": 5000},
+            **{"weight": 50, "bfq_weight": 300},
+        },
+        f"{path} 8:16": {"delay_ns": 0, "depth": 0, "weight": 200, "bfq_weight": 70},
+    }
+    assert sample.gauges["io-cost"] == {"8:0": {"enabled": 1, "vrate_percent": 87.5}, "8:16": {"enabled": 0}}
+    assert sample.words["io-cost"]["8:0"]["qos"].startswith("enable=1 ctrl=auto")
+    assert sample.words["io-cost"]["8:0"]["model"].startswith("ctrl=auto model=linear")
+    assert "io-cost" not in sample.missing
+
+
+def test_it_is_said_where_the_kernel_hides_what_groups_wait_for() -> None:
+    files = {
+        "/sys/fs/cgroup/cgroup.controllers": "io\n",
+        f"{DB}/io.stat": "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0\n",
+        f"{DB}/io.latency": "8:0 target=5000\n",
+    }
+    assert "blkcg_debug_stats" in sample_of(files, read_cgroups).missing["io-cost"]
+
+
 def test_a_service_of_version_1() -> None:
     top, group = "/sys/fs/cgroup", "system.slice/db.service"
     files = {
@@ -198,7 +243,9 @@ def test_processes_of_the_running_host() -> None:
     program = f"import time\nprint(0, flush=True)\ninput()\n{work}\nprint(1, flush=True)\ninput()"
     # In a process of its own: its children are the advisor's, which are left out.
     with subprocess.Popen(
-        ["setsid", "-f", sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ["setsid", "-f", "nice", "-n", "7", sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as busy:
         assert busy.stdout is not None
         assert busy.stdin is not None
@@ -212,12 +259,13 @@ def test_processes_of_the_running_host() -> None:
             busy.stdin.write(b"\n")
             busy.stdin.flush()
     span = CounterSpan(samples)
-    found = [
-        rose
+    found = {
+        name: rose
         for name in span.names("process")
         if isinstance(rose := span.delta("process", name, "cpu_ms"), int) and rose >= 100
-    ]
+    }
     assert found
+    assert 7 in {span.level("process", name, "nice") for name in found}
     assert not any(name.startswith(f"{os.getpid()}@") for name in span.names("process"))
 
 

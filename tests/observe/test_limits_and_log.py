@@ -104,6 +104,10 @@ LOG = """3,10,1,-;I/O error, dev loop0, sector 78192 op 0x0:(READ) flags 0x800 p
 1,19,1,-;XFS (dm-3): Corruption of in-memory data detected. Shutting down filesystem
 3,20,1,-;BTRFS error (device vdb): bdev /dev/vdb errs: wr 1, rd 0
 14,21,1,-;systemd[1]: I/O error, dev sdz, says a program
+4,23,1,-;nvme nvme1: I/O 12 QID 3 timeout, aborting
+4,24,1,-;nvme nvme2: I/O tag 123 (a07b) opcode 0x2 (I/O Cmd) QID 5 timeout, reset controller
+4,25,1,-;nvme nvme3: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10
+6,26,1,-;nvme nvme4: 8/0/0 default/read/poll queues, timeout, shut
 6,22,1,-;sd 0:0:0:0: [sda] Attached SCSI disk
  SUBSYSTEM=block
 """
@@ -120,6 +124,9 @@ def test_errors_of_devices_in_the_log() -> None:
         "17": ("loop0p1", "filesystem"),
         "19": ("dm-3", "filesystem"),
         "20": ("vdb", "filesystem"),
+        "23": ("nvme1", "request"),
+        "24": ("nvme2", "request"),
+        "25": ("nvme3", "request"),
     }
     many = "".join(f"3,{at},1,-;I/O error, dev sda, sector {at}\n" for at in range(200))
     assert next(iter(parse_log_errors(many))) == str(200 - MOST_ERRORS)

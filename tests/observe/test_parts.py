@@ -185,6 +185,19 @@ def test_df_of_this_host_is_understood() -> None:
     assert "space" not in old.gauges
 
 
+def test_space_reads_the_mounts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables: list[str] = []
+    read = Host.read
+
+    def count_tables(host: Host, path: str) -> str | Missing:
+        tables.extend([path] if "mount" in path else [])
+        return read(host, path)
+
+    monkeypatch.setattr(Host, "read", count_tables)
+    read_space(live_host(), Reading(1.0))
+    assert tables == ["/proc/self/mountinfo"]
+
+
 def test_pools_and_cache_of_zfs() -> None:
     arc = "13 1 0x01 147 39984 9 3\nname type data\nhits 4 12\nmemory_throttle_count 4 3\nbad 4 x\n"
     assert parse_kstat(arc) == {"hits": 12, "memory_throttle_count": 3}

@@ -209,6 +209,7 @@ LISTED: Final[Names] = _words(
     "/sys/kernel/config/target/iscsi /sys/kernel/config/target/iscsi/* /sys/kernel/config/target/iscsi/*/tpgt_*/np",
     "/sys/kernel/config/target/iscsi/*/tpgt_*/lun /sys/kernel/config/target/iscsi/*/tpgt_*/lun/*",
     "/sys/devices/system/node /etc/systemd/system /run/systemd/units /proc/net/bonding",
+    "/sys/fs/btrfs /sys/fs/btrfs/*/devices",
     "/sys/fs/cgroup/system.slice /sys/fs/cgroup/system.slice/*.slice",
     "/sys/fs/cgroup/systemd/system.slice /sys/fs/cgroup/systemd/system.slice/*.slice",
     *(place for each in _CAPTURES for place in each.listed),
@@ -309,6 +310,7 @@ AT_THE_ENDS: Final[Names] = _words(
 CGROUP_FILES: Final[Names] = _words(
     "cgroup.controllers cpu.stat cpu.max memory.events memory.current memory.high memory.max",
     "io.stat io.max io.pressure cpu.pressure memory.pressure",
+    "io.cost.qos io.cost.model io.latency io.weight io.bfq.weight",
     "cpu.cfs_quota_us cpu.cfs_period_us memory.failcnt memory.oom_control memory.usage_in_bytes memory.limit_in_bytes",
     "blkio.throttle.* pids.events pids.current pids.max",
 )
