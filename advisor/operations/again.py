@@ -44,7 +44,8 @@ _MAX_PAIRS = 48
 
 def read_gain(identity: str) -> GainReport:
     """Return what is known of a proven gain, without another repetition. ``identity`` is the name of a kept proof, its
-    beginning, ``last``, or a file. Raises UsageError, RefusedError, InvalidInputError."""
+    beginning, ``last`` for the newest that can be repeated, or a file. Raises UsageError, RefusedError,
+    InvalidInputError."""
     return judge_history(find_history(identity))
 
 
@@ -64,9 +65,12 @@ def prove_again(
     """
     if not 1 <= pairs <= _MAX_PAIRS:
         raise UsageError(msg("--pairs {pairs}: expected 1 to {most}", pairs=pairs, most=_MAX_PAIRS))
+    # Kept proofs are for root alone to read: to another user there would seem to be none.
+    need_root()
     history = find_history(identity)
     require_room(history)
-    need_root()
+    if identity == "last":
+        say(msg("--again last: {id}", id=history.id))
     _require_same_host(history)
     session = history.proof.session
     options = _options_of(session)
