@@ -168,10 +168,14 @@ def test_a_budget_that_is_too_small_is_refused_with_what_is_needed(disk: Path) -
     code, out, _, live = host.tune(SAME, budget="0.05m")
     assert code == 3
     error = json.loads(out)["error"]
-    assert "10 blocks of 4 arms and a confirmation of 16 pairs need 1 min" in error["message"]
-    assert error["hint"].startswith("--budget 1m")
+    assert error["message"].startswith("a budget of 3s is too small: a run took ")
     # the trial alone
     assert (host.runs, live) == ([str(BEFORE)], [str(BEFORE)])
+    named = error["hint"].removeprefix("--budget ").partition(",")[0]
+    assert f"10 blocks of 4 arms and a confirmation of 16 pairs need {named}" in error["message"]
+    code, out, _, live = host.tune(SAME, budget=named)
+    assert json.loads(out)["schema"] == "advisor.tune/1"
+    assert (code, live) == (1, [str(BEFORE)])
 
 
 @needs_namespaces
