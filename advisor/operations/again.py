@@ -216,11 +216,15 @@ def _repeat_command(session: Session, options: dict[str, list[str]]) -> CommandP
     own = session.subject.command
     if own is None:
         return None
-    return choose_command(
+    process = choose_command(
         shlex.join(own.argv),
         options.get("--metric", []),
         user=own.user,
         timeout=own.timeout_seconds,
-        directory=Path(own.directory),
+        directory=Path(own.directory) if "--directory" in options else None,
         environment=options.get("--env", []),
     )
+    assert process is not None
+    # The directory in which advisor was run, where none was given, and which need not be open to the command's user.
+    process.command = msgspec.structs.replace(process.command, directory=own.directory)
+    return process
