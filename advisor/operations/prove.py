@@ -129,8 +129,8 @@ def check_directory(directory: Path, user: str | None) -> Path:
     closed = find_closed_directory(place, user) if user is not None else None
     if closed is not None:
         raise UsageError(
-            msg("--directory {place}: {user} cannot enter {closed}", place=place, user=user, closed=closed),
-            hint=msg("name one that {user} can enter, such as --directory /", user=user),
+            msg("--directory {place}: user {user} cannot enter {closed}", place=place, user=user, closed=closed),
+            hint="name one that the user can enter, such as --directory /",
         )
     return place
 

@@ -128,7 +128,7 @@ def _find_last() -> GainHistory:
     if not names:
         raise _no_such_proof("last")
     raise RefusedError(
-        msg("--again last: none of the {count} kept sessions can be repeated; the newest: {reason}", count=len(names),
+        msg("--again last: no kept session can be repeated; the newest of {count}: {reason}", count=len(names),
             reason=reasons[0]),
         hint="--again repeats a proof of a gain: advisor prove PROFILE makes one",
     )  # fmt: skip

@@ -223,7 +223,7 @@ def test_last_is_refused_with_the_reason_where_nothing_can_be_repeated(
         find_history("last")
     keep("20260303T000000Z-nothing", proof(1.0))
     keep("20260304T000000Z-bench", saved_bench([1000.0] * 8).bench)
-    with pytest.raises(RefusedError, match="none of the 2 kept sessions can be repeated") as caught:
+    with pytest.raises(RefusedError, match="no kept session can be repeated; the newest of 2: ") as caught:
         find_history("last")
     assert "a saved series (advisor bench)" in caught.value.message
 

@@ -306,7 +306,7 @@ def test_a_directory_that_the_user_cannot_enter_is_refused_before_anything_runs(
     closed = open_path / "closed"
     inner = closed / "inner"
     inner.mkdir(parents=True)
-    message = f"--directory {inner}: nobody cannot enter {closed}"
+    message = f"--directory {inner}: user nobody cannot enter {closed}"
     closed.chmod(0o700)
     for call in (
         lambda: own("true", directory=inner, user="nobody"),
@@ -315,14 +315,14 @@ def test_a_directory_that_the_user_cannot_enter_is_refused_before_anything_runs(
         with pytest.raises(UsageError) as caught:
             call()
         assert caught.value.message == message
-        assert caught.value.hint == "name one that nobody can enter, such as --directory /"
+        assert caught.value.hint == "name one that the user can enter, such as --directory /"
     # who runs advisor may enter it, and so may they when it is opened
     own("true", directory=inner)
     own("true", directory=inner, user="root")
     closed.chmod(0o711)
     assert own("true", directory=inner, user="nobody").run_command(Stop())
     inner.chmod(0o700)
-    with pytest.raises(UsageError, match=f"nobody cannot enter {inner}$"):
+    with pytest.raises(UsageError, match=f"user nobody cannot enter {inner}$"):
         own("true", directory=inner, user="nobody")
 
 
