@@ -39,7 +39,7 @@ from advisor.proof.path import require_other_way_in
 from advisor.proof.profile import Means, measure_profile
 from advisor.proof.race import PRESENT, Block, drop_arms, find_winner, rank_arms
 from advisor.proof.records import Proof
-from advisor.proof.result_store import store_result
+from advisor.proof.result_store import results_directory, store_result
 from advisor.proof.schedule import MEASURED_SLACK, MODES, RESERVE_SECONDS, WARM_UP_RUNS, level_for, looks_for
 from advisor.proof.session import PLACE_SECONDS
 from advisor.proof.session_runner import Progress, Settings, require_calm
@@ -112,7 +112,9 @@ def load_session(store: Store, identity: str) -> TuneSession:
         known = sorted(one.stem for one in path.parent.glob("*.json")) if path.parent.is_dir() else []
         raise UsageError(
             msg("--resume {identity}: there is no such search", identity=identity),
-            hint=msg("here: {known}", known=", ".join(known)) if known else None,
+            hint=msg("here: {known}", known=", ".join(known))
+            if known
+            else msg("one that has ended cannot go on; its result is in {directory}", directory=results_directory()),
         ) from None
     try:
         found = msgspec.json.decode(content, type=TuneSession)

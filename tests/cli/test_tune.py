@@ -340,3 +340,10 @@ def test_a_pattern_of_fio_judges_a_search(fake_fio: FakeFio, disk: Path) -> None
     assert document["confirmation"]["workloads"][0]["ratio"] == pytest.approx(20000 / BEFORE, rel=0.05)
     # the scratch file of the race and that of the confirmation are gone
     assert [one.name for one in target.iterdir()] == [".keep"]
+
+
+def test_a_search_that_has_ended_cannot_go_on(tmp_path: Path) -> None:
+    done = advisor("tune", "--resume", "20250131-142500", where=tmp_path)
+    assert done.returncode == 2
+    assert "--resume 20250131-142500: there is no such search" in done.stderr
+    assert "one that has ended cannot go on; its result is in " in done.stderr
