@@ -198,7 +198,7 @@ def _repeat_settings(session: Session, options: dict[str, list[str]], pairs: int
         target=Path(session.target) if has_target else None,
         quick=session.schedule.mode == "quick",
         deep=session.schedule.mode == "deep",
-        budget=number("--budget"),
+        budget=_one_option(options, "--budget"),
         byte_budget=None if byte_budget is None else int(byte_budget),
         volume=_one_option(options, "--volume"),
         seconds=number("--seconds"),

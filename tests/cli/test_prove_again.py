@@ -17,7 +17,8 @@ SEQUENCE = """
 advisor() { "$python" -m advisor "$@" || echo "code $?"; }
 value() { [ -z "$1" ] || echo "$1" >/proc/sys/kernel/msgmnb; cat /proc/sys/kernel/msgmnb; }
 python=$1; benchmark=$2; shift 2
-advisor prove sysctl:kernel.msgmnb=AFTER --command "$benchmark" "$@" --quick --seed 1 --json >/dev/null
+advisor prove sysctl:kernel.msgmnb=AFTER --command "$benchmark" "$@" --quick --seed 1 --budget 10m --json >/dev/null
+advisor bench --command true --metric time --quick >/dev/null
 advisor prove --again last --json; value ""
 echo ==; value AFTER; advisor prove --again last --pairs 4 --json; value ""
 echo ==; value 12345; advisor prove --again last --json
