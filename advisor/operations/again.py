@@ -7,6 +7,7 @@ come back. ``progress`` and ``say`` are those of `advisor.operations.prove`.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +75,7 @@ def prove_again(
     _require_same_host(history)
     session = history.proof.session
     options = _options_of(session)
+    command = _repeat_command(history, options)
     asked, is_inverted = _choose_arms(history)
     settings = _repeat_settings(session, options, pairs, force=force)
     workloads = () if session.subject.command else [one.workload for one in session.subject.claims]
@@ -86,7 +88,7 @@ def prove_again(
         reconnect=_one_option(options, "--reconnect"),
         allow_remount="--allow-remount" in options,
         second=name_second_host(session.peer_ssh, session.peer_address),
-        command=_repeat_command(session, options),
+        command=command,
         options=session.options,
         progress=progress,
         say=say,
@@ -212,10 +214,18 @@ def _repeat_settings(session: Session, options: dict[str, list[str]], pairs: int
     return msgspec.structs.replace(settings, pairs=pairs, keep_result=False)
 
 
-def _repeat_command(session: Session, options: dict[str, list[str]]) -> CommandProcess | None:
-    own = session.subject.command
+def _repeat_command(history: GainHistory, options: dict[str, list[str]]) -> CommandProcess | None:
+    """Raises RefusedError where a variable is not set here whose value is not recorded."""
+    own = history.proof.session.subject.command
     if own is None:
         return None
+    missing = [name for name in options.get("--env", []) if "=" not in name and name not in os.environ]
+    if missing:
+        raise RefusedError(
+            msg("--again {id}: {name} of --env is not set here, and its value is not recorded", id=history.id,
+                name=missing[0]),
+            hint=f"{missing[0]}=VALUE advisor prove --again {history.id}",
+        )  # fmt: skip
     process = choose_command(
         shlex.join(own.argv),
         options.get("--metric", []),

@@ -59,6 +59,17 @@ def _document(text: str) -> tuple[Any, str]:
     return json.loads(body), live
 
 
+@needs_namespaces
+def test_a_value_of_the_environment_that_is_not_recorded_is_asked_for(tmp_path: Path) -> None:
+    host = OwnHost(tmp_path, 1.3, 1.0, "")
+    code, _, err, _ = host.prove(*TPS, "--env", "TOKEN=secret")
+    assert code == 0, err
+    done = call_inside("prove", "--again", "last", ADVISOR_STATE_DIR=tmp_path / "state")
+    assert done.returncode == 3
+    assert "TOKEN of --env is not set here, and its value is not recorded" in done.stderr
+    assert "hint: TOKEN=VALUE advisor prove --again 20" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
