@@ -224,7 +224,7 @@ def _repeat_command(history: GainHistory, options: dict[str, list[str]]) -> Comm
         raise RefusedError(
             msg("--again {id}: {name} of --env is not set here, and its value is not recorded", id=history.id,
                 name=missing[0]),
-            hint=f"{missing[0]}=VALUE advisor prove --again {history.id}",
+            hint=msg("{name}=VALUE advisor prove --again {id}", name=missing[0], id=history.id),
         )  # fmt: skip
     process = choose_command(
         shlex.join(own.argv),
