@@ -84,7 +84,7 @@ class Effort(NamedTuple):
 
 
 def share(
-    part: str, requirement: str, load: str, hits: int, count: int, *, least: float = 0.0, most: float = 1.0
+    part: str, requirement: str, load: str, hits: int, count: int, *, least: float = -math.inf, most: float = math.inf
 ) -> Finding:
     """A share of sessions with its exact interval."""
     found = stats.binomtest(hits, count).proportion_ci(CONFIDENCE, "exact")

@@ -51,6 +51,12 @@ def test_the_table_names_the_worst_load_of_each_requirement() -> None:
     ]
 
 
+def test_the_worst_of_small_shares_is_the_largest() -> None:
+    rows = [share("live", "false gains", load, hits, 1000, most=ERRORS) for load, hits in (("a", 10), ("b", 26))]
+    (worst,), _ = worst_rows(rows)
+    assert worst.load == "b"
+
+
 def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["--part", "everything"])
