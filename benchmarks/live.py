@@ -253,6 +253,8 @@ class Row(NamedTuple):
     stated: float
     """The level that the intervals say they have, on average."""
     minutes: float
+    judged: int
+    """Sessions of at least six pairs, whose intervals are counted."""
 
 
 def simulate(name: str, effect: float, sessions: int) -> Row:
@@ -269,6 +271,7 @@ def simulate(name: str, effect: float, sessions: int) -> Row:
         covered=sum(inside) / len(inside) if inside else math.nan,
         stated=float(np.mean([one.confidence for one in judged])) if judged else math.nan,
         minutes=float(np.median([one.seconds for one in found])) / 60,
+        judged=len(inside),
     )
 
 

@@ -7,6 +7,7 @@ come back. ``progress`` and ``say`` are those of `advisor.operations.prove`.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +45,8 @@ _MAX_PAIRS = 48
 
 def read_gain(identity: str) -> GainReport:
     """Return what is known of a proven gain, without another repetition. ``identity`` is the name of a kept proof, its
-    beginning, ``last``, or a file. Raises UsageError, RefusedError, InvalidInputError."""
+    beginning, ``last`` for the newest that can be repeated, or a file. Raises UsageError, RefusedError,
+    InvalidInputError."""
     return judge_history(find_history(identity))
 
 
@@ -64,12 +66,16 @@ def prove_again(
     """
     if not 1 <= pairs <= _MAX_PAIRS:
         raise UsageError(msg("--pairs {pairs}: expected 1 to {most}", pairs=pairs, most=_MAX_PAIRS))
+    # Kept proofs are for root alone to read: to another user there would seem to be none.
+    need_root()
     history = find_history(identity)
     require_room(history)
-    need_root()
+    if identity == "last":
+        say(msg("--again last: {id}", id=history.id))
     _require_same_host(history)
     session = history.proof.session
     options = _options_of(session)
+    command = _repeat_command(history, options)
     asked, is_inverted = _choose_arms(history)
     settings = _repeat_settings(session, options, pairs, force=force)
     workloads = () if session.subject.command else [one.workload for one in session.subject.claims]
@@ -82,7 +88,7 @@ def prove_again(
         reconnect=_one_option(options, "--reconnect"),
         allow_remount="--allow-remount" in options,
         second=name_second_host(session.peer_ssh, session.peer_address),
-        command=_repeat_command(session, options),
+        command=command,
         options=session.options,
         progress=progress,
         say=say,
@@ -194,7 +200,7 @@ def _repeat_settings(session: Session, options: dict[str, list[str]], pairs: int
         target=Path(session.target) if has_target else None,
         quick=session.schedule.mode == "quick",
         deep=session.schedule.mode == "deep",
-        budget=number("--budget"),
+        budget=_one_option(options, "--budget"),
         byte_budget=None if byte_budget is None else int(byte_budget),
         volume=_one_option(options, "--volume"),
         seconds=number("--seconds"),
@@ -208,15 +214,27 @@ def _repeat_settings(session: Session, options: dict[str, list[str]], pairs: int
     return msgspec.structs.replace(settings, pairs=pairs, keep_result=False)
 
 
-def _repeat_command(session: Session, options: dict[str, list[str]]) -> CommandProcess | None:
-    own = session.subject.command
+def _repeat_command(history: GainHistory, options: dict[str, list[str]]) -> CommandProcess | None:
+    """Raises RefusedError where a variable is not set here whose value is not recorded."""
+    own = history.proof.session.subject.command
     if own is None:
         return None
-    return choose_command(
+    missing = [name for name in options.get("--env", []) if "=" not in name and name not in os.environ]
+    if missing:
+        raise RefusedError(
+            msg("--again {id}: {name} of --env is not set here, and its value is not recorded", id=history.id,
+                name=missing[0]),
+            hint=msg("{name}=VALUE advisor prove --again {id}", name=missing[0], id=history.id),
+        )  # fmt: skip
+    process = choose_command(
         shlex.join(own.argv),
         options.get("--metric", []),
         user=own.user,
         timeout=own.timeout_seconds,
-        directory=Path(own.directory),
+        directory=Path(own.directory) if "--directory" in options else None,
         environment=options.get("--env", []),
     )
+    assert process is not None
+    # The directory in which advisor was run, where none was given, and which need not be open to the command's user.
+    process.command = msgspec.structs.replace(process.command, directory=own.directory)
+    return process

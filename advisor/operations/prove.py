@@ -29,7 +29,7 @@ from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof import arm_profiles
 from advisor.proof import profile as proofs
 from advisor.proof.blocks import ArmsProof, kept_values
-from advisor.proof.command_runner import CommandProcess
+from advisor.proof.command_runner import CommandProcess, find_closed_directory
 from advisor.proof.own_command import OwnCommand, parse_metrics
 from advisor.proof.peer import check_destination
 from advisor.proof.profile import SecondHost
@@ -102,9 +102,7 @@ def choose_command(
         )
     if user is not None:
         check_user(user)
-    place = (directory or Path()).absolute()
-    if not place.is_dir():
-        raise UsageError(msg("--directory {place}: there is no such directory", place=place))
+    place = check_directory(directory, user) if directory is not None else Path().absolute()
     values = dict(parse_variable(one) for one in environment)
     own = OwnCommand(tuple(argv), parse_metrics(metrics), str(place), user, seconds, tuple(values))
     return CommandProcess(own, values)
@@ -120,6 +118,21 @@ def check_user(user: str) -> None:
         raise UsageError(
             msg("--as-user {user}: only root can run a command as another user", user=user), hint="run advisor as root"
         )
+
+
+def check_directory(directory: Path, user: str | None) -> Path:
+    """Return the whole path of ``--directory``. Raises UsageError where it is none, or where the user that a command
+    runs as cannot enter it: the command would start there, and then find nothing by its path."""
+    place = directory.absolute()
+    if not place.is_dir():
+        raise UsageError(msg("--directory {place}: there is no such directory", place=place))
+    closed = find_closed_directory(place, user) if user is not None else None
+    if closed is not None:
+        raise UsageError(
+            msg("--directory {place}: user {user} cannot enter {closed}", place=place, user=user, closed=closed),
+            hint="name one that the user can enter, such as --directory /",
+        )
+    return place
 
 
 def parse_variable(text: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from advisor.errors import UsageError
 from advisor.host import live_host
 from advisor.host.trusted_files import need_root
 from advisor.i18n import msg
-from advisor.operations.prove import check_user, keep_gain, parse_variable
+from advisor.operations.prove import check_directory, check_user, keep_gain, parse_variable
 from advisor.profiles.requested import RequestedProfile
 from advisor.proof import live
 from advisor.proof.archive import load_proof, reanalyse_proof
@@ -52,9 +52,7 @@ def choose_live(
         )
     if user is not None:
         check_user(user)
-    place = (directory or Path("/")).absolute()
-    if not place.is_dir():
-        raise UsageError(msg("--directory {place}: there is no such directory", place=place))
+    place = check_directory(directory or Path("/"), user)
     return LiveOptions(
         metrics=tuple(metrics),
         limits=tuple(limits),

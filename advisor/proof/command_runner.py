@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Final
 
 import msgspec
@@ -221,6 +222,27 @@ class CommandProcess(FioProcess):
                 else msg("{name} returned {returncode}: {lines}", name=name, returncode=output.returncode, lines=lines)
             )
             raise RunFailedError(how, hint=_keep_output(argv, output))
+
+
+def find_closed_directory(place: Path, user: str) -> str | None:
+    """The first directory on the way to ``place``, itself included, that a user cannot enter; None where that one can.
+    Asked as that user, as access lists and servers of files have a say, too."""
+    who = pwd.getpwnam(user)
+    if who.pw_uid == os.geteuid():
+        return None
+    found = subprocess.run(
+        ["/bin/sh", "-c", 'for one; do test -x "$one" || { printf %s "$one"; exit; }; done', "sh",
+         *map(str, reversed(place.parents)), str(place)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd="/",
+        env=SAFE_ENVIRONMENT,
+        user=who.pw_uid,
+        group=who.pw_gid,
+        extra_groups=os.getgrouplist(who.pw_name, who.pw_gid),
+        check=False,
+    )  # fmt: skip
+    return os.fsdecode(found.stdout) or None
 
 
 def ask_server(metric: CommandMetric, began: float, stop: Stop) -> float:

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.errors import InvalidInputError, RefusedError, UsageError
+from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageError
 from advisor.host import Host
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory, read_own_file
@@ -106,14 +106,39 @@ class GainReport(msgspec.Struct, frozen=True):
 
 
 def find_history(identity: str) -> GainHistory:
-    """The history of a proof: by the file of the proof, or the name, or its beginning, of one in the state directory.
+    """The history of a proof: by the file of the proof, or the name, or its beginning, of one in the state directory;
+    ``last`` is the newest that can be repeated, whatever was measured after it.
     Raises UsageError for none, RefusedError for a proof that cannot be repeated, InvalidInputError."""
+    if identity == "last":
+        return _find_last()
     path = Path(identity)
     if "/" in identity or identity.endswith(_ENDING):
-        name = path.name.removesuffix(_ENDING)
-    else:
-        name = _find_name(identity)
-        path = results_directory() / f"{name}{_ENDING}"
+        return _load_history(path.name.removesuffix(_ENDING), path, identity)
+    return _kept_history(_find_name(identity))
+
+
+def _find_last() -> GainHistory:
+    names = _kept_names()
+    reasons = []
+    for name in reversed(names):
+        try:
+            return _kept_history(name)
+        except AdvisorError as error:
+            reasons.append(error.message)
+    if not names:
+        raise _no_such_proof("last")
+    raise RefusedError(
+        msg("--again last: no kept session can be repeated; the newest of {count}: {reason}", count=len(names),
+            reason=reasons[0]),
+        hint="--again repeats a proof of a gain: advisor prove PROFILE makes one",
+    )  # fmt: skip
+
+
+def _kept_history(name: str) -> GainHistory:
+    return _load_history(name, results_directory() / f"{name}{_ENDING}", name)
+
+
+def _load_history(name: str, path: Path, identity: str) -> GainHistory:
     kept = _history_path(name)
     if not kept.exists():
         # It names a command, which is run: nobody else may have written that.
@@ -131,19 +156,25 @@ def find_history(identity: str) -> GainHistory:
     return history
 
 
-def _find_name(identity: str) -> str:
+def _kept_names() -> list[str]:
+    """Of kept sessions of all kinds, the oldest first: a name begins with the time."""
     names = {one.name.removesuffix(_ENDING) for one in _files(results_directory(), _ENDING)}
-    names |= {one.stem for one in _files(_history_directory(), ".json")}
-    found = sorted(name for name in names if identity in (name, "last") or name.startswith(identity))
-    if identity == "last" and found:
-        return found[-1]
+    return sorted(names | {one.stem for one in _files(_history_directory(), ".json")})
+
+
+def _find_name(identity: str) -> str:
+    found = [name for name in _kept_names() if name.startswith(identity)]
     if identity in found:
         return identity
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError(msg("--again {id}: begins several proofs: {names}", id=identity, names=", ".join(found[:4])))
-    raise UsageError(
+    raise _no_such_proof(identity)
+
+
+def _no_such_proof(identity: str) -> UsageError:
+    return UsageError(
         msg("--again {id}: there is no such proof", id=identity),
         hint=msg("kept proofs are in {directory}", directory=results_directory()),
     )

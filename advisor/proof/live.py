@@ -570,7 +570,14 @@ def _baseline_seconds(options: LiveOptions, settings: Settings, claimed: Command
         return asked
     budget = settings.budget_seconds
     is_short = settings.mode == "quick" or (budget is not None and BASELINE_SHARE * budget < BASELINE_SECONDS)
-    return 0.0 if is_short else BASELINE_SECONDS
+    if is_short:
+        return 0.0
+    try:
+        # Of long periods there may be no room for both.
+        plan_periods(MODES[settings.mode], settings, base_period(options), BASELINE_SECONDS)
+    except RefusedError:
+        return 0.0
+    return BASELINE_SECONDS
 
 
 def _make_switchback(options: LiveOptions, limits: Sequence[Limit]) -> Switchback:

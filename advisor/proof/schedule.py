@@ -14,6 +14,7 @@ import msgspec
 
 from advisor.errors import RefusedError, UsageError
 from advisor.i18n import msg
+from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.own_command import OWN_WORKLOADS
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.statistics import FIRST_LOOK, POCOCK
@@ -42,6 +43,8 @@ FILL_BYTES_PER_SECOND = 150 * MIB
 FIO_OVERHEAD_SECONDS = 0.5
 RESERVE_SECONDS = 3.0
 """Kept back for restoring and removing the scratch file."""
+MEASURED_SLACK = 1.2
+"""How much longer the run of a command may take the next time than when it was tried out."""
 MINIMUM_LOOK_DISTANCE = 4
 SESSION_LEVEL = 0.05
 
@@ -166,7 +169,9 @@ def make_schedule(
     warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + _overhead_seconds(workloads)))
     fixed = files * size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
     noun = {1: "round", 2: "pair"}.get(arms, "block")
-    pairs = _fitting_pairs(mode, each, fixed, budget_seconds, noun, has_scratch=size > 0)
+    pairs = _fitting_pairs(
+        mode, each, fixed, budget_seconds, noun, has_scratch=size > 0, is_measured=_is_own_command(workloads)
+    )
     writers = sum(1 for workload in workloads if workload.is_writing)
     writing_runs = writers * arms * (WARM_UP_RUNS + pairs)
     per_run = _run_bytes(budget, files * size, writing_runs, _smallest_run(workloads))
@@ -259,36 +264,52 @@ def _require_room(scratch_bytes: int, workloads: Sequence[Pattern]) -> None:
 
 
 def _fitting_pairs(
-    mode: Mode, each: float, fixed: float, budget_seconds: float | None, noun: str, *, has_scratch: bool
+    mode: Mode,
+    each: float,
+    fixed: float,
+    budget_seconds: float | None,
+    noun: str,
+    *,
+    has_scratch: bool,
+    is_measured: bool = False,
 ) -> int:
+    """``is_measured`` of a command, whose seconds were found out just now: another time it may take longer."""
     if budget_seconds is None:
         return mode.pairs
     pairs = min(mode.pairs, int((budget_seconds - fixed) / each))
-    if pairs < 1 and not has_scratch:
+    if pairs >= 1:
+        return pairs
+    slack = MEASURED_SLACK if is_measured else 1.0
+    hint = msg(
+        "--budget {one} has room for one {noun}, --budget {every} has room for all {pairs}",
+        one=enough_budget(slack * (fixed + each)),
+        every=enough_budget(slack * (fixed + mode.pairs * each)),
+        noun=noun,
+        pairs=mode.pairs,
+    )
+    if not has_scratch:
         raise RefusedError(
             msg(
-                "a budget of {budget_seconds:g} s has no room for one {noun}: warm-up and restoring take about"
+                "a budget of {budget} has no room for one {noun}: warm-up and restoring take about"
                 " {fixed:.0f} s, each {noun} {each:.1f} s",
-                budget_seconds=budget_seconds,
+                budget=write_budget(budget_seconds),
                 noun=noun,
                 fixed=fixed,
                 each=each,
             ),
-            hint="raise --budget, or measure fewer workloads",
+            hint=hint,
         )
-    if pairs < 1:
-        raise RefusedError(
-            msg(
-                "a budget of {budget_seconds:g} s has no room for one {noun}: scratch file, warm-up and"
-                " restoring take about {fixed:.0f} s, each {noun} {each:.0f} s",
-                budget_seconds=budget_seconds,
-                noun=noun,
-                fixed=fixed,
-                each=each,
-            ),
-            hint="raise --budget, or measure fewer workloads",
-        )
-    return pairs
+    raise RefusedError(
+        msg(
+            "a budget of {budget} has no room for one {noun}: scratch file, warm-up and"
+            " restoring take about {fixed:.0f} s, each {noun} {each:.0f} s",
+            budget=write_budget(budget_seconds),
+            noun=noun,
+            fixed=fixed,
+            each=each,
+        ),
+        hint=hint,
+    )
 
 
 def _smallest_run(workloads: Sequence[Pattern]) -> int:

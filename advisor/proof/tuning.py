@@ -31,6 +31,7 @@ from advisor.i18n import msg
 from advisor.proof.ablation import design_words, group_changes, run_count
 from advisor.proof.arm_profiles import BLOCKS, measure_values
 from advisor.proof.blocks import kept_values
+from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.covariates import read_gate
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
@@ -38,8 +39,8 @@ from advisor.proof.path import require_other_way_in
 from advisor.proof.profile import Means, measure_profile
 from advisor.proof.race import PRESENT, Block, drop_arms, find_winner, rank_arms
 from advisor.proof.records import Proof
-from advisor.proof.result_store import store_result
-from advisor.proof.schedule import MODES, RESERVE_SECONDS, WARM_UP_RUNS, level_for, looks_for
+from advisor.proof.result_store import results_directory, store_result
+from advisor.proof.schedule import MEASURED_SLACK, MODES, RESERVE_SECONDS, WARM_UP_RUNS, level_for, looks_for
 from advisor.proof.session import PLACE_SECONDS
 from advisor.proof.session_runner import Progress, Settings, require_calm
 from advisor.proof.statistics import median
@@ -111,7 +112,9 @@ def load_session(store: Store, identity: str) -> TuneSession:
         known = sorted(one.stem for one in path.parent.glob("*.json")) if path.parent.is_dir() else []
         raise UsageError(
             msg("--resume {identity}: there is no such search", identity=identity),
-            hint=msg("here: {known}", known=", ".join(known)) if known else None,
+            hint=msg("here: {known}", known=", ".join(known))
+            if known
+            else msg("one that has ended cannot go on; its result is in {directory}", directory=results_directory()),
         ) from None
     try:
         found = msgspec.json.decode(content, type=TuneSession)
@@ -283,19 +286,19 @@ def _fitting_blocks(budget: float, run: float, turn: float, arms: int, load: Rac
     room = budget - run - confirmation
     blocks = min(MAX_BLOCKS, max(int((room - reserve) / (arms * turn)), min(MIN_BLOCKS, int(room / (arms * turn)))))
     if blocks < MIN_BLOCKS:
-        needed = run + confirmation + MIN_BLOCKS * arms * turn
+        needed = enough_budget(MEASURED_SLACK * (run + confirmation + MIN_BLOCKS * arms * turn))
         raise RefusedError(
             msg(
-                "a budget of {budget:g} min is too small: a run took {run:.1f} s, so {blocks} blocks of {arms} arms"
-                " and a confirmation of {pairs} pairs need {needed} min",
-                budget=budget / 60,
+                "a budget of {budget} is too small: a run took {run:.1f} s, so {blocks} blocks of {arms} arms"
+                " and a confirmation of {pairs} pairs need {needed}",
+                budget=write_budget(budget),
                 run=run,
                 blocks=MIN_BLOCKS,
                 arms=arms,
                 pairs=MIN_PAIRS,
-                needed=-(-int(needed + 1) // 60),
+                needed=needed,
             ),
-            hint=msg("--budget {needed}m, fewer candidates, or a shorter run", needed=-(-int(needed + 1) // 60)),
+            hint=msg("--budget {needed}, fewer candidates, or a shorter run", needed=needed),
         )
     return blocks
 

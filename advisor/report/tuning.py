@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from advisor.i18n import english_page
+from advisor.proof.budget import write_budget
 from advisor.proof.records import ArmSetting
 from advisor.proof.tuning_records import PLACEBO, TuneCandidate, Tuned, TuneSession
 from advisor.report.layout import Page, Span, Style, counted, listed
@@ -175,6 +176,6 @@ def _words_again(session: TuneSession) -> Iterable[str]:
         yield f"--{'range' if is_range else 'candidates'}={shell_quote(word)}"
     if not session.is_ablating:
         yield "--no-ablation"
-    yield f"--budget={session.budget_seconds / 60:g}m"
+    yield f"--budget={write_budget(session.budget_seconds)}"
     yield from map(shell_quote, session.options)
     yield f"--seed={session.seed}"

@@ -17,7 +17,8 @@ SEQUENCE = """
 advisor() { "$python" -m advisor "$@" || echo "code $?"; }
 value() { [ -z "$1" ] || echo "$1" >/proc/sys/kernel/msgmnb; cat /proc/sys/kernel/msgmnb; }
 python=$1; benchmark=$2; shift 2
-advisor prove sysctl:kernel.msgmnb=AFTER --command "$benchmark" "$@" --quick --seed 1 --json >/dev/null
+advisor prove sysctl:kernel.msgmnb=AFTER --command "$benchmark" "$@" --quick --seed 1 --budget 10m --json >/dev/null
+advisor bench --command true --metric time --quick >/dev/null
 advisor prove --again last --json; value ""
 echo ==; value AFTER; advisor prove --again last --pairs 4 --json; value ""
 echo ==; value 12345; advisor prove --again last --json
@@ -56,6 +57,17 @@ def _document(text: str) -> tuple[Any, str]:
     """What advisor printed, and the live value after it."""
     body, _, live = text.rstrip().rpartition("\n")
     return json.loads(body), live
+
+
+@needs_namespaces
+def test_a_value_of_the_environment_that_is_not_recorded_is_asked_for(tmp_path: Path) -> None:
+    host = OwnHost(tmp_path, 1.3, 1.0, "")
+    code, _, err, _ = host.prove(*TPS, "--env", "TOKEN=secret")
+    assert code == 0, err
+    done = call_inside("prove", "--again", "last", ADVISOR_STATE_DIR=tmp_path / "state")
+    assert done.returncode == 3
+    assert "TOKEN of --env is not set here, and its value is not recorded" in done.stderr
+    assert "hint: TOKEN=VALUE advisor prove --again 20" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -168,10 +168,14 @@ def test_a_budget_that_is_too_small_is_refused_with_what_is_needed(disk: Path) -
     code, out, _, live = host.tune(SAME, budget="0.05m")
     assert code == 3
     error = json.loads(out)["error"]
-    assert "10 blocks of 4 arms and a confirmation of 16 pairs need 1 min" in error["message"]
-    assert error["hint"].startswith("--budget 1m")
+    assert error["message"].startswith("a budget of 3s is too small: a run took ")
     # the trial alone
     assert (host.runs, live) == ([str(BEFORE)], [str(BEFORE)])
+    named = error["hint"].removeprefix("--budget ").partition(",")[0]
+    assert f"10 blocks of 4 arms and a confirmation of 16 pairs need {named}" in error["message"]
+    code, out, _, live = host.tune(SAME, budget=named)
+    assert json.loads(out)["schema"] == "advisor.tune/1"
+    assert (code, live) == (1, [str(BEFORE)])
 
 
 @needs_namespaces
@@ -336,3 +340,10 @@ def test_a_pattern_of_fio_judges_a_search(fake_fio: FakeFio, disk: Path) -> None
     assert document["confirmation"]["workloads"][0]["ratio"] == pytest.approx(20000 / BEFORE, rel=0.05)
     # the scratch file of the race and that of the confirmation are gone
     assert [one.name for one in target.iterdir()] == [".keep"]
+
+
+def test_a_search_that_has_ended_cannot_go_on(tmp_path: Path) -> None:
+    done = advisor("tune", "--resume", "20250131-142500", where=tmp_path)
+    assert done.returncode == 2
+    assert "--resume 20250131-142500: there is no such search" in done.stderr
+    assert "one that has ended cannot go on; its result is in " in done.stderr

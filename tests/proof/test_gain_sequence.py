@@ -25,10 +25,13 @@ from advisor.proof.gain_history import (
 from advisor.proof.gain_sequence import LEVEL, REPETITIONS, weigh_repetitions
 from advisor.proof.identity import HostIdentity
 from advisor.proof.records import Proof
+from advisor.proof.result_store import results_directory
+from advisor.proof.series import Bench
 from advisor.proof.verdict import decide_session
 from advisor.report.gain import gain_text
 from benchmarks.gain_sequence import GAIN, LAWS, VANISHES, WEEKS, proven_least, week_found
 
+from .benches import saved as saved_bench
 from .sessions import pair, session
 
 LEAST = math.log(1.08)
@@ -189,6 +192,40 @@ def test_a_repetition_that_is_no_measurement_is_not_counted(change: dict[str, ob
     found = why_not_counted(decide_session(msgspec.structs.replace(proof().session, **change)))
     assert (found is None) == (why is None)
     assert (why or "") in (found or "")
+
+
+def keep(name: str, result: Proof | Bench) -> None:
+    """In the state directory, under an id."""
+    directory = results_directory()
+    directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+    save_result(directory / f"{name}.json.gz", result, {})
+
+
+def test_last_is_the_last_session_that_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "state"))
+    keep("20260301T000000Z-older", proof())
+    keep("20260302T000000Z-jumbo", proof())
+    keep("20260303T000000Z-nothing", proof(1.0))
+    keep("20260304T000000Z-bench", saved_bench([1000.0] * 8).bench)
+    (results_directory() / "20260305T000000Z-broken.json.gz").write_bytes(b"no proof")
+    assert find_history("last").id == "20260302T000000Z-jumbo"
+    # one that was repeated goes on to be found when the proof itself is gone
+    save_history(begin_history("20260302T000000Z-jumbo", proof()))
+    (results_directory() / "20260302T000000Z-jumbo.json.gz").unlink()
+    assert find_history("last").id == "20260302T000000Z-jumbo"
+
+
+def test_last_is_refused_with_the_reason_where_nothing_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "state"))
+    with pytest.raises(UsageError, match="there is no such proof"):
+        find_history("last")
+    keep("20260303T000000Z-nothing", proof(1.0))
+    keep("20260304T000000Z-bench", saved_bench([1000.0] * 8).bench)
+    with pytest.raises(RefusedError, match="no kept session can be repeated; the newest of 2: ") as caught:
+        find_history("last")
+    assert "a saved series (advisor bench)" in caught.value.message
 
 
 def test_a_proof_is_checked_by_the_same_open_file_that_is_read(tmp_path: Path) -> None:

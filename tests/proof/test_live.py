@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import threading
 import time
@@ -17,6 +18,7 @@ import msgspec
 import pytest
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError, UsageError
+from advisor.operations.measure import parse_budget
 from advisor.proof import live
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.live import BASELINE_SECONDS, LivePlan
@@ -653,3 +655,13 @@ def test_a_budget_bounds_the_pairs(tmp_path: Path) -> None:
     assert proof.session.schedule.pairs == 1
     with pytest.raises(RefusedError, match="has no room for one pair"):
         world.prove(settings=Settings(budget_seconds=100))
+
+
+@pytest.mark.parametrize(("period", "baseline"), [(40.0, 0.0), (600.0, None), (40.0, 300.0)])
+def test_the_budget_that_a_refusal_names_is_accepted(tmp_path: Path, period: float, baseline: float | None) -> None:
+    world = world_of(tmp_path, 0.0)
+    options: dict[str, Any] = {"period_seconds": period, "baseline_seconds": baseline}
+    with pytest.raises(RefusedError, match="has no room for one pair") as refused:
+        world.prove(settings=Settings(budget_seconds=100), **options)
+    (text, _) = re.findall(r"--budget (\S+) has room", str(refused.value.hint))
+    assert world.prove(settings=Settings(seed=7, budget_seconds=parse_budget(text)), **options).session.pairs

@@ -14,6 +14,7 @@ import pytest
 
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.operations.prove import choose_command
+from advisor.operations.prove_live import choose_live
 from advisor.proof import command_runner
 from advisor.proof.command_runner import CommandProcess, RunFailedError
 from advisor.proof.interrupt import Stop, StoppedError
@@ -298,6 +299,31 @@ def test_root_runs_what_others_can_change_only_as_them(open_path: Path) -> None:
     assert caught.value.hint == "--as-user USER runs it as a user who may"
     figures, _ = own(path, "regex:^[0-9]+", directory=open_path, user="nobody").run_command(Stop())
     assert figures.measures == {"metric-1": pwd.getpwnam("nobody").pw_uid}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs commands as others")
+def test_a_directory_that_the_user_cannot_enter_is_refused_before_anything_runs(open_path: Path) -> None:
+    closed = open_path / "closed"
+    inner = closed / "inner"
+    inner.mkdir(parents=True)
+    message = f"--directory {inner}: user nobody cannot enter {closed}"
+    closed.chmod(0o700)
+    for call in (
+        lambda: own("true", directory=inner, user="nobody"),
+        lambda: choose_live(["host:disk-wait"], user="nobody", directory=inner),
+    ):
+        with pytest.raises(UsageError) as caught:
+            call()
+        assert caught.value.message == message
+        assert caught.value.hint == "name one that the user can enter, such as --directory /"
+    # who runs advisor may enter it, and so may they when it is opened
+    own("true", directory=inner)
+    own("true", directory=inner, user="root")
+    closed.chmod(0o711)
+    assert own("true", directory=inner, user="nobody").run_command(Stop())
+    inner.chmod(0o700)
+    with pytest.raises(UsageError, match=f"user nobody cannot enter {inner}$"):
+        own("true", directory=inner, user="nobody")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import RefusedError, UsageError
+from advisor.operations.measure import parse_budget
+from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.schedule import MODES, Schedule, level_for, looks_for, make_schedule
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.workloads import OWN_COMMAND, WORKLOADS, get_workload
@@ -49,10 +53,51 @@ def test_the_budget_in_seconds_wins_over_the_mode() -> None:
     assert plan(budget_seconds=1e6).pairs == 24
 
 
-def test_a_budget_without_room_for_a_pair_is_refused() -> None:
-    with pytest.raises(RefusedError, match="no room for one pair") as caught:
-        plan(budget_seconds=5.0)
-    assert "--budget" in (caught.value.hint or "")
+def refused_budget(seconds: float, mode: str = "default") -> tuple[str, list[float]]:
+    """The message of a budget that is too small, and the budgets that its hint names, as they are typed."""
+    with pytest.raises(RefusedError, match="has no room for one pair") as caught:
+        plan(mode=mode, budget_seconds=seconds)
+    named = re.findall(r"--budget (\S+) has room", str(caught.value.hint))
+    return caught.value.message, [parse_budget(text) for text in named]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("seconds", [0.123, 1.0, 5.0])
+def test_a_budget_without_room_for_a_pair_is_refused_with_those_that_have_it(mode: str, seconds: float) -> None:
+    _, (one, every) = refused_budget(seconds, mode)
+    assert 1 <= plan(mode=mode, budget_seconds=one).pairs <= 2
+    assert plan(mode=mode, budget_seconds=every).pairs == MODES[mode].pairs  # type: ignore[index]
+
+
+def test_a_budget_that_is_too_small_is_printed_as_it_is_typed() -> None:
+    for text in ("3s", "0.05m", "0.001h", "1.5s"):
+        message, _ = refused_budget(parse_budget(text))
+        printed = message.removeprefix("a budget of ").split()[0]
+        assert parse_budget(printed) == parse_budget(text)
+
+
+@given(st.floats(0.001, 7 * 86400 - 3600))
+def test_a_budget_that_is_enough_is_a_minute_more_at_most(seconds: float) -> None:
+    assert seconds <= parse_budget(enough_budget(seconds)) <= seconds + 60.001
+    assert parse_budget(write_budget(seconds)) == pytest.approx(seconds, abs=0.0005)
+
+
+def test_budgets_are_short() -> None:
+    assert [enough_budget(seconds) for seconds in (0.1, 5.0, 61.2, 119.9, 120.5, 7201)] == [
+        "5s", "10s", "65s", "2m", "3m", "121m",
+    ]  # fmt: skip
+    assert [write_budget(seconds) for seconds in (3.0, 90.0, 300.0, 7200.0, 0.06)] == ["3s", "90s", "5m", "2h", "0.06s"]
+
+
+def test_a_command_that_takes_a_little_longer_the_next_time_fits_into_the_named_budget() -> None:
+    def command(seconds: float, budget: float) -> Schedule:
+        mode = msgspec.structs.replace(MODES["quick"], seconds=seconds)
+        return make_schedule(mode, [OWN_COMMAND], device_bytes=1 << 40, place_seconds=0.0, budget_seconds=budget)
+
+    with pytest.raises(RefusedError) as caught:
+        command(4.03, 10.0)
+    (text, _) = re.findall(r"--budget (\S+) has room", str(caught.value.hint))
+    assert command(4.5, parse_budget(text)).pairs >= 1
 
 
 def test_a_command_takes_its_own_seconds_and_no_scratch_file() -> None:
