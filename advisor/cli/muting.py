@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from advisor.cli.complete import explainable_ids
+from advisor.cli.complete import accepted_days, finding_ids, muted_ids
 from advisor.cli.output import say
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Root, Snapshot, Volumes, Workload
@@ -22,7 +22,7 @@ OfHost = Annotated[
 
 def mute(
     identity: Annotated[
-        str, Argument(metavar="ID|N", help="A rule, or the number of a finding.", autocompletion=explainable_ids)
+        str, Argument(metavar="ID|N", help="A rule, or the number of a finding.", autocompletion=finding_ids)
     ],
     reason: Annotated[
         str | None, Option("--reason", metavar="TEXT", help="Why it is accepted, required; scan --muted prints it.")
@@ -34,6 +34,7 @@ def mute(
             metavar="WHEN",
             help="The last day (2027-01-31), a month before which it ends (January, 2027-01), or a time from now (30d, "
             "2w). Default: for good.",
+            autocompletion=accepted_days,
         ),
     ] = None,
     device: Device = None,
@@ -85,7 +86,7 @@ def unmute(
         Argument(
             metavar="ID|N",
             help="A rule that is muted, or a number of advisor scan --muted.",
-            autocompletion=explainable_ids,
+            autocompletion=muted_ids,
         ),
     ],
     device: Device = None,

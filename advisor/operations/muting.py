@@ -13,7 +13,7 @@ A finding about several devices is muted where each of them is. ``ADVISOR_IGNORE
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
@@ -130,6 +130,19 @@ def parse_until(text: str, today: date) -> date:
     if day < today:
         raise UsageError(msg("--until {until}: is in the past", until=text))
     return day
+
+
+def suggest_days(today: date) -> Mapping[str, str]:
+    """Return last days that ``--until`` may name, the first one first, with what each of them is."""
+    ends = [_month_end(today), _month_end(_month_end(today) + timedelta(days=1))]
+    end = (ends[1], "end of next month") if ends[0] == today else (ends[0], "end of the month")
+    found = [(today + timedelta(days=span), f"in {span} days") for span in (30, 90)]
+    found += [(date(today.year + 1, 1, 1), "1 January"), end]
+    return {day.isoformat(): about for day, about in sorted(found)}
+
+
+def _month_end(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1) - timedelta(days=1)
 
 
 def _month_of(word: str) -> int:
