@@ -84,9 +84,7 @@ def unmute(
     identity: Annotated[
         str,
         Argument(
-            metavar="ID|N",
-            help="A rule that is muted, or a number of advisor scan --muted.",
-            autocompletion=muted_ids,
+            metavar="ID|N", help="A rule that is muted, or a number of advisor scan --muted.", autocompletion=muted_ids
         ),
     ],
     device: Device = None,

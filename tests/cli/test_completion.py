@@ -36,6 +36,7 @@ from tests.report.test_change import change, plan
 from tests.trees import make_command
 
 BIN = Path(sys.executable).parent
+MUTED = (("sysctl.overridden", ""), ("arrays.degraded", 'device = "md4"\n'), ("arrays.degraded", ""))
 
 
 @pytest.fixture
@@ -207,10 +208,7 @@ def test_unmute_offers_what_is_muted_and_mute_what_it_takes(state: dict[str, str
     assert ask_bash(state, "mute", "contradic") == []
     assert ask_bash(state, "mute", "arrays.degr") == ["arrays.degraded"]
     (tmp_path / "ignore.toml").write_text(
-        "".join(
-            f'[[ignore]]\nid = "{name}"\nreason = "spare ordered"\n{more}'
-            for name, more in (("sysctl.overridden", ""), ("arrays.degraded", 'device = "md4"\n'), ("arrays.degraded", ""))
-        )
+        "".join(f'[[ignore]]\nid = "{name}"\nreason = "spare ordered"\n{more}' for name, more in MUTED)
     )
     assert ask_bash(state, "unmute", "") == ["arrays.degraded", "sysctl.overridden"]
     assert ask_bash(state, "unmute", "s") == ["sysctl.overridden"]

@@ -464,15 +464,27 @@ def test_a_date_means_the_last_kept_scan_before_it(machine: Machine) -> None:
     early = machine.run("scan", "--root", str(machine.root), "--since", "2020-01-01")
     assert early.returncode == 3
     assert "the first is of 20" in early.stderr
+    # Until the day after it, only a time of day is later.
+    worked = re.search(r"hint: advisor scan --since (\S+) ", early.stderr)
+    assert worked, early.stderr
+    assert "nothing is new" in machine.scan("--since", worked[1])
+    kept.rename(kept.with_name("2021-05-31T10-00-00Z.json"))
+    early = machine.run("scan", "--root", str(machine.root), "--since", "2021-05-31")
+    assert "the first is of 2021-05-31\n  hint: advisor scan --since 2021-06-01 " in early.stderr
+    assert "nothing is new" in machine.scan("--since", "2021-06-01")
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"schema": "advisor.plan/1"}', '{"schema": "advisor.scan/1"}'])
+@pytest.mark.parametrize(
+    "text", ["", "hello", "{", "{}", "[]", '{"schema": "advisor.plan/1"}', '{"schema": "advisor.scan/1"}']
+)
 def test_a_file_that_is_no_scan_is_refused(machine: Machine, tmp_path: Path, text: str) -> None:
     file = tmp_path / "x.json"
     file.write_text(text)
     done = machine.run("scan", "--root", str(machine.root), "--since", str(file))
     assert done.returncode == 2
     assert str(file) in done.stderr
+    assert "hint: --since takes a file of advisor scan --json, a snapshot, or a date" in done.stderr
+    assert "--snapshot" not in done.stderr
     assert "Traceback" not in done.stderr
 
 
