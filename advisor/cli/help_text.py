@@ -87,6 +87,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     "unmute": (
         ("advisor unmute arrays.degraded", "list it again"),
         ("advisor unmute arrays.degraded --device md4", "of one device"),
+        ("advisor unmute 1 3", "by their numbers of scan --muted"),
     ),
     "explain": (
         ("advisor explain 1", "number 1 of the scan"),

@@ -95,5 +95,6 @@ def muted_text(rows: Sequence[MutingRow], place: str, *, width: int, color: bool
         for title in row.titles or (nothing,):
             page.add(Span(title, QUIET), indent=6, hang=2)
     page.blank()
-    page.add(Span("advisor unmute N", "cyan"), " shows a finding again.")
+    several = [", ", Span("advisor unmute 1 2", "cyan"), " several at once"] if len(rows) > 1 else []
+    page.add(Span("advisor unmute N", "cyan"), " shows a finding again", *several, ".")
     return page.text

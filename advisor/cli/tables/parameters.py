@@ -63,9 +63,9 @@ COMMANDS: dict[str, Command] = {
     ),
     'unmute': Command(
         'muting',
-        (('identity', 'text', False, True, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None)),
+        (('names', 'text', True, True, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None)),
         {'--device': (1, None), '--host': (2, None)},
-        ((0, False),),
+        ((0, True),),
         {0: 'muted_ids'},
     ),
     'explain': Command(
