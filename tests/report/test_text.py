@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.unknown import Unknown
+from advisor.report.finding_blocks import value_text
 from advisor.report.scan_page import LINKS_SHOWN, scan_text
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
@@ -253,3 +254,9 @@ def test_a_host_without_findings_says_so() -> None:
 
 def test_the_same_page_every_time() -> None:
     assert page(two_nodes()) == page(replaced(two_nodes(), {"sysctl": dict(sorted(SYSCTL.items(), reverse=True))}))
+
+
+def test_a_value_that_is_empty_says_so() -> None:
+    assert value_text("") == value_text(" ") == "(empty)"
+    assert value_text(("", "sda")) == "(empty), sda"
+    assert value_text(0) == "0"
