@@ -256,6 +256,20 @@ def test_the_same_page_every_time() -> None:
     assert page(two_nodes()) == page(replaced(two_nodes(), {"sysctl": dict(sorted(SYSCTL.items(), reverse=True))}))
 
 
+@pytest.mark.parametrize(
+    ("on_nodes", "said"), [(64, ""), (63.9, ""), (40, "64 GiB · 40 GiB on nodes"), (80, "80 GiB on")]
+)
+def test_memory_that_is_on_no_node_is_said(on_nodes: float, said: str) -> None:
+    node = numa(2).nodes[0]
+    nodes = tuple(replaced(node, {"id": at, "memory_bytes": int(on_nodes * 2**29)}) for at in range(2))
+    host = facts(numa=replaced(numa(2), {"nodes": nodes}))
+    host = replaced(host, {"memory": replaced(host.memory, {"total_bytes": 64 << 30})})
+    text = page(host, width=160)
+    assert (said in text) if said else ("on nodes" not in text)
+    unknown = replaced(host, {"numa": replaced(host.numa, {"nodes": (replaced(node, {"memory_bytes": None}),)})})
+    assert "on nodes" not in page(unknown)
+
+
 def test_a_value_that_is_empty_says_so() -> None:
     assert value_text("") == value_text(" ") == "(empty)"
     assert value_text(("", "sda")) == "(empty), sda"
