@@ -112,6 +112,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     "confirm": (("advisor confirm", "from a new login"), ("advisor confirm 0004", "one of several")),
     "status": (
         ("advisor status", "active, drifted, and the last five"),
+        ("advisor status 0004", "one of them"),
         ("advisor status --all --json", "every transaction, for a script"),
     ),
     "verify": (

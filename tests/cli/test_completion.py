@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -95,6 +96,7 @@ def ask_other(environment: dict[str, str], shell: str, line: str) -> str:
         (("plan", "sysctl:vm.swapp"), ["sysctl:vm.swappiness="]),
         (("rollback", ""), ["0002", "0001"]),
         (("confirm", ""), ["0002", "0001"]),
+        (("status", "0001"), ["0001"]),
         (("verify", "0001"), ["0001"]),
         (("rollback-script", "000"), ["0002", "0001"]),
         (("apply", "--instead-of", "000"), ["0002", "0001"]),
@@ -238,6 +240,20 @@ def test_until_offers_days() -> None:
 
 def test_bash_offers_days(state: dict[str, str]) -> None:
     assert len(ask_bash(state, "mute", "arrays.degraded", "--until", "")) >= 3
+
+
+def test_status_of_one_transaction(state: dict[str, str]) -> None:
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["advisor", "status", *words], capture_output=True, text=True, env=state)
+
+    one = call("2")
+    assert (one.returncode, "0002 socket-buffers-8m" in one.stdout, "0001" in one.stdout) == (0, True, False)
+    assert [each["id"] for each in json.loads(call("0001", "--json").stdout)["transactions"]] == ["0001"]
+    missing = call("0009")
+    assert missing.returncode == 2
+    assert "there is no transaction '0009'\n  hint: there are 0001, 0002: advisor status\n" in missing.stderr
+    both = call("0001", "--all")
+    assert (both.returncode, "not both" in both.stderr) == (2, True)
 
 
 def test_a_store_that_cannot_be_read_offers_nothing(state: dict[str, str], tmp_path: Path) -> None:

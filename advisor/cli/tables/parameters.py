@@ -98,10 +98,10 @@ COMMANDS: dict[str, Command] = {
     ),
     'status': Command(
         'change',
-        (('everything', 'flag', False, False, False, None, None), ('as_json', 'flag', False, False, False, None, None)),
-        {'--all': (0, True), '--json': (1, True)},
-        (),
-        {},
+        (('identity', 'text', False, False, None, None, None), ('everything', 'flag', False, False, False, None, None), ('as_json', 'flag', False, False, False, None, None)),
+        {'--all': (1, True), '--json': (2, True)},
+        ((0, False),),
+        {0: 'transaction_ids'},
     ),
     'verify': Command(
         'change',
