@@ -101,7 +101,7 @@ SYSTEM_ERRORS: Final = frozenset(
         ),
     }
 )
-"""What the system says of a call that failed, and has a translation; any other text of it stays as it is."""
+"""Errors of system calls that have a translation; any other text of the kernel stays as it is."""
 
 
 def msg(template: str, /, **fields: object) -> str:
