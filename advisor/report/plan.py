@@ -6,12 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from advisor.facts.redaction import for_display
 from advisor.i18n import N_, _, english_page, translate
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
-from advisor.profiles.single_values import WantedValue, is_value_word, parse_value
 from advisor.report.folding import Folded, fold_alike
 from advisor.report.layout import (
     Page,
@@ -38,6 +37,9 @@ from advisor.report.terms import (
 )
 from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import hand_command
+
+if TYPE_CHECKING:
+    from advisor.profiles.single_values import WantedValue
 
 FINGERPRINT_DIGITS: Final = 12
 
@@ -160,6 +162,9 @@ _WANTED: Final[Mapping[str, str]] = {
 
 def _asked_bounds(words: Iterable[str]) -> Mapping[str, WantedValue]:
     """What the words of a command line ask for as a bound (``>=``, ``<=``), by its tunable."""
+    # Pages of transactions are made without it.
+    from advisor.profiles.single_values import is_value_word, parse_value
+
     values = (parse_value(word) for word in words if is_value_word(word))
     return {one.tunable: one for one in values if one.operator != "="}
 
