@@ -81,6 +81,29 @@ def N_(text: str) -> str:  # noqa: N802 - gettext's own name for it
     return text
 
 
+SYSTEM_ERRORS: Final = frozenset(
+    {
+        *(N_("No such file or directory"), N_("Permission denied"), N_("Operation not permitted")),
+        *(N_("Is a directory"), N_("Not a directory"), N_("Directory not empty"), N_("File exists")),
+        *(N_("File name too long"), N_("File too large"), N_("Too many levels of symbolic links")),
+        *(N_("No space left on device"), N_("Disk quota exceeded"), N_("Read-only file system")),
+        *(N_("Input/output error"), N_("Device or resource busy"), N_("No such device"), N_("Broken pipe")),
+        *(N_("No such device or address"), N_("Invalid argument"), N_("Operation not supported")),
+        *(N_("Inappropriate ioctl for device"), N_("Exec format error"), N_("Text file busy")),
+        *(N_("Too many open files"), N_("Too many open files in system"), N_("Cannot allocate memory")),
+        *(N_("Resource temporarily unavailable"), N_("Argument list too long"), N_("Bad address")),
+        *(N_("Connection refused"), N_("Connection timed out"), N_("Connection reset by peer")),
+        *(N_("No route to host"), N_("Network is unreachable"), N_("Network is down"), N_("Message too long")),
+        *(
+            N_("Name or service not known"),
+            N_("Temporary failure in name resolution"),
+            N_("Numerical result out of range"),
+        ),
+    }
+)
+"""Errors of system calls that have a translation; any other text of the kernel stays as it is."""
+
+
 def msg(template: str, /, **fields: object) -> str:
     """The English message of a template (as for ``str.format``), which `translate` can print in another language.
 
@@ -166,6 +189,8 @@ def english_page(render: Callable[_P, _T]) -> Callable[_P, _T]:
 def _translated(message: str) -> str | None:
     origin = _origins.get(message)
     if origin is None:
+        if error := _system_error(message):
+            return _of_catalogue(error)
         return message if not has_words(message) or _is_foreign(message) else _of_catalogue(message)
     if origin.parts:
         parts = [_translated(part) for part in origin.parts]
@@ -173,7 +198,7 @@ def _translated(message: str) -> str | None:
     template = _template_of(origin)
     fields = dict(origin.fields)
     for name, value in origin.fields.items():
-        if isinstance(value, str) and (name in PROSE or value in _origins):
+        if isinstance(value, str) and (name in PROSE or value in _origins or _system_error(value)):
             part = _translated(value)
             if part is None:
                 return None
@@ -205,8 +230,13 @@ def has_words(template: str) -> bool:
     return any(map(str.isalpha, re.sub(r"\{[^{}]*\}", "", template)))
 
 
+def _system_error(text: str) -> str:
+    """The entry of `SYSTEM_ERRORS` that a text is, the first letter in lower case inside a sentence; else empty."""
+    return next((one for one in (text, text[:1].upper() + text[1:]) if one in SYSTEM_ERRORS), "")
+
+
 def _is_foreign(message: str) -> bool:
-    """Whether it is a text of the kernel or empty: quoted in every language."""
+    """Whether it is another text of the kernel or empty: quoted in every language."""
     return not message or message in {os.strerror(number) for number in errno.errorcode}
 
 

@@ -35,6 +35,10 @@ def test_the_readme_is_short() -> None:
     assert len(words) <= MOST_WORDS
 
 
+def test_the_readme_says_how_the_manual_pages_are_read() -> None:
+    assert "`man advisor`" in README.read_text()
+
+
 def made_record() -> dict[str, Any]:
     """A program that does everything, and one that only checks."""
     able = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import gettext
 import importlib.util
 import json
@@ -23,6 +24,7 @@ import pytest
 from advisor.i18n import (
     LANGUAGES,
     N_,
+    SYSTEM_ERRORS,
     LanguageError,
     _,
     asked_language,
@@ -437,6 +439,49 @@ ERRORS: dict[str, tuple[tuple[str, ...], str]] = {
     "one too many": (("confirm", "a", "b"), "Überzähliges Argument: b"),
     "an option's value": (("scan", "--fail-on", "x"), "--fail-on x: keines von info, advice, warning, critical"),
 }
+
+
+@pytest.mark.parametrize(
+    ("language", "words", "said"),
+    [
+        ("de", ("plan", "./missing.toml"), "missing.toml: Datei oder Verzeichnis nicht gefunden\n"),
+        ("ja", ("plan", "./missing.toml"), "missing.toml: そのようなファイルやディレクトリはありません\n"),
+        ("de", ("profiles", "lint", "/etc/hosts/x.toml"), "/etc/hosts/x.toml: Ist kein Verzeichnis\n"),
+        ("de", ("scan", "--volumes", "/etc"), "/etc: Ist ein Verzeichnis\n"),
+    ],
+)
+def test_what_the_system_refused_is_said_in_the_language_of_the_message(
+    language: str, words: tuple[str, ...], said: str
+) -> None:
+    done = advisor(*words, ADVISOR_LANG=language)
+    assert said in done.stderr
+    assert done.returncode == 2
+
+
+def test_an_error_of_the_system_is_translated_in_a_field_and_alone() -> None:
+    known = {os.strerror(number) for number in errno.errorcode}
+    assert {one for one in SYSTEM_ERRORS if one not in known} == {
+        "Name or service not known",
+        "Temporary failure in name resolution",
+    }
+    with spoken("de"):
+        assert translate(msg("{path}: {error}", path="x", error=os.strerror(errno.EACCES))) == "x: Keine Berechtigung"
+        assert translate(os.strerror(errno.EISDIR)) == "Ist ein Verzeichnis"
+        assert translate(msg("{path}: {error}", path="x", error="no route to host")) == "x: Kein Weg zum Zielrechner"
+        rare = os.strerror(errno.ELIBSCN)
+        assert translate(msg("{path}: {error}", path="x", error=rare)) == f"x: {rare}"
+
+
+def test_no_message_has_an_error_of_the_system_where_it_is_not_translated() -> None:
+    inside = [
+        f"{path}:{part.lineno}"
+        for path in sorted((ROOT / "advisor").rglob("*.py"))
+        if "ansible" not in path.parts  # that is Ansible's own, and English as all of it
+        for part in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(part, ast.JoinedStr)
+        if any(isinstance(one, ast.Attribute) and one.attr == "strerror" for one in ast.walk(part))
+    ]
+    assert inside == []
 
 
 @pytest.mark.parametrize("name", ERRORS)

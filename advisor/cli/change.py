@@ -31,7 +31,7 @@ from advisor.cli.output import parse_settings, print_json, print_result, print_t
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.cli.trial import follow_trial, is_watched
-from advisor.i18n import _
+from advisor.i18n import _, msg
 
 Names = Annotated[
     list[str],
@@ -263,13 +263,23 @@ def _rollback_code(found: RolledBack) -> int:
 
 
 def status(
+    identity: Annotated[
+        str | None,
+        Argument(metavar="[ID|PROFILE]", help="A transaction. Default: all of them.", autocompletion=transaction_ids),
+    ] = None,
     everything: Annotated[
         bool, Option("--all", help="Every transaction, not only the last five that are over.")
     ] = False,
     as_json: Json = False,
 ) -> int:
     """List transactions, which of them are active, and drift."""
-    found = operations.status()
+    from advisor.errors import UsageError
+
+    if identity and everything:
+        raise UsageError(
+            "name a transaction or --all, not both", hint=msg("advisor status {id} is of one", id=identity)
+        )
+    found = operations.status(identity)
     if as_json:
         from advisor.report.documents import status_document
 

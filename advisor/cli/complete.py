@@ -85,10 +85,26 @@ def _given_texts(ctx: Any, parameter: str) -> list[str]:
 
 
 def finding_ids(start: str) -> list[str]:
-    """Rules, whose ids findings have, for ``fix``."""
+    """Rules, whose ids findings have, for ``fix`` and ``mute``."""
     from advisor.operations.names import list_rule_ids
 
     return _names_matching(list_rule_ids(), start)
+
+
+def muted_ids(start: str) -> list[tuple[str, str]]:
+    """Rules that are muted and begin so, with why, for ``unmute``."""
+    from advisor.operations.names import describe_muted
+
+    with contextlib.suppress(AdvisorError, OSError):
+        return [(name, " ".join(why.split())) for name, why in describe_muted().items() if name.startswith(start)]
+    return []
+
+
+def accepted_days(start: str) -> list[tuple[str, str]]:
+    """Days that begin so, with what they are, for ``mute --until``."""
+    from advisor.operations.muting import current_day, suggest_days
+
+    return [(day, about) for day, about in suggest_days(current_day()).items() if day.startswith(start)]
 
 
 def explainable_ids(start: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Final
 
 from advisor import operations
@@ -10,7 +11,9 @@ from advisor.cli.complete import finding_ids
 from advisor.cli.output import print_json, print_result, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
-from advisor.i18n import _
+from advisor.errors import PermissionDeniedError
+from advisor.i18n import _, msg
+from advisor.shell.quote import shell_quote
 
 
 def fix(
@@ -52,7 +55,20 @@ def fix(
     planned = None
     if made.asked:
         planned = operations.plan(*made.asked, host=host, settings=settings, runtime_only=runtime_only)
-    if planned is None or dry_run or not host.is_live or (planned.is_empty and not planned.cannot_apply):
+    is_done = planned is None or (planned.is_empty and not planned.cannot_apply)
+    if host.is_live and not dry_run and os.geteuid() != 0:
+        unread = planned is not None and any(one.state == "unknown" for one in planned.skipped)
+        if made.undecided or unread or not is_done:
+            flags = {"--yes": yes and not made.undecided, "--runtime-only": runtime_only, "--json": as_json}
+            words = ["--all-safe"] if all_safe else list(dict.fromkeys(one.id for one in made.findings))
+            words += [flag for flag, is_given in flags.items() if is_given]
+            given = {"--workload": workload, "--volumes": volumes}
+            words += [word for option, value in given.items() if value is not None for word in (option, str(value))]
+            raise PermissionDeniedError(
+                "setting these values needs root",
+                hint=msg("sudo advisor fix {words}", words=" ".join(map(shell_quote, words))),
+            )
+    if planned is None or is_done or dry_run or not host.is_live:
         if as_json:
             print_json(fix_document(made, planned, None))
         elif planned is not None:

@@ -87,6 +87,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     "unmute": (
         ("advisor unmute arrays.degraded", "list it again"),
         ("advisor unmute arrays.degraded --device md4", "of one device"),
+        ("advisor unmute 1 3", "by their numbers of scan --muted"),
     ),
     "explain": (
         ("advisor explain 1", "number 1 of the scan"),
@@ -111,6 +112,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     "confirm": (("advisor confirm", "from a new login"), ("advisor confirm 0004", "one of several")),
     "status": (
         ("advisor status", "active, drifted, and the last five"),
+        ("advisor status 0004", "one of them"),
         ("advisor status --all --json", "every transaction, for a script"),
     ),
     "verify": (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from advisor.cli.complete import explainable_ids
-from advisor.cli.output import say
+from advisor.cli.complete import accepted_days, finding_ids, muted_ids
+from advisor.cli.output import say_wrapped
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Root, Snapshot, Volumes, Workload
 from advisor.i18n import N_, msg
@@ -20,9 +20,13 @@ OfHost = Annotated[
 ]
 
 
+_BY_NUMBER: Final = N_("this entry alone, by its number: advisor scan --muted")
+_MOST_LEFT: Final = 3
+
+
 def mute(
     identity: Annotated[
-        str, Argument(metavar="ID|N", help="A rule, or the number of a finding.", autocompletion=explainable_ids)
+        str, Argument(metavar="ID|N", help="A rule, or the number of a finding.", autocompletion=finding_ids)
     ],
     reason: Annotated[
         str | None, Option("--reason", metavar="TEXT", help="Why it is accepted, required; scan --muted prints it.")
@@ -34,6 +38,7 @@ def mute(
             metavar="WHEN",
             help="The last day (2027-01-31), a month before which it ends (January, 2027-01), or a time from now (30d, "
             "2w). Default: for good.",
+            autocompletion=accepted_days,
         ),
     ] = None,
     device: Device = None,
@@ -50,7 +55,7 @@ def mute(
     from advisor.errors import UsageError
     from advisor.operations import open_host
     from advisor.operations.findings import accept_finding, find_missing_device
-    from advisor.operations.muting import current_day
+    from advisor.operations.muting import current_day, read_muting
 
     if reason is None:
         day = shell_quote(until) if until else (current_day() + timedelta(days=30)).isoformat()
@@ -69,33 +74,57 @@ def mute(
             done = msg(
                 "muted until {until}, shown again on {again}: {what}", until=entry.until, again=again, what=entry.label
             )
-        say(done)
+        say_wrapped(done)
     if device and not of_host and find_missing_device(device, of):
-        say(msg("note: {device}: no such device here: nothing is muted by it now", device=device))
-    say(msg("advisor unmute {id} shows it again", id=entries[0].id))
+        say_wrapped(msg("note: {device}: no such device here: nothing is muted by it now", device=device))
+    rule = entries[0].id
+    made = {(one.device, one.host) for one in entries}
+    if any(one.id == rule and (one.device, one.host) not in made for one in read_muting()):
+        # Its id alone would show what was muted before as well.
+        for entry in entries:
+            given = {"--device": entry.device, "--host": entry.host}
+            words = [word for option, value in given.items() if value for word in (option, shell_quote(value))]
+            call = " ".join(("advisor unmute", shell_quote(rule), *words))
+            say_wrapped(msg("this entry alone: {call}", call=call) if words else _BY_NUMBER)
+    elif len(entries) > 1:
+        say_wrapped(
+            msg("one entry for each of {count} devices; advisor unmute {id} removes all", count=len(entries), id=rule)
+        )
+    else:
+        say_wrapped(msg("advisor unmute {id} shows it again", id=rule))
     # It was given by its number.
-    if entries[0].id != identity and not device and not of_host:
-        say(N_("the numbers of later findings are lower now: advisor scan lists them"))
+    if rule != identity and not device and not of_host:
+        say_wrapped(N_("the numbers of later findings are lower now: advisor scan lists them"))
     return 0
 
 
 def unmute(
-    identity: Annotated[
-        str,
+    names: Annotated[
+        list[str],
         Argument(
-            metavar="ID|N",
-            help="A rule that is muted, or a number of advisor scan --muted.",
-            autocompletion=explainable_ids,
+            metavar="ID|N…", help="Rules that are muted, or numbers of advisor scan --muted.", autocompletion=muted_ids
         ),
     ],
     device: Device = None,
     of_host: OfHost = None,
 ) -> int:
-    """List an accepted finding again. Needs root."""
-    from advisor.operations.muting import remove_muting
+    """List accepted findings again. Needs root."""
+    from advisor.operations.muting import read_muting, remove_muting
 
-    for entry in remove_muting(identity, device or "", of_host or ""):
-        say(msg("no longer muted: {what}", what=entry.label))
+    before = read_muting()
+    removed = remove_muting(names, device or "", of_host or "")
+    for entry in removed:
+        say_wrapped(msg("no longer muted: {what}", what=entry.label))
+    rules = {entry.id for entry in removed}
+    if rules.issuperset(names):
+        return 0
+    # A number was given: what it has left, and that numbers have changed.
+    left = read_muting()
+    same = [(number, entry) for number, entry in enumerate(left, 1) if entry.id in rules]
+    for number, entry in same[:_MOST_LEFT]:
+        say_wrapped(msg("still muted: {what}, number {number} now", what=entry.label, number=number))
+    if before[: len(left)] != left:
+        say_wrapped(N_("the numbers of later entries are lower now: advisor scan --muted"))
     return 0
 
 

@@ -16,6 +16,7 @@ from advisor.i18n import _, msg, translate, translated_page
 
 DEFAULT_WIDTH = 100
 MAX_WIDTH = 160
+PIPE_WIDTH = 80
 
 
 def terminal_width() -> int:
@@ -67,6 +68,11 @@ def say(message: str) -> None:
     _write_stderr(translate(message))
 
 
+def say_wrapped(message: str) -> None:
+    """As `say`, broken at blanks where it is wider than the terminal; 80 columns in a pipe."""
+    _write_stderr(_wrap_line(translate(message), piped=PIPE_WIDTH))
+
+
 def _write_stderr(message: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         # Control characters of a host's or a file's own words must not reach the terminal.
@@ -96,11 +102,15 @@ def _error_text(error: AdvisorError) -> str:
     return "\n".join(lines)
 
 
-def _wrap_line(line: str) -> str:
-    """The line as it fits the terminal, broken at blanks; a command at its end stays on one line, to be pasted."""
-    if not sys.stderr.isatty():
+def _wrap_line(line: str, *, piped: int | None = None) -> str:
+    """The line as it fits the terminal, broken at blanks; a command at its end stays on one line, to be pasted. Where
+    there is no terminal, as it fits ``piped`` columns."""
+    if sys.stderr.isatty():
+        width = min(MAX_WIDTH, terminal_columns(os.environ, DEFAULT_WIDTH, of=sys.__stderr__))
+    elif piped is not None:
+        width = piped
+    else:
         return line
-    width = min(MAX_WIDTH, terminal_columns(os.environ, DEFAULT_WIDTH, of=sys.__stderr__))
     if len(line) <= width or "\n" in line:
         return line
     import re

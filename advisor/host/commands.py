@@ -136,7 +136,7 @@ class LiveCommands:
                     start_new_session=True,
                 )
         except OSError as error:
-            return Missing("unreadable", f"{argv[0]} did not start: {error.strerror}")
+            return Missing("unreadable", msg("{program} did not start: {error}", program=argv[0], error=error.strerror))
         except ValueError as error:
             # A word with a NUL or a lone surrogate, which no command can be given.
             return Missing("unreadable", f"{argv[0]} did not start: {error}")

@@ -233,15 +233,15 @@ def confirm(transaction: str | None = None, *, same_session: bool = False) -> Re
     return confirm_pending(transaction, same_session=same_session).record
 
 
-def status() -> Status:
-    """Return every transaction of this host, and the drift of the active ones. Changes nothing.
+def status(transaction: str | None = None) -> Status:
+    """Return every transaction of this host, or one, and the drift of the active ones. Changes nothing.
 
-    Raises PermissionDeniedError without root.
+    Raises PermissionDeniedError without root, UsageError where there is no such transaction.
     """
     from advisor.host import live_host
     from advisor.transaction.status import host_status
 
-    return host_status(live_host())
+    return host_status(live_host(), identity=transaction)
 
 
 def verify(transaction: str | None = None, *, with_others: bool = True, root: Path | None = None) -> Status:

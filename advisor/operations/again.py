@@ -35,6 +35,7 @@ from advisor.proof.gain_history import (
 )
 from advisor.proof.identity import read_identity
 from advisor.proof.records import Proof, Session
+from advisor.proof.result_store import explain_not_stored
 from advisor.proof.session_runner import ProgressEvent, Settings
 from advisor.tunables import parse_tunable
 
@@ -100,9 +101,7 @@ def prove_again(
     try:
         say(msg("the repetition is kept in {path}", path=save_history(longer)))
     except OSError as error:
-        raise CommandError(
-            msg("the repetition was not kept: {error}", error=f"{error.filename}: {error.strerror}")
-        ) from error
+        raise CommandError(msg("the repetition was not kept: {error}", error=explain_not_stored(error))) from error
     return judge_history(longer)
 
 

@@ -13,7 +13,7 @@ A finding about several devices is muted where each of them is. ``ADVISOR_IGNORE
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
@@ -130,6 +130,19 @@ def parse_until(text: str, today: date) -> date:
     if day < today:
         raise UsageError(msg("--until {until}: is in the past", until=text))
     return day
+
+
+def suggest_days(today: date) -> Mapping[str, str]:
+    """Return last days that ``--until`` may name, the first one first, with what each of them is."""
+    ends = [_month_end(today), _month_end(_month_end(today) + timedelta(days=1))]
+    end = (ends[1], "end of next month") if ends[0] == today else (ends[0], "end of the month")
+    found = [(today + timedelta(days=span), f"in {span} days") for span in (30, 90)]
+    found += [(date(today.year + 1, 1, 1), "1 January"), end]
+    return {day.isoformat(): about for day, about in sorted(found)}
+
+
+def _month_end(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1) - timedelta(days=1)
 
 
 def _month_of(word: str) -> int:
@@ -322,23 +335,30 @@ def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
     _write(path, "\n".join([*([kept.rstrip("\n"), ""] if kept.strip() else []), *block]) + "\n")
 
 
-def remove_muting(identity: str, device: str = "", host: str = "", path: Path | None = None) -> tuple[MutingEntry, ...]:
-    """Take the entries of an id (of one device or host, where given) out of the file, and return them; a number means
-    the entry that `list_muting` has at this place, from 1.
+def remove_muting(
+    identity: str | Sequence[str], device: str = "", host: str = "", path: Path | None = None
+) -> tuple[MutingEntry, ...]:
+    """Take the entries of an id, or of several (of one device or host, where given), out of the file, and return them.
+    A number means the entry that `list_muting` has at this place before any is removed, from 1.
 
-    Raises RefusedError where there is none.
+    Raises RefusedError, with nothing removed, where there is none for one of them.
     """
     path = path or ignore_file()
     text = _read_text(path)
     entries = parse_muting(text, path)
-    is_meant = [
-        identity in (one.id, str(number)) and device in ("", one.device) and host in ("", one.host)
-        for number, one in enumerate(entries, 1)
-    ]
-    if not any(is_meant):
-        raise RefusedError(
-            msg("{path}: {id} is not muted", path=path, id=identity), hint="advisor scan --muted lists what is"
-        )
+    is_meant = [False] * len(entries)
+    for name in (identity,) if isinstance(identity, str) else identity:
+        found = [
+            at
+            for at, one in enumerate(entries)
+            if name in (one.id, str(at + 1)) and device in ("", one.device) and host in ("", one.host)
+        ]
+        if not found:
+            raise RefusedError(
+                msg("{path}: {id} is not muted", path=path, id=name), hint="advisor scan --muted lists what is"
+            )
+        for at in found:
+            is_meant[at] = True
     _write(path, _without(text, is_meant, path))
     return tuple(one for one, meant in zip(entries, is_meant, strict=True) if meant)
 

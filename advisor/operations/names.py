@@ -51,6 +51,16 @@ def list_rule_ids() -> Iterable[str]:
     return (rule.id for rule in RULES)
 
 
+def describe_muted() -> Mapping[str, str]:
+    """Return the reasons of the accepted findings of this machine's file by their rules. Raises InvalidInputError."""
+    from advisor.operations.muting import read_muting
+
+    found: dict[str, dict[str, None]] = {}
+    for entry in read_muting():
+        found.setdefault(entry.id, {})[entry.reason] = None
+    return {name: "; ".join(reasons) for name, reasons in sorted(found.items())}
+
+
 def list_workload_names() -> Iterable[str]:
     """Return the names of the workloads that ``prove`` and ``bench`` measure."""
     from advisor.proof.workloads import WORKLOADS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from advisor.host.input_files import open_given
 from advisor.host.provenance import read_provenance
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.operations.files import explain_file_errors
 from advisor.rules.difference import EarlierScan
 from advisor.rules.finding import SEVERITIES, Finding
@@ -22,6 +22,7 @@ from advisor.transaction.journal import STATE_DIRECTORY
 
 SCHEMA: Final = "advisor.scan/1"
 KEPT: Final = "scans"
+_KEPT_NAME: Final = "%Y-%m-%dT%H-%M-%SZ.json"
 _MAX_BYTES: Final = 256 << 20
 _DATE: Final = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}([-./][0-9]{1,4})?([T ].*)?", re.ASCII)
 """What is meant as a date, whether or not there is such a day."""
@@ -45,32 +46,57 @@ def read_earlier(since: str) -> EarlierScan:
                 msg("{path}: {error}", path=directory, error=error.strerror), hint="run it with sudo"
             ) from error
         # A day means what was so before it began; the scans are named by their time.
-        limit = moment.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ.json")
+        limit = moment.astimezone(UTC).strftime(_KEPT_NAME)
         earlier = [one for one in names if one < limit]
         if not earlier:
-            message = msg("no scan from before {since} is kept in {directory}", since=since, directory=directory)
-            if names:
-                message = msg(
-                    "no scan from before {since} is kept: the first is of {day}", since=since, day=names[0][:10]
+            if names and (first := _kept_at(names[0])):
+                raise RefusedError(
+                    msg("no scan from before {since} is kept: the first is of {day}", since=since, day=first.date()),
+                    hint=msg("advisor scan --since {since} compares with the first", since=_soon_after(first)),
                 )
-            raise RefusedError(message, hint="advisor scan --keep keeps one each time it runs, by a timer for instance")
+            raise RefusedError(
+                msg("no scan from before {since} is kept in {directory}", since=since, directory=directory),
+                hint="advisor scan --keep keeps one each time it runs, by a timer for instance",
+            )
         return read_scan_file(directory / earlier[-1])
     if _DATE.fullmatch(since) and not Path(since).exists():
         raise InvalidInputError(msg("--since {since}: not a date", since=since), hint=_DATE_HINT)
     return read_scan_file(Path(since))
 
 
+def _kept_at(name: str) -> datetime | None:
+    """When the scan of a kept file was made; None for a file of another name."""
+    try:
+        return datetime.strptime(name, _KEPT_NAME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _soon_after(moment: datetime) -> str:
+    """The first day, or until that has begun the first second, that is after the moment, as ``--since`` takes it."""
+    day = moment.date() + timedelta(days=1)
+    if day <= datetime.now(UTC).date():
+        return day.isoformat()
+    return f"{moment + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def read_scan_file(path: Path) -> EarlierScan:
     """The findings of a JSON document of a scan, or of a snapshot. Raises InvalidInputError."""
+    try:
+        return _read_scan_file(path)
+    except InvalidInputError as error:
+        # The reader of snapshots knows no other way to come by one.
+        error.hint = N_("--since takes a file of advisor scan --json, a snapshot, or a date such as 2027-01-31")
+        raise
+
+
+def _read_scan_file(path: Path) -> EarlierScan:
     try:
         with open_given(path) as file:
             begin = file.read(1)
             data = begin + (file.read(_MAX_BYTES) if begin == b"{" else b"")
     except FileNotFoundError as error:
-        raise InvalidInputError(
-            msg("{path}: no such file", path=path),
-            hint="--since takes a file of advisor scan --json, a snapshot, or a date such as 2027-01-31",
-        ) from error
+        raise InvalidInputError(msg("{path}: no such file", path=path)) from error
     except OSError as error:
         raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
     if begin == b"{":
@@ -133,7 +159,7 @@ def kept_directory() -> Path:
 
 def keep_scan(document: bytes, scanned_at: int) -> Path:
     """Keep a JSON document of a scan for ``--since``. Raises PermissionDeniedError, RefusedError."""
-    name = datetime.fromtimestamp(scanned_at, UTC).strftime("%Y-%m-%dT%H-%M-%SZ.json")
+    name = datetime.fromtimestamp(scanned_at, UTC).strftime(_KEPT_NAME)
     path = kept_directory() / name
     with explain_file_errors(path):
         make_own_directory(str(path.parent))

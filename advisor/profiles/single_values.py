@@ -30,6 +30,7 @@ OPERATORS: Final[Mapping[str, Sense]] = {sign: sense for sense, sign in SIGNS.it
 MAX_NAME: Final = 63
 MAX_CLAIMS: Final = 3
 MAX_SUGGESTIONS: Final = 3
+_SENSES: Final[Mapping[Sense, str]] = {"at-least": "at least ", "at-most": "at most ", "within": "within "}
 _WHERE_KEPT: Final = lazy_regex(r",? (?:persisted|kept|held) |\. ")
 """Ends what a kind's own words say about the value; the plan says where it persists."""
 _KIND: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
@@ -229,7 +230,8 @@ def _wanted(one: WantedValue, library: Iterable[Profile]) -> Wanted:
 
 def _quoted(profile: Profile, line: Wanted) -> str:
     value = _default_value(profile, line) or ""
-    wants = f"{profile.name} wants {value}" if value and "{" not in value else profile.name
+    sense = _SENSES.get(line.sense, "") if isinstance(line.sense, str) else ""
+    wants = f"{profile.name} wants {sense}{value}" if value and "{" not in value else profile.name
     return f"{wants}: {line.why}"
 
 

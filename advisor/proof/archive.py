@@ -28,7 +28,7 @@ from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude_session
 from advisor.proof.metrics import RunFigures
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.records import FioRun, Proof, Switchback, resolve_subject
-from advisor.proof.result_store import store_result
+from advisor.proof.result_store import explain_not_stored, store_result
 from advisor.proof.schedule import MODES
 from advisor.proof.series import Bench, summarise_series
 from advisor.proof.verdict import decide_session
@@ -140,9 +140,10 @@ def preserve_result(
             path = store_result(_pack_result(result, fio), result_kind, _start_time(result))
             return msgspec.structs.replace(result, saved_to=str(path)), None
     except (OSError, AdvisorError) as error:
-        words = error.message if isinstance(error, AdvisorError) else f"{error.filename}: {error.strerror}"
-        how = "" if save_to is not None else "; --save FILE puts it elsewhere"
-        return result, f"the result was not saved: {words}{how}"
+        words = explain_not_stored(error)
+        if save_to is not None:
+            return result, msg("the result was not saved: {why}", why=words)
+        return result, msg("the result was not saved: {why}; --save FILE puts it elsewhere", why=words)
     return result, None
 
 

@@ -8,9 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from advisor.errors import AdvisorError
 from advisor.host.patterns import lazy_regex
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory
+from advisor.i18n import msg
 from advisor.transaction.journal import Store
 
 KEPT_RESULTS: Final = 50
@@ -47,6 +49,13 @@ def store_result(content: bytes, what: str, started: datetime) -> Path:
             with contextlib.suppress(FileNotFoundError):
                 (directory / name).unlink()
     return path
+
+
+def explain_not_stored(error: OSError | AdvisorError) -> str:
+    """Why a result could not be written, with its place."""
+    if isinstance(error, AdvisorError):
+        return error.message
+    return msg("{path}: {error}", path=error.filename, error=error.strerror)
 
 
 def _reserve_name(directory: Path, stem: str) -> Path:

@@ -15,6 +15,7 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.host.trusted_files import make_own_directory
+from advisor.i18n import msg
 from advisor.proof.scratch import FILE_NAME
 from advisor.transaction.journal import Store
 
@@ -95,16 +96,24 @@ def _remove_directory(entry: ScratchEntry) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        return f"{entry.directory}: left by a session that was killed, and not removed: {error.strerror}"
+        return _not_removed(entry, error)
     try:
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) != (entry.device, entry.inode):
-            return f"{entry.directory}: not the directory that a killed session made; left alone"
+            return msg("{path}: not the directory that a killed session made; left alone", path=entry.directory)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(FILE_NAME, dir_fd=descriptor)
         os.rmdir(entry.directory)
     except OSError as error:
-        return f"{entry.directory}: left by a session that was killed, and not removed: {error.strerror}"
+        return _not_removed(entry, error)
     finally:
         os.close(descriptor)
-    return f"{entry.directory}: left by a session that was killed, removed"
+    return msg("{path}: left by a session that was killed, removed", path=entry.directory)
+
+
+def _not_removed(entry: ScratchEntry, error: OSError) -> str:
+    return msg(
+        "{path}: left by a session that was killed, and not removed: {error}",
+        path=entry.directory,
+        error=error.strerror,
+    )

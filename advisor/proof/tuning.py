@@ -39,7 +39,7 @@ from advisor.proof.path import require_other_way_in
 from advisor.proof.profile import Means, measure_profile
 from advisor.proof.race import PRESENT, Block, drop_arms, find_winner, rank_arms
 from advisor.proof.records import Proof
-from advisor.proof.result_store import results_directory, store_result
+from advisor.proof.result_store import explain_not_stored, results_directory, store_result
 from advisor.proof.schedule import MEASURED_SLACK, MODES, RESERVE_SECONDS, WARM_UP_RUNS, level_for, looks_for
 from advisor.proof.session import PLACE_SECONDS
 from advisor.proof.session_runner import Progress, Settings, require_calm
@@ -591,7 +591,7 @@ def save_tuned(found: Tuned, store: Store) -> Tuned:
     try:
         path = store_result(gzip.compress(msgspec.json.encode(found), mtime=0), "tune", started)
     except (OSError, AdvisorError) as error:
-        words = error.message if isinstance(error, AdvisorError) else f"{error.filename}: {error.strerror}"
-        return msgspec.structs.replace(found, reasons=(*found.reasons, f"the result was not saved: {words}"))
+        reason = msg("the result was not saved: {why}", why=explain_not_stored(error))
+        return msgspec.structs.replace(found, reasons=(*found.reasons, reason))
     session_path(store, found.session.id).unlink(missing_ok=True)
     return msgspec.structs.replace(found, saved_to=str(path))

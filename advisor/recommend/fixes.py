@@ -41,6 +41,8 @@ class Fix(msgspec.Struct, frozen=True):
     settings: tuple[tuple[str, str], ...]
     manual: tuple[ManualStep, ...]
     left_out: tuple[LeftOut, ...]
+    undecided: tuple[str, ...] = ()
+    """Ids of findings with values that are left out because nobody decides."""
 
 
 WhyAbsent = Callable[[str], str | None]
@@ -124,6 +126,7 @@ def _joined(
     settings: dict[str, str] = {}
     manual: list[ManualStep] = []
     rest = list(left_out)
+    undecided: list[str] = []
     for finding in findings:
         steps = finding.remedy or ((PlanProfile(finding.profile),) if finding.profile else ())
         if not steps:
@@ -134,6 +137,7 @@ def _joined(
                 case SetTunable(argument=argument) if is_undecided:
                     reason = f"--yes does not decide that; advisor fix {finding.id} without it prints the plan and asks"
                     rest.append(LeftOut(finding.id, argument, reason))
+                    undecided.append(finding.id)
                 case SetTunable(tunable, argument=argument) if absent := why_absent(tunable):
                     rest.append(LeftOut(finding.id, argument, absent))
                 case SetTunable():
@@ -165,7 +169,14 @@ def _joined(
     if values:
         made = tuple(values.values())
         asked = (*asked, RequestedProfile(values_profile(made), tuple(one.word for one in made)))
-    return Fix(tuple(findings), asked, tuple(sorted(settings.items())), tuple(dict.fromkeys(manual)), tuple(rest))
+    return Fix(
+        tuple(findings),
+        asked,
+        tuple(sorted(settings.items())),
+        tuple(dict.fromkeys(manual)),
+        tuple(rest),
+        tuple(dict.fromkeys(undecided)),
+    )
 
 
 def _add_value(values: dict[str, WantedValue], value: WantedValue, finding: Finding) -> Iterable[LeftOut]:

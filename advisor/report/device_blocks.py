@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.facts.disks import Disk, FileSystem
@@ -11,7 +11,7 @@ from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
 from advisor.i18n import _, ngettext
 from advisor.report.devices import LinkRow, fold_rows, group_disks, stack_links
-from advisor.report.format import natural, ranked, runs
+from advisor.report.format import natural, ranked, ranked_by_disk, runs
 from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Span, join_parts
 from advisor.report.units import format_binary, format_decimal, format_speed, times
 from advisor.rules.queries import is_physical, is_up
@@ -137,25 +137,30 @@ def add_arrays(page: Page, facts: Facts, arrays: Sequence[Array]) -> None:
     if not arrays:
         return
     members = (name for array in facts.arrays for name in array.members)
-    ranks = ranked([*(disk.name for disk in facts.disks), *members])
+    known = [*(disk.name for disk in facts.disks), *members]
+    orders = (ranked(known), ranked_by_disk(known))
+
+    def fold(names: Collection[str]) -> str:
+        return min((runs(names, order) for order in orders), key=len)
+
     ordered = sorted(arrays, key=lambda array: (natural(array.name), array.name))
     page.add(Span(_("arrays"), QUIET), indent=2)
-    page.table([_array_cells(facts, array, ranks) for array in ordered], indent=_INDENT)
+    page.table([_array_cells(facts, array, fold) for array in ordered], indent=_INDENT)
 
 
-def _array_cells(facts: Facts, array: Array, ranks: Mapping[str, int]) -> list[Cell]:
+def _array_cells(facts: Facts, array: Array, fold: Callable[[Collection[str]], str]) -> list[Cell]:
     return [
         array.name,
         array.level or _(UNKNOWN),
         format_decimal(array.size_bytes) if array.size_bytes is not None else _("size unknown"),
         array.state or _(UNKNOWN),
-        join_parts(_array_details(facts, array, ranks)),
+        join_parts(_array_details(facts, array, fold)),
     ]
 
 
-def _array_details(facts: Facts, array: Array, ranks: Mapping[str, int]) -> Iterator[str]:
+def _array_details(facts: Facts, array: Array, fold: Callable[[Collection[str]], str]) -> Iterator[str]:
     yield from _mount_words(facts, [array.device], array.mountpoints)
-    yield f"{times(len(array.members), 'member')}: {runs(array.members, ranks)}" if array.members else ""
+    yield f"{times(len(array.members), 'member')}: {fold(array.members)}" if array.members else ""
     yield _("chunk {size}").format(size=format_binary(array.chunk_bytes)) if array.chunk_bytes else ""
     yield times(array.data_disks, "data disk") if array.data_disks else ""
     yield (
@@ -163,8 +168,8 @@ def _array_details(facts: Facts, array: Array, ranks: Mapping[str, int]) -> Iter
         if array.missing
         else ""
     )
-    yield _("failed {disks}").format(disks=runs(array.failed, ranks)) if array.failed else ""
-    yield _("spare {disks}").format(disks=runs(array.spares, ranks)) if array.spares else ""
+    yield _("failed {disks}").format(disks=fold(array.failed)) if array.failed else ""
+    yield _("spare {disks}").format(disks=fold(array.spares)) if array.spares else ""
     if array.progress_percent is not None:
         yield _("{percent} % done").format(percent=f"{array.progress_percent:g}")
     nodes = _(", ").join(map(str, array.numa_nodes))

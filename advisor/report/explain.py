@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -186,14 +186,14 @@ def _explain_tunable(identity: str) -> Explanation:
     ]
     handled = [_describe_handling(identity, *both) for both in wanting] or [describe_handling(identity)]
     one = handled[0]
-    set_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
+    wanted_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
     similar = [] if wanting else [("similar", name) for name in nearest_ids(identity, _known_tunables())]
     rows = (
         ("takes effect", one.takes_effect),
         ("belongs to", BELONGS_TO[namespace_of(identity)]),
         ("risk", one.risk),
         ("read by", one.read_by),
-        ("set by", one.setting()),
+        *(("set by", text) for text in _settings(handled, [profile for profile, _ in wanting])),
         *(("persists", _persistence_words(each)) for each in handled),
     )
     return Explanation(
@@ -205,7 +205,7 @@ def _explain_tunable(identity: str) -> Explanation:
         helps_when=_by_profile((profile, profile.helps_when) for profile, _ in wanting),
         hurts_when=_by_profile((profile, one.hurts_when) for profile, one in wanting),
         sources=tuple(dict.fromkeys(source for _, one in wanting for source in one.sources)),
-        details=(*set_by, *similar, *((label, text) for label, text in rows if text)),
+        details=(*wanted_by, *similar, *((label, text) for label, text in rows if text)),
     )
 
 
@@ -220,6 +220,20 @@ def _by_profile(texts: Iterable[tuple[Profile, str]]) -> str:
 def _describe_handling(identity: str, profile: Profile, wanted: Wanted) -> Handling:
     value = fill_template(profile, wanted.value) if isinstance(wanted.value, str) else None
     return describe_handling(identity, profile=profile.name, value=value)
+
+
+def _settings(handled: Sequence[Handling], profiles: Sequence[Profile]) -> tuple[str, ...]:
+    """How it is set: with the value of the profiles, where all want the same; with VALUE where they differ in one word;
+    else as each profile sets it."""
+    texts = tuple(dict.fromkeys(one.setting() for one in handled))
+    if len(texts) == 1:
+        return texts
+    places = list(zip(*(text.split(" ") for text in texts), strict=False))
+    differing = [at for at, words in enumerate(places) if len(set(words)) > 1]
+    is_one_word = len(differing) == 1 and not any("'" in word for word in places[differing[0]])
+    if is_one_word and len({text.count(" ") for text in texts}) == 1:
+        return (" ".join("VALUE" if at in differing else words[0] for at, words in enumerate(places)),)
+    return tuple(f"{profile.name}: {one.setting()}" for profile, one in zip(profiles, handled, strict=True))
 
 
 def _persistence_words(one: Handling) -> str:

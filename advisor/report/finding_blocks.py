@@ -136,5 +136,8 @@ def _evidence(evidence: Mapping[str, object]) -> list[Cell]:
 
 
 def value_text(value: object) -> str:
-    """A value of the evidence, a list by its runs."""
-    return runs(value, ranked(value)) if isinstance(value, tuple) else str(value)
+    """A value of the evidence, a list by its runs; one that is blank says so."""
+    if isinstance(value, tuple):
+        names = tuple(one if str(one).strip() else _("(empty)") for one in value)
+        return runs(names, ranked(names))
+    return str(value) if str(value).strip() else _("(empty)")

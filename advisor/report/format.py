@@ -42,6 +42,20 @@ def ranked(names: Iterable[str]) -> Mapping[str, int]:
     return {name: rank for rank, name in enumerate(sorted({*names}, key=lambda name: (natural(name), name)))}
 
 
+def ranked_by_disk(names: Iterable[str]) -> Mapping[str, int]:
+    """As `ranked`, but what differs in its disk alone stands together: sda1, sdb1 and then sda2, sdb2."""
+    return {
+        name: rank
+        for rank, name in enumerate(sorted({*names}, key=lambda name: (_beside_disk(name), natural(name), name)))
+    }
+
+
+def _beside_disk(name: str) -> str:
+    """The name without the letters or the first number, by which disks are counted."""
+    lettered = _LETTERED.match(name)
+    return f"{lettered[1]}#{lettered[3]}" if lettered else _NUMBERS.sub("#", name, count=1)
+
+
 def runs(names: Collection[str], ranks: Mapping[str, int]) -> str:
     """Names in natural order; three and more that follow each other as ``first … last``: among the ``ranked`` ones and
     in their own numbers or letters, so that a range never names what is not meant."""

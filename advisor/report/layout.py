@@ -37,6 +37,7 @@ PROSE_WIDTH: Final = 110
 PROSE_CELL: Final = 80
 """Running text in a last column that begins far to the right may be as wide as this."""
 _FAR_LEFT: Final = 4
+BULLET: Final = 4
 TAB: Final = 8
 MAX_PIECE: Final = 16 * 1024
 """Characters of one piece that are shown; how many more there are is said. JSON has them all."""
@@ -265,11 +266,15 @@ class Page:
         self._lines += wrap_pieces(pieces, self.prose, first=(" " * indent, "- "), indent=indent + 2, color=self.color)
 
     def bulleted(self, heading: str, items: Iterable[Cell]) -> None:
-        """A heading and a bullet for each item; nothing where there is none."""
-        for number, item in enumerate(items):
-            if number == 0:
-                self.heading(heading)
-            self.bullet(*_to_pieces(item))
+        """A heading and a bullet for each item; nothing where there is none. All texts go on in one column, that of the
+        widest word that fits the page."""
+        cells = [_to_pieces(item) for item in items]
+        sizes = (width_of(word) for cell in cells for word in _split_words(cell))
+        hang = min((self.prose - size for size in sizes if self.prose - BULLET < size <= self.prose), default=BULLET)
+        if cells:
+            self.heading(heading)
+        for cell in cells:
+            self._lines += wrap_pieces(cell, self.prose, first=("  ", "- "), indent=hang, color=self.color)
 
     def labelled(self, rows: Iterable[tuple[str, Sequence[Piece]]], *, indent: int = 2) -> None:
         """A label in a column of its own, its text to the right."""

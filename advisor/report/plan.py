@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from advisor.facts.redaction import for_display
 from advisor.i18n import N_, _, english_page, translate
@@ -37,6 +37,9 @@ from advisor.report.terms import (
 )
 from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import hand_command
+
+if TYPE_CHECKING:
+    from advisor.profiles.single_values import WantedValue
 
 FINGERPRINT_DIGITS: Final = 12
 
@@ -95,8 +98,9 @@ def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True) -> s
 
 def add_plan(page: Page, plan: Plan) -> None:
     """What a plan changes and what it leaves, without a title and without what to type next."""
+    bounds = _asked_bounds(plan.words)
     for (profile, kind), run in groupby(plan.changes, key=lambda change: (change.profile, kind_of(change.tunable))):
-        _add_block(page, profile, kind, tuple(run))
+        _add_block(page, profile, kind, tuple(run), bounds)
     if plan.files:
         page.heading(_("Files"))
         for file in plan.files:
@@ -129,10 +133,13 @@ def add_plan(page: Page, plan: Plan) -> None:
                 # A reason that several have in common stands above them, that of a single one on its line.
                 if reason and len(folded) > 1:
                     page.add(f"{translate(reason)}:", indent=2)
-                    page.table([(_open_name(one), _skipped_values(one.items)) for one in folded], indent=4)
+                    page.table([(_open_name(one), _skipped_values(one.items, bounds)) for one in folded], indent=4)
                 else:
                     texts = (
-                        (_open_name(one), ": ".join(filter(None, (_skipped_values(one.items), translate(reason)))))
+                        (
+                            _open_name(one),
+                            ": ".join(filter(None, (_skipped_values(one.items, bounds), translate(reason)))),
+                        )
                         for one in folded
                     )
                     page.table(list(texts))
@@ -146,7 +153,29 @@ def skipped_counts(skipped: Iterable[Skipped]) -> str:
     return _(", ").join(counts)
 
 
-def _add_block(page: Page, profile: str, kind: str, changes: tuple[Change, ...]) -> None:
+_WANTED: Final[Mapping[str, str]] = {
+    "=": N_("wanted {value}"),
+    ">=": N_("wanted at least {value}"),
+    "<=": N_("wanted at most {value}"),
+}
+
+
+def _asked_bounds(words: Iterable[str]) -> Mapping[str, WantedValue]:
+    """What the words of a command line ask for as a bound (``>=``, ``<=``), by its tunable."""
+    # Pages of transactions are made without it.
+    from advisor.profiles.single_values import is_value_word, parse_value
+
+    values = (parse_value(word) for word in words if is_value_word(word))
+    return {one.tunable: one for one in values if one.operator != "="}
+
+
+def _wanted_words(operator: str, value: str) -> str:
+    return _(_WANTED[operator]).format(value=value)
+
+
+def _add_block(
+    page: Page, profile: str, kind: str, changes: tuple[Change, ...], bounds: Mapping[str, WantedValue]
+) -> None:
     """Changes of one profile and kind: what they have in common once, then each of them."""
     page.heading(profile, f": {counted_kind(kind, len(changes))}")
     why, most = _shared_why(changes), {label: _most_common(changes, words) for label, words in _ATTRIBUTES.items()}
@@ -155,7 +184,8 @@ def _add_block(page: Page, profile: str, kind: str, changes: tuple[Change, ...])
     folded = folded_changes(changes)
     size = max(columns(one.title) for one in folded)
     for one in folded:
-        _add_change(page, one, size, shared_why=why, own=[label for label, text in most.items() if text is None])
+        own = [label for label, text in most.items() if text is None]
+        _add_change(page, one, size, shared_why=why, own=own, bound=bounds.get(one.title))
     # When it hurts, each text once, with the tunables that it is about unless it is about all.
     texts: dict[str, list[str]] = {}
     for change in changes:
@@ -242,10 +272,14 @@ def _shared_why(changes: Sequence[Change]) -> str:
     return ". ".join(common) + "." if common else ""
 
 
-def _add_change(page: Page, one: Folded[Change], size: int, *, shared_why: str, own: Sequence[str]) -> None:
+def _add_change(
+    page: Page, one: Folded[Change], size: int, *, shared_why: str, own: Sequence[str], bound: WantedValue | None
+) -> None:
     """One change, or several alike; ``own`` are the attributes that most of the block do not share."""
     change = one.items[0]
     add_values(page, Span(one.title, "bold"), change, size)
+    if bound is not None:
+        page.add(Span(_wanted_words(bound.operator, bound.value), "dim"), indent=6, hang=2)
     why = one.detail.removeprefix(shared_why).strip()
     if why:
         page.add(why, indent=6)
@@ -319,17 +353,22 @@ def _open_name(one: Folded[Skipped]) -> str:
     return re.sub(r"\{\w+\}", "*", one.title)
 
 
-def _skipped_values(items: Sequence[Skipped]) -> str:
+def _skipped_values(items: Sequence[Skipped], bounds: Mapping[str, WantedValue]) -> str:
     """What is there and what was wanted, where that is the same for all."""
     before = {one.before for one in items}
     wanted = {one.wanted for one in items}
     if len(before) > 1 or len(wanted) > 1:
         return ""
     is_there, asked = before.pop(), wanted.pop()
-    if items[0].state in ("in-place", "kept"):
+    bound = bounds.get(items[0].tunable)
+    if items[0].state in ("in-place", "kept") and bound is None:
         return is_there or ""
     there = [] if is_there is None else [_("is {value}").format(value=is_there)]
-    return _(", ").join([*there, *([] if asked is None else [_("wanted {value}").format(value=asked)])])
+    if bound is not None:
+        return _(", ").join([*there, _wanted_words(bound.operator, bound.value)])
+    # A number that is left because it is higher is wanted as at least.
+    is_least = items[0].state == "would-lower" and asked is not None and asked.isdecimal()
+    return _(", ").join([*there, *([] if asked is None else [_wanted_words(">=" if is_least else "=", asked)])])
 
 
 def cannot_apply_reason(plan: Plan) -> str | None:

@@ -46,6 +46,7 @@ _KINDS: Mapping[Kind, str] = {
 }
 
 
+_NEAR: Final = 0.01
 LINKS_SHOWN: Final = 24
 """Links that are shown per node before the rest is counted; one that a finding names is always shown."""
 
@@ -167,6 +168,11 @@ def _cpu(facts: Facts) -> Iterator[str]:
 def _memory(facts: Facts) -> Iterator[str]:
     memory = facts.memory
     yield format_binary(memory.total_bytes) if memory.total_bytes is not None else _(UNKNOWN)
+    sizes = [node.memory_bytes for node in facts.numa.nodes]
+    on_nodes = sum(size for size in sizes if size is not None)
+    # Memory of a balloon or a container's limit is counted in one of the two alone.
+    if memory.total_bytes and on_nodes and None not in sizes and abs(on_nodes / memory.total_bytes - 1) > _NEAR:
+        yield _("{size} on nodes").format(size=format_binary(on_nodes))
     if memory.available_bytes is not None:
         yield _("{size} available").format(size=format_binary(memory.available_bytes))
     for pool in memory.hugepages:

@@ -10,7 +10,7 @@ from advisor.i18n import english_page
 from advisor.report.finding_blocks import SEVERITY_WORDS
 from advisor.report.finding_lines import finding_text, shortened
 from advisor.report.format import format_minute
-from advisor.report.layout import HEADING, QUIET, SEVERITY_STYLE, Page, Span, Style, counted, emit_line
+from advisor.report.layout import HEADING, QUIET, SEVERITY_STYLE, Page, Piece, Span, Style, counted, emit_line
 from advisor.report.scan_summary import ScanSummary, write_headline
 from advisor.rules.difference import ScanDifference
 from advisor.rules.finding import Finding
@@ -95,5 +95,6 @@ def muted_text(rows: Sequence[MutingRow], place: str, *, width: int, color: bool
         for title in row.titles or (nothing,):
             page.add(Span(title, QUIET), indent=6, hang=2)
     page.blank()
-    page.add(Span("advisor unmute N", "cyan"), " shows a finding again.")
+    several: list[Piece] = [", ", Span("advisor unmute 1 2", "cyan"), " several at once"] if len(rows) > 1 else []
+    page.add(Span("advisor unmute N", "cyan"), " shows a finding again", *several, ".")
     return page.text

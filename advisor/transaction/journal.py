@@ -61,6 +61,7 @@ STATE_DIRECTORY: Final = "/var/lib/advisor"
 MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 
 _MAX_NOTE_BYTES: Final = 1 << 10
+_MOST_NAMED: Final = 5
 BY_SCRIPT: Final = N_("rolled back by its rollback script")
 """Why a transaction is rolled back that its script alone has rolled back."""
 
@@ -352,10 +353,20 @@ def find_record(records: Iterable[Record], identity: str, damaged: Iterable[Dama
             msg("{identity} is active more than once: {ids}", identity=identity, ids=ids), hint="name one of these ids"
         )
     if not matching and not named:
-        raise UsageError(
-            msg("there is no transaction {identity!r}", identity=identity), hint="advisor status lists them"
-        )
+        raise UsageError(msg("there is no transaction {identity!r}", identity=identity), hint=_name_records(listed))
     return (*matching, *named)[0]
+
+
+def _name_records(records: Sequence[Record]) -> str:
+    """Which transactions there are, the last of many."""
+    ids = [one.id for one in records]
+    if not ids:
+        return N_("this host has none: advisor apply makes one")
+    if len(ids) == 1:
+        return msg("there is {id} alone: advisor status", id=ids[0])
+    if len(ids) <= _MOST_NAMED:
+        return msg("there are {ids}: advisor status", ids=", ".join(ids))
+    return msg("there are {count}, at last {ids}: advisor status --all", count=len(ids), ids=", ".join(ids[-3:]))
 
 
 def find_waiting(records: Iterable[Record]) -> Record | None:

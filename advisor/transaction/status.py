@@ -62,12 +62,16 @@ class Status(msgspec.Struct, frozen=True):
         return tuple(one for one in self.damaged if not one.by_script)
 
 
-def host_status(host: Host, store: Store | None = None) -> Status:
-    """Every transaction, and the drift of the active ones. Raises PermissionDeniedError without root."""
+def host_status(host: Host, store: Store | None = None, identity: str | None = None) -> Status:
+    """Every transaction, or one, and the drift of the active ones. Raises PermissionDeniedError without root,
+    UsageError where there is none of this id."""
     kept = store or Store()
     records, damaged = kept.survey_records()
+    asked = (find_record(records, identity, damaged),) if identity else records
+    own = {one.id for one in asked}
+    drift = tuple(one for one in find_drift(host, records) if one.transaction in own)
     stopped, holder = kept.stopped_holder(), kept.lock_holder()
-    return Status(records, find_drift(host, records), damaged=damaged, stopped_holder=stopped, lock_holder=holder)
+    return Status(asked, drift, damaged=() if identity else damaged, stopped_holder=stopped, lock_holder=holder)
 
 
 def verify_transactions(

@@ -94,7 +94,9 @@ class Sysctl(DirectValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.key.endswith("_bytes") and self.twin and value == "0":
-            return msg("is refused by the kernel: {twin} is what to set instead", twin=self.twin)
+            return msg(
+                "is refused by advisor, before the kernel is asked: {twin} is what to set instead", twin=self.twin
+            )
         if '"' in value or "'" in value:
             return N_("quotes would be written into the kernel's value and refused there")
         if not value or re.search(r"[\0-\x1f\x7f]", value):
@@ -104,7 +106,7 @@ class Sysctl(DirectValue, frozen=True):
         read = to_canonical(self.key, folded)
         refused = refusal(self.key, read) or out_of_bounds(self.key, read)
         if refused:
-            return msg("is refused by the kernel: {reason}", reason=refused)
+            return msg("is refused by advisor, before the kernel is asked: {reason}", reason=refused)
         incomplete = explain_fields(self.key, read)
         if incomplete:
             return incomplete

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -11,14 +12,22 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
 
-from advisor.cli.complete import declarable_workloads, export_forms, measured_workloads, recommendable_workloads
+from advisor.cli.complete import (
+    accepted_days,
+    declarable_workloads,
+    export_forms,
+    measured_workloads,
+    recommendable_workloads,
+)
 from advisor.cli.completion import SCRIPTS
 from advisor.errors import UsageError
 from advisor.exporters import FORMATS
+from advisor.operations.muting import current_day, parse_until, suggest_days
 from advisor.proof.workloads import expand_workloads
 from advisor.recommend.declared import declared
 from advisor.rules.finding import SEVERITIES
@@ -28,6 +37,7 @@ from tests.report.test_change import change, plan
 from tests.trees import make_command
 
 BIN = Path(sys.executable).parent
+MUTED = (("sysctl.overridden", ""), ("arrays.degraded", 'device = "md4"\n'), ("arrays.degraded", ""))
 
 
 @pytest.fixture
@@ -86,6 +96,7 @@ def ask_other(environment: dict[str, str], shell: str, line: str) -> str:
         (("plan", "sysctl:vm.swapp"), ["sysctl:vm.swappiness="]),
         (("rollback", ""), ["0002", "0001"]),
         (("confirm", ""), ["0002", "0001"]),
+        (("status", "0001"), ["0001"]),
         (("verify", "0001"), ["0001"]),
         (("rollback-script", "000"), ["0002", "0001"]),
         (("apply", "--instead-of", "000"), ["0002", "0001"]),
@@ -190,6 +201,59 @@ def test_what_is_shown_and_installed_is_our_own_script(shell: str, state: dict[s
     subprocess.run(["advisor", "--install-completion", shell], capture_output=True, env=environment, check=True)
     place = {"bash": ".bash_completions/advisor.sh", "fish": ".config/fish/completions/advisor.fish"}[shell]
     assert (tmp_path / place).read_text().strip() == SCRIPTS[shell].strip()
+
+
+def test_unmute_offers_what_is_muted_and_mute_what_it_takes(state: dict[str, str], tmp_path: Path) -> None:
+    state["ADVISOR_IGNORE_FILE"] = str(tmp_path / "ignore.toml")
+    assert ask_bash(state, "unmute", "") == []
+    assert ask_bash(state, "mute", "socket-buffers") == []
+    assert ask_bash(state, "mute", "contradic") == []
+    assert ask_bash(state, "mute", "arrays.degr") == ["arrays.degraded"]
+    (tmp_path / "ignore.toml").write_text(
+        "".join(f'[[ignore]]\nid = "{name}"\nreason = "spare ordered"\n{more}' for name, more in MUTED)
+    )
+    assert ask_bash(state, "unmute", "") == ["arrays.degraded", "sysctl.overridden"]
+    assert ask_bash(state, "unmute", "s") == ["sysctl.overridden"]
+    assert ask_other(state, "fish", "advisor unmute s") == "sysctl.overridden\tspare ordered\n"
+    (tmp_path / "ignore.toml").write_text("[[ignore")
+    assert ask_bash(state, "unmute", "") == []
+
+
+def test_until_offers_days() -> None:
+    assert dict(suggest_days(date(2026, 11, 28))) == {
+        "2026-11-30": "end of the month",
+        "2026-12-28": "in 30 days",
+        "2027-01-01": "1 January",
+        "2027-02-26": "in 90 days",
+    }
+    assert dict(suggest_days(date(2026, 11, 30))) == {
+        "2026-12-30": "in 30 days",
+        "2026-12-31": "end of next month",
+        "2027-01-01": "1 January",
+        "2027-02-28": "in 90 days",
+    }
+    assert list(suggest_days(date(2026, 12, 2))) == ["2026-12-31", "2027-01-01", "2027-03-02"]
+    offered = accepted_days("")
+    assert [parse_until(day, current_day()).isoformat() for day, _about in offered] == [day for day, _about in offered]
+    assert accepted_days(offered[0][0]) == offered[:1]
+
+
+def test_bash_offers_days(state: dict[str, str]) -> None:
+    assert len(ask_bash(state, "mute", "arrays.degraded", "--until", "")) >= 3
+
+
+def test_status_of_one_transaction(state: dict[str, str]) -> None:
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["advisor", "status", *words], capture_output=True, text=True, env=state)
+
+    one = call("2")
+    assert (one.returncode, "0002 socket-buffers-8m" in one.stdout, "0001" in one.stdout) == (0, True, False)
+    assert [each["id"] for each in json.loads(call("0001", "--json").stdout)["transactions"]] == ["0001"]
+    missing = call("0009")
+    assert missing.returncode == 2
+    assert "there is no transaction '0009'\n  hint: there are 0001, 0002: advisor status\n" in missing.stderr
+    both = call("0001", "--all")
+    assert (both.returncode, "not both" in both.stderr) == (2, True)
 
 
 def test_a_store_that_cannot_be_read_offers_nothing(state: dict[str, str], tmp_path: Path) -> None:

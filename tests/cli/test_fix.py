@@ -10,12 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from advisor import operations
+from advisor.cli.fix import fix
+from advisor.errors import PermissionDeniedError
+from advisor.host import Host, tree_host
 from tests.cli.test_values import documents, in_namespace
 from tests.schemas import judge
 from tests.transaction import system
 from tests.trees import make_tree
 
 ADVISOR = [sys.executable, "-m", "advisor"]
+DOUBTFUL = {
+    "/sys/block/vda/size": "1000\n",
+    "/sys/block/vda/queue/rotational": "1\n",
+    "/sys/devices/virtual/dmi/id/sys_vendor": "QEMU\n",
+    "/proc/cpuinfo": "processor : 0\nflags : fpu hypervisor\n",
+}
 VMSTAT = "nr_dirty 0\npgsteal_kswapd 100000\npgsteal_direct 50000\n"
 
 
@@ -57,15 +67,7 @@ def test_a_call_that_is_wrong(tmp_path: Path, words: tuple[str, ...], message: s
 
 def test_a_doubtful_value_is_not_set_by_yes_alone(tmp_path: Path) -> None:
     root = tree(tmp_path)
-    make_tree(
-        root,
-        {
-            "/sys/block/vda/size": "1000\n",
-            "/sys/block/vda/queue/rotational": "1\n",
-            "/sys/devices/virtual/dmi/id/sys_vendor": "QEMU\n",
-            "/proc/cpuinfo": "processor : 0\nflags : fpu hypervisor\n",
-        },
-    )
+    make_tree(root, DOUBTFUL)
     asked = call("fix", "disks.rotation-doubtful", "--root", str(root))
     assert "block:vda:rotational  1 \u2192 0" in asked.stdout, asked.stdout + asked.stderr
     done = call("fix", "disks.rotation-doubtful", "--yes", "--root", str(root))
@@ -85,6 +87,35 @@ def test_a_finding_prints_the_command_that_fix_runs() -> None:
         assert [(one["tunable"], one["after"]) for one in plan["changes"]] == [
             (one["tunable"], one["after"]) for one in alone["changes"]
         ]
+
+
+def test_another_user_gets_the_call_for_root_where_a_decision_is_missing_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    host = doubtful_host(tmp_path)
+    monkeypatch.setattr(operations, "open_host", lambda *_: host)
+    name = "disks.rotation-doubtful"
+    with pytest.raises(PermissionDeniedError) as refused:
+        fix([name], yes=True)
+    assert "--yes does not decide that" in capsys.readouterr().out
+    assert refused.value.hint == f"sudo advisor fix {name}"
+    with pytest.raises(PermissionDeniedError) as refused:
+        fix([name], runtime_only=True, workload="oltp")
+    assert refused.value.hint == f"sudo advisor fix {name} --runtime-only --workload oltp"
+    with pytest.raises(PermissionDeniedError):
+        fix([name], yes=True, as_json=True)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert fix([name], yes=True) == 0
+
+
+def doubtful_host(where: Path) -> Host:
+    """A live host with a virtual disk that says that it rotates."""
+    root = tree(where)
+    make_tree(root, DOUBTFUL)
+    host = tree_host(str(root))
+    host.is_live = True
+    return host
 
 
 BAD = "sysctl -q -w net.ipv4.tcp_sack=0; echo net.ipv4.tcp_sack=0 > /etc/sysctl.d/50-site.conf\n"
@@ -111,3 +142,22 @@ def test_a_finding_is_fixed_by_a_transaction_and_is_gone(tmp_path: Path) -> None
     assert rolled_back["transactions"][0]["profiles"] == ["set-net-ipv4-tcp-sack"]
     lines = done.stdout.splitlines()
     assert [line for line in lines if line in ("0", "1")] == ["1", "0"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
+def test_another_user_gets_the_call_for_root(open_path: Path, as_nobody: tuple[str, ...]) -> None:
+    call_as_nobody = shlex.join([*as_nobody, *ADVISOR])
+    (open_path / "state").mkdir(mode=0o777)
+    script = f"""{BAD}
+    for words in "" "--yes" "--yes --json"; do
+        {call_as_nobody} fix advice.tcp-sack-off $words </dev/null && echo "code 0" || echo "code $?"
+    done
+    cat /proc/sys/net/ipv4/tcp_sack
+    """
+    done = in_namespace(open_path, script)
+    assert [line for line in done.stdout.splitlines() if line.startswith("code")] == ["code 6"] * 3
+    assert done.stdout.splitlines()[-1] == "0"
+    assert "hint: sudo advisor fix advice.tcp-sack-off\n" in done.stderr
+    assert "hint: sudo advisor fix advice.tcp-sack-off --yes\n" in done.stderr
+    (document,) = documents(done.stdout)
+    assert document["error"]["hint"] == "sudo advisor fix advice.tcp-sack-off --yes --json"

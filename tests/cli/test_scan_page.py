@@ -235,6 +235,35 @@ def test_mute_by_number_says_that_the_numbers_have_moved(machine: Machine) -> No
     assert "numbers" not in machine.run("mute", "arrays.degraded", *words).stderr
 
 
+def test_unmute_by_number_is_safe(machine: Machine) -> None:
+    muted = machine.run("mute", "1", "--reason", "known", "--root", str(machine.root)).stderr
+    assert "muted: arrays.degraded of md0 on stor1\nmuted: arrays.degraded of md1 on stor1\n" in muted
+    assert "one entry for each of 2 devices; advisor unmute arrays.degraded removes all\n" in muted
+    muted = machine.run("mute", "arrays.inactive", "--host", "*", "--reason", "known").stderr
+    assert "advisor unmute arrays.inactive shows it again" in muted
+    # A later one of the same rule: its id would remove more than that.
+    muted = machine.run("mute", "arrays.degraded", "--host", "web1", "--device", "md7", "--reason", "theirs").stderr
+    assert "this entry alone: advisor unmute arrays.degraded --device md7 --host web1\n" in muted
+    assert machine.run("unmute", "1", "9").returncode == 3
+    listed = machine.run("scan", "--muted").stdout
+    assert listed.startswith("0 muted, 4 entries")
+    assert listed.endswith("advisor unmute N shows a finding again, advisor unmute 1 2 several at once.\n")
+    # Numbers of one call are those of one list.
+    done = machine.run("unmute", "1", "3").stderr
+    assert done == (
+        "no longer muted: arrays.degraded of md0 on stor1\n"
+        "no longer muted: arrays.inactive on *\n"
+        "still muted: arrays.degraded of md1 on stor1, number 1 now\n"
+        "still muted: arrays.degraded of md7 on web1, number 2 now\n"
+        "the numbers of later entries are lower now: advisor scan --muted\n"
+    )
+    done = machine.run("unmute", "2").stderr
+    assert done == (
+        "no longer muted: arrays.degraded of md7 on web1\nstill muted: arrays.degraded of md1 on stor1, number 1 now\n"
+    )
+    assert machine.run("unmute", "arrays.degraded").stderr == "no longer muted: arrays.degraded of md1 on stor1\n"
+
+
 def test_an_entry_without_a_host_is_for_this_machine_alone(machine: Machine) -> None:
     assert machine.run("mute", "arrays.degraded", "--reason", "mine").returncode == 0
     assert "md0, md1 have lost redundancy" in machine.scan()
@@ -341,9 +370,10 @@ def test_mute_without_a_reason_prints_a_call_that_works(machine: Machine) -> Non
 def test_mute_says_when_it_ends_and_that_a_device_is_not_there(machine: Machine) -> None:
     words = ("mute", "arrays.degraded", "--reason", "x", "--until", "2998-12-31", "--root", str(machine.root))
     here = machine.run(*words, "--device", "md0")
-    assert here.stderr.startswith(
-        "muted until 2998-12-31, shown again on 2999-01-01: arrays.degraded of md0 on stor1\n"
+    assert " ".join(here.stderr.split()).startswith(
+        "muted until 2998-12-31, shown again on 2999-01-01: arrays.degraded of md0 on stor1 advisor unmute"
     )
+    assert max(map(len, here.stderr.splitlines())) <= 80
     assert "no such device" not in here.stderr
     assert "note: md77: no such device here" in machine.run(*words, "--device", "md77").stderr
     for more in (("--device", "md7*"), ("--device", "md77", "--host", "stor*")):
@@ -464,15 +494,27 @@ def test_a_date_means_the_last_kept_scan_before_it(machine: Machine) -> None:
     early = machine.run("scan", "--root", str(machine.root), "--since", "2020-01-01")
     assert early.returncode == 3
     assert "the first is of 20" in early.stderr
+    # Until the day after it, only a time of day is later.
+    worked = re.search(r"hint: advisor scan --since (\S+) ", early.stderr)
+    assert worked, early.stderr
+    assert "nothing is new" in machine.scan("--since", worked[1])
+    kept.rename(kept.with_name("2021-05-31T10-00-00Z.json"))
+    early = machine.run("scan", "--root", str(machine.root), "--since", "2021-05-31")
+    assert "the first is of 2021-05-31\n  hint: advisor scan --since 2021-06-01 " in early.stderr
+    assert "nothing is new" in machine.scan("--since", "2021-06-01")
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"schema": "advisor.plan/1"}', '{"schema": "advisor.scan/1"}'])
+@pytest.mark.parametrize(
+    "text", ["", "hello", "{", "{}", "[]", '{"schema": "advisor.plan/1"}', '{"schema": "advisor.scan/1"}']
+)
 def test_a_file_that_is_no_scan_is_refused(machine: Machine, tmp_path: Path, text: str) -> None:
     file = tmp_path / "x.json"
     file.write_text(text)
     done = machine.run("scan", "--root", str(machine.root), "--since", str(file))
     assert done.returncode == 2
     assert str(file) in done.stderr
+    assert "hint: --since takes a file of advisor scan --json, a snapshot, or a date" in done.stderr
+    assert "--snapshot" not in done.stderr
     assert "Traceback" not in done.stderr
 
 

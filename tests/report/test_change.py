@@ -235,7 +235,21 @@ def test_a_plan_that_fits_nothing_says_so() -> None:
 def test_a_plan_with_nothing_left_says_so() -> None:
     text = at(80, plan(skipped=(skipped("in-place"), skipped("would-lower", "sysctl:vm.dirty_ratio"))))
     assert text.endswith("Nothing to do: everything is already set.\n")
-    assert "is 60, wanted 10" in text
+    assert "is 60, wanted at least 10" in text
+
+
+@pytest.mark.parametrize(("operator", "sense"), [("=", ""), (">=", "at least "), ("<=", "at most ")])
+def test_a_value_is_printed_with_the_operator_that_asked_for_it(operator: str, sense: str) -> None:
+    word = f"sysctl:vm.swappiness{operator}10"
+    made = plan(change("sysctl:vm.swappiness", "60", "10"), words=(word,), profiles=("set-vm-swappiness",))
+    assert f"  sysctl:vm.swappiness  60 → 10\n{f'      wanted {sense}10' if sense else ''}" in at(80, made)
+    for state in ("in-place", "would-lower", "blocked", "unknown"):
+        text = at(80, plan(skipped=(skipped(state, "sysctl:vm.swappiness"),), words=(word,)))
+        if sense or state not in ("in-place", "would-lower"):
+            assert f"is 60, wanted {sense}10" in text
+    assert sense or "wanted" not in at(80, made)
+    left = at(80, plan(skipped=(skipped("in-place", "sysctl:vm.swappiness"),), words=("sysctl:vm.swappiness=10",)))
+    assert "wanted" not in left
 
 
 def test_a_reason_that_several_share_is_said_once() -> None:

@@ -136,3 +136,18 @@ def test_every_kind_of_tunable_is_described(kind: Kind) -> None:
     assert bool(reported.persists_in) != bool(reported.persist_note)
     assert one.takes_effect in EFFECTS
     assert one.risk in RISKS
+
+
+def test_a_value_that_profiles_differ_in_is_nobody_s_in_the_command() -> None:
+    assert details("sysctl:vm.swappiness")["set by"] == "printf '%s\\n' VALUE > /proc/sys/vm/swappiness"
+    # Values of several words: each says whose it is.
+    rows = [text for label, text in explain_id("sysctl:net.ipv4.tcp_rmem").details if label == "set by"]
+    assert len(rows) > 1
+    assert all(re.match(r"[a-z0-9-]+: printf ", text) for text in rows)
+
+
+@pytest.mark.parametrize("width", [80, 97, 98, 100, 103, 160])
+def test_the_addresses_of_sources_stand_in_one_column(width: int) -> None:
+    text = explanation_text(explain_id("sysctl:vm.swappiness"), width=width, color=False)
+    begins = {len(line) - len(line.lstrip()) for line in text.splitlines() if line.lstrip().startswith("https://")}
+    assert len(begins) == 1

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.unknown import Unknown
+from advisor.report.finding_blocks import value_text
 from advisor.report.scan_page import LINKS_SHOWN, scan_text
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
@@ -253,3 +254,45 @@ def test_a_host_without_findings_says_so() -> None:
 
 def test_the_same_page_every_time() -> None:
     assert page(two_nodes()) == page(replaced(two_nodes(), {"sysctl": dict(sorted(SYSCTL.items(), reverse=True))}))
+
+
+@pytest.mark.parametrize(
+    ("on_nodes", "said"), [(64, ""), (63.9, ""), (40, "64 GiB · 40 GiB on nodes"), (80, "80 GiB on")]
+)
+def test_memory_that_is_on_no_node_is_said(on_nodes: float, said: str) -> None:
+    node = numa(2).nodes[0]
+    nodes = tuple(replaced(node, {"id": at, "memory_bytes": int(on_nodes * 2**29)}) for at in range(2))
+    host = facts(numa=replaced(numa(2), {"nodes": nodes}))
+    host = replaced(host, {"memory": replaced(host.memory, {"total_bytes": 64 << 30})})
+    text = page(host, width=160)
+    assert (said in text) if said else ("on nodes" not in text)
+    unknown = replaced(host, {"numa": replaced(host.numa, {"nodes": (replaced(node, {"memory_bytes": None}),)})})
+    assert "on nodes" not in page(unknown)
+
+
+def test_members_of_an_array_are_folded_by_true_ranges() -> None:
+    letters = "abcdef"
+    host = facts(
+        disks=tuple(disk(f"sd{one}") for one in letters),
+        arrays=(
+            array("md0", *(f"sd{one}1" for one in letters)),
+            array("md1", *(f"sd{one}2" for one in "abdef")),
+            array("md2", *(f"nvme{at}n1p1" for at in range(4)), *(f"nvme{at}n1p3" for at in range(4))),
+            array("md3", "nvme0n1p2", "nvme1n1p2", "nvme2n1p2", "nvme4n1p2"),
+            array("md4", "sda5", "sda6", "sda7"),
+            array("md42", "sda3", "sdd3", "sde3"),
+        ),
+    )
+    text = page(host, width=160)
+    assert "6 members: sda1 … sdf1" in text
+    assert "5 members: sda2, sdb2, sdd2 … sdf2" in text
+    assert "8 members: nvme0n1p1 … nvme3n1p1, nvme0n1p3 … nvme3n1p3" in text
+    assert "4 members: nvme0n1p2 … nvme2n1p2, nvme4n1p2" in text
+    assert "3 members: sda5 … sda7" in text
+    assert "3 members: sda3, sdd3, sde3" in text
+
+
+def test_a_value_that_is_empty_says_so() -> None:
+    assert value_text("") == value_text(" ") == "(empty)"
+    assert value_text(("", "sda")) == "(empty), sda"
+    assert value_text(0) == "0"

@@ -53,11 +53,14 @@ def test_a_value_is_what_the_kernel_makes_of_it(key: str, value: str) -> None:
         assert out_of_bounds(key, read) is None
 
 
+REFUSED = "is refused by advisor, before the kernel is asked"
+
+
 @pytest.mark.parametrize(
     ("identity", "value", "wrong"),
     [
-        ("sysctl:vm.swappiness", "-5", "is refused by the kernel: -5 is not 0 to 200 (Documentation/"),
-        ("sysctl:net.core.somaxconn", "-1", "is refused by the kernel: -1 is not from 0 on (net/core/"),
+        ("sysctl:vm.swappiness", "-5", f"{REFUSED}: -5 is not 0 to 200 (Documentation/"),
+        ("sysctl:net.core.somaxconn", "-1", f"{REFUSED}: -1 is not from 0 on (net/core/"),
         ("sysctl:net.core.rmem_max", "-1", "-1 is not from 1 on"),
         ("sysctl:vm.max_map_count", "-1", "-1 is not from 0 on"),
         ("sysctl:fs.file-max", "-1", "a negative number is left out"),

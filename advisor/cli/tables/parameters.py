@@ -59,14 +59,14 @@ COMMANDS: dict[str, Command] = {
         (('identity', 'text', False, True, None, None, None), ('reason', 'text', False, False, None, None, None), ('until', 'text', False, False, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None), ('workload', 'text', False, False, None, None, None), ('volumes', 'path', False, False, None, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None)),
         {'--reason': (1, None), '--until': (2, None), '--device': (3, None), '--host': (4, None), '--workload': (5, None), '--volumes': (6, None), '--root': (7, None), '--snapshot': (8, None)},
         ((0, False),),
-        {0: 'explainable_ids', 5: 'declarable_workloads'},
+        {0: 'finding_ids', 2: 'accepted_days', 5: 'declarable_workloads'},
     ),
     'unmute': Command(
         'muting',
-        (('identity', 'text', False, True, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None)),
+        (('names', 'text', True, True, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None)),
         {'--device': (1, None), '--host': (2, None)},
-        ((0, False),),
-        {0: 'explainable_ids'},
+        ((0, True),),
+        {0: 'muted_ids'},
     ),
     'explain': Command(
         'library',
@@ -98,10 +98,10 @@ COMMANDS: dict[str, Command] = {
     ),
     'status': Command(
         'change',
-        (('everything', 'flag', False, False, False, None, None), ('as_json', 'flag', False, False, False, None, None)),
-        {'--all': (0, True), '--json': (1, True)},
-        (),
-        {},
+        (('identity', 'text', False, False, None, None, None), ('everything', 'flag', False, False, False, None, None), ('as_json', 'flag', False, False, False, None, None)),
+        {'--all': (1, True), '--json': (2, True)},
+        ((0, False),),
+        {0: 'transaction_ids'},
     ),
     'verify': Command(
         'change',
