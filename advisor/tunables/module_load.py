@@ -45,7 +45,8 @@ class KernelModule(DirectValue, frozen=True):
         return ReadFile("/proc/modules", f"module:{self.name}")
 
     def explain_given(self, host: Host, wanted: str) -> str | None:
-        return BUILT_IN if wanted == "loaded" and is_built_in(host, self.name) else None
+        is_given = wanted == "loaded" and self.name not in read_loaded(host) and is_built_in(host, self.name)
+        return BUILT_IN if is_given else None
 
     def explain_absence(self, host: Host, missing: Missing) -> Missing:
         return missing if loads_modules(host) else Missing("absent", "this kernel loads no modules")
