@@ -100,7 +100,9 @@ def _observe_one(
 ) -> ObservedTarget:
     one = parse_tunable(target.tunable)
     live = _live(host, one)
-    given = one.explain_given(host, target.value) if isinstance(one, IsGiven) else None
+    # A capture that lacks what the probe reads has none of what else would decide.
+    is_known = host.is_live or not isinstance(live, Missing)
+    given = one.explain_given(host, target.value) if is_known and isinstance(one, IsGiven) else None
     if given is not None:
         return ObservedTarget(live, target.value, target.value, Missing("absent", given), sufficient=given)
     if isinstance(live, Missing):

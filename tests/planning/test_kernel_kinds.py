@@ -327,12 +327,16 @@ def test_a_kernel_that_loads_no_modules(tmp_path: Path) -> None:
         tmp_path,
         {**without("/proc/modules"), **without("/lib/modules"), "/sys/module/tcp_cubic/parameters/beta": "717\n"},
     )
-    plan = plan_of(host, {"module:tcp-cubic": "loaded", "module:nowhere": "loaded"})
+    wanted = {"module:tcp-cubic": "loaded", "module:nowhere": "loaded"}
+    plan = plan_of(Host(host.files, host.commands, is_live=True, is_root=True), wanted)
     assert reasons(plan) == {
         "module:nowhere": ("not-applicable", "cannot be read: this kernel loads no modules"),
         "module:tcp_cubic": ("in-place", "is built into this kernel"),
     }
     assert "module:tcp_cubic  is built into this kernel" in plan_text(plan, width=80, color=False)
+    # A capture that lacks /proc/modules does not show that.
+    of_capture = plan_of(Host(host.files, host.commands), wanted)
+    assert {why for _, why in reasons(of_capture).values()} == {"cannot be read: does not exist"}
 
 
 def test_what_is_built_in_is_no_value_to_export(tmp_path: Path) -> None:
