@@ -1,7 +1,7 @@
 """Lets a bundle refuse a Python that is too old in one line: ``python packaging/refuse_old.py FILE``.
 
-pex searches for another interpreter then, and prints a page about each where there is none. What is put before its first
-file runs in every Python since 2.7, and leaves the search to pex where a Python is there that it could find.
+pex searches for another interpreter then, and prints a page about each one that it finds. What stands before its
+first file runs in every Python since 2.7, and leaves the search to pex where it could find one.
 """
 
 from __future__ import annotations
