@@ -244,6 +244,10 @@ CONFIGURATION: Final[tuple[tuple[str, Names], ...]] = (
     *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
     ("/etc/udev/rules.d", ("*.rules",)),
     ("/run/udev/rules.d", ("*.rules",)),
+    *(
+        (place, ("89-*.rules", "9*.rules"))
+        for place in _words("/usr/local/lib/udev/rules.d /usr/lib/udev/rules.d /lib/udev/rules.d")
+    ),
     ("/etc/multipath/conf.d", ("*.conf",)),
     ("/etc/sysconfig/network", ("ifcfg-*", "config")),
     ("/etc/sysconfig/network-scripts", ("ifcfg-*",)),
