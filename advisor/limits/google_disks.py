@@ -52,7 +52,7 @@ MACHINE_SOURCE: Final = (
     "machine series"
 )
 _TYPE: Final = r"([a-z][0-9]{1,2}[a-z]?)-(?:standard|highmem|highcpu|custom)-([0-9]{1,4})(?:-.*)?"
-# Their vCPUs are shared: what the page says of two vCPUs is not said of them.
+# Their vCPUs are shared: the figures of two vCPUs do not hold for them.
 _SHARED_CORE: Final = ("e2-micro", "e2-small", "e2-medium", "f1-micro", "g1-small")
 
 
