@@ -2,7 +2,7 @@
 
 import sys
 
-# Every Python 3 can read this file, so that an old one ends in a line and not in a traceback.
+# Every Python since 2.7 can read this file, so that an old one ends in a line and not in a traceback.
 if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("advisor: needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])  # noqa: UP031
 

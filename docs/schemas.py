@@ -15,7 +15,7 @@ from advisor.diagnosis.cause import BindingCause
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.facts.unknown import Unknown
-from advisor.importers.conflicts import OtherWriter
+from advisor.importers.other_writer import OtherWriter
 from advisor.limits.records import Limits
 from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile
@@ -274,7 +274,17 @@ def error_schema() -> dict[str, Any]:
 def _whole(document: type[msgspec.Struct], identity: str) -> dict[str, Any]:
     (top,), definitions = msgspec.json.schema_components([document], ref_template="#/$defs/{name}")
     own = definitions.pop(top["$ref"].rpartition("/")[2])
-    return {"$schema": DIALECT, "$id": identity, **own, "$defs": definitions}
+    return {"$schema": DIALECT, "$id": identity, **_without_openapi(own), "$defs": _without_openapi(definitions)}
+
+
+def _without_openapi(node: Any) -> Any:
+    """Without ``discriminator``, a word of OpenAPI that JSON Schema does not have: ajv's strict mode refuses it."""
+    if isinstance(node, list):
+        return [_without_openapi(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    is_openapi = isinstance(node.get("discriminator"), dict) and "propertyName" in node["discriminator"]
+    return {key: _without_openapi(one) for key, one in node.items() if not (is_openapi and key == "discriminator")}
 
 
 def profile_file_schema() -> dict[str, Any]:

@@ -35,4 +35,5 @@ rm -f "$work"/wheels/host_advisor-*.whl
 # --venv: every start but the first costs what an installed advisor costs, and not a search for wheels.
 "$work/tools/bin/pex" "$work"/host_advisor-*.whl --console-script advisor --venv --python-shebang '/usr/bin/env python3' \
     --no-pypi --find-links "$work/wheels" --output-file "$work/advisor.pyz" "$@"
+"$python" packaging/refuse_old.py "$work/advisor.pyz"
 mv -f "$work/advisor.pyz" "$target"

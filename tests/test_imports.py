@@ -75,7 +75,8 @@ def test_what_is_asked_every_minute_loads_no_parser(arguments: tuple[str, ...], 
     assert not {module.partition(".")[0] for module in loaded} & (HEAVY | PARSER)
     # Those are for hosts where TuneD or saptune sets values, too.
     assert {module for module in loaded if module.startswith(("advisor.importers.", "advisor.rules"))} <= {
-        "advisor.importers.conflicts"
+        "advisor.importers.conflicts",
+        "advisor.importers.other_writer",
     }
 
 

@@ -11,6 +11,7 @@ from advisor.planning.records import Plan
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.edits import Persisted
+from advisor.tunables.kernel_modules import BUILT_IN
 from advisor.tunables.preflight import HasPreflight, Preflight, bind_probe, bind_steps
 from advisor.tunables.tunable import Sense
 
@@ -106,7 +107,9 @@ def collect_settings(
     changed = {one.tunable for one in plan.changes}
     left_out = []
     for skipped in plan.skipped:
-        if skipped.state in ("in-place", "kept") and skipped.wanted is not None and skipped.tunable not in changed:
+        if skipped.reason == BUILT_IN:
+            left_out.append(SkippedSetting(skipped.tunable, skipped.wanted or "", skipped.reason))
+        elif skipped.state in ("in-place", "kept") and skipped.wanted is not None and skipped.tunable not in changed:
             settings.append(_in_place(host, skipped.tunable, skipped.wanted, name))
         elif skipped.state not in ("in-place", "kept"):
             left_out.append(SkippedSetting(skipped.tunable, skipped.wanted or "", skipped.reason))

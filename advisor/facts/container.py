@@ -37,6 +37,8 @@ INITIAL: Final[Mapping[str, int]] = {
 _NAMESPACE: Final = lazy_regex(r"([a-z]{1,20}):\[([0-9]{1,20})\]")
 _KUBELET: Final = lazy_regex(r"/pods/[0-9a-f-]{32,36}/")
 _CGROUP: Final = lazy_regex(r"[/-](docker|libpod|lxc|kubepods|crio|cri-containerd|buildkit)\b")
+_STORAGE: Final = lazy_regex(r"/(docker|containers/storage)/")
+"""In the root of a container's mount, where no overlay holds it (the drivers btrfs, zfs and vfs)."""
 _ACCOUNT: Final = "/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -88,11 +90,14 @@ def _read_container(host: Host) -> Container:
     is_overlay = root is not None and root.kind in ("overlay", "overlayfs", "fuse-overlayfs", "fuse.fuse-overlayfs")
     has_own_root = is_overlay or (root is not None and _is_part(root))
     namespaces = {name: _find_ownership(host, name) for name in INITIAL}
+    is_stored = root is not None and _STORAGE.search(root.root) is not None
     said = host.read_text("/run/systemd/container") or host.read_text("/run/host/container-manager")
-    marks = dict(_find_marks(host, said, is_apart=has_own_root or namespaces["pid"] == "own"))
+    first = _read_first_process(host)
+    is_apart = has_own_root or is_stored or namespaces["pid"] == "own"
+    marks = dict(_find_marks(host, said, first, is_apart=is_apart))
     pod = _find_pod(host, mounts)
     user, pid = namespaces["user"], namespaces["pid"]
-    is_marked = bool(said) or (bool(marks or pod) and is_overlay)
+    is_marked = bool(said or first) or (bool(marks or pod) and (is_overlay or is_stored))
     state: ContainerState = "unknown"
     if user == "own" or is_marked or (pid == "own" and (has_own_root or bool(marks or pod))):
         state = "container"
@@ -152,10 +157,21 @@ def _has_fixed_mounts(host: Host) -> bool:
     return release is not None and (int(release[1]), int(release[2])) >= (6, 18)
 
 
-def _find_marks(host: Host, said: str | None, *, is_apart: bool) -> Iterator[tuple[str, str]]:
+def _read_first_process(host: Host) -> str | None:
+    """What the environment of PID 1 names, as systemd-detect-virt(1) reads it: LXC leaves nothing else where systemd
+    does not run. Root alone may read it, and no capture holds it."""
+    text = host.read_or_empty("/proc/1/environ") if host.is_live else ""
+    found = next((one for one in text.split("\0") if one.startswith("container=")), "")
+    name = found.strip().partition("=")[2]
+    return name if re.fullmatch(r"[a-z-]{2,20}", name) else None
+
+
+def _find_marks(host: Host, said: str | None, first: str | None, *, is_apart: bool) -> Iterator[tuple[str, str]]:
     """Managers, each with what names it; the surest first."""
     if said:
         yield said, f"/run/systemd/container or /run/host/container-manager names {said}"
+    if first:
+        yield first, f"the environment of PID 1 names {first}"
     for mark, manager in (("/run/.containerenv", "podman"), ("/.dockerenv", "docker")):
         # Machine images that were made from a container image keep its mark; neither root nor processes are their own.
         if is_apart and host.exists(mark):

@@ -8,6 +8,7 @@ import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.limits.declared import Declared
+from advisor.limits.google_disks import is_machine_type
 from advisor.limits.machines import (
     FLOW_MBPS,
     FLOW_SOURCE,
@@ -48,6 +49,8 @@ def _provider_of(name: str | None) -> str | None:
     """By the form of a declared type."""
     if name is None:
         return None
+    if is_machine_type(name):
+        return "gcp"
     return "azure" if name.startswith(("Standard_", "Basic_")) else "aws"
 
 

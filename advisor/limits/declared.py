@@ -16,6 +16,7 @@ import msgspec
 from advisor.errors import InvalidInputError
 from advisor.i18n import N_, msg
 from advisor.limits import azure_disks
+from advisor.limits.azure_cache import LARGEST_CACHED_GIB, HostCaching
 from advisor.limits.azure_disks import AZURE_DISKS, AzureDisk
 from advisor.limits.ebs import (
     IOPS_PER_GIB,
@@ -47,8 +48,8 @@ _HINT: Final = N_("docs/limits.md describes the file; the output of aws ec2 desc
 
 class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One volume or drive. An EBS type takes ``gib``, ``iops`` and a throughput as bought; an Azure disk its ``gib`` or
-    ``tier``, and ``iops`` and MB/s where these are bought; a Google disk its ``gib``, or what was bought; ``drive`` its
-    data sheet."""
+    ``tier``, its ``host_caching``, and ``iops`` and MB/s where these are bought; a Google disk its ``gib``, or what was
+    bought; ``drive`` its data sheet."""
 
     type: Kind
     device: Name | None = None
@@ -62,6 +63,12 @@ class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     write_mb_per_s: Positive | None = None
     read_iops: Count | None = None
     write_iops: Count | None = None
+    host_caching: HostCaching | None = None
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the host of an Azure VM caches the disk."""
+        return self.host_caching in ("ReadOnly", "ReadWrite")
 
     @property
     def mib_per_s(self) -> float | None:
@@ -189,6 +196,13 @@ def _check_fields(one: DeclaredVolume, place: str) -> None:
 
 def _check_azure(one: DeclaredVolume, place: str) -> None:
     """A tier by name or size; of the types that are bought by figures, each within its type."""
+    if one.is_cached:
+        tier = azure_disks.find_tier(one.type, one.tier, one.gib)
+        size = one.gib or (tier.gib if tier else 0)
+        if one.type in azure_disks.MOST:
+            raise FieldError(f"{place}.host-caching", f"a disk of type {one.type} has no host caching")
+        if size > LARGEST_CACHED_GIB:
+            raise FieldError(f"{place}.host-caching", "a disk of 4 TiB or more has no host caching")
     if one.type not in azure_disks.MOST:
         if one.tier is None and one.gib is None:
             raise FieldError(f"{place}.gib", f"a disk of type {one.type} needs its size or its tier")
@@ -264,6 +278,7 @@ _ALLOWED: Final = {
     "write-mb-per-s": _DRIVE,
     "read-iops": _DRIVE,
     "write-iops": _DRIVE,
+    "host-caching": _AZURE,
 }
 
 

@@ -1,14 +1,16 @@
 """Disks of Google Cloud: what Persistent Disk carries by its size, and Hyperdisk by what was bought.
 
 All disks of one type of Persistent Disk on an instance share an allowance that grows with their size together; each
-Hyperdisk has figures of its own. What the machine type carries to all of them is in no table.
+Hyperdisk has figures of its own. What a machine type carries to Persistent Disk is by series and vCPUs; what it carries
+to Hyperdisk and pd-extreme is in no table.
 
-Sources: table google-disks.csv; Google Compute Engine, About Persistent Disk performance, and Hyperdisk performance
-limits.
+Sources: tables google-disks.csv and google-machine-limits.csv; Google Compute Engine, About Persistent Disk
+performance, and Hyperdisk performance limits.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, get_args
 
 from advisor.limits.figures import MIB, Figures
@@ -43,3 +45,35 @@ def carried_together(kind: str, gib: int) -> Figures:
         read_iops=min(base_iops + gib * float(row["read_iops_per_gib"]), float(row["most_read_iops"])),
         write_iops=min(base_iops + gib * float(row["write_iops_per_gib"]), float(row["most_write_iops"])),
     )
+
+
+MACHINE_SOURCE: Final = (
+    "table google-machine-limits.csv, September 2026: Google Compute Engine, Persistent Disk performance limits by "
+    "machine series"
+)
+_TYPE: Final = r"([a-z][0-9]{1,2}[a-z]?)-(?:standard|highmem|highcpu|custom)-([0-9]{1,4})(?:-.*)?"
+# Their vCPUs are shared: the figures of two vCPUs do not hold for them.
+_SHARED_CORE: Final = ("e2-micro", "e2-small", "e2-medium", "f1-micro", "g1-small")
+
+
+def is_machine_type(name: str) -> bool:
+    """Whether it has the form of a machine type: ``n2-standard-8``, ``e2-custom-4-8192``."""
+    return name in _SHARED_CORE or re.fullmatch(_TYPE, name, re.ASCII) is not None
+
+
+def machine_limits(name: str, kind: str) -> Figures | None:
+    """What a machine type carries to all its disks of one type together; None where no table has it."""
+    found = re.fullmatch(_TYPE, name, re.ASCII)
+    if found is None:
+        return None
+    vcpus = int(found[2])
+    for row in table("google-machine-limits.csv"):
+        most = int(row["most_vcpus"]) if row["most_vcpus"] else vcpus
+        if (row["series"], row["disk"]) == (found[1], kind) and int(row["least_vcpus"]) <= vcpus <= most:
+            return Figures(
+                read_mb_per_s=int(row["read_mib"]) * MIB,
+                write_mb_per_s=int(row["write_mib"]) * MIB,
+                read_iops=int(row["read_iops"]),
+                write_iops=int(row["write_iops"]),
+            )
+    return None

@@ -18,6 +18,7 @@ import msgspec
 from advisor.facts.block import natural
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
+from advisor.limits.azure_cache import find_cached
 from advisor.limits.cloud_machine import Hired, hired_machine
 from advisor.limits.declared import Declared
 from advisor.limits.ebs import PROVISIONED
@@ -247,7 +248,17 @@ class _Host:
         carries = volume_figures(one.mb_per_s, one.iops) if one else Figures()
         name = self.hired.name
         members = (name,) if name else ()
-        yield _Carrier("instance", name or f"{self._machine_words()} of unknown type", members, carries, disks=volumes)
+        what = name or f"{self._machine_words()} of unknown type"
+        cached = frozenset(name for name in volumes if self.media.is_cached(name))
+        if cached != volumes:
+            yield _Carrier("instance", what, members, carries, disks=volumes - cached)
+        if cached:
+            # Every read may be answered by the cache, and every write reaches the disk in the end.
+            writes = Figures(write_mb_per_s=carries.write_mb_per_s, write_iops=carries.write_iops)
+            yield _Carrier("instance", f"{what}, writes", members, writes, disks=volumes)
+            found = find_cached(name) if name else None
+            limit = both_ways(found.mb_per_s, found.iops) if found else Figures()
+            yield _Carrier("instance", f"{what}, host cache", members, limit, disks=cached)
         quota = self.declared.quota
         counted = frozenset(
             name for name in volumes if (said := self.media.declared(name)) is not None and said.type in PROVISIONED

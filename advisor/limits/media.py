@@ -58,6 +58,9 @@ class Media:
         nitro = facts.host.virtualization != "xen"
         self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
         self._made |= _google_media(self._found, declared.where)
+        for name, one in self._found.items():
+            if one.is_cached and (medium := self._made.get(name)) is not None:
+                self._made[name] = _cached_medium(medium)
         if local is not None:
             here = local_disks(facts)
             self._made |= {name: _measured_medium(local, len(here)) for name in here if name not in self._found}
@@ -90,6 +93,10 @@ class Media:
         one = self._disks.get(disk)
         is_declared = disk in self._found and self._found[disk].type in AZURE_DISKS
         return is_declared or (one is not None and (one.model or "").startswith(AZURE_REMOTE_MODEL))
+
+    def is_cached(self, disk: str) -> bool:
+        """Whether it is declared as an Azure disk with host caching."""
+        return disk in self._found and self._found[disk].is_cached
 
     def is_google(self, disk: str) -> bool:
         """Whether it is a Persistent Disk or a Hyperdisk, by its model or by the user's word."""
@@ -166,6 +173,21 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         burst=both_ways((carried.burst_mib_per_s or 0) * MIB, carried.burst_iops or 0) if has_burst else None,
         burst_seconds=ebs.lasts_seconds(bucket, bucket.burst) if bucket else None,
         source=GUIDE,
+    )
+
+
+def _cached_medium(one: Medium) -> Medium:
+    """Of a disk with host caching: the cache may answer every read."""
+
+    def uncap(figures: Figures) -> Figures:
+        return msgspec.structs.replace(figures, read_mb_per_s=math.inf, read_iops=math.inf)
+
+    missed = f"{one.sustained.read_mb_per_s:,.0f} MB/s and {one.sustained.read_iops:,.0f} IOPS"
+    return msgspec.structs.replace(
+        one,
+        sustained=uncap(one.sustained),
+        burst=None if one.burst is None else uncap(one.burst),
+        why=f"{one.why}; reads that the host's cache does not answer: {missed}",
     )
 
 

@@ -15,9 +15,12 @@ import msgspec
 
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
+from advisor.limits import azure_cache, google_disks
+from advisor.limits.azure_cache import find_cached
 from advisor.limits.declared import Declared
 from advisor.limits.ebs import PROVISIONED
 from advisor.limits.figures import QUANTITIES, Figures, both_ways
+from advisor.limits.google_disks import machine_limits
 from advisor.limits.links import EMULATED, PCIE_SOURCE, PCIE_WORDS, wire_ceiling
 from advisor.limits.machines import Machine
 from advisor.limits.media import Media, Medium
@@ -61,13 +64,26 @@ class StorageStages(msgspec.Struct, frozen=True):
         if ebs:
             yield from self._quota_ceilings(node, ebs)
             is_azure = any(self.media.is_azure(name) for name in ebs)
+            cached = tuple(name for name in ebs if self.media.is_cached(name))
+            uncached = tuple(name for name in ebs if name not in cached)
+
+            def share(figures: Figures) -> Rate:
+                whole = shared(node, ebs, figures)
+                if not cached:
+                    return whole
+                # The host's cache may answer every read of the disks that it caches.
+                reads = shared(node, uncached, figures) if uncached else Rate()
+                return msgspec.structs.replace(whole, read_mb_per_s=reads.read_mb_per_s, read_iops=reads.read_iops)
+
             yield machine_ceiling(
                 self.machine,
                 self.instance_type,
                 "Azure VM" if is_azure else "EC2 instance",
                 "managed disks" if is_azure else "EBS volumes",
-                lambda rate: shared(node, ebs, rate),
+                share,
             )
+            if cached:
+                yield cache_ceiling(self.instance_type, lambda figures: shared(node, cached, figures))
         for role, what in (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics")):
             far = tuple(name for name in disks if self._fabric_of(name) == role)
             if far:
@@ -77,8 +93,7 @@ class StorageStages(msgspec.Struct, frozen=True):
         yield from self._media_ceilings(node, ebs, kind if len(ebs) == 1 else f"{len(ebs)} {kind}s", "volume")
         google = tuple(name for name in disks if name not in ebs and self.media.is_google(name))
         if google:
-            why = "no table has what Google's machine types carry to their disks"
-            yield PathCeiling("instance", "Google VM", google, "unknown", why)
+            yield from self._google_ceilings(node, google)
             what = "Google disk" if len(google) == 1 else f"{len(google)} Google disks"
             yield from self._media_ceilings(node, google, what, "volume")
         seen = (*ebs, *google)
@@ -90,6 +105,36 @@ class StorageStages(msgspec.Struct, frozen=True):
         yield from self._media_ceilings(
             node, drives, "drive" if len(drives) == 1 else f"{len(drives)} drives", "medium"
         )
+
+    def _google_ceilings(self, node: StackNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
+        """What the machine type carries to all its disks of each type on this path."""
+        kinds: dict[str | None, list[str]] = {}
+        for disk in disks:
+            one = self.media.declared(disk)
+            kinds.setdefault(one.type if one else None, []).append(disk)
+        name = self.instance_type
+        for kind, names in kinds.items():
+            found = machine_limits(name, kind) if name and kind else None
+            if kind is None:
+                why = "what it carries goes by the type of the disk, which is not declared"
+            elif kind not in google_disks.BY_SIZE:
+                why = f"no table has what Google's machine types carry to {kind}"
+            elif name is None:
+                why = NO_TYPE
+            else:
+                why = f"no table has what {name} carries to {kind}"
+            if found is None:
+                yield PathCeiling("instance", "Google VM", tuple(names), "unknown", why)
+                continue
+            yield PathCeiling(
+                stage="instance",
+                what="Google VM",
+                where=(name,) if name else (),
+                known="table",
+                why=f"{name}, for all its {kind} disks; table of September 2026",
+                sustained=shared(node, names, found),
+                source=google_disks.MACHINE_SOURCE,
+            )
 
     def _find_disk(self, name: str) -> Disk | None:
         return next((disk for disk in self.facts.disks if disk.name == name), None)
@@ -227,6 +272,25 @@ def machine_ceiling(
         burst=share(volume_figures(found.burst_mb_per_s, found.burst_iops)) if bursts else None,
         burst_seconds=found.burst_seconds,
         source=found.source,
+    )
+
+
+def cache_ceiling(name: str | None, share: Callable[[Figures], Rate]) -> PathCeiling:
+    """What an Azure VM carries to all its disks with host caching."""
+    found = find_cached(name) if name else None
+    if found is None:
+        why = f"no table has the cached limits of {name}" if name else NO_TYPE
+        return PathCeiling("instance", "Azure VM cache", (name,) if name else (), "unknown", why)
+    burst = both_ways(found.burst_mb_per_s or math.inf, found.burst_iops or math.inf)
+    return PathCeiling(
+        stage="instance",
+        what="Azure VM cache",
+        where=(name,) if name else (),
+        known="table",
+        why=f"{name}, for all its disks with host caching; table of November 2026",
+        sustained=share(both_ways(found.mb_per_s, found.iops)),
+        burst=share(burst) if found.burst_iops else None,
+        source=azure_cache.SOURCE,
     )
 
 

@@ -133,6 +133,8 @@ def _judge_target(
     foreign = explain_foreign(target.tunable, facts.container)
     if foreign:
         return _skip_target(target, observed, "not-applicable", foreign)
+    if observed.sufficient is not None and observed.undecided is None:
+        return _skip_target(target, observed, "in-place", observed.sufficient)
     if isinstance(observed.live, Missing):
         by_hand = new_file(target.tunable, target.value, observed.live)
         if by_hand:
@@ -142,8 +144,6 @@ def _judge_target(
     assert observed.combined is not None
     if observed.undecided is not None:
         return _skip_target(target, observed, "blocked", observed.undecided)
-    if observed.sufficient is not None:
-        return _skip_target(target, observed, "in-place", msg("already sufficient: {words}", words=observed.sufficient))
     if not is_comparable(observed.live, observed.wanted, target.sense):
         has, gets = len(observed.live.split()), len(observed.wanted.split())
         why = f"has {has} field{'' if has == 1 else 's'} now, and {gets} {'is' if gets == 1 else 'are'} wanted"

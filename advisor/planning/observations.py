@@ -13,12 +13,21 @@ from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.host.numbers import is_count
 from advisor.host.writability import file_obstacle, step_obstacle
+from advisor.i18n import msg
 from advisor.planning.comparison import combine_values
 from advisor.planning.ownership import NOTHING_OWNED, Ownership
 from advisor.planning.records import PlanTarget
 from advisor.tunables import FileEdit, Persisted, Tunable, parse_tunable
 from advisor.tunables.link_mark import LinkMark, link_of, marks_of
-from advisor.tunables.preflight import ChoosesValue, ExplainsAbsence, HasPreflight, MeasuresTwin, Preflight, bind_steps
+from advisor.tunables.preflight import (
+    ChoosesValue,
+    ExplainsAbsence,
+    HasPreflight,
+    IsGiven,
+    MeasuresTwin,
+    Preflight,
+    bind_steps,
+)
 from advisor.tunables.tunable import explain_misread
 
 
@@ -50,7 +59,7 @@ class ObservedTarget(msgspec.Struct, frozen=True):
     undecided: str | None = None
     """Why it cannot be said what the value should be."""
     sufficient: str | None = None
-    """What holds the value in another unit, where that is as wanted: nothing is then to be done."""
+    """Why nothing is to be done: what holds the value in another unit, or that the host has it by itself."""
     at_start: str | None = None
     """The value that the next start brings where no file says otherwise; None where that is not known."""
     obstacle: str | None = None
@@ -91,6 +100,11 @@ def _observe_one(
 ) -> ObservedTarget:
     one = parse_tunable(target.tunable)
     live = _live(host, one)
+    # A capture that lacks what the probe reads has none of what else would decide.
+    is_known = host.is_live or not isinstance(live, Missing)
+    given = one.explain_given(host, target.value) if is_known and isinstance(one, IsGiven) else None
+    if given is not None:
+        return ObservedTarget(live, target.value, target.value, Missing("absent", given), sufficient=given)
     if isinstance(live, Missing):
         return ObservedTarget(live, target.value, None, live)
     if wrong := explain_misread(one, live, target.value):
@@ -119,7 +133,8 @@ def _observe_one(
             combined = combine_values(amount, wanted, target.sense)
             if combined == amount:
                 nothing = Missing("absent", words)
-                return ObservedTarget(live, wanted, live, nothing, sufficient=words)
+                reason = msg("already sufficient: {words}", words=words)
+                return ObservedTarget(live, wanted, live, nothing, sufficient=reason)
     ours = first_seen.get(target.tunable, live) != live
     around = Preflight()
     if isinstance(one, HasPreflight) and one.check_value(combined) is None:

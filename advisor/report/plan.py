@@ -127,8 +127,7 @@ def add_plan(page: Page, plan: Plan) -> None:
             page.add(Span(_(title), style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
             by_reason: dict[str, list[Folded[Skipped]]] = {}
             for one in fold_alike(items, lambda one: one.tunable, lambda one: one.reason):
-                # The titles of what is satisfied say the reason.
-                by_reason.setdefault("" if items[0].state in SATISFIED else one.detail, []).append(one)
+                by_reason.setdefault("" if _is_plain(one.items) else one.detail, []).append(one)
             for reason, folded in by_reason.items():
                 # A reason that several have in common stands above them, that of a single one on its line.
                 if reason and len(folded) > 1:
@@ -353,6 +352,13 @@ def _open_name(one: Folded[Skipped]) -> str:
     return re.sub(r"\{\w+\}", "*", one.title)
 
 
+def _is_plain(items: Sequence[Skipped]) -> bool:
+    """Whether the title and the value say the reason: for what is satisfied, unless something else than the value makes
+    it so."""
+    state, differs = items[0].state, any(one.before != one.wanted for one in items)
+    return state in SATISFIED and not (state == "in-place" and differs and items[0].reason != "already set")
+
+
 def _skipped_values(items: Sequence[Skipped], bounds: Mapping[str, WantedValue]) -> str:
     """What is there and what was wanted, where that is the same for all."""
     before = {one.before for one in items}
@@ -362,7 +368,7 @@ def _skipped_values(items: Sequence[Skipped], bounds: Mapping[str, WantedValue])
     is_there, asked = before.pop(), wanted.pop()
     bound = bounds.get(items[0].tunable)
     if items[0].state in ("in-place", "kept") and bound is None:
-        return is_there or ""
+        return (is_there or "") if _is_plain(items) else ""
     there = [] if is_there is None else [_("is {value}").format(value=is_there)]
     if bound is not None:
         return _(", ").join([*there, _wanted_words(bound.operator, bound.value)])

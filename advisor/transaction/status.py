@@ -11,7 +11,8 @@ from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.host.signals import interruptible
 from advisor.i18n import msg
-from advisor.importers.conflicts import OtherWriter, writers_beside
+from advisor.importers.conflicts import writers_beside
+from advisor.importers.other_writer import OtherWriter
 from advisor.transaction.confirm import confirm_record
 from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record, sequence_of
 from advisor.transaction.layer_ownership import files_of, values_of

@@ -18,6 +18,14 @@ from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 
 RULES: Final = "/etc/udev/rules.d/90-advisor-block.rules"
+# A file replaces those of its name in the directories after its own (udev(7)); /lib may be /usr/lib.
+_RULE_DIRECTORIES: Final = (
+    "/etc/udev/rules.d",
+    "/run/udev/rules.d",
+    "/usr/local/lib/udev/rules.d",
+    "/usr/lib/udev/rules.d",
+    "/lib/udev/rules.d",
+)
 _HEADER: Final = b"# Settings of block devices, one line for each device and attribute.\n"
 _RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
 
@@ -116,11 +124,14 @@ def device_rule(host: Host, device: str, attribute: str, value: str) -> FileEdit
 
 
 def later_rules(host: Host, attribute: str, *, after: str = RULES) -> tuple[str, ...]:
-    """Notes on the site's own rule files that are read after advisor's and assign this attribute."""
+    """Notes on rule files of the site and of packages that are read after advisor's and assign this attribute."""
     said: list[str] = []
-    for directory in ("/etc/udev/rules.d", "/run/udev/rules.d"):
+    seen: set[str] = set()
+    for directory in _RULE_DIRECTORIES:
         for name in host.names(directory):
-            if name.endswith(".rules") and name > after.rpartition("/")[2] and "-advisor-" not in name:
+            is_later = name.endswith(".rules") and name > after.rpartition("/")[2] and "-advisor-" not in name
+            if is_later and name not in seen:
+                seen.add(name)
                 text = host.read(f"{directory}/{name}")
                 if not isinstance(text, Missing) and re.search(rf"ATTR\{{{re.escape(attribute)}\}}\s*=[^=]", text):
                     said.append(f"{directory}/{name} assigns {attribute} after {after}: see which devices it means")

@@ -8,6 +8,9 @@ from typing import Final
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
+BUILT_IN: Final = "is built into this kernel"
+"""Why nothing is to be done to load a module."""
+
 NAME: Final = lazy_regex(r"[A-Za-z0-9_]{1,60}", re.ASCII)
 
 
@@ -18,7 +21,7 @@ def module_name(name: str) -> str:
 
 def is_built_in(host: Host, name: str) -> bool:
     """Whether the kernel itself holds the module, or a part of it that has parameters is called so."""
-    if host.is_dir(f"/sys/module/{name}") and host.exists("/proc/modules"):
+    if host.is_dir(f"/sys/module/{name}") and (host.exists("/proc/modules") or not loads_modules(host)):
         return name not in read_loaded(host)
     index = host.read(f"{_module_directory(host)}/modules.builtin")
     return not isinstance(index, Missing) and any(_module_of(line) == name for line in index.split("\n"))
@@ -41,6 +44,15 @@ def read_loaded(host: Host) -> frozenset[str]:
     return frozenset(
         line.split()[0] for line in ("" if isinstance(text, Missing) else text).split("\n") if line.strip()
     )
+
+
+def loads_modules(host: Host) -> bool:
+    """Whether this kernel can load modules: one without CONFIG_MODULES has no /proc/modules, and depmod(8) has nothing
+    to list for it. A capture that lacks the file does not say so."""
+    if not host.is_live:
+        return True
+    modules = host.read("/proc/modules")
+    return not isinstance(modules, Missing) or not modules.is_absent or has_index(host)
 
 
 def has_index(host: Host) -> bool:

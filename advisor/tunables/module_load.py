@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_modules import NAME, has_index, is_built_in, read_dependencies, read_loaded
+from advisor.tunables.kernel_modules import (
+    BUILT_IN,
+    NAME,
+    has_index,
+    is_built_in,
+    loads_modules,
+    read_dependencies,
+    read_loaded,
+)
 from advisor.tunables.module_removal import removal_command
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import DirectValue, UnknownIdError
@@ -36,6 +44,13 @@ class KernelModule(DirectValue, frozen=True):
     def probe(self) -> Probe:
         return ReadFile("/proc/modules", f"module:{self.name}")
 
+    def explain_given(self, host: Host, wanted: str) -> str | None:
+        is_given = wanted == "loaded" and self.name not in read_loaded(host) and is_built_in(host, self.name)
+        return BUILT_IN if is_given else None
+
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
+        return missing if loads_modules(host) else Missing("absent", "this kernel loads no modules")
+
     def check_value(self, value: str) -> str | None:
         return None if value in ("loaded", "unloaded") else "is not loaded"
 
@@ -54,8 +69,6 @@ class KernelModule(DirectValue, frozen=True):
             return Preflight(refusal=why, state="not-applicable" if before == "loaded" else "in-place")
         if before == "loaded":
             return Preflight()
-        if is_built_in(host, self.name):
-            return Preflight(refusal="is built into this kernel", state="in-place")
         others = read_dependencies(host, self.name)
         if others is None:
             why = "this kernel has no such module" if has_index(host) else "the list of its modules cannot be read here"

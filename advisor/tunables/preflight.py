@@ -135,6 +135,15 @@ class ExplainsAbsence(Protocol):
 
 
 @runtime_checkable
+class IsGiven(Protocol):
+    """A tunable that a host may have as wanted by itself, whatever its probe reads."""
+
+    def explain_given(self, host: Host, wanted: str) -> str | None:
+        """Why nothing is to be done for ``wanted``; None where the value decides."""
+        ...
+
+
+@runtime_checkable
 class NeedsRestart(Protocol):
     """A tunable whose new value a service reads when it starts."""
 

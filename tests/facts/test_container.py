@@ -9,6 +9,7 @@ import pytest
 from advisor.facts.container import INITIAL, Container, read_container
 from advisor.facts.identity import read_identity
 from advisor.facts.unknown import Unknowns
+from advisor.host import Host, MemoryFiles, NoCommands
 from tests.trees import host_of, make_tree
 
 OVERLAY = "30 29 0:40 / / rw,relatime - overlay overlay rw,lowerdir=/l\n"
@@ -19,6 +20,9 @@ DEPLOYED = "30 29 8:1 /ostree/deploy/fedora/deploy/1.0 / rw,relatime - xfs /dev/
 READ_ONLY = "40 30 0:5 /sys /proc/sys ro,nosuid - proc proc rw\n41 30 0:6 / /sys ro - sysfs sysfs ro\n"
 KUBELET = "/var/lib/kubelet/pods/11111111-2222-3333-4444-555555555555"
 POD = f"42 30 8:1 {KUBELET}/etc-hosts /etc/hosts rw - ext4 /dev/sda1 rw\n"
+# Storage drivers without an overlay: btrfs and vfs.
+DOCKER_BTRFS = "30 29 0:31 /@/var/lib/docker/btrfs/subvolumes/0a1b / rw - btrfs /dev/sda2 rw\n"
+PODMAN_VFS = "30 29 8:1 /var/lib/containers/storage/vfs/dir/0a1b / rw - ext4 /dev/sda1 rw\n"
 OWN = 4026532533
 
 
@@ -54,6 +58,10 @@ def read(where: Path, mounts: str | None, own: str | None = "", files: dict[str,
         (DIRECTORY, "pid", {"/run/host/container-manager": "systemd-nspawn\n"}, "container", "systemd-nspawn"),
         (OVERLAY, "pid", {"/proc/self/cgroup": "0::/machine.slice/libpod-12.scope\n"}, "container", "podman"),
         (DISK, "", {"/proc/self/cgroup": "0::/kubepods.slice/x\n"}, "host", None),
+        (DOCKER_BTRFS, "mnt net", {"/.dockerenv": ""}, "container", "docker"),  # docker run --pid=host
+        (PODMAN_VFS, "mnt", {"/run/.containerenv": ""}, "container", "podman"),
+        (DOCKER_BTRFS, "mnt", {}, "host", None),
+        (SUBVOLUME, "mnt", {"/.dockerenv": ""}, "host", None),
         (DISK, None, {}, "unknown", None),
         (None, None, {}, "unknown", None),
         (OVERLAY, None, {"/.dockerenv": ""}, "container", "docker"),
@@ -107,3 +115,25 @@ def test_a_container_without_a_name_is_no_bare_metal(tmp_path: Path) -> None:
     links = {"/proc/self/ns/user": f"user:[{OWN}]"}
     host = host_of(make_tree(tmp_path, {"/proc/cpuinfo": "flags : fpu cx8\n"}, links))
     assert read_identity(host, Unknowns()).virtualization == "container-other"
+
+
+@pytest.mark.parametrize(
+    ("environment", "manager"),
+    [
+        (b"TERM=linux\0container=lxc\0", "lxc"),
+        (b"container=systemd-nspawn\0", "systemd-nspawn"),
+        (b"NOT_container=lxc\0", None),
+        (b"container=$(reboot)\0", None),
+        (None, None),
+    ],
+)
+def test_the_environment_of_the_first_process_names_the_manager(environment: bytes | None, manager: str | None) -> None:
+    """What LXC leaves where systemd does not run (Alpine): no session inherits it, and root alone may read it."""
+    files = {"/proc/self/mountinfo": DISK.encode(), "/proc/sys/kernel/osrelease": b"6.12.1\n"}
+    files |= {} if environment is None else {"/proc/1/environ": environment}
+    links = {f"/proc/self/ns/{name}": f"{name}:[{INITIAL[name]}]" for name in INITIAL} | {
+        "/proc/self/ns/pid": f"pid:[{OWN}]"
+    }
+    host = Host(MemoryFiles(files, links, frozenset()), NoCommands(), is_live=True, is_root=True)
+    found = read_container(host)
+    assert (found.state, found.manager) == (("unknown", None) if manager is None else ("container", manager))

@@ -12,6 +12,7 @@ from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Cloud
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
+from advisor.limits.google_disks import machine_limits
 from advisor.limits.instances import all_instances
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.machines import all_machines, find_local, find_machine, table, takes_premium
@@ -47,7 +48,10 @@ def shown(found: Limits) -> str:
 
 @pytest.mark.parametrize(
     ("name", "rows"),
-    [("ec2-instances.csv", 1363), ("azure-vm-sizes.csv", 1076), ("azure-disks.csv", 69), ("google-disks.csv", 3)],
+    [
+        *(("ec2-instances.csv", 1363), ("azure-vm-sizes.csv", 1076), ("azure-disks.csv", 69), ("google-disks.csv", 3)),
+        *(("azure-vm-cached.csv", 32), ("google-machine-limits.csv", 108)),
+    ],
 )
 def test_tables_are_whole_and_every_row_can_be_read(name: str, rows: int) -> None:
     assert len(table(name)) == rows
@@ -252,6 +256,96 @@ def test_local_disks_of_google_by_what_was_measured() -> None:
 def test_a_disk_of_google_that_cannot_be(lines: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         parse_declared(f"[[volume]]\ndevice='sdb'\n{lines}\n".encode(), "v.toml")
+
+
+CACHED = b"""
+instance-type = "Standard_D8s_v3"
+[[volume]]
+device = "sdc"
+type = "Premium_LRS"
+tier = "P30"
+host-caching = "ReadOnly"
+[[volume]]
+device = "sdd"
+type = "Premium_LRS"
+tier = "P30"
+host-caching = "None"
+"""
+
+
+def test_host_caching_of_azure_has_a_limit_of_its_own_and_its_reads_need_not_reach_the_disk() -> None:
+    """The example of Microsoft's page: Standard_D8s_v3, 16,000 IOPS cached, 12,800 uncached, 5,000 of a P30."""
+    disks = [disk("sdc", kind="scsi"), disk("sdd", kind="scsi")]
+    found = limits_of(azure(facts(disks)), None, parse_declared(CACHED, "v.toml"))
+    cache = ceiling(found, "sdc", "Azure VM cache")
+    assert (cache.known, cache.sustained.read_iops, cache.sustained.write_mb_per_s) == ("table", 16_000, 128)
+    assert (cache.burst and cache.burst.read_mb_per_s, "disks with host caching" in cache.why) == (400, True)
+    whole, medium = ceiling(found, "sdc", "Azure VM"), ceiling(found, "sdc", "Azure disk")
+    assert (whole.sustained.read_iops, whole.sustained.write_iops) == (None, 12_800)
+    assert (medium.sustained.read_iops, medium.sustained.write_iops) == (None, 5_000)
+    assert "reads that the host's cache does not answer: 200 MB/s and 5,000 IOPS" in medium.why
+    assert ceiling(found, "sdd", "Azure VM").sustained.read_iops == 12_800
+    assert ceiling(found, "sdd", "Azure disk").sustained.read_iops == 5_000
+    assert all(one.what != "Azure VM cache" for path in found.paths if path.device == "sdd" for one in path.ceilings)
+    assert "Standard_D8s_v3, for all its disks with host caching; table of November 2026" in shown(found)
+
+
+def test_cached_limits_of_a_later_size_are_unknown_and_not_inferred() -> None:
+    said = parse_declared(CACHED.replace(b"D8s_v3", b"D8s_v5"), "v.toml")
+    found = limits_of(azure(facts([disk("sdc", kind="scsi")])), None, said)
+    cache = ceiling(found, "sdc", "Azure VM cache")
+    assert (cache.known, cache.why) == ("unknown", "no table has the cached limits of Standard_D8s_v5")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("type='PremiumV2_LRS'\niops=9\nhost-caching='ReadOnly'", "of type PremiumV2_LRS has no host caching"),
+        ("type='Premium_LRS'\ntier='P50'\nhost-caching='ReadWrite'", "4 TiB or more has no host caching"),
+        ("type='gp3'\ngib=10\nhost-caching='None'", r"volume\[0\].host-caching: a volume of type gp3 has none"),
+        ("type='Premium_LRS'\ntier='P30'\nhost-caching='readonly'", "Invalid enum value 'readonly'"),
+    ],
+)
+def test_host_caching_that_cannot_be(lines: str, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        parse_declared(f"[[volume]]\ndevice='sdb'\n{lines}\n".encode(), "v.toml")
+
+
+@pytest.mark.parametrize(
+    ("machine", "kind", "figures"),
+    [
+        ("n2-standard-8", "pd-ssd", (15_000, 15_000, 800, 800)),
+        ("n2-custom-16-65536", "pd-balanced", (20_000, 20_000, 1200, 1200)),
+        ("e2-highmem-16", "pd-ssd", (25_000, 25_000, 1200, 1000)),
+        ("n1-standard-1", "pd-standard", (3_000, 15_000, 240, 204)),
+        ("n2d-standard-224", "pd-ssd", (100_000, 100_000, 1200, 1200)),
+        ("c3-standard-22-lssd", "pd-balanced", (20_000, 20_000, 800, 800)),
+        ("c3d-highmem-8", "pd-ssd", (15_000, 15_000, 800, 800)),
+        ("t2a-standard-48", "pd-ssd", (80_000, 80_000, 1800, 1800)),
+        ("n2-standard-8", "hyperdisk-balanced", None),
+        ("c3-standard-8", "pd-standard", None),  # C3 takes none
+        ("n4-standard-8", "pd-ssd", None),
+        ("e2-medium", "pd-ssd", None),
+    ],
+)
+def test_what_a_machine_type_of_google_carries(machine: str, kind: str, figures: tuple[int, ...] | None) -> None:
+    found = machine_limits(machine, kind)
+    assert (found is None) is (figures is None)
+    if found is not None and figures is not None:
+        mib = (found.read_mb_per_s / 1.048576, found.write_mb_per_s / 1.048576)
+        assert (found.read_iops, found.write_iops, *mib) == pytest.approx(figures)
+
+
+def test_a_small_machine_of_google_binds_before_its_disks() -> None:
+    disks = [disk(name, kind="scsi", model="PersistentDisk") for name in ("sdb", "sdc", "sdd")]
+    said = parse_declared(b"instance-type='n2-standard-4'\n" + GOOGLE_DISKS.replace(b"300", b"3000"), "v.toml")
+    found = limits_of(google(facts(disks)), None, said)
+    machine = ceiling(found, "sdc", "Google VM")
+    assert (machine.known, machine.sustained.read_iops) == ("table", 15_000)
+    assert machine.sustained.read_mb_per_s == pytest.approx(240 * 1.048576)
+    assert machine.why == "n2-standard-4, for all its pd-ssd disks; table of September 2026"
+    bought = ceiling(found, "sdd", "Google VM")
+    assert bought.why == "no table has what Google's machine types carry to hyperdisk-balanced"
 
 
 def test_an_azure_vm_of_which_no_size_is_declared() -> None:

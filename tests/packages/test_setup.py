@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -152,25 +154,63 @@ def test_apt_that_knows_too_old_a_python_leaves_its_lists_alone(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["__init__.py", "__main__.py"])
 def test_an_old_python_reads_the_module_that_refuses_it(name: str) -> None:
-    """Python 3.6 is that of EL 8 and Leap 15: it has no future of annotations."""
-    text = (ROOT / "advisor" / name).read_text()
-    ast.parse(text, feature_version=(3, 7))
-    assert "from __future__ import annotations" not in text
+    """Python 3.6 is that of EL 8 and Leap 15: it has no future of annotations. `python` is 2.7 on older hosts: it has
+    no annotations and no formatted strings, and takes ASCII alone."""
+    text = (ROOT / "advisor" / name).read_text(encoding="ascii")
+    tree = ast.parse(text, feature_version=(3, 7))
+    assert "from __future__" not in text
+    later = (ast.JoinedStr, ast.AnnAssign, ast.AsyncFunctionDef, ast.Nonlocal, ast.NamedExpr, ast.Starred)
+    for node in ast.walk(tree):
+        assert not isinstance(node, later)
+        assert not isinstance(node, ast.arg) or node.annotation is None
+        assert not isinstance(node, ast.FunctionDef) or (node.returns is None and not node.args.kwonlyargs)
+        assert not isinstance(node, ast.Raise) or node.cause is None
 
 
-def test_an_old_python_is_refused_in_one_line() -> None:
-    places = [*os.environ["PATH"].split(":"), *map(str, Path.home().glob(".pyenv/versions/3.[6789]*/bin"))]
-    named = (Path(place, f"python3.{minor}") for minor in (6, 7, 8, 9, 10) for place in places)
-    found = next((one for one in named if os.access(one, os.X_OK) and _version_of(one) == one.name), None)
-    if found is None:
-        pytest.skip("no Python older than 3.11 here")
+@pytest.mark.parametrize("version", ["2.7", "3.5", "3.6", "3.9", "3.10"])
+def test_an_old_python_is_refused_in_one_line(version: str) -> None:
+    found = _find_python(version)
     done = subprocess.run([str(found), "-m", "advisor", "scan"], cwd=ROOT, capture_output=True, text=True, check=False)
-    version = found.name.removeprefix("python")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"advisor: needs Python 3.11 or newer, this is {version}\n"
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.5", "3.6", "3.9", "3.10"])
+def test_a_bundle_refuses_an_old_python_in_one_line(version: str, tmp_path: Path) -> None:
+    """pex would print a page about each interpreter that it found."""
+    file, empty = tmp_path / "advisor.pyz", tmp_path / "bin"
+    empty.mkdir()
+    with file.open("wb") as stream:
+        stream.write(b"#!/usr/bin/env python3\n")
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("__main__.py", "import word\nprint(word.WORD)\n")
+            archive.writestr("word.py", "WORD = 'started'\n")
+    file.chmod(0o755)
+    subprocess.run([sys.executable, ROOT / "packaging/refuse_old.py", file], check=True)
+    assert file.stat().st_mode & 0o777 == 0o755
+    assert file.read_bytes().startswith(b"#!/usr/bin/env python3\nPK")
+    assert subprocess.run([sys.executable, file], capture_output=True, text=True, check=True).stdout == "started\n"
+    old = _find_python(version)
+    (empty / "python3").symlink_to(old)
+    done = subprocess.run([str(old), str(file)], env={"PATH": str(empty)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"advisor: needs Python 3.11 or newer, this is {version}\n"
+    # Where a newer one is there, pex finds it.
+    (empty / "python3.11").symlink_to(sys.executable)
+    done = subprocess.run([str(old), str(file)], env={"PATH": str(empty)}, capture_output=True, text=True, check=True)
+    assert done.stdout == "started\n"
 
 
 def _version_of(python: Path) -> str:
     """A shim of another interpreter's name answers with nothing."""
     code = "import sys; print('python%d.%d' % sys.version_info[:2])"
     return subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _find_python(version: str) -> Path:
+    places = [*os.environ["PATH"].split(":"), *map(str, Path.home().glob(".pyenv/versions/*/bin"))]
+    named = (Path(place, f"python{version}") for place in places)
+    found = next((one for one in named if os.access(one, os.X_OK) and _version_of(one) == one.name), None)
+    if found is None:
+        pytest.skip(f"no Python {version} here")
+    return found

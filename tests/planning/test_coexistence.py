@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
-from advisor.importers.conflicts import OtherWriter, managed_by, writers_beside
+from advisor.importers.conflicts import managed_by, writers_beside
+from advisor.importers.other_writer import OtherWriter
 from advisor.planning.records import Change
 from advisor.report.documents import verify_document
 from advisor.report.transaction import verify_text

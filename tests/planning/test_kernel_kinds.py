@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from advisor.exporters.settings import collect_settings
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.profiles.profile import parse_profile
+from advisor.report.plan import plan_text
 from advisor.tunables.cmdline import boot_commands
 from tests.transaction.kernel_system import build, order, plan_of, reasons, values
 
@@ -302,6 +304,47 @@ def test_a_module_that_is_built_in_is_there(tmp_path: Path) -> None:
         "module:other": "in-place",
     }
     assert not plan.cannot_apply
+
+
+def test_a_module_that_is_built_in_does_not_read_as_unloaded(tmp_path: Path) -> None:
+    """/proc/modules does not list it, and a line `Already set: unloaded` would contradict itself."""
+    plan = plan_of(build(tmp_path), {"module:core_part": "loaded"})
+    text = plan_text(plan, width=80, color=False)
+    assert "module:core_part  is built into this kernel" in text
+    assert "unloaded" not in text
+    assert "Nothing to do: everything is already set." in text
+
+
+def test_a_module_that_is_loaded_reads_as_loaded(tmp_path: Path) -> None:
+    assert "module:other  loaded" in plan_text(
+        plan_of(build(tmp_path), {"module:other": "loaded"}), width=80, color=False
+    )
+
+
+def test_a_kernel_that_loads_no_modules(tmp_path: Path) -> None:
+    """Without CONFIG_MODULES there is no /proc/modules: what has a directory in /sys/module is part of the kernel."""
+    host = build(
+        tmp_path,
+        {**without("/proc/modules"), **without("/lib/modules"), "/sys/module/tcp_cubic/parameters/beta": "717\n"},
+    )
+    wanted = {"module:tcp-cubic": "loaded", "module:nowhere": "loaded"}
+    plan = plan_of(Host(host.files, host.commands, is_live=True, is_root=True), wanted)
+    assert reasons(plan) == {
+        "module:nowhere": ("not-applicable", "cannot be read: this kernel loads no modules"),
+        "module:tcp_cubic": ("in-place", "is built into this kernel"),
+    }
+    assert "module:tcp_cubic  is built into this kernel" in plan_text(plan, width=80, color=False)
+    # A capture that lacks /proc/modules does not show that.
+    of_capture = plan_of(Host(host.files, host.commands), wanted)
+    assert {why for _, why in reasons(of_capture).values()} == {"cannot be read: does not exist"}
+
+
+def test_what_is_built_in_is_no_value_to_export(tmp_path: Path) -> None:
+    """A script that compares the value would report the module forever."""
+    host = build(tmp_path)
+    exported = collect_settings(host, plan_of(host, {"module:core_part": "loaded"}), hostname=None, senses={})
+    assert not exported.settings
+    assert [(one.tunable, one.why) for one in exported.left_out] == [("module:core_part", "is built into this kernel")]
 
 
 def test_a_module_that_this_kernel_does_not_have(tmp_path: Path) -> None:

@@ -124,14 +124,18 @@ def test_an_instance_of_a_cloud_keeps_its_connections_and_waits_for_its_volumes(
     assert plan_profiles(serving_host(()), ["cloud-guest"], {}).is_empty
 
 
-def test_nothing_is_set_on_an_instance_of_oracle_for_which_no_source_speaks() -> None:
+def test_an_instance_of_oracle_keeps_its_connections_too() -> None:
+    """Its load balancers forget them after 300 and 360 seconds; of its volumes no source speaks."""
     made = WholeHost(DISTRIBUTIONS["debian-12"], gib=64, cpus=8)
     made.sysctl(MORE_SYSCTLS)
     made.firmware("QEMU", "Standard PC (i440FX + PIIX, 1996)", chassis_asset_tag="OracleCloud.com")
     plan = plan_profiles(made.host(), ["cloud-guest"], {})
-    assert plan.is_empty
-    reasons = {one.tunable: one.reason for one in plan.skipped}
-    assert reasons["sysctl:net.ipv4.tcp_keepalive_time"].startswith("no source says how long Oracle Cloud")
+    assert {one.tunable: one.after for one in plan.changes} == {
+        "sysctl:net.ipv4.tcp_keepalive_time": "60",
+        "sysctl:net.ipv4.tcp_keepalive_intvl": "60",
+    }
+    sources = " ".join(plan.changes[0].sources)
+    assert "docs.oracle.com/en-us/iaas/Content/Balance/Reference/connectionreuse.htm" in sources
 
 
 def test_low_latency_is_a_matter_of_intent() -> None:

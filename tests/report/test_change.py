@@ -125,7 +125,7 @@ def test_a_plan_in_full() -> None:
         "  +vm.swappiness = 10\n"
         "\n"
         "Already set\n"
-        "  sysctl:vm.dirty_ratio  60\n"
+        "  sysctl:vm.dirty_ratio  for a reason\n"
         "\n"
         "Notes\n"
         "  - memory budget: 20 TCP sockets\n"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import CommandError
-from advisor.host import Missing, ReadFile, WriteFile, observe
+from advisor.host import Host, MemoryFiles, Missing, NoCommands, ReadFile, WriteFile, observe
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
+from advisor.tunables.block_identity import later_rules
 from advisor.tunables.preflight import HasPreflight, Preflight
 from tests.trees import host_of, make_tree
 
@@ -174,6 +175,32 @@ def test_rules_of_the_site_that_come_later_are_told(tmp_path: Path) -> None:
     }
     (note,) = around(make_tree(tmp_path, {**HOST, **files}), "block:sda:scheduler", "mq-deadline", "none").notes
     assert note.startswith("/etc/udev/rules.d/99-site.rules assigns queue/scheduler after")
+
+
+# Of Ubuntu's images for Google Cloud: packaging/ubuntu/99-gce.rules of GoogleCloudPlatform guest-configs.
+GCE_RULE = (
+    'SUBSYSTEM=="block", ENV{DEVTYPE}!="partition", ACTION=="add|change", ENV{ID_VENDOR}=="*Google*", '
+    'ATTR{queue/rotational}=="1", ATTR{queue/scheduler}="none"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"/lib/udev/rules.d/99-gce.rules": GCE_RULE}, ["/lib/udev/rules.d/99-gce.rules"]),
+        # One directory by two names.
+        (
+            {"/usr/lib/udev/rules.d/99-gce.rules": GCE_RULE, "/lib/udev/rules.d/99-gce.rules": GCE_RULE},
+            ["/usr/lib/udev/rules.d/99-gce.rules"],
+        ),
+        # A file of the same name in /etc replaces it (udev(7)).
+        ({"/lib/udev/rules.d/99-gce.rules": GCE_RULE, "/etc/udev/rules.d/99-gce.rules": "# none\n"}, []),
+        ({"/usr/lib/udev/rules.d/60-gce.rules": GCE_RULE}, []),
+    ],
+)
+def test_a_rule_of_a_package_that_is_read_later_is_named(files: dict[str, str], named: list[str]) -> None:
+    host = Host(MemoryFiles({path: text.encode() for path, text in files.items()}), NoCommands())
+    assert [one.partition(" ")[0] for one in later_rules(host, "queue/scheduler")] == named
 
 
 def test_a_device_is_found_again_under_another_name(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""The published schemas, real documents and the profiles' TOML under validators that others wrote.
+
+check-jsonschema reads patterns with an engine of ECMA-262's regular expressions; ajv is JavaScript itself, in its
+strict mode; taplo is the validator that editors of TOML use.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.profiles.test_file_schema import SHIPPED, VALID
+from tests.schemas import SCHEMAS
+
+ROOT = Path(__file__).parents[2]
+TOOLS = Path(sys.executable).parent
+PROFILE_FILE = SCHEMAS / "profile-file.1.json"
+# What prints it, and the schema that it is held against.
+DOCUMENTS = {
+    "scan.1.json": ("scan",),
+    "status.1.json": ("status",),
+    "verify.1.json": ("verify",),
+    "limits.1.json": ("limits",),
+    "recommendation.1.json": ("recommend",),
+    "plan.1.json": ("plan", "socket-buffers-8m"),
+    "profiles.1.json": ("profiles", "list"),
+    "profile.1.json": ("profiles", "show", "jumbo-frames"),
+    "explanation.1.json": ("explain", "sysctl:net.core.rmem_max"),
+    "importable.1.json": ("profiles", "import", "--list"),
+    "export.1.json": ("profiles", "export", "socket-buffers-8m", "--format", "ansible"),
+    "error.json": ("plan", "no-such-profile"),
+}
+# ajv where Node.js finds it: npm install --prefix DIRECTORY ajv, and NODE_PATH=DIRECTORY/node_modules.
+AJV = """
+const Ajv2020 = require("ajv/dist/2020"), Ajv07 = require("ajv"), fs = require("fs");
+for (const [schema, documents] of JSON.parse(fs.readFileSync(0))) {
+  const text = JSON.parse(fs.readFileSync(schema));
+  const Ajv = text.$schema.includes("draft-07") ? Ajv07 : Ajv2020;
+  try {
+    const valid = new Ajv({strict: true, allErrors: true}).compile(text);
+    for (const one of documents)
+      if (!valid(JSON.parse(fs.readFileSync(one)))) console.log(one, JSON.stringify(valid.errors));
+  } catch (error) { console.log(schema, error.message); }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Real documents of this machine by the name of their schema."""
+    place = tmp_path_factory.mktemp("documents")
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(place / "state"), "PYTHONPATH": str(ROOT)}
+    for name, words in DOCUMENTS.items():
+        command = [sys.executable, "-m", "advisor", *words, "--json"]
+        done = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=False)
+        (place / name).write_bytes(done.stdout)
+    return {name: place / name for name in DOCUMENTS}
+
+
+def check(*words: str | Path) -> int:
+    """The exit code of check-jsonschema, in this process: it takes long to start."""
+    from check_jsonschema import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["--regex-variant", "nonunicode", *map(str, words)])
+    return ended.value.code if isinstance(ended.value.code, int) else 1
+
+
+def test_every_schema_is_one_of_its_dialect() -> None:
+    assert check("--check-metaschema", *sorted(SCHEMAS.glob("*.json"))) == 0
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_real_document_is_valid(name: str, documents: dict[str, Path]) -> None:
+    assert check("--schemafile", SCHEMAS / name, documents[name]) == 0
+
+
+def test_a_document_that_is_wrong_is_refused(documents: dict[str, Path], tmp_path: Path) -> None:
+    wrong = {**json.loads(documents["verify.1.json"].read_text()), "ok": "yes"}
+    (tmp_path / "wrong.json").write_text(json.dumps(wrong))
+    assert check("--schemafile", SCHEMAS / "verify.1.json", tmp_path / "wrong.json") == 1
+
+
+def test_a_pattern_of_python_alone_is_refused(tmp_path: Path) -> None:
+    """What this engine is here for: jsonschema reads patterns with Python's."""
+    (tmp_path / "schema.json").write_text(json.dumps({"type": "string", "pattern": r"(?P<n>a)\Z"}))
+    (tmp_path / "one.json").write_text('"a"')
+    assert check("--schemafile", tmp_path / "schema.json", tmp_path / "one.json") != 0
+
+
+def has_ajv() -> bool:
+    node = shutil.which("node")
+    call = [node or "", "-e", "require('ajv/dist/2020')"]
+    return bool(node) and subprocess.run(call, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not has_ajv(), reason="Node.js finds no ajv (npm install ajv, NODE_PATH)")
+def test_ajv_compiles_every_schema_and_agrees(documents: dict[str, Path], tmp_path: Path) -> None:
+    profiles = []
+    for path in SHIPPED:
+        copy = tmp_path / f"{path.stem}.json"
+        copy.write_text(json.dumps(tomllib.loads(path.read_text())))
+        profiles.append(str(copy))
+    asked = [
+        (str(path), profiles if path == PROFILE_FILE else [str(documents[path.name])] if path.name in documents else [])
+        for path in sorted(SCHEMAS.glob("*.json"))
+    ]
+    done = subprocess.run(["node", "-e", AJV], input=json.dumps(asked), capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr == ""
+
+
+def lint(*paths: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(TOOLS / "taplo"), "lint", "--no-auto-config", "--schema", PROFILE_FILE.as_uri(), *map(str, paths)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_taplo_passes_every_profile_that_is_shipped() -> None:
+    done = lint(*SHIPPED)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('title = "t"\n', ""),
+        ('title = "t"', 'titel = "t"'),
+        ('name = "late"', 'name = "Late One"'),
+        ('value = "1"', "value = 1"),
+        ('value = "1"', 'value = "1"\nsense = "about"'),
+        ('value = "1"', 'value = "1'),
+    ],
+)
+def test_taplo_refuses_a_profile_that_is_wrong(old: str, new: str, tmp_path: Path) -> None:
+    file = tmp_path / "late.toml"
+    file.write_text(VALID)
+    assert lint(file).returncode == 0
+    file.write_text(VALID.replace(old, new, 1))
+    assert lint(file).returncode == 1
