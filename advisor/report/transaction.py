@@ -235,6 +235,17 @@ def _last_event(record: Record) -> str:
     return text.format(time=format_time(record.ended))
 
 
+WATCHDOG_REASONS: Final = (
+    N_("nobody confirmed it in time"),
+    N_("its client ended half-way"),
+    N_("its client hung"),
+    N_("the client that rolled it back ended half-way"),
+    N_("the client that rolled it back hung"),
+    N_("the host was restarted before it was confirmed"),
+    N_("the host went down before it was done"),
+)
+"""What templates/watch.sh.j2 notes as the reason for which it rolled back: for the catalogues."""
+
 # The reasons that are no error's message.
 _WHY: Final[Mapping[str | None, str]] = {
     "trial": N_("a trial of its live values, for a measurement"),

@@ -30,7 +30,14 @@ from advisor.report.reach import probe_text
 from advisor.report.recommend import recommendation_text
 from advisor.report.scan_page import scan_text
 from advisor.report.steps import steps_text
-from advisor.report.transaction import applied_text, confirmed_text, rollback_text, status_text, verify_text
+from advisor.report.transaction import (
+    WATCHDOG_REASONS,
+    applied_text,
+    confirmed_text,
+    rollback_text,
+    status_text,
+    verify_text,
+)
 from advisor.rules.registry import judge
 from advisor.transaction.journal import Record
 from advisor.transaction.side_effects import ItemOutcome
@@ -192,6 +199,13 @@ def test_a_link_of_a_probe_in_german_stands_as_it_is() -> None:
     assert "zu groß, sagt 192.0.2.254" in text
     assert "advisor plan jumbo-frames --set links=eth0" in text
     assert "tracepath -n 192.0.2.130" in text
+
+
+def test_the_reasons_of_a_watchdog_are_translated() -> None:
+    """It notes them in English, in a script that Python does not read: a page with one that is in no catalogue is English
+    as a whole."""
+    template = (Path(__file__).parents[2] / "templates/watch.sh.j2").read_text()
+    assert set(re.findall(r"why='([^']+)'", template)) == set(WATCHDOG_REASONS)
 
 
 def test_a_status_in_japanese() -> None:
