@@ -211,8 +211,13 @@ def _sized_profile(facts: Facts, workload: DeclaredWorkload | None, keys: Iterab
 
 
 def _plan_buffers(facts: Facts, size: int | None, keys: Iterable[str]) -> PlanProfile:
-    """The profile with this size in bytes, None for its own; of it, ``fix`` raises these keys alone."""
+    """The profile with this size in bytes, None for its own; of it, ``fix`` raises these keys alone.
+
+    With a default its maximum: one that stays below would be the next finding.
+    """
     wanted = size or WHITE_PAPER_BYTES
+    maxima = {key: key.replace("_default", "_max") for key in keys if key.endswith("_default")}
+    keys = dict.fromkeys(one for key in keys for one in (*filter(None, [maxima.get(key)]), key))
     sizes = {
         key: raise_maximum(key, sysctl_numbers(facts, key), wanted) if key in INITIAL_SIZES else wanted for key in keys
     }

@@ -97,11 +97,12 @@ def test_rules_name_what_findings_advise_with_the_finding_as_source(tmp_path: Pa
     host = open_host(snapshot=ARCHIVE)
     named = name_candidates(["rules", "sysctl:vm.swappiness=10"], host)
     by_name = {one.name: one.source for one in named.offers}
-    assert by_name["sysctl:net.core.rmem_default>=851968"].startswith("finding buffers.below-llt-window: ")
+    default = "sysctl:net.core.rmem_max>=851968 sysctl:net.core.rmem_default>=851968"
+    assert by_name[default].startswith("finding buffers.below-llt-window: ")
     assert {one.name for one in named.left_out} >= {"arrays.degraded"}
     arms, _ = plan_offers(host, named.offers, scan(host), Store(str(tmp_path / "state")), LOAD)
-    (one,) = (arm.candidate for arm in arms if arm.candidate.name.startswith("sysctl:net.core.rmem_default"))
-    assert [(value.before, value.after) for value in one.values] == [("212992", "851968")]
+    (one,) = (arm.candidate for arm in arms if arm.candidate.name == default)
+    assert {(value.before, value.after) for value in one.values} == {("212992", "851968"), ("425984", "851968")}
     assert one.sources
 
 

@@ -202,8 +202,7 @@ def test_a_link_of_a_probe_in_german_stands_as_it_is() -> None:
 
 
 def test_the_reasons_of_a_watchdog_are_translated() -> None:
-    """It notes them in English, in a script that Python does not read: a page with one that is in no catalogue is English
-    as a whole."""
+    """It notes them in English, in a script; a page with one that is in no catalogue is English as a whole."""
     template = (Path(__file__).parents[2] / "templates/watch.sh.j2").read_text()
     assert set(re.findall(r"why='([^']+)'", template)) == set(WATCHDOG_REASONS)
 

@@ -13,7 +13,7 @@ from advisor.rules.buffers import bandwidth_delay_bytes
 from advisor.rules.finding import Finding
 from advisor.rules.mtu import fragments
 from advisor.rules.registry import judge
-from advisor.rules.remedy import set_sysctl
+from advisor.rules.remedy import PlanProfile, set_sysctl
 from advisor.rules.workload import parse_workload
 from tests.rules.build import (
     FLOW,
@@ -158,6 +158,14 @@ def test_a_window_that_just_fits() -> None:
     assert severities("buffers.below-llt-window", **llt_host, sysctl=buffers(net__core__rmem_default="851950")) == []
     found = only("buffers.below-llt-window", **llt_host, sysctl=buffers(net__core__rmem_default="851949"))
     assert found.advice == "advisor plan socket-buffers-8m --set bytes=851968"
+
+
+def test_a_default_is_raised_with_its_maximum() -> None:
+    """Alone it would be above it, which is the next finding."""
+    short = only("buffers.below-llt-window", **over_udp("eth1"), sysctl=buffers(net__core__rmem_default="212992"))
+    (profile,) = short.remedy
+    assert isinstance(profile, PlanProfile)
+    assert [one.tunable for one in profile.only] == ["sysctl:net.core.rmem_max", "sysctl:net.core.rmem_default"]
 
 
 @pytest.mark.parametrize(("default", "advice"), [("212992", " --set bytes=851968"), ("851968", ""), ("many", "")])
