@@ -93,7 +93,8 @@ def _title(words: tuple[str, ...]) -> str:
     # The same source gives the same page, whenever it is built (reproducible-builds.org).
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     day = "" if epoch is None else time.strftime("%Y-%m-%d", time.gmtime(int(epoch)))
-    return f'.TH "{_text("-".join(words)).upper()}" "1" "{day}" "advisor {__version__}" "User Commands"'
+    # Paths and options are copied from a page: none is broken with a hyphen.
+    return f'.TH "{_text("-".join(words)).upper()}" "1" "{day}" "advisor {__version__}" "User Commands"\n.nh\n.ad l'
 
 
 def _synopsis(words: tuple[str, ...], command: Any) -> str:

@@ -93,7 +93,7 @@ def provenance_text(provenance: Provenance, size: int = 1000) -> str:
         if taken:
             return f"snapshot of {taken}"
         return f"snapshot without a date · read {read}"
-    head, place = f"{read} · --root ", clean(provenance.place)
+    head, place = f"read {read} · --root ", clean(provenance.place)
     cut = columns(head) + columns(place) - size
     return head + (f"…{place[cut + 1 :]}" if cut > 0 else place)
 

@@ -79,6 +79,7 @@ def test_the_page_says_what_is_wrong_of_what_and_when(machine: Machine) -> None:
     first, counts, *lines = machine.scan().splitlines()
     assert first.startswith("stor1")
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC · --root \S", first)
+    assert " read 2" in first, "when it was read: a tree of files has no date of its own"
     assert counts.startswith("2 critical")
     assert any("1 critical  md0, md1 have lost redundancy" in line for line in lines)
     assert any("2 critical  md2 is inactive and cannot be read" in line for line in lines)

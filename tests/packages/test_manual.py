@@ -43,6 +43,7 @@ def test_every_command_has_a_page_that_formats_without_a_warning(pages: Path) ->
         sections = [line for line in text.splitlines() if line[:1].isupper() and line.isupper()]
         assert {"NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "EXIT STATUS", "FILES", "ENVIRONMENT"} <= set(sections)
         assert max(map(len, text.splitlines())) <= 80
+        assert "\N{HYPHEN}\n" not in text, f"{page.stem}: what is copied is broken with a hyphen"
 
 
 def test_a_page_has_every_option_that_help_shows(pages: Path) -> None:
