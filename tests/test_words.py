@@ -330,12 +330,12 @@ def test_a_message_is_translated_by_its_template() -> None:
 def test_a_message_in_a_field_is_translated_and_a_name_is_not() -> None:
     with spoken("de"):
         why = msg("cannot be read: {why}", why="Permission denied")
-        assert translate(why) == "nicht lesbar: Permission denied"
+        assert translate(why) == "nicht lesbar: Keine Berechtigung"
         found = translate(msg("nothing of this profile applies here: {reason}", reason=why))
-        assert found == "nichts von diesem Profil gilt hier: nicht lesbar: Permission denied"
+        assert found == "nichts von diesem Profil gilt hier: nicht lesbar: Keine Berechtigung"
         assert translate(msg("{root}: not a directory", root="Files")) == "Files: kein Verzeichnis"
         two = joined("; ", (why, N_("was removed")))
-        assert translate(two) == "nicht lesbar: Permission denied; wurde entfernt"
+        assert translate(two) == "nicht lesbar: Keine Berechtigung; wurde entfernt"
 
 
 def test_a_counted_message_has_the_form_of_its_number() -> None:

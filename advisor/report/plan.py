@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from advisor.facts.redaction import for_display
+from advisor.host.numbers import is_count
 from advisor.i18n import N_, _, english_page, translate
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.folding import Folded, fold_alike
@@ -373,7 +374,7 @@ def _skipped_values(items: Sequence[Skipped], bounds: Mapping[str, WantedValue])
     if bound is not None:
         return _(", ").join([*there, _wanted_words(bound.operator, bound.value)])
     # A number that is left because it is higher is wanted as at least.
-    is_least = items[0].state == "would-lower" and asked is not None and asked.isdecimal()
+    is_least = items[0].state == "would-lower" and asked is not None and is_count(asked)
     return _(", ").join([*there, *([] if asked is None else [_wanted_words(">=" if is_least else "=", asked)])])
 
 

@@ -404,6 +404,16 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
     ),
     "parse_call": (b"scan\n--json\n--root\n/x", b"plan\njumbo-frames\n--set\nlinks=eth0", b"profiles\nshow\niris"),
     "parse_plain_links": (ANSWERS,),
+    "parse_io_lines": (
+        b"8:16 enable=1 ctrl=auto rpct=95.00 rlat=75000 min=50.00 max=150.00\n",
+        b"8:0 ctrl=user model=linear",
+    ),
+    "parse_io_levels": (
+        b"8:0 rbytes=1 cost.wait=5 cost.indebt=0 delay_nsec=90 use_delay=1 depth=max avg_lat=3 win=100\n",
+        b"8:16 depth=17 avg_lat=9\n",
+    ),
+    "parse_weights": (b"default 100\n8:0 50\n", b"default 100"),
+    "parse_vrates": (b"8:0 rbytes=1 wbytes=2 cost.vrate=87.50\n8:16 cost.vrate=100.00 x=1\n",),
     "check_severity": (b"warning", b"critical", b"nope"),
     "parse_script_answer": (
         b'a line of a tool\n{"schema":"advisor.transaction/1","state":"applied","code":0,"id":"0001"}\n',
