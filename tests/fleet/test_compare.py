@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advisor.errors import UsageError
+from advisor.facts import disks as disk_facts
 from advisor.facts.cpu import Cpu
 from advisor.facts.frequency import ClockGroup, Frequency
 from advisor.facts.host_facts import Facts
@@ -20,6 +23,7 @@ from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.comparison import HeldValue
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.remedies import CommandOrigin
+from advisor.fleet.compare.summary_storage import OWN_DETAIL
 from advisor.operations.severity import has_severity
 from tests.fleet.alike import (
     ODD,
@@ -38,6 +42,8 @@ from tests.fleet.alike import (
 from tests.rules import build
 
 GIB = 1 << 30
+COMPARED_DETAIL = {"iopolicy", "state", "vendor", "queue_depth", "handler", "access_state", "tpgs"}
+"""What of `Disk.detail` drives of one model are expected to share."""
 
 
 def disks(**parts: Any) -> Change:
@@ -483,3 +489,16 @@ def test_nothing_known_of_a_host_is_no_difference() -> None:
     comparison = find_outliers(fleet_of(hosts, {ODD: {"standing": None, "command_line": None, "skew_seconds": None}}))
     assert [one.id for one in comparison.findings] == []
     assert [one.hosts for one in comparison.unknown] == [(ODD,)]
+
+
+def test_each_detail_of_a_disk_is_compared_or_its_own() -> None:
+    """A new key is in neither list: a number that moves, or the name of a device, would be a difference of hosts."""
+    module = ast.parse(Path(disk_facts.__file__).read_text(encoding="utf-8"))
+    (reader,) = (one for one in ast.walk(module) if isinstance(one, ast.FunctionDef) and one.name == "_read_detail")
+    nodes = list(ast.walk(reader))
+    keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
+    keys += [node.slice for node in nodes if isinstance(node, ast.Subscript)]
+    read = {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+    assert {"iopolicy", "tpgs", "path_states"} <= read
+    new = sorted(read - COMPARED_DETAIL - OWN_DETAIL)
+    assert not new, f"Disk.detail: {new} in OWN_DETAIL of fleet/compare/summary_storage.py, or in COMPARED_DETAIL here"

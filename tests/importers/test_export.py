@@ -8,6 +8,7 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.cli.tables.pages import PAGES
 from advisor.errors import RefusedError, UsageError
 from advisor.exporters import FORMATS, Bundle, Exported, export_form
 from advisor.exporters.settings import ExportedSetting
@@ -94,6 +96,12 @@ def test_a_form_that_is_none_and_a_directory_that_is_full_are_told(place: Path) 
     assert (done.returncode, (place / "full/x").read_text()) == (3, "kept")
     done = advisor(place, PROFILE, "--format", "files", "-o", place / "no/such/place")
     assert done.returncode == 2
+
+
+def test_the_help_of_the_option_names_each_form() -> None:
+    said = PAGES["profiles export"].partition("--format FORM")[2].partition("[required]")[0]
+    missing = sorted(FORMATS.keys() - {*re.findall(r"[a-z-]+", said)})
+    assert not missing, f"advisor/cli/exporting.py, help of --format: {missing}"
 
 
 def test_what_a_form_has_no_word_for_at_all_is_refused(place: Path) -> None:

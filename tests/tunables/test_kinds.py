@@ -14,8 +14,9 @@ import pytest
 
 from advisor.host import ReadFile
 from advisor.tunables import Kind, all_kinds, find_kind, parse_tunable
+from advisor.tunables.sysfs_owner import owner_of
 from tests.fleet.captures import is_captured
-from tests.trees import make_tree
+from tests.trees import host_of, make_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -105,6 +106,13 @@ def test_no_two_kinds_have_one_file_below_sys() -> None:
     for path in paths:
         owners = {kind.name for kind in all_kinds() for pattern, _ in kind.sysfs if re.fullmatch(pattern, path)}
         assert len(owners) < 2, path
+
+
+def test_an_example_is_the_id_that_a_plan_has_for_its_file(tmp_path: Path) -> None:
+    """A new kind takes files over from ``sysfs``, whose example on the page of tunables would then be another's."""
+    examples = [name for kind in all_kinds() for name, _ in kind.examples if name.startswith("sysfs:")]
+    taken = {name: owner for name in examples if (owner := owner_of(name.removeprefix("sysfs:"), host_of(tmp_path)))}
+    assert not taken, f"advisor/tunables/sysfs.py: another example, this one is of another kind: {taken}"
 
 
 @pytest.mark.parametrize("identity", ["", "ksm", ":run", "edits:x", "pm_qos:cpu_dma_latency", "link_mtu:a", "Sysctl:a"])

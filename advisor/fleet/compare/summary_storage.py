@@ -21,7 +21,8 @@ MAX_OBJECTS: Final = 64
 # What a package mounts comes and goes with its version.
 _PASSING: Final = frozenset({"squashfs", "iso9660"})
 _PASSING_DISKS: Final = frozenset({"loop", "zram", "ram", "nbd"})
-_OWN_DETAIL: Final = frozenset({"backing_file", "path_states", "wwid", "dm_name"})
+OWN_DETAIL: Final = frozenset({"backing_file", "path_states", "wwid", "dm_name"})
+"""Keys of `Disk.detail` and `Array.detail` that are of one host: names of devices, states, numbers that move."""
 # What names a device or a place of one host.
 _OWN_OPTION: Final = lazy_regex(r"(journal_path|logdev|rtdev|subvolid)=.*", re.DOTALL)
 
@@ -67,7 +68,7 @@ def _collect_disks(disks: Sequence[Disk], noted: Collection[str], found: Collect
         names = {name for disk in alike for name in disk.queue if name != "scheduler"}
         for name in sorted(names):
             found.several(f"{base}.queue.{name}", [disk.queue.get(name) for disk in alike])
-        details = {name for disk in alike for name in disk.detail if name not in _OWN_DETAIL}
+        details = {name for disk in alike for name in disk.detail if name not in OWN_DETAIL}
         for name in sorted(details):
             found.several(f"{base}.detail.{name}", [disk.detail.get(name) for disk in alike])
         found.several(f"{base}.pcie", [f"x{one.pcie.width} {one.pcie.speed_gts} GT/s" for one in alike if one.pcie])
@@ -89,7 +90,7 @@ def _collect_array(array: Array, noted: Collection[str], found: Collected) -> No
     for name, value in array.queue.items():
         found.put(f"{base}.queue.{name}", value)
     for name, value in array.detail.items():
-        if name not in _OWN_DETAIL:
+        if name not in OWN_DETAIL:
             found.put(f"{base}.detail.{name}", value)
     prefix = f"arrays.{array.name}."
     found.unknown(*(f"{base}.{fact[len(prefix) :]}" for fact in noted if fact.startswith(prefix)))
