@@ -77,8 +77,9 @@ def make_safe_fix(findings: Sequence[Finding], why_absent: WhyAbsent = lambda _:
 
 def _unsafe_reason(finding: Finding) -> str | None:
     """Why a finding is not for a plan that nobody has looked at."""
-    if not finding.remedy:
-        return "it is fixed by hand" if finding.profile is None else f"it is fixed by the profile {finding.profile}"
+    if not any(isinstance(step, SetTunable | PlanProfile) for step in finding.remedy):
+        is_named = finding.profile is not None and not finding.remedy
+        return f"it is fixed by the profile {finding.profile}" if is_named else "it is fixed by hand"
     if finding.intent:
         return "it is a matter of what this host is for, not a fault"
     for step in finding.remedy:
