@@ -41,8 +41,8 @@ class Fix(msgspec.Struct, frozen=True):
     settings: tuple[tuple[str, str], ...]
     manual: tuple[ManualStep, ...]
     left_out: tuple[LeftOut, ...]
-    undecided: tuple[str, ...] = ()
-    """Ids of findings with values that are left out because nobody decides."""
+    undecided: tuple[LeftOut, ...] = ()
+    """Those of ``left_out`` that are values which advisor can set, left out because nobody decides."""
 
 
 WhyAbsent = Callable[[str], str | None]
@@ -127,7 +127,7 @@ def _joined(
     settings: dict[str, str] = {}
     manual: list[ManualStep] = []
     rest = list(left_out)
-    undecided: list[str] = []
+    undecided: list[LeftOut] = []
     for finding in findings:
         steps = finding.remedy or ((PlanProfile(finding.profile),) if finding.profile else ())
         if not steps:
@@ -135,12 +135,12 @@ def _joined(
         is_undecided = is_unattended and any(isinstance(one, Decide) and one.is_prerequisite for one in steps)
         for step in steps:
             match step:
-                case SetTunable(argument=argument) if is_undecided:
-                    reason = f"--yes does not decide that; advisor fix {finding.id} without it prints the plan and asks"
-                    rest.append(LeftOut(finding.id, argument, reason))
-                    undecided.append(finding.id)
                 case SetTunable(tunable, argument=argument) if absent := why_absent(tunable):
                     rest.append(LeftOut(finding.id, argument, absent))
+                case SetTunable(argument=argument) if is_undecided:
+                    reason = f"--yes does not decide that; advisor fix {finding.id} without it prints the plan and asks"
+                    undecided.append(LeftOut(finding.id, argument, reason))
+                    rest.append(undecided[-1])
                 case SetTunable():
                     rest += _add_value(values, _wanted(step, finding), finding)
                 case PlanProfile(only=only) if only:
@@ -176,7 +176,7 @@ def _joined(
         tuple(sorted(settings.items())),
         tuple(dict.fromkeys(manual)),
         tuple(rest),
-        tuple(dict.fromkeys(undecided)),
+        tuple(undecided),
     )
 
 
