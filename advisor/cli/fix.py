@@ -73,7 +73,8 @@ def fix(
             print_json(fix_document(made, planned, None))
         elif planned is not None:
             print_text(plan_text(planned, width=terminal_width(), color=wants_color(), is_live=is_here))
-        return 3 if planned is not None and planned.cannot_apply else 0
+        is_refused = bool(made.undecided) if is_done else planned is not None and planned.cannot_apply
+        return 3 if is_refused else 0
     done = apply_agreed(made.asked, settings, is_agreed=yes, shows_plan=not as_json, runtime_only=runtime_only)
 
     def show() -> None:

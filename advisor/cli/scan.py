@@ -224,7 +224,8 @@ def _print_muted(found: Scan) -> None:
 
     names = (found.facts.host.hostname or "",)
     rows = list_muting(found.findings, names=names, is_live=found.provenance.source == "live")
-    print_text(muted_text(rows, str(ignore_file()), width=terminal_width(), color=wants_color()))
+    muted = len(found.findings) - len(found.active)
+    print_text(muted_text(rows, str(ignore_file()), muted=muted, width=terminal_width(), color=wants_color()))
 
 
 def snapshot(

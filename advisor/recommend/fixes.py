@@ -41,8 +41,8 @@ class Fix(msgspec.Struct, frozen=True):
     settings: tuple[tuple[str, str], ...]
     manual: tuple[ManualStep, ...]
     left_out: tuple[LeftOut, ...]
-    undecided: tuple[str, ...] = ()
-    """Ids of findings with values that are left out because nobody decides."""
+    undecided: tuple[LeftOut, ...] = ()
+    """Those of ``left_out`` that are values which advisor can set, left out because nobody decides."""
 
 
 WhyAbsent = Callable[[str], str | None]
@@ -77,8 +77,9 @@ def make_safe_fix(findings: Sequence[Finding], why_absent: WhyAbsent = lambda _:
 
 def _unsafe_reason(finding: Finding) -> str | None:
     """Why a finding is not for a plan that nobody has looked at."""
-    if not finding.remedy:
-        return "it is fixed by hand" if finding.profile is None else f"it is fixed by the profile {finding.profile}"
+    if not any(isinstance(step, SetTunable | PlanProfile) for step in finding.remedy):
+        is_named = finding.profile is not None and not finding.remedy
+        return f"it is fixed by the profile {finding.profile}" if is_named else "it is fixed by hand"
     if finding.intent:
         return "it is a matter of what this host is for, not a fault"
     for step in finding.remedy:
@@ -126,7 +127,7 @@ def _joined(
     settings: dict[str, str] = {}
     manual: list[ManualStep] = []
     rest = list(left_out)
-    undecided: list[str] = []
+    undecided: list[LeftOut] = []
     for finding in findings:
         steps = finding.remedy or ((PlanProfile(finding.profile),) if finding.profile else ())
         if not steps:
@@ -134,12 +135,12 @@ def _joined(
         is_undecided = is_unattended and any(isinstance(one, Decide) and one.is_prerequisite for one in steps)
         for step in steps:
             match step:
-                case SetTunable(argument=argument) if is_undecided:
-                    reason = f"--yes does not decide that; advisor fix {finding.id} without it prints the plan and asks"
-                    rest.append(LeftOut(finding.id, argument, reason))
-                    undecided.append(finding.id)
                 case SetTunable(tunable, argument=argument) if absent := why_absent(tunable):
                     rest.append(LeftOut(finding.id, argument, absent))
+                case SetTunable(argument=argument) if is_undecided:
+                    reason = f"--yes does not decide that; advisor fix {finding.id} without it prints the plan and asks"
+                    undecided.append(LeftOut(finding.id, argument, reason))
+                    rest.append(undecided[-1])
                 case SetTunable():
                     rest += _add_value(values, _wanted(step, finding), finding)
                 case PlanProfile(only=only) if only:
@@ -175,7 +176,7 @@ def _joined(
         tuple(sorted(settings.items())),
         tuple(dict.fromkeys(manual)),
         tuple(rest),
-        tuple(dict.fromkeys(undecided)),
+        tuple(undecided),
     )
 
 

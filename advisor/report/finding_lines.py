@@ -8,7 +8,7 @@ from typing import Final
 from advisor.host.patterns import lazy_regex
 from advisor.report.finding_blocks import SEVERITY_WORDS, counted_severity
 from advisor.report.format import clean, ranked, runs
-from advisor.report.layout import COMMAND, SEVERITY_STYLE, Span, columns
+from advisor.report.layout import COMMAND, SEVERITY_STYLE, Span, columns, counted
 from advisor.rules.finding import SEVERITIES, finding_devices
 from advisor.rules.numbering import NAME, NumberedFindings, title_template
 from advisor.rules.remedy import PlanProfile, SetTunable
@@ -25,13 +25,14 @@ _VERB = lazy_regex(r"(?<= )(has|is|was|does|lists)(?= )")
 
 
 def counts_text(numbered: Iterable[NumberedFindings], muted: int = 0) -> str:
-    """``1 critical, 3 warnings, 4 info · 2 muted``: lines of the list, not devices."""
+    """``1 critical, 3 warnings, 4 info · 2 findings muted``: lines of the list, not devices; what is muted has no
+    line and is counted one by one, as in ``scan --muted``."""
     found = [one.severity for one in numbered]
     counts = [
         counted_severity(severity, found.count(severity)) for severity in reversed(SEVERITIES) if severity in found
     ]
     text = ", ".join(counts) if counts else "no findings: nothing that is known here asks for a change"
-    return f"{text} · {muted} muted" if muted else text
+    return f"{text} · {counted(muted, 'finding')} muted" if muted else text
 
 
 def finding_text(group: NumberedFindings, size: int | None = None) -> str:

@@ -30,7 +30,9 @@ def fix_text(fix: Fix, *, width: int, color: bool, is_live: bool = True) -> str:
         page.heading("Left out")
         for names, reason in _group_left(fix.left_out):
             page.bullet(*names, f": {reason}")
-    if not fix.asked:
+    if fix.undecided:
+        _add_decisions(page, fix, is_live=is_live)
+    elif not fix.asked:
         page.blank()
         if fix.findings:
             page.add("advisor itself has nothing to set.")
@@ -38,6 +40,20 @@ def fix_text(fix: Fix, *, width: int, color: bool, is_live: bool = True) -> str:
             no_safe = "No finding can be fixed without a decision or an interruption: advisor fix ID fixes one."
             page.add(no_safe if fix.left_out else "This host has no findings.")
     return page.text
+
+
+def _add_decisions(page: Page, fix: Fix, *, is_live: bool) -> None:
+    """What decides the values that ``--yes`` leaves out: a person at a terminal, or a command that names them."""
+    asked = " ".join(["advisor fix", *dict.fromkeys(one.finding for one in fix.undecided)])
+    applied = " ".join(["advisor apply", *dict.fromkeys(shell_quote(one.what) for one in fix.undecided)])
+    page.heading(f"What --yes leaves out, a person decides{'' if is_live else ' on the captured host'}")
+    page.bullet("print the plan, and be asked on a terminal:")
+    page.command(asked, indent=4)
+    page.bullet("set what has been decided:")
+    page.command(applied, indent=4)
+    if not fix.asked:
+        page.blank()
+        page.add("Nothing has been changed.")
 
 
 def _group_left(left: Sequence[LeftOut]) -> Iterator[tuple[list[Piece], str]]:

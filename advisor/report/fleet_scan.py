@@ -116,7 +116,7 @@ def _add_head(page: Page, scan: FleetScan) -> None:
             summary_pieces.append(Span(severity, _STYLES[severity]))
     muted = sum(host.muted or 0 for host in scan.hosts)
     if muted:
-        summary_pieces.append(f" · {muted} muted")
+        summary_pieces.append(f" · {counted(muted, 'finding')} muted")
     page.add(Span(f"{len(captured)} of {counted(len(scan.hosts), 'host')} captured", "bold"), *summary_pieces)
 
 

@@ -73,14 +73,16 @@ def _did_you_mean(names: Sequence[str]) -> str:
 
 
 @english_page
-def muted_text(rows: Sequence[MutingRow], place: str, *, width: int, color: bool) -> str:
-    """The page of ``advisor scan --muted``."""
+def muted_text(rows: Sequence[MutingRow], place: str, *, muted: int, width: int, color: bool) -> str:
+    """The page of ``advisor scan --muted``; ``muted`` counts findings."""
     page = Page(width, color=color)
     if not rows:
         page.add(f"Nothing is muted ({place}).")
         return page.text
     active = sum(row.is_active for row in rows)
-    counts = f"{active} muted" if active == len(rows) else f"{active} muted, {counted(len(rows), 'entry', 'entries')}"
+    entries = counted(len(rows), "entry", "entries")
+    by = f"{active} of {entries}" if active < len(rows) else entries
+    counts = f"{counted(muted, 'finding')} muted{f' by {by}' if muted else f', {entries}'}"
     page.add(Span(counts, HEADING), Span(" · ", QUIET), place)
     for number, row in enumerate(rows, 1):
         end = f"until {row.until}" if row.until else "without an end"

@@ -72,7 +72,10 @@ def test_a_doubtful_value_is_not_set_by_yes_alone(tmp_path: Path) -> None:
     assert "block:vda:rotational  1 \u2192 0" in asked.stdout, asked.stdout + asked.stderr
     done = call("fix", "disks.rotation-doubtful", "--yes", "--root", str(root))
     assert "block:vda:rotational=0: --yes does not decide that" in " ".join(done.stdout.split())
-    assert "advisor itself has nothing to set." in done.stdout
+    assert "advisor itself has nothing to set." not in done.stdout
+    assert "    advisor fix disks.rotation-doubtful\n" in done.stdout
+    assert "    advisor apply block:vda:rotational=0\n" in done.stdout
+    assert done.returncode == 3
 
 
 def test_a_finding_prints_the_command_that_fix_runs() -> None:
@@ -106,7 +109,7 @@ def test_another_user_gets_the_call_for_root_where_a_decision_is_missing_too(
     with pytest.raises(PermissionDeniedError):
         fix([name], yes=True, as_json=True)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert fix([name], yes=True) == 0
+    assert fix([name], yes=True) == 3
 
 
 def doubtful_host(where: Path) -> Host:

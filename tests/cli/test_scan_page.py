@@ -193,7 +193,7 @@ def test_a_muted_finding_is_counted_listed_and_not_a_failure(machine: Machine) -
     assert machine.run("scan", "--root", str(machine.root), "--fail-on", "critical").returncode == 1
     assert machine.run("mute", "arrays.degraded", "--device", "md0", *words).returncode == 0
     assert "md1 has lost redundancy" in machine.scan()
-    assert "· 1 muted" in machine.scan()
+    assert "· 1 finding muted" in machine.scan()
     assert machine.run("mute", "arrays.degraded", *words).returncode == 0
     assert machine.run("mute", "arrays.inactive", *words).returncode == 0
     assert "critical" not in machine.scan().replace("2 critical", "")
@@ -222,9 +222,9 @@ def test_an_entry_for_a_rule_that_there_is_not_says_so(machine: Machine) -> None
         f'[[ignore]]\nid = "{name}"\nhost = "*"\nreason = "r"\n' for name in ("arrays.degradd", "arrays.inactive")
     ]
     machine.ignore.write_text("".join(entries))
-    assert "· 1 muted" in machine.scan()
+    assert "· 1 finding muted" in machine.scan()
     listed = machine.scan("--muted")
-    assert listed.startswith("1 muted, 2 entries ·")
+    assert listed.startswith("1 finding muted by 1 of 2 entries ·")
     assert "no rule has this id: mutes nothing; did you mean arrays.degraded" in listed
     wrong = machine.run("mute", "arrays.degradd", "--reason", "r")
     assert (wrong.returncode, "did you mean arrays.degraded" in wrong.stderr) == (2, True)
@@ -247,7 +247,7 @@ def test_unmute_by_number_is_safe(machine: Machine) -> None:
     assert "this entry alone: advisor unmute arrays.degraded --device md7 --host web1\n" in muted
     assert machine.run("unmute", "1", "9").returncode == 3
     listed = machine.run("scan", "--muted").stdout
-    assert listed.startswith("0 muted, 4 entries")
+    assert listed.startswith("0 findings muted, 4 entries")
     assert listed.endswith("advisor unmute N shows a finding again, advisor unmute 1 2 several at once.\n")
     # Numbers of one call are those of one list.
     done = machine.run("unmute", "1", "3").stderr
@@ -282,7 +282,7 @@ def test_an_entry_that_is_over_says_so(machine: Machine) -> None:
     assert machine.run("mute", "arrays.degraded", "--host", "stor*", "--reason", "new").returncode == 0
     assert "# ours" in machine.ignore.read_text()
     assert machine.ignore.read_text().count("[[ignore]]") == 1
-    assert "· 2 muted" in machine.scan()
+    assert "· 2 findings muted" in machine.scan()
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,8 @@ def test_links_that_nobody_would_count_are_not_counted(machine: Machine) -> None
 
 def test_the_list_of_accepted_findings_has_its_file_apart(machine: Machine) -> None:
     assert machine.run("mute", "2", "--reason", "spare", "--root", str(machine.root)).returncode == 0
-    assert " ".join(machine.scan("--muted").split()).startswith(f"1 muted \u00b7 {machine.ignore} 1 arrays")
+    listed = " ".join(machine.scan("--muted").split())
+    assert listed.startswith(f"1 finding muted by 1 entry \u00b7 {machine.ignore} 1 arrays")
 
 
 def test_this_machine_as_a_tree_is_not_called_a_capture(machine: Machine) -> None:

@@ -119,7 +119,7 @@ def test_what_is_accepted_of_a_host_is_counted_and_not_listed(fleet: Hosts, docu
     assert first not in [one["id"] for one in known["findings"]]
     assert (other["muted"], other["findings"]) == (0, document["hosts"][1]["findings"])
     page = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), "--limit", "node01", more=ours).stdout
-    assert f"{known['muted']} muted" in page.splitlines()[0]
+    assert f"{known['muted']} finding" in page.splitlines()[0]
     accepted.write_text("[[ignore]]\nid = 1\n")
     assert fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), more=ours).returncode == 2
 

@@ -133,8 +133,10 @@ def test_a_part_of_a_profile_is_as_safe_as_its_values() -> None:
 
 def test_findings_that_are_left_out_for_one_reason_are_listed_together() -> None:
     by_hand = [finding(f"z.{number}", Decide("ask")) for number in range(3)]
-    text = fix_text(make_safe_fix([finding("a.one", SWAP), *by_hand]), width=80, color=False)
-    assert "  - z.0, z.1, z.2: a part of it is done by hand" in text
+    in_part = [finding(f"y.{number}", SWAP, Decide("ask")) for number in range(2)]
+    text = fix_text(make_safe_fix([finding("a.one", SWAP), *by_hand, *in_part]), width=80, color=False)
+    assert "  - z.0, z.1, z.2: it is fixed by hand\n" in text
+    assert "  - y.0, y.1: a part of it is done by hand\n" in text
 
 
 def test_findings_that_contradict_each_other_are_both_not_safe() -> None:

@@ -155,7 +155,7 @@ def test_counts_are_of_lines_and_plurals_are_right() -> None:
     assert len(warnings) == 1
     (line,) = (line for line in page(summary(host, muted=2)) if "muted" in line)
     assert "1 warning," in line
-    assert line.endswith("· 2 muted")
+    assert line.endswith("· 2 findings muted")
 
 
 def test_the_headline_has_host_machine_role_time_and_provenance() -> None:
