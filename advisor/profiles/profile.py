@@ -469,22 +469,35 @@ def _check_profile(profile: Profile, *, is_whole: bool) -> None:
             _check_only(wanted, wanted.only, (*field, "only"))
         if wanted.condition is not None:
             _check_condition(wanted.condition, (*field, "condition", "value"))
-        try:
-            parse_tunable(_example_id(wanted.tunable))
-        except UsageError as error:
-            raise _FieldError((*field, "tunable"), error.message, error.hint) from error
+        if is_whole:
+            _check_places(wanted, profile.parameters, field)
+        # What an heir's or a parent's parameter fills is not known yet.
+        if is_whole or not set(_places(wanted.tunable)) - profile.parameters.keys():
+            try:
+                parse_tunable(_example_id(wanted.tunable))
+            except UsageError as error:
+                raise _FieldError((*field, "tunable"), error.message, error.hint) from error
         if is_whole and wanted.needs is not None and wanted.needs not in profile.parameters:
             raise _FieldError((*field, "needs"), f"{wanted.needs} is no parameter of this profile")
         if is_whole:
-            value = wanted.value.multiply if isinstance(wanted.value, Computed) else wanted.value
-            for place in re.findall(r"\{(\w*)\}", f"{wanted.tunable} {value}"):
-                if wanted.for_each and (place == wanted.for_each[:-1] or place in _FILLED.get(wanted.for_each, ())):
-                    continue
-                if place not in profile.parameters:
-                    raise _FieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects")
-                if profile.parameters[place].type == "names":
-                    raise _FieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
             _check_value(wanted, profile.parameters, field)
+
+
+def _places(template: str) -> list[str]:
+    return re.findall(r"\{(\w*)\}", template)
+
+
+def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
+    value = wanted.value.multiply if isinstance(wanted.value, Computed) else wanted.value
+    for place in _places(f"{wanted.tunable} {value}"):
+        if wanted.for_each and (place == wanted.for_each[:-1] or place in _FILLED.get(wanted.for_each, ())):
+            continue
+        if place not in parameters:
+            each = next((one for one in get_args(ForEach) if one[:-1] == place), None)
+            hint = msg('for-each = "{each}" fills {place}', each=each, place=f"{{{place}}}") if each else None
+            raise _FieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects", hint)
+        if parameters[place].type == "names":
+            raise _FieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
 
 
 def _check_parameter(name: str, parameter: Parameter) -> None:

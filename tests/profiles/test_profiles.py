@@ -124,6 +124,8 @@ PARAMETERS = {
         ({"value": "{}"}, "field tunables[0]: {} is neither"),
         ({"value": "{link}"}, "field tunables[0]: {link} is neither"),
         ({"value": "{l}"}, "field tunables[0]: {l} is a list"),
+        ({"tunable": "{link}"}, "field tunables[0]: {link} is neither a parameter nor what for-each selects"),
+        ({"tunable": "{link}:mtu"}, "field tunables[0]: {link} is neither"),
         ({"tunable": "sysctl:vm.{nix}"}, "field tunables[0]: {nix} is neither"),
         ({"value": {"multiply": "{nix}", "of": "value-before-us"}}, "field tunables[0]: {nix} is neither"),
         ({"value": {"multiply": "{w}", "of": "value-before-us"}}, "field tunables[0].value: "),
