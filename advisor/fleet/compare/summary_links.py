@@ -32,7 +32,7 @@ from advisor.fleet.compare.collected import Collected
 MAX_LINKS: Final = 64
 MAX_MEMBERSHIPS: Final = 128
 _PASSING: Final = frozenset({"veth", "tap", "tun", "dummy", "ifb", "macvtap", "sit", "ip6tnl", "gre", "gretap", "ipip"})
-_OWN_DETAIL: Final = frozenset(
+OWN_DETAIL: Final = frozenset(
     {"id", "bridge_id", "root_id", "active_slave", "local", "remote", "local6", "remote6", "link", "group", "user"}
     | {"rdma_device", "rdma_state", "port_state"}
 )
@@ -166,7 +166,7 @@ def _collect_link(link: Link, base: str, found: Collected) -> None:
     for name, is_on in (link.features or {}).items():
         found.put(f"{base}.feature.{name}", "on" if is_on else "off")
     for name, text in link.detail.items():
-        if name not in _OWN_DETAIL:
+        if name not in OWN_DETAIL:
             found.put(f"{base}.detail.{name}", text)
     if link.rps_cpus and link.rps_cpus.strip("0,"):
         found.put(f"{base}.rps_cpus", link.rps_cpus)
