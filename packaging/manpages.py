@@ -111,10 +111,9 @@ def _synopsis(words: tuple[str, ...], command: Any) -> str:
 
 
 def _metavar(one: Any) -> str:
-    shown = str(one.metavar or one.name.upper().replace("_", "-"))
-    return shown.replace("…", "...").strip("[]") + (
-        "..." if one.nargs == -1 and not shown.endswith(("…", "...")) else ""
-    )
+    shown = str(one.metavar or one.name.upper().replace("_", "-")).replace("…", "...")
+    is_many = one.nargs == -1 or shown.endswith("...")
+    return shown.removesuffix("...").removeprefix("[").removesuffix("]") + ("..." if is_many else "")
 
 
 def _option(one: Any) -> str:

@@ -46,6 +46,12 @@ def test_every_command_has_a_page_that_formats_without_a_warning(pages: Path) ->
         assert "\N{HYPHEN}\n" not in text, f"{page.stem}: what is copied is broken with a hyphen"
 
 
+def test_brackets_of_a_synopsis_are_pairs(pages: Path) -> None:
+    for page in pages.glob("*.1"):
+        synopsis = shown(page).partition("SYNOPSIS\n")[2].partition("\n\n")[0]
+        assert synopsis.count("[") == synopsis.count("]"), page.stem
+
+
 def test_a_page_has_every_option_that_help_shows(pages: Path) -> None:
     helped = run(sys.executable, "-m", "advisor", "apply", "--help")
     options = {word.rstrip(",") for word in helped.split() if word.startswith("--")} - {"--help"}
