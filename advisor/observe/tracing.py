@@ -81,6 +81,9 @@ class RequestTracer:
         self._batches.reverse()
         while self._batches:
             self._matcher.add_pages(self._batches.pop())
+        self._ask_owners()
+
+    def _ask_owners(self) -> None:
         if self._owner_of is not None:
             for pid in self._matcher.pids - self._owners.keys():
                 self._owners[pid] = self._owner_of(pid)
@@ -93,6 +96,8 @@ class RequestTracer:
         lost = self._trace.count_lost()
         self._match_batches()
         self._matcher.finish()
+        # What waited for an earlier page to come is matched only now.
+        self._ask_owners()
         return TracedRequests(self._matcher.devices, self._owners, seconds, lost, is_cut)
 
 

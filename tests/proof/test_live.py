@@ -353,7 +353,7 @@ def test_a_server_is_asked_once_for_each_period(
 @pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
-        ("command", "sleep 60", "did not end within 0.2 s and was killed"),
+        ("command", "sleep 60", "s and was killed with all that it started"),
         ("command", "exit 7", "returned 7"),
         ("command", "echo gone", "'gone' is no number"),
         ("counter", "echo 5", "its counter was reset, or the service restarted"),
@@ -363,13 +363,15 @@ def test_a_service_that_dies_hangs_or_restarts_ends_the_session(
     tmp_path: Path, kind: str, text: str, words: str
 ) -> None:
     world = world_of(tmp_path, 0.0)
+    # On a busy machine a shell alone takes a second.
+    patience = 2.0 if "sleep" in text else 30.0
     count = tmp_path / "count"
     count.write_text("0")
     # It answers at first: only once something is switched does it fail.
     own = script(
         tmp_path, f"n=$(($(cat {count}) + 1)); echo $n > {count}; [ $n -gt 12 ] && {{ {text}; exit; }}; echo 1$n"
     )
-    proof = world.prove(period_seconds=PERIOD, metrics=(f"p99={kind}:{own}:lower",), metric_timeout=0.2)
+    proof = world.prove(period_seconds=PERIOD, metrics=(f"p99={kind}:{own}:lower",), metric_timeout=patience)
     assert (proof.verdict, world.value) == ("invalid", BEFORE)
     assert words in proof.reasons[0]
     assert proof.session.restored
