@@ -10,6 +10,27 @@ from advisor.diagnosis.observation import Observation
 from advisor.observe.cgroups import unit_of_cgroup
 
 
+def name_group(path: str) -> str:
+    """The service or scope of a group; of a group of neither its path."""
+    return unit_of_cgroup(path) or path
+
+
+def is_below(path: str, top: str) -> bool:
+    """Whether a group lies below another one, which counts what it does, too."""
+    return path != top and f"{path}/".startswith(f"{top.rstrip('/')}/")
+
+
+def stalled_share(seen: Observation, path: str) -> float | None:
+    """The share of the time in which tasks of a group waited for storage; None where that is not counted."""
+    stalled, seconds = seen.rose("cgroup", path, "io_some_us"), seen.span.seconds_of("cgroup")
+    return None if stalled is None or not seconds else min(1.0, stalled / (seconds * 1e6))
+
+
+def device_of(seen: Observation, number: str) -> str:
+    """The name of a device; its number where that is not known."""
+    return seen.stack.named(number) or number
+
+
 def asks_group(seen: Observation, path: str, *fields: str) -> Asker | None:
     """The service or scope of a group; for a group of neither its process with the most of ``fields``, None if unknown.
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from advisor.diagnosis.askers import asks_memory, asks_storage
 from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
-from advisor.diagnosis.groups import asks_group, limit_command
+from advisor.diagnosis.groups import asks_group, limit_command, name_group
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import waited_share
 from advisor.host.numbers import count_noun
@@ -147,10 +147,9 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
         limit = min((one for one in limits if one is not None), default=None)
         if not reached or share < BINDS_FROM or limit is None:
             continue
-        unit = unit_of_cgroup(path)
         yield cgroup_limit.bind(
             min(1.0, share),
-            f"{unit or path} has reached the memory limit of its control group",
+            f"{name_group(path)} has reached the memory limit of its control group",
             evidence={"cgroup": path, "limit_bytes": limit, "times_reached": reached, "stalled_share": share},
             advice="Raise MemoryHigh= or MemoryMax= of the service, or give it smaller caches.",
             commands=limit_command(

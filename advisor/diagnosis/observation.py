@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from functools import cached_property
 
 import msgspec
@@ -137,7 +138,7 @@ class Observation:
 
     def _measure_load(self, name: str) -> DiskLoad | None:
         rates = self.disks[name]
-        if rates.queue is None or rates.utilisation is None or _is_partition(name, set(self.disks)):
+        if rates.queue is None or rates.utilisation is None or _is_partition(name, self.disks):
             return None
         per_s = sum(one or 0.0 for one in (rates.reads_per_s, rates.writes_per_s, rates.discards_per_s))
         moved = (rates.read_bytes_per_s or 0.0) + (rates.write_bytes_per_s or 0.0)
@@ -159,7 +160,7 @@ MIN_REQUESTS = 20
 """Means of fewer say nothing."""
 
 
-def _is_partition(name: str, names: set[str]) -> bool:
+def _is_partition(name: str, names: Container[str]) -> bool:
     """Whether a name is that of a disk with a number behind: sda1 of sda, nvme0n1p2 of nvme0n1."""
     found = re.fullmatch(r"(.*?[a-z])[0-9]+|(.*[0-9])p[0-9]+", name)
     return bool(found and (found[1] or found[2]) in names)

@@ -8,11 +8,10 @@ from typing import Final
 
 from advisor.diagnosis.askers import asks_cpu
 from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause, cause, percent
-from advisor.diagnosis.groups import asks_group, limit_command
+from advisor.diagnosis.groups import asks_group, limit_command, name_group
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
-from advisor.observe.cgroups import unit_of_cgroup
 
 PSI: Final = "Linux kernel documentation, accounting/psi"
 _PROC_STAT: Final = "proc_stat(5)"
@@ -144,7 +143,6 @@ def quota(seen: Observation) -> Iterator[BindingCause]:
         throttled = seen.rose("cgroup", path, "cpu_throttled_periods")
         if not periods or throttled is None or throttled / periods < BINDS_FROM:
             continue
-        unit = unit_of_cgroup(path)
         lost_us = seen.rose("cgroup", path, "cpu_throttled_us")
         # A quota that is reached in few of the periods of the span binds for little of its time.
         seconds = seen.span.seconds_of("cgroup")
@@ -154,7 +152,7 @@ def quota(seen: Observation) -> Iterator[BindingCause]:
         limit = seen.level("cgroup", path, "cpu_quota_cpus")
         yield quota.bind(
             throttled / periods,
-            f"{unit or path} has used up its CPU quota in {percent(throttled / periods)} of its periods",
+            f"{name_group(path)} has used up its CPU quota in {percent(throttled / periods)} of its periods",
             of="periods",
             device=None,
             evidence={

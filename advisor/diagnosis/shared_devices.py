@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from advisor.diagnosis.cause import BINDS_FROM
+from advisor.diagnosis.groups import device_of, is_below, name_group, stalled_share
 from advisor.diagnosis.observation import Observation
-from advisor.observe.cgroups import unit_of_cgroup
 
 USED_UP_FROM: Final = 0.9
 FULL_FROM: Final = 0.3
@@ -35,10 +35,6 @@ class HeldGroup(msgspec.Struct, frozen=True):
     evidence: dict[str, float | int | str | None]
 
 
-def owner_of(path: str) -> str:
-    return unit_of_cgroup(path) or path
-
-
 def find_held_groups(seen: Observation) -> tuple[HeldGroup, ...]:
     """Each group and device once; of a group and one below it the lower one, which is what waits."""
     found: dict[tuple[str, str], HeldGroup] = {}
@@ -52,24 +48,11 @@ def find_held_groups(seen: Observation) -> tuple[HeldGroup, ...]:
     )
 
 
-def is_below(path: str, top: str) -> bool:
-    return path != top and f"{path}/".startswith(f"{top.rstrip('/')}/")
-
-
 def _names(seen: Observation) -> Iterator[tuple[str, str, str]]:
     """Each group and device: the name of both in the span, the path, the number."""
     for name in seen.span.names("cgroup-io"):
         path, _, number = name.rpartition(" ")
         yield name, path, number
-
-
-def _stall(seen: Observation, path: str) -> float | None:
-    stalled, seconds = seen.rose("cgroup", path, "io_some_us"), seen.span.seconds_of("cgroup")
-    return None if stalled is None or not seconds else min(1.0, stalled / (seconds * 1e6))
-
-
-def _device(seen: Observation, number: str) -> str:
-    return seen.stack.named(number) or number
 
 
 def _moved(seen: Observation, name: str) -> int:
@@ -78,7 +61,7 @@ def _moved(seen: Observation, name: str) -> int:
 
 def _is_full(seen: Observation, number: str) -> bool:
     """Whether requests wait in the device itself for most of the time."""
-    load = seen.loads.get(_device(seen, number))
+    load = seen.loads.get(device_of(seen, number))
     return load is not None and load.utilisation * load.excess >= FULL_FROM and load.utilisation >= USED_UP_FROM
 
 
@@ -122,7 +105,7 @@ def _held_by_cost(seen: Observation) -> Iterator[HeldGroup]:
             path,
             number,
             min(1.0, held / (seconds * 1e6)),
-            f"{owner_of(path)} waits for its share of {_device(seen, number)}, which io.cost gives out by weights",
+            f"{name_group(path)} waits for its share of {device_of(seen, number)}, which io.cost gives out by weights",
             "Raise the weight of the service (IOWeight=), or lower that of the other one; if the device has room, "
             "io.cost.model or io.cost.qos is too low for it.",
             "IOWeight,IODeviceWeight",
@@ -149,7 +132,7 @@ def _held_for_latency(seen: Observation) -> Iterator[HeldGroup]:
         depth, delay_ns = (seen.level("cgroup-io", name, field) for field in ("depth", "delay_ns"))
         # What io.cost delays is in its own account.
         is_delayed = bool(delay_ns) and seen.rose("cgroup-io", name, "cost_wait_us") is None
-        stall = _stall(seen, path)
+        stall = stalled_share(seen, path)
         if not (depth or is_delayed) or path == "/" or (stall is not None and stall < BINDS_FROM):
             continue
         targets = {
@@ -164,7 +147,7 @@ def _held_for_latency(seen: Observation) -> Iterator[HeldGroup]:
             path,
             number,
             stall if stall is not None else 0.5,
-            f"{owner_of(path)} is held back on {_device(seen, number)} for the latency of {owner_of(protected)}",
+            f"{name_group(path)} is held back on {device_of(seen, number)} for the latency of {name_group(protected)}",
             "Raise the target of the other service (IODeviceLatencyTargetSec=, io.latency) to what the device can "
             "give, if this one is as important.",
             "IODeviceLatencyTargetUSec",
@@ -190,15 +173,15 @@ def _held_by_model(seen: Observation) -> Iterator[HeldGroup]:
         if not seconds or is_shown or used < USED_UP_FROM * seconds * 1e6 or _is_full(seen, number):
             continue
         for name, path in names:
-            stall = _stall(seen, path)
+            stall = stalled_share(seen, path)
             if path == "/" or stall is None or stall < BFQ_WAITS_FROM or not _moved(seen, name):
                 continue
-            device = _device(seen, number)
+            device = device_of(seen, number)
             yield HeldGroup(
                 path,
                 number,
                 stall,
-                f"{owner_of(path)} waits for {device}: io.cost has given out all that its model has, and the device "
+                f"{name_group(path)} waits for {device}: io.cost has given out all that its model has, and the device "
                 "has room",
                 "Measure the device again for io.cost.model (resctl-bench, iocost_coef_gen.py), or raise max= of "
                 "io.cost.qos.",
@@ -212,7 +195,7 @@ def _held_by_bfq(seen: Observation) -> Iterator[HeldGroup]:
     """Groups that wait at a full device with the scheduler BFQ, while a heavier one moves far more."""
     chosen = {disk.name: disk.scheduler for disk in seen.facts.disks}
     for name, path, number in _names(seen):
-        device, stall = _device(seen, number), _stall(seen, path)
+        device, stall = device_of(seen, number), stalled_share(seen, path)
         load = seen.loads.get(device)
         if chosen.get(device) != "bfq" or load is None or load.utilisation < USED_UP_FROM or not _moved(seen, name):
             continue
@@ -226,8 +209,8 @@ def _held_by_bfq(seen: Observation) -> Iterator[HeldGroup]:
             path,
             number,
             stall,
-            f"{owner_of(path)} waits for its share of {device}: BFQ gives it a weight of {ours:.0f}, and "
-            f"{owner_of(other or '')} one of {theirs:.0f}",
+            f"{name_group(path)} waits for its share of {device}: BFQ gives it a weight of {ours:.0f}, and "
+            f"{name_group(other or '')} one of {theirs:.0f}",
             "Raise the weight of the service (IOWeight=), or lower that of the other one; both wait less for a device "
             "with room.",
             "IOWeight,IODeviceWeight",

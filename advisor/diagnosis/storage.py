@@ -11,11 +11,11 @@ from typing import Final
 from advisor.diagnosis.askers import asks_storage
 from advisor.diagnosis.block_stack import is_flash, medium_of, multipath_head
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
-from advisor.diagnosis.groups import asks_group, limit_command
+from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group, stalled_share
 from advisor.diagnosis.observation import DiskLoad, Observation
 from advisor.diagnosis.shared_devices import find_held_groups
-from advisor.host.numbers import is_count
-from advisor.observe.cgroups import V1_IO_LIMITS, unit_of_cgroup
+from advisor.host.numbers import count_of
+from advisor.observe.cgroups import V1_IO_LIMITS
 
 IOSTATS: Final = "Linux kernel documentation, admin-guide/iostats"
 PSI: Final = "Linux kernel documentation, accounting/psi"
@@ -304,7 +304,7 @@ def queue_full(seen: Observation) -> Iterator[BindingCause]:
         load = seen.loads.get(disk.name)
         if load is None or load.utilisation < FULL_QUEUE_BUSY_FROM or not is_flash(seen.stack, (disk.name,)):
             continue
-        places, depth = (_count(text) for text in (disk.queue.get("nr_requests"), disk.detail.get("queue_depth")))
+        places, depth = (count_of(text) for text in (disk.queue.get("nr_requests"), disk.detail.get("queue_depth")))
         # The older protocol of USB takes one request at a time, whatever is set.
         is_settable = disk.detail.get("transport") != "usb"
         is_shallow = is_settable and depth is not None and 0 < depth <= SHALLOW and load.queue >= 2 * depth
@@ -328,10 +328,6 @@ def queue_full(seen: Observation) -> Iterator[BindingCause]:
             asks=asks_storage(seen, disk.name),
             explains=(f"disk.saturated {disk.name}", "application.serial"),
         )
-
-
-def _count(text: str | None) -> int | None:
-    return int(text) if text and is_count(text) else None
 
 
 @cause(
@@ -392,11 +388,10 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
     """A service that reaches the limit of its own control group, or waits for its share of a device."""
     yield from _at_limits(seen)
     for held in find_held_groups(seen):
-        device = seen.stack.named(held.number) or held.number
         yield cgroup_limit.bind(
             held.share,
             held.title,
-            device=device,
+            device=device_of(seen, held.number),
             evidence={"cgroup": held.path, **{key: value for key, value in held.evidence.items() if value is not None}},
             advice=held.advice,
             commands=limit_command(
@@ -420,17 +415,14 @@ def _at_limits(seen: Observation) -> Iterator[BindingCause]:
         if not used:
             continue
         field, (part, rate, limit) = max(used.items(), key=lambda one: one[1][0])
-        stalled = seen.rose("cgroup", path, "io_some_us")
-        seconds = seen.span.seconds_of("cgroup")
-        share = part if stalled is None else min(1.0, stalled / (seconds * 1e6))
+        stalled = stalled_share(seen, path)
+        share = part if stalled is None else stalled
         if part < AT_LIMIT_FROM or (share < BINDS_FROM and not _is_held_exactly(seen, field, part)):
             continue
-        device = seen.stack.named(number) or number
-        unit = unit_of_cgroup(path)
-        owner = unit or path
+        device = device_of(seen, number)
         yield cgroup_limit.bind(
             share if share >= BINDS_FROM else min(1.0, part),
-            f"{owner} is held up by the limit of its own control group on {device}",
+            f"{name_group(path)} is held up by the limit of its own control group on {device}",
             device=device,
             evidence={"cgroup": path, f"{field}_per_s": rate, "limit_per_s": limit, "used_share": part},
             advice="Raise or remove the limit (IOReadBandwidthMax=, IOWriteIOPSMax=, …), if it is not meant.",

@@ -7,6 +7,7 @@ from typing import Final
 
 from advisor.diagnosis.askers import asks_cpu
 from advisor.diagnosis.cause import Asker, BindingCause, cause, percent
+from advisor.diagnosis.groups import is_below
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import count_noun
 from advisor.observe.cgroups import unit_of_cgroup
@@ -114,7 +115,7 @@ def task_limit(seen: Observation) -> Iterator[BindingCause]:
     refused = {path: count for path, count in rises.items() if count}
     for path, count in refused.items():
         # A group counts what those below it were refused, too: the deepest is meant.
-        if any(other != path and other.startswith(path.rstrip("/") + "/") for other in refused):
+        if any(is_below(other, path) for other in refused):
             continue
         unit = unit_of_cgroup(path)
         tasks, most = (seen.level("cgroup", path, field) for field in ("tasks", "tasks_max"))

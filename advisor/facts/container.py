@@ -39,6 +39,7 @@ _KUBELET: Final = lazy_regex(r"/pods/[0-9a-f-]{32,36}/")
 _CGROUP: Final = lazy_regex(r"[/-](docker|libpod|lxc|kubepods|crio|cri-containerd|buildkit)\b")
 _STORAGE: Final = lazy_regex(r"/(docker|containers/storage)/")
 """In the root of a container's mount, where no overlay holds it (the drivers btrfs, zfs and vfs)."""
+_MANAGER: Final = lazy_regex(r"[a-z-]{2,20}")
 _ACCOUNT: Final = "/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -139,16 +140,15 @@ def _is_unknown(namespaces: Mapping[str, Ownership], name: str) -> bool:
 def _find_ownership(host: Host, name: str) -> Ownership:
     text = host.readlink(f"/proc/self/ns/{name}")
     found = None if isinstance(text, Missing) else _NAMESPACE.fullmatch(text)
-    if found and found[1] != name:
-        found = None
-    if found and int(found[2]) == INITIAL[name]:
+    number = int(found[2]) if found and found[1] == name else None
+    if number == INITIAL[name]:
         return "initial"
     if name == "net":
         # Of all namespaces only the initial one has the first.
         if host.exists("/proc/sys/net/core/netdev_max_backlog"):
             return "initial"
         return "own" if host.exists("/proc/sys/net/core/somaxconn") else "unknown"
-    return "own" if found and (name != "mnt" or _has_fixed_mounts(host)) else "unknown"
+    return "own" if number is not None and (name != "mnt" or _has_fixed_mounts(host)) else "unknown"
 
 
 def _has_fixed_mounts(host: Host) -> bool:
@@ -163,7 +163,7 @@ def _read_first_process(host: Host) -> str | None:
     text = host.read_or_empty("/proc/1/environ") if host.is_live else ""
     found = next((one for one in text.split("\0") if one.startswith("container=")), "")
     name = found.strip().partition("=")[2]
-    return name if re.fullmatch(r"[a-z-]{2,20}", name) else None
+    return name if _MANAGER.fullmatch(name) else None
 
 
 def _find_marks(host: Host, said: str | None, first: str | None, *, is_apart: bool) -> Iterator[tuple[str, str]]:
@@ -177,7 +177,7 @@ def _find_marks(host: Host, said: str | None, first: str | None, *, is_apart: bo
         if is_apart and host.exists(mark):
             yield manager, f"{mark} is there"
     named = os.environ.get("container", "") if host.is_live else ""  # noqa: SIM112 (systemd's own name)
-    if re.fullmatch(r"[a-z-]{2,20}", named):
+    if _MANAGER.fullmatch(named):
         yield named, f"the environment variable container is {named}"
     if found := _CGROUP.search(host.read_text("/proc/self/cgroup") or ""):
         managers = {"docker": "docker", "libpod": "podman", "lxc": "lxc"}

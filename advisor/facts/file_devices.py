@@ -55,10 +55,10 @@ class FileDevices:
 
     def _devices_of(self, mount: Mount) -> tuple[str, ...]:
         device = next(iter(mounts_by_device((mount,), self._names)), None)
-        if device is None:
-            return ()
+        if device is None or mount.kind != "btrfs":
+            return () if device is None else (device,)
         members = (self._host.names(f"{_BTRFS}/{uuid}/devices") for uuid in self._host.names(_BTRFS))
-        return next((found for found in members if device in found), (device,)) if mount.kind == "btrfs" else (device,)
+        return next((found for found in members if device in found), (device,))
 
 
 def _writable_layer(mount: Mount) -> str | None:
@@ -70,7 +70,7 @@ def _writable_layer(mount: Mount) -> str | None:
 
 def file_devices_of_loops(host: Host, mounts: tuple[Mount, ...]) -> Mapping[str, tuple[str, ...]]:
     """What each loop device of a host lies on; those of which nothing is known are left out."""
-    loops = [name for name in host.names("/sys/block") if re.fullmatch(r"loop[0-9]+", name)]
+    loops = [name for name in host.names("/sys/block") if name.startswith("loop")]
     used = [name for name in loops if host.exists(f"/sys/block/{name}/loop/backing_file")]
     devices = FileDevices(host, mounts) if used else None
     found = {name: devices.below_loop(name) for name in used} if devices else {}

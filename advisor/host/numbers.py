@@ -46,6 +46,11 @@ def is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 20
 
 
+def count_of(text: str | None) -> int | None:
+    """The count that the text is; None for a text that is none, and where there is none."""
+    return int(text) if text is not None and is_count(text) else None
+
+
 def count_noun(count: float, noun: str, verb: str = "", verbs: str = "") -> str:
     """``1 packet``, ``1,200 packets``; with the verb of one and that of several, ``1 packet was``."""
     is_one = round(count) == 1

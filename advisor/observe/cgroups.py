@@ -215,7 +215,9 @@ class _V2Groups(_Groups):
         latency = self._text(f"{place}/io.latency") if "io.latency" in files else ""
         targets = parse_io_pairs(latency, {"target": "latency_target_us"})
         limits = parse_io_pairs(self._text(f"{place}/io.max"), _IO_MAX) if "io.max" in files else {}
-        for levels in (parse_io_levels(text), targets, limits):
+        # Nearly no group has them, and this runs each second for each.
+        held = parse_io_levels(text) if any(f"{name}=" in text for name in _IO_LEVELS) else {}
+        for levels in (held, targets, limits):
             for device, values in levels.items():
                 found.setdefault(device, {}).update(values)
         for file, field in (("io.weight", "weight"), ("io.bfq.weight", "bfq_weight")):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from advisor.host.patterns import lazy_regex
 
@@ -39,15 +40,16 @@ def _number_key(digits: str) -> tuple[int, int, str]:
 
 def ranked(names: Iterable[str]) -> Mapping[str, int]:
     """The place of each name in natural order."""
-    return {name: rank for rank, name in enumerate(sorted({*names}, key=lambda name: (natural(name), name)))}
+    return _places(names, lambda name: (natural(name), name))
 
 
 def ranked_by_disk(names: Iterable[str]) -> Mapping[str, int]:
     """As `ranked`, but what differs in its disk alone stands together: sda1, sdb1 and then sda2, sdb2."""
-    return {
-        name: rank
-        for rank, name in enumerate(sorted({*names}, key=lambda name: (_beside_disk(name), natural(name), name)))
-    }
+    return _places(names, lambda name: (_beside_disk(name), natural(name), name))
+
+
+def _places(names: Iterable[str], key: Callable[[str], tuple[Any, ...]]) -> Mapping[str, int]:
+    return {name: rank for rank, name in enumerate(sorted({*names}, key=key))}
 
 
 def _beside_disk(name: str) -> str:

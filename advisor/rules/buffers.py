@@ -216,10 +216,13 @@ def _plan_buffers(facts: Facts, size: int | None, keys: Iterable[str]) -> PlanPr
     With a default its maximum: one that stays below would be the next finding.
     """
     wanted = size or WHITE_PAPER_BYTES
-    maxima = {key: key.replace("_default", "_max") for key in keys if key.endswith("_default")}
-    keys = dict.fromkeys(one for key in keys for one in (*filter(None, [maxima.get(key)]), key))
+    every: dict[str, None] = {}
+    for key in keys:
+        if key.endswith("_default"):
+            every[key.replace("_default", "_max")] = None
+        every[key] = None
     sizes = {
-        key: raise_maximum(key, sysctl_numbers(facts, key), wanted) if key in INITIAL_SIZES else wanted for key in keys
+        key: raise_maximum(key, sysctl_numbers(facts, key), wanted) if key in INITIAL_SIZES else wanted for key in every
     }
     only = tuple(set_sysctl(key, value, "at-least") for key, value in sizes.items())
     return PlanProfile(NETWORK_BUFFERS, (("bytes", str(size)),) if size else (), only)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from advisor.facts.disks import Disk
 from advisor.facts.site_settings import SiteSetting
-from advisor.host.numbers import is_count
+from advisor.host.numbers import count_of
 from advisor.rules import contradictions, sources
 from advisor.rules.queries import is_virtual_machine, leading_count
 from advisor.rules.remedy import Decide, edit_file, plan_profile, set_queues
@@ -44,8 +44,7 @@ def bfq_on_nvme(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
 
 
 def _timeout_ms(disk: Disk) -> int | None:
-    text = disk.queue.get("io_timeout", "")
-    return int(text) if is_count(text) else None
+    return count_of(disk.queue.get("io_timeout"))
 
 
 @rule(

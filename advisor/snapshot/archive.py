@@ -358,9 +358,28 @@ def _decompress_file(file: IO[bytes]) -> IO[bytes]:
 
 
 def _decode_index(data: bytes, where: str) -> Index:
+    index = _decode_at_once(data) or _decode_with_reasons(data, where)
+    for path in (*index.links, *index.directories, *index.unreadable):
+        if path != "/" and not is_host_path(path):
+            raise InvalidInputError(msg("{where}: {path!r}: no path of a captured host", where=where, path=path[:80]))
+    for path, target in index.links.items():
+        if len(target) > MAX_NAME_BYTES:
+            raise InvalidInputError(msg("{where}: {path!r}: its link is longer than any path", where=where, path=path))
+    return index
+
+
+def _decode_at_once(data: bytes) -> Index | None:
+    """The index where nothing is wrong with it. What is wrong, the longer way below names."""
     try:
-        index = _decode_json(data)
-        document = json.loads(data) if index is None else {"schema": index.schema}
+        index = msgspec.json.decode(data, type=Index)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
+    return index if index.schema == SCHEMA else None
+
+
+def _decode_with_reasons(data: bytes, where: str) -> Index:
+    try:
+        document = json.loads(data)
         schema = document.get("schema") if isinstance(document, dict) else None
         if schema != SCHEMA:
             raise InvalidInputError(
@@ -371,26 +390,11 @@ def _decode_index(data: bytes, where: str) -> Index:
                     schema_2=SCHEMA,
                 )
             )
-        index = msgspec.convert(document, Index) if index is None else index
+        return msgspec.convert(document, Index)
     except (ValueError, msgspec.ValidationError) as error:
         raise InvalidInputError(msg("{where}: {error}", where=where, error=error)) from error
     except RecursionError as error:
         raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
-    for path in (*index.links, *index.directories, *index.unreadable):
-        if path != "/" and not is_host_path(path):
-            raise InvalidInputError(msg("{where}: {path!r}: no path of a captured host", where=where, path=path[:80]))
-    for path, target in index.links.items():
-        if len(target) > MAX_NAME_BYTES:
-            raise InvalidInputError(msg("{where}: {path!r}: its link is longer than any path", where=where, path=path))
-    return index
-
-
-def _decode_json(data: bytes) -> Index | None:
-    """The index in one go; None where it is not as msgspec wants it, which does not say everything as well."""
-    try:
-        return msgspec.json.decode(data, type=Index)
-    except (ValueError, msgspec.MsgspecError):
-        return None
 
 
 @lru_cache(maxsize=2048)
