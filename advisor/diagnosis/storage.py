@@ -377,7 +377,7 @@ def slow(seen: Observation) -> Iterator[BindingCause]:
     threshold="85 % of a limit, and (where it is counted) the group waits for storage 10 % of the time; 97 % where it "
     "does not, and no writeback is what is held; requests held "
     "back by io.cost 10 % of the time; a depth of io.latency below max, and stalls of 10 %; at a full device with BFQ "
-    "stalls of 50 % and half the weight of who moves the most",
+    "stalls of 50 % and half the weight of who moves the most; of all these, limits alone were seen live",
     sources=(
         "Linux kernel documentation, admin-guide/cgroup-v2, IO (io.max, io.cost, io.latency, io.weight)",
         "Linux kernel documentation, admin-guide/cgroup-v1/blkio-controller",
