@@ -14,6 +14,7 @@ from advisor.cli.importing import import_profile
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Argument, Group
 from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
+from advisor.errors import UsageError
 from advisor.i18n import msg
 from advisor.operations import open_host
 
@@ -99,17 +100,24 @@ def explain(
     import re
 
     from advisor.host.provenance import is_own_tree
+    from advisor.operations.library import explain_absence
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
 
+    host = open_host(root, snapshot)
     is_captured = root is not None or snapshot is not None
     is_elsewhere = is_captured and not is_own_tree(root)
     groups: tuple[NumberedFindings, ...] = ()
     if is_captured or workload or volumes or re.fullmatch(r"[0-9]{1,9}", identity):
         from advisor.operations.findings import find_captured
 
-        groups = find_captured(identity, open_host(root, snapshot), workload=workload, volumes=volumes)
+        groups = find_captured(identity, host, workload=workload, volumes=volumes)
     found = look_up(groups[0].id if groups else identity)
+    absent = explain_absence(identity, host) if found.kind == "tunable" else None
+    similar = [text for label, text in found.details if label == "similar"]
+    if absent and similar:
+        hint = msg("did you mean {names}?", names=", ".join(similar))
+        raise UsageError(msg("{tunable}: {reason}", tunable=identity, reason=absent), hint=hint)
     if as_json:
         of_host = {
             "number": groups[0].number if groups else None,
@@ -127,6 +135,8 @@ def explain(
     elif is_elsewhere and groups:
         print_text("The commands are for the captured host.\n\n")
     print_text(explanation_text(found, width=width, color=color))
+    if absent:
+        print_text(f"\n{'The captured' if is_elsewhere else 'This'} host does not have it: {absent}\n")
     return 0
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from advisor.cli.complete import accepted_days, finding_ids, muted_ids
 from advisor.cli.output import say_wrapped
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Root, Snapshot, Volumes, Workload
+from advisor.errors import UsageError
 from advisor.i18n import N_, msg
 from advisor.shell.quote import shell_quote
 
 Device = Annotated[
-    str | None, Option("--device", metavar="DEV", help="Only of this device, or of a pattern: md4, 'sd*'.")
+    list[str] | None,
+    Option("--device", metavar="DEV", help="Only of this device, or of a pattern: md4, 'sd*'. Several: repeat it."),
 ]
 OfHost = Annotated[
     str | None,
@@ -52,9 +55,8 @@ def mute(
     points; needs root."""
     from datetime import timedelta
 
-    from advisor.errors import UsageError
     from advisor.operations import open_host
-    from advisor.operations.findings import accept_finding, find_missing_device
+    from advisor.operations.findings import accept_finding, find_idle_muting
     from advisor.operations.muting import current_day, read_muting
 
     if reason is None:
@@ -65,7 +67,14 @@ def mute(
         )
     of = open_host(root, snapshot) if root or snapshot else None
     entries = accept_finding(
-        identity, reason, until=until, device=device, host=of_host or "", of=of, workload=workload, volumes=volumes
+        identity,
+        reason,
+        until=until,
+        device=_split_names(device),
+        host=of_host or "",
+        of=of,
+        workload=workload,
+        volumes=volumes,
     )
     for entry in entries:
         done = msg("muted: {what}", what=entry.label)
@@ -75,8 +84,10 @@ def mute(
                 "muted until {until}, shown again on {again}: {what}", until=entry.until, again=again, what=entry.label
             )
         say_wrapped(done)
-    if device and not of_host and find_missing_device(device, of):
-        say_wrapped(msg("note: {device}: no such device here: nothing is muted by it now", device=device))
+    # Entries for other hosts, and those of a number, are about what was listed.
+    if not of_host:
+        for entry, others in find_idle_muting(entries, of, workload=workload, volumes=volumes).items():
+            say_wrapped(_explain_idle(entry.label, others))
     rule = entries[0].id
     made = {(one.device, one.host) for one in entries}
     if any(one.id == rule and (one.device, one.host) not in made for one in read_muting()):
@@ -112,7 +123,7 @@ def unmute(
     from advisor.operations.muting import read_muting, remove_muting
 
     before = read_muting()
-    removed = remove_muting(names, device or "", of_host or "")
+    removed = remove_muting(names, _split_names(device) or "", of_host or "")
     for entry in removed:
         say_wrapped(msg("no longer muted: {what}", what=entry.label))
     rules = {entry.id for entry in removed}
@@ -126,6 +137,26 @@ def unmute(
     if before[: len(left)] != left:
         say_wrapped(N_("the numbers of later entries are lower now: advisor scan --muted"))
     return 0
+
+
+def _split_names(given: list[str] | None) -> list[str] | None:
+    """The devices of an option that is repeated, or that holds several with commas between."""
+    names = [name.strip() for words in given or () for name in words.split(",")]
+    if given and not all(names):
+        raise UsageError(msg("{option}: empty", option="--device"), hint="--device md4, or --device 'sd*'")
+    return names or None
+
+
+def _explain_idle(what: str, others: Sequence[str]) -> str:
+    from advisor.report.finding_lines import short_names
+
+    if not others:
+        return msg("note: {what}: no finding here is muted by it now", what=what)
+    return msg(
+        "note: {what}: still listed, since the finding is about {devices} as well",
+        what=what,
+        devices=short_names(others),
+    )
 
 
 COMMANDS: Final = {"mute": mute, "unmute": unmute}

@@ -5,21 +5,21 @@ A number counts the findings of the page of `advisor scan`, from 1; the id of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from glob import escape
 from typing import TYPE_CHECKING, Final
 
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, live_host, observe
+from advisor.host import Host, live_host
 from advisor.host.numbers import is_count
 from advisor.i18n import msg
 from advisor.operations import scan
-from advisor.operations.muting import MutingEntry, add_muting, current_day, parse_until
+from advisor.operations.library import explain_absence
+from advisor.operations.muting import MutingEntry, add_muting, current_day, is_about, parse_until
 from advisor.recommend.fixes import Fix, make_fix, make_safe_fix, select_findings
 from advisor.rules.finding import finding_devices
 from advisor.rules.numbering import NumberedFindings, find_numbered, number_findings
-from advisor.tunables import parse_tunable
-from advisor.tunables.preflight import ExpandsIds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,13 +76,8 @@ def find_fix(
     here = host or live_host()
 
     def why_absent(identity: str) -> str | None:
-        one = parse_tunable(identity)
-        live = None if isinstance(one, ExpandsIds) else observe(here, one.probe)
-        return (
-            msg("this host does not have it: {why}", why=live.why)
-            if isinstance(live, Missing) and live.is_absent
-            else None
-        )
+        why = explain_absence(identity, here)
+        return msg("this host does not have it: {why}", why=why) if why else None
 
     if all_safe:
         return make_safe_fix(found, why_absent)
@@ -94,14 +89,14 @@ def accept_finding(
     reason: str,
     *,
     until: str | None = None,
-    device: str | None = None,
+    device: str | Sequence[str] | None = None,
     host: str = "",
     of: Host | None = None,
     workload: str | None = None,
     volumes: Path | None = None,
 ) -> tuple[MutingEntry, ...]:
     """Write into the file of accepted findings that a rule, or the findings of a number, are accepted; return the
-    entries: one for each device of a number.
+    entries: one for each device that is given, else one for each device of a number.
 
     ``until`` is the last day, as `parse_until` takes it, ``device`` and ``host`` are names or patterns as for a shell;
     without a host it holds for this machine alone. With a capture ``of`` another host, the number is of its page and
@@ -109,7 +104,8 @@ def accept_finding(
     Changes that file. Raises UsageError, PermissionDeniedError, InvalidInputError.
     """
     day = None if until is None else parse_until(until, current_day())
-    rule, devices = _meant_by(identity, device, find_finding(identity, of, workload=workload, volumes=volumes))
+    given = (device,) if isinstance(device, str) else tuple(dict.fromkeys(device or ()))
+    rule, devices = _meant_by(identity, given, find_finding(identity, of, workload=workload, volumes=volumes))
     if of is not None and not host:
         host = escape(scan(of).facts.host.hostname or "")
         if not host:
@@ -122,25 +118,37 @@ def accept_finding(
     return entries
 
 
-def find_missing_device(name: str, host: Host | None = None) -> bool:
-    """Whether ``host``, by default this one, has no link, disk, array, mount or other device of this name that a
-    finding could be about. Never of a pattern, which is for devices to come as well. Scans the host."""
-    if set("*?[").intersection(name):
-        return False
-    found = scan(host)
-    facts = found.facts
-    known = {one.name for some in (facts.links, facts.disks, facts.arrays) for one in some}
-    return name not in known.union(*map(finding_devices, found.findings))
+def find_idle_muting(
+    entries: Sequence[MutingEntry],
+    host: Host | None = None,
+    *,
+    workload: str | None = None,
+    volumes: Path | None = None,
+) -> Mapping[MutingEntry, tuple[str, ...]]:
+    """Return those of the entries of one rule in the file that mute no finding of ``host``, by default this one, now.
+
+    Each has the devices that its findings are about as well, since a finding is muted where all of its devices are; it
+    has none where it is about no finding: a pattern that no device fits, a mistyped name. Scans the host.
+    """
+    findings = [one for one in scan(host, workload=workload, volumes=volumes).findings if one.id == entries[0].id]
+    idle: dict[MutingEntry, tuple[str, ...]] = {}
+    for entry in entries:
+        about = [one for one in findings if is_about(entry, one)]
+        if any(one.muted for one in about):
+            continue
+        names = dict.fromkeys(name for one in about for name in finding_devices(one))
+        idle[entry] = tuple(name for name in names if not any(fnmatchcase(name, one.device) for one in entries))
+    return idle
 
 
-def _meant_by(identity: str, device: str | None, group: NumberedFindings | None) -> tuple[str, tuple[str, ...]]:
-    """The rule, and the devices of a number of the page; an id without a device means all."""
+def _meant_by(identity: str, given: tuple[str, ...], group: NumberedFindings | None) -> tuple[str, tuple[str, ...]]:
+    """The rule, and the devices that are given or those of a number of the page; an id without a device means all."""
     if group is None:
-        return identity, (device or "",)
+        return identity, given or ("",)
     names = dict.fromkeys(escape(name) for one in group.findings for name in finding_devices(one))
-    if device is None and len(names) > MOST_DEVICES:
+    if not given and len(names) > MOST_DEVICES:
         raise UsageError(
             msg("finding {name}: is about {count} devices", name=identity, count=len(names)),
             hint=msg("--device takes a pattern for all of them: advisor mute {id} --device PATTERN", id=group.id),
         )
-    return group.id, (device,) if device is not None else tuple(names) or ("",)
+    return group.id, given or tuple(names) or ("",)

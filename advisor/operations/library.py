@@ -7,9 +7,13 @@ from pathlib import Path
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.profiles.profile import Profile, lint_profile, load, profile_paths
+from advisor.host import Host, Missing, live_host, observe
+from advisor.profiles.lint import lint_profile
+from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import load_one
 from advisor.proof.relevance import laxer_than_needed
+from advisor.tunables import parse_tunable
+from advisor.tunables.preflight import ExpandsIds
 
 
 class LintResult(msgspec.Struct, frozen=True):
@@ -34,6 +38,14 @@ def list_profiles() -> tuple[tuple[Profile, ...], tuple[AdvisorError, ...]]:
 def read_profile(name: str) -> Profile:
     """Return the profile of this name or file, with what it inherits. Raises UsageError, InvalidInputError."""
     return load_one([name]).profile
+
+
+def explain_absence(tunable: str, host: Host | None = None) -> str | None:
+    """Return why ``host``, by default this one, does not have a tunable; None where it has it, where that cannot be
+    seen, and for an id that stands for several. Reads the host. Raises UsageError for an id that is none."""
+    one = parse_tunable(tunable)
+    live = None if isinstance(one, ExpandsIds) else observe(host or live_host(), one.probe)
+    return live.why if isinstance(live, Missing) and live.is_absent else None
 
 
 def lint_file(path: Path) -> LintResult:

@@ -16,6 +16,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -242,7 +243,7 @@ def apply_muting(
     here = [one for one in entries if one.is_for(names, is_live)]
     muted = tuple(_with_muting(one, here, today) for one in findings)
     over = [one for one in here if one.is_expired(today)]
-    expired = tuple(one for one in over if any(_means(one, finding) for finding in muted if finding.muted is None))
+    expired = tuple(one for one in over if any(is_about(one, finding) for finding in muted if finding.muted is None))
     return MutedFindings(muted, expired)
 
 
@@ -272,7 +273,7 @@ def list_muting(
             one.reason,
             one.until.isoformat() if one.until else None,
             one.is_expired(today),
-            tuple(finding.title for finding in findings if is_here and _means(one, finding)),
+            tuple(finding.title for finding in findings if is_here and is_about(one, finding)),
             is_elsewhere=not is_here,
             unknown=None if one.id in rules else tuple(near_names(one.id, rules)),
         )
@@ -289,14 +290,15 @@ def expired_notes(expired: Sequence[MutingEntry]) -> tuple[str, ...]:
     return (f"no longer muted: {first.label} (until {first.until}){more}",)
 
 
-def _means(entry: MutingEntry, finding: Finding) -> bool:
+def is_about(entry: MutingEntry, finding: Finding) -> bool:
+    """Whether an entry is about a finding, or about one of its devices, on a host that it is for."""
     devices = finding_devices(finding)
     named = not entry.device or any(fnmatchcase(one, entry.device) for one in devices)
     return entry.id == finding.id and named
 
 
 def _with_muting(finding: Finding, entries: Sequence[MutingEntry], today: date) -> Finding:
-    fitting = [one for one in entries if not one.is_expired(today) and _means(one, finding)]
+    fitting = [one for one in entries if not one.is_expired(today) and is_about(one, finding)]
     whole = next((one for one in fitting if not one.device), None)
     devices = finding_devices(finding)
     if whole is None and not (
@@ -336,9 +338,10 @@ def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
 
 
 def remove_muting(
-    identity: str | Sequence[str], device: str = "", host: str = "", path: Path | None = None
+    identity: str | Sequence[str], device: str | Sequence[str] = "", host: str = "", path: Path | None = None
 ) -> tuple[MutingEntry, ...]:
-    """Take the entries of an id, or of several (of one device or host, where given), out of the file, and return them.
+    """Take the entries of an id, or of several (of one host or some devices, where given), out of the file, and return
+    them.
     A number means the entry that `list_muting` has at this place before any is removed, from 1.
 
     Raises RefusedError, with nothing removed, where there is none for one of them.
@@ -347,15 +350,18 @@ def remove_muting(
     text = _read_text(path)
     entries = parse_muting(text, path)
     is_meant = [False] * len(entries)
-    for name in (identity,) if isinstance(identity, str) else identity:
+    names = (identity,) if isinstance(identity, str) else identity
+    devices = (device,) if isinstance(device, str) else (*device,) or ("",)
+    for name, of in product(names, devices):
         found = [
             at
             for at, one in enumerate(entries)
-            if name in (one.id, str(at + 1)) and device in ("", one.device) and host in ("", one.host)
+            if name in (one.id, str(at + 1)) and of in ("", one.device) and host in ("", one.host)
         ]
         if not found:
+            what = msg("{id} of {device}", id=name, device=of) if of else name
             raise RefusedError(
-                msg("{path}: {id} is not muted", path=path, id=name), hint="advisor scan --muted lists what is"
+                msg("{path}: {id} is not muted", path=path, id=what), hint="advisor scan --muted lists what is"
             )
         for at in found:
             is_meant[at] = True
