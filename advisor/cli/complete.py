@@ -36,11 +36,14 @@ def requestable_words(start: str) -> list[str]:
     if "/" in start or start.startswith((".", "~")):
         return _paths_matching(start, ".toml")
     if ":" in start:
-        from advisor.operations.names import list_value_ids
+        from advisor.operations.names import list_devices, list_value_ids
 
         with contextlib.suppress(AdvisorError, OSError):
-            device = start.split(":")[1] if start.count(":") > 1 else ""
-            return _names_matching({f"{one}=" for one in list_value_ids(device)}, start)
+            kind, device, *more = start.split(":")
+            if not more and (devices := list_devices(kind)):
+                return _names_matching((f"{kind}:{one}:" for one in devices), start)
+            ids = list_value_ids(device if more else "")
+            return _names_matching({f"{one}=" for one in ids if more or "::" not in one}, start)
         return []
     return profile_names(start)
 

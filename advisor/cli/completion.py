@@ -25,7 +25,7 @@ _advisor_completion() {
                                  _ADVISOR_COMPLETE=complete_bash "$1")
     [[ -n ${COMPREPLY[*]} ]] || COMPREPLY=()
     COMPREPLY=("${COMPREPLY[@]//\\*/\\\\*}")
-    [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *[=/] ]] || compopt -o nospace 2>/dev/null
+    [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *[=/:] ]] || compopt -o nospace 2>/dev/null
     return 0
 }
 
@@ -45,8 +45,41 @@ end
 
 complete --command advisor --no-files --keep-order --arguments '(_advisor_completion)'
 """,
+    # It asks as fish does: a word a line, what it is behind a tab. In zsh's own directories the file is the function.
+    "zsh": """\
+#compdef advisor
+
+_advisor_completion() {
+    local line word about
+    local -a whole begun
+    for line in "${(@f)$(env _ADVISOR_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \\
+                             _TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" advisor)}"; do
+        word=${line%%$'\t'*}
+        about=${line#$word}
+        [[ -n $word ]] || continue
+        if [[ $word == *[=:/] ]]; then
+            begun+=("${word//:/\\:}${about:+:${about#$'\t'}}")
+        else
+            whole+=("${word//:/\\:}${about:+:${about#$'\t'}}")
+        fi
+    done
+    if (( $#begun + $#whole == 0 )); then
+        _files
+        return
+    fi
+    (( $#begun == 0 )) || _describe -V advisor begun -S ''
+    (( $#whole == 0 )) || _describe -V advisor whole
 }
-"""What a shell sources instead of typer's own: those break words at ``:`` (bash), and start twice a word (fish)."""
+
+if [[ $funcstack[1] == _advisor ]]; then
+    _advisor_completion "$@"
+else
+    compdef _advisor_completion advisor
+fi
+""",
+}
+"""What a shell sources instead of typer's own: those break words at ``:`` (bash), start twice a word (fish), and put a
+space behind what goes on (zsh)."""
 _ESCAPED = (('"', '""'), ("'", "''"), ("$", "\\$"), ("`", "\\`"), (":", r"\\:"))
 
 

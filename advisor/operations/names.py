@@ -20,6 +20,21 @@ def list_value_ids(device: str = "") -> Iterable[str]:
     return (one for one in known_ids(device) if "{" not in one)
 
 
+def list_devices(kind: str) -> Iterable[str]:
+    """Return the devices of this machine whose values of a kind of tunable can be planned (``block``: its disks and
+    arrays); none for a kind whose values are not those of a device."""
+    from advisor.host import live_host
+
+    host = live_host()
+    if kind in ("block", "md"):
+        # A loop device without a file has no size, nor does an array that is not assembled.
+        named = (name for name in host.names("/sys/block") if host.read_int(f"/sys/block/{name}/size"))
+        return (name for name in named if kind == "block" or name.startswith("md"))
+    if kind == "link":
+        return (name for name in host.names("/sys/class/net") if name != "bonding_masters")
+    return (name for name in host.names("/proc/irq") if name.isdecimal()) if kind == "irq" else ()
+
+
 def list_transaction_ids() -> Iterable[str]:
     """Return the ids of all transactions of this host, the oldest first. Raises PermissionDeniedError without root."""
     from advisor.transaction.journal import Store

@@ -191,6 +191,26 @@ def test_zsh_itself_completes(state: dict[str, str], tmp_path: Path) -> None:
     assert (tmp_path / "starts").read_text() == "\n"
 
 
+@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh here")
+def test_zsh_puts_no_space_behind_what_goes_on(state: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "fpath").mkdir()
+    (tmp_path / "fpath/_advisor").write_text(SCRIPTS["zsh"])
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execvpe("zsh", ["zsh", "-f", "-i"], {**state, "HOME": str(tmp_path)})
+    prepared = f"fpath=({tmp_path}/fpath $fpath); autoload -U compinit; compinit -D -u"
+    os.write(terminal, f"{prepared}\nadvisor plan link:l\tmt\t".encode())
+    shown = b""
+    try:
+        while b"link:lo:mtu=" not in shown and select.select([terminal], [], [], 60)[0]:
+            shown += os.read(terminal, 4096)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    assert b"link:lo:mtu=" in shown
+
+
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_what_is_shown_and_installed_is_our_own_script(shell: str, state: dict[str, str], tmp_path: Path) -> None:
     environment = {**state, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
@@ -199,7 +219,8 @@ def test_what_is_shown_and_installed_is_our_own_script(shell: str, state: dict[s
     )
     assert shown.stdout.strip() == SCRIPTS[shell].strip()
     subprocess.run(["advisor", "--install-completion", shell], capture_output=True, env=environment, check=True)
-    place = {"bash": ".bash_completions/advisor.sh", "fish": ".config/fish/completions/advisor.fish"}[shell]
+    places = {"bash": ".bash_completions/advisor.sh", "fish": ".config/fish/completions/advisor.fish"}
+    place = places.get(shell, ".zfunc/_advisor")
     assert (tmp_path / place).read_text().strip() == SCRIPTS[shell].strip()
 
 
@@ -271,3 +292,12 @@ def test_what_is_offered_is_taken() -> None:
     assert export_forms("") == sorted(FORMATS)
     with pytest.raises(UsageError):
         parse_workload("infoscale.4k-rand-rw50")
+
+
+def test_a_kind_of_a_device_goes_on_with_the_devices_of_this_machine(state: dict[str, str]) -> None:
+    links = {f"{name}:" for name in os.listdir("/sys/class/net") if name != "bonding_masters"}
+    assert set(ask_bash(state, "plan", "link", ":")) == links
+    assert "mtu=" in ask_bash(state, "plan", "link", ":", "lo", ":", "m")
+    for offered in (ask_bash(state, "plan", "block", ":"), ask_bash(state, "plan", "md", ":")):
+        assert all(os.path.isdir(f"/sys/block/{word.removesuffix(':')}") for word in offered)
+    assert not any(word.startswith(":") for word in ask_bash(state, "plan", "cpufreq", ":"))
