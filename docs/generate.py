@@ -36,6 +36,7 @@ from advisor.tunables import parse_tunable  # noqa: E402
 from docs.api_page import api_page  # noqa: E402
 from docs.command_page import MORE, command_page  # noqa: E402
 from docs.command_tables import tables as command_tables  # noqa: E402
+from docs.fact_paths import fact_table  # noqa: E402
 from docs.schemas import files as schema_files  # noqa: E402
 from tests.articles.table import SYSTEMS, Case, cases  # noqa: E402
 from tests.rules.table import Row, grounds, profiles, severities  # noqa: E402
@@ -73,6 +74,7 @@ def pages() -> dict[Path, str]:
     found[DOCS / "commands.md"] = command_page(GENERATED, {page: heading(DOCS / page, found) for page in MORE.values()})
     found.update({DOCS / "systems" / f"{system}-cases.md": cases_page(system) for system in SYSTEMS})
     found.update(command_tables())
+    found.update(fact_table())
     found.update({DOCS / "schemas" / name: text for name, text in schema_files().items()})
     return found
 

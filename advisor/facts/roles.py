@@ -58,7 +58,9 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
         r"|lighttpd|lsws|lshttpd|openlitespeed|trafficserver|hitch|h2o"
     ),
 }
-"""The units that show each role, by the name of its profile. ``nfs-client`` is seen by its mounts."""
+"""The units that show each role, by the name of its profile."""
+NFS_CLIENT: Final = "nfs-client"
+"""The role that is seen by its mounts."""
 
 
 def read_roles(host: Host, network_storage: Iterable[NetworkStorage]) -> Mapping[str, tuple[str, ...]]:
@@ -75,7 +77,7 @@ def _find_signs(host: Host, network_storage: Iterable[NetworkStorage]) -> Mappin
     threads = host.read_int(NFSD_THREADS)
     if not signs["nfs-server"] and isinstance(threads, int) and threads > 0:
         signs["nfs-server"] = [f"{threads} threads of nfsd"]
-    signs["nfs-client"] = [one.name for one in network_storage if one.kind == "nfs"]
+    signs[NFS_CLIENT] = [one.name for one in network_storage if one.kind == "nfs"]
     return signs
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -29,7 +28,7 @@ from advisor.planning.records import PlanTarget, Skipped
 from advisor.planning.selection import Selected
 from advisor.planning.shared_links import NO_SHARED_NETWORK, select_shared_links
 from advisor.planning.storage_units import StorageUnit, placeable_units, select_found
-from advisor.profiles.profile import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
+from advisor.profiles.profile import KEEP, Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
 from advisor.profiles.single_values import is_value_word
 
 
@@ -68,9 +67,6 @@ class Request(msgspec.Struct, frozen=True):
 
 
 Outcome = tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]
-
-KEEP: Final = "keep"
-"""The word of a parameter by which what it is the value of stays as it is."""
 
 
 def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] = ()) -> Outcome:
@@ -285,6 +281,10 @@ def explain_unmet(condition: Condition, facts: Facts) -> str:
     """The reason of a condition that does not hold; where its fact could not be read, that."""
     unread = next((one for one in facts.unknown if one.fact == condition.fact), None)
     if unread is None or _look_up_fact(facts, condition.fact) is not None:
+        from advisor.profiles.lint import form_of_fact
+
+        if form_of_fact(condition.fact) is None:
+            return msg("a scan has no fact {fact!r}: advisor profiles lint names its line", fact=condition.fact)
         return condition.reason
     return msg("{fact} is unknown here ({why}), and this needs it", fact=condition.fact, why=unread.why)
 

@@ -33,6 +33,8 @@ MAX_PROFILE_BYTES: Final = 256 * 1024
 MAX_LINE_DOTS: Final = 256  # tomllib takes the square of a dotted key's length: minutes for one of 200 KiB
 MAX_GENERATIONS: Final = 16
 LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
+KEEP: Final = "keep"
+"""The word of a parameter by which what it is the value of stays as it is."""
 
 FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
 ForEach = Literal[
@@ -264,7 +266,7 @@ def _resolve_parents(
     if profile.inherits:
         try:
             _check_profile(profile, is_whole=True)
-        except _FieldError as error:
+        except ProfileFieldError as error:
             raise error.with_place(f"{paths[name]} with what it inherits") from error
     known[name] = profile
     return profile
@@ -320,7 +322,7 @@ def read_profile(path: Path, *, only_trusted: bool = False) -> Profile:
     return _parse_once(data, str(path))
 
 
-class _FieldError(Exception):
+class ProfileFieldError(Exception):
     """What is wrong with a field, ``path`` as `advisor.profiles.toml_lines` has it."""
 
     def __init__(self, path: Place, message: str, hint: str | None = None) -> None:
@@ -358,7 +360,7 @@ def parse_profile(data: bytes, where: str) -> Profile:
             msg("{where}: {with_line}", where=where, with_line=_with_line(str(error), data)),
             hint="the file is not valid TOML",
         ) from error
-    except _FieldError as error:
+    except ProfileFieldError as error:
         raise error.with_place(where, text) from error
     except RecursionError as error:
         raise InvalidInputError(
@@ -415,7 +417,7 @@ def _convert_document(document: dict[str, object]) -> Profile:
         field = (*path, unknown[1]) if unknown else path
         leaf = next((part for part in reversed(field) if isinstance(part, str)), "")
         text, hint = describe_fault(words, choices=_CHOICES.get(leaf, ()), fields=_fields_at(path))
-        raise _FieldError(field, text, hint) from error
+        raise ProfileFieldError(field, text, hint) from error
 
 
 # `recommend` asks for every profile of the library several times.
@@ -445,7 +447,7 @@ def _field_words(path: Place) -> str:
 
 
 def _check_profile(profile: Profile, *, is_whole: bool) -> None:
-    """What the types cannot say; places only once the profile is whole. Raises _FieldError."""
+    """What the types cannot say; places only once the profile is whole. Raises ProfileFieldError."""
     for name, parameter in profile.parameters.items():
         _check_parameter(name, parameter)
     for number, condition in enumerate(profile.conditions):
@@ -453,18 +455,20 @@ def _check_profile(profile: Profile, *, is_whole: bool) -> None:
     if profile.proof is not None:
         proof = profile.proof
         if proof.reconnect is not None and proof.toggle != "T1":
-            raise _FieldError(("proof", "reconnect"), f"only a change of class T1 needs it, not one of {proof.toggle}")
+            raise ProfileFieldError(
+                ("proof", "reconnect"), f"only a change of class T1 needs it, not one of {proof.toggle}"
+            )
     seen: set[tuple[str, Only | None]] = set()
     for number, wanted in enumerate(profile.tunables):
         field: Place = ("tunables", number)
         if (wanted.tunable, wanted.only) in seen:
-            raise _FieldError((*field, "tunable"), f"{wanted.tunable} is set by an earlier one already")
+            raise ProfileFieldError((*field, "tunable"), f"{wanted.tunable} is set by an earlier one already")
         seen.add((wanted.tunable, wanted.only))
         from advisor.tunables import parse_tunable
 
         if wanted.for_each and not re.fullmatch(_EACH[wanted.for_each], wanted.tunable):
             shape = _SHAPES.get(wanted.for_each) or _EACH[wanted.for_each].replace("\\", "")
-            raise _FieldError((*field, "tunable"), f"for-each {wanted.for_each} is for {shape}")
+            raise ProfileFieldError((*field, "tunable"), f"for-each {wanted.for_each} is for {shape}")
         if wanted.only is not None:
             _check_only(wanted, wanted.only, (*field, "only"))
         if wanted.condition is not None:
@@ -474,11 +478,11 @@ def _check_profile(profile: Profile, *, is_whole: bool) -> None:
         # What an heir's or a parent's parameter fills is not known yet.
         if is_whole or not set(_places(wanted.tunable)) - profile.parameters.keys():
             try:
-                parse_tunable(_example_id(wanted.tunable))
+                parse_tunable(example_id(wanted.tunable))
             except UsageError as error:
-                raise _FieldError((*field, "tunable"), error.message, error.hint) from error
+                raise ProfileFieldError((*field, "tunable"), error.message, error.hint) from error
         if is_whole and wanted.needs is not None and wanted.needs not in profile.parameters:
-            raise _FieldError((*field, "needs"), f"{wanted.needs} is no parameter of this profile")
+            raise ProfileFieldError((*field, "needs"), f"{wanted.needs} is no parameter of this profile")
         if is_whole:
             _check_value(wanted, profile.parameters, field)
 
@@ -495,28 +499,28 @@ def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: Pl
         if place not in parameters:
             each = next((one for one in get_args(ForEach) if one[:-1] == place), None)
             hint = msg('for-each = "{each}" fills {place}', each=each, place=f"{{{place}}}") if each else None
-            raise _FieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects", hint)
+            raise ProfileFieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects", hint)
         if parameters[place].type == "names":
-            raise _FieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
+            raise ProfileFieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
 
 
 def _check_parameter(name: str, parameter: Parameter) -> None:
     field: Place = ("parameters", name)
     if name in {"links", "units", "disks", "arrays", "cpfs"} and parameter.type != "names":
-        raise _FieldError((*field, "type"), f"{name} selects what for-each goes over, so it is of type names")
+        raise ProfileFieldError((*field, "type"), f"{name} selects what for-each goes over, so it is of type names")
     try:
         _checked(parameter, parameter.default, "default")
     except UsageError as error:
-        raise _FieldError((*field, "default"), error.message.removeprefix("default: ")) from error
+        raise ProfileFieldError((*field, "default"), error.message.removeprefix("default: ")) from error
 
 
 def _check_condition(condition: Condition, field: Place) -> None:
     # bool is an int to Python.
     if condition.op.endswith(("at-least", "at-most")) and type(condition.value) is not int:
-        raise _FieldError(field, f"{condition.op} needs a whole number")
+        raise ProfileFieldError(field, f"{condition.op} needs a whole number")
 
 
-def _example_id(identity: str) -> str:
+def example_id(identity: str) -> str:
     """An id of the same form, in which every place is filled."""
     for place, example in _EXAMPLES.items():
         identity = identity.replace(place, example)
@@ -527,49 +531,49 @@ def _example_id(identity: str) -> str:
 
 def _check_only(wanted: Wanted, only: Only, field: Place) -> None:
     if wanted.for_each not in _BOUNDED:
-        raise _FieldError(field, f"it bounds what for-each goes over: {' or '.join(_BOUNDED)}")
+        raise ProfileFieldError(field, f"it bounds what for-each goes over: {' or '.join(_BOUNDED)}")
     for foreign in _FOREIGN[wanted.for_each]:
         if getattr(only, foreign) not in ((), None):
-            raise _FieldError((*field, foreign.replace("_", "-")), f"{wanted.for_each} have none")
+            raise ProfileFieldError((*field, foreign.replace("_", "-")), f"{wanted.for_each} have none")
     if only == Only():
-        raise _FieldError(field, "says nothing")
+        raise ProfileFieldError(field, "says nothing")
 
 
 def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
     value, placement = wanted.value, _PLACEMENTS.get(wanted.for_each or "")
     at = (*field, "value")
     if placement and value != Computed(placement=placement):
-        raise _FieldError(at, f'for-each {wanted.for_each} computes it: {{ placement = "{placement}" }}')
+        raise ProfileFieldError(at, f'for-each {wanted.for_each} computes it: {{ placement = "{placement}" }}')
     is_node = wanted.for_each == "instances" and value == Computed(placement="node")
     is_pages = wanted.tunable == "sysctl:vm.nr_hugepages" and value == Computed(huge_pages="iris")
     is_ports = wanted.tunable == f"sysctl:{RESERVED_PORTS}" and value == Computed(llt="ports")
     if wanted.for_each == "heartbeats" and value != Computed(llt="mtu"):
-        raise _FieldError(at, 'for-each heartbeats computes it: { llt = "mtu" }')
+        raise ProfileFieldError(at, 'for-each heartbeats computes it: { llt = "mtu" }')
     is_computed = is_node or is_pages or is_ports or wanted.for_each == "heartbeats"
     if isinstance(value, Computed) and not placement and not is_computed:
         is_product = value.of and value.multiply is not None and not (value.placement or value.huge_pages or value.llt)
         is_product = is_product and (wanted.for_each in (None, "disks", "arrays") or _is_link_setting(wanted))
         if not is_product or not _is_number(str(value.multiply), parameters):
-            raise _FieldError(at, 'write { multiply = NUMBER, of = "value-before-us" }')
+            raise ProfileFieldError(at, 'write { multiply = NUMBER, of = "value-before-us" }')
         is_mark = wanted.tunable.removeprefix("llt:") in HIGH_WATER_MARKS
         if value.of == "llt-default" and not is_mark:
             marks = " and ".join(f"llt:{name}" for name in HIGH_WATER_MARKS)
-            raise _FieldError((*at, "of"), f"llt-default is the default of {marks}")
+            raise ProfileFieldError((*at, "of"), f"llt-default is the default of {marks}")
         parameter = parameters.get(value.given) if value.given else None
         if value.given and (value.of != "llt-default" or parameter is None or parameter.type != "integer"):
-            raise _FieldError((*at, "given"), "it names the integer parameter that says what llt-default is")
+            raise ProfileFieldError((*at, "given"), "it names the integer parameter that says what llt-default is")
     if _is_link_setting(wanted):
         # A value without places must be one of its kind on any host.
         from advisor.tunables import parse_tunable
 
         if isinstance(wanted.value, str) and "{" not in wanted.value:
-            wrong = parse_tunable(_example_id(wanted.tunable)).check_value(wanted.value)
+            wrong = parse_tunable(example_id(wanted.tunable)).check_value(wanted.value)
             if wrong:
-                raise _FieldError(at, f"{wanted.value!r} {wrong}")
+                raise ProfileFieldError(at, f"{wanted.value!r} {wrong}")
     elif wanted.for_each == "links" and not _is_number(str(value), parameters):
-        raise _FieldError(at, "an MTU is a whole number, or the place of a parameter that is one")
+        raise ProfileFieldError(at, "an MTU is a whole number, or the place of a parameter that is one")
     if isinstance(wanted.sense, tuple) and (not isinstance(value, str) or len(wanted.sense) != len(value.split())):
-        raise _FieldError((*field, "sense"), "one is needed for each field of the value")
+        raise ProfileFieldError((*field, "sense"), "one is needed for each field of the value")
 
 
 def _is_link_setting(wanted: Wanted) -> bool:
@@ -672,12 +676,6 @@ def _parse_integer(parameter: Parameter, value: object, where: str) -> int:
             msg("{where}: {number} is outside the allowed range {allowed}", where=where, number=number, allowed=allowed)
         )
     return number
-
-
-def lint_profile(path: Path) -> Profile:
-    """A profile file checked whole, its parents looked up in its directory and in the library. Raises
-    InvalidInputError."""
-    return load_file(path)
 
 
 def load_file(path: Path, *, only_trusted: bool = False) -> Profile:

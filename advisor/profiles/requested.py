@@ -55,7 +55,9 @@ def load_requested(
             found.append(word)
         elif is_value_word(word):
             if values:
-                found.append(RequestedProfile(values_profile(values), tuple(one.word for one in values)))
+                # In whatever order they are given they are the same plan, with the same fingerprint.
+                wanted = values_profile(sorted(values, key=lambda one: one.tunable))
+                found.append(RequestedProfile(wanted, tuple(one.word for one in values)))
                 values = []
         elif is_file_word(word):
             profile = load_file(Path(word), only_trusted=only_trusted)

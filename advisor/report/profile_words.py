@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.planning.guards import LLT_SHARE, REFUSE_SHARE, WARN_SHARE
-from advisor.planning.targets import KEEP
-from advisor.profiles.profile import Computed, Condition, Parameter, Profile, ProofDeclaration, Wanted
+from advisor.profiles.profile import KEEP, Computed, Condition, Parameter, Profile, ProofDeclaration, Wanted
 from advisor.tunables.tunable import Sense
 
 _SENSES: Final[Mapping[Sense, str]] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.profiles.profile import lint_profile
+from advisor.profiles.lint import lint_profile
 from tests.trees import make_tree
 
 

@@ -14,7 +14,7 @@ from advisor.importers.records import Imported, Mode, count_outcomes
 from advisor.importers.to_profile import to_toml
 from advisor.importers.tuned.ini import decode_text, parse_tuned_ini
 from advisor.planning.records import SATISFIED
-from advisor.profiles.profile import lint_profile
+from advisor.profiles.lint import lint_profile
 from tests.importers.hosts import LINKS, MACHINE, NETWORK, machine
 from tests.importers.plans import plan_imported
 from tests.importers.tuned_package import NAMES, tuned_files

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
-from advisor.profiles.profile import lint_profile, parse_profile, profile_paths
+from advisor.profiles.lint import lint_profile
+from advisor.profiles.profile import parse_profile, profile_paths
 from advisor.profiles.toml_lines import line_of, lines_of
 
 RICH = r'''# comment [a] = "x"
@@ -225,3 +226,60 @@ def test_a_fault_is_in_words_with_what_was_meant(data: bytes, message: str, hint
     assert message in caught.value.message
     assert "`str`" not in caught.value.message
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("line", "condition", "words"),
+    [
+        (("10", "999"), "", "line 9: field tunables[0].value: '999' is refused by advisor"),
+        (("10", "8M"), "", "field tunables[0].value: '8M' is refused by advisor"),
+        (("10", ""), "", "field tunables[0].value: '' needs one line"),
+        (("vm.swappiness", "net.core.default_qdisc"), "", None),
+        ((), ("host.memory", "at-least", "4"), "field conditions[0].fact: a scan has no fact 'host.memory'"),
+        ((), ("host.kernel", "at-least", "4"), "field conditions[0].op: host.kernel is a text: at-least never fits it"),
+        ((), ("disks", "is", '"sda"'), "field conditions[0].op: disks is a list: is never fits it"),
+        ((), ("numa.nodes", "count-at-least", "2"), None),
+        ((), ("llt.running", "is", '"yes"'), "conditions[0].value: llt.running is true or false, never 'yes'"),
+        ((), ("roles.kafkaa", "exists", ""), "field conditions[0].fact: a scan has no fact 'roles.kafkaa'"),
+        ((), ("sysctl.vm.swappiness", "is", '"60"'), None),
+    ],
+)
+def test_lint_knows_what_no_host_takes(
+    tmp_path: Path, line: tuple[str, ...], condition: tuple[str, str, str], words: str | None
+) -> None:
+    text = LINE.replace(*(one.encode() for one in line)) if line else LINE
+    more = ""
+    if condition:
+        fact, op, value = condition
+        more = f'[[conditions]]\nfact = "{fact}"\nop = "{op}"\nreason = "It must."\n'
+        more += f"value = {value}\n" if value else ""
+    path = tmp_path / "mine.toml"
+    path.write_bytes(HEAD + more.encode() + text)
+    if words is None:
+        assert lint_profile(path).name == "mine"
+        return
+    with pytest.raises(InvalidInputError) as caught:
+        lint_profile(path)
+    assert words in caught.value.message
+    # A plan says so as well, and nothing breaks in it.
+    parse_profile(path.read_bytes(), "mine.toml")
+
+
+def test_lint_judges_what_parameters_may_be_and_the_words_of_a_sense(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    place = LINE.replace(b'"10"', b'"{much}"')
+    for parameter, words in (
+        ('type = "integer"\ndefault = 500', "'500' is refused"),
+        ('type = "word"\nchoices = ["keep", "10", "many"]\ndefault = "keep"', "'many' is refused"),
+        ('type = "word"\nchoices = ["keep", "10"]\ndefault = "keep"', None),
+    ):
+        path.write_bytes(HEAD + place + f'[parameters.much]\nabout = "How much."\n{parameter}\n'.encode())
+        if words is None:
+            lint_profile(path)
+            continue
+        with pytest.raises(InvalidInputError, match=words):
+            lint_profile(path)
+    word = LINE.replace(b"vm.swappiness", b"net.core.default_qdisc").replace(b'"10"', b'"fq"')
+    path.write_bytes(HEAD + word + b'sense = "at-least"\n')
+    with pytest.raises(InvalidInputError, match=r"tunables\[0\]\.sense: at-least needs a number, found 'fq'"):
+        lint_profile(path)

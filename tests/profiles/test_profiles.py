@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
+from advisor.profiles.lint import lint_profile
 from advisor.profiles.profile import (
     MAX_PROFILE_BYTES,
-    lint_profile,
     load,
     parameter_values,
     parse_profile,

@@ -14,7 +14,8 @@ import pytest
 from advisor.errors import RefusedError
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Change, Plan
-from advisor.profiles.profile import lint_profile, load, shipped_directory
+from advisor.profiles.lint import lint_profile
+from advisor.profiles.profile import load, shipped_directory
 from advisor.proof.relevance import class_of, find_unseen, laxer_than_needed, require_visible, stack_of, toggle_class
 from advisor.proof.target import MeasuredTarget, is_remote, read_target
 from advisor.proof.workloads import get_workload

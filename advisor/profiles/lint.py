@@ -1,0 +1,104 @@
+"""What can be known of a profile without a host: facts that no scan has, values that no host takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from advisor.errors import near_names
+from advisor.facts.roles import NFS_CLIENT, ROLES
+from advisor.i18n import msg
+from advisor.profiles.fact_paths import FACT_FORMS
+from advisor.profiles.profile import (
+    KEEP,
+    Condition,
+    Operator,
+    Parameter,
+    Profile,
+    ProfileFieldError,
+    Wanted,
+    example_id,
+    load_file,
+    parse_profile,
+    read_profile_files,
+)
+from advisor.profiles.toml_lines import Place
+from advisor.tunables import parse_tunable
+
+_ALWAYS_UNMET: Final[Mapping[Operator, tuple[str, ...]]] = {
+    **dict.fromkeys(("at-least", "at-most"), ("text", "truth", "list", "table", "record")),
+    **dict.fromkeys(("is", "is-not"), ("list", "table", "record")),
+    "count-at-least": ("number", "text", "truth", "record"),
+}
+_TYPES: Final[Mapping[str, type]] = {"number": int, "text": str, "truth": bool}
+_NOUNS: Final = {"truth": "true or false", "text": "a text"}
+
+
+def lint_profile(path: Path) -> Profile:
+    """A profile file checked whole, its parents looked up in its directory and in the library; of what it inherits,
+    the parents' own files say whether it is right. Raises InvalidInputError, UsageError."""
+    whole = load_file(path)
+    text = read_profile_files(path)[path.stem]
+    own = parse_profile(text, str(path))
+    try:
+        for number, condition in enumerate(own.conditions):
+            _lint_condition(condition, ("conditions", number))
+        for number, wanted in enumerate(own.tunables):
+            if wanted.condition is not None:
+                _lint_condition(wanted.condition, ("tunables", number, "condition"))
+            if isinstance(wanted.value, str):
+                _lint_value(wanted, wanted.value, whole.parameters, ("tunables", number))
+    except ProfileFieldError as error:
+        raise error.with_place(str(path), text.decode()) from error
+    return whole
+
+
+def _lint_condition(condition: Condition, field: Place) -> None:
+    fact, op, value = condition.fact, condition.op, condition.value
+    form = form_of_fact(fact)
+    if form is None:
+        close = near_names(fact, (*FACT_FORMS, *(f"roles.{role}" for role in (*ROLES, NFS_CLIENT))))
+        hint = msg("did you mean {names}?", names=", ".join(close)) if close else "advisor scan --json shows all facts"
+        raise ProfileFieldError((*field, "fact"), f"a scan has no fact {fact!r}", hint)
+    if form in _ALWAYS_UNMET.get(op, ()):
+        raise ProfileFieldError((*field, "op"), f"{fact} is {_NOUNS.get(form, f'a {form}')}: {op} never fits it")
+    if op in ("is", "is-not") and form in _TYPES and type(value) is not _TYPES[form]:
+        raise ProfileFieldError((*field, "value"), f"{fact} is {_NOUNS.get(form, f'a {form}')}, never {value!r}")
+
+
+def form_of_fact(fact: str) -> str | None:
+    """What a dotted path of a scan holds; empty for what a table has under some key, None for a path to nothing."""
+    if fact in FACT_FORMS:
+        return FACT_FORMS[fact]
+    table = next((path for path, form in FACT_FORMS.items() if form == "table" and fact.startswith(f"{path}.")), None)
+    if table == "roles" and fact.removeprefix("roles.") not in (*ROLES, NFS_CLIENT):
+        return None
+    return None if table is None else ""
+
+
+def _lint_value(wanted: Wanted, text: str, parameters: Mapping[str, Parameter], field: Place) -> None:
+    one = parse_tunable(example_id(wanted.tunable))
+    for value in _filled(text, parameters):
+        words = value.split()
+        senses = wanted.sense if isinstance(wanted.sense, tuple) else (wanted.sense,) * len(words)
+        # A field that is kept is none of the profile's business, whatever stands for it. Some kinds take the first of
+        # several words that a host knows.
+        choices = () if "keep" in senses else value.split("|")
+        wrong = next(filter(None, map(one.check_value, choices)), None)
+        if wrong:
+            raise ProfileFieldError((*field, "value"), f"{value!r} {wrong}")
+        for word, sense in zip(words, senses, strict=False):
+            if sense in ("at-least", "at-most") and not re.search("[0-9]", word):
+                raise ProfileFieldError((*field, "sense"), f"{sense} needs a number, found {word!r}")
+
+
+def _filled(text: str, parameters: Mapping[str, Parameter]) -> list[str]:
+    """The value with each choice of a parameter that is all of it, else with the defaults; none where a place stays."""
+    whole = parameters.get(text[1:-1]) if text.startswith("{") else None
+    if whole is not None and whole.choices:
+        return [choice for choice in whole.choices if choice != KEEP]
+    given = {name: str(one.default) for name, one in parameters.items() if one.default is not None}
+    value = re.sub(r"\{(\w+)\}", lambda place: given.get(place[1], place[0]), text)
+    return [] if "{" in value or value == KEEP else [value]
