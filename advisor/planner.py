@@ -26,6 +26,7 @@ from advisor.planning.placement import memory_notes, unit_names
 from advisor.planning.records import Plan
 from advisor.planning.storage_units import found_note, storage_units
 from advisor.planning.targets import Request, meets_condition, resolve_targets
+from advisor.planning.writeback import writeback_notes
 from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import RequestedProfile, load_requested
 from advisor.profiles.single_values import known_ids, nearest_ids
@@ -153,6 +154,7 @@ def plan_profiles(
         *twin_notes,
         *made.notes,
         *memory_notes(made.changes, found),
+        *writeback_notes(made.changes, found),
         *replacement_notes(records or (), made),
     )
     return msgspec.structs.replace(made, notes=said)

@@ -67,7 +67,7 @@ def approve(
             "Approve the rollback of {id}, once, within {seconds:.0f} s?", id=found.record.id, seconds=seconds
         )
     else:
-        print_text(plan_text(found.plan, width=terminal_width(), color=wants_color()))
+        print_text(plan_text(found.plan, width=terminal_width(), color=wants_color(), is_asked=True))
         if found.asked_by:
             say(
                 msg(

@@ -21,6 +21,9 @@ def call_message(error: Any) -> str:
         option, params = error.option_name, error.ctx.command.params
         known = {one.lstrip("-"): one for param in params for one in (*param.opts, *param.secondary_opts)}
         close = near_names(option.lstrip("-"), (name for name, one in known.items() if one.startswith("--")))
+        meant = _MEANT.get(option.lstrip("-"), "")
+        if meant in known:
+            close = [meant]
         if not close:
             return msg("No such option: {option}", option=option)
         names = ", ".join(known[one] for one in close)
@@ -51,6 +54,17 @@ def call_message(error: Any) -> str:
             return text
         return msg("Got unexpected extra argument(s) ({more})", more=more)
     return text
+
+
+_MEANT: Final = {
+    **dict.fromkeys(("trial", "trial-seconds", "timeout", "watchdog"), "confirm-within"),
+    **dict.fromkeys(("simulate", "check", "noop", "no-act", "preview"), "dry-run"),
+    **dict.fromkeys(("assume-yes", "assumeyes", "force", "noninteractive", "non-interactive"), "yes"),
+    **dict.fromkeys(("runtime", "temporary", "no-persist"), "runtime-only"),
+    **dict.fromkeys(("comment", "why", "because"), "reason"),
+    **dict.fromkeys(("expires", "for"), "until"),
+}
+"""Options of other tools, with what stands for them here."""
 
 
 def _parameter_name(error: Any) -> str:

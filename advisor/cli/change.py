@@ -175,7 +175,7 @@ def apply_agreed(
                     say(note)
             return True
         if shows_plan:
-            print_text(plan_text(made, width=terminal_width(), color=wants_color()))
+            print_text(plan_text(made, width=terminal_width(), color=wants_color(), is_asked=True))
         return ask_user(_("Apply this?"))
 
     return operations.apply(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @logs_in
 def compare(
     snapshots: Annotated[
-        list[Path] | None, Argument(metavar="SNAPSHOT", help="Snapshots of hosts instead of an inventory.")
+        list[Path] | None, Argument(metavar="SNAPSHOT…", help="Snapshots of hosts instead of an inventory.")
     ] = None,
     inventory: HostSources = None,
     limit: Limit = None,

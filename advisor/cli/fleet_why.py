@@ -16,7 +16,7 @@ from advisor.fleet import FORKS, TIMEOUT_SECONDS
 def why(
     snapshots: Annotated[
         list[Path] | None,
-        Argument(metavar="SNAPSHOT", help="Snapshots with a span (snapshot --seconds) instead of an inventory."),
+        Argument(metavar="SNAPSHOT…", help="Snapshots with a span (snapshot --seconds) instead of an inventory."),
     ] = None,
     inventory: HostSources = None,
     limit: Limit = None,

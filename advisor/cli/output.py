@@ -64,8 +64,9 @@ def print_result(show: Callable[[], None], remains: str) -> None:
 
 
 def say(message: str) -> None:
-    """Progress and messages, in the chosen language: standard error. One that is gone (a hang-up) stops nothing."""
-    _write_stderr(translate(message))
+    """Progress and messages, in the chosen language: standard error, broken at blanks where a line is wider than the
+    terminal. One that is gone (a hang-up) stops nothing."""
+    _write_stderr("\n".join(map(_wrap_line, translate(message).split("\n"))))
 
 
 def say_wrapped(message: str) -> None:

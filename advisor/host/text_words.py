@@ -15,3 +15,8 @@ _WORD: Final = lazy_regex(rf"[^{WHITE_SPACE}]+")
 def split_words(text: str) -> list[str]:
     """The words of a text between white space of the POSIX locale."""
     return _WORD.findall(text)
+
+
+def or_empty(value: str) -> str:
+    """A value as a line shows it: one of blanks alone is a word that can be seen."""
+    return value if value.strip() else "(empty)"

@@ -162,12 +162,14 @@ class Plan(msgspec.Struct, frozen=True):
         """SHA-256 over the canonical JSON of everything else; a plan without layers has the one that it always had."""
         import hashlib
 
-        body = msgspec.json.encode(self, order="deterministic")
+        # Values are one profile, in whatever order they were typed.
+        words = tuple(sorted(self.words)) if len(self.profiles) == 1 else self.words
+        body = msgspec.json.encode(msgspec.structs.replace(self, words=words), order="deterministic")
         for name in ("claims", "claimed_files", "instead_of", "links", "words"):
             if not getattr(self, name):
                 body = body.replace(b',"%s":[]' % name.encode(), b"")
-        for words in (b',"coupled":false', b',"members":[]'):
-            body = body.replace(words, b"")
+        for default in (b',"coupled":false', b',"members":[]'):
+            body = body.replace(default, b"")
         return hashlib.sha256(body).hexdigest()
 
 

@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, _, ngettext
 from advisor.report.format import clean
 
@@ -114,6 +115,9 @@ def command_span(command: str) -> Span:
     return Span(command, COMMAND, is_whole=True)
 
 
+_OWN_COMMAND: Final = lazy_regex(r"\badvisor [a-z-]+(?: --[a-z-]+)*")
+
+
 def wrap_pieces(
     pieces: Sequence[Piece], width: int, *, first: Sequence[Piece] = (), indent: int = 0, color: bool = False
 ) -> list[str]:
@@ -169,12 +173,21 @@ def _shorten_text(text: str) -> str:
     return _("{start}… ({count} characters more)").format(start=text[:MAX_PIECE], count=len(text) - MAX_PIECE)
 
 
+def _split_prose(text: str) -> list[str]:
+    """Words at blanks; a command of advisor in a sentence, with its options, is one."""
+    if "advisor " not in text:
+        return text.split(" ")
+    # A control character: none is left in what is printed.
+    joined = _OWN_COMMAND.sub(lambda found: found[0].replace(" ", "\0"), text)
+    return [word.replace("\0", " ") for word in joined.split(" ")]
+
+
 def _split_words(pieces: Sequence[Piece]) -> list[Word]:
     """Words at blanks; pieces that touch without a blank are one word of several styles. A dot between two parts
     belongs to the part before it, and a range (sda … sdc) is one word, so that no line begins with a sign."""
     words: list[list[Span]] = [[]]
     for span in map(_to_span, pieces):
-        for number, text in enumerate([span.text] if span.is_whole else span.text.split(" ")):
+        for number, text in enumerate([span.text] if span.is_whole else _split_prose(span.text)):
             if number:
                 words.append([])
             if text:

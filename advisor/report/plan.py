@@ -68,9 +68,10 @@ _COUNTS: Final[Mapping[SkipState, str]] = {
 
 
 @english_page
-def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True) -> str:
+def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True, is_asked: bool = False) -> str:
     """The whole plan for a person, in at most ``width`` columns; ends with what to type next, on this host or (not
-    ``is_live``) on the one that was captured, or why not."""
+    ``is_live``) on the one that was captured, or why not. Where a question follows (``is_asked``) nothing is to be
+    typed but its answer."""
     page = Page(width, color=color)
     title = _("Plan of {profiles}").format(profiles=listed(plan.profiles))
     fingerprint = _("fingerprint {digits}").format(digits=plan.fingerprint[:FINGERPRINT_DIGITS])
@@ -91,7 +92,7 @@ def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True) -> s
         page.add(Span(_("Cannot be applied:"), "red"), " ", translate(reason), hang=2)
     elif plan.is_empty:
         page.add(_("Nothing to do: everything is already set."))
-    else:
+    elif not is_asked:
         page.add(_("To apply it, as root:") if is_live else _("To apply it, as root on the captured host:"))
         page.command(" ".join((apply_command(plan), *(f"--instead-of {one}" for one in plan.instead_of))))
     return page.text

@@ -188,6 +188,9 @@ def _list_lines(
             yield [Span(f"  … {len(numbered) - most} more: advisor scan --all", QUIET)]
 
 
+NEED: Final = "advisor's commands need"
+
+
 def whose_commands(provenance: Provenance, width: int) -> str:
     """What advisor's commands need to mean the findings by the same numbers: the option that makes them look at a
     captured host from here, and what was declared of it; empty for this machine as it is."""
@@ -195,13 +198,11 @@ def whose_commands(provenance: Provenance, width: int) -> str:
     words = [*(() if is_live else (f"--{provenance.source}", provenance.place)), *provenance.options]
     if not words:
         return ""
-    head = (
-        "Declared: add" if is_live else "This host as a tree: add" if provenance.is_this_host else "Captured host: add"
-    )
-    text = f"{head} to advisor's commands {' '.join(shlex.quote(clean(word)) for word in words)}"
+    head = "Declared" if is_live else "This host as a tree" if provenance.is_this_host else "Captured host"
+    text = f"{head}: {NEED} {' '.join(shlex.quote(clean(word)) for word in words)}"
     if columns(text) <= width and all(words):
         return text
-    return f"{head} the same {' and '.join(words[::2])} to advisor's commands"
+    return f"{head}: {NEED} the same {' and '.join(words[::2])}"
 
 
 def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]:

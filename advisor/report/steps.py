@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from advisor.host import Step
 from advisor.host.patterns import lazy_regex
+from advisor.host.text_words import or_empty
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.format import clean
 from advisor.report.plan import FINGERPRINT_DIGITS, cannot_apply_reason
@@ -53,7 +54,7 @@ def step_blocks(plan: Plan, taken_out: TakenOut = ()) -> tuple[StepBlock, ...]:
                 found.append(StepBlock(f"{file.path}: as it was, {place}", (_write_command(file.before, path),)))
         found += _reload_blocks(remaining)
         for change in reversed(remaining.changes):
-            back = f"{change.tunable}: {change.after} → {change.before}"
+            back = f"{change.tunable}: {or_empty(change.after)} → {or_empty(change.before)}"
             found.append(StepBlock(f"{back}, {place}", tuple(map(step_command, change.undo))))
     return tuple(found)
 
@@ -86,7 +87,7 @@ def _comment_line(text: str) -> str:
 
 def _change_block(change: Change) -> StepBlock:
     by_file = "" if change.steps else ", by the file below"
-    what = f"{change.tunable}: {change.before} → {change.after}{by_file}"
+    what = f"{change.tunable}: {or_empty(change.before)} → {or_empty(change.after)}{by_file}"
     return StepBlock(what, tuple(map(step_command, change.steps)))
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from advisor.host.text_words import or_empty
 from advisor.i18n import N_, _, english_page, ngettext, translate, translated_page
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold_alike
@@ -64,7 +65,7 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     before = {one.tunable: one.before for one in record.plan.side_effects if not one.resets}
     for name, live in sorted(record.side_effects_after.items()):
         if before.get(name, live) != live:
-            text = _("side effect: {before} → {after}").format(before=before[name], after=live)
+            text = _("side effect: {before} → {after}").format(before=or_empty(before[name]), after=or_empty(live))
             page.add(Span(name, "bold"), f" {text}", indent=2, hang=2)
     counts = skipped_counts(plan.skipped)
     if counts:

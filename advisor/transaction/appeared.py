@@ -12,6 +12,7 @@ import msgspec
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadFile, RunCommand, WriteFile
 from advisor.host.device_identity import located
+from advisor.host.text_words import or_empty
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import hand_command
@@ -136,7 +137,7 @@ def _restore_device(host: Host, one: Reached) -> ItemOutcome | None:
         return ItemOutcome(name, "failed", error.message, hand_command(step))
     if device_value(host, device) != one.wanted:
         return ItemOutcome(name, "failed", N_("written, but reads otherwise"), hand_command(step))
-    return ItemOutcome(name, "restored", f"{live} → {one.wanted}")
+    return ItemOutcome(name, "restored", f"{or_empty(live)} → {or_empty(one.wanted)}")
 
 
 def _unrecorded(host: Host, plan: Plan) -> list[ItemOutcome]:

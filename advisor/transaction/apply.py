@@ -17,6 +17,7 @@ from advisor.errors import AdvisorError, CommandError, RefusedError, RestoredErr
 from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
 from advisor.host.device_identity import located
 from advisor.host.signals import Interrupted
+from advisor.host.text_words import or_empty
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import rollback_data
@@ -276,7 +277,7 @@ def _carry_out(
         expected.check_before_step(change, at)
         at.announce_step(change.tunable)
         journal.write_entry(Doing(change.tunable))
-        progress(f"{change.tunable}: {change.before} → {change.after}")
+        progress(f"{change.tunable}: {or_empty(change.before)} → {or_empty(change.after)}")
         watchdog.check_ownership()
         why = set_value(host, change)
         watchdog.check_ownership()

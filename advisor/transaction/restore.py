@@ -15,6 +15,7 @@ import msgspec
 from advisor.errors import CommandError, NotRestoredError
 from advisor.host import Host, Missing, Probe, ReadFile, observe
 from advisor.host.irq_identity import is_gone_since_boot, is_interrupt
+from advisor.host.text_words import or_empty
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import commands_by_hand, hand_command, queue_file
@@ -114,7 +115,7 @@ def restore_plan(
         outcome = restore_change(host, plan, change, force=force or is_own, is_begun=is_begun)
         if outcome.state == "already" and not change.undo and change.persist in restored_files:
             # The file and its reload were what brought the value about, and back.
-            outcome = ItemOutcome(change.tunable, "restored", f"{change.after} → {change.before}")
+            outcome = ItemOutcome(change.tunable, "restored", f"{or_empty(change.after)} → {or_empty(change.before)}")
         outcomes.append(outcome)
     check()
     outcomes = _tried_again(host, plan, outcomes)
@@ -263,7 +264,7 @@ def restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_be
         if now != found.before:
             shown = now.why if isinstance(now, Missing) else now
             return ItemOutcome(found.tunable, "failed", msg("written, but reads {shown}", shown=shown), by_hand)
-        return ItemOutcome(found.tunable, "restored", f"{live} → {found.before}")
+        return ItemOutcome(found.tunable, "restored", f"{or_empty(live)} → {or_empty(found.before)}")
     return (
         ItemOutcome(change.tunable, "failed", found.why)
         if is_begun

@@ -41,14 +41,15 @@ class Bounds(msgspec.Struct, frozen=True):
 _VM: Final = "Documentation/admin-guide/sysctl/vm.rst"
 _IP: Final = "Documentation/networking/ip-sysctl.rst"
 _CORE_TABLE: Final = "net/core/sysctl_net_core.c"
+_SOCKET_LEAST: Final = "include/net/sock.h: the least buffer of a socket"
 _IPV4_TABLE: Final = "net/ipv4/sysctl_net_ipv4.c"
 _UNSIGNED: Final = "kernel/sysctl.c: it has no sign, and a negative number is left out"
 # Where kernels differ, the widest. A key whose other values a kernel takes without a word is not here (rp_filter).
 _BOUNDS: Final[Mapping[str, Bounds]] = {
     **dict.fromkeys(sorted(UNSIGNED_KEYS), Bounds(0, None, _UNSIGNED)),
-    **dict.fromkeys(
-        (f"net.core.{way}mem_{end}" for way in "rw" for end in ("default", "max")), Bounds(1, None, _CORE_TABLE)
-    ),
+    # SOCK_MIN_RCVBUF and SOCK_MIN_SNDBUF of kernels since 3.11, without what their records add.
+    **dict.fromkeys(("net.core.rmem_default", "net.core.rmem_max"), Bounds(2048, None, _SOCKET_LEAST)),
+    **dict.fromkeys(("net.core.wmem_default", "net.core.wmem_max"), Bounds(4096, None, _SOCKET_LEAST)),
     **dict.fromkeys(("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"), Bounds(1, None, _IPV4_TABLE)),
     **dict.fromkeys(("net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min"), Bounds(1, None, _IPV4_TABLE)),
     **{f"net.ipv4.neigh.default.gc_thresh{number}": Bounds(0, None, "net/core/neighbour.c") for number in (1, 2, 3)},

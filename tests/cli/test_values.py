@@ -81,3 +81,38 @@ def test_a_file_is_applied_by_its_path_and_rolled_back_by_its_name(tmp_path: Pat
     assert rolled_back["transactions"][0]["state"] == "rolled-back"
     assert done.returncode == 3
     assert "own.toml: not a file that only its owner can write to" in done.stderr
+
+
+def test_an_empty_value_is_shown_as_such(tmp_path: Path) -> None:
+    ports = "net.ipv4.ip_local_reserved_ports"
+    done = in_namespace(
+        tmp_path,
+        f"""
+        advisor apply --yes sysctl:{ports}=8080
+        advisor rollback
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"sysctl:{ports}: (empty) → 8080" in done.stderr
+    assert "8080 → (empty)" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("option", "meant"), [("--trial", "--confirm-within"), ("--noop", "--dry-run")])
+def test_an_option_of_another_tool_is_answered_with_ours(option: str, meant: str) -> None:
+    call = [sys.executable, "-m", "advisor", "apply", "jumbo-frames", option]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert f"No such option: {option}. Did you mean {meant}?" in done.stderr
+
+
+def test_a_mistyped_tunable_is_not_explained(tmp_path: Path) -> None:
+    call = [sys.executable, "-m", "advisor", "explain"]
+    wrong = subprocess.run([*call, "sysctl:net.core.rmem_maxx"], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "did you mean sysctl:net.core.rmem_max" in wrong.stderr
+    # One that a host could have is explained, and that this one does not.
+    (tmp_path / "proc/sys/vm").mkdir(parents=True)
+    absent = [*call, "sysctl:vm.swappiness", "--root", str(tmp_path)]
+    done = subprocess.run(absent, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "The captured host does not have it: " in done.stdout

@@ -327,3 +327,35 @@ def test_huge_pages_are_added_to_those_that_another_profile_holds(tmp_path: Path
         again = planned(tmp_path, name, huge_pages=count)
         assert "sysctl:vm.nr_hugepages" not in values(again)
         assert again.blocking == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "sysctl", "note"),
+    [
+        (("ratio=20", "background_ratio=20"), {}, "background_ratio 20 is not below vm.dirty_ratio 20"),
+        (("ratio=10",), {}, "background_ratio 10 is not below vm.dirty_ratio 10"),
+        (("ratio=11",), {}, None),
+        (("bytes=1073741824", "background_bytes=1073741824"), {}, "background_bytes 1073741824 is not below"),
+        (("bytes=1073741824", "background_bytes=1073741823"), {}, None),
+        # 64 GiB, of which 20 % are the most that may be dirty.
+        (("background_bytes=13743895348",), {}, "background_bytes 13743895348 is not below vm.dirty_ratio 20"),
+        (("background_bytes=13743800000",), {}, None),
+        # What a percentage of the memory that may be dirty is in bytes is not known.
+        (("bytes=1073741824",), {}, None),
+        (("background_ratio=10",), {"vm.dirty_bytes": "4096000", "vm.dirty_ratio": "0"}, None),
+    ],
+)
+def test_a_background_that_begins_no_earlier_is_named(
+    words: tuple[str, ...], sysctl: Mapping[str, str], note: str | None
+) -> None:
+    live = {"bytes": "0", "background_bytes": "0", "ratio": "20", "background_ratio": "10"}
+    host = host_of(64, {**{f"vm.dirty_{name}": value for name, value in live.items()}, **sysctl})
+    made = plan_profiles(host, [f"sysctl:vm.dirty_{word}" for word in words], {})
+    said = [one for one in made.notes if "is not below" in one]
+    assert [note in one for one in said] == [True] if note else not said
+
+
+@pytest.mark.parametrize("word", ["rmem_max=2047", "wmem_default=4095", "rmem_default=1", "wmem_max=0"])
+def test_a_buffer_below_the_kernels_least_is_refused(word: str) -> None:
+    with pytest.raises(UsageError, match=r"is refused by advisor, before the kernel is asked: .* is not from"):
+        planned_here(f"sysctl:net.core.{word}")

@@ -56,14 +56,14 @@ COMMANDS: dict[str, Command] = {
     ),
     'mute': Command(
         'muting',
-        (('identity', 'text', False, True, None, None, None), ('reason', 'text', False, False, None, None, None), ('until', 'text', False, False, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None), ('workload', 'text', False, False, None, None, None), ('volumes', 'path', False, False, None, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None)),
+        (('identity', 'text', False, True, None, None, None), ('reason', 'text', False, False, None, None, None), ('until', 'text', False, False, None, None, None), ('device', 'text', True, False, None, None, None), ('of_host', 'text', False, False, None, None, None), ('workload', 'text', False, False, None, None, None), ('volumes', 'path', False, False, None, None, None), ('root', 'path', False, False, None, None, None), ('snapshot', 'path', False, False, None, None, None)),
         {'--reason': (1, None), '--until': (2, None), '--device': (3, None), '--host': (4, None), '--workload': (5, None), '--volumes': (6, None), '--root': (7, None), '--snapshot': (8, None)},
         ((0, False),),
         {0: 'finding_ids', 2: 'accepted_days', 5: 'declarable_workloads'},
     ),
     'unmute': Command(
         'muting',
-        (('names', 'text', True, True, None, None, None), ('device', 'text', False, False, None, None, None), ('of_host', 'text', False, False, None, None, None)),
+        (('names', 'text', True, True, None, None, None), ('device', 'text', True, False, None, None, None), ('of_host', 'text', False, False, None, None, None)),
         {'--device': (1, None), '--host': (2, None)},
         ((0, True),),
         {0: 'muted_ids'},

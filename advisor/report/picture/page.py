@@ -20,7 +20,7 @@ from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_blocks, describe_picture
 from advisor.report.picture.records import HostPicture
 from advisor.report.picture.sheet import Sheet, draw_sheet, panels_side_by_side, write_legend
-from advisor.report.scan_summary import devices_text, host_roles, provenance_text, whose_commands
+from advisor.report.scan_summary import NEED, devices_text, host_roles, provenance_text, whose_commands
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.numbering import number_findings
@@ -36,7 +36,6 @@ PAPER_COLUMNS: Final = 2
 MOST_COLUMNS: Final = 4
 _PANEL: Final = 326.0
 _NARROW_PANEL: Final = 294.0
-_COMMANDS: Final = "advisor's commands"
 _MAX_LINES: Final = 40
 _MAX_FACTS: Final = 3
 _VARIABLE: Final = lazy_regex(r"var\((--\w+)\)")
@@ -108,9 +107,8 @@ def _whose_host(provenance: Provenance) -> tuple[str, str] | None:
     else:
         when = format_minute(provenance.captured_at)
         taken = f"captured on {when}" if when else "captured at a time that is not known"
-        add = words.partition(": ")[2]
-        text = f"The host of this page was {taken}; the commands are for it. {add[:1].upper()}{add[1:]}"
-    before, sign, options = text.partition(f"{_COMMANDS} ")
+        text = f"The host of this page was {taken}; the commands are for it, and {words.partition(': ')[2]}"
+    before, sign, options = text.partition(f"{NEED} ")
     return (f"{before}{sign}", options) if sign else (f"{text}.", "")
 
 
