@@ -44,7 +44,8 @@ def test_twine_finds_nothing(built: Path) -> None:
     printed = run(
         sys.executable, "-m", "twine", "--no-color", "check", "--strict", *sorted(built.glob("host_advisor-*"))
     )
-    assert printed.count(": PASSED") == 2
+    # It breaks its lines at the width of a terminal, wherever that is in a path.
+    assert printed.count("PASSED") == 2
 
 
 # What pyroma misses, and why there is none.
