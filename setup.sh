@@ -203,7 +203,17 @@ test)
     unset PYTHONDONTWRITEBYTECODE
     # Most tests wait as long as they compute: four at once. A virtual machine keeps a core busy: two. What measures, alone.
     result=0
+    # The lab's image takes minutes of waiting for packages: it is made while tests run that do without it.
+    image=
+    if [ "${ADVISOR_LAB:-}" != off ] && sh tests/lab/build.sh --tools; then
+        sh tests/lab/build.sh >/dev/null 2>.venv/lab-image &
+        image=$!
+        trap 'kill "$image" 2>/dev/null || :' EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM
+    fi
     .venv/bin/python -m pytest -n 4 --dist worksteal -m "not lab and not thorough and not alone" || result=$?
+    [ -z "$image" ] || wait "$image" || say "the lab's image was not made: $(tail -n 1 .venv/lab-image)"
     # In the order of their names: the module with the fewest tests takes longest.
     .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "lab and not alone and not thorough" || result=$?
     .venv/bin/python -m pytest -m "alone and not thorough" || result=$?

@@ -132,7 +132,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what a commit asks for: within two minutes, of every package some (CONTRIBUTING.md)."""
+    """Mark what a commit asks for: within two minutes, of every package some (CONTRIBUTING.md); and as thorough all but
+    a few of the cases of a test that is marked with `repeats`, evenly spaced and the same ones each time."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("repeats") and not item.get_closest_marker("thorough"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for some in cases.values():
+        marker = some[0].get_closest_marker("repeats")
+        assert marker is not None
+        (kept,) = marker.args
+        places = {number * (len(some) - 1) // max(kept - 1, 1) for number in range(kept)}
+        for place, item in enumerate(some):
+            if place not in places:
+                item.add_marker("thorough")
     for item in items:
         slow = any(item.get_closest_marker(name) for name in ("lab", "thorough", "alone"))
         if not slow and _is_quick(item.path, getattr(item, "originalname", item.name)):

@@ -89,6 +89,7 @@ GARBAGE: tuple[tuple[bytes, int, int | str | None], ...] = (
 )
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize(("line", "code", "identity"), GARBAGE)
 def test_a_line_that_is_no_message_is_answered(wire: Wire, line: bytes, code: int, identity: int | str | None) -> None:
     wire.write(line)

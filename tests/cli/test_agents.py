@@ -158,6 +158,7 @@ def test_two_hundred_texts_of_a_host_reach_no_sentence_of_advisor(tmp_path: Path
     assert len(arrived) >= 100
 
 
+@pytest.mark.thorough
 def test_two_hundred_texts_as_arguments_are_refused(tmp_path: Path) -> None:
     captured = ServedHost(host_of(tmp_path))
     for text in HOSTILE:

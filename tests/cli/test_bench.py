@@ -132,6 +132,7 @@ def test_a_series_is_kept_in_the_state_directory_and_analysed_again(
     assert "--workload=infoscale.4k-rand-r100" in text.stdout
 
 
+@pytest.mark.thorough
 def test_save_puts_it_where_it_was_asked_for_only(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
     words = ("--target", disk, "--workload", WORKLOAD, *QUICK, "--save", tmp_path / "mine")
     done = advisor("bench", *words, state=tmp_path / "state", fio=fake_fio)
@@ -141,6 +142,7 @@ def test_save_puts_it_where_it_was_asked_for_only(fake_fio: FakeFio, disk: Path,
     assert "Noise floor" in done.stdout or "fewer than 6" in done.stdout
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_kept_is_still_printed(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     words = ("--target", disk, "--workload", WORKLOAD, *QUICK, "--json")

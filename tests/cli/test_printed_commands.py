@@ -30,6 +30,7 @@ def printed(text: str) -> list[str]:
     return shlex.split(" ".join(lines))
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize(
     "words",
     [

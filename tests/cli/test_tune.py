@@ -149,6 +149,7 @@ def test_the_best_of_several_is_found_confirmed_and_not_kept(disk: Path) -> None
     assert advisor("compare", proof["saved_to"], where=disk).returncode == 0
 
 
+@pytest.mark.thorough
 @needs_namespaces
 def test_where_nothing_helps_nothing_is_claimed(disk: Path) -> None:
     host = TunedHost(disk / "host", {})
@@ -178,6 +179,7 @@ def test_a_budget_that_is_too_small_is_refused_with_what_is_needed(disk: Path) -
     assert (code, live) == (1, [str(BEFORE)])
 
 
+@pytest.mark.repeats(1)
 @needs_namespaces
 @pytest.mark.parametrize("at", [16, 50])
 def test_a_search_that_is_killed_goes_on(at: int, disk: Path) -> None:
@@ -252,6 +254,7 @@ where = "Here."
 """
 
 
+@pytest.mark.thorough
 @needs_namespaces
 def test_the_winner_is_reduced_to_the_value_that_did_it_and_that_is_confirmed(disk: Path) -> None:
     # Killed while it is examined: the blocks of the race are kept, and what examines the values starts again.

@@ -66,6 +66,7 @@ def trap(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.repeats(8)
 @pytest.mark.parametrize("call", CALLS, ids="-".join)
 @pytest.mark.parametrize("start", ["script", "module", "safe module"])
 def test_nothing_of_the_working_directory_is_used(

@@ -24,6 +24,7 @@ def shell(name: str) -> tuple[str, ...]:
     return SHELLS[name]
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("name", SHELLS)
 def test_the_scan_and_all_plans_of_a_capture_are_those_of_the_host_itself(name: str) -> None:
     assert differences(replayed(captured(shell(name)))) == {}

@@ -82,6 +82,7 @@ def check(host: Host, root: Path | None) -> None:
     assert not not_taken(asked, taken.files)
 
 
+@pytest.mark.repeats(5)
 @pytest.mark.captured
 @pytest.mark.parametrize("name", HWLOC + PEPC)
 def test_a_capture_of_a_captured_host_lacks_nothing(name: str) -> None:

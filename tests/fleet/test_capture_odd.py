@@ -104,6 +104,7 @@ def test_an_ordinary_user_gets_the_rest_and_is_told_what_not(open_path: Path) ->
     assert host.listdir("/etc/udev/rules.d") == closed
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("timeout", ["timeout -k 1 5 true", "false"], ids=["timeout", "no-timeout"])
 def test_a_command_that_hangs_is_ended_and_said_so(tmp_path: Path, timeout: str) -> None:
     text = with_commands(tmp_path).replace("timeout -k 1 5 true", timeout)

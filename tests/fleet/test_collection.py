@@ -199,6 +199,7 @@ def values(hosts: Hosts, name: str) -> str:
     return hosts.shell(name, "sysctl -n net.ipv4.tcp_keepalive_time net.ipv4.tcp_keepalive_intvl").replace("\n", " ")
 
 
+@pytest.mark.thorough
 @needs_hosts
 def test_other_parameters_replace_what_was_applied(hosts: Hosts, installed: Path) -> None:
     play(hosts, installed, [profile("jumbo-frames", parameters={"links": ["s0", "s1"]})], "--limit", "node01")
@@ -243,6 +244,7 @@ def answers(output: str) -> list[dict[str, Any]]:
     return [json.loads(found) for found in re.findall(r"^fatal: \[\w+\]: FAILED! => (.*)$", output, re.MULTILINE)]
 
 
+@pytest.mark.repeats(1)
 @needs_hosts
 @pytest.mark.parametrize("via", ["host", "controller"])
 @pytest.mark.parametrize("words", [(), ("--check",)])
@@ -300,6 +302,7 @@ def test_facts_of_a_host_with_advisor_and_of_one_with_nothing(hosts: Hosts, inst
         assert f"facts {name} ['eth0', 'lo', 's0', 's0-far', 's1', 's1-far'] host,links,schema" in output, output
 
 
+@pytest.mark.thorough
 @needs_hosts
 def test_a_later_task_confirms_and_one_that_comes_too_late_says_so(hosts: Hosts, installed: Path) -> None:
     begin = profile("jumbo-frames", parameters={"links": "eth0"}, confirm=False, confirm_within=60)

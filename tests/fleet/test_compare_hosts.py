@@ -42,6 +42,7 @@ def test_the_odd_host_is_found_and_the_dead_one_is_named(hosts: Hosts) -> None:
     assert {one["source"] for one in document["matrix"]["cells"]} == {"node01", "node02", "node03", "node05"}
 
 
+@pytest.mark.thorough
 def test_kept_captures_are_compared_without_asking_anybody(hosts: Hosts) -> None:
     run(hosts, "--limit", "!node04", code=1)
     names = [name for name in hosts.names if name != "node04"]

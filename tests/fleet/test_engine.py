@@ -187,6 +187,7 @@ def test_a_change_that_broke_off_is_lost_and_one_that_did_not_begin_is_not(ask: 
     until(lambda: (fleet.root("node01") / "run/went-on").exists())
 
 
+@pytest.mark.thorough
 def test_a_killed_controller_keeps_what_was_finished_and_leaves_nothing_running(fleet: Hosts, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text('[ "$(hostname)" = node01 ] || sleep 1000; echo done')

@@ -57,6 +57,7 @@ def inventory(where: Path, text: str = INVENTORY) -> Path:
     return path
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("group", ["piar", "var=rack"])
 def test_a_failover_group_of_nobody_is_refused_before_a_host_is_asked(tmp_path: Path, group: str) -> None:
     hosts = inventory(tmp_path)

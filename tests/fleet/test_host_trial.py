@@ -62,6 +62,7 @@ def values(hosts: Hosts) -> list[str]:
     return [hosts.shell(name, f"cat /proc/sys/{SYSCTL}").strip() for name in hosts.names]
 
 
+@pytest.mark.thorough
 @needs_hosts
 def test_an_injected_effect_is_found_and_everything_is_as_before() -> None:
     with trial_hosts(8) as hosts:

@@ -105,11 +105,13 @@ def peak(where: Path, count: int) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.thorough
 def test_four_times_as_many_hosts_take_less_than_twice_the_memory(tmp_path: Path) -> None:
     peak(tmp_path / "first", 2)
     assert peak(tmp_path / "many", 40) < 2 * peak(tmp_path / "few", 10)
 
 
+@pytest.mark.thorough
 def test_a_stored_capture_counts_while_it_is_young_and_whole(tmp_path: Path) -> None:
     inventory, store = stored(tmp_path / "kept", 3)
     hosts = tmp_path / "hosts.ini"
@@ -136,6 +138,7 @@ def test_an_age_that_is_none_is_refused(text: str) -> None:
         parse_age(text)
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_scan_that_is_stopped_goes_on_with_the_hosts_that_are_left(tmp_path: Path, number: signal.Signals) -> None:
     """The hosts are this machine, read over Ansible's local connection under eight names."""

@@ -70,6 +70,7 @@ def test_a_ping_without_dont_fragment_says_unknown_but_sees_what_is_lost(network
     assert ids(found) == ["fleet.path-black-hole"]
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("kind", ["iputils", "busybox"])
 def test_a_node_that_drops_echoes(network: Wires, tmp_path: Path, kind: str) -> None:
     for name in "abc":
@@ -81,6 +82,7 @@ def test_a_node_that_drops_echoes(network: Wires, tmp_path: Path, kind: str) -> 
     assert ids(found) == ["fleet.drops-echoes"]
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("kind", ["iputils", "busybox"])
 def test_a_node_that_is_not_there(network: Wires, tmp_path: Path, kind: str) -> None:
     network.add("a")

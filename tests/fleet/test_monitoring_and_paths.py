@@ -46,6 +46,7 @@ def test_each_host_is_told_apart_and_the_one_that_refuses_has_no_success(fleet: 
     assert [line.split(": ")[0] for line in rest] == ["node04"]
 
 
+@pytest.mark.thorough
 def test_the_hosts_ask_each_other(fleet: Hosts, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = fleet.run(ADVISOR, "fleet", "compare", "-i", fleet.inventory(), "--probe", "--json", "--html", page)

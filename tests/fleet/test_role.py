@@ -91,6 +91,7 @@ def test_check_mode_changes_nothing_and_says_what_would_be(fleet: Hosts, scripts
     assert {name: state(fleet, name) for name in fleet.names} == before
 
 
+@pytest.mark.thorough
 @needs_hosts
 def test_applied_once_verified_and_rolled_back(fleet: Hosts, scripts: Path) -> None:
     before = {name: state(fleet, name) for name in fleet.names}

@@ -153,6 +153,7 @@ def test_hosts_that_cannot_be_had_are_named_and_the_others_go_on() -> None:
         assert [mtu(hosts, name) for name in ("node01", "node02", "node04")] == [1500, 1500, 1500]
 
 
+@pytest.mark.thorough
 def test_a_gate_command_that_fails_on_one_host_puts_its_whole_wave_back() -> None:
     with fleet(2) as hosts:
         done = apply(hosts, "--canary", "0", "--batch", "2", "--gate-command", 'test "$(hostname)" = node01', code=4)
@@ -240,6 +241,7 @@ def test_a_host_that_loses_power_in_the_middle_is_told_as_unknown_and_the_others
         assert mtu(hosts, "node02") == 1500
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_by_one_controller_are_one_too_many() -> None:
     with fleet(1) as hosts:
         first = hosts.popen(*words("apply", *JUMBO, "-i", hosts.inventory(), "--yes"))

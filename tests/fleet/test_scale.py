@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from advisor.facts.links import Link
 from advisor.fleet.inventory import InventoryHost
@@ -87,6 +88,7 @@ def held() -> int:
     return sum(isinstance(one, Host) for one in gc.get_objects())
 
 
+@pytest.mark.thorough
 def test_no_capture_is_held_once_its_host_has_been_planned_for() -> None:
     names = [f"n{at}" for at in range(4)]
     known = [InventoryHost(name, None, None, None, None, ()) for name in names]

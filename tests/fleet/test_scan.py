@@ -105,6 +105,7 @@ def test_the_page_fits_its_width_and_names_what_failed(fleet: Hosts) -> None:
         assert "6 of 6 hosts asked" in done.stderr
 
 
+@pytest.mark.thorough
 def test_what_is_accepted_of_a_host_is_counted_and_not_listed(fleet: Hosts, document: dict[str, Any]) -> None:
     first = document["hosts"][0]["findings"][0]["id"]
     accepted, ours = fleet.home / "ignore.toml", {"ADVISOR_IGNORE_FILE": str(fleet.home / "ignore.toml")}
@@ -124,6 +125,7 @@ def test_what_is_accepted_of_a_host_is_counted_and_not_listed(fleet: Hosts, docu
     assert fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), more=ours).returncode == 2
 
 
+@pytest.mark.thorough
 def test_fail_on_asks_for_a_finding_of_that_weight_once_all_are_captured(fleet: Hosts) -> None:
     for floor in ("info", "warning"):
         words = ("--limit", "node02", "--fail-on", floor, "--json")

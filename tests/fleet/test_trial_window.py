@@ -50,6 +50,7 @@ def test_a_window_that_no_host_can_wait_for_is_refused_before_anything_is_measur
     assert "--batch" in str(caught.value.hint)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [("--dry-run",), ("--yes", "--json")], ids=["dry run", "trial"])
 def test_a_trial_of_which_no_host_answers_is_refused_with_nothing_touched(
     tmp_path: Path, words: tuple[str, ...]

@@ -139,6 +139,7 @@ def test_large_figures_are_written_out(value: float, usual: float, says: str) ->
     assert outlier_title(found) == f"node07: nvme3n1 is {says}"
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("name", SHELLS)
 def test_the_script_takes_the_counters_of_this_machine(name: str, tmp_path: Path) -> None:
     done = run_script(shell(name), text=capture_script(1))

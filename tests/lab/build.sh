@@ -1,9 +1,10 @@
 #!/bin/sh
 # Build the lab image: a Debian 12 root disk, an unpacked kernel and a small initramfs.
 #
-# usage: build.sh [--where | --force]
+# usage: build.sh [--where | --tools | --force]
 #
 #   --where   print the directory the image belongs in, build nothing
+#   --tools   install what builds and runs it, build nothing
 #   --force   build again even if the image is there
 #
 # The products land in $ADVISOR_LAB_CACHE (default ${XDG_CACHE_HOME:-~/.cache}/advisor-lab), in a directory named by
@@ -103,7 +104,7 @@ make_tree() { # DIRECTORY
     include=$(printf '%s,' $guest_packages)
     # shellcheck disable=SC2016  # the hooks are expanded by mmdebstrap's shell
     mmdebstrap --quiet --mode=root --variant=minbase --architectures="$arch" --include="${include%,}" \
-        --aptopt='Acquire::Languages "none"' --dpkgopt='path-exclude=/usr/share/man/*' \
+        --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
         --customize-hook='chroot "$1" sh -eu -c "
             cd /tmp
@@ -214,9 +215,10 @@ key=$(image_key)
 target=$cache/image-$key
 case $mode in
     --where) echo "$target"; exit 0 ;;
+    --tools) install_tools; exit 0 ;;
     --force) rm -rf "$target" ;;
     '') ;;
-    *) sed -n '2,8p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,9p' "$0" >&2; exit 2 ;;
 esac
 
 if [ -e "$target/complete" ] && command -v qemu-system-x86_64 >/dev/null && command -v qemu-img >/dev/null; then

@@ -102,6 +102,7 @@ def test_the_bundle_says_that_it_is_one(installed: Path, tmp_path: Path) -> None
         assert run(*command, *words, extra={"PYTHONPATH": str(installed)}, cwd=tmp_path) == expected
 
 
+@pytest.mark.thorough
 def test_a_wheel_s_list_has_the_hashes_of_all_wheels(wheels: tuple[Path, Path]) -> None:
     own, libraries = wheels
     with zipfile.ZipFile(own) as archive:

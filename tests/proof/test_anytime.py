@@ -63,6 +63,7 @@ def test_no_more_are_rejected_than_the_level_allows(sums: list[int], allowed: in
     assert smallest_rejected(sums, allowed) == expected
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize("name", LOADS)
 def test_it_is_the_rule_that_was_simulated(name: str) -> None:
     """The product in the standard library and the simulation in numpy end the same sessions at the same pair."""
@@ -132,6 +133,7 @@ def test_the_looks_are_after_every_pair() -> None:
     assert (quick.test, quick.looks) == ("looks", (8,))
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("name", ["step", "periodic"])
 def test_whole_sessions_rarely_invent_an_effect(name: str) -> None:
     source = random.Random(f"any time {name}")

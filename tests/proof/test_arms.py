@@ -221,6 +221,7 @@ def test_arms_are_told_apart_and_the_host_is_as_before(fake_fio: FakeFio, host: 
     assert os.listdir(disk) == []
 
 
+@pytest.mark.thorough
 def test_every_block_has_every_arm_once_in_an_order_of_its_own(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     found = measured(fake_fio, host, disk, FileSwitch(fake_fio))
     orders = [tuple(cell.arm for cell in block.cells) for block in found.session.blocks]

@@ -18,6 +18,7 @@ from advisor.proof.session import Settings
 from .benches import OTHER
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed (package fio)")
 def test_the_real_fio_on_this_machine_as_it_is(disk: Path, tmp_path: Path) -> None:
     """Whatever the machine is busy with: the figures are those of the runs, and nothing is left."""

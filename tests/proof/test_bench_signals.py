@@ -44,6 +44,7 @@ except AdvisorError as error:
 """
 
 
+@pytest.mark.repeats(3)
 @pytest.mark.parametrize(
     ("number", "line"), [*((number, "round 2") for number in ENDING), (signal.SIGTERM, "scratch 0")]
 )

@@ -109,6 +109,7 @@ def test_the_interval_of_a_gain_covers_the_true_factor() -> None:
 HOSTILE_SESSIONS = 70
 
 
+@pytest.mark.repeats(6)
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
 def test_a_hostile_series_invents_no_more_than_a_calm_one(hostile: Hostile) -> None:
     source = random.Random(hostile.name)

@@ -109,6 +109,7 @@ def status_words(store: Store) -> str:
 
 
 # While values are written for the first time, and between: the rest is among what is thorough.
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize(("share", "victim"), [(0.4, "client"), (0.6, "watchdog"), (0.5, "both")])
 def test_no_value_is_lost_whoever_is_killed(spaces: Spaces, tmp_path: Path, share: float, victim: Victim) -> None:
     matrix = Matrix(spaces, tmp_path)

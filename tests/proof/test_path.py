@@ -71,6 +71,7 @@ def near_mtu() -> str:
     return Path("/sys/class/net/h0/mtu").read_text().strip()
 
 
+@pytest.mark.thorough
 def test_a_path_that_carries_both_sizes_is_measured(second: SecondHost) -> None:
     second.spaces.run("far", "ip link set f0 mtu 9000")
     try:

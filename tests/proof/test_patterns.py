@@ -217,6 +217,7 @@ def test_a_run_that_the_byte_budget_cut_short_is_said_to_be(fake_fio: FakeFio, h
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
 
+@pytest.mark.thorough
 @needs_fio
 def test_the_parts_of_a_workload_work_on_volumes_of_their_own(disk: Path, host: Host) -> None:
     """Bytes written are seen in each place by the file's own modification, and both are gone afterwards."""

@@ -22,6 +22,7 @@ def _run(second: SecondHost, name: str, seconds: float, stop: Stop) -> None:
     fio.run_fio(second.runner(), fio.FioJob(get_workload(name), seconds, 0, 0), None, stop)
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("name", ["net.tcp-64k", "net.udp-8k-receive"])
 @pytest.mark.parametrize("victim", ["fio", "sshd"])
 def test_a_peer_that_dies_in_the_middle_is_a_fault(second: SecondHost, name: str, victim: str) -> None:

@@ -108,6 +108,7 @@ def test_a_warm_up_that_does_not_settle_is_noted(fake_fio: FakeFio, host: Host, 
     assert any("after the warm-up" in note for note in proof.notes)
 
 
+@pytest.mark.thorough
 def test_every_pair_has_a_control(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     proof, _ = settle(fake_fio, host, disk, 1.0, mode="default")
     with_control = [pair.index for pair in proof.session.pairs if pair.control_runs]

@@ -70,6 +70,7 @@ def test_the_present_state_is_never_dropped_and_never_wins() -> None:
     assert find_winner(best, 1, 10, 10) is None
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("load", LOADS)
 def test_a_race_of_nothing_is_won_in_few(load: str) -> None:
     # 5 % and three standard errors

@@ -44,6 +44,7 @@ def scratch(target: MeasuredTarget) -> Iterator[Scratch]:
 ALONE = [workload for workload in WORKLOADS.values() if not workload.is_network]
 
 
+@pytest.mark.repeats(12)
 @pytest.mark.parametrize("workload", ALONE, ids=lambda workload: workload.name)
 def test_fio_takes_every_workload(workload: Pattern, scratch: Scratch) -> None:
     job = FioJob(workload, 0.1, scratch.size_bytes, 8 * MIB)
@@ -165,6 +166,7 @@ def test_a_real_effect_is_a_proven_gain(target: MeasuredTarget, host: Host, tmp_
     assert arm.read_text() == "A"
 
 
+@pytest.mark.thorough
 def test_a_session_on_this_machine_as_it_is(target: MeasuredTarget) -> None:
     """The live host's own covariates, whatever it is busy with; the few pairs that fit must prove nothing."""
     before = set(os.listdir(target.path))

@@ -219,6 +219,7 @@ fi
 """
 
 
+@pytest.mark.thorough
 def test_a_confirmation_that_was_started_twice_is_indicative_and_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from tests.transaction.system import store_of
 from tests.transaction.test_transaction import DyingHost, in_child
 
 
+@pytest.mark.repeats(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("count", "virtio"), [("2", False), ("8", True)])
 def test_what_hangs_on_the_queues_comes_back(tmp_path: Path, way: str, count: str, virtio: bool) -> None:
@@ -35,6 +36,7 @@ def test_what_hangs_on_the_queues_comes_back(tmp_path: Path, way: str, count: st
 
 
 # The channels, three values of queues, the interrupts (a step of four), the table.
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize(("die_at", "after"), [*((number, False) for number in range(1, 11)), (10, True)])
 def test_a_kill_at_any_step_of_rollback_is_finished_by_the_next_run(tmp_path: Path, die_at: int, after: bool) -> None:
     host = build(tmp_path)

@@ -362,6 +362,7 @@ def first_plan(where: Path, system: ConformanceSystem) -> Plan:
     return system.plan(system.build(where), Store(str(where / "state")))
 
 
+@pytest.mark.repeats(9)
 @pytest.mark.parametrize("name", PLAYED)
 def test_each_engine_restores_every_byte(name: str, tmp_path: Path) -> None:
     seen: Coverage = defaultdict(set)

@@ -23,6 +23,7 @@ def tried(where: Path, way: str, which: str, *, seed: int, seconds: int) -> dict
     return found
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("way", ["command", "script"])
 def test_pairs_of_sysctls_leave_nothing_behind(tmp_path: Path, way: str) -> None:
     found = tried(tmp_path, way, "400", seed=20260, seconds=10)

@@ -82,6 +82,7 @@ def net(tmp_path: Path) -> Iterator[Net]:
         subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("own", "wanted"), [("1400", "9000"), ("1300", "1480"), ("1500", "1200")])
 def test_a_link_that_has_an_ipv6_mtu_of_its_own_has_it_again(net: Net, way: str, own: str, wanted: str) -> None:
@@ -95,6 +96,7 @@ def test_a_link_that_has_an_ipv6_mtu_of_its_own_has_it_again(net: Net, way: str,
     assert net.all() == before
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("key", ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.v0.disable_ipv6"])
 def test_addresses_and_routes_that_disable_ipv6_takes_come_back(net: Net, way: str, key: str) -> None:
@@ -147,6 +149,7 @@ LAYERS = [
 ]
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize(("wider", "wider_below", "lower_first"), LAYERS)
 def test_a_layer_on_a_link_and_one_on_all_or_default_in_either_order(
     net: Net, wider: str, *, wider_below: bool, lower_first: bool
@@ -189,6 +192,7 @@ _RESETS = [
 ]
 
 
+@pytest.mark.repeats(3)
 @pytest.mark.parametrize(("name", "way"), _RESETS)
 def test_what_a_later_step_resets_is_active_at_the_end(net: Net, name: str, way: str) -> None:
     name, _, turned = name.partition(" ")

@@ -99,6 +99,7 @@ def is_settled_as_damage(host: Host, store: Store, tree: dict[str, object], what
     assert journal_of(store, "0002").read_bytes() == before
 
 
+@pytest.mark.repeats(3)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("every", [97, pytest.param(1, marks=pytest.mark.thorough)])

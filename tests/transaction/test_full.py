@@ -44,6 +44,7 @@ def is_consistent(one: Any, pages: int) -> None:
         assert not {"applied", "awaiting-confirmation"} & set(one["states"]), (pages, one)
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("how", ["kept", "waiting"])
 @pytest.mark.parametrize("pages", PARTS, ids=len)
 def test_any_number_of_free_pages(tmp_path: Path, pages: list[int], how: str) -> None:

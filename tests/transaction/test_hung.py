@@ -219,6 +219,7 @@ def test_a_measurement_without_a_step_for_longer_is_not_hung(tmp_path: Path) -> 
         assert one.records() == ["rolled-back"]
 
 
+@pytest.mark.thorough
 def test_a_rollback_script_that_is_stopped_is_finished_by_its_watchdog(tmp_path: Path) -> None:
     """Run by hand on a transaction that was kept: it is guarded like every other client that changes links."""
     with clients(tmp_path, range(1, 4)) as made:

@@ -403,6 +403,7 @@ def random_function(random: Random) -> tuple[dict[str, str], list[int]]:
     return files, numbers
 
 
+@pytest.mark.thorough
 def test_both_engines_find_the_same_interrupt(tmp_path: Path) -> None:
     random = Random(7)
     examples: list[tuple[str, ReadFile]] = []

@@ -12,6 +12,7 @@ from tests.transaction.test_layers import HIGH, LOW, A, B, C, out
 from tests.trees import listing
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize(("word", "number"), [("fsync", "2"), ("before", "2"), ("after", "2"), ("fsync", "1")])
 def test_taking_out_a_layer_from_under_others(tmp_path: Path, word: str, number: str) -> None:
     where = tmp_path / "where"

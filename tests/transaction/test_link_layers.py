@@ -66,6 +66,7 @@ MATRIX = [
 ]
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize(("place", "change", "first", "second"), MATRIX, indirect=["place"])
 def test_another_link_of_the_same_name_is_no_layer(place: Place, change: str, first: str, second: str) -> None:
     place.out(f"ip link set {place.other} txqueuelen 700")

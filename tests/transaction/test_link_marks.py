@@ -162,6 +162,7 @@ MATRIX = [
 ]
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize(("place", "change", "way"), MATRIX, indirect=["place"])
 def test_our_link_is_restored_under_any_name_and_no_other(place: Place, change: str, way: str) -> None:
     # The other link reads as was set on this one: it is not for its value that it is left alone.

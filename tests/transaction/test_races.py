@@ -142,6 +142,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.repeats(3)
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda name: name)
 def test_some_order_explains_the_end_and_the_original_is_not_lost(tmp_path: Path, first: str, second: str) -> None:
     before = host_files_before(tmp_path)

@@ -125,6 +125,7 @@ def test_an_apply_is_refused(tmp_path: Path) -> None:
     assert live(host_at(tmp_path))[SWAP] == "10"
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("how", ["kept", "waiting", "killed"])
 def test_a_live_transaction_and_its_watchdog(tmp_path: Path, how: str) -> None:
     name = f"ro{os.getpid()}"

@@ -107,6 +107,7 @@ def test_a_search_path_of_cd_leads_the_script_nowhere_else(tmp_path: Path, shell
 TOOLS = ("wc", "awk", "sed", "mv", "tr", "ls")
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_a_missing_tool_is_never_mistaken_for_another_end(tmp_path: Path, shell: list[str]) -> None:
     """All is restored, or the exit code says that it is not; run again with the tool, all is."""

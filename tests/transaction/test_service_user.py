@@ -293,6 +293,7 @@ RACES: Final = {
 }
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("race", RACES)
 def test_a_race_of_links_reaches_nothing_of_roots(tmp_path: Path, race: str) -> None:
     """The user swaps names in a tight loop while the script restores, again and again."""

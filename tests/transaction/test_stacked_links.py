@@ -103,6 +103,7 @@ def stacked(namespace: Namespace) -> None:
     namespace.ip("route add 2001:db8:98::/48 via 2001:db8:2::fe dev m0")
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("way", ["rollback", "dash", "busybox sh"])
 def test_addresses_and_routes_that_a_small_mtu_takes_come_back(namespace: Namespace, way: str) -> None:
     stacked(namespace)

@@ -104,6 +104,7 @@ def ended(host: Veth) -> str:
 
 
 # By then it is written that it is confirmed; that nobody waits any more. Every other moment is among what is thorough.
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize(("at", "end"), [(2, "as it was"), (3, "as asked")])
 def test_killed_while_it_is_confirmed_it_ends_forward_once_it_is_kept(host: Veth, at: int, end: str) -> None:
     before = began(host)

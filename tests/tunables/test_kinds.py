@@ -174,6 +174,7 @@ def test_one_file_makes_a_kind_appear_in_plan_docs_and_capture(copy: Path, tmp_p
     )
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [

@@ -84,6 +84,7 @@ def test_check_changes_nothing_and_says_that_it_is_ready(tmp_path: Path, shell: 
     assert listing(tmp_path) == before
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_rollback_leaves_every_byte_and_the_journal_says_so(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
@@ -143,6 +144,7 @@ def test_the_script_puts_back_what_advisor_applied(stage: Stage) -> None:
     assert stage.record().state == "rolled-back"
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_a_second_apply_changes_nothing(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
@@ -225,6 +227,7 @@ def until_there(path: Path) -> None:
     until(path.exists, f"{path}: waited in vain", pause=0.02)
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_of_two_at_once_one_is_refused(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
@@ -242,6 +245,7 @@ def test_of_two_at_once_one_is_refused(tmp_path: Path, shell: list[str]) -> None
     assert first.returncode == 0
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("name", ["HUP", "INT", "TERM"])
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_a_signal_puts_everything_back(tmp_path: Path, name: str, shell: list[str]) -> None:
@@ -289,6 +293,7 @@ def _end(kind: str, text: str) -> str:
     return f"{{ echo '{text}' >&2; exit 1; }}" if kind == "refused" else "{ echo 7; exit 0; }"
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_what_somebody_else_set_since_is_told_and_kept(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
@@ -394,6 +399,7 @@ def test_a_call_that_is_wrong_is_told(stage: Stage, words: tuple[str, ...]) -> N
     assert b'"code":2' in process.stdout.splitlines()[-1]
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_a_later_transaction_that_changed_the_same_goes_first(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)

@@ -34,6 +34,7 @@ def caller(script: Path, root: Path, store: Store, shell: list[str]) -> Callable
     return call
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.captured
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.thorough] * (at % 3 > 0)) for at, name in enumerate(HOSTS)]

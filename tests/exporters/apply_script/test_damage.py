@@ -34,6 +34,7 @@ MATRIX = [
 ]
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize(("kind", "shell", "part"), MATRIX)
 def test_damage_is_named_and_changes_nothing(tmp_path: Path, kind: str, shell: list[str], part: int) -> None:
     stage = applied(tmp_path)

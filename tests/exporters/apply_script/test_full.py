@@ -43,6 +43,7 @@ def is_consistent(one: Any, pages: int) -> None:
         assert one["drift"] == [], (pages, one)
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("how", ["apply", "waiting", "script", "bare"])
 @pytest.mark.parametrize("pages", [[0, 9, 64], pytest.param(ALL, marks=pytest.mark.thorough)], ids=len)
 def test_any_number_of_free_pages(tmp_path: Path, pages: list[int], how: str) -> None:

@@ -94,6 +94,7 @@ def test_a_script_of_nasty_words_is_clean_under_shellcheck(tmp_path: Path) -> No
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.thorough
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=text, value=text, content=st.binary(max_size=60))
 def test_any_name_value_and_content_come_and_go(
@@ -111,6 +112,7 @@ def test_what_somebody_wrote_cannot_command_the_terminal(tmp_path: Path) -> None
     assert "\x1b" not in done.said + done.errors
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("name", ["it's $(touch pwned) `x`", 'a "quoted" \\n', "plain//twice/"])
 def test_any_state_directory_will_do(tmp_path: Path, name: str) -> None:
     stage = Stage(tmp_path)

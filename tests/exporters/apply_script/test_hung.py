@@ -94,6 +94,7 @@ def wait_for_watchdogs(stopped: list[Client]) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("points", POINTS)
 @pytest.mark.parametrize("verb", ["apply", "rollback"])
 def test_stopped_at_a_step_its_watchdog_restores(tmp_path: Path, verb: str, points: dict[str, range]) -> None:

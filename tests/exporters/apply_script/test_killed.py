@@ -100,6 +100,7 @@ def test_killed_anywhere_the_next_advisor_puts_it_back(tmp_path: Path, part: int
         assert stage.record().state == "rolled-back"
 
 
+@pytest.mark.thorough
 def test_killed_while_it_puts_back_it_is_finished(tmp_path: Path) -> None:
     for at in (1, 4, 6, 7, 8, 9):
         stage = counting(tmp_path / str(at), KILL)

@@ -84,6 +84,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_links_and_sysctls_change_and_come_back(place: Place, shell: list[str]) -> None:
     before = place.settled(), place.sysctl("net/ipv4/tcp_keepalive_time")
@@ -140,6 +141,7 @@ done
 """
 
 
+@pytest.mark.thorough
 def test_a_peer_that_does_not_carry_the_new_size_stops_it(place: Place) -> None:
     make_command(place.programs, "ping", CARRIES_1500)
     before = place.settled()

@@ -143,6 +143,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda name: name)
 def test_some_order_explains_the_end(tmp_path: Path, first: str, second: str, stride: int) -> None:

@@ -59,6 +59,7 @@ def test_rolled_back_and_recorded_later(tmp_path: Path, shell: list[str]) -> Non
     assert stage.listing() == before
 
 
+@pytest.mark.repeats(1)
 @each_shell
 def test_one_that_waits_is_rolled_back_by_its_watchdog(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
