@@ -126,17 +126,19 @@ def explain(
         print_json({"schema": "advisor.explanation/1", **_profile_document(found), **of_host})
         return 0
     width, color = terminal_width(), wants_color()
+    whose = "The captured" if is_elsewhere else "This"
+    parts: list[str] = []
     for group in groups:
         from advisor.report.finding_blocks import group_text
 
-        print_text(group_text(group, found.hurts_when, width=width, color=color) + "\n")
+        parts.append(group_text(group, found.hurts_when, width=width, color=color) + "\n")
     if is_captured and not groups and found.kind == "rule":
-        print_text(f"{'The captured' if is_elsewhere else 'This'} host has no finding of this rule.\n\n")
+        parts.append(f"{whose} host has no finding of this rule.\n\n")
     elif is_elsewhere and groups:
-        print_text("The commands are for the captured host.\n\n")
-    print_text(explanation_text(found, width=width, color=color))
+        parts.append("The commands are for the captured host.\n\n")
     if absent:
-        print_text(f"\n{'The captured' if is_elsewhere else 'This'} host does not have it: {absent}\n")
+        parts.append(f"{whose} host does not have it: {absent}.\n\n")
+    print_text("".join((*parts, explanation_text(found, width=width, color=color))))
     return 0
 
 

@@ -96,7 +96,13 @@ def mute(
             given = {"--device": entry.device, "--host": entry.host}
             words = [word for option, value in given.items() if value for word in (option, shell_quote(value))]
             call = " ".join(("advisor unmute", shell_quote(rule), *words))
-            say_wrapped(msg("this entry alone: {call}", call=call) if words else _BY_NUMBER)
+            # What is left out of the call means any: it may be about more than this entry.
+            meant = [
+                one
+                for one in read_muting()
+                if one.id == rule and entry.device in ("", one.device) and entry.host in ("", one.host)
+            ]
+            say_wrapped(msg("this entry alone: {call}", call=call) if len(meant) == 1 else _BY_NUMBER)
     elif len(entries) > 1:
         say_wrapped(
             msg("one entry for each of {count} devices; advisor unmute {id} removes all", count=len(entries), id=rule)
@@ -141,7 +147,7 @@ def unmute(
 
 def _split_names(given: list[str] | None) -> list[str] | None:
     """The devices of an option that is repeated, or that holds several with commas between."""
-    names = [name.strip() for words in given or () for name in words.split(",")]
+    names = [name.strip().removeprefix("/dev/") for words in given or () for name in words.split(",")]
     if given and not all(names):
         raise UsageError(msg("{option}: empty", option="--device"), hint="--device md4, or --device 'sd*'")
     return names or None

@@ -77,6 +77,8 @@ def find_fix(
 
     def why_absent(identity: str) -> str | None:
         why = explain_absence(identity, here)
+        if why and not here.is_live:
+            return msg("the capture does not hold it ({why}); on the host itself it may be there", why=why)
         return msg("this host does not have it: {why}", why=why) if why else None
 
     if all_safe:

@@ -163,5 +163,9 @@ def keep_scan(document: bytes, scanned_at: int) -> Path:
     path = kept_directory() / name
     with explain_file_errors(path):
         make_own_directory(str(path.parent))
+        while path.exists():
+            # Two scans of one second, as of several captures: each has a name of its own, in their order.
+            scanned_at += 1
+            path = kept_directory() / datetime.fromtimestamp(scanned_at, UTC).strftime(_KEPT_NAME)
         put_file(str(path), document, mode=0o600, uid=os.geteuid(), gid=os.getegid())
     return path

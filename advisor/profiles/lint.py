@@ -9,7 +9,7 @@ from typing import Final
 
 from advisor.errors import near_names
 from advisor.facts.roles import NFS_CLIENT, ROLES
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.profiles.fact_paths import FACT_FORMS
 from advisor.profiles.profile import (
     KEEP,
@@ -33,7 +33,16 @@ _ALWAYS_UNMET: Final[Mapping[Operator, tuple[str, ...]]] = {
     "count-at-least": ("number", "text", "truth", "record"),
 }
 _TYPES: Final[Mapping[str, type]] = {"number": int, "text": str, "truth": bool}
-_NOUNS: Final = {"truth": "true or false", "text": "a text"}
+_READ_BY_NAME: Final = ("mtu", "policy", "role", "selector")
+"""Parameters by which for-each computes what it fills in."""
+_NOUNS: Final = {
+    "number": N_("a number"),
+    "text": N_("a text"),
+    "truth": N_("true or false"),
+    "list": N_("a list"),
+    "table": N_("a table"),
+    "record": N_("a record"),
+}
 
 
 def lint_profile(path: Path) -> Profile:
@@ -50,6 +59,8 @@ def lint_profile(path: Path) -> Profile:
                 _lint_condition(wanted.condition, ("tunables", number, "condition"))
             if isinstance(wanted.value, str):
                 _lint_value(wanted, wanted.value, whole.parameters, ("tunables", number))
+        for name in own.parameters:
+            _lint_use(name, whole)
     except ProfileFieldError as error:
         raise error.with_place(str(path), text.decode()) from error
     return whole
@@ -61,11 +72,23 @@ def _lint_condition(condition: Condition, field: Place) -> None:
     if form is None:
         close = near_names(fact, (*FACT_FORMS, *(f"roles.{role}" for role in (*ROLES, NFS_CLIENT))))
         hint = msg("did you mean {names}?", names=", ".join(close)) if close else "advisor scan --json shows all facts"
-        raise ProfileFieldError((*field, "fact"), f"a scan has no fact {fact!r}", hint)
+        raise ProfileFieldError((*field, "fact"), msg("a scan has no fact {fact!r}", fact=fact), hint)
     if form in _ALWAYS_UNMET.get(op, ()):
-        raise ProfileFieldError((*field, "op"), f"{fact} is {_NOUNS.get(form, f'a {form}')}: {op} never fits it")
+        message = msg("{fact} is {form}: {op} never fits it", fact=fact, form=_NOUNS[form], op=op)
+        raise ProfileFieldError((*field, "op"), message)
     if op in ("is", "is-not") and form in _TYPES and type(value) is not _TYPES[form]:
-        raise ProfileFieldError((*field, "value"), f"{fact} is {_NOUNS.get(form, f'a {form}')}, never {value!r}")
+        message = msg("{fact} is {form}, never {value!r}", fact=fact, form=_NOUNS[form], value=value)
+        raise ProfileFieldError((*field, "value"), message)
+
+
+def _lint_use(name: str, profile: Profile) -> None:
+    """A parameter that is part of no line; those that select what for-each goes over are part of it by their name."""
+    lines = profile.tunables
+    texts = [f"{one.tunable} {one.value if isinstance(one.value, str) else one.value.multiply}" for one in lines]
+    given = [one.value.given for one in lines if not isinstance(one.value, str)]
+    is_used = any(f"{{{name}}}" in text for text in texts) or name in (*given, *(one.needs for one in lines))
+    if not is_used and name not in {*_READ_BY_NAME, *(one.for_each for one in lines)}:
+        raise ProfileFieldError(("parameters", name), N_("no value of the profile uses it"))
 
 
 def form_of_fact(fact: str) -> str | None:
@@ -88,10 +111,11 @@ def _lint_value(wanted: Wanted, text: str, parameters: Mapping[str, Parameter], 
         choices = () if "keep" in senses else value.split("|")
         wrong = next(filter(None, map(one.check_value, choices)), None)
         if wrong:
-            raise ProfileFieldError((*field, "value"), f"{value!r} {wrong}")
+            raise ProfileFieldError((*field, "value"), msg("{value!r} {reason}", value=value, reason=wrong))
         for word, sense in zip(words, senses, strict=False):
             if sense in ("at-least", "at-most") and not re.search("[0-9]", word):
-                raise ProfileFieldError((*field, "sense"), f"{sense} needs a number, found {word!r}")
+                message = msg("{sense} needs a number, found {word!r}", sense=sense, word=word)
+                raise ProfileFieldError((*field, "sense"), message)
 
 
 def _filled(text: str, parameters: Mapping[str, Parameter]) -> list[str]:

@@ -240,7 +240,7 @@ def _resolve_parents(
     if name not in paths:
         message = msg("there is no profile {name!r}", name=name)
         if heirs:
-            message = msg("there is no profile {name!r} (inherited by {heir})", name=name, heir=heirs[-1])
+            message = msg("{path}: field inherits: there is no profile {name!r}", path=paths[heirs[-1]], name=name)
         raise UsageError(message, hint=_similar_names(name, paths))
     if name in heirs:
         raise InvalidInputError(
@@ -508,6 +508,9 @@ def _check_parameter(name: str, parameter: Parameter) -> None:
     field: Place = ("parameters", name)
     if name in {"links", "units", "disks", "arrays", "cpfs"} and parameter.type != "names":
         raise ProfileFieldError((*field, "type"), f"{name} selects what for-each goes over, so it is of type names")
+    low, high = parameter.minimum, parameter.maximum
+    if low is not None and high is not None and low > high:
+        raise ProfileFieldError((*field, "minimum"), f"{low} is more than the maximum, {high}")
     try:
         _checked(parameter, parameter.default, "default")
     except UsageError as error:

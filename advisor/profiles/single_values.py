@@ -120,6 +120,8 @@ def _in_full(value: str) -> str | None:
 
 def _hint(identity: str, operator: str, value: str) -> str:
     """For a tunable without its kind: the sysctl of that name, or the profile that takes such a parameter."""
+    if identity.startswith("sysctl") and len(identity) > len("sysctl.") and identity[len("sysctl")] in ". ":
+        return msg("did you mean {names}?", names=f"sysctl:{identity[7:]}{operator}{value}")
     if "." in identity and not identity.startswith("."):
         return msg("did you mean {names}?", names=f"sysctl:{identity}{operator}{value}")
     return msg("a parameter of a profile is given with --set {pair}", pair=f"{identity}={value}")

@@ -79,7 +79,7 @@ def _unsafe_reason(finding: Finding) -> str | None:
     """Why a finding is not for a plan that nobody has looked at."""
     if not any(isinstance(step, SetTunable | PlanProfile) for step in finding.remedy):
         is_named = finding.profile is not None and not finding.remedy
-        return f"it is fixed by the profile {finding.profile}" if is_named else "it is fixed by hand"
+        return f"it is fixed by the profile {finding.profile}" if is_named else "to be fixed by hand"
     if finding.intent:
         return "it is a matter of what this host is for, not a fault"
     for step in finding.remedy:

@@ -39,7 +39,7 @@ def add_links(page: Page, facts: Facts, links: Sequence[Link], *, shown: int, ne
 def _link_cells(row: LinkRow, here: frozenset[str], ranks: Mapping[str, int]) -> list[Cell]:
     link = row.link
     return [
-        Span("  " * row.depth + link.name, is_whole=True),
+        Span("  " * row.depth + link.name, is_whole=" " not in link.name),
         _speed_words(link),
         f"MTU {link.mtu}" if link.mtu is not None else _("MTU unknown"),
         _("no carrier") if link.carrier is False and link.state == "up" else link.state or _(UNKNOWN),

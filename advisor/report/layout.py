@@ -10,7 +10,7 @@ starts quickly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise, zip_longest
+from itertools import chain, groupby, pairwise, zip_longest
 from typing import Final, Literal
 
 import msgspec
@@ -137,7 +137,7 @@ def _wrap_spans(
     used = width_of(head)
     room = max(width - indent, 1)
     has_words = False
-    for word in _split_words(pieces):
+    for word in chain.from_iterable(_part_from_sign(word, width) for word in _split_words(pieces)):
         for number, part in enumerate((word,) if width_of(word) <= room else _split_stretches(word)):
             size = width_of(part)
             gap = has_words and not number
@@ -157,6 +157,12 @@ def _wrap_spans(
             lines[-1].extend(part)
             used, has_words = used + size, True
     return lines
+
+
+def _part_from_sign(word: Word, width: int) -> tuple[Word, ...]:
+    """The word; where it would only fit without the dot that belongs to it, the dot may begin a line."""
+    is_too_wide = len(word) > 2 and (word[-2].text, word[-1].text) == (" ", "·") and width_of(word) > width
+    return (word[:-2], word[-1:]) if is_too_wide else (word,)
 
 
 def _to_span(piece: Piece) -> Span:

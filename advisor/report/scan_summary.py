@@ -208,29 +208,39 @@ def whose_commands(provenance: Provenance, width: int) -> str:
 def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]:
     found = list_shelves(facts)
     rows: list[str] = []
+    missing = {one.fact for one in facts.unknown}
+    unread = tuple(kind for kind in ("links", "disks") if kind in missing)
     for one in found:
-        parts = [devices_text(one.links, one.disks, one.arrays)]
+        parts = [devices_text(one.links, one.disks, one.arrays, unread)]
         if one.node is not None and len(facts.numa.nodes) > 1:
             cpus = len(parse_list(one.node.cpus)) if one.node.cpus else 0
             memory = format_binary(one.node.memory_bytes) if one.node.memory_bytes is not None else "memory unknown"
             parts = [times(cpus, "CPU") if one.node.cpus is not None else "CPUs unknown", memory, *parts]
         if one.node is None and not one.has_devices:
-            rows.append("No links, disks or arrays found")
+            rows.append(f"{_listed_kinds(unread)} are unknown" if unread else "No links, disks or arrays found")
         else:
             rows.append(f"{one.title}: {', '.join(parts)}")
     if len(found) > min(MOST_NODES, room - bool(facts.unknown)):
-        rows = [f"{len(facts.numa.nodes)} nodes: {devices_text(facts.links, facts.disks, facts.arrays)}"]
+        rows = [f"{len(facts.numa.nodes)} nodes: {devices_text(facts.links, facts.disks, facts.arrays, unread)}"]
     unknown = len(facts.unknown)
     rows += [_unknown_text(facts)] if unknown else []
     yield from ([Span(shortened(row, width), QUIET)] for row in rows)
 
 
-def devices_text(links: Sequence[Link], disks: Sequence[object], arrays: Sequence[object]) -> str:
-    """``2 links, 24 disks``, without what there is none of."""
+def _listed_kinds(kinds: Sequence[str]) -> str:
+    return " and ".join(kinds).capitalize()
+
+
+def devices_text(
+    links: Sequence[Link], disks: Sequence[object], arrays: Sequence[object], unread: Sequence[str] = ()
+) -> str:
+    """``2 links, 24 disks``, without what there is none of; ``unread`` are kinds of which it is not known."""
     # What a person would count: neither the loopback link nor virtual ones that nobody has brought up.
     in_use = [one for one in links if is_physical(one) or (one.name != "lo" and one.state != "down")]
     counts = ((len(in_use), "link"), (len(disks), "disk"), (len(arrays), "array"))
-    return ", ".join(times(count, name) for count, name in counts if count) or "no devices"
+    known = [times(count, name) for count, name in counts if count]
+    unknown = [f"{kind} unknown" for kind in unread]
+    return ", ".join((*known, *unknown)) or "no devices"
 
 
 def _unknown_text(facts: Facts) -> str:

@@ -159,7 +159,11 @@ def status_text(status: Status, *, width: int, color: bool, everything: bool = F
         _add_record(page, record, is_drifted=record.id in drifted, is_held=status.lock_holder is not None)
     if len(over) > len(shown):
         page.blank()
-        page.add(_("{transactions} more:").format(transactions=counted(len(over) - len(shown), "transaction")))
+        page.add(
+            ngettext("{count} more transaction:", "{count} more transactions:", len(over) - len(shown)).format(
+                count=len(over) - len(shown)
+            )
+        )
         page.command("advisor status --all")
     add_layers(page, status.records)
     if status.records:

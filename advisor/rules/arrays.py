@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from advisor.facts.array import Array
@@ -63,11 +63,23 @@ def _degraded_finding(array: Array) -> Finding:
 
 def _explain_loss(array: Array) -> str:
     """What it means for reads, and for the data, by how the members are combined."""
+    spare = _spare_members(array)
+    loss = f"the loss of {f'more than {spare}' if spare else 'another'} may lose data."
     if array.level in _PARITY:
-        return "What was on them is computed from the others at each read, and the loss of another may lose data."
+        return f"What was on them is computed from the others at each read, and {loss}"
     if array.level in _COPIES:
-        return "Reads go to the copies that are left, and the loss of another may lose data."
-    return "The loss of another may lose data."
+        return f"Reads go to the copies that are left, and {loss}"
+    return f"T{loss[1:]}"
+
+
+def _spare_members(array: Array) -> int:
+    """How many more members may be lost without any data, whichever they are: of two parities one, of three copies the
+    last but one. 0 where that is not known."""
+    if array.missing is None:
+        return 0
+    if array.level == "raid6":
+        return max(2 - array.missing, 0)
+    return max(len(array.members) - array.missing - 1, 0) if array.level == "raid1" and array.manager == "md" else 0
 
 
 def _lacks_more(array: Array) -> bool:
@@ -133,7 +145,7 @@ _HURTS: Final[Mapping[str, str]] = {
     title="An array is degraded",
     what="State, missing and failed members of md and LVM arrays, detached plexes of VxVM, failed paths of "
     "dm-multipath.",
-    why="A degraded array is slow, and one step from loss: no tuning is worth more than a new drive.",
+    why="A degraded array is slow and nearer to loss: no tuning is worth more than a new drive.",
     helps_when="Always.",
     hurts_when=_HURTS["md"],
     sources=(sources.MD,),
@@ -156,7 +168,7 @@ def degraded(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, 
                 else _inspect_array(array),
             )
             for array in facts.arrays
-            if array.failed and not _is_degraded(array)
+            if array.failed and array.state != "inactive" and not _is_degraded(array)
         ),
     )
 
@@ -234,18 +246,34 @@ def rebuilding(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     if not busy:
         return None
     return rebuilding.found(
+        title="Arrays are rebuilding or being checked" if len(busy) > 1 else None,
         why="What is measured meanwhile is the rebuild as much as the service: do not benchmark or prove a profile "
         "now.",
         evidence={
             "arrays": tuple(array.name for array in busy),
-            "detail": tuple(
-                f"{array.name}: {array.state}"
-                + ("" if array.progress_percent is None else f", {array.progress_percent:g} % done")
-                for array in busy
-            ),
+            "detail": tuple(f"{array.name}: {_activity(array)}" for array in busy),
         },
-        remedy=(RunShell("cat /proc/mdstat", "see the progress"), "wait until it shows no progress line"),
+        remedy=(
+            RunShell("cat /proc/mdstat", "see the progress"),
+            *(Decide(f"{name} begins with the first write to it") for name in _until_written(busy)),
+            "wait until it shows no progress line",
+        ),
     )
+
+
+def _activity(array: Array) -> str:
+    """What an array does, with how far it is or what it waits for (md(4): DELAYED for another array on the same disks,
+    PENDING for the first write)."""
+    action = array.detail.get("sync_action")
+    waiting = array.detail.get("waiting")
+    if waiting:
+        return f"{action or array.state} waits ({waiting})"
+    doing = array.state if array.state in _BUSY else action or array.state
+    return doing if array.progress_percent is None else f"{doing}, {array.progress_percent:g} % done"
+
+
+def _until_written(busy: Iterable[Array]) -> tuple[str, ...]:
+    return tuple(one.name for one in busy if one.detail.get("waiting") == "PENDING")
 
 
 def _wide_evidence(wide: tuple[Array, ...]) -> dict[str, tuple[str, ...]]:

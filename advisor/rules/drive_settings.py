@@ -146,7 +146,7 @@ def block_sizes_differ(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     "slowly. fstrim once a week does the same in one go.",
     helps_when="Files are deleted while latency counts.",
     hurts_when="A thin volume must release space at once, or the drive is nearly full.",
-    sources=(sources.PERFSPECT, sources.MOUNT),
+    sources=(sources.PERFSPECT, sources.DISCARD),
 )
 def online_discard(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = [

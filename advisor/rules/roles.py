@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from advisor.facts.roles import NFS_CLIENT
 from advisor.rules.remedy import PlanProfile
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
@@ -41,7 +42,7 @@ def profile_for_role(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
             yield profile_for_role.found(
                 title=f"{name}: there is a profile for it",
                 why="The plan shows which of its values differ here, and changes nothing.",
-                evidence={"units": signs},
+                evidence={"mounts" if role == NFS_CLIENT else "units": signs},
                 remedy=(PlanProfile(role),),
                 profile=role,
                 intent=True,

@@ -114,8 +114,8 @@ def reclaim_stalls(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     may_grow = reserve is not None and most is not None and most > reserve
     return reclaim_stalls.found(
         severity="advice" if may_grow else "info",
-        why=f"Since boot, {share:.0%} of the pages that were reclaimed ({direct:,}) were reclaimed by the tasks that "
-        "needed them, while they waited."
+        why=f"Since boot, {100 * share:.0f} % of the pages that were reclaimed ({direct:,}) were reclaimed by the "
+        "tasks that needed them, while they waited."
         + ("" if may_grow else " The reserve is not small: memory itself is short, or used up in bursts."),
         evidence={
             "reclaimed_directly_pages": direct,
@@ -218,7 +218,8 @@ def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Findin
         return None
     return huge_pages_unused.found(
         title=f"{size / _GIB:.1f} GiB are set aside as huge pages and unused",
-        why=f"They are {size / memory:.0%} of the memory and serve nothing else, neither programs nor page cache.",
+        why=f"They are {100 * size / memory:.0f} % of the memory and serve nothing else, neither programs nor the "
+        "page cache.",
         evidence={
             "detail": tuple(
                 f"{count_noun(pool.total, 'page')} of {pool.size_bytes // _KIB:,} KiB, all free" for pool in pools

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from advisor.errors import RefusedError
 from advisor.host import Host
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.transaction.journal import Applied, Confirmed, Record, Store
 from advisor.transaction.layers import claim_owned, data_of
 from advisor.transaction.rollback import write_scripts
 from advisor.transaction.watchdog import current_session
+
+_STATES: Final = {
+    "applied": N_("it is active for good"),
+    "rolled-back": N_("it has been rolled back"),
+    "unchanged": N_("it changed nothing"),
+}
 
 
 def confirm_record(host: Host, record: Record, store: Store, *, same_session: bool = False) -> Record:
@@ -20,10 +27,13 @@ def confirm_record(host: Host, record: Record, store: Store, *, same_session: bo
     was applied over: that one was made under the old values and may work where no new one can be made.
     """
     if record.state != "awaiting-confirmation":
-        said = record.why_undone or record.state
-        raise RefusedError(
-            msg("transaction {id} is not awaiting confirmation: {said}", id=record.id, said=said), hint="advisor status"
+        words = _STATES.get(record.state)
+        message = (
+            msg("transaction {id} is not awaiting confirmation: {said}", id=record.id, said=words)
+            if words
+            else msg("transaction {id} is not awaiting confirmation", id=record.id)
         )
+        raise RefusedError(message, hint="advisor status")
     if not same_session and record.session is not None and record.session == current_session():
         raise RefusedError(
             "the change was made over this ssh connection; that it still works proves nothing about new connections",

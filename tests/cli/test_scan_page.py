@@ -406,7 +406,7 @@ def test_links_that_nobody_would_count_are_not_counted(machine: Machine) -> None
         machine.write(f"sys/class/net/{name}/operstate", f"{state}\n")
         machine.write(f"sys/class/net/{name}/type", f"{kind}\n")
         machine.write(f"sys/class/net/{name}/mtu", "1500\n")
-    assert ": 1 link, 3 arrays\n" in machine.scan()
+    assert ": 1 link, 3 arrays, disks unknown\n" in machine.scan()
 
 
 def test_the_list_of_accepted_findings_has_its_file_apart(machine: Machine) -> None:

@@ -283,3 +283,20 @@ def test_lint_judges_what_parameters_may_be_and_the_words_of_a_sense(tmp_path: P
     path.write_bytes(HEAD + word + b'sense = "at-least"\n')
     with pytest.raises(InvalidInputError, match=r"tunables\[0\]\.sense: at-least needs a number, found 'fq'"):
         lint_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('[parameters.idle]\ntype = "integer"\ndefault = 5\nabout = "Nothing."\n', "parameters.idle: no value of the"),
+        (
+            '[parameters.idle]\ntype = "integer"\ndefault = 5\nminimum = 10\nmaximum = 1\nabout = "Nothing."\n',
+            "parameters.idle.minimum: 10 is more than the maximum, 1",
+        ),
+    ],
+)
+def test_a_parameter_that_is_of_no_use_is_named(tmp_path: Path, more: str, words: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(HEAD + LINE + more.encode())
+    with pytest.raises(InvalidInputError, match=words):
+        lint_profile(path)

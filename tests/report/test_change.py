@@ -543,14 +543,14 @@ def test_status_has_what_is_active_first_then_the_last_five_others() -> None:
 
     def heads(*, everything: bool) -> list[str]:
         text = status_text(Status(records, drift), width=100, color=False, everything=everything)
-        return [line for line in text.splitlines() if re.match(r"00\d\d |\d+ trans| +advisor status", line)]
+        return [line for line in text.splitlines() if re.match(r"00\d\d |\d+ more trans| +advisor status", line)]
 
     assert heads(everything=False) == [
         "0010 p: active, awaiting confirmation",
         "0001 p: active, drifted",
         "0011 p: partially rolled back",
         *(f"{number:04d} p: rolled back" for number in (9, 8, 7, 6)),
-        "4 transactions more:",
+        "4 more transactions:",
         "  advisor status --all",
     ]
     assert [line[:4] for line in heads(everything=True)] == [

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from advisor.facts.host_facts import scan
+from advisor.facts.unknown import Unknown
 from advisor.host import Host
 from advisor.host.provenance import Provenance, read_provenance
 from advisor.report.finding_lines import finding_text, is_settable, short_names
@@ -221,7 +222,13 @@ def test_the_footer_fits_a_narrow_window(source: Any) -> None:
 
 
 def test_a_host_without_devices_says_so() -> None:
-    assert "No links, disks or arrays found" in page(summary(nothing_known(), ()))
+    read = msgspec.structs.replace(nothing_known(), unknown=())
+    assert "No links, disks or arrays found" in page(summary(read, ()))
+
+
+def test_a_host_whose_devices_were_not_read_has_unknown_ones() -> None:
+    unread = tuple(Unknown(kind, "does not exist") for kind in ("links", "disks"))
+    assert "Links and disks are unknown" in page(summary(msgspec.structs.replace(nothing_known(), unknown=unread), ()))
 
 
 def test_a_hostile_name_moves_nothing() -> None:

@@ -241,6 +241,8 @@ def test_hostile_names_do_nothing() -> None:
 @settings(max_examples=25, deadline=None)
 @given(name=st.text(max_size=30), model=st.text(max_size=60), width=st.integers(40, 200))
 @example("a\U0001d300 b", "\u2630\u4dc0 c", 40)
+@example("00 \x1f\x1f\x1f\x1f\U00018cd6\U00018d09", "", 40)
+@example("0000 \x1f\x1f\x1f\x1f\U00018cd6\U00018d09", "", 40)
 def test_any_name_fits_any_width(name: str, model: str, width: int) -> None:
     host = facts(links=(link(name, mtu=1500),), disks=(disk("sda", model=model),), arrays=(array(name),))
     text = page(host, width=width)

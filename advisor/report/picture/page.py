@@ -113,7 +113,8 @@ def _whose_host(provenance: Provenance) -> tuple[str, str] | None:
 
 
 def _page_title(picture: HostPicture) -> str:
-    return f"The host {picture.title}, drawn by its NUMA nodes"
+    # A host without a name is called just that: "host of unknown name".
+    return f"The {'' if picture.title.startswith('host ') else 'host '}{picture.title}, drawn by its NUMA nodes"
 
 
 def list_sheets(picture: HostPicture) -> Iterator[Sheet]:
