@@ -119,7 +119,7 @@ def apply(
         ),
     ] = 60,
     instead_of: InsteadOf = None,
-    as_json: Json = False,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON document; do not prompt.")] = False,
 ) -> int:
     """Apply profiles as one transaction: all values or none. Each step is journalled first and read back."""
     from advisor.operations.transactions import taken_out_by
