@@ -24,6 +24,7 @@ def list_devices(kind: str) -> Iterable[str]:
     """Return the devices of this machine whose values of a kind of tunable can be planned (``block``: its disks and
     arrays); none for a kind whose values are not those of a device."""
     from advisor.host import live_host
+    from advisor.host.numbers import is_count
 
     host = live_host()
     if kind in ("block", "md"):
@@ -32,7 +33,7 @@ def list_devices(kind: str) -> Iterable[str]:
         return (name for name in named if kind == "block" or name.startswith("md"))
     if kind == "link":
         return (name for name in host.names("/sys/class/net") if name != "bonding_masters")
-    return (name for name in host.names("/proc/irq") if name.isdecimal()) if kind == "irq" else ()
+    return (name for name in host.names("/proc/irq") if is_count(name)) if kind == "irq" else ()
 
 
 def list_transaction_ids() -> Iterable[str]:

@@ -112,7 +112,7 @@ def _add_consequences(page: Page, plan: Plan) -> None:
     """What the host still does not do, and what undoes it."""
     if any(one.takes_effect == "new-sockets" and one.tunable.startswith("sysctl:") for one in plan.changes):
         page.blank()
-        page.add(_("Open sockets keep their size: programs use the new one when they reconnect."))
+        page.add(_("Open sockets keep their value: programs use the new one with the next connection."))
     _add_restarts(page, _("Restart these services to apply the placement:"), plan.changes)
     found: dict[str, list[str]] = {}
     for change in plan.changes:

@@ -268,7 +268,7 @@ def _activity(array: Array) -> str:
     waiting = array.detail.get("waiting")
     if waiting:
         return f"{action or array.state} waits ({waiting})"
-    doing = array.state if array.state in _BUSY else action or array.state
+    doing = action if action and array.state not in _BUSY else str(array.state)
     return doing if array.progress_percent is None else f"{doing}, {array.progress_percent:g} % done"
 
 

@@ -247,7 +247,7 @@ def test_a_fault_is_in_words_with_what_was_meant(data: bytes, message: str, hint
 def test_lint_knows_what_no_host_takes(
     tmp_path: Path, line: tuple[str, ...], condition: tuple[str, str, str], words: str | None
 ) -> None:
-    text = LINE.replace(*(one.encode() for one in line)) if line else LINE
+    text = LINE.replace(line[0].encode(), line[1].encode()) if line else LINE
     more = ""
     if condition:
         fact, op, value = condition

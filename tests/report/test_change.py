@@ -440,7 +440,7 @@ def test_applied_tells_what_was_read_back_and_the_way_back(tmp_path: Path, monke
     assert "/etc/sysctl.d/90-advisor-socket-buffers-8m.conf is new, mode 0644" in text
     assert "  advisor rollback 0007\n" in text
     assert f"  sh {tmp_path}/transactions/0007/rollback.sh\n" in text
-    assert "Open sockets keep their size" in text
+    assert "Open sockets keep their value" in text
 
 
 def test_applied_names_what_must_be_started_again_and_what_a_reboot_undoes(tmp_path: Path) -> None:

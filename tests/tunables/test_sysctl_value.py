@@ -61,7 +61,7 @@ REFUSED = "is refused by advisor, before the kernel is asked"
     [
         ("sysctl:vm.swappiness", "-5", f"{REFUSED}: -5 is not 0 to 200 (Documentation/"),
         ("sysctl:net.core.somaxconn", "-1", f"{REFUSED}: -1 is not from 0 on (net/core/"),
-        ("sysctl:net.core.rmem_max", "-1", "-1 is not from 1 on"),
+        ("sysctl:net.core.rmem_max", "-1", "-1 is not from 2048 on"),
         ("sysctl:vm.max_map_count", "-1", "-1 is not from 0 on"),
         ("sysctl:fs.file-max", "-1", "a negative number is left out"),
         ("sysctl:net.ipv4.tcp_mem", "-1 2 3", "-1 is not from 0 on"),
