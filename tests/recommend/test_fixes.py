@@ -135,7 +135,7 @@ def test_findings_that_are_left_out_for_one_reason_are_listed_together() -> None
     by_hand = [finding(f"z.{number}", Decide("ask")) for number in range(3)]
     in_part = [finding(f"y.{number}", SWAP, Decide("ask")) for number in range(2)]
     text = fix_text(make_safe_fix([finding("a.one", SWAP), *by_hand, *in_part]), width=80, color=False)
-    assert "  - z.0, z.1, z.2: it is fixed by hand\n" in text
+    assert "  - z.0, z.1, z.2: to be fixed by hand\n" in text
     assert "  - y.0, y.1: a part of it is done by hand\n" in text
 
 
@@ -170,10 +170,10 @@ def test_what_needs_a_decision_first_is_not_set_where_nobody_is_asked() -> None:
 def test_a_value_that_a_captured_part_of_a_host_does_not_have_is_left_out() -> None:
     fix = make_safe_fix(
         [finding("a.one", SWAP), finding("b.two", SetTunable("thp:defrag", "madvise"))],
-        {SWAP.tunable: "this host does not have it"}.get,
+        {SWAP.tunable: "the capture does not hold it"}.get,
     )
     assert words(fix) == ["thp:defrag=madvise"]
-    assert [(one.finding, one.reason) for one in fix.left_out] == [("a.one", "this host does not have it")]
+    assert [(one.finding, one.reason) for one in fix.left_out] == [("a.one", "the capture does not hold it")]
 
 
 def test_a_part_of_a_host_can_be_fixed(tmp_path: Path) -> None:
@@ -183,4 +183,4 @@ def test_a_part_of_a_host_can_be_fixed(tmp_path: Path) -> None:
     done = call_inside("fix", "--all-safe", "--root", root)
     assert done.returncode == 0, done.stderr
     assert "sysctl:net.core.netdev_max_backlog" in done.stdout
-    assert "this host does not have it" in " ".join(done.stdout.split())
+    assert "the capture does not hold it" in " ".join(done.stdout.split())
