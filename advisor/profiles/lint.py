@@ -74,10 +74,10 @@ def _lint_condition(condition: Condition, field: Place) -> None:
         hint = msg("did you mean {names}?", names=", ".join(close)) if close else "advisor scan --json shows all facts"
         raise ProfileFieldError((*field, "fact"), msg("a scan has no fact {fact!r}", fact=fact), hint)
     if form in _ALWAYS_UNMET.get(op, ()):
-        message = msg("{fact} is {form}: {op} never fits it", fact=fact, form=_NOUNS[form], op=op)
+        message = msg("{fact} is {found}: {op} never fits it", fact=fact, found=_NOUNS[form], op=op)
         raise ProfileFieldError((*field, "op"), message)
     if op in ("is", "is-not") and form in _TYPES and type(value) is not _TYPES[form]:
-        message = msg("{fact} is {form}, never {value!r}", fact=fact, form=_NOUNS[form], value=value)
+        message = msg("{fact} is {found}, never {value!r}", fact=fact, found=_NOUNS[form], value=value)
         raise ProfileFieldError((*field, "value"), message)
 
 

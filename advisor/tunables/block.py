@@ -16,7 +16,7 @@ from typing import Final
 from advisor.facts.memory import parse_meminfo
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg, noun
+from advisor.i18n import N_, msg, noun
 from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
 from advisor.tunables.block_value import BlockValue, example_files
 from advisor.tunables.kind import Capture, Kind
@@ -68,19 +68,19 @@ class BlockQueue(BlockValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.attribute == "scheduler":
-            return None if _SCHEDULER.fullmatch(value) else "is not the name of a scheduler"
+            return None if _SCHEDULER.fullmatch(value) else N_("is not the name of a scheduler")
         if self.attribute == "write_cache" and value == "write through":
-            return "makes the kernel leave out flushes, which loses data where the device has a cache of its own"
+            return N_("makes the kernel leave out flushes, which loses data where the device has a cache of its own")
         if self.attribute in _WORDS:
             words = _WORDS[self.attribute]
-            return None if value in words else f"is not {' or '.join(words)}"
+            return None if value in words else msg("is not {words}", words=" or ".join(words))
         least = _LEAST[self.attribute]
         if re.fullmatch(r"[1-9][0-9]{10,}", value, re.ASCII):
-            return "is more than the kernel takes"
+            return N_("is more than the kernel takes")
         if not _NUMBER.fullmatch(value) or int(value) < least:
-            return f"is not a whole number from {least} on"
+            return msg("is not a whole number from {least} on", least=least)
         if self.attribute in _IN_PAGES and int(value) % 4:
-            return "is not a multiple of 4: the kernel counts in pages of 4 KiB"
+            return N_("is not a multiple of 4: the kernel counts in pages of 4 KiB")
         return None
 
     def list_values(self, host: Host) -> tuple[str, ...]:

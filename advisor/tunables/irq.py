@@ -18,7 +18,7 @@ from advisor.facts.cpulist import format_list, parse_list
 from advisor.facts.systemd import read_systemd
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step, WriteFile
 from advisor.host.irq_identity import DEVICES, FUNCTIONS, read_identity
-from advisor.i18n import msg, noun
+from advisor.i18n import N_, msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Kind
 from advisor.tunables.link_file import link_file_edit
@@ -120,9 +120,9 @@ class IrqAffinity(DirectValue, frozen=True):
         try:
             cpus = parse_list(value)
         except ValueError:
-            return "is not a list of CPUs such as 0-3,8"
+            return N_("is not a list of CPUs such as 0-3,8")
         if not cpus:
-            return "names no CPU"
+            return N_("names no CPU")
         # What reads otherwise than it was written would count as not set.
         form = format_list(cpus)
         return (

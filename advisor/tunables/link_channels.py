@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host
+from advisor.i18n import N_
 from advisor.tunables.link_driver import DriverValue
 from advisor.tunables.link_queue_state import queue_state, rss_notes
 from advisor.tunables.preflight import Preflight
@@ -27,7 +28,7 @@ class LinkChannels(DriverValue, frozen=True):
     group = "channels"
     word = "channels"
     keys = ("rx", "tx", "other", "combined")
-    unit = "queues"
+    unit = N_("queues")
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         around = super().run_preflight(host, before, after, profile=profile)

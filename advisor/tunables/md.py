@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.host import Host
-from advisor.i18n import noun
+from advisor.i18n import msg, noun
 from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
 from advisor.tunables.block_value import BlockValue, example_files
 from advisor.tunables.kind import Capture, Kind
@@ -53,7 +53,9 @@ class MdSetting(BlockValue, frozen=True):
         low, high = _BOUNDS[self.attribute]
         if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) and low <= int(value) <= high:
             return None
-        return f"is not a whole number from {low} to {high}" + (" or the word system" if self._is_speed else "")
+        if self._is_speed:
+            return msg("is not a whole number from {low} to {high} or the word system", low=low, high=high)
+        return msg("is not a whole number from {low} to {high}", low=low, high=high)
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         identity = identity_of(host, self.device)

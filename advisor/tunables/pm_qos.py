@@ -59,7 +59,7 @@ class PmQos(DirectValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         fits = re.fullmatch(r"0|[1-9][0-9]{0,9}", value) and int(value) <= NOBODY
-        return None if fits else f"is not a whole number of microseconds from 0 to {NOBODY}"
+        return None if fits else msg("is not a whole number of microseconds from 0 to {most}", most=NOBODY)
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         words = ("/bin/sh", "-c", _HOLD.format(_to_hexadecimal(value)))

@@ -54,7 +54,7 @@ class NamedAttribute(WrittenAtBoot, frozen=True):
         if self.value_form == "words" or isinstance(text, Missing):
             return None
         offered = [word.strip("[]()") for word in text.split()]
-        return None if wanted in offered else f"this kernel offers {', '.join(offered)}"
+        return None if wanted in offered else msg("this kernel offers {words}", words=", ".join(offered))
 
 
 def tmpfiles_edit(

@@ -136,7 +136,7 @@ class DeviceClass(StoredValue, frozen=True):
     def check_value(self, value: str) -> str | None:
         bare = plain_value(value)
         if bare != value and not re.fullmatch(r"[1-9][0-9]{0,9}", bare, re.ASCII):
-            return "is not a whole number from 1 on after at-least"
+            return N_("is not a whole number from 1 on after at-least")
         return (BlockQueue("sda", self.attribute) if self.subsystem == "block" else LinkTxqueuelen("eth0")).check_value(
             bare
         )
