@@ -282,7 +282,7 @@ def _measure_threads(ordered: Sequence[BlockRequest], flush_ends: Sequence[float
                 flushed = bisect_right(flush_ends, at)
                 pauses.append(at - (max(before, flush_ends[flushed - 1]) if flushed else before))
             ends[pid] = max(at + took, before or 0.0)
-    if len(pauses) < _SERIAL * (len(ordered) - len(main)):
+    if not pauses or len(pauses) < _SERIAL * (len(ordered) - len(main)):
         return None
     low, middle, _ = quartiles(pauses)
     return ThreadFigures(len(main), middle * 1e6, (middle - low) / middle if middle else 0.0)

@@ -291,11 +291,13 @@ def read_figures(job: FioJob, done: EndedProcess) -> RunFigures:
         raise FioError("fio ended well but did no I/O")
     short_reads = sum(entry.read.short_ios for entry in report.jobs)
     spoiled = sum(direction.short_ios + direction.drop_ios for direction in directions) - short_reads
-    # fio 3.33 counts each flush as a short read, and not all of them as a flush.
-    flush_every = min((section.flush_every for section in job.workload.sections if section.flush_every), default=0)
-    if flush_every:
-        writes = sum(entry.write.total_ios for entry in report.jobs)
-        flushes = max(sum(entry.sync.total_ios for entry in report.jobs), math.ceil(writes / flush_every))
+    # fio 3.33 counts each flush as a short read, and not all of them as a flush. While the number of writes is a
+    # multiple of flush_every it flushes before each request: in a mix before the reads that follow as well.
+    flushing = [section for section in job.workload.sections if section.flush_every]
+    if flushing:
+        flush_every = min(section.flush_every for section in flushing)
+        under_way = sum(section.depth * section.jobs for section in flushing)
+        flushes = max(sum(entry.sync.total_ios for entry in report.jobs), math.ceil(ios / flush_every) + under_way)
         short_reads = max(0, short_reads - flushes)
     spoiled += short_reads
     if spoiled:

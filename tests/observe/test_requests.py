@@ -186,6 +186,13 @@ def test_rough_figures_are_those_of_all_figures() -> None:
     assert measure_roughly([], 2.0).iops == 0
 
 
+def test_as_many_threads_as_requests_have_no_pauses() -> None:
+    """Each of them asks once: nobody waits between two requests."""
+    for count in (2, 8, 40):
+        rows = [BlockRequest(at / 1e3, 1e-4, 100 + at, False, at * 8, 4096) for at in range(count)]
+        assert measure_load(rows).threads is None
+
+
 def test_classes_of_latency_end_at_eighths_of_octaves() -> None:
     rows = [BlockRequest(float(at), us / 1e6, 1, False, at, 512) for at, us in enumerate((0.3, 1.0, 1.05, 2.0, 8.1))]
     assert measure_load(rows).latency["all"].bins == {"1": 2, "1.091": 1, "2": 1, "8.724": 1}
