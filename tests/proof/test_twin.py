@@ -283,9 +283,15 @@ def test_uneven_places_become_zones() -> None:
         (measure_load(closed_loop(1, 500)), "500 requests in"),
         (measure_load(closed_loop(1, 2000), discards=500), "20 % of the requests are discards"),
         (measure_load(by_clock(burst_gaps(random.Random(3)), 4000)), "irregular bursts"),
+        (
+            measure_load(
+                [one._replace(is_write=True) for one in by_clock(poisson_gaps(2000), 4000)], flushes=[(0.0, 1e-4)] * 125
+            ),
+            "fio ends with a fault",
+        ),
         (measure_load(closed_loop(4, 5000, lambda chance: 512 * chance.randrange(1, 400))), "sizes of requests"),
     ],
-    ids=["few", "discards", "bursts", "sizes"],
+    ids=["few", "discards", "bursts", "flushes", "sizes"],
 )
 def test_what_fio_cannot_be_asked_for_is_refused(load: LoadFigures, why: str) -> None:
     with pytest.raises(RefusedError, match=why):
@@ -373,6 +379,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"sizes": {"read": {"1e3": 100}, "write": {"512": 100}}}, r"sizes.read: expected sizes in bytes"),
     ({"sizes": {"trim": {}}}, r"sizes.trim: expected read or write"),
     ({"arrival": {"kind": "poisson"}}, r"arrival.rate: poisson: expected 1 or more"),
+    ({"flush_every": 8, "arrival": {"kind": "poisson", "rate": 500}}, r"flush_every: fio ends with a fault"),
     ({"arrival": {"kind": "poisson", "rat": 3}}, r"arrival.rat: there is no such field"),
     ({"zones": [50, 49]}, r"zones: "),
     ({"random_percents": [1]}, r"random_percents: "),
