@@ -335,11 +335,15 @@ class Page:
 
     def add_cells(self, cells: Sequence[Piece], pieces: Sequence[Piece], *, indent: int = 2, gap: int = 0) -> None:
         """Cells that are padded already, and wrapped text to their right; below them where too little room is left."""
-        first = (" " * indent, *cells, " " * gap)
+        first: tuple[Piece, ...] = (" " * indent, *cells, " " * gap)
+        is_bullet = bool(pieces) and isinstance(pieces[0], str) and pieces[0].startswith("- ")
+        if is_bullet:
+            # One of several texts of a label: its lines go on behind the dash.
+            first, pieces = (*first, "- "), (str(pieces[0])[2:], *pieces[1:])
         hang = width_of(first)
         if _is_cramped(pieces, self.prose - hang, MAX_PIECE):
             self.add(*cells, indent=indent)
-            self.add(*pieces, indent=indent + 4)
+            (self.bullet if is_bullet else self.add)(*pieces, indent=indent + 4)
             return
         self._lines += wrap_pieces(pieces, self.prose, first=first, indent=hang, color=self.color)
 

@@ -211,3 +211,15 @@ def test_every_item_is_in_exactly_one_fold(items: list[tuple[str, str]]) -> None
 
 def test_a_long_run_of_digits_is_no_number() -> None:
     assert merge_texts(["9" * 5000, "9" * 4999 + "8"]).startswith("9" * 4990)
+
+
+def test_lines_of_one_of_several_texts_go_on_behind_its_dash() -> None:
+    page = Page(40, color=False)
+    page.labelled([("why", ("- one text that is longer than its column",)), ("", ("- another",))])
+    assert page.text == "  why  - one text that is longer than\n         its column\n       - another\n"
+
+
+def test_a_command_in_a_sentence_stays_on_one_line() -> None:
+    page = Page(40, color=False)
+    page.add("What is accepted is listed by advisor scan --muted, each with its reason.")
+    assert "advisor scan --muted," in page.text
