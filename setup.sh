@@ -123,13 +123,16 @@ ensure_packages() { # scan or test
         if [ -z "$packages" ] && [ "$manager" = apt-get ] && [ "$(id -u)" = 0 ]; then
             # A fresh image has no lists. Those of a place of our own change nothing where nothing is installed then.
             lists=$(mktemp -d)
+            # Not as root where it can do without.
+            chmod 755 "$lists"
             apt_lists="-o Dir::State::Lists=$lists -o Dir::Cache=$lists"
             # shellcheck disable=SC2086 # a list of words
             apt-get $apt_lists update -qq || :
             packages=$(find_python_packages)
             rm -rf "$lists"
         fi
-        [ -n "$packages" ] || fail "needs Python 3.11 or newer with venv; ${manager:-no package manager here} offers none"
+        [ -n "$manager" ] || fail "needs Python 3.11 or newer with venv; no package manager that is known here offers one"
+        [ -n "$packages" ] || fail "needs Python 3.11 or newer with venv; $manager offers none"
     fi
     [ "$1" = scan ] || packages="$packages $(find_test_packages)"
     # shellcheck disable=SC2086 # a list of words, on one line
