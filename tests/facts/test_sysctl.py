@@ -411,7 +411,7 @@ def test_the_order_is_that_of_systemd_sysctl(directories: str) -> None:
     ours = in_namespace(directories + OURS).split()
     theirs = in_namespace(f"{directories}{tool} --cat-config")
     assert ours[-1] == "/etc/sysctl.conf"
-    # Later versions say of a link to /dev/null what it is.
+    # Later versions name a link to /dev/null as what it is.
     named = [line.removeprefix("# ").removesuffix(" is a mask.") for line in theirs.splitlines()]
     assert ours[:-1] == [name for name in named if name.startswith("/")]
 
