@@ -123,8 +123,6 @@ ensure_packages() { # scan or test
         if [ -z "$packages" ] && [ "$manager" = apt-get ] && [ "$(id -u)" = 0 ]; then
             # A fresh image has no lists. Those of a place of our own change nothing where nothing is installed then.
             lists=$(mktemp -d)
-            # Not as root where it can do without.
-            chmod 755 "$lists"
             apt_lists="-o Dir::State::Lists=$lists -o Dir::Cache=$lists"
             # shellcheck disable=SC2086 # a list of words
             apt-get $apt_lists update -qq || :
