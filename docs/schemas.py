@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Annotated, Any, Final, Literal
 
@@ -284,14 +285,20 @@ def _without_openapi(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     is_openapi = isinstance(node.get("discriminator"), dict) and "propertyName" in node["discriminator"]
-    return {key: _without_openapi(one) for key, one in node.items() if not (is_openapi and key == "discriminator")}
+    kept = {key: _without_openapi(one) for key, one in node.items() if not (is_openapi and key == "discriminator")}
+    if isinstance(kept.get("description"), str):
+        # Python 3.13 and later compile a docstring without its indentation.
+        kept["description"] = inspect.cleandoc(kept["description"])
+    return kept
 
 
 def profile_file_schema() -> dict[str, Any]:
     """The JSON Schema of a profile's TOML file, in the dialect that editors of TOML (taplo, VS Code) know."""
     (top,), definitions = msgspec.json.schema_components([Profile], ref_template="#/definitions/{name}")
     own = definitions.pop(top["$ref"].rpartition("/")[2])
-    return {"$schema": EDITORS_DIALECT, "$id": "urn:advisor:profile-file:1", **own, "definitions": definitions}
+    whole = {"$schema": EDITORS_DIALECT, "$id": "urn:advisor:profile-file:1", **own, "definitions": definitions}
+    cleaned: dict[str, Any] = _without_openapi(whole)
+    return cleaned
 
 
 def files() -> dict[str, str]:

@@ -37,7 +37,7 @@ def enumerated_signed_rank(values: list[float]) -> float:
     ranks = stats.rankdata(np.abs(kept))
     seen = abs(sum(rank if value > 0 else -rank for rank, value in zip(ranks, kept, strict=True)))
     outcomes = [abs(float(np.dot(signs, ranks))) for signs in itertools.product((-1, 1), repeat=len(kept))]
-    return sum(outcome >= seen - 1e-9 for outcome in outcomes) / len(outcomes)
+    return float(sum(outcome >= seen - 1e-9 for outcome in outcomes) / len(outcomes))
 
 
 def test_signed_rank_equals_scipy_on_a_thousand_samples() -> None:
