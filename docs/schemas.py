@@ -275,17 +275,18 @@ def error_schema() -> dict[str, Any]:
 def _whole(document: type[msgspec.Struct], identity: str) -> dict[str, Any]:
     (top,), definitions = msgspec.json.schema_components([document], ref_template="#/$defs/{name}")
     own = definitions.pop(top["$ref"].rpartition("/")[2])
-    return {"$schema": DIALECT, "$id": identity, **_without_openapi(own), "$defs": _without_openapi(definitions)}
+    return {"$schema": DIALECT, "$id": identity, **_cleaned(own), "$defs": _cleaned(definitions)}
 
 
-def _without_openapi(node: Any) -> Any:
-    """Without ``discriminator``, a word of OpenAPI that JSON Schema does not have: ajv's strict mode refuses it."""
+def _cleaned(node: Any) -> Any:
+    """Without ``discriminator``, a word of OpenAPI that JSON Schema does not have (ajv's strict mode refuses it), and
+    with descriptions as any Python gives them."""
     if isinstance(node, list):
-        return [_without_openapi(one) for one in node]
+        return [_cleaned(one) for one in node]
     if not isinstance(node, dict):
         return node
     is_openapi = isinstance(node.get("discriminator"), dict) and "propertyName" in node["discriminator"]
-    kept = {key: _without_openapi(one) for key, one in node.items() if not (is_openapi and key == "discriminator")}
+    kept = {key: _cleaned(one) for key, one in node.items() if not (is_openapi and key == "discriminator")}
     if isinstance(kept.get("description"), str):
         # Python 3.13 and later compile a docstring without its indentation.
         kept["description"] = inspect.cleandoc(kept["description"])
@@ -297,8 +298,8 @@ def profile_file_schema() -> dict[str, Any]:
     (top,), definitions = msgspec.json.schema_components([Profile], ref_template="#/definitions/{name}")
     own = definitions.pop(top["$ref"].rpartition("/")[2])
     whole = {"$schema": EDITORS_DIALECT, "$id": "urn:advisor:profile-file:1", **own, "definitions": definitions}
-    cleaned: dict[str, Any] = _without_openapi(whole)
-    return cleaned
+    made: dict[str, Any] = _cleaned(whole)
+    return made
 
 
 def files() -> dict[str, str]:

@@ -84,24 +84,21 @@ def mute(
                 "muted until {until}, shown again on {again}: {what}", until=entry.until, again=again, what=entry.label
             )
         say_wrapped(done)
-    # Entries for other hosts, and those of a number, are about what was listed.
+    # What is for other hosts says nothing about this one.
     if not of_host:
         for entry, others in find_idle_muting(entries, of, workload=workload, volumes=volumes).items():
             say_wrapped(_explain_idle(entry.label, others))
     rule = entries[0].id
     made = {(one.device, one.host) for one in entries}
-    if any(one.id == rule and (one.device, one.host) not in made for one in read_muting()):
+    of_rule = [one for one in read_muting() if one.id == rule]
+    if any((one.device, one.host) not in made for one in of_rule):
         # Its id alone would show what was muted before as well.
         for entry in entries:
             given = {"--device": entry.device, "--host": entry.host}
             words = [word for option, value in given.items() if value for word in (option, shell_quote(value))]
             call = " ".join(("advisor unmute", shell_quote(rule), *words))
             # What is left out of the call means any: it may be about more than this entry.
-            meant = [
-                one
-                for one in read_muting()
-                if one.id == rule and entry.device in ("", one.device) and entry.host in ("", one.host)
-            ]
+            meant = [one for one in of_rule if entry.device in ("", one.device) and entry.host in ("", one.host)]
             say_wrapped(msg("this entry alone: {call}", call=call) if len(meant) == 1 else _BY_NUMBER)
     elif len(entries) > 1:
         say_wrapped(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from advisor.host.config_text import EMPTY
 from advisor.host.patterns import lazy_regex
 
 WHITE_SPACE: Final = " \t\n\r\v\f"
@@ -19,4 +20,4 @@ def split_words(text: str) -> list[str]:
 
 def or_empty(value: str) -> str:
     """A value as a line shows it: one of blanks alone is a word that can be seen."""
-    return value if value.strip() else "(empty)"
+    return value if value.strip() else EMPTY

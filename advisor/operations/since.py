@@ -157,15 +157,18 @@ def kept_directory() -> Path:
     return Path(os.environ.get("ADVISOR_STATE_DIR") or STATE_DIRECTORY) / KEPT
 
 
+def _kept_path(scanned_at: int) -> Path:
+    return kept_directory() / datetime.fromtimestamp(scanned_at, UTC).strftime(_KEPT_NAME)
+
+
 def keep_scan(document: bytes, scanned_at: int) -> Path:
     """Keep a JSON document of a scan for ``--since``. Raises PermissionDeniedError, RefusedError."""
-    name = datetime.fromtimestamp(scanned_at, UTC).strftime(_KEPT_NAME)
-    path = kept_directory() / name
+    path = _kept_path(scanned_at)
     with explain_file_errors(path):
         make_own_directory(str(path.parent))
         while path.exists():
             # Two scans of one second, as of several captures: each has a name of its own, in their order.
             scanned_at += 1
-            path = kept_directory() / datetime.fromtimestamp(scanned_at, UTC).strftime(_KEPT_NAME)
+            path = _kept_path(scanned_at)
         put_file(str(path), document, mode=0o600, uid=os.geteuid(), gid=os.getegid())
     return path

@@ -19,6 +19,7 @@ from advisor.report.layout import (
     columns,
     command_span,
     join_parts,
+    value_words,
     width_of,
 )
 from advisor.rules.finding import SEVERITIES, Finding, Severity
@@ -138,6 +139,6 @@ def _evidence(evidence: Mapping[str, object]) -> list[Cell]:
 def value_text(value: object) -> str:
     """A value of the evidence, a list by its runs; one that is blank says so."""
     if isinstance(value, tuple):
-        names = tuple(one if str(one).strip() else _("(empty)") for one in value)
+        names = tuple(value_words(str(one)) for one in value)
         return runs(names, ranked(names))
-    return str(value) if str(value).strip() else _("(empty)")
+    return value_words(str(value))

@@ -368,6 +368,11 @@ def _is_cramped(pieces: Sequence[Piece], room: int, below: int) -> bool:
     return room < MIN_CELL or any(room < width_of(word) <= below for word in _split_words(pieces))
 
 
+def value_words(value: str) -> str:
+    """A value as a page shows it: one of blanks alone is a word that can be seen."""
+    return value if value.strip() else _("(empty)")
+
+
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``1 value``, ``7 values``."""
     return ngettext(f"{{count}} {noun}", f"{{count}} {plural or noun + 's'}", count).format(count=count)

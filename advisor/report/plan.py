@@ -23,6 +23,7 @@ from advisor.report.layout import (
     counted_values,
     listed,
     padded,
+    value_words,
     width_of,
 )
 from advisor.report.terms import (
@@ -313,7 +314,7 @@ def _value_pieces(change: Change) -> tuple[list[Piece], Span]:
     human = human_change(change.tunable, change.before, change.after)
     remark = f"({human})" if human else unit_word(change.tunable)
     before, after = (value_text(change.tunable, value) for value in (change.before, change.after))
-    return [Span(before if before.strip() else _("(empty)"), "red"), " → ", Span(after, "green")], Span(remark, "dim")
+    return [Span(value_words(before), "red"), " → ", Span(after, "green")], Span(remark, "dim")
 
 
 def file_diff(file: FileChange) -> list[tuple[str, Style]]:

@@ -20,7 +20,7 @@ from advisor.i18n import english_page
 from advisor.report.devices import list_shelves
 from advisor.report.finding_lines import counts_text, finding_lines, finding_text, is_settable, shortened
 from advisor.report.format import clean, format_minute
-from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line, width_of
+from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line, listed, width_of
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import NumberedFindings, number_findings
@@ -217,7 +217,7 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
             memory = format_binary(one.node.memory_bytes) if one.node.memory_bytes is not None else "memory unknown"
             parts = [times(cpus, "CPU") if one.node.cpus is not None else "CPUs unknown", memory, *parts]
         if one.node is None and not one.has_devices:
-            rows.append(f"{_listed_kinds(unread)} are unknown" if unread else "No links, disks or arrays found")
+            rows.append(f"{listed(unread).capitalize()} are unknown" if unread else "No links, disks or arrays found")
         else:
             rows.append(f"{one.title}: {', '.join(parts)}")
     if len(found) > min(MOST_NODES, room - bool(facts.unknown)):
@@ -225,10 +225,6 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
     unknown = len(facts.unknown)
     rows += [_unknown_text(facts)] if unknown else []
     yield from ([Span(shortened(row, width), QUIET)] for row in rows)
-
-
-def _listed_kinds(kinds: Sequence[str]) -> str:
-    return " and ".join(kinds).capitalize()
 
 
 def devices_text(

@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.host.text_words import or_empty
 from advisor.i18n import N_, _, english_page, ngettext, translate, translated_page
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold_alike
 from advisor.report.layers import add_layers
-from advisor.report.layout import Page, Piece, Span, Style, columns, counted, counted_values, listed
+from advisor.report.layout import Page, Piece, Span, Style, columns, counted, counted_values, listed, value_words
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
 from advisor.report.terms import restart_commands
 from advisor.shell.quote import shell_quote
@@ -65,7 +64,9 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     before = {one.tunable: one.before for one in record.plan.side_effects if not one.resets}
     for name, live in sorted(record.side_effects_after.items()):
         if before.get(name, live) != live:
-            text = _("side effect: {before} → {after}").format(before=or_empty(before[name]), after=or_empty(live))
+            text = _("side effect: {before} → {after}").format(
+                before=value_words(before[name]), after=value_words(live)
+            )
             page.add(Span(name, "bold"), f" {text}", indent=2, hang=2)
     counts = skipped_counts(plan.skipped)
     if counts:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from advisor.facts.array import Array
-from advisor.host.numbers import count_noun
+from advisor.host.numbers import count_noun, whole_number
 from advisor.rules import sources
 from advisor.rules.queries import has_several_nodes
 from advisor.rules.remedy import Decide, Remedy, RunShell
@@ -74,12 +74,13 @@ def _explain_loss(array: Array) -> str:
 
 def _spare_members(array: Array) -> int:
     """How many more members may be lost without any data, whichever they are: of two parities one, of three copies the
-    last but one. 0 where that is not known."""
+    last but one. 0 where that is not known: the members of an array are no count, as spares are among them."""
     if array.missing is None:
         return 0
     if array.level == "raid6":
         return max(2 - array.missing, 0)
-    return max(len(array.members) - array.missing - 1, 0) if array.level == "raid1" and array.manager == "md" else 0
+    copies = whole_number(array.detail.get("raid_disks", "")) if array.level == "raid1" else None
+    return max(copies - array.missing - 1, 0) if copies else 0
 
 
 def _lacks_more(array: Array) -> bool:
@@ -255,7 +256,7 @@ def rebuilding(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         },
         remedy=(
             RunShell("cat /proc/mdstat", "see the progress"),
-            *(Decide(f"{name} begins with the first write to it") for name in _until_written(busy)),
+            *(Decide(f"the resync of {name} begins with the first write to it") for name in _until_written(busy)),
             "wait until it shows no progress line",
         ),
     )

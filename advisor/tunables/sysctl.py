@@ -27,8 +27,8 @@ from advisor.tunables.sysctl_namespaces import NAMESPACES
 from advisor.tunables.sysctl_value import explain_fields, out_of_bounds, to_canonical
 from advisor.tunables.tunable import NUMBERS, DirectValue, Effect, RefusedIdError, UnknownIdError
 
-# Read by the kernel when a socket is made, so sockets that exist keep what they have (tcp(7), socket(7)).
-# What a socket takes when it is made, connects or begins to listen (somaxconn bounds the queue at listen(2)).
+# Read by the kernel when a socket is made, connects or begins to listen (somaxconn bounds the queue at listen(2)), so
+# sockets that exist keep what they have (tcp(7), socket(7)).
 _AT_SOCKET_CREATION = lazy_regex(
     r"net\.core\.([rw]mem_(default|max)|somaxconn)"
     r"|net\.ipv4\.tcp_([rw]mem|congestion_control|timestamps|sack|window_scaling|ecn|fastopen)"

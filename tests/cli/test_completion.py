@@ -167,6 +167,23 @@ def test_fish_itself_starts_the_program_once(
     assert (tmp_path / "starts").read_text() == "\n"
 
 
+def type_in_zsh(environment: dict[str, str], typed: str, awaited: bytes) -> bytes:
+    """What zsh shows after these keys, until it shows what is awaited or for a minute nothing."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execvpe("zsh", ["zsh", "-f", "-i"], environment)
+    os.write(terminal, typed.encode())
+    shown = b""
+    try:
+        while awaited not in shown and select.select([terminal], [], [], 60)[0]:
+            shown += os.read(terminal, 4096)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    return shown
+
+
 @pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh here")
 def test_zsh_itself_completes(state: dict[str, str], tmp_path: Path) -> None:
     """In a pseudo-terminal, as zsh completes nothing else."""
@@ -174,19 +191,8 @@ def test_zsh_itself_completes(state: dict[str, str], tmp_path: Path) -> None:
     script = subprocess.run([f"{BIN}/advisor"], capture_output=True, text=True, env=environment, check=True).stdout
     (tmp_path / "advisor.zsh").write_text(script)
     del environment["_ADVISOR_COMPLETE"]
-    pid, terminal = pty.fork()
-    if not pid:
-        os.execvpe("zsh", ["zsh", "-f", "-i"], environment)
     prepared = f"autoload -U compinit; compinit -D -u; source {tmp_path}/advisor.zsh"
-    os.write(terminal, f"{prepared}\nadvisor scan --fail-on w\t".encode())
-    shown = b""
-    try:
-        while b"warning" not in shown and select.select([terminal], [], [], 60)[0]:
-            shown += os.read(terminal, 4096)
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(terminal)
+    shown = type_in_zsh(environment, f"{prepared}\nadvisor scan --fail-on w\t", b"warning")
     assert b"warning" in shown
     assert (tmp_path / "starts").read_text() == "\n"
 
@@ -195,19 +201,9 @@ def test_zsh_itself_completes(state: dict[str, str], tmp_path: Path) -> None:
 def test_zsh_puts_no_space_behind_what_goes_on(state: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "fpath").mkdir()
     (tmp_path / "fpath/_advisor").write_text(SCRIPTS["zsh"])
-    pid, terminal = pty.fork()
-    if not pid:
-        os.execvpe("zsh", ["zsh", "-f", "-i"], {**state, "HOME": str(tmp_path)})
     prepared = f"fpath=({tmp_path}/fpath $fpath); autoload -U compinit; compinit -D -u"
-    os.write(terminal, f"{prepared}\nadvisor plan link:l\tmt\t".encode())
-    shown = b""
-    try:
-        while b"link:lo:mtu=" not in shown and select.select([terminal], [], [], 60)[0]:
-            shown += os.read(terminal, 4096)
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(terminal)
+    typed = f"{prepared}\nadvisor plan link:l\tmt\t"
+    shown = type_in_zsh({**state, "HOME": str(tmp_path)}, typed, b"link:lo:mtu=")
     assert b"link:lo:mtu=" in shown
 
 

@@ -17,6 +17,7 @@ import pytest
 from advisor.errors import UsageError
 from advisor.operations import scan
 from advisor.operations.muting import parse_until
+from advisor.operations.since import keep_scan
 from advisor.rules.numbering import number_findings
 from advisor.snapshot.archive import open_snapshot
 from tests.schemas import judge
@@ -565,3 +566,19 @@ def test_several_devices_are_accepted_at_once_and_what_mutes_nothing_is_said(mac
 
 def _muted(machine: Machine) -> list[Any]:
     return [one for one in machine.document()["findings"] if one["muted"]]
+
+
+def test_a_call_that_would_remove_more_is_not_printed(machine: Machine) -> None:
+    words = ("mute", "arrays.degraded", "--root", str(machine.root), "--reason")
+    assert machine.run(*words, "z", "--device", "md0").returncode == 0
+    # Without a device its call would be about the entry of md0 as well.
+    said = machine.run(*words, "z2").stderr
+    assert "this entry alone, by its number: advisor scan --muted" in " ".join(said.split())
+    assert "advisor unmute arrays.degraded --host" not in said
+
+
+def test_scans_of_one_second_are_kept_apart(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADVISOR_STATE_DIR", str(machine.state))
+    kept = [keep_scan(text, 1_700_000_000) for text in (b"1", b"2", b"3")]
+    assert kept == sorted(set(kept))
+    assert [path.read_bytes() for path in kept] == [b"1", b"2", b"3"]
