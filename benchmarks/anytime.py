@@ -12,12 +12,22 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.proof.anytime import VECTORS, signed_ranks, smallest_rejected, spent_level
-from advisor.proof.statistics import FIRST_LOOK, POCOCK, hodges_lehmann, rank_sum_level, signed_rank
+from advisor.proof.anytime import VECTORS, reference_signs, signed_ranks, smallest_rejected, spent_level
+from advisor.proof.statistics import (
+    FIRST_LOOK,
+    POCOCK,
+    Interval,
+    critical_sum,
+    hodges_lehmann,
+    rank_sum_level,
+    signed_rank,
+)
+from advisor.proof.stopped_interval import Look, stopped_interval
 
 PAIRS = 24
 ALPHA = 0.05
@@ -91,8 +101,21 @@ def draw_effects(source: Source, load: Load, effect: float) -> list[float]:
     return [float(value) for value in coin * (runs[:, 1] - runs[:, 0]) + effect]
 
 
-Stop = tuple[int, int, float]
-"""Pairs at which a session ends, the direction of the difference that it calls (0: none), the level of that look."""
+class Stop(NamedTuple):
+    """Pairs at which a session ends, the direction of the difference that it calls (0: none), the level of that look,
+    and all looks so far."""
+
+    pairs: int
+    direction: int
+    level: float
+    looks: list[Look]
+
+    def interval(self, effects: list[float], seed: int) -> Interval:
+        """That of the session, whose reference vectors are those of the seed."""
+        seen = effects[: self.pairs]
+        (wide,) = hodges_lehmann(seen, 1 - self.level)
+        ended_by = 0 if self.pairs == PAIRS else self.direction
+        return stopped_interval(seen, self.looks, wide, ended_by=ended_by, seed=seed, most=PAIRS)
 
 
 def stop_any_time(effects: list[float], signs: NDArray[np.int64], alpha: float = ALPHA) -> Stop:
@@ -102,7 +125,7 @@ def stop_any_time(effects: list[float], signs: NDArray[np.int64], alpha: float =
     total = len(alive)
     is_observed = np.zeros(total, bool)
     is_observed[-1] = True
-    level = 0.0
+    level, looks = 0.0, list[Look]()
     for pairs in range(FIRST_LOOK, PAIRS + 1):
         ranks, _ = signed_ranks(effects[:pairs])
         signed = alive[:, :pairs] @ np.array(ranks)
@@ -110,25 +133,27 @@ def stop_any_time(effects: list[float], signs: NDArray[np.int64], alpha: float =
         allowed = int(total * spent_level(pairs, PAIRS, alpha)) - (total - len(alive))
         critical = smallest_rejected(sums.tolist(), allowed)
         level = 0.0 if critical is None else rank_sum_level(ranks, critical)
+        looks.append(Look(pairs, critical, critical))
         if critical is None:
             continue
         out = sums >= critical
         if (out & is_observed).any():
-            return pairs, int(np.sign(signed[is_observed][0])), level
+            return Stop(pairs, int(np.sign(signed[is_observed][0])), level, looks)
         alive, is_observed = alive[~out], is_observed[~out]
-    return PAIRS, 0, level
+    return Stop(PAIRS, 0, level, looks)
 
 
 def stop_at_looks(effects: list[float]) -> Stop:
     """Where it ends by the looks that there were: 8, 16 and 24 pairs, each at Pocock's level."""
-    level = POCOCK[len(LOOKS)]
+    level, looks = POCOCK[len(LOOKS)], list[Look]()
     for pairs in LOOKS:
-        seen = effects[:pairs]
+        seen, critical = effects[:pairs], critical_sum(pairs, level)
+        looks.append(Look(pairs, critical, critical))
         if signed_rank(seen).p_value <= level:
             (interval,) = hodges_lehmann(seen, 1 - level)
             if interval.excludes_zero:
-                return pairs, 1 if interval.low > 0 else -1, level
-    return PAIRS, 0, level
+                return Stop(pairs, 1 if interval.low > 0 else -1, level, looks)
+    return Stop(PAIRS, 0, level, looks)
 
 
 class Tally:
@@ -139,15 +164,16 @@ class Tally:
         self.pairs: list[int] = []
         self.excess: list[float] = []
 
-    def add(self, effects: list[float], stop: Stop, effect: float) -> None:
+    def add(self, stop: Stop) -> None:
         """Count one session."""
-        pairs, direction, level = stop
-        (interval,) = hodges_lehmann(effects[:pairs], 1 - level)
         self.sessions += 1
-        self.found += direction != 0
+        self.found += stop.direction != 0
+        self.pairs.append(stop.pairs)
+
+    def add_interval(self, interval: Interval, stop: Stop, effect: float) -> None:
+        """Count its interval, too."""
         self.covered += interval.low <= effect <= interval.high
-        self.pairs.append(pairs)
-        if direction and effect:
+        if stop.direction:
             self.excess.append(interval.estimate / effect)
 
     @property
@@ -157,15 +183,23 @@ class Tally:
 
 
 def simulate(load: Load, effect: float, sessions: int, seed: int) -> tuple[Tally, Tally]:
-    """Any-time and looks, on the same sessions."""
+    """Any-time and looks, on the same sessions; their intervals where there is an effect."""
     source = np.random.default_rng(seed)
     anytime, looks = Tally(), Tally()
-    for _ in range(sessions):
+    for number in range(sessions):
         effects = draw_effects(source, load, effect)
-        signs = source.integers(0, 2, (VECTORS, PAIRS)) * 2 - 1
-        anytime.add(effects, stop_any_time(effects, signs), effect)
-        looks.add(effects, stop_at_looks(effects), effect)
+        # reference vectors of a seed, as a session has them, take longer than those of numpy
+        signs = np.array(reference_signs(number, PAIRS)) if effect else draw_signs(source)
+        for tally, stop in ((anytime, stop_any_time(effects, signs)), (looks, stop_at_looks(effects))):
+            tally.add(stop)
+            if effect:
+                tally.add_interval(stop.interval(effects, number), stop, effect)
     return anytime, looks
+
+
+def draw_signs(source: Source) -> NDArray[np.int64]:
+    """Reference vectors."""
+    return source.integers(0, 2, (VECTORS, PAIRS)) * 2 - 1
 
 
 def main(sessions: int) -> int:
@@ -176,15 +210,17 @@ def main(sessions: int) -> int:
         anytime, looks = simulate(load, 0.0, sessions, seed)
         worst = max(worst, anytime.share)
         print(f"| {name} | {anytime.share:.1%} | {looks.share:.1%} |", flush=True)
-    print("\n| effect | any time: found | pairs | interval covers | estimate to truth | looks: found | pairs |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "\n| effect | any time: found | pairs | interval covers | estimate to truth | looks: found | pairs | interval"
+        " covers |\n|---|---|---|---|---|---|---|---|"
+    )
     for percent in (5, 10, 20, -10):
         effect = math.log1p(percent / 100)
         anytime, looks = simulate(_noise, effect, max(400, sessions // 4), 1000 + percent)
         print(
             f"| {percent:+} % | {anytime.share:.1%} | {np.mean(anytime.pairs):.1f} |"
             f" {anytime.covered / anytime.sessions:.1%} | {np.mean(anytime.excess):.2f} |"
-            f" {looks.share:.1%} | {np.mean(looks.pairs):.1f} |",
+            f" {looks.share:.1%} | {np.mean(looks.pairs):.1f} | {looks.covered / looks.sessions:.1%} |",
             flush=True,
         )
     # three standard errors of a true 5 %

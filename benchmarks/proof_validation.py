@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import stats
 
-from advisor.proof.anytime import VECTORS
+from advisor.proof.anytime import reference_signs
 from benchmarks import ablation, anytime, decisions, gain_sequence, host_units, live, tuning
 from benchmarks.validation import count_errors
 from benchmarks.validation_series import SHIPPED, load_series
@@ -167,10 +167,13 @@ def check_any_time_effects(percent: int, effort: Effort) -> list[Finding]:
 
 def _any_time(load: str, effect: float, sessions: int, seed: int) -> anytime.Tally:
     source, tally = np.random.default_rng(seed), anytime.Tally()
-    for _ in range(sessions):
+    for number in range(sessions):
         effects = anytime.draw_effects(source, anytime.LOADS[load], effect)
-        signs = source.integers(0, 2, (VECTORS, anytime.PAIRS)) * 2 - 1
-        tally.add(effects, anytime.stop_any_time(effects, signs), effect)
+        signs = np.array(reference_signs(number, anytime.PAIRS)) if effect else anytime.draw_signs(source)
+        stop = anytime.stop_any_time(effects, signs)
+        tally.add(stop)
+        if effect:
+            tally.add_interval(stop.interval(effects, number), stop, effect)
     return tally
 
 

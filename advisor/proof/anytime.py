@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import mul
-from typing import Final
+from typing import Final, NamedTuple
 
 from advisor.proof.statistics import FIRST_LOOK, doubled_midranks, level_ties, rank_sum_level
 
@@ -48,27 +48,47 @@ def signed_ranks(effects: Sequence[float]) -> tuple[list[int], list[int]]:
     return ranks, [1 if value > 0 else -1 for value in leveled]
 
 
-@lru_cache(maxsize=512)
-def level_after(effects: tuple[float, ...], most: int, seed: int, alpha: float) -> float:
+def level_after(effects: Sequence[float], most: int, seed: int, alpha: float) -> float:
     """The two-sided level at which the latest look is judged by the exact signed-rank test: what the spending leaves.
 
     ``effects`` are the differences so far, in the order of the pairs; ``most`` is how many there will be, ``alpha`` the
     level of the whole session. Pairs beyond ``most`` (repeated ones) spend nothing more. 0 where nothing could be
     rejected yet.
     """
-    if len(effects) < FIRST_LOOK:
-        return 0.0
-    _, observed = signed_ranks(effects)
-    alive = [*(one for one in reference_signs(seed, max(most, len(effects)))), tuple(observed)]
-    total, critical, ranks = len(alive), None, [0]
-    for pairs in range(FIRST_LOOK, len(effects) + 1):
-        ranks, _ = signed_ranks(effects[:pairs])
-        sums = [abs(sum(map(mul, ranks, signs))) for signs in alive]
-        allowed = int(total * spent_level(pairs, most, alpha)) - (total - len(alive))
-        critical = smallest_rejected(sums, allowed)
-        if critical is not None:
-            alive = [signs for signs, size in zip(alive, sums, strict=True) if size < critical]
-    return 0.0 if critical is None else rank_sum_level(ranks, critical)
+    found = _spend_after(tuple(effects), most, max(most, len(effects)), seed, alpha)
+    return 0.0 if found.critical is None else rank_sum_level(signed_ranks(effects)[0], found.critical)
+
+
+def critical_after(effects: Sequence[float], most: int, seed: int, alpha: float) -> int | None:
+    """The signed sum of doubled ranks from which the latest look rejects; None where it could not."""
+    return _spend_after(tuple(effects), most, max(most, len(effects)), seed, alpha).critical
+
+
+class _Spent(NamedTuple):
+    """After a look: the reference vectors that are not rejected, whether the observed one is not, and the smallest sum
+    that this look rejects."""
+
+    left: tuple[tuple[int, ...], ...]
+    is_observed_left: bool
+    critical: int | None
+
+
+@lru_cache(maxsize=1024)
+def _spend_after(effects: tuple[float, ...], most: int, length: int, seed: int, alpha: float) -> _Spent:
+    pairs, vectors = len(effects), reference_signs(seed, length)
+    if pairs < FIRST_LOOK:
+        return _Spent(vectors, True, None)
+    before = _spend_after(effects[:-1], most, length, seed, alpha)
+    ranks, observed = signed_ranks(effects)
+    sums = [abs(sum(map(mul, ranks, signs))) for signs in before.left]
+    own = abs(sum(map(mul, ranks, observed)))
+    total = len(vectors) + 1
+    allowed = int(total * spent_level(pairs, most, alpha)) - (total - len(sums) - before.is_observed_left)
+    critical = smallest_rejected([*sums, own] if before.is_observed_left else sums, allowed)
+    if critical is None:
+        return before._replace(critical=None)
+    left = tuple(signs for signs, size in zip(before.left, sums, strict=True) if size < critical)
+    return _Spent(left, before.is_observed_left and own < critical, critical)
 
 
 def smallest_rejected(sums: Sequence[int], allowed: int) -> int | None:
