@@ -32,6 +32,7 @@ from advisor.profiles.requested import RequestedProfile, load_requested
 from advisor.profiles.single_values import known_ids, nearest_ids
 from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import ownership_of, replacement_notes
+from advisor.tunables.catalogue import find_kind
 from advisor.tunables.irq import explain_absent_cpus
 from advisor.tunables.sysctl import Sysctl, sysctl_path
 from advisor.tunables.sysctl_value import is_text_key
@@ -203,13 +204,9 @@ def _ids_like(host: Host, identity: str, facts: Facts) -> Iterable[str]:
         parent = rest.rpartition(".")[0]
         yield from (f"sysctl:{parent}.{name}" for name in host.names(sysctl_path(parent)))
         return
-    devices = {
-        "link": [one.name for one in facts.links],
-        "block": host.names("/sys/block"),
-        "md": [one.name for one in facts.arrays if one.manager == "md"],
-    }.get(kind, ())
+    found = find_kind(identity)
     setting = rest.partition(":")[2]
-    for device in devices:
+    for device in found.devices(host) if found else ():
         yield f"{kind}:{device}:{setting}"
         yield from known_ids(device)
 

@@ -24,16 +24,10 @@ def list_devices(kind: str) -> Iterable[str]:
     """Return the devices of this machine whose values of a kind of tunable can be planned (``block``: its disks and
     arrays); none for a kind whose values are not those of a device."""
     from advisor.host import live_host
-    from advisor.host.numbers import is_count
+    from advisor.tunables.catalogue import find_kind
 
-    host = live_host()
-    if kind in ("block", "md"):
-        # A loop device without a file has no size, nor does an array that is not assembled.
-        named = (name for name in host.names("/sys/block") if host.read_int(f"/sys/block/{name}/size"))
-        return (name for name in named if kind == "block" or name.startswith("md"))
-    if kind == "link":
-        return (name for name in host.names("/sys/class/net") if name != "bonding_masters")
-    return (name for name in host.names("/proc/irq") if is_count(name)) if kind == "irq" else ()
+    found = find_kind(f"{kind}:")
+    return found.devices(live_host()) if found else ()
 
 
 def list_transaction_ids() -> Iterable[str]:

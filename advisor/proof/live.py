@@ -74,6 +74,7 @@ from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.trial import Trial, run_trial
+from advisor.tunables.catalogue import is_slow
 
 PERIOD_SECONDS: Final = 40.0
 LEAST_PERIOD, MOST_PERIOD = 10.0, 3600.0
@@ -98,11 +99,6 @@ NOWHERE: Final = MeasuredTarget("", "live", "", "", None, is_network=True, size_
 """Nothing is run, so that no directory and no disk is the target."""
 NO_FIGURES: Final = RunFigures(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0, 0.0)
 """Of a period: figures of fio are 0, which stands for none."""
-_SLOW: Final = lazy_regex(
-    r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure|swappiness|min_free_kbytes|watermark_.*"
-    r"|zone_reclaim_mode|nr_.*hugepages.*|compaction_.*)|sysctl:kernel\.numa_balancing.*|thp:.*|ksm:.*"
-)
-"""What acts on caches, reclaim or the placement of pages: its effect builds up over minutes."""
 
 
 class LiveOptions(msgspec.Struct, frozen=True):
@@ -458,7 +454,7 @@ def require_switchable(plan: Plan, profile: Profile, period: float) -> None:
                 hint="--live takes values that act at once and interrupt nothing; prove the others with --target"
                 " or --command",
             )
-        if _SLOW.fullmatch(change.tunable):
+        if is_slow(change.tunable):
             raise RefusedError(
                 msg(
                     "{tunable}: acts on caches or on the placement of pages, and its effect builds up over minutes:"

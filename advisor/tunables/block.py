@@ -10,7 +10,7 @@ not follow from those of its members.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from advisor.facts.memory import parse_meminfo
@@ -197,14 +197,25 @@ def _explain_read_ahead(host: Host, kibibytes: int) -> str | None:
     )
 
 
+def _list_devices(host: Host) -> Iterable[str]:
+    # A loop device without a file has no size, nor does an array that is not assembled.
+    return (name for name in host.names("/sys/block") if host.read_int(f"/sys/block/{name}/size"))
+
+
 KIND: Final = Kind(
     name="block",
     order=40,
     parse=BlockQueue.parse,
+    devices=_list_devices,
     noun=noun("block device setting"),
     examples=(("block:nvme0n1:scheduler", "mq-deadline"),),
     capture=Capture(files=(("/sys/block/*/queue", ATTRIBUTES),)),
     written_by=frozenset({"tuned", "saptune"}),
     sysfs=((rf"{BLOCK_PATHS}/queue/([^/]+)", r"block:\1:\2"),),
     example_files=example_files,
+    slow=r".*:read_ahead_kb",
+    harms=(
+        (r".*:scheduler .*", "Another medium or a mixed load may need fairness between readers and writers."),
+        (r".*:read_ahead_kb .*", "Random reads then fetch what nobody asked for; or streams wait for each request."),
+    ),
 )

@@ -45,6 +45,12 @@ def namespace_of(identity: str) -> Namespace | None:
     return next((namespace for pattern, namespace in patterns if re.fullmatch(pattern, rest)), None)
 
 
+def is_slow(identity: str) -> bool:
+    """Whether the effect of a value builds up over minutes, as that of caches and of the placement of pages does."""
+    kind = find_kind(identity)
+    return kind is not None and re.fullmatch(kind.slow, identity.partition(":")[2]) is not None
+
+
 @cache
 def all_kinds() -> tuple[Kind, ...]:
     """Every kind, in the order of documents. Raises ValueError for a ``KIND`` in a module of another name."""

@@ -10,7 +10,7 @@ as it does with those that it manages itself; the boot goes on.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -18,6 +18,7 @@ from advisor.facts.cpulist import format_list, parse_list
 from advisor.facts.systemd import read_systemd
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step, WriteFile
 from advisor.host.irq_identity import DEVICES, FUNCTIONS, read_identity
+from advisor.host.numbers import is_count
 from advisor.i18n import N_, msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Kind
@@ -226,10 +227,15 @@ def _example_files(one: Tunable) -> Mapping[str, bytes]:
     }
 
 
+def _list_devices(host: Host) -> Iterable[str]:
+    return (name for name in host.names("/proc/irq") if is_count(name))
+
+
 KIND: Final = Kind(
     name="irq",
     order=30,
     parse=IrqAffinity.parse,
+    devices=_list_devices,
     noun=noun("interrupt"),
     examples=(("irq:42:affinity", "0-3"),),
     capture=None,

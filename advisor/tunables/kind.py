@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -19,6 +19,7 @@ Files = tuple[tuple[str, tuple[str, ...]], ...]
 """Directories (patterns of the shell) and the names of files in them."""
 
 LAST: Final = 1_000_000
+NOT_MEASURED: Final = "It was not measured on this host."
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +48,10 @@ def no_files(one: Tunable) -> Mapping[str, bytes]:
     return {}
 
 
+def no_devices(host: Host) -> Iterable[str]:
+    return ()
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of tunable, declared as ``KIND`` in the module of its name (``pm-qos`` in ``pm_qos.py``).
 
@@ -69,10 +74,18 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """Pattern of an id, and the unit of its value (`advisor.i18n.N_`)."""
     namespaces: tuple[tuple[str, Namespace], ...] = ()
     """Pattern of an id, and the namespace whose value it is; what no pattern fits belongs to the whole host."""
+    harms: tuple[tuple[str, str], ...] = ()
+    """When a value does harm, where nobody says so of this very value: pattern of an id, a blank and the value, and a
+    sentence (English: it becomes part of imported profiles). The first that fits counts."""
+    harm_otherwise: str = NOT_MEASURED
+    slow: str = ""
+    """Pattern of what acts on caches, reclaim or the placement of pages: its effect builds up over minutes."""
     in_bytes: str = ""
     """Pattern of the ids whose values are bytes and are shown as KiB or MiB."""
     example_files: Callable[[Tunable], Mapping[str, bytes]] = no_files
     """Files of a host on which the tunable can be persisted, for the docs."""
+    devices: Callable[[Host], Iterable[str]] = no_devices
+    """The devices of a host that have values of the kind, by the name that ids have; none for values of the host."""
     by_hand: Callable[[Host, str, str], str] | None = None
     """For a kind that only a person sets: the commands, from a host, the id without its kind, and a value."""
 

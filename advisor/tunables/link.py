@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.host import Host
 from advisor.i18n import N_, noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.link_channels import LinkChannels
@@ -83,10 +84,15 @@ def _example_files(one: Tunable) -> Mapping[str, bytes]:
     }
 
 
+def _list_devices(host: Host) -> Iterable[str]:
+    return (name for name in host.names("/sys/class/net") if name != "bonding_masters")
+
+
 KIND: Final = Kind(
     name="link",
     order=20,
     parse=parse_link,
+    devices=_list_devices,
     noun=noun("link"),
     examples=(
         ("link:eth1:mtu", "9000"),
@@ -120,4 +126,8 @@ KIND: Final = Kind(
     sysfs=((rf"{_SYSFS}/mtu", r"link:\1:mtu"), (rf"{_SYSFS}/tx_queue_len", r"link:\1:txqueuelen")),
     units=((r".+:mtu", N_("bytes")),),
     example_files=_example_files,
+    harms=(
+        (r".*:(ring|channels).* .*", "The link is interrupted for a moment; more queues take memory and interrupts."),
+        (r".*", "Another driver or load may need another value; offloads hide packets from captures."),
+    ),
 )

@@ -8,7 +8,7 @@ The attributes are those of the kernel's Documentation/admin-guide/md: stripe_ca
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from advisor.host import Host
@@ -67,10 +67,15 @@ class MdSetting(BlockValue, frozen=True):
         )
 
 
+def _list_devices(host: Host) -> Iterable[str]:
+    return (name for name in host.names("/sys/block") if host.exists(f"/sys/block/{name}/md"))
+
+
 KIND: Final = Kind(
     name="md",
     order=50,
     parse=MdSetting.parse,
+    devices=_list_devices,
     noun=noun("md array setting"),
     examples=(("md:md0:stripe_cache_size", "4096"),),
     capture=Capture(files=(("/sys/block/*/md", ATTRIBUTES),)),

@@ -104,4 +104,10 @@ KIND: Final = Kind(
         values={f"sched:{key}": "full" if key == _PREEMPT else "1" for key in KEYS},
     ),
     written_by=frozenset({"tuned"}),
+    harms=(
+        (
+            r".*",
+            "Tasks that are switched less often wait longer for each other; more often, caches are cold more often.",
+        ),
+    ),
 )

@@ -235,4 +235,34 @@ KIND: Final = Kind(
     namespaces=NAMESPACES,
     written_by=frozenset({"tuned", "saptune"}),
     in_bytes=r"net\.core\.([rw]mem_(default|max)|optmem_max)|net\.ipv4\.(tcp_[rw]mem|udp_[rw]mem_min)|vm\.\w+_bytes",
+    slow=r"vm\.(dirty_.*|vfs_cache_pressure|swappiness|min_free_kbytes|watermark_.*|zone_reclaim_mode|nr_.*hugepages.*"
+    r"|compaction_.*)|kernel\.numa_balancing.*",
+    harms=(
+        (
+            r"vm\.swappiness .*",
+            "A lower value drops file pages that are read again and again; a higher one swaps out programs that wait.",
+        ),
+        (
+            r"vm\.dirty_(background_)?(bytes|ratio) .*",
+            "More dirty memory means longer stalls when it is written out, and more lost at a crash; with less of it, "
+            "writers wait earlier, and the disk gets smaller pieces.",
+        ),
+        (
+            r"vm\.dirty_(expire|writeback)_centisecs .*",
+            "What is written later is lost at a crash; what is written earlier may be written several times.",
+        ),
+        (
+            r"net\.(core\.[rw]mem|ipv4\.tcp_[rw]mem|ipv4\.(tcp|udp)_mem).* .*",
+            "Larger: many sockets take memory from the page cache, and deep buffers add delay. Smaller: a long path is "
+            "not filled, and bursts of datagrams are lost.",
+        ),
+        (
+            r"kernel\.numa_balancing .*",
+            "Without balancing, memory of services that nobody pinned stays remote; with it, pinned ones pay for "
+            "faults.",
+        ),
+        (r"net\.core\.busy_.* 0", "Without polling, each answer waits for an interrupt and for a wake-up."),
+        (r"net\.core\.busy_.* .*", "Busy polling burns CPU time that other threads may need."),
+    ),
+    harm_otherwise="A host of another size or with another load may be better off with its kernel's own value.",
 )

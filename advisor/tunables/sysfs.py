@@ -164,4 +164,6 @@ KIND: Final = Kind(
     examples=(("sysfs:/sys/kernel/mm/ksm/run", "0"),),
     capture=None,
     written_by=frozenset({"tuned", "saptune"}),
+    slow=r"/sys/kernel/mm/(ksm|lru_gen)/.*",
+    harms=((r".*energy_perf_bias .*", "A bias to performance costs power; one to power costs clock."),),
 )

@@ -66,4 +66,11 @@ KIND: Final = Kind(
     capture=Capture(files=((_BASE, _CHOICES),)),
     written_by=frozenset({"tuned", "saptune"}),
     sysfs=((rf"{_BASE}/(.+)", r"thp:\1"),),
+    slow=r".*",
+    harms=(
+        (
+            r".*",
+            "Databases with huge pages of their own stall on allocations; programs with large heaps lose without them.",
+        ),
+    ),
 )

@@ -39,4 +39,5 @@ KIND: Final = Kind(
     ),
     namespaces=((".+", "mnt"),),
     written_by=frozenset({"tuned", "saptune"}),
+    harms=((r".*", "Whoever needs the service misses it, or its load disturbs the others."),),
 )

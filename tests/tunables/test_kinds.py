@@ -51,6 +51,8 @@ KIND: Final = Kind(
     capture=Capture(files=((DIRECTORY, ("run", "pages_to_scan")),), values={"ksm:run": "1"}),
     written_by=frozenset({"tuned"}),
     sysfs=((rf"{DIRECTORY}/(run|pages_to_scan)", r"ksm:\\1"),),
+    harms=((r"run 1", "Merging costs CPU time."),),
+    slow=r"run",
 )
 '''
 PROFILE = """name = "{name}"
@@ -166,6 +168,10 @@ def test_one_file_makes_a_kind_appear_in_plan_docs_and_capture(copy: Path, tmp_p
         copy, "-c", "from advisor.snapshot.remote.capture import capture_script; print(capture_script())"
     ).stdout
     assert re.search(r"/sys/kernel/mm/ksm\b.*\brun pages_to_scan", script)
+    asked = "print(hurts_when('ksm:run', '1'), hurts_when('ksm:run', '2'), is_slow('ksm:run'), is_slow('ksm:sleep'))"
+    modules = "from advisor.tunables.harm import hurts_when; from advisor.tunables.catalogue import is_slow"
+    answered = ran(copy, "-c", f"{modules}; {asked}").stdout
+    assert answered == "Merging costs CPU time. It was not measured on this host. True False\n"
     assert (
         ran(
             copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", TEST, "-k", "whole or holds or leads or no_two"
