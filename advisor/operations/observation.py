@@ -16,11 +16,13 @@ from advisor.proof.interrupt import caught_signals
 from advisor.proof.observing import find_disk, observe_workload, require_unit
 from advisor.proof.pattern import Arrival, ArrivalKind
 from advisor.proof.target import read_target
+from advisor.proof.twin import correct_arrival
 from advisor.proof.twin_check import TwinComparison, check_twin, traced_device
 from advisor.proof.workload_file import WorkloadFile, encode_workload, read_workload
 
 LONGEST_SECONDS: Final = 3600.0
 CHECK_SECONDS: Final = 5.0
+_CORRECTIONS: Final = 2
 
 
 class ObservedTwin(msgspec.Struct, frozen=True):
@@ -83,8 +85,9 @@ def check_target(target: Path) -> None:
 def judge_twin(found: WorkloadFile, target: Path, *, seconds: float = CHECK_SECONDS) -> ObservedTwin:
     """Run the twin on a scratch file in a directory, and compare it with what was observed. The file is removed.
 
-    Where the twin is not within its bounds, other arrivals are tried, and the nearest is returned. Raises RefusedError
-    where nothing can be compared, PermissionDeniedError without root, StoppedError after a signal.
+    Where the twin is not within its bounds, other arrivals are tried, then the nearest with its pauses or its rate
+    corrected by what it did; the nearest of all is returned. Raises RefusedError where nothing can be compared,
+    PermissionDeniedError without root, StoppedError after a signal.
     """
     host = live_host()
     with caught_signals() as stop:
@@ -95,6 +98,12 @@ def judge_twin(found: WorkloadFile, target: Path, *, seconds: float = CHECK_SECO
             tried.append(ObservedTwin(one, comparison))
             if comparison.is_faithful:
                 break
+        for _ in range(_CORRECTIONS):
+            nearest = min(tried, key=_distance_of)
+            corrected = None if _distance_of(nearest) <= 1 else _correct(nearest)
+            if corrected is None:
+                break
+            tried.append(ObservedTwin(corrected, check_twin(host, corrected, place, seconds, stop)))
         return min(tried, key=_distance_of)
 
 
@@ -118,6 +127,15 @@ def refuse_unfaithful(found: ObservedTwin) -> None:
 def _distance_of(one: ObservedTwin) -> float:
     worst = None if one.comparison is None else one.comparison.worst
     return 0.0 if worst is None else worst.difference / (worst.bound or 1.0)
+
+
+def _correct(tried: ObservedTwin) -> WorkloadFile | None:
+    """The twin as its run shows that it has to be asked for; None where that says nothing more."""
+    ran = tried.comparison
+    if ran is None or len(tried.workload.sections) != 1:
+        return None
+    section = correct_arrival(tried.workload.sections[0], ran.observed, ran.twin)
+    return None if section is None else msgspec.structs.replace(tried.workload, sections=(section,))
 
 
 def _list_alternatives(found: WorkloadFile) -> list[WorkloadFile]:

@@ -36,6 +36,9 @@ _REACTION_US: Final = 60.0
 """As long as an application may take, after a completion, to ask again without having waited for anything else."""
 _FIO_REACTION_US: Final = 15.0
 """What fio itself takes: it comes on top of a pause that it is asked for."""
+_CORRECTED_US: Final = 2.0
+"""What a pause has to differ by before it is corrected, and by how much a rate."""
+_CORRECTED_RATE: Final = 0.01
 _FULL_DEPTH: Final = 0.6
 _IDLE_SHARE: Final = 0.1
 _REGULAR: Final = 0.5
@@ -183,6 +186,39 @@ def _find_threads(load: LoadFigures) -> ThreadFigures | None:
 def _think(think_us: float) -> Arrival:
     own = round(think_us - _FIO_REACTION_US)
     return Arrival("think", think_us=own) if own > 0 else Arrival()
+
+
+def correct_arrival(section: JobSection, observed: LoadFigures, twin: LoadFigures) -> JobSection | None:
+    """The job with its pauses or its rate corrected by what the twin did when it ran; None where nothing is to be
+    corrected. What fio takes for itself, and how late it wakes, differ from host to host, and only a run shows them.
+
+    A job that asks again at once gets a pause where the load took longer to ask: it stays one that waits for each
+    request, so that a gain is not hidden.
+    """
+    arrival = section.arrival
+    late_us = _pause_of(observed, section) - _pause_of(twin, section)
+    match arrival.kind:
+        case "steady" | "poisson":
+            if abs(observed.iops / twin.iops - 1) < _CORRECTED_RATE:
+                return None
+            corrected = msgspec.structs.replace(arrival, rate=arrival.rate * min(2.0, observed.iops / twin.iops))
+        case "closed" | "think" if section.depth == 1:
+            think_us = arrival.think_us + round(late_us)
+            if abs(late_us) < _CORRECTED_US or think_us < 0 or think_us == arrival.think_us:
+                return None
+            corrected = Arrival("think", think_us=think_us) if think_us else Arrival()
+        case "bursts" if abs(late_us) >= _CORRECTED_RATE * arrival.think_us and arrival.think_us + late_us >= 1:
+            corrected = msgspec.structs.replace(arrival, think_us=round(arrival.think_us + late_us))
+        case _:
+            return None
+    return msgspec.structs.replace(section, arrival=corrected)
+
+
+def _pause_of(load: LoadFigures, section: JobSection) -> float:
+    """Microseconds between the requests of a job, or between its bursts."""
+    if section.arrival.kind == "bursts":
+        return load.bursts.pause_us if load.bursts is not None else 0.0
+    return load.threads.think_us if section.jobs > 1 and load.threads is not None else load.reaction.p50_us
 
 
 def _choose_arrival(load: LoadFigures, streams: int) -> tuple[Arrival, int]:
