@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from advisor.cli.tables.pages import PAGES
 
-from .conftest import ROOT, run
+from .conftest import ROOT, find_python, read_floors, run
 
+PYTHONS = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
 ARCHIVE = ROOT / "tests" / "fixtures" / "storage-host-root.tar.gz"
 WRONG = {
     ("scan", "--bogus"): "No such option: --bogus",
@@ -27,18 +29,32 @@ WRONG = {
 }
 
 
+@pytest.fixture(scope="module", params=PYTHONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module", params=["lowest-direct", "highest"])
-def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(request: pytest.FixtureRequest, version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with advisor and the versions that this resolution chooses."""
-    place = tmp_path_factory.mktemp(request.param)
+    resolution, place = str(request.param), tmp_path_factory.mktemp(f"python{version}")
     uv = (sys.executable, "-m", "uv", "--quiet")
-    run(*uv, "venv", "--python", sys.executable, place)
+    run(*uv, "venv", "--python", find_python(version), place)
     python = place / "bin" / "python"
-    command = (*uv, "pip", "install", "--python", python, "--resolution", request.param, ROOT)
+    # Wheels alone, as a machine without a compiler has them: a version that has none is passed over.
+    wheels = ("--only-binary", ":all:", "--no-binary", "host-advisor")
+    command = (*uv, "pip", "install", "--python", python, "--resolution", resolution, *wheels, ROOT)
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode and ("dns error" in done.stderr or "Failed to fetch" in done.stderr):
         pytest.skip("no index of packages is reached from here")
     assert done.returncode == 0, done.stderr
+    if resolution == "lowest-direct":
+        floors = read_floors(version)
+        code = "import sys; from importlib.metadata import version; print(*map(version, sys.argv[1:]))"
+        found = dict(zip(floors, run(python, "-c", code, *floors).split(), strict=True))
+        assert {name: Version(one) for name, one in found.items()} == {
+            name: Version(floor) for name, floor in floors.items()
+        }
     return python
 
 

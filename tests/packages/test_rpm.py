@@ -12,7 +12,7 @@ import pytest
 
 from advisor.version import __version__
 
-from .conftest import ROOT, run
+from .conftest import ROOT, read_floors, run
 from .test_packages import shipped
 
 RPM = ROOT / "packaging/rpm"
@@ -31,25 +31,21 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def floors() -> dict[str, str]:
-    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return dict(one.split(">=") for one in named)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_family_builds_with_the_libraries_that_the_project_declares(family: str) -> None:
     words = ("rpmspec", "--query", "--buildrequires", "--load", RPM / "macros.plain", *FAMILIES[family], SPEC)
     found = dict(re.findall(r"^python3-(\w+) >= ([\d.]+)$", run(*words), re.MULTILINE))
     own_names = {"Jinja2", "PyYAML"} if family == "openSUSE" else {"jinja2", "pyyaml"}
     assert own_names < set(found)
+    oldest = found["base" if family == "openSUSE" else "devel"]
     libraries = {name.lower(): floor for name, floor in found.items() if name not in ("hatchling", "base", "devel")}
-    assert libraries == floors()
+    assert libraries == read_floors(oldest)
 
 
 def test_opensuse_has_no_generator_of_requirements() -> None:
     words = ("rpmspec", "--query", "--requires", "--load", RPM / "macros.plain", *FAMILIES["openSUSE"], SPEC)
     found = dict(re.findall(r"^python3-(\w+) >= ([\d.]+)$", run(*words), re.MULTILINE))
-    assert {name.lower(): floor for name, floor in found.items()} == floors()
+    assert {name.lower(): floor for name, floor in found.items()} == read_floors("3.11")
 
 
 def test_units_are_handled_by_the_macros_of_each_family() -> None:

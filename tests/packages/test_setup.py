@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT
+from .conftest import ROOT, find_python
 
 PLAIN = ("dirname", "sed", "tail", "cat", "cksum", "mktemp", "rm")
 TOOLS = ("fio", "ip", "ethtool", "dash", "busybox", "setpriv", "ssh", "ping", "sshd")
@@ -169,7 +169,7 @@ def test_an_old_python_reads_the_module_that_refuses_it(name: str) -> None:
 
 @pytest.mark.parametrize("version", ["2.7", "3.5", "3.6", "3.9", "3.10"])
 def test_an_old_python_is_refused_in_one_line(version: str) -> None:
-    found = _find_python(version)
+    found = find_python(version)
     done = subprocess.run([str(found), "-m", "advisor", "scan"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"advisor: needs Python 3.11 or newer, this is {version}\n"
@@ -190,7 +190,7 @@ def test_a_bundle_refuses_an_old_python_in_one_line(version: str, tmp_path: Path
     assert file.stat().st_mode & 0o777 == 0o755
     assert file.read_bytes().startswith(b"#!/usr/bin/env python3\nPK")
     assert subprocess.run([sys.executable, file], capture_output=True, text=True, check=True).stdout == "started\n"
-    old = _find_python(version)
+    old = find_python(version)
     (empty / "python3").symlink_to(old)
     done = subprocess.run([str(old), str(file)], env={"PATH": str(empty)}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
@@ -199,18 +199,3 @@ def test_a_bundle_refuses_an_old_python_in_one_line(version: str, tmp_path: Path
     (empty / "python3.11").symlink_to(sys.executable)
     done = subprocess.run([str(old), str(file)], env={"PATH": str(empty)}, capture_output=True, text=True, check=True)
     assert done.stdout == "started\n"
-
-
-def _version_of(python: Path) -> str:
-    """A shim of another interpreter's name answers with nothing."""
-    code = "import sys; print('python%d.%d' % sys.version_info[:2])"
-    return subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False).stdout.strip()
-
-
-def _find_python(version: str) -> Path:
-    places = [*os.environ["PATH"].split(":"), *map(str, Path.home().glob(".pyenv/versions/*/bin"))]
-    named = (Path(place, f"python{version}") for place in places)
-    found = next((one for one in named if os.access(one, os.X_OK) and _version_of(one) == one.name), None)
-    if found is None:
-        pytest.skip(f"no Python {version} here")
-    return found
