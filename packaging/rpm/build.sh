@@ -22,7 +22,10 @@ else
 fi
 if [ "$(rpm --eval '%{?pyproject_wheel:1}')" != 1 ]; then
     python=$("$python" -c 'import sys; print(sys.executable)')
-    set -- --load "$PWD/packaging/rpm/macros.plain" --define "__python3 $python" --nodeps "$@"
+    # Not --load: rpm 4.20 reads its configuration again where it meets BuildArch, without what that brought.
+    files=$(rpm --showrc | sed -n 's/^Macro path: //p')
+    set -- --macros "$files:$PWD/packaging/rpm/macros.plain" --define "__python3 $python" --nodeps "$@"
 fi
-rpmbuild -ba --quiet --define "_topdir $work" "$@" packaging/rpm/host-advisor.spec >&2
+# What --macros brings is read at the first --define.
+rpmbuild "$@" -ba --quiet --define "_topdir $work" packaging/rpm/host-advisor.spec >&2
 find "$work/RPMS" "$work/SRPMS" -name '*.rpm' -exec mv {} "$target/" \;
