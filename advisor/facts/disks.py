@@ -83,7 +83,7 @@ _ONLY_IN_USE = frozenset({"loop", "zram", "nbd", "ublk", "null_blk", "drbd"})
 _NO_DISK = lazy_regex(
     r"md([0-9]|_)|dm-[0-9]|Vx(VM|DMP)[0-9]|(sr|scd|fd|ram|mtdblock)[0-9]|mmcblk[0-9]+(boot[0-9]|rpmb)"
 )
-_FABRIC_ATTRIBUTES = {"transport": "device/transport", "queue_count": "device/queue_count", "sqsize": "device/sqsize"}
+FABRIC_ATTRIBUTES = {"transport": "device/transport", "queue_count": "device/queue_count", "sqsize": "device/sqsize"}
 _TPGS = ("none", "implicit", "explicit", "implicit and explicit")
 _NVME_PATH = lazy_regex(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
 
@@ -316,7 +316,7 @@ class _Reader:
         if paths:
             attributes = {"iopolicy": "device/iopolicy"}
         elif kind == "nvme":
-            attributes = {"state": "device/state"} | ({} if on_pci else _FABRIC_ATTRIBUTES)
+            attributes = {"state": "device/state"} | ({} if on_pci else FABRIC_ATTRIBUTES)
         elif kind == "scsi":
             attributes = {"vendor": "device/vendor", "state": "device/state", "queue_depth": "device/queue_depth"}
             attributes |= {"handler": "device/dh_state", "access_state": "device/access_state"} if is_remote else {}
@@ -328,8 +328,7 @@ class _Reader:
         if paths and not on_pci:
             first = f"/sys/block/{paths[0]}"
             found |= {
-                key: self._read_attribute(f"{first}/{path}", f"{fact}.{key}")
-                for key, path in _FABRIC_ATTRIBUTES.items()
+                key: self._read_attribute(f"{first}/{path}", f"{fact}.{key}") for key, path in FABRIC_ATTRIBUTES.items()
             }
         if is_remote:
             # Whether the storage has groups of target ports: the word of bits 4 and 5 of byte 5 of its INQUIRY

@@ -107,7 +107,7 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
         one = self.other_attribute(other) if other else None
         live = observe(host, one.probe) if one else Missing("absent", "")
         return Preflight(
-            refusal=self._not_offered(host, after) or self._out_of_range(host, after),
+            refusal=self.explain_unwritable(host) or self._not_offered(host, after) or self._out_of_range(host, after),
             state="not-applicable",
             overridden=self.find_override(host, after, profile=profile),
             side_effects=self._side_effects(host) if before != after else (),

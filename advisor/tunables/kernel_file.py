@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.host import ReadFile, Step, WriteFile
+from advisor.host import Host, Missing, ReadFile, Step, WriteFile
+from advisor.i18n import N_
 from advisor.tunables.tunable import DirectValue
 
 
@@ -28,3 +29,9 @@ class KernelFile(DirectValue, frozen=True):
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (WriteFile(self.path, self.format_value(value)),)
+
+    def explain_unwritable(self, host: Host) -> str | None:
+        """Why no value can be written: the file's mode; None where one can be, and where the mode is unknown."""
+        real = host.real(self.path)
+        owner = host.owner(real) if isinstance(real, str) else real
+        return None if isinstance(owner, Missing) or owner[0] & 0o222 else N_("the kernel lets it be read alone")

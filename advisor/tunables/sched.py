@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from advisor.host import Host, Missing
 from advisor.i18n import N_, noun
 from advisor.tunables.kind import Capture, Kind
@@ -81,12 +83,8 @@ class SchedDebug(NamedAttribute, frozen=True):
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         masked = host.readlink("/etc/systemd/system/sys-kernel-debug.mount")
         note = "sys-kernel-debug.mount is masked: at boot debugfs is not there to write into, unless fstab mounts it"
-        return Preflight(
-            refusal=self.explain_choice(host, after),
-            state="not-applicable",
-            overridden=self.find_override(host, after, profile=profile),
-            notes=(note,) if masked == "/dev/null" else (),
-        )
+        found = super().run_preflight(host, before, after, profile=profile)
+        return msgspec.structs.replace(found, state="not-applicable", notes=(note,) if masked == "/dev/null" else ())
 
 
 KIND: Final = Kind(

@@ -109,17 +109,16 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         return Preflight(
-            refusal=self._explain_unwritable(host) or self._not_offered(host, before, after),
+            refusal=self.explain_unwritable(host) or self._not_offered(host, before, after),
             state="not-applicable",
             overridden=self.find_override(host, after, profile=profile),
         )
 
-    def _explain_unwritable(self, host: Host) -> str | None:
+    def explain_unwritable(self, host: Host) -> str | None:
         real = host.real(self.place)
         if isinstance(real, str) and not _is_settable(real):
             return msg("it leads to {real}, which is not set here", real=real)
-        owner = host.owner(real) if isinstance(real, str) else real
-        return None if isinstance(owner, Missing) or owner[0] & 0o222 else N_("the kernel lets it be read alone")
+        return super().explain_unwritable(host)
 
     def _not_offered(self, host: Host, before: str, wanted: str) -> str | None:
         words = host.read_or_empty(self.place).split()

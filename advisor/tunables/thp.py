@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import msgspec
+
 from advisor.host import Host, Missing
 from advisor.i18n import N_, noun
 from advisor.tunables.kind import Capture, Kind
@@ -43,11 +45,8 @@ class HugePages(NamedAttribute, frozen=True):
         return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else N_("is not a whole number")
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
-        return Preflight(
-            refusal=self.explain_choice(host, after),
-            overridden=self.find_override(host, after, profile=profile),
-            notes=self._command_line(host),
-        )
+        found = super().run_preflight(host, before, after, profile=profile)
+        return msgspec.structs.replace(found, notes=self._command_line(host))
 
     def _command_line(self, host: Host) -> tuple[str, ...]:
         text = host.read("/proc/cmdline")

@@ -9,6 +9,7 @@ from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.own_files import with_last_word
+from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import UnknownIdError
 
 _DIRECTORIES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
@@ -55,6 +56,14 @@ class NamedAttribute(WrittenAtBoot, frozen=True):
             return None
         offered = [word.strip("[]()") for word in text.split()]
         return None if wanted in offered else msg("this kernel offers {words}", words=", ".join(offered))
+
+    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+        unwritable = self.explain_unwritable(host)
+        return Preflight(
+            refusal=unwritable or self.explain_choice(host, after),
+            state="not-applicable" if unwritable else "blocked",
+            overridden=self.find_override(host, after, profile=profile),
+        )
 
 
 def tmpfiles_edit(

@@ -42,7 +42,11 @@ from tests.fleet.alike import (
 from tests.rules import build
 
 GIB = 1 << 30
-COMPARED_DETAIL = {"iopolicy", "state", "vendor", "queue_depth", "handler", "access_state", "tpgs"}
+COMPARED_DETAIL = {"iopolicy", "state", "vendor", "queue_depth", "handler", "access_state", "tpgs"} | {
+    "transport",
+    "queue_count",
+    "sqsize",
+}
 """What of `Disk.detail` drives of one model are expected to share."""
 
 
@@ -499,6 +503,7 @@ def test_each_detail_of_a_disk_is_compared_or_its_own() -> None:
     keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
     keys += [node.slice for node in nodes if isinstance(node, ast.Subscript)]
     read = {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-    assert {"iopolicy", "tpgs", "path_states"} <= read
+    read |= disk_facts.FABRIC_ATTRIBUTES.keys()
+    assert {"iopolicy", "tpgs", "path_states", "transport"} <= read
     new = sorted(read - COMPARED_DETAIL - OWN_DETAIL)
     assert not new, f"Disk.detail: {new} in OWN_DETAIL of fleet/compare/summary_storage.py, or in COMPARED_DETAIL here"

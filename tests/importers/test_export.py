@@ -88,7 +88,7 @@ def test_each_value_is_there_or_told_as_left_out(form: str, place: Path) -> None
 
 
 def test_a_form_that_is_none_and_a_directory_that_is_full_are_told(place: Path) -> None:
-    done = advisor(place, PROFILE, "--format", "puppet")
+    done = advisor(place, PROFILE, "--format", "no-such-form")
     assert (done.returncode, "ansible, cloud-init" in done.stderr) == (2, True)
     (place / "full").mkdir()
     (place / "full/x").write_text("kept")

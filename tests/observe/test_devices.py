@@ -265,7 +265,7 @@ def test_processes_of_the_running_host() -> None:
         if isinstance(rose := span.delta("process", name, "cpu_ms"), int) and rose >= 100
     }
     assert found
-    assert 7 in {span.level("process", name, "nice") for name in found}
+    assert min(19, os.nice(0) + 7) in {span.level("process", name, "nice") for name in found}
     assert not any(name.startswith(f"{os.getpid()}@") for name in span.names("process"))
 
 

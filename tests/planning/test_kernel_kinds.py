@@ -281,6 +281,27 @@ def test_an_attribute_that_cannot_be_written_or_offers_something_else(tmp_path: 
     }
 
 
+@pytest.mark.parametrize(
+    ("identity", "path"),
+    [
+        ("thp:enabled", "/sys/kernel/mm/transparent_hugepage/enabled"),
+        ("sched:migration_cost_ns", "/sys/kernel/debug/sched/migration_cost_ns"),
+        ("intel_pstate:no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
+        ("cpufreq:policy0:scaling_max_freq", f"{POLICY}/scaling_max_freq"),
+    ],
+)
+def test_a_file_that_the_kernel_lets_be_read_alone_holds_no_plan_up(tmp_path: Path, identity: str, path: str) -> None:
+    host = build(tmp_path, {"/sys/kernel/mm/transparent_hugepage/enabled": "[always] never"})
+    live = values(
+        plan_of(host, {identity: "1" if identity.endswith("turbo") else "never" if "thp" in identity else "2500000"})
+    )
+    assert identity in live
+    (tmp_path / "root" / path.lstrip("/")).chmod(0o444)
+    plan = plan_of(host, {identity: live[identity][1]})
+    assert reasons(plan) == {identity: ("not-applicable", "the kernel lets it be read alone")}
+    assert not plan.blocking
+
+
 def test_a_pattern_that_fits_nothing(tmp_path: Path) -> None:
     plan = plan_of(build(tmp_path), {"sysfs:/sys/devices/none*/x": "1"})
     assert reasons(plan) == {"sysfs:/sys/devices/none*/x": ("not-applicable", "no file fits the pattern")}

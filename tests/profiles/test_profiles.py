@@ -49,6 +49,17 @@ def test_a_shipped_profile_lints_and_cites(path: Path) -> None:
     parameter_values(profile, {})
 
 
+FOR_ANY_HOST = frozenset({"jumbo-frames", "low-latency", "socket-buffers-8m"})
+BY_ITS_DEVICES = frozenset({"ebs-volumes"})
+"""What its lines name by ``only``: a host without such a device gets an empty plan."""
+
+
+def test_a_profile_says_on_which_hosts_it_applies() -> None:
+    """Without a condition `advisor recommend` offers a profile on every host."""
+    everywhere = {path.stem for path in SHIPPED if not load(path.stem).conditions} - FOR_ANY_HOST - BY_ITS_DEVICES
+    assert not everywhere, f"{everywhere}: [[conditions]], or in FOR_ANY_HOST of tests/profiles/test_profiles.py"
+
+
 def test_what_ships() -> None:
     assert {path.stem for path in SHIPPED} >= {
         "jumbo-frames",

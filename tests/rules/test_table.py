@@ -50,6 +50,7 @@ def test_a_matter_of_intent_is_never_more_than_information(rule: Rule) -> None:
 @for_each("rule", RULES, lambda rule: rule.id)
 def test_no_finding_is_more_severe_than_its_rule_says(rule: Rule) -> None:
     found = severities(rows()[rule.id])
+    assert found, f"{rule.id} has no host in tests/rules/cases*.py on which it fires"
     assert SEVERITIES.index(found[-1]) <= SEVERITIES.index(rule.severity)
 
 

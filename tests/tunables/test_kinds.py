@@ -20,7 +20,7 @@ from tests.trees import host_of, make_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 
-KSM = '''"""``ksm:NAME`` — a setting of kernel samepage merging, persisted in a line of tmpfiles.d (tmpfiles.d(5))."""
+FOLDS = '''"""``folds:NAME`` — a setting of kernel page folding, persisted in a line of tmpfiles.d (tmpfiles.d(5))."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from advisor.i18n import noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.tmpfiles_line import NamedAttribute
 
-DIRECTORY: Final = "/sys/kernel/mm/ksm"
+DIRECTORY: Final = "/sys/kernel/mm/folds"
 
 
-class KsmSetting(NamedAttribute, frozen=True):
-    kind = "ksm"
+class FoldsSetting(NamedAttribute, frozen=True):
+    kind = "folds"
     directory = DIRECTORY
     names = ("run", "pages_to_scan")
     holds_count = True
@@ -44,30 +44,30 @@ class KsmSetting(NamedAttribute, frozen=True):
 
 
 KIND: Final = Kind(
-    name="ksm",
-    parse=KsmSetting.parse,
-    noun=noun("samepage merging setting"),
-    examples=(("ksm:run", "1"),),
-    capture=Capture(files=((DIRECTORY, ("run", "pages_to_scan")),), values={"ksm:run": "1"}),
+    name="folds",
+    parse=FoldsSetting.parse,
+    noun=noun("page folding setting"),
+    examples=(("folds:run", "1"),),
+    capture=Capture(files=((DIRECTORY, ("run", "pages_to_scan")),), values={"folds:run": "1"}),
     written_by=frozenset({"tuned"}),
-    sysfs=((rf"{DIRECTORY}/(run|pages_to_scan)", r"ksm:\\1"),),
+    sysfs=((rf"{DIRECTORY}/(run|pages_to_scan)", r"folds:\\1"),),
     harms=((r"run 1", "Merging costs CPU time."),),
     slow=r"run",
 )
 '''
 PROFILE = """name = "{name}"
-title = "Samepage merging"
+title = "Page folding"
 summary = "Merges pages of equal content."
 helps-when = "Many virtual machines run one system."
 hurts-when = "The CPUs are busy."
-sources = ["Linux kernel documentation, admin-guide/mm/ksm"]
+sources = ["Linux kernel documentation, admin-guide/mm/folds"]
 
 [[tunables]]
 tunable = "{tunable}"
 value = "1"
 why = "One page is kept for all."
 hurts-when = "The CPUs are busy."
-sources = ["Linux kernel documentation, admin-guide/mm/ksm"]
+sources = ["Linux kernel documentation, admin-guide/mm/folds"]
 """
 TEST = "tests/tunables/test_kinds.py"
 
@@ -117,7 +117,9 @@ def test_an_example_is_the_id_that_a_plan_has_for_its_file(tmp_path: Path) -> No
     assert not taken, f"advisor/tunables/sysfs.py: another example, this one is of another kind: {taken}"
 
 
-@pytest.mark.parametrize("identity", ["", "ksm", ":run", "edits:x", "pm_qos:cpu_dma_latency", "link_mtu:a", "Sysctl:a"])
+@pytest.mark.parametrize(
+    "identity", ["", "folds", ":run", "edits:x", "pm_qos:cpu_dma_latency", "link_mtu:a", "Sysctl:a"]
+)
 def test_a_module_that_declares_no_kind_is_none(identity: str) -> None:
     assert find_kind(identity) is None
 
@@ -151,26 +153,26 @@ def ran(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_one_file_makes_a_kind_appear_in_plan_docs_and_capture(copy: Path, tmp_path: Path) -> None:
-    tree = make_tree(tmp_path, {"/sys/kernel/mm/ksm/run": "0\n", "/usr/lib/tmpfiles.d/README": ""})
-    (copy / "advisor/tunables/ksm.py").write_text(KSM)
+    tree = make_tree(tmp_path, {"/sys/kernel/mm/folds/run": "0\n", "/usr/lib/tmpfiles.d/README": ""})
+    (copy / "advisor/tunables/folds.py").write_text(FOLDS)
 
-    for name, identity in {"merge": "ksm:run", "merge-path": "sysfs:/sys/kernel/mm/ksm/run"}.items():
+    for name, identity in {"merge": "folds:run", "merge-path": "sysfs:/sys/kernel/mm/folds/run"}.items():
         (copy / f"profiles/{name}.toml").write_text(PROFILE.format(name=name, tunable=identity))
         plan = json.loads(ran(copy, "-m", "advisor", "plan", name, "--json", "--root", str(tree)).stdout)
-        assert [(one["tunable"], one["before"], one["after"]) for one in plan["changes"]] == [("ksm:run", "0", "1")]
+        assert [(one["tunable"], one["before"], one["after"]) for one in plan["changes"]] == [("folds:run", "0", "1")]
     text = ran(copy, "-m", "advisor", "plan", "merge", "--root", str(tree)).stdout
-    assert "1 samepage merging setting" in text
-    explained = ran(copy, "-m", "advisor", "explain", "ksm:run").stdout
-    assert "A setting of kernel samepage merging" in explained
+    assert "1 page folding setting" in text
+    explained = ran(copy, "-m", "advisor", "explain", "folds:run").stdout
+    assert "A setting of kernel page folding" in explained
     page = ran(copy, "-c", "from docs.generate import tunables_page; print(tunables_page())")
-    assert "\n## `ksm:NAME`\n" in page.stdout, page.stderr
+    assert "\n## `folds:NAME`\n" in page.stdout, page.stderr
     script = ran(
         copy, "-c", "from advisor.snapshot.remote.capture import capture_script; print(capture_script())"
     ).stdout
-    assert re.search(r"/sys/kernel/mm/ksm\b.*\brun pages_to_scan", script)
-    asked = "print(hurts_when('ksm:run', '1'), hurts_when('ksm:run', '2'), is_slow('ksm:run'), is_slow('ksm:sleep'))"
+    assert re.search(r"/sys/kernel/mm/folds\b.*\brun pages_to_scan", script)
+    asked = "*(hurts_when('folds:run', one) for one in '12'), is_slow('folds:run'), is_slow('folds:sleep')"
     modules = "from advisor.tunables.harm import hurts_when; from advisor.tunables.catalogue import is_slow"
-    answered = ran(copy, "-c", f"{modules}; {asked}").stdout
+    answered = ran(copy, "-c", f"{modules}; print({asked})").stdout
     assert answered == "Merging costs CPU time. It was not measured on this host. True False\n"
     assert (
         ran(
@@ -184,22 +186,22 @@ def test_one_file_makes_a_kind_appear_in_plan_docs_and_capture(copy: Path, tmp_p
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ('    noun=noun("samepage merging setting"),\n', "", "noun"),
-        ('    examples=(("ksm:run", "1"),),\n', "", "examples"),
+        ('    noun=noun("page folding setting"),\n', "", "noun"),
+        ('    examples=(("folds:run", "1"),),\n', "", "examples"),
         ('    written_by=frozenset({"tuned"}),\n', "", "written_by"),
-        ("    parse=KsmSetting.parse,\n", "", "parse"),
-        ('    name="ksm",', '    name="merging",', "kind 'merging' expects the file name merging.py"),
-        ('"ksm:run", "1"),)', '"ksm:run", "on"),)', "ksm:run refuses its example on"),
-        ('("run", "pages_to_scan")),)', '("pages_to_scan",)),)', "ksm: the kind's capture does not hold"),
-        ('r"ksm:\\1"', 'r"thp:\\1"', "test_a_file_below_sys_leads_to_its_kind"),
+        ("    parse=FoldsSetting.parse,\n", "", "parse"),
+        ('    name="folds",', '    name="merging",', "kind 'merging' expects the file name merging.py"),
+        ('"folds:run", "1"),)', '"folds:run", "on"),)', "folds:run refuses its example on"),
+        ('("run", "pages_to_scan")),)', '("pages_to_scan",)),)', "folds: the kind's capture does not hold"),
+        ('r"folds:\\1"', 'r"thp:\\1"', "test_a_file_below_sys_leads_to_its_kind"),
     ],
 )
 def test_what_a_kind_forgets_is_named(copy: Path, old: str, new: str, named: str) -> None:
-    assert old in KSM
-    (copy / "advisor/tunables/ksm.py").write_text(KSM.replace(old, new))
+    assert old in FOLDS
+    (copy / "advisor/tunables/folds.py").write_text(FOLDS.replace(old, new))
     done = ran(
         copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", TEST, "-k", "whole or holds or leads or no_two"
     )
     assert done.returncode != 0
     assert named in done.stdout
-    assert "ksm" in done.stdout
+    assert "folds" in done.stdout
