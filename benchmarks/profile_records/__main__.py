@@ -68,13 +68,14 @@ def main() -> int:
         print("\n".join(RECORDS))
         return 0
     record = RECORDS[options.name]
-    with _machine(options.socket, record.hardware) as machine:
-        with plugged_packages(machine, record):
-            limit_drive(machine, record.drive_bytes_per_second)
-            try:
-                return run(machine, record)
-            finally:
-                limit_drive(machine, 0)
+    with _machine(options.socket, record.hardware) as machine, plugged_packages(machine, record):
+        if record.drive_bytes_per_second == 0:
+            return run(machine, record)
+        limit_drive(machine, record.drive_bytes_per_second)
+        try:
+            return run(machine, record)
+        finally:
+            limit_drive(machine, 0)
 
 
 @contextmanager
@@ -98,11 +99,10 @@ def run(machine: Machine, record: Record) -> int:
         command = f"mount -r {_SERIAL}{record.module} {output}.packages && {overlays} && {command}"
     machine.run(f"rm -f {output}.out {output}.err {output}.rc; mkdir -p {output}.packages").check()
     # In a mount namespace of its own: nothing of the packages is left when it ends.
-    machine.run(
-        ["systemd-run", "--quiet", "--collect", f"--unit={unit}", "--property=LimitNOFILE=1048576"]
-        + ["--property=TasksMax=infinity", "--property=LimitMEMLOCK=infinity", "--setenv=HOME=/root"]
-        + ["unshare", "--mount", "sh", "-c", f"({command}) >{output}.out 2>{output}.err; echo $? >{output}.rc"]
-    ).check()
+    unit_options = ["LimitNOFILE=1048576", "TasksMax=infinity", "LimitMEMLOCK=infinity"]
+    start = ["systemd-run", "--quiet", "--collect", f"--unit={unit}", *(f"--property={one}" for one in unit_options)]
+    shell = f"({command}) >{output}.out 2>{output}.err; echo $? >{output}.rc"
+    machine.run([*start, "--setenv=HOME=/root", "unshare", "--mount", "sh", "-c", shell]).check()
     deadline = time.monotonic() + record.seconds
     while time.monotonic() < deadline:
         time.sleep(2)

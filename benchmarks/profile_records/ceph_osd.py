@@ -78,7 +78,7 @@ def osd_takes(directory: Path, number: int, *, separate: bool) -> str:
             break
     threads = len(list(Path(f"/proc/{process.pid}/task").iterdir())) if process.poll() is None else 0
     if process.poll() is not None:
-        said = [one for one in log.read_text().splitlines() + log.with_suffix(".err").read_text().splitlines()]
+        said = log.read_text().splitlines() + log.with_suffix(".err").read_text().splitlines()
         told = [one for one in said if "aio" in one or "ERROR" in one]
         return f"ended with {process.returncode}: " + " / ".join(told[-4:] or said[-4:])
     process.send_signal(signal.SIGKILL)

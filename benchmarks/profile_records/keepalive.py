@@ -48,7 +48,8 @@ def lay(arm: int, seconds: tuple[int, int]) -> None:
     for side, index in (("c", 1), ("s", 2)):
         shell(
             f"ip link add e0 netns {side}{arm} type veth peer name {side} netns r{arm} && "
-            f"ip -n {side}{arm} addr add 10.0.{index}.1/24 dev e0 && ip -n r{arm} addr add 10.0.{index}.2/24 dev {side} && "
+            f"ip -n {side}{arm} addr add 10.0.{index}.1/24 dev e0 && "
+            f"ip -n r{arm} addr add 10.0.{index}.2/24 dev {side} && "
             f"ip -n {side}{arm} link set e0 up && ip -n r{arm} link set {side} up && "
             f"ip -n {side}{arm} route add default via 10.0.{index}.2"
         )
