@@ -99,7 +99,7 @@ def run(machine: Machine, record: Record) -> int:
         command = f"mount -r {_SERIAL}{record.module} {output}.packages && {overlays} && {command}"
     machine.run(f"rm -f {output}.out {output}.err {output}.rc; mkdir -p {output}.packages").check()
     # In a mount namespace of its own: nothing of the packages is left when it ends.
-    unit_options = ["LimitNOFILE=1048576", "TasksMax=infinity", "LimitMEMLOCK=infinity"]
+    unit_options = ["LimitNOFILE=1048576", "TasksMax=infinity", "LimitMEMLOCK=infinity", "OOMPolicy=continue"]
     start = ["systemd-run", "--quiet", "--collect", f"--unit={unit}", *(f"--property={one}" for one in unit_options)]
     shell = f"({command}) >{output}.out 2>{output}.err; echo $? >{output}.rc"
     machine.run([*start, "--setenv=HOME=/root", "unshare", "--mount", "sh", "-c", shell]).check()

@@ -141,12 +141,12 @@ def main() -> None:
             with sysctl("fs.aio-max-nr", room):
                 osds.append((f"block alone, fs.aio-max-nr {room}", osd_takes(directory, 0, separate=False)))
         print_table(("OSD", "takes"), osds)
-    rows = []
+    threads = []
     with sysctl("kernel.threads-max", 120000):
         for limit in (8192, 4194304):
             with sysctl("kernel.pid_max", limit):
-                rows.append((limit, count_threads(10000)))
-    print_table(("kernel.pid_max", "threads, of 10,000 asked for"), rows)
+                threads.append((limit, count_threads(10000)))
+    print_table(("kernel.pid_max", "threads, of 10,000 asked for"), threads)
 
 
 if __name__ == "__main__":
