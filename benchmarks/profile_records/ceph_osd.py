@@ -78,9 +78,9 @@ def osd_takes(directory: Path, number: int, *, separate: bool) -> str:
             break
     threads = len(list(Path(f"/proc/{process.pid}/task").iterdir())) if process.poll() is None else 0
     if process.poll() is not None:
-        said = log.read_text().splitlines() + log.with_suffix(".err").read_text().splitlines()
-        told = [one for one in said if "aio" in one or "ERROR" in one]
-        return f"ended with {process.returncode}: " + " / ".join(told[-4:] or said[-4:])
+        printed = log.read_text().splitlines() + log.with_suffix(".err").read_text().splitlines()
+        said = [one for one in printed if "aio" in one or "ERROR" in one]
+        return f"ended with {process.returncode}: " + " / ".join(said[-4:] or printed[-4:])
     process.send_signal(signal.SIGKILL)
     process.wait()
     return f"{taken} requests ({taken // DEPTH} contexts), {threads} threads"

@@ -1,7 +1,7 @@
 """virtual-guest, cloud-guest: what becomes of a write that waits for a disk which pauses, by its time limit.
 
 Run by `python -m benchmarks.profile_records disk-timeout`; some minutes, as the times are real ones. The SCSI disk is
-the kernel's scsi_debug, which is told its maker and model, and to drop every command for a time: as storage that
+the kernel's scsi_debug, which is given a maker and a model, and drops every command for a time: as storage that
 changes over. What the guest's kernel prints meanwhile is counted. Unloads scsi_debug at the end.
 """
 
@@ -49,7 +49,7 @@ def find_disks(wanted: int) -> list[str]:
 
 
 def measure(pause: int) -> list[tuple[str, str, str, str, int, str]]:
-    """For a disk of each limit, each with a host adapter of its own, at the same time: what the writer is told, after
+    """For a disk of each limit, each with a host adapter of its own, at the same time: what the writer gets, after
     how long, how often the kernel said that an I/O failed, and the disk's state at the end."""
     identity = "inq_vendor=VMware inq_product='Virtual disk'"
     shell(f"modprobe scsi_debug dev_size_mb=64 delay=0 add_host={len(LIMITS)} {identity}")
@@ -101,7 +101,7 @@ def main() -> None:
     for pause in PAUSES:
         rows += measure(pause)
         print(rows[-len(LIMITS) :], flush=True)
-    print_table(("pause", "io_timeout", "the writer is told", "after", "I/O errors", "disk"), rows)
+    print_table(("pause", "io_timeout", "the writer gets", "after", "I/O errors", "disk"), rows)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def connect(arm: int, port: int) -> tuple[socket.socket, socket.socket]:
 
 
 def unanswered(client: socket.socket) -> str:
-    """What tcp_info says of it: connected still?, retransmissions."""
+    """Whether it is still connected, and retransmissions, by tcp_info."""
     info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
     state = "connected" if info[0] == 1 else f"state {info[0]}"
     return f"{state}, {struct.unpack_from('=I', info, 100)[0]} sent again"

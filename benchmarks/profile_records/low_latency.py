@@ -1,4 +1,4 @@
-"""low-latency: what the kernel does on its own beside a program, as counts of 20 s: faults of the balancing of NUMA
+"""low-latency: what the kernel does on its own next to a program, as counts of 20 s: faults of the balancing of NUMA
 nodes, runs of the work that sums up memory statistics, and timers that are moved to another CPU than the one that set
 them.
 

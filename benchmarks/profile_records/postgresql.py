@@ -102,7 +102,7 @@ def page_tables(directory: Path, huge: str) -> tuple[int, int, int]:
 
 
 def greedy(directory: Path, mode: int) -> tuple[str, str, int, str]:
-    """A query that asks for more memory than there is, next to a session that has done nothing: what each is told."""
+    """A query that asks for more memory than there is, next to a session that has done nothing: what each gets."""
     killed = counters("/proc/vmstat")["oom_kill"]
     with (
         server(directory, shared_buffers="128MB", work_mem="8GB", hash_mem_multiplier="4"),
@@ -118,12 +118,12 @@ def greedy(directory: Path, mode: int) -> tuple[str, str, int, str]:
         other.stdin.flush()
         other.stdout.readline()
         done = sql(directory, GREEDY)
-        told = (done.stderr.strip().splitlines() or [done.stdout.strip() + " rows"])[0]
+        answer = (done.stderr.strip().splitlines() or [done.stdout.strip() + " rows"])[0]
         time.sleep(10)
         said = other.communicate("select 'still here';\n", timeout=120)[0].strip().splitlines()
         restarts = (directory / "log").read_text().count("all server processes terminated; reinitializing")
     (directory / "log").unlink()
-    return told, said[0] if said else "", counters("/proc/vmstat")["oom_kill"] - killed, str(restarts)
+    return answer, said[0] if said else "", counters("/proc/vmstat")["oom_kill"] - killed, str(restarts)
 
 
 def sort(directory: Path, mode: str) -> tuple[int, int]:
@@ -156,9 +156,7 @@ def main() -> None:
         for mode in (0, 2, 0, 2):
             rows.append((str(mode), *greedy(directory, mode)))
             print(rows[-1], flush=True)
-        print_table(
-            ("vm.overcommit_memory", "the query is told", "another session", "processes killed", "restarts"), rows
-        )
+        print_table(("vm.overcommit_memory", "the query gets", "another session", "processes killed", "restarts"), rows)
         with server(directory, shared_buffers=f"{SHARED_MIB}MB", fsync="off"):
             # A row of each page.
             made = sql(directory, MAKE)
