@@ -99,6 +99,15 @@ class Observation:
         found = self.stalls.get(resource)
         return found.some if found else None
 
+    @cached_property
+    def tasks_ready(self) -> float:
+        """The mean number of tasks that run or could run, without the one that counted them; 0 where it is unknown.
+
+        Source: fs/proc/stat.c and nr_running() of kernel/sched/core.c: who reads procs_running runs at that moment.
+        """
+        running = self.span.levels("scheduler", "host", "running")
+        return max(0.0, sum(running) / len(running) - 1) if running else 0.0
+
     def rose(self, kind: str, name: str, field: str) -> int | None:
         found = self.span.delta(kind, name, field)
         return None if isinstance(found, Missing) else found

@@ -34,7 +34,7 @@ _POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|o
     help="hardware",
     what="Busy time of all CPUs, and the share of time in which a task that could run waited for one.",
     threshold="busy 90 %, without the time of niced tasks, and tasks waiting 10 % of the time (systemd's default: "
-    "200 ms of 2 s), or (without PSI) more tasks ready than CPUs; netdata warns at 85 to 95 % of ten minutes",
+    "200 ms of 2 s), or (without PSI) no CPU for a tenth of the ready tasks; netdata warns at 85 to 95 % of ten minutes",
     sources=(_NETDATA_CPU, PSI, "systemd.resource-control(5), CPUPressureThresholdSec="),
     explains=("application.single-thread",),
 )
@@ -44,12 +44,12 @@ def saturated(seen: Observation) -> Iterator[BindingCause]:
     if whole is None or whole.busy is None or whole.busy - (whole.nice or 0.0) < 0.9:
         return
     stall = seen.stall("cpu")
-    running = seen.span.levels("scheduler", "host", "running")
-    ready = sum(running) / len(running) if running else 0.0
-    if (stall is not None and stall < BINDS_FROM) or (stall is None and ready <= seen.cpu_count):
+    ready = seen.tasks_ready
+    share = stall if stall is not None else 1 - seen.cpu_count / ready if ready else 0.0
+    if share < BINDS_FROM:
         return
     yield saturated.bind(
-        stall if stall is not None else 1 - seen.cpu_count / ready,
+        share,
         f"All {seen.cpu_count} CPUs are busy and tasks wait for them",
         evidence={"busy_share": whole.busy, "waiting_share": stall, "tasks_ready": ready, "cpus": seen.cpu_count},
         advice="More or faster CPUs, or less work: see which service uses them.",
@@ -81,9 +81,8 @@ def affinity(seen: Observation) -> Iterator[BindingCause]:
     ]
     idle = [name for name, one in singles.items() if (one.busy or 0.0) < 0.5]
     stall = seen.stall("cpu")
-    running = seen.span.levels("scheduler", "host", "running")
-    ready = sum(running) / len(running) if running else 0.0
-    waits = stall >= 0.5 if stall is not None else ready >= len(full) + 1 and len(running) > 4
+    ready, looks = seen.tasks_ready, len(seen.span.levels("scheduler", "host", "running"))
+    waits = stall >= 0.5 if stall is not None else ready >= len(full) + 1 and looks > 4
     if not full or not idle or not waits or (whole.steal or 0.0) >= STEAL_FROM:
         return
     yield affinity.bind(

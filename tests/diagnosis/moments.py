@@ -135,6 +135,8 @@ class Process:
     waits_in: str = ""
     """Where in the kernel it sleeps, uninterruptibly, whenever somebody looks."""
     cgroup: str = ""
+    of_kernel: bool = False
+    """Whether it is a thread of the kernel's own."""
 
 
 @dataclass(frozen=True)
@@ -560,6 +562,7 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         levels |= {"nice": one.nice} if one.nice else {}
         counters |= {f"thread_{200 + tid}_ms": int(share * at * 1000) for tid, share in enumerate(one.threads)}
         words = {"name": one.name, "unit": one.unit, "waits_in": one.waits_in, "cgroup": one.cgroup}
+        words |= {"of": "kernel"} if one.of_kernel else {}
         words = {field: word for field, word in words.items() if word}
         reading.add("process", f"{100 + number}@1.00", counters, levels, words)
     if machine.ebs:
