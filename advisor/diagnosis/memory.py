@@ -30,6 +30,12 @@ def _vm(seen: Observation, *fields: str) -> float | None:
     return sum(rates) if rates else None
 
 
+def _follow_reclaim(seen: Observation) -> tuple[str, ...]:
+    """The threads of the kernel that free memory and join free pages: busy where memory binds."""
+    names = {seen.word("process", name, "name") or "" for name in seen.span.names("process")}
+    return tuple(f"cpu.kernel-thread {name}" for name in names if name.startswith(("kswapd", "kcompactd")))
+
+
 @cause(
     id="memory.oom",
     resource="memory",
@@ -121,7 +127,10 @@ def swap(seen: Observation) -> Iterator[BindingCause]:
         advice="More memory or fewer programs; limit the one that grew (MemoryHigh=).",
         commands=("systemd-cgtop --iterations=1 --order=memory",),
         asks=asks_memory(seen),
-        explains=tuple(f"{cause} {name}" for name in busy for cause in ("disk.saturated", "disk.slow")),
+        explains=(
+            *(f"{cause} {name}" for name in busy for cause in ("disk.saturated", "disk.slow")),
+            *_follow_reclaim(seen),
+        ),
     )
 
 
@@ -198,11 +207,16 @@ def pressure(seen: Observation) -> Iterator[BindingCause]:
         commands=("systemd-cgtop --iterations=1 --order=memory", "advisor scan"),
         asks=asks_memory(seen),
         explains=(
-            "application.serial",
-            *(f"{cause} {name}" for name in seen.loads for cause in ("disk.saturated", "disk.slow")),
-        )
-        if thrashes
-        else (),
+            *_follow_reclaim(seen),
+            *(
+                (
+                    "application.serial",
+                    *(f"{cause} {name}" for name in seen.loads for cause in ("disk.saturated", "disk.slow")),
+                )
+                if thrashes
+                else ()
+            ),
+        ),
     )
 
 

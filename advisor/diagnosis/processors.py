@@ -6,12 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from advisor.diagnosis.askers import asks_cpu
-from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause, cause, percent
-from advisor.diagnosis.groups import asks_group, limit_command, name_group
+from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause, Help, cause, percent
+from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group
 from advisor.diagnosis.observation import Observation
+from advisor.diagnosis.storage import follow_up
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
+from advisor.observe.processes import KERNEL_THREAD
 
 PSI: Final = "Linux kernel documentation, accounting/psi"
 _PROC_STAT: Final = "proc_stat(5)"
@@ -34,7 +38,7 @@ _POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|o
     help="hardware",
     what="Busy time of all CPUs, and the share of time in which a task that could run waited for one.",
     threshold="busy 90 %, without the time of niced tasks, and tasks waiting 10 % of the time (systemd's default: "
-    "200 ms of 2 s), or (without PSI) no CPU for a tenth of the ready tasks; netdata warns at 85 to 95 % of ten minutes",
+    "200 ms of 2 s), or (no PSI) no CPU for a tenth of the ready tasks; netdata warns at 85 to 95 % of ten minutes",
     sources=(_NETDATA_CPU, PSI, "systemd.resource-control(5), CPUPressureThresholdSec="),
     explains=("application.single-thread",),
 )
@@ -238,6 +242,7 @@ def one_cpu(seen: Observation) -> Iterator[BindingCause]:
         },
         advice="Spread the queues of the link over the CPUs: more channels, interrupt affinity, or RPS.",
         commands=("advisor recommend", "grep . /sys/class/net/*/queues/rx-*/rps_cpus"),
+        explains=(f"cpu.kernel-thread ksoftirqd/{name}",),
     )
 
 
@@ -295,6 +300,7 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
         },
         advice="Spread the interrupts of the device over the CPUs, or find out why it raises so many.",
         commands=(f"cat /proc/irq/{most}/smp_affinity_list",) if most and is_count(most) else ("cat /proc/softirqs",),
+        explains=(f"cpu.kernel-thread ksoftirqd/{name}",),
     )
 
 
@@ -309,18 +315,10 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
 )
 def single_thread(seen: Observation) -> Iterator[BindingCause]:
     """A process with one thread that is always busy: more CPUs do not help it."""
-    whole = seen.cpus.get("all")
-    seconds = seen.span.seconds_of("process")
-    if whole is None or whole.idle is None or seen.cpu_count < 2 or whole.busy is None or whole.busy > 0.85:
-        return
-    # What is more than all CPUs together spent on other tasks is niced, where that of a process is not recorded.
-    not_niced = (whole.busy - (whole.nice or 0.0)) * seen.cpu_count
-    for name in seen.span.names("process"):
-        used = seen.rose("process", name, "cpu_ms")
-        share = used / (seconds * 1000) if used is not None and seconds else 0.0
+    whole, seconds = seen.cpus.get("all"), seen.span.seconds_of("process")
+    for name, share in _list_shares(seen):
         process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
-        is_niced = (seen.level("process", name, "nice") or 0) > 0 or not_niced < share - 0.1
-        if _POLLS.match(process or "") or is_niced:
+        if _POLLS.match(process or "") or is_kernel_thread(seen, name):
             continue
         thread = _share_of_one_thread(seen, name, share, seconds)
         if thread is not None:
@@ -332,12 +330,105 @@ def single_thread(seen: Observation) -> Iterator[BindingCause]:
                 evidence={
                     "cpu_share_of_process": share,
                     "cpu_share_of_thread": thread,
-                    "busy_share": whole.busy,
+                    "busy_share": whole.busy if whole else None,
                     "cpus": seen.cpu_count,
                 },
                 advice="More threads in the application, or faster CPUs; more CPUs do not help it.",
                 asks=Asker(unit, f"{process} ({name.partition('@')[0]})", None),
             )
+
+
+def _list_shares(seen: Observation) -> Iterator[tuple[str, float]]:
+    """Processes that are not niced, with the share of one CPU that each used, where CPUs have room."""
+    whole = seen.cpus.get("all")
+    seconds = seen.span.seconds_of("process")
+    if whole is None or whole.idle is None or seen.cpu_count < 2 or whole.busy is None or whole.busy > 0.85:
+        return
+    # What is more than all CPUs together spent on other tasks is niced, where that of a process is not recorded.
+    not_niced = (whole.busy - (whole.nice or 0.0)) * seen.cpu_count
+    for name in seen.span.names("process"):
+        used = seen.rose("process", name, "cpu_ms")
+        share = used / (seconds * 1000) if used is not None and seconds else 0.0
+        if (seen.level("process", name, "nice") or 0) <= 0 and not_niced >= share - 0.1:
+            yield name, share
+
+
+def is_kernel_thread(seen: Observation, name: str) -> bool:
+    """Whether a process is a thread of the kernel's own, which no application starts."""
+    return seen.word("process", name, "kind") == KERNEL_THREAD
+
+
+class _ThreadWork(msgspec.Struct, frozen=True):
+    """What a kernel thread of a name does, and what helps; ``{device}`` in commands is the array or the mapping."""
+
+    name: re.Pattern[str]
+    advice: str
+    commands: tuple[str, ...]
+    help: Help
+
+
+_WORKS: Final = (
+    _ThreadWork(
+        re.compile(r"(?P<device>md[0-9_]\w*)_raid[456]$"),
+        "One thread computes the parity of this array: let several share it (group_thread_cnt), and measure.",
+        ("advisor plan 'md:{device}:group_thread_cnt>=4'",),
+        "tuning",
+    ),
+    _ThreadWork(
+        re.compile(r"(?:.*kcryptd|dmcrypt_write)/(?P<number>[0-9]+:[0-9]+)"),
+        "It encrypts: more requests at a time are spread over more CPUs, unless same_cpu_crypt is set; on flash "
+        "no_read_workqueue and no_write_workqueue spare its queues.",
+        ("dmsetup table --target crypt /dev/{device}", "cryptsetup benchmark"),
+        "tuning",
+    ),
+    _ThreadWork(
+        re.compile(r"vhost-[0-9]+"),
+        "It moves the packets of one queue of a guest: more queues for the link of the guest (queues= of vhost).",
+        ("ps -L -o tid,pcpu,comm -p {of_guest}",),
+        "tuning",
+    ),
+    _ThreadWork(
+        re.compile(r"(?P<device>loop[0-9]+)"),
+        "It alone serves this loop device: use a device or a logical volume in its place, or several images.",
+        ("losetup --list",),
+        "application",
+    ),
+)
+"""Source: drivers/md/raid5.c and md.c (``MD_raidN``), drivers/md/dm-crypt.c (``kcryptd/MAJOR:MINOR`` of a kworker),
+drivers/vhost/vhost.c, drivers/block/loop.c."""
+
+
+@cause(
+    id="cpu.kernel-thread",
+    resource="cpu",
+    help="hardware",
+    what="CPU time of each thread of the kernel over the span, while other CPUs are idle.",
+    threshold="95 % of one CPU for the whole span; without niced ones",
+    sources=("proc_pid_stat(5)", "drivers/md/raid5.c, drivers/md/dm-crypt.c, drivers/vhost/vhost.c"),
+)
+def kernel_thread(seen: Observation) -> Iterator[BindingCause]:
+    """A thread of the kernel that is always busy: parity, encryption, packets of a guest."""
+    for name, share in _list_shares(seen):
+        if share < ONE_CPU_FROM_SHARE or not is_kernel_thread(seen, name):
+            continue
+        process = seen.word("process", name, "name") or "?"
+        works = ((work, found) for work in _WORKS if (found := work.name.match(process)))
+        work, found = next(works, (None, None))
+        parts = found.groupdict() if found else {}
+        device = parts.get("device") or (device_of(seen, parts["number"]) if "number" in parts else None)
+        fields = {"device": device or "", "of_guest": process.partition("-")[2]}
+        yield kernel_thread.bind(
+            min(share, 1.0),
+            f"{process} ({name.partition('@')[0]}), a thread of the kernel, uses one CPU wholly",
+            device=device or process,
+            evidence={"cpu_share_of_thread": share, "cpus": seen.cpu_count},
+            advice=work.advice if work else "See what it does; more or faster CPUs help it little.",
+            commands=tuple(text.format(**fields) for text in work.commands)
+            if work
+            else (f"perf top --pid {name.partition('@')[0]}", f"cat /proc/{name.partition('@')[0]}/stack"),
+            explains=follow_up(seen, device) if device else (),
+            help=work.help if work else None,
+        )
 
 
 def _share_of_one_thread(seen: Observation, name: str, share: float, seconds: float) -> float | None:

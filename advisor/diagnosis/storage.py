@@ -197,7 +197,28 @@ def _is_lowest(seen: Observation, name: str) -> bool:
     sources=(_NETDATA_DISKS, IOSTATS),
 )
 def saturated(seen: Observation) -> Iterator[BindingCause]:
-    """A device that is always busy, with requests that wait for each other."""
+    """A device that is always busy, with requests that wait for each other; of an array all of whose members are, the
+    array."""
+    found = {one.device or "": one for one in _find_saturated(seen)}
+    for name in seen.stack.devices:
+        members = seen.stack.members(name)
+        if len(members) > 1 and all(one in found for one in members):
+            rows = [found.pop(one) for one in members]
+            most = max(rows, key=lambda one: one.share)
+            yield saturated.bind(
+                sum(one.share for one in rows) / len(rows),
+                f"{name} is saturated, with all its {len(members)} members",
+                device=name,
+                evidence={**most.evidence, "busiest_member": most.device},
+                advice=most.advice,
+                commands=most.commands,
+                asks=asks_storage(seen, name),
+                explains=tuple(dict.fromkeys(text for one in members for text in follow_up(seen, one))),
+            )
+    yield from found.values()
+
+
+def _find_saturated(seen: Observation) -> Iterator[BindingCause]:
     for name, load in seen.loads.items():
         if load.utilisation < BUSY_FROM or not _is_waited_for(seen, load) or not _is_lowest(seen, name):
             continue
@@ -232,14 +253,50 @@ def saturated(seen: Observation) -> Iterator[BindingCause]:
             advice="Trim at a quiet time (fstrim.timer) instead of at each deletion (the mount option discard), and "
             "delete less at a time."
             if is_discarding
+            else _OWN_WORK
+            if _works_itself(seen, name)
             else "Spread the load over more or faster devices, or ask for fewer bytes; "
             "advisor limits shows what the path carries.",
             commands=("systemctl status fstrim.timer", f"cat /sys/block/{name}/queue/discard_max_bytes")
             if is_discarding
+            else look_at(seen, name)
+            if _works_itself(seen, name)
             else ("advisor limits",),
             asks=asks_storage(seen, name),
             explains=follow_up(seen, name),
         )
+
+
+def _works_itself(seen: Observation, name: str) -> bool:
+    """Whether a mapping or an array waits for its own work, and not for what lies below it, which has room."""
+    load = seen.loads[name]
+    below = [seen.loads[one] for one in seen.stack.members(name) if one in seen.loads]
+    return bool(below) and all(
+        2 * one.utilisation <= load.utilisation and 2 * one.wait_ms <= load.wait_ms for one in below
+    )
+
+
+def look_at(seen: Observation, name: str) -> tuple[str, ...]:
+    """Commands that show what is wrong with a device: of its drive; of a mapping or an array itself; of a session with
+    a server."""
+    device = seen.stack.devices.get(name)
+    if seen.stack.members(name):
+        own = f"mdadm --detail /dev/{name}" if name.startswith("md") else f"dmsetup table /dev/{name}"
+        return (f"lsblk -s /dev/{name}", own)
+    if device is not None and device.is_remote and not name.startswith("nvme"):
+        over = next((disk.detail.get("transport") for disk in seen.facts.disks if disk.name == name), None)
+        return (_SESSIONS.get(over or "", f"lsblk -S /dev/{name}"), f"journalctl -k --grep {name}")
+    return (f"smartctl -a /dev/{name}", f"journalctl -k --grep {name}")
+
+
+_SESSIONS: Final = {
+    "iscsi": "iscsiadm -m session -P 3",
+    "fc": "grep . /sys/class/fc_host/host*/port_state /sys/class/fc_host/host*/speed",
+}
+_OWN_WORK: Final = (
+    "What lies below it has room: look at the work of the mapping itself (encryption, parity, checksums, a thin pool "
+    "or a snapshot) and at the CPUs that do it."
+)
 
 
 def _is_slow(seen: Observation, load: DiskLoad) -> bool:
@@ -360,8 +417,10 @@ def slow(seen: Observation) -> Iterator[BindingCause]:
             evidence={**disk_evidence(load), "busy_ms_for_each_request": load.pace_ms},
             advice="Ask who provides this storage: its own limit, or other tenants, hold it up."
             if virtual
+            else _OWN_WORK
+            if _works_itself(seen, name)
             else "Look into the device and what lies behind it (drive, controller, fabric) before any tuning.",
-            commands=("advisor limits",) if virtual else (f"smartctl -a /dev/{name}", f"journalctl -k --grep {name}"),
+            commands=("advisor limits",) if virtual else look_at(seen, name),
             asks=asks_storage(seen, name),
             explains=follow_up(seen, name),
             help="tenant" if virtual else "repair",

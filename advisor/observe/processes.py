@@ -20,6 +20,7 @@ from advisor.observe.sample import Reading
 if TYPE_CHECKING:
     import psutil
 
+KERNEL_THREAD: Final = "kernel thread"
 MAX_PROCESSES: Final = 4000
 """Beyond, reading all of them would be the load that is looked for."""
 HIDDEN_STORAGE: Final = "process others"
@@ -33,6 +34,8 @@ _BUSIEST_THREADS: Final = 8
 """Of each process; these show whether one thread is busy or several share the work."""
 _UNINTERRUPTIBLE: Final = "disk-sleep"
 _KTHREADD: Final = 2
+_BUSY_SECONDS: Final = 1
+"""A thread of the kernel that has used less CPU time is none that holds a span up."""
 
 
 def parse_process_cgroup(text: str) -> str | None:
@@ -136,6 +139,8 @@ def read_processes(host: Host, reading: Reading) -> None:
         words |= {"unit": unit[:200]} if unit else {}
         with contextlib.suppress(psutil.Error):
             words |= _find_wait(host, process, found["status"])
+            if unit is None and times.system >= _BUSY_SECONDS and process.ppid() == _KTHREADD:
+                words["kind"] = KERNEL_THREAD
         levels = _count_files(host, process.pid, least=0 if unit and STORAGE_UNIT.match(unit) else _MANY_FILES)
         levels |= {"nice": found["nice"]} if found["nice"] else {}
         rows.append((f"{process.pid}@{found['create_time']:.2f}", counters, levels, words))

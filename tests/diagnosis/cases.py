@@ -359,6 +359,11 @@ CASES: tuple[Case, ...] = (
         Machine(user=0.25, processes=(Process(), Process("cobol", "batch.service", cpu=1.0))),
     ),
     _case(
+        "thread of the kernel that is always busy",
+        "cpu.kernel-thread",
+        Machine(user=0.25, processes=(Process(), Process("md0_raid6", "", cpu=1.0, of_kernel=True))),
+    ),
+    _case(
         "TCP memory used up", "net.tcp-memory", Machine(tcp={"TCPMemoryPressures": 2, "TCPMemoryPressuresChrono": 600})
     ),
     _case(

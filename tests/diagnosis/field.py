@@ -6,10 +6,10 @@ the causes ask for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from tests.diagnosis.hidden import Hidden
-from tests.diagnosis.moments import Machine, Process
+from tests.diagnosis.moments import Array, Disk, Link, Machine, Process
 
 Made = Callable[[float], Machine]
 
@@ -40,6 +40,64 @@ MET: dict[str, Hidden] = {
     "twice as many tasks as CPUs, by a kernel that knows no PSI": Hidden(
         Machine(cpus=8, psi=False, version1=True, user=0.97, running=17), "cpu.saturated"
     ),
+    "encryption that one CPU does": Hidden(
+        Machine(
+            cpus=16,
+            io_some=0.8,
+            iowait=0.02,
+            users=(0.95, *(0.01,) * 15),
+            disks=(
+                Disk("nvme0n1", 1000, 0, 128, 16, 0.12, busy=0.12, number="259:0"),
+                Disk("dm-0", 1000, 0, 128, 16, 9.0, busy=1.0, below=("nvme0n1",), number="253:0"),
+            ),
+            processes=(Process(), _kernel_thread("kworker/u32:3-kcryptd/253:0")),
+        ),
+        "cpu.kernel-thread",
+        never="application.single-thread disk.saturated disk.slow",
+    ),
+    "parity of an array of NVMe drives that one thread computes": Hidden(
+        Machine(
+            cpus=16,
+            io_some=0.7,
+            iowait=0.02,
+            disks=(
+                *(Disk(f"nvme{at}n1", 300, 900, 16, 16, 0.1, busy=0.1, number=f"259:{at}") for at in range(6)),
+                Disk("md0", 0, 3000, 16, 64, 5, busy=1, below=tuple(f"nvme{at}n1" for at in range(6)), number="9:0"),
+            ),
+            arrays=(Array(),),
+            processes=(Process(), _kernel_thread("md0_raid6")),
+        ),
+        "cpu.kernel-thread",
+        never="application.single-thread disk.saturated disk.slow",
+    ),
+    "one queue of a guest's link": Hidden(
+        Machine(cpus=16, user=0.2, processes=(Process(), _kernel_thread("vhost-4711"))),
+        "cpu.kernel-thread",
+        never="application.single-thread",
+    ),
+    "packets of one queue, which its thread of the kernel takes": Hidden(
+        Machine(
+            softirq=(0.01, 0.97, 0.01, 0.01),
+            packets=(10, 600_000, 10, 10),
+            links=(Link(rx_bytes=5e8),),
+            processes=(Process(), _kernel_thread("ksoftirqd/1", 0.97)),
+        ),
+        "net.one-cpu",
+        never="application.single-thread cpu.kernel-thread",
+    ),
+    "memory that one thread of the kernel frees all the time": Hidden(
+        Machine(
+            cpus=8,
+            user=0.2,
+            memory_some=0.45,
+            io_some=0.4,
+            vm={"allocstall_normal": 300, "pgscan_kswapd": 500_000, "pgsteal_kswapd": 90_000},
+            disks=(Disk("nvme0n1", 9000, 0, 16, 16, 0.4, busy=0.9, number="259:0"),),
+            processes=(Process(), _kernel_thread("kswapd0")),
+        ),
+        "memory.pressure",
+        never="application.single-thread cpu.kernel-thread",
+    ),
 }
 
 LOOK_ALIKES: dict[str, Machine | Made] = {
@@ -47,5 +105,8 @@ LOOK_ALIKES: dict[str, Machine | Made] = {
         cpus=8, psi=False, version1=True, user=0.96, system=0.02, running=9
     ),
     "64 busy CPUs and one task more": Machine(cpus=64, psi=False, version1=True, user=0.95, system=0.02, running=66),
+    "huge pages that are put together at low priority": Machine(
+        nice=0.25, processes=(Process(), Process("khugepaged", "", cpu=1.0, nice=19, of_kernel=True))
+    ),
     "a build with as many jobs as CPUs": Machine(cpus=8, user=0.95, cpu_some=0.07, running=9),
 }

@@ -20,6 +20,7 @@ from advisor.observe.drives import parse_smart_log
 from advisor.observe.kills import parse_kills
 from advisor.observe.log_errors import parse_log_errors
 from advisor.observe.network import ALL_SOCKETS
+from advisor.observe.processes import KERNEL_THREAD
 from advisor.observe.sample import Reading, Sample
 from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
@@ -562,7 +563,7 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         levels |= {"nice": one.nice} if one.nice else {}
         counters |= {f"thread_{200 + tid}_ms": int(share * at * 1000) for tid, share in enumerate(one.threads)}
         words = {"name": one.name, "unit": one.unit, "waits_in": one.waits_in, "cgroup": one.cgroup}
-        words |= {"of": "kernel"} if one.of_kernel else {}
+        words |= {"kind": KERNEL_THREAD} if one.of_kernel else {}
         words = {field: word for field, word in words.items() if word}
         reading.add("process", f"{100 + number}@1.00", counters, levels, words)
     if machine.ebs:
