@@ -272,12 +272,16 @@ def round_trip(seen: Observation) -> Iterator[BindingCause]:
     help="tuning",
     what="Tracked connections against nf_conntrack_max, and packets that were dropped since the table was full.",
     threshold="95 % of the table (netdata: critical at 95 %, warning at 85 %), or any packet dropped for it",
-    sources=(_NETDATA_CONNTRACK,),
+    sources=(_NETDATA_CONNTRACK, "net/netfilter/nf_conntrack_core.c (drop, early_drop, insert_failed)"),
     explains=("net.loss",),
 )
 def conntrack_full(seen: Observation) -> Iterator[BindingCause]:
     count, most = (seen.level("conntrack", "host", field) for field in ("count", "max"))
-    dropped = sum(seen.rose("conntrack", "host", field) or 0 for field in ("drop", "early_drop"))
+    drop, early, clash = (
+        seen.rose("conntrack", "host", field) or 0 for field in ("drop", "early_drop", "insert_failed")
+    )
+    # Two packets of one new connection at once, as of DNS: one of them is dropped, and the table has room.
+    dropped = early + max(0, drop - clash)
     if count is None or not most or (count / most < FULL_TABLE_FROM and not dropped):
         return
     yield conntrack_full.bind(
@@ -325,9 +329,14 @@ _LINK_ERRORS: Final = (
 _RING_DROPS: Final = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "tx_fifo_errors")
 _FABRIC_ERRORS: Final = (
     *("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "local_link_integrity_errors"),
-    *("excessive_buffer_overrun_errors", "local_ack_timeout_err", "out_of_sequence", "rnr_nak_retry_err"),
-    *("req_transport_retries_exceeded", "implied_nak_seq_err", "packet_seq_err"),
+    *("excessive_buffer_overrun_errors", "req_transport_retries_exceeded"),
 )
+_SENT_AGAIN: Final = (
+    *("local_ack_timeout_err", "out_of_sequence", "rnr_nak_retry_err", "implied_nak_seq_err", "packet_seq_err"),
+)
+"""What an RDMA transport sends again, which adaptive routing and Ethernet cause now and then."""
+_FLAPS_FROM: Final = 4
+"""Changes of a virtual link: its other end goes down and up twice. One comes up as its container or guest begins."""
 _FC_ERRORS: Final = (
     "link_failure_count",
     "loss_of_sync_count",
@@ -342,7 +351,8 @@ _FC_ERRORS: Final = (
     resource="net",
     help="repair",
     what="Damaged frames and changes of the carrier of each link; errors of Fibre Channel and InfiniBand ports.",
-    threshold="any change of the carrier; errors in at least 1 of 100,000 packets",
+    threshold="any change of the carrier of a device, 4 of a virtual link, none of a bridge; errors, and packets that "
+    "RDMA sends again, in at least 1 of 100,000",
     sources=(
         _WEKA_LINKS,
         "prometheus/procfs sysfs/class_fibrechannel.go",
@@ -352,10 +362,16 @@ _FC_ERRORS: Final = (
     explains=("net.loss",),
 )
 def errors(seen: Observation) -> Iterator[BindingCause]:
+    kinds = {one.name: one.kind for one in seen.facts.links}
     for name, link in seen.links.items():
         counts = {field: rise for field in _LINK_ERRORS if (rise := seen.rose("link-errors", name, field))}
         packets = ((link.rx_packets_per_s or 0) + (link.tx_packets_per_s or 0)) * seen.span.seconds_of("link-errors")
+        # Errors by kind are read of links that have a device alone.
+        is_device = seen.rose("link-errors", name, "rx_crc_errors") is not None
         changes = link.carrier_changes or 0
+        # A bridge has a carrier while one of its ports has.
+        if not is_device and (changes < _FLAPS_FROM or kinds.get(name) == "bridge"):
+            changes = 0
         wrong = sum(counts.values())
         if not changes and (not wrong or wrong < packets / 100_000):
             continue
@@ -371,6 +387,7 @@ def errors(seen: Observation) -> Iterator[BindingCause]:
     for kind, fields, what in (("rdma", _FABRIC_ERRORS, "InfiniBand"), ("fc", _FC_ERRORS, "Fibre Channel")):
         for name in seen.span.names(kind):
             counts = {field: rise for field in fields if (rise := seen.rose(kind, name, field))}
+            counts |= _count_sent_again(seen, name) if kind == "rdma" else {}
             if counts:
                 yield errors.bind(
                     0.0,
@@ -381,6 +398,13 @@ def errors(seen: Observation) -> Iterator[BindingCause]:
                     advice="Cable, optics, switch port and zoning first; no setting mends a bad link.",
                     explains=("disk.slow",),
                 )
+
+
+def _count_sent_again(seen: Observation, port: str) -> dict[str, int]:
+    """What an RDMA port sent again, or received out of order, where that is more than its way causes by itself."""
+    counts = {field: rise for field in _SENT_AGAIN if (rise := seen.rose("rdma", port, field))}
+    packets = sum(seen.rose("rdma", port, f"port_{way}_packets") or 0 for way in ("rcv", "xmit"))
+    return counts if sum(counts.values()) >= packets / 100_000 else {}
 
 
 @cause(

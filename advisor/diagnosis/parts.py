@@ -33,6 +33,8 @@ _MD: Final = "Linux kernel documentation, admin-guide/md"
 _EDAC: Final = "Linux kernel documentation, admin-guide/RAS"
 _BAD_POOLS: Final = frozenset({"DEGRADED", "FAULTED", "UNAVAIL", "SUSPENDED", "REMOVED", "OFFLINE"})
 _SYNC: Final = frozenset({"resync", "recover", "reshape", "repair"})
+_BROKEN: Final = "broken"
+"""The state of an array without redundancy, such as of level 0, that misses a member."""
 _FAILED_STATES: Final = frozenset({"degraded", "failed"})
 _REBUILDING: Final = frozenset({"recovering", "resyncing", "reshaping", "repairing"})
 
@@ -195,7 +197,8 @@ def degraded(seen: Observation) -> Iterator[BindingCause]:
         action = seen.word("array", device, "sync_action")
         if action in _SYNC or state in _REBUILDING:
             continue
-        count = lost if lost is not None else (missing or 1) if state in _FAILED_STATES else 0
+        is_failed = state in _FAILED_STATES or seen.word("array", device, "state") == _BROKEN
+        count = lost if lost is not None else (missing or 1) if is_failed else 0
         if count:
             yield degraded.bind(
                 0.0,

@@ -19,6 +19,8 @@ _TCP_INFO: Final = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, byte
 SILENT_FROM: Final = 0.9
 _NOT_OF_A_DISK: Final = lazy_regex(r"rpc_|nfs|cifs|smb|fuse|request_wait_answer|ceph|percpu_rwsem")
 """Places in the kernel where a process waits for a server, or for a file system that is frozen, not for a busy disk."""
+_WAITS_FOR_CHILD: Final = "vfork"
+"""Where the parent of a process sleeps until that has begun its own program: wait_for_vfork_done of kernel/fork.c."""
 _NAMED: Final = 5
 
 
@@ -131,6 +133,8 @@ def _list_sleepers(seen: Observation) -> dict[str, str]:
         if any(rises) or rises[0] is None or rises[1] is None:
             continue
         looks = [sample.words.get("process", {}).get(name) for sample in seen.span.samples if "process" in sample.words]
+        if _WAITS_FOR_CHILD in (seen.word("process", name, "waits_in") or ""):
+            continue
         if len(looks) > 1 and all(words is not None and "waits_in" in words for words in looks):
             process = f"{seen.word('process', name, 'name')} ({name.partition('@')[0]})"
             found[process] = seen.word("process", name, "waits_in") or "unknown"

@@ -23,6 +23,18 @@ def _kernel_thread(name: str, cpu: float = 0.99) -> Process:
     return Process(name, "", cpu=cpu, chars=0, read=0, cgroup="/", of_kernel=True)
 
 
+_CONNTRACK = (
+    "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error "
+    " expect_new expect_create expect_delete search_restart\n"
+)
+
+
+def _conntrack(at: float, insert_failed: float = 0, drop: float = 0, early: float = 0) -> dict[str, str]:
+    """/proc/net/stat/nf_conntrack of one CPU, by what it counts each second."""
+    counts = (500, *[0] * 8, *(int(rate * at) for rate in (insert_failed, drop, early)), *[0] * 5)
+    return {"/proc/net/stat/nf_conntrack": _CONNTRACK + " ".join(f"{count:08x}" for count in counts) + "\n"}
+
+
 MET: dict[str, Hidden] = {
     "one thread on one CPU, by a kernel that knows no PSI": Hidden(
         Machine(
@@ -98,6 +110,20 @@ MET: dict[str, Hidden] = {
         "memory.pressure",
         never="application.single-thread cpu.kernel-thread",
     ),
+    "array without redundancy that misses a member": Hidden(
+        Machine(io_some=0.1, disks=(Disk("sda"), Disk("sdb")), arrays=(Array(state="broken", degraded=None),)),
+        "array.degraded",
+    ),
+    "conntrack table without room": Hidden(
+        since_boot(lambda at: Machine(conntrack=(200_000, 262_144), extra=_conntrack(at, drop=50, early=5))),
+        "net.conntrack-full",
+    ),
+    "link of a namespace whose other end goes down again and again": Hidden(
+        Machine(links=(Link(), Link("veth0", carrier=0.5, device=False))), "net.errors"
+    ),
+    "RDMA port that sends much again": Hidden(
+        Machine(rdma={"port_rcv_packets": 4e5, "port_xmit_packets": 3e5, "out_of_sequence": 90}), "net.errors"
+    ),
 }
 
 LOOK_ALIKES: dict[str, Machine | Made] = {
@@ -109,4 +135,23 @@ LOOK_ALIKES: dict[str, Machine | Made] = {
         nice=0.25, processes=(Process(), Process("khugepaged", "", cpu=1.0, nice=19, of_kernel=True))
     ),
     "a build with as many jobs as CPUs": Machine(cpus=8, user=0.95, cpu_some=0.07, running=9),
+    "two packets of one new connection at once, as of DNS": since_boot(
+        lambda at: Machine(conntrack=(500, 262_144), extra=_conntrack(at, insert_failed=1.5, drop=1.5))
+    ),
+    "a container begins": since_boot(
+        lambda at: Machine(
+            links=(Link(), Link("docker0", 100, 100, device=False), Link("veth12ab", 100, 100, device=False)),
+            extra={
+                "/sys/class/net/docker0/carrier_changes": str(8 + (at > 1003) + (at > 1005)),
+                "/sys/class/net/docker0/bridge/bridge_id": "8000.0242ac110002",
+                "/sys/class/net/veth12ab/carrier_changes": str(1 + (at > 1005)),
+            },
+        )
+    ),
+    "RDMA over Ethernet with adaptive routing": Machine(
+        rdma={"port_rcv_packets": 4e5, "port_xmit_packets": 3e5, "out_of_sequence": 3}
+    ),
+    "parent that waits until its child has begun": Machine(
+        processes=(Process(), Process("driver", "ci.service", 0, 0, 0, waits_in="wait_for_vfork_done"))
+    ),
 }

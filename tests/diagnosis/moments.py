@@ -65,6 +65,8 @@ class Link:
     crc: float = 0
     missed: float = 0
     carrier: float = 0
+    device: bool = True
+    """Whether it is a card, and no bridge or pair of a container's."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ class Array:
     name: str = "md0"
     state: str = "clean"
     action: str = "idle"
-    degraded: int = 0
+    degraded: int | None = 0
+    """None for a level without redundancy, of which the kernel has no such file."""
     done: str = "none"
 
 
@@ -277,8 +280,10 @@ def files_at(machine: Machine, at: float) -> dict[str, str]:
         )
     for array in machine.arrays:
         top = f"/sys/block/{array.name}/md"
-        files |= {f"{top}/array_state": array.state, f"{top}/sync_action": array.action}
-        files |= {f"{top}/degraded": str(array.degraded), f"{top}/sync_completed": array.done}
+        files[f"{top}/array_state"] = array.state
+        if array.degraded is not None:
+            files |= {f"{top}/sync_action": array.action, f"{top}/sync_completed": array.done}
+            files[f"{top}/degraded"] = str(array.degraded)
     if machine.edac is not None:
         top = "/sys/devices/system/edac/mc/mc0"
         files |= {f"{top}/ce_count": str(int(machine.edac * at)), f"{top}/ue_count": "0"}
@@ -398,7 +403,8 @@ def _net_files(machine: Machine, at: float) -> dict[str, str]:
         rx, tx = int(link.rx_bytes * at), int(link.tx_bytes * at)
         rows.append(f"{link.name}: {rx} {rx // 1000} 0 0 0 0 0 0 {tx} {tx // 1000} 0 0 0 0 0 0\n")
         top = f"/sys/class/net/{link.name}"
-        files |= {f"{top}/speed": str(link.speed), f"{top}/operstate": "up", f"{top}/device/uevent": ""}
+        files |= {f"{top}/speed": str(link.speed), f"{top}/operstate": "up"}
+        files |= {f"{top}/device/uevent": ""} if link.device else {}
         files |= {f"{top}/carrier_changes": str(2 + int(link.carrier * at)), f"{top}/mtu": "1500"}
         files |= {f"{top}/statistics/rx_crc_errors": str(int(link.crc * at))}
         files |= {f"{top}/statistics/rx_missed_errors": str(int(link.missed * at))}
