@@ -57,14 +57,13 @@ def nfsd_threads(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="tuning",
     what="The time that requests of an NFS mount wait on this host before they are sent, against their whole time.",
-    threshold="20 % of it, by 1 ms or more for each request",
+    threshold="20 % of it, by 1 ms or more for each request; of requests that somebody waits for",
     sources=(_MOUNTSTATS, _AZURE),
 )
 def nfs_slots(seen: Observation) -> Iterator[BindingCause]:
     for target in seen.span.names("nfs"):
-        requests, queued, whole = (
-            seen.rose("nfs", target, name) or 0 for name in ("requests", "queue_ms", "execute_ms")
-        )
+        requests, queued, answered = _count_waited(seen, target)
+        whole = queued + answered
         if not requests or not whole or queued / whole < WAITING_FROM or queued / requests < 1:
             continue
         slots, connections = (seen.level("nfs", target, name) for name in ("slots", "connections"))
@@ -92,8 +91,10 @@ def nfs_slots(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="hardware",
     what="The time that network and server take for the requests of an NFS mount.",
-    threshold="10 ms for each request, with tasks that wait 10 % of the time for storage and half a request under way",
-    sources=(_MOUNTSTATS,),
+    threshold="10 ms for each request, with tasks that wait 10 % of the time for storage and half a request under way; "
+    "or 10 ms for each that a program waits for and PSI does not count (names, attributes, direct reads and writes), "
+    "with half of one under way",
+    sources=(_MOUNTSTATS, "fs/nfs/direct.c, net/sunrpc/sched.c (rpc_wait_bit_killable)"),
     explains=("application.serial",),
 )
 def nfs_server(seen: Observation) -> Iterator[BindingCause]:
@@ -102,13 +103,12 @@ def nfs_server(seen: Observation) -> Iterator[BindingCause]:
     written = sum(seen.disks[name].write_bytes_per_s or 0.0 for name in seen.loads)
     local = written >= WRITTEN_FROM or any(one.utilisation >= BUSY_FROM for one in seen.loads.values())
     for target in seen.span.names("nfs"):
-        requests, answered = (seen.rose("nfs", target, name) or 0 for name in ("requests", "rtt_ms"))
+        requests, _, answered = _count_waited(seen, target)
         if not requests or not seconds or answered / requests < SLOW_ANSWER_MS or answered / seconds < 500:
             continue
-        if stall is not None and stall < BINDS_FROM:
-            continue
+        busy = min(1.0, answered / (seconds * 1000))
         yield nfs_server.bind(
-            min(1.0, answered / (seconds * 1000)) if stall is None else stall,
+            busy if stall is None or stall < BINDS_FROM else stall,
             f"{seen.word('nfs', target, 'source')} takes {answered / requests:.0f} ms for a request",
             device=target,
             evidence={"rtt_ms": answered / requests, "requests_per_s": requests / seconds, "stalled_share": stall},
@@ -117,6 +117,26 @@ def nfs_server(seen: Observation) -> Iterator[BindingCause]:
             # Dirty pages that a server takes slowly are what writers wait for, unless they go to a local disk, too.
             explains=() if local else ("memory.dirty-limit",),
         )
+
+
+def _count_waited(seen: Observation, target: str) -> tuple[int, int, int]:
+    """Requests of a mount that somebody waits for, the ms that they waited to be sent, and those of network and server.
+
+    All of them where tasks wait for storage, or nobody counts that; else those that are no stall: for names and
+    attributes, and all where most bytes are read and written directly. What is read ahead or written back waits for
+    nobody.
+    """
+    requests, queued, answered, names, names_queued, names_answered, direct, moved = (
+        seen.rose("nfs", target, name) or 0
+        for name in (
+            *("requests", "queue_ms", "rtt_ms", "names", "names_queue_ms", "names_ms", "direct_bytes"),
+            "server_bytes",
+        )
+    )
+    stall = seen.stall("io")
+    if stall is None or stall >= BINDS_FROM or (moved and 2 * direct >= moved):
+        return requests, queued, answered
+    return names, names_queued, names_answered
 
 
 @cause(

@@ -1,7 +1,8 @@
 """NFS on both sides: the threads of the kernel's server (kind ``nfsd``), and mounts of a client (kind ``nfs``).
 
 Source: Linux Documentation/filesystems/nfs/knfsd-stats.rst; net/sunrpc/svc_xprt.c; fs/nfs/super.c
-(nfs_show_stats), net/sunrpc/stats.c and xprtsock.c: times in ms, queues as sums over all requests.
+(nfs_show_stats), include/linux/nfs_iostat.h, net/sunrpc/stats.c and xprtsock.c: times in ms, queues as sums over all
+requests.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from advisor.observe.sample import Reading, parse_counts
 POOL_STATS: Final = "/proc/fs/nfsd/pool_stats"
 _POOL: Final = ("packets", "queued", "woken", "timed_out")
 _DEVICE: Final = lazy_regex(r"device (\S{1,300}) mounted on (.{1,300}) with fstype nfs4?(?: statvers=\S+)?$")
+_BYTES: Final = lazy_regex(r"\s+bytes:\s+([0-9 ]{10,200})$")
 _OPERATION: Final = lazy_regex(r"\s+([A-Z][A-Z0-9_]{1,40}): ([0-9 ]{10,300})$")
+_WAITED_FOR: Final = frozenset(
+    {
+        *("GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "OPEN", "OPEN_NOATTR", "CREATE", "MKDIR", "SYMLINK"),
+        *("MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "STATFS"),
+    }
+)
+"""Operations on names and attributes: a call of a program waits for each. What is read ahead or written back, and what
+keeps a lease, nobody waits for."""
 _MAX_MOUNTS: Final = 256
 
 
@@ -27,7 +37,8 @@ class NfsMount(msgspec.Struct, frozen=True):
     """Of a mount: sums over all operations and connections, the slots of its connections, and how many these are.
 
     ``queue_ms`` is the time in which requests waited on this host before they were sent, ``rtt_ms`` that of network
-    and server, ``execute_ms`` the whole.
+    and server, ``execute_ms`` the whole. ``names`` are the requests for names and attributes, with their
+    ``rtt_ms`` and ``queue_ms``; ``direct_bytes`` those that programs asked for past the page cache (O_DIRECT), of all ``server_bytes``.
     """
 
     source: str
@@ -38,6 +49,11 @@ class NfsMount(msgspec.Struct, frozen=True):
     execute_ms: int = 0
     slots: int = 0
     connections: int = 0
+    names: int = 0
+    names_ms: int = 0
+    names_queue_ms: int = 0
+    direct_bytes: int = 0
+    server_bytes: int = 0
 
 
 def parse_pool_stats(text: str) -> dict[str, dict[str, int]]:
@@ -77,6 +93,11 @@ def parse_mountstats(text: str) -> dict[str, NfsMount]:
                 # port binds connects connect-time idle sends receives bad-xids requests backlog slots …
                 sums["connections"] = sums.get("connections", 0) + 1
                 sums["slots"] = max(sums.get("slots", 0), counts[10] if words[1] == "tcp" else 0)
+        elif target and (moved := _BYTES.match(line)):
+            # By programs: read, written, both directly; by the server: read, written; then pages.
+            counts = parse_counts(moved[1].split())
+            if counts and len(counts) >= 6:
+                sums["direct_bytes"], sums["server_bytes"] = counts[2] + counts[3], counts[4] + counts[5]
         elif target and (operation := _OPERATION.match(line)):
             counts = parse_counts(operation[2].split())
             if counts and len(counts) >= 8:
@@ -84,6 +105,10 @@ def parse_mountstats(text: str) -> dict[str, NfsMount]:
                 for name, count in zip(names, counts, strict=False):
                     if name:
                         sums[name] = sums.get(name, 0) + count
+                if operation[1] in _WAITED_FOR:
+                    sums["names"] = sums.get("names", 0) + counts[0]
+                    sums["names_queue_ms"] = sums.get("names_queue_ms", 0) + counts[5]
+                    sums["names_ms"] = sums.get("names_ms", 0) + counts[6]
     close()
     return found
 
@@ -112,4 +137,7 @@ def read_nfs_mounts(host: Host, reading: Reading) -> None:
         reading.add("nfs", re.sub(r"\s", "?", target), counters, levels, {"source": mount.source})
 
 
-_COUNTED: Final = ("requests", "timeouts", "queue_ms", "rtt_ms", "execute_ms")
+_COUNTED: Final = (
+    *("requests", "timeouts", "queue_ms", "rtt_ms", "execute_ms", "names", "names_ms", "names_queue_ms"),
+    *("direct_bytes", "server_bytes"),
+)

@@ -35,6 +35,25 @@ def _conntrack(at: float, insert_failed: float = 0, drop: float = 0, early: floa
     return {"/proc/net/stat/nf_conntrack": _CONNTRACK + " ".join(f"{count:08x}" for count in counts) + "\n"}
 
 
+def _mount(at: float, direct: float = 0, moved: float = 0, **operations: tuple[float, float, float]) -> dict[str, str]:
+    """/proc/self/mountstats of one mount: of each operation how many a second, ms in the queue, ms of the server."""
+    count = sum(int(one[0] * at) for one in operations.values())
+    text = (
+        "device sysfs mounted on /sys with fstype sysfs\n"
+        "device filer:/vol mounted on /mnt/data with fstype nfs4 statvers=1.1\n"
+        "\topts:\trw,vers=4.2,rsize=1048576,wsize=1048576,namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys\n"
+        f"\tage:\t{int(at)}\n\tevents:\t{' '.join(map(str, range(27)))}\n"
+        f"\tbytes:\t9 9 {int(direct * at)} 0 {int(moved * at)} 0 9 9\n\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)\n"
+        f"\txprt:\ttcp 0 1 2 0 0 {count} {count} 0 {count * 3} 0 64 0 0\n\tper-op statistics\n"
+        "\t        NULL: 1 1 0 44 24 0 0 0 0\n"
+    )
+    for name, (rate, queue_ms, rtt_ms) in operations.items():
+        done = int(rate * at)
+        times = " ".join(str(int(done * ms)) for ms in (queue_ms, rtt_ms, queue_ms + rtt_ms))
+        text += f"\t{name:>12}: {done} {done} 0 {done * 200} {done * 200} {times} 0\n"
+    return {"/proc/self/mountstats": text + "\n"}
+
+
 MET: dict[str, Hidden] = {
     "one thread on one CPU, by a kernel that knows no PSI": Hidden(
         Machine(
@@ -124,6 +143,18 @@ MET: dict[str, Hidden] = {
     "RDMA port that sends much again": Hidden(
         Machine(rdma={"port_rcv_packets": 4e5, "port_xmit_packets": 3e5, "out_of_sequence": 90}), "net.errors"
     ),
+    "names that an NFS server looks up slowly, which is no stall for storage": Hidden(
+        since_boot(
+            lambda at: Machine(extra=_mount(at, GETATTR=(5, 0.1, 180), LOOKUP=(5, 0.1, 180), OPEN=(1, 0.1, 200)))
+        ),
+        "net.nfs-server",
+    ),
+    "direct reads from a slow NFS server, which are no stall for storage": Hidden(
+        since_boot(lambda at: Machine(extra=_mount(at, 9e5, 9e5, READ=(110, 0.05, 35)))), "net.nfs-server"
+    ),
+    "direct reads of an NFS client short of slots": Hidden(
+        since_boot(lambda at: Machine(extra=_mount(at, 3e7, 3e7, READ=(3000, 15, 5)))), "net.nfs-slots"
+    ),
 }
 
 LOOK_ALIKES: dict[str, Machine | Made] = {
@@ -153,5 +184,13 @@ LOOK_ALIKES: dict[str, Machine | Made] = {
     ),
     "parent that waits until its child has begun": Machine(
         processes=(Process(), Process("driver", "ci.service", 0, 0, 0, waits_in="wait_for_vfork_done"))
+    ),
+    "writeback to a slow NFS server that nobody waits for": since_boot(
+        lambda at: Machine(
+            io_some=0.02, extra=_mount(at, WRITE=(600, 40, 60), COMMIT=(1, 0.1, 200), GETATTR=(10, 0.3, 1))
+        )
+    ),
+    "lease of an NFS mount over a long way": since_boot(
+        lambda at: Machine(extra=_mount(at, RENEW=(0.05, 0.1, 90), SEQUENCE=(9, 0.1, 90), GETATTR=(0.5, 0.1, 40)))
     ),
 }

@@ -136,6 +136,16 @@ def test_mounts_of_an_nfs_client() -> None:
     assert reading.gauges["nfs"]["/mnt"] == {"slots": 128, "connections": 2}
 
 
+def test_what_somebody_waits_for_of_a_mount() -> None:
+    text = MOUNTSTATS.replace("\tRPC", "\tbytes:\t7 8 300 40 400 60 5 6\n\tRPC") + (
+        "\t     GETATTR: 10 10 0 100 200 5 400 405 0\n\t      LOOKUP: 20 20 0 100 200 1 700 701 0\n"
+        "\t       RENEW: 5 5 0 100 200 0 900 900 0\n"
+    )
+    found = parse_mountstats(text)["/mnt"]
+    assert (found.names, found.names_queue_ms, found.names_ms) == (30, 6, 1100)
+    assert (found.direct_bytes, found.server_bytes) == (340, 460)
+
+
 @pytest.mark.parametrize("line", ["", "READ: 1 2", "READ: x", "\txprt:\ttcp 1", "\txprt:\tudp 1 2 3 4 5 6 7 8 9 10 11"])
 def test_a_damaged_table_of_mounts(line: str) -> None:
     text = f"device a:/b mounted on /mnt with fstype nfs statvers=1.1\n{line}\n"
