@@ -7,10 +7,10 @@ from typing import Final
 
 from advisor.diagnosis.askers import asks_memory, asks_storage
 from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
-from advisor.diagnosis.groups import asks_group, limit_command, name_group
+from advisor.diagnosis.groups import asks_group, limit_command, name_group, stalled_share
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import waited_share
-from advisor.host.numbers import count_noun
+from advisor.host.numbers import count_noun, count_of
 from advisor.observe.cgroups import unit_of_cgroup
 
 _VMSTAT: Final = "proc_vmstat(5)"
@@ -220,17 +220,74 @@ def pressure(seen: Observation) -> Iterator[BindingCause]:
     )
 
 
+COMPACTIONS_FROM: Final = 100
+"""A second, as direct reclaims."""
+FAILING_FROM: Final = 500
+"""A second, where nobody counts how long tasks wait."""
+
+
+@cause(
+    id="memory.compaction",
+    resource="memory",
+    help="tuning",
+    what="How often tasks had to join free pages by themselves for an allocation in one piece, such as a huge page, "
+    "while memory is free.",
+    threshold="100 a second, more than direct reclaims, with a tenth of the memory available, and tasks waiting 10 % "
+    "of the time for memory; without PSI 500 a second that fail, and 10 % of the CPU time in the kernel",
+    sources=("Linux kernel documentation, admin-guide/mm/transhuge (defrag, compact_stall)", _PSI, _VMSTAT),
+    explains=("memory.pressure",),
+)
+def compaction(seen: Observation) -> Iterator[BindingCause]:
+    """Memory that is free in pieces too small for what is asked for."""
+    stalls, failed = _vm(seen, "compact_stall") or 0.0, _vm(seen, "compact_fail") or 0.0
+    reclaims = _vm(seen, "allocstall") or 0.0
+    total, available = (seen.level("memory", "host", name) for name in ("MemTotal", "MemAvailable"))
+    if stalls < COMPACTIONS_FROM or stalls <= reclaims or (total and available is not None and available < total / 10):
+        return
+    whole, waits = seen.cpus.get("all"), seen.stall("memory")
+    in_kernel = (whole.system or 0.0) if whole is not None and failed >= FAILING_FROM else 0.0
+    share = in_kernel if waits is None else waits
+    if share < BINDS_FROM:
+        return
+    defrag = seen.facts.memory.thp_defrag
+    yield compaction.bind(
+        share,
+        f"Tasks join free pages {stalls:.0f} times a second before they go on: memory is free in small pieces alone",
+        of="time" if waits is not None else "CPU time",
+        evidence={
+            "compactions_per_s": stalls,
+            "failed_per_s": failed,
+            "direct_reclaims_per_s": reclaims,
+            "huge_pages_without_per_s": _vm(seen, "thp_fault_fallback"),
+            "stalled_share": waits,
+            "thp_defrag": defrag or None,
+            "available_bytes": available,
+        },
+        advice="Huge pages without waiting for them (transparent_hugepage/defrag: defer+madvise or madvise); more free "
+        "memory in reserve (vm.min_free_kbytes) for other allocations in one piece.",
+        commands=(
+            *(("advisor plan thp:defrag=madvise",) if defrag not in ("madvise", "never", "defer+madvise") else ()),
+            "cat /proc/buddyinfo",
+        ),
+        asks=asks_memory(seen),
+        explains=_follow_reclaim(seen),
+    )
+
+
 @cause(
     id="memory.dirty-limit",
     resource="memory",
     help="tuning",
-    what="Dirty pages and pages under writeback against vm.dirty_ratio and vm.dirty_background_ratio.",
+    what="Dirty pages and pages under writeback, of the host and of control groups, against vm.dirty_ratio and "
+    "vm.dirty_background_ratio.",
     threshold="at or above the middle of both limits, where the kernel makes writers wait, in half of the samples, "
-    "with tasks that wait 10 % of the time for storage",
+    "with tasks that wait 10 % of the time for storage; of a control group with a limit of its memory the same "
+    "shares of what it may hold, at the end of the span",
     sources=("Linux mm/page-writeback.c, balance_dirty_pages", "Linux kernel documentation, admin-guide/sysctl/vm"),
     explains=("application.serial",),
 )
 def dirty_limit(seen: Observation) -> Iterator[BindingCause]:
+    yield from _at_limits_of_groups(seen)
     names = ("nr_dirty", "nr_writeback", "nr_dirty_threshold", "nr_dirty_background_threshold")
     columns = [seen.span.levels("vm", "host", name) for name in names]
     if not all(columns) or len({len(column) for column in columns}) > 1:
@@ -257,6 +314,48 @@ def dirty_limit(seen: Observation) -> Iterator[BindingCause]:
         commands=("sysctl vm.dirty_ratio vm.dirty_bytes vm.dirty_background_ratio vm.dirty_background_bytes",),
         asks=asks_storage(seen),
     )
+
+
+def _at_limits_of_groups(seen: Observation) -> Iterator[BindingCause]:
+    """Groups whose writers wait for as many dirty pages as vm.dirty_ratio is of what the group may hold: its files and
+    the room below its limit (mdtc_calc_avail, domain_dirty_limits)."""
+    ratios = [count_of(seen.facts.sysctl.get(f"vm.dirty_{name}")) for name in ("ratio", "background_ratio")]
+    limit_share, background_share = ratios[0] or 0, ratios[1] or 0
+    for path in seen.span.names("cgroup"):
+        files, dirty, written, used, *limits = (
+            seen.level("cgroup", path, f"memory_{name}_bytes")
+            for name in ("file", "dirty", "writeback", "current", "high", "max")
+        )
+        most = min((one for one in limits if one is not None), default=None)
+        stall = stalled_share(seen, path)
+        if not limit_share or files is None or dirty is None or most is None or stall is None or stall < BINDS_FROM:
+            continue
+        under_way, room = dirty + (written or 0), files + max(0.0, most - (used or 0))
+        if not under_way or under_way < room * (limit_share + background_share) / 200:
+            continue
+        yield dirty_limit.bind(
+            stall,
+            f"{name_group(path)} waits: as many of its pages are dirty as the limit of its memory admits",
+            evidence={
+                "cgroup": path,
+                "dirty_bytes": dirty,
+                "writeback_bytes": written,
+                "files_and_room_bytes": room,
+                "limit_bytes": most,
+                "stalled_share": stall,
+            },
+            advice="Raise MemoryHigh= or MemoryMax= of the service: vm.dirty_ratio counts of what it may hold. Or "
+            "write past the page cache.",
+            commands=limit_command(
+                seen,
+                path,
+                "MemoryHigh,MemoryMax",
+                file="memory.max",
+                controller="memory",
+                file_v1="memory.limit_in_bytes",
+            ),
+            asks=asks_group(seen, path, "write_bytes"),
+        )
 
 
 @cause(

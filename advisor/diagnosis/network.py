@@ -7,7 +7,7 @@ from typing import Final
 
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.observation import Observation
-from advisor.host.numbers import count_noun
+from advisor.host.numbers import count_noun, count_of
 
 _SNMP: Final = "Linux kernel documentation, networking/snmp_counter"
 _TCP_INFO: Final = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, rwnd_limited, sndbuf_limited)"
@@ -448,19 +448,33 @@ def ring_drops(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="tuning",
     what="Memory of all TCP sockets under pressure, and connections that were ended for it.",
-    threshold="any",
-    sources=("netdata/netdata src/health/health.d/tcp_mem.conf; oracle/bpftune CASE_STUDIES.md",),
+    threshold="any; or pages above the second figure of net.ipv4.tcp_mem in every sample",
+    sources=(
+        "netdata/netdata src/health/health.d/tcp_mem.conf; oracle/bpftune CASE_STUDIES.md",
+        "Linux kernel documentation, networking/ip-sysctl (tcp_mem)",
+    ),
     explains=("net.receive-window", "net.send-buffer", "net.loss"),
 )
 def tcp_memory(seen: Observation) -> Iterator[BindingCause]:
     """TCP has used up what net.ipv4.tcp_mem grants to all sockets together."""
     pressed, ended = _tcp(seen, "TCPMemoryPressures"), _tcp(seen, "TCPAbortOnMemory")
-    if pressed or ended:
+    pages = seen.span.levels("sockets", "TCP", "mem")
+    bounds = [count_of(word) for word in seen.facts.sysctl.get("net.ipv4.tcp_mem", "").split()]
+    # Pressure is counted where it begins, and its time where it ends: one that lasts all the time is in neither.
+    lasts = len(bounds) == 3 and bool(bounds[1]) and bool(pages) and min(pages) > (bounds[1] or 0)
+    if pressed or ended or lasts:
         pressed_ms = _tcp(seen, "TCPMemoryPressuresChrono")
+        share = 1.0 if lasts else pressed_ms / (seen.span.seconds_of("protocol") * 1000)
         yield tcp_memory.bind(
-            max(BINDS_FROM, pressed_ms / (seen.span.seconds_of("protocol") * 1000)),
+            max(BINDS_FROM, share),
             "TCP has reached the memory that all its sockets may use",
-            evidence={"pressures": pressed, "connections_ended": ended, "pressed_ms": pressed_ms},
+            evidence={
+                "pressures": pressed,
+                "connections_ended": ended,
+                "pressed_ms": pressed_ms,
+                "pages": pages[-1] if pages else None,
+                "pressure_from_pages": bounds[1] if len(bounds) == 3 else None,
+            },
             advice="Raise net.ipv4.tcp_mem (pages), after a look at which connections hold it.",
             commands=("cat /proc/net/sockstat", "ss -tm"),
         )

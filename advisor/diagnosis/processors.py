@@ -13,7 +13,7 @@ from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause,
 from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import follow_up
-from advisor.host.numbers import is_count
+from advisor.host.numbers import count_of, is_count
 from advisor.host.patterns import lazy_regex
 from advisor.observe.processes import KERNEL_THREAD
 
@@ -453,11 +453,22 @@ def _share_of_one_thread(seen: Observation, name: str, share: float, seconds: fl
     resource="application",
     help="tuning",
     what="Open files of each process of a storage service, and of any other with 50 or more, against its own limit "
-    "(LimitNOFILE=).",
-    threshold="90 % at the end of the span",
+    "(LimitNOFILE=); those of all processes against fs.file-max.",
+    threshold="90 % at the end of the span; of the host at its beginning",
     sources=("performancecopilot/pcp src/pmieconf/filesys/vfs_files", "proc_pid_limits(5), getrlimit(2)"),
 )
 def file_limit(seen: Observation) -> Iterator[BindingCause]:
+    handles, most = seen.facts.counters.file_handles, count_of(seen.facts.sysctl.get("fs.file-max"))
+    # More than the limit allows but to root is not believed.
+    if handles and most and 0.9 * most <= handles <= 2 * most:
+        yield file_limit.bind(
+            handles / most,
+            f"{handles:,} of the {most:,} files are open that all processes of this host may have open",
+            of="limit",
+            evidence={"file_handles": handles, "limit": most},
+            advice="Find who has them open, which may be a leak, and raise fs.file-max: beyond it open() fails.",
+            commands=(f"advisor plan 'sysctl:fs.file-max>={2 * most}'", "lsof -n | awk '{print $1}' | sort | uniq -c"),
+        )
     for name in seen.span.names("process"):
         used, limit = (seen.level("process", name, field) for field in ("open_files", "open_files_limit"))
         if used is None or not limit or used < 0.9 * limit:

@@ -28,6 +28,10 @@ _CPU: Final = {
     "throttled_usec": "cpu_throttled_us",
 }
 _MEMORY: Final = {**{"high": "memory_high", "max": "memory_max", "oom": "memory_oom", "oom_kill": "memory_oom_kill"}}
+_MEMORY_LEVELS: Final = {
+    **{"file": "memory_file_bytes", "file_dirty": "memory_dirty_bytes", "file_writeback": "memory_writeback_bytes"}
+}
+"""Of groups with a limit of their memory: what their writers are held by."""
 _IO: Final = {
     **{"rbytes": "read_bytes", "wbytes": "write_bytes", "rios": "reads", "wios": "writes"},
     **{f"cost.{name}": f"cost_{name}_us" for name in ("usage", "wait", "indebt", "indelay")},
@@ -204,6 +208,9 @@ class _V2Groups(_Groups):
         for name in ("current", "high", "max"):
             level = self._level(f"{place}/memory.{name}") if f"memory.{name}" in files else None
             levels |= {} if level is None else {f"memory_{name}_bytes": level}
+        if {"memory_high_bytes", "memory_max_bytes"} & levels.keys() and "memory.stat" in files:
+            stat = parse_named_counts(self._text(f"{place}/memory.stat"))
+            levels |= {field: stat[name] for name, field in _MEMORY_LEVELS.items() if name in stat}
         quota = parse_cpu_max(self._text(f"{place}/cpu.max")) if "cpu.max" in files else None
         self._reading.add("cgroup", path, counters, levels | ({} if quota is None else {"cpu_quota_cpus": quota}))
         self._read_devices(path, place, files)

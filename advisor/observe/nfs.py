@@ -37,8 +37,8 @@ class NfsMount(msgspec.Struct, frozen=True):
     """Of a mount: sums over all operations and connections, the slots of its connections, and how many these are.
 
     ``queue_ms`` is the time in which requests waited on this host before they were sent, ``rtt_ms`` that of network
-    and server, ``execute_ms`` the whole. ``names`` are the requests for names and attributes, with their
-    ``rtt_ms`` and ``queue_ms``; ``direct_bytes`` those that programs asked for past the page cache (O_DIRECT), of all ``server_bytes``.
+    and server, ``execute_ms`` the whole. ``names`` are the requests for names and attributes, with the first two of
+    theirs; ``direct_bytes`` are those that programs asked for past the page cache (O_DIRECT), of all ``server_bytes``.
     """
 
     source: str

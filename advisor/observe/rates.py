@@ -63,8 +63,14 @@ class CpuShares(msgspec.Struct, frozen=True):
     unknown: str | None = None
 
 
+FRAME_BYTES: Final = 24
+"""What a frame takes on the wire besides the bytes that are counted: preamble 8, check sequence 4, the gap between
+frames 12 (IEEE 802.3, 3.1.1 and 4.4.2). Of small frames that is a quarter of the speed."""
+
+
 class LinkRates(msgspec.Struct, frozen=True):
-    """A link over a span; ``utilisation`` is that of the busier direction against the speed (0 to 1)."""
+    """A link over a span; ``utilisation`` is that of the busier direction against the speed (0 to 1), with what each
+    frame takes on the wire."""
 
     name: str
     rx_bytes_per_s: float | None = None
@@ -189,7 +195,11 @@ def _rates_of_link(span: CounterSpan, name: str) -> LinkRates:
     received, sent = _divide(rose("rx_bytes"), seconds), _divide(rose("tx_bytes"), seconds)
     speed = span.level("link-errors", name, "speed_mbps")
     speed_mbps = None if isinstance(speed, Missing) else speed
-    busier = None if received is None or sent is None else max(received, sent)
+    frames = [_divide(rose(f"{way}_packets"), seconds) for way in ("rx", "tx")]
+    on_wire = [
+        one + FRAME_BYTES * (count or 0.0) for one, count in zip((received or 0.0, sent or 0.0), frames, strict=True)
+    ]
+    busier = None if received is None or sent is None else max(on_wire)
     return LinkRates(
         name,
         rx_bytes_per_s=received,

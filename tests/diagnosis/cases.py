@@ -273,6 +273,11 @@ CASES: tuple[Case, ...] = (
         Machine(memory_some=0.5, groups=(Group(memory_max="1073741824", memory_some=0.5, memory_hits=500),)),
     ),
     _case(
+        "huge pages that must be put together (memory in small pieces)",
+        "memory.compaction",
+        Machine(system=0.3, memory_some=0.35, vm={"compact_stall": 900, "compact_fail": 850, "allocstall_normal": 15}),
+    ),
+    _case(
         "dirty throttling: small vm.dirty_bytes",
         "memory.dirty-limit",
         Machine(

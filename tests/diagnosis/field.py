@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.diagnosis.hidden import Hidden
-from tests.diagnosis.moments import Array, Disk, Link, Machine, Process
+from tests.diagnosis.moments import Array, Disk, Group, Link, Machine, Process
 
 Made = Callable[[float], Machine]
 
@@ -52,6 +52,29 @@ def _mount(at: float, direct: float = 0, moved: float = 0, **operations: tuple[f
         times = " ".join(str(int(done * ms)) for ms in (queue_ms, rtt_ms, queue_ms + rtt_ms))
         text += f"\t{name:>12}: {done} {done} 0 {done * 200} {done * 200} {times} 0\n"
     return {"/proc/self/mountstats": text + "\n"}
+
+
+def _writers(at: float, dirty: int, written: int, io_some: float = 0.9) -> Machine:
+    """A service of 64 MiB at its limit, most of it files."""
+    stat = f"anon 8388608\nfile 52428800\nkernel 1000000\nfile_dirty {dirty}\nfile_writeback {written}\n"
+    group = Group(
+        "/system.slice/loader.service",
+        io_some=io_some,
+        memory_max="67108864",
+        memory_hits=20,
+        more={
+            "memory.current": "66900000\n",
+            "memory.stat": stat,
+            "io.stat": f"259:0 rbytes=0 wbytes={int(46e6 * at)} rios=0 wios={int(700 * at)} dbytes=0 dios=0\n",
+        },
+    )
+    return Machine(
+        io_some=io_some,
+        iowait=min(0.2, io_some),
+        disks=(Disk("nvme0n1", 0, 700, 16, 64, 0.25, busy=0.3, number="259:0"),),
+        groups=(group,),
+        extra={"/proc/sys/vm/dirty_ratio": "20\n", "/proc/sys/vm/dirty_background_ratio": "10\n"},
+    )
 
 
 MET: dict[str, Hidden] = {
@@ -155,6 +178,52 @@ MET: dict[str, Hidden] = {
     "direct reads of an NFS client short of slots": Hidden(
         since_boot(lambda at: Machine(extra=_mount(at, 3e7, 3e7, READ=(3000, 15, 5)))), "net.nfs-slots"
     ),
+    "writers of a small container, held by what its own limit admits as dirty": Hidden(
+        since_boot(lambda at: _writers(at, dirty=6_291_456, written=3_145_728)),
+        "memory.dirty-limit",
+        never="application.serial",
+    ),
+    "huge pages for which free memory is in pieces too small": Hidden(
+        Machine(
+            system=0.3,
+            memory_some=0.35,
+            vm={"compact_stall": 900, "compact_fail": 850, "thp_fault_fallback": 850, "allocstall_normal": 15},
+            extra={"/sys/kernel/mm/transparent_hugepage/defrag": "[always] defer defer+madvise madvise never\n"},
+        ),
+        "memory.compaction",
+        never="memory.pressure",
+    ),
+    "the same, by a kernel that knows no PSI": Hidden(
+        Machine(psi=False, version1=True, system=0.4, vm={"compact_stall": 900, "compact_fail": 850, "allocstall": 15}),
+        "memory.compaction",
+    ),
+    "link that is full of small frames": Hidden(
+        since_boot(
+            lambda at: Machine(
+                links=(Link(speed=1000),),
+                extra={
+                    "/proc/net/dev": "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n"
+                    f"  eth0: {int(8.93e7 * at)} {int(1.488e6 * at)} 0 0 0 0 0 0 {int(1e5 * at)} 9 0 0 0 0 0 0\n"
+                },
+            )
+        ),
+        "net.link-saturated",
+    ),
+    "sockets that have had more than tcp_mem grants them all the time": Hidden(
+        Machine(
+            tcp={"PruneCalled": 300, "TCPRcvCollapsed": 900, "RcvPruned": 20},
+            extra={
+                "/proc/net/sockstat": "sockets: used 9000\nTCP: inuse 8000 orphan 4 tw 30 alloc 8100 mem 41000\n",
+                "/proc/sys/net/ipv4/tcp_mem": "20000\t30000\t45000\n",
+            },
+        ),
+        "net.tcp-memory",
+        never="net.receive-window",
+    ),
+    "files that all processes together may have open": Hidden(
+        Machine(extra={"/proc/sys/fs/file-nr": "99900\t0\t100000\n", "/proc/sys/fs/file-max": "100000\n"}),
+        "application.file-limit",
+    ),
 }
 
 LOOK_ALIKES: dict[str, Machine | Made] = {
@@ -192,5 +261,19 @@ LOOK_ALIKES: dict[str, Machine | Made] = {
     ),
     "lease of an NFS mount over a long way": since_boot(
         lambda at: Machine(extra=_mount(at, RENEW=(0.05, 0.1, 90), SEQUENCE=(9, 0.1, 90), GETATTR=(0.5, 0.1, 40)))
+    ),
+    "service at its memory limit with files that are clean": since_boot(
+        lambda at: _writers(at, 400_000, 0, io_some=0.05)
+    ),
+    "service that writes much, and waits for nothing": since_boot(
+        lambda at: _writers(at, 9_291_456, 3_145_728, io_some=0.02)
+    ),
+    "huge pages that are mostly free": Machine(vm={"compact_stall": 60, "compact_fail": 10, "thp_fault_alloc": 900}),
+    "link that is used three quarters one way": Machine(links=(Link(tx_bytes=9.4e7, speed=1000),)),
+    "sockets below the pressure of tcp_mem": Machine(
+        extra={
+            "/proc/net/sockstat": "sockets: used 9000\nTCP: inuse 8000 orphan 4 tw 30 alloc 8100 mem 29000\n",
+            "/proc/sys/net/ipv4/tcp_mem": "20000\t30000\t45000\n",
+        }
     ),
 }

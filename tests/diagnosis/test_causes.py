@@ -129,7 +129,7 @@ def test_who_reads_another_device_does_not_ask_this_one() -> None:
             Machine(io_some=0.23, disks=(Disk("vda", 300, 20, wait_ms=9, busy=0.59, number="254:0"),)),
             "disks: vda busiest with 59 %, queue 2.9, tasks waited 23 % of the time for storage",
         ),
-        (Machine(links=(Link(tx_bytes=1e8, speed=1000),)), "links: 80 % used"),
+        (Machine(links=(Link(tx_bytes=1e8, speed=1000),)), "links: 82 % used"),
     ],
 )
 def test_what_is_near_is_not_well(machine: Machine, says: str) -> None:
