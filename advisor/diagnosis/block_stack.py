@@ -145,7 +145,7 @@ def service_ms(stack: BlockStack, name: str, size_bytes: float) -> float:
 
 
 def _own_service_ms(device: BlockDevice | None, name: str, size_bytes: float) -> float:
-    if _is_remote(device, name):
+    if is_remote(device, name):
         return 2.0 + size_bytes / 1e5
     if name.startswith(("nvme", "pmem")):
         return 0.2 + size_bytes / 1e6
@@ -154,7 +154,8 @@ def _own_service_ms(device: BlockDevice | None, name: str, size_bytes: float) ->
     return 12.0 + size_bytes / 1.5e5 if device.rotational else 0.5 + size_bytes / 4e5
 
 
-def _is_remote(device: BlockDevice | None, name: str) -> bool:
+def is_remote(device: BlockDevice | None, name: str) -> bool:
+    """Whether what holds the bytes of a device is reached through a network or a hypervisor, by its name or model."""
     return bool(re.match(_REMOTE, name)) or (device is not None and device.is_remote)
 
 
@@ -165,14 +166,14 @@ def medium_of(stack: BlockStack, name: str) -> str:
         device = stack.devices.get(one)
         rotates = "rotating" if device is not None and device.rotational else "flash"
         is_nvme = one.startswith(("nvme", "pmem"))
-        found.add("remote" if _is_remote(device, one) else "nvme" if is_nvme else rotates)
+        found.add("remote" if is_remote(device, one) else "nvme" if is_nvme else rotates)
     return " ".join(sorted(found))
 
 
 def is_flash(stack: BlockStack, names: Iterable[str]) -> bool:
     """Whether none of the devices, nor what lies below them, is known to rotate."""
     return not any(
-        device.rotational and not _is_remote(device, device.name)
+        device.rotational and not is_remote(device, device.name)
         for name in names
         for one in (name, *stack.lowest(name))
         if (device := stack.devices.get(one)) is not None

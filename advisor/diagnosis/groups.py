@@ -11,8 +11,8 @@ from advisor.observe.cgroups import unit_of_cgroup
 
 
 def name_group(path: str) -> str:
-    """The service or scope of a group; of a group of neither its path."""
-    return unit_of_cgroup(path) or path
+    """The service or scope of a group; of a group of neither its path. The top one has limits in a container alone."""
+    return unit_of_cgroup(path) or (path if path != "/" else "This container")
 
 
 def is_below(path: str, top: str) -> bool:
@@ -58,5 +58,6 @@ def limit_command(
     if unit:
         return (f"systemctl show {unit} --property={properties}",)
     tree = seen.word("cgroups", "trees", controller)
-    place = f"{tree}{path}/{file_v1}" if tree else f"/sys/fs/cgroup{path}/{file}"
+    below = path.rstrip("/")
+    place = f"{tree}{below}/{file_v1}" if tree else f"/sys/fs/cgroup{below}/{file}"
     return (f"cat {shlex.quote(place)}",)

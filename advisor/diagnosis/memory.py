@@ -65,7 +65,7 @@ def out_of_memory(seen: Observation) -> Iterator[BindingCause]:
         f"The kernel killed {victims[0] if victims and count == 1 else count_noun(count, 'process')}: "
         f"memory of {unit or path or 'this host'} is used up",
         evidence={
-            "killed": killed or len(named),
+            "killed": count,
             "processes": ", ".join(victims[-5:]) or None,
             "cgroup": path or "none",
             "limit_bytes": limit if limit is not None else "none",
@@ -165,7 +165,7 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
                 seen,
                 path,
                 "MemoryHigh,MemoryMax",
-                file="memory.max",
+                file="memory.high" if limit == limits[0] else "memory.max",
                 controller="memory",
                 file_v1="memory.limit_in_bytes",
             ),
@@ -271,6 +271,39 @@ def compaction(seen: Observation) -> Iterator[BindingCause]:
         ),
         asks=asks_memory(seen),
         explains=_follow_reclaim(seen),
+    )
+
+
+COMMITTED_FROM: Final = 0.95
+
+
+@cause(
+    id="memory.commit-limit",
+    resource="memory",
+    help="tuning",
+    what="Memory that programs were promised (Committed_AS) against the most (CommitLimit), where vm.overcommit_memory "
+    "is 2.",
+    threshold="95 % at the end of the span",
+    sources=("Linux kernel documentation, mm/overcommit-accounting", "proc_meminfo(5)"),
+)
+def commit_limit(seen: Observation) -> Iterator[BindingCause]:
+    """Allocations and fork() fail although memory is free: the kernel promises no more than it has."""
+    promised, most = (seen.level("memory", "host", name) for name in ("Committed_AS", "CommitLimit"))
+    if seen.facts.sysctl.get("vm.overcommit_memory") != "2" or not promised or not most:
+        return
+    if promised < COMMITTED_FROM * most:
+        return
+    yield commit_limit.bind(
+        promised / most,
+        f"{percent(promised / most)} of the memory that the kernel promises to programs is promised: allocations fail",
+        of="limit",
+        evidence={
+            "committed_bytes": promised,
+            "limit_bytes": most,
+            "available_bytes": seen.level("memory", "host", "MemAvailable"),
+        },
+        advice="More swap or a larger vm.overcommit_ratio raises the limit; programs may reserve less.",
+        commands=("sysctl vm.overcommit_memory vm.overcommit_ratio vm.overcommit_kbytes",),
     )
 
 

@@ -21,6 +21,9 @@ ROUND_TRIP_FROM_MS: Final = 2.0
 FULL_LINK_FROM: Final = 0.9
 FULL_TABLE_FROM: Final = 0.95
 SEGMENT_BYTES: Final = 1448
+QUEUE_TIMES: Final = 4.0
+"""A round trip of so many times the least is one with a wait."""
+DELAYED_MS: Final = (40, 200)
 DROPPED_FROM: Final = 5
 
 
@@ -61,9 +64,12 @@ def loss(seen: Observation) -> Iterator[BindingCause]:
     peer = _peer_of(seen, "retransmitted")
     # A connection that has lost segments waits for the network: that is the time which loss accounts for.
     waited = max((one.network for one in _waiting(seen) if one.peer == peer), default=0.0)
+    is_sent_again = "retransmitted" in evidence
     yield loss.bind(
         max(share, waited),
-        f"{percent(share, 1)} of the TCP segments are lost on the way" + (f" to {peer}" if peer else ""),
+        f"{percent(share, 1)} of the TCP segments are lost on the way" + (f" to {peer}" if peer else "")
+        if is_sent_again
+        else f"{percent(share, 1)} of the TCP segments arrive out of order: others were lost on the way, or overtaken",
         of="time" if waited > share else "segments",
         device=_busiest_link(seen),
         evidence=evidence | ({"peer": peer} if peer else {}),
@@ -105,6 +111,9 @@ class _Waiting:
         self.peers_window, self.own_buffer = share("rwnd_limited_ms"), share("sndbuf_limited_ms")
         self.network = max(0.0, share("busy_ms") - self.peers_window - self.own_buffer)
         self.sent_per_s = seen.per_second("tcp", name, "bytes_acked") or 0.0
+        self.on_way_bytes = self.sent_per_s * ((seen.level("tcp", name, "rtt_ms") or 0.0) / 1000)
+        windows = seen.level("tcp", name, "cwnd"), seen.level("tcp", name, "mss_bytes")
+        self.window_bytes = (windows[0] or 0) * (windows[1] or 0)
         self.rtt_ms, self.least_rtt_ms = seen.level("tcp", name, "rtt_ms"), seen.level("tcp", name, "min_rtt_ms")
         self.evidence: dict[str, float | int | str | None] = {
             "connection": name,
@@ -112,6 +121,19 @@ class _Waiting:
             "rtt_ms": self.rtt_ms,
             "min_rtt_ms": self.least_rtt_ms,
         }
+
+    @property
+    def is_acknowledged_late(self) -> bool:
+        """Whether what is waited for is the peer's delayed acknowledgement, and not the way: 40 to 200 ms
+        (TCP_DELACK_MIN and TCP_DELACK_MAX of include/net/tcp.h), for less than a segment, on a way that has been far
+        shorter."""
+        return bool(
+            self.on_way_bytes < SEGMENT_BYTES
+            and self.rtt_ms
+            and self.least_rtt_ms
+            and QUEUE_TIMES * self.least_rtt_ms <= self.rtt_ms
+            and 0.8 * DELAYED_MS[0] <= self.rtt_ms <= 1.1 * DELAYED_MS[1]
+        )
 
 
 def _waiting(seen: Observation) -> list[_Waiting]:
@@ -126,7 +148,9 @@ def _held_by_network(seen: Observation, *, times_the_least: float = 0.0) -> _Wai
         for one in _waiting(seen)
         if one.rtt_ms is not None
         and one.rtt_ms >= ROUND_TRIP_FROM_MS
-        and one.network >= (0.5 if one.sent_per_s * one.rtt_ms / 1000 >= SEGMENT_BYTES else 0.8)
+        and one.network >= (0.5 if one.on_way_bytes >= SEGMENT_BYTES else 0.8)
+        # Several segments at a time, and far fewer than the network admits: a stream that sends now and then.
+        and not SEGMENT_BYTES <= one.on_way_bytes < one.window_bytes / 4
         and (not times_the_least or (one.least_rtt_ms and one.rtt_ms >= times_the_least * one.least_rtt_ms))
     )
     return max(found, key=lambda one: one.network, default=None)
@@ -210,9 +234,10 @@ def link_saturated(seen: Observation) -> Iterator[BindingCause]:
         link = seen.links[name]
         if not full.keys().isdisjoint(below.get(name, ())):
             continue
+        bond = _bond_with_room(seen, name)
         yield link_saturated.bind(
             used,
-            f"{name} carries {percent(used)} of its speed",
+            f"{name} carries {percent(min(1.0, used))} of its speed",
             device=name,
             evidence={
                 "used_share": used,
@@ -220,18 +245,33 @@ def link_saturated(seen: Observation) -> Iterator[BindingCause]:
                 "tx_bytes_per_s": link.tx_bytes_per_s or 0.0,
                 "speed_mbps": link.speed_mbps or 0.0,
             },
-            advice="A faster link, one link more, or fewer bytes; advisor limits --what-if shows what it would carry.",
-            commands=("advisor limits --what-if links=+1",),
+            advice="Its bond has members with room: more flows, or a policy that spreads them (xmit_hash_policy "
+            "layer3+4 here, or that of the switch for what arrives)."
+            if bond
+            else "A faster link, one link more, or fewer bytes; advisor limits --what-if shows what it would carry.",
+            commands=(f"cat /proc/net/bonding/{bond}",) if bond else ("advisor limits --what-if links=+1",),
+            help="tuning" if bond else None,
             explains=("net.loss", "net.round-trip", "net.send-buffer", "net.receive-window", "net.nfs-server"),
         )
     if not full:
         yield from _full_way(seen)
 
 
+def _bond_with_room(seen: Observation, name: str) -> str | None:
+    """The bond of a link of which another member is used less than half."""
+    for bond in seen.facts.links:
+        others = [seen.links.get(one) for one in bond.lower if one != name]
+        if bond.kind in ("bond", "team") and name in bond.lower:
+            uses = [one.utilisation for one in others if one is not None and one.utilisation is not None]
+            return bond.name if uses and min(uses) < 0.5 else None
+    return None
+
+
 def _full_way(seen: Observation) -> Iterator[BindingCause]:
     """A queue on the way: something slower than this host's link, or a limit of its rate."""
-    worst = _held_by_network(seen, times_the_least=4.0)
-    if worst is None:
+    worst = _held_by_network(seen, times_the_least=QUEUE_TIMES)
+    # Less than a segment fills no queue.
+    if worst is None or worst.on_way_bytes < SEGMENT_BYTES:
         return
     yield link_saturated.bind(
         worst.network,
@@ -249,12 +289,25 @@ def _full_way(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="hardware",
     what="The time in which a connection waited for acknowledgements and neither a window nor a buffer limited it.",
-    threshold="50 % of the time, at a round trip of 2 ms or more; 80 % where less than a segment is sent in one",
+    threshold="50 % of the time, at a round trip of 2 ms or more, and a quarter of the congestion window on the way; "
+    "80 % where less than a segment is sent in one",
     sources=(_TCP_INFO,),
 )
 def round_trip(seen: Observation) -> Iterator[BindingCause]:
     worst = _held_by_network(seen)
     if worst is None:
+        return
+    if worst.is_acknowledged_late:
+        yield round_trip.bind(
+            worst.network,
+            f"{worst.peer} acknowledges each small request {worst.rtt_ms:.0f} ms late, and answers no earlier",
+            device=worst.peer,
+            evidence={"network_limited_share": worst.network, **worst.evidence},
+            advice="Its program takes that long, the way has become longer, or both wait for each other: a request "
+            "in two pieces is held until the first is acknowledged (Nagle): TCP_NODELAY, or one piece for each.",
+            commands=("ss -tin", worst.probe),
+            help="application",
+        )
         return
     yield round_trip.bind(
         worst.network,
@@ -311,14 +364,21 @@ def listen_drops(seen: Observation) -> Iterator[BindingCause]:
     share = dropped / (dropped + accepted) if dropped else 0.0
     if share < 0.01 or dropped < DROPPED_FROM:
         return
+    is_half_open = half_open > max(_tcp(seen, "ListenDrops"), full)
     yield listen_drops.bind(
         share,
-        f"{count_noun(dropped, 'connection', 'was', 'were')} dropped: the queue of a listening socket is full",
+        f"{count_noun(half_open, 'request')} for a connection found the queue of half-open ones full"
+        if is_half_open
+        else f"{count_noun(dropped, 'connection', 'was', 'were')} dropped: the queue of a listening socket is full",
         of="connections",
         evidence={"dropped": dropped, "queue_full": full, "half_open_full": half_open, "accepted": accepted},
-        advice="Raise net.core.somaxconn and the program's backlog (half-open: net.ipv4.tcp_max_syn_backlog), unless "
-        "the program accepts too slowly.",
-        commands=("ss -ltn", "advisor plan 'sysctl:net.core.somaxconn>=4096'"),
+        advice="Raise the program's backlog, net.core.somaxconn and net.ipv4.tcp_max_syn_backlog, unless most of who "
+        "asks never answers: then it is a flood, to be kept away before this host."
+        if is_half_open
+        else "Raise net.core.somaxconn and the program's backlog, unless the program accepts too slowly.",
+        commands=("ss -tan state syn-recv", "advisor plan 'sysctl:net.ipv4.tcp_max_syn_backlog>=4096'")
+        if is_half_open
+        else ("ss -ltn", "advisor plan 'sysctl:net.core.somaxconn>=4096'"),
     )
 
 
@@ -350,9 +410,10 @@ _FC_ERRORS: Final = (
     id="net.errors",
     resource="net",
     help="repair",
-    what="Damaged frames and changes of the carrier of each link; errors of Fibre Channel and InfiniBand ports.",
-    threshold="any change of the carrier of a device, 4 of a virtual link, none of a bridge; errors, and packets that "
-    "RDMA sends again, in at least 1 of 100,000",
+    what="Damaged frames and changes of the carrier of each link, and members of bonds without one; errors of Fibre "
+    "Channel and InfiniBand ports.",
+    threshold="any change of the carrier of a device, 4 of a virtual link, none of a bridge; a member of a bond "
+    "that is down while another is up; errors, and packets that RDMA sends again, in at least 1 of 100,000",
     sources=(
         _WEKA_LINKS,
         "prometheus/procfs sysfs/class_fibrechannel.go",
@@ -384,6 +445,7 @@ def errors(seen: Observation) -> Iterator[BindingCause]:
             advice="Cable, optics and switch port first; no setting mends a bad link.",
             commands=(f"ethtool {name}", f"ethtool -m {name}"),
         )
+    yield from _lost_members(seen)
     for kind, fields, what in (("rdma", _FABRIC_ERRORS, "InfiniBand"), ("fc", _FC_ERRORS, "Fibre Channel")):
         for name in seen.span.names(kind):
             counts = {field: rise for field in fields if (rise := seen.rose(kind, name, field))}
@@ -400,6 +462,28 @@ def errors(seen: Observation) -> Iterator[BindingCause]:
                 )
 
 
+def _lost_members(seen: Observation) -> Iterator[BindingCause]:
+    """Bonds that go on with fewer members than they have: slower, and without one to take over."""
+    links = {one.name: one for one in seen.facts.links}
+    for bond in seen.facts.links:
+        members = [links[name] for name in bond.lower if name in links] if bond.kind in ("bond", "team") else []
+        lost = [
+            one.name
+            for one in members
+            if (one.carrier is False or one.state == "down") and seen.word("link-errors", one.name, "state") != "up"
+        ]
+        if lost and len(lost) < len(members):
+            yield errors.bind(
+                len(lost) / len(members),
+                f"{bond.name} has lost {len(lost)} of its {len(members)} members: {', '.join(lost)}",
+                of="members",
+                device=bond.name,
+                evidence={"lost": ", ".join(lost), "members": len(members), "mode": bond.detail.get("mode")},
+                advice="Cable, optics and switch port of the lost member: until then one more failure is an outage.",
+                commands=(f"ethtool {lost[0]}", f"cat /proc/net/bonding/{bond.name}"),
+            )
+
+
 def _count_sent_again(seen: Observation, port: str) -> dict[str, int]:
     """What an RDMA port sent again, or received out of order, where that is more than its way causes by itself."""
     counts = {field: rise for field in _SENT_AGAIN if (rise := seen.rose("rdma", port, field))}
@@ -413,12 +497,14 @@ def _count_sent_again(seen: Observation, port: str) -> dict[str, int]:
     help="tuning",
     what="Packets that a link dropped since its receive ring, or the queue of a CPU, was full.",
     threshold="1 of 10,000 packets, and at least 100",
-    sources=("Linux kernel documentation, networking/statistics", "proc_net(5), softnet_stat"),
+    sources=("Linux kernel documentation, networking/statistics", "ethtool(8), -S", "proc_net(5), softnet_stat"),
     explains=("net.loss",),
 )
 def ring_drops(seen: Observation) -> Iterator[BindingCause]:
     for name, link in seen.links.items():
         dropped = sum(seen.rose("link-errors", name, field) or 0 for field in _RING_DROPS)
+        # Some drivers add what their card dropped to one of these, others to none.
+        dropped = max(dropped, seen.rose("ring", name, "dropped") or 0)
         packets = (link.rx_packets_per_s or 0) * seen.span.seconds_of("link-errors")
         if dropped >= 100 and dropped >= packets / 10_000:
             yield ring_drops.bind(

@@ -35,6 +35,10 @@ _BAD_POOLS: Final = frozenset({"DEGRADED", "FAULTED", "UNAVAIL", "SUSPENDED", "R
 _SYNC: Final = frozenset({"resync", "recover", "reshape", "repair"})
 _BROKEN: Final = "broken"
 """The state of an array without redundancy, such as of level 0, that misses a member."""
+_STATE_COMMANDS: Final = {
+    "dm-multipath": ("multipath -ll", "journalctl -k --grep multipath"),
+    "lvm": ("lvs -a -o +lv_health_status,devices",),
+}
 _FAILED_STATES: Final = frozenset({"degraded", "failed"})
 _REBUILDING: Final = frozenset({"recovering", "resyncing", "reshaping", "repairing"})
 
@@ -64,7 +68,7 @@ def failing(seen: Observation) -> Iterator[BindingCause]:
         if late or (wrong >= 5 and wrong >= sent / 100):
             yield failing.bind(
                 (late + wrong) / (sent or late + wrong),
-                f"{name}: {late} commands timed out and {wrong} failed",
+                f"{name}: {count_noun(late, 'command')} timed out and {wrong} failed",
                 of="requests",
                 device=name,
                 evidence={"timed_out": late, "failed": wrong, "sent": sent},
@@ -191,22 +195,33 @@ def throttled_by_heat(seen: Observation) -> Iterator[BindingCause]:
 )
 def degraded(seen: Observation) -> Iterator[BindingCause]:
     states = {array.device: (array.name, array.state, array.missing) for array in seen.facts.arrays}
+    managers: dict[str, str] = {array.device: array.manager for array in seen.facts.arrays}
     for device in dict.fromkeys((*seen.span.names("array"), *states)):
         name, state, missing = states.get(device, (device, None, None))
         lost = seen.level("array", device, "degraded")
         action = seen.word("array", device, "sync_action")
         if action in _SYNC or state in _REBUILDING:
             continue
-        is_failed = state in _FAILED_STATES or seen.word("array", device, "state") == _BROKEN
-        count = lost if lost is not None else (missing or 1) if is_failed else 0
+        is_broken = seen.word("array", device, "state") == _BROKEN
+        count = lost if lost is not None else (missing or 1) if is_broken or state in _FAILED_STATES else 0
         if count:
+            manager = managers.get(device, "md")
             yield degraded.bind(
                 0.0,
-                f"{name} misses {count:.0f} of its members",
+                f"{name} has lost {count_noun(count, 'path')}"
+                if manager == "dm-multipath"
+                else f"{name} misses {count:.0f} of its members",
                 device=name,
                 evidence={"missing_members": count, "state": state or None, "sync_action": action or None},
-                advice="Replace the failed member and let the array rebuild: until then another failure may lose data.",
-                commands=(f"mdadm --detail /dev/{name}",) if device.startswith("md") else ("advisor scan",),
+                advice="Look into the port, the cable and the fabric of the path: one more failure stops all."
+                if manager == "dm-multipath"
+                else "It has no redundancy, and what was on the missing member is lost: check the member, its cable "
+                "and the backups."
+                if is_broken
+                else "Replace the failed member and let the array rebuild: until then another failure may lose data.",
+                commands=_STATE_COMMANDS.get(manager, ("advisor scan",))
+                if manager != "md"
+                else (f"mdadm --detail /dev/{name}",),
             )
     for pool in seen.span.names("zfs"):
         pool_state = seen.word("zfs", pool, "state")

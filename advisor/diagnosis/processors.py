@@ -213,8 +213,8 @@ def thermal(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="tuning",
     what="The share of soft interrupts on each CPU, and how the received packets are spread over the CPUs.",
-    threshold="one CPU spends 60 % of its time on them and takes 70 % of the packets, or 10,000 interrupts of a link a "
-    "second, while the others spend less than half of that",
+    threshold="one CPU, or a few, spend 60 % of their time on them and take 70 % of the packets, or 10,000 interrupts "
+    "of a link a second, while all others spend less than half of that on the mean",
     sources=("Linux kernel documentation, networking/scaling", "proc_net(5), softnet_stat"),
     explains=("cpu.interrupts",),
 )
@@ -224,25 +224,31 @@ def one_cpu(seen: Observation) -> Iterator[BindingCause]:
     if busiest is None:
         return
     name, share = busiest
+    busy = _list_with_interrupts(seen)
     packets = {cpu: seen.rose("softnet", cpu, "processed") or 0 for cpu in seen.span.names("softnet")}
     total = sum(packets.values())
     is_busy = bool(total) and total / seen.span.seconds_of("softnet") >= 1000
-    if not (is_busy and packets.get(name, 0) / total >= 0.7) and not _is_of_link(seen, name):
+    part = sum(packets.get(cpu, 0) for cpu in busy) / total if total else 0.0
+    if not (is_busy and part >= 0.7) and not _is_of_link(seen, name):
         return
     yield one_cpu.bind(
         share,
-        f"CPU {name} alone receives the packets: {percent(share)} of its time are interrupts",
+        f"CPU {name} alone receives the packets: {percent(share)} of its time are interrupts"
+        if len(busy) == 1
+        else f"{len(busy)} of {seen.cpu_count} CPUs receive the packets: up to {percent(share)} of their time are "
+        "interrupts",
         device=f"cpu{name}",
         evidence={
             "interrupt_share": share,
-            "packets_share": packets.get(name, 0) / total if total else 0.0,
+            "packets_share": part,
+            "cpus": ", ".join(busy[:8]),
             "packets_per_s": total / seen.span.seconds_of("softnet"),
             "dropped": sum(seen.rose("softnet", cpu, "dropped") or 0 for cpu in packets),
             "rounds_cut_off": sum(seen.rose("softnet", cpu, "squeezed") or 0 for cpu in packets),
         },
         advice="Spread the queues of the link over the CPUs: more channels, interrupt affinity, or RPS.",
         commands=("advisor recommend", "grep . /sys/class/net/*/queues/rx-*/rps_cpus"),
-        explains=(f"cpu.kernel-thread ksoftirqd/{name}",),
+        explains=_follow_interrupts(seen),
     )
 
 
@@ -254,6 +260,20 @@ def _is_of_link(seen: Observation, cpu: str) -> bool:
         return False
     words = re.split(r"[^\w.:]+", seen.word("irq", most, "called") or "")
     return any(name in words for name in seen.links if name != "lo")
+
+
+def _list_with_interrupts(seen: Observation) -> list[str]:
+    """The CPUs that spend most of their time on interrupts."""
+    return [
+        name
+        for name, one in seen.cpus.items()
+        if name != "all" and (one.irq or 0.0) + (one.softirq or 0.0) >= ONE_CPU_FROM
+    ]
+
+
+def _follow_interrupts(seen: Observation) -> tuple[str, ...]:
+    """The threads of the kernel that serve soft interrupts where there are too many of them."""
+    return tuple(f"cpu.kernel-thread ksoftirqd/{name}" for name in _list_with_interrupts(seen))
 
 
 def _busiest_with_interrupts(seen: Observation) -> tuple[str, float] | None:
@@ -291,7 +311,9 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
     seconds = seen.span.seconds_of("irq")
     yield interrupts.bind(
         share,
-        f"Interrupts take {percent(share)} of CPU {name} alone",
+        f"Interrupts take {percent(share)} of CPU {name} alone"
+        if len(_list_with_interrupts(seen)) == 1
+        else f"Interrupts take up to {percent(share)} of {len(_list_with_interrupts(seen))} of {seen.cpu_count} CPUs",
         device=f"cpu{name}",
         evidence={
             "interrupt_share": share,
@@ -300,7 +322,7 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
         },
         advice="Spread the interrupts of the device over the CPUs, or find out why it raises so many.",
         commands=(f"cat /proc/irq/{most}/smp_affinity_list",) if most and is_count(most) else ("cat /proc/softirqs",),
-        explains=(f"cpu.kernel-thread ksoftirqd/{name}",),
+        explains=_follow_interrupts(seen),
     )
 
 

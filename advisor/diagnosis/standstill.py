@@ -59,6 +59,7 @@ def stuck(seen: Observation) -> Iterator[BindingCause]:
         if name in above:
             continue
         is_mapping = name.startswith("dm-") or name not in seen.stack.devices
+        tool = "multipath -ll" if "path" in what else "dmsetup status --noflush"
         yield stuck.bind(
             waited_share(seen),
             f"{name} {what}",
@@ -68,9 +69,9 @@ def stuck(seen: Observation) -> Iterator[BindingCause]:
                 "stalled_share": seen.stall("io"),
                 "processes": names,
             },
-            advice="Find what it waits for: a suspended mapping, lost paths (queue_if_no_path), a controller that "
-            "resets or a server that is gone. Nothing on it goes on until then.",
-            commands=("dmsetup info", "multipath -ll") if is_mapping else (f"journalctl -k --grep {name}",),
+            advice="Find what it waits for: a suspended mapping, a thin pool without space, lost paths "
+            "(queue_if_no_path), a controller that resets or a server that is gone. Nothing on it goes on until then.",
+            commands=("dmsetup info", tool) if is_mapping else (f"journalctl -k --grep {name}",),
             asks=asks or asks_storage(seen, name),
             explains=(f"disk.slow-member {name}", f"array.degraded {name}", *follow_up(seen, name)),
         )

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.block_stack import is_flash, medium_of, multipath_head
+from advisor.diagnosis.block_stack import is_flash, is_remote, medium_of, multipath_head
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group, stalled_share
 from advisor.diagnosis.observation import DiskLoad, Observation
@@ -91,7 +91,7 @@ def slow_member(seen: Observation) -> Iterator[BindingCause]:
                     device=load.name,
                     evidence={**disk_evidence(load), "peers_wait_ms": usual, "peers": len(others)},
                     advice="Look into the drive, its cable and its slot before any tuning.",
-                    commands=(f"smartctl -a /dev/{load.name}", f"journalctl -k --grep {load.name}"),
+                    commands=look_at(seen, load.name),
                     asks=asks_storage(seen, load.name),
                     explains=(*follow_up(seen, load.name), *_follow_head(seen, load.name)),
                 )
@@ -236,6 +236,7 @@ def _find_saturated(seen: Observation) -> Iterator[BindingCause]:
             continue
         rates = seen.disks[name]
         is_discarding = _is_discarding(seen, load)
+        advice, commands = _advise(seen, load, rotates=rotates)
         yield saturated.bind(
             share,
             f"{name} is busy with discards, {rates.discards_per_s:.0f} a second"
@@ -250,21 +251,35 @@ def _find_saturated(seen: Observation) -> Iterator[BindingCause]:
                     else {}
                 ),
             },
-            advice="Trim at a quiet time (fstrim.timer) instead of at each deletion (the mount option discard), and "
-            "delete less at a time."
-            if is_discarding
-            else _OWN_WORK
-            if _works_itself(seen, name)
-            else "Spread the load over more or faster devices, or ask for fewer bytes; "
-            "advisor limits shows what the path carries.",
-            commands=("systemctl status fstrim.timer", f"cat /sys/block/{name}/queue/discard_max_bytes")
-            if is_discarding
-            else look_at(seen, name)
-            if _works_itself(seen, name)
-            else ("advisor limits",),
+            advice=advice,
+            commands=commands,
             asks=asks_storage(seen, name),
             explains=follow_up(seen, name),
         )
+
+
+def _advise(seen: Observation, load: DiskLoad, *, rotates: bool) -> tuple[str, tuple[str, ...]]:
+    """What helps a device that is full, by what fills it, and the commands for that."""
+    name = load.name
+    if _is_discarding(seen, load):
+        return (
+            "Trim at a quiet time (fstrim.timer) instead of at each deletion (the mount option discard), and delete "
+            "less at a time.",
+            ("systemctl status fstrim.timer", f"cat /sys/block/{name}/queue/discard_max_bytes"),
+        )
+    if _works_itself(seen, name):
+        return _OWN_WORK, look_at(seen, name)
+    if _may_be_flushing(seen, load) and not rotates:
+        return (
+            "Small writes, one after the other, take longer than the medium: flushes of its cache (fsync), which this "
+            "kernel does not count, may be what they wait for. Commit several changes at a time.",
+            (f"cat /sys/block/{name}/queue/write_cache",),
+        )
+    return (
+        "Spread the load over more or faster devices, or ask for fewer bytes; advisor limits shows what the path "
+        "carries.",
+        ("advisor limits",),
+    )
 
 
 def _works_itself(seen: Observation, name: str) -> bool:
@@ -281,21 +296,25 @@ def look_at(seen: Observation, name: str) -> tuple[str, ...]:
     a server."""
     device = seen.stack.devices.get(name)
     if seen.stack.members(name):
-        own = f"mdadm --detail /dev/{name}" if name.startswith("md") else f"dmsetup table /dev/{name}"
-        return (f"lsblk -s /dev/{name}", own)
-    if device is not None and device.is_remote and not name.startswith("nvme"):
+        own = next((text for head, text in _TOOLS.items() if name.startswith(head)), "cat /proc/mounts")
+        return (f"lsblk -s /dev/{name}", own.format(name))
+    if is_remote(device, name) and not name.startswith("nvme"):
         over = next((disk.detail.get("transport") for disk in seen.facts.disks if disk.name == name), None)
         return (_SESSIONS.get(over or "", f"lsblk -S /dev/{name}"), f"journalctl -k --grep {name}")
     return (f"smartctl -a /dev/{name}", f"journalctl -k --grep {name}")
 
 
+_TOOLS: Final = {
+    **{"md": "mdadm --detail /dev/{}", "dm-": "dmsetup table /dev/{}", "drbd": "drbdadm status"},
+    **{"bcache": "grep . /sys/block/{}/bcache/state", "loop": "losetup --list"},
+}
 _SESSIONS: Final = {
     "iscsi": "iscsiadm -m session -P 3",
     "fc": "grep . /sys/class/fc_host/host*/port_state /sys/class/fc_host/host*/speed",
 }
 _OWN_WORK: Final = (
-    "What lies below it has room: look at the work of the mapping itself (encryption, parity, checksums, a thin pool "
-    "or a snapshot) and at the CPUs that do it."
+    "What lies below it has room: look at the work of the mapping itself (encryption, parity, checksums, a delay, a "
+    "thin pool or a snapshot) and at the CPUs that do it; of a replica at its peer."
 )
 
 

@@ -18,6 +18,7 @@ _SYSCTL: Final = "Linux kernel documentation, networking/ip-sysctl"
 UDP_DROPS_FROM: Final = 10
 """A second, as netdata's alarm."""
 PORTS_FROM: Final = 0.95
+TASKS_FROM: Final = 0.95
 
 
 @cause(
@@ -106,11 +107,36 @@ def ports_used_up(seen: Observation) -> Iterator[BindingCause]:
     id="application.task-limit",
     resource="application",
     help="tuning",
-    what="How often a control group was refused one more process or thread (pids.events).",
-    threshold="any",
-    sources=("Linux kernel documentation, admin-guide/cgroup-v2, pids; cgroup-v1/pids",),
+    what="How often a control group was refused one more process or thread (pids.events); threads of the whole host "
+    "against kernel.pid_max and kernel.threads-max.",
+    threshold="any; of the host 95 % at the end of the span",
+    sources=(
+        "Linux kernel documentation, admin-guide/cgroup-v2, pids; cgroup-v1/pids",
+        "Linux kernel documentation, admin-guide/sysctl/kernel (pid_max, threads-max); proc_loadavg(5)",
+    ),
 )
 def task_limit(seen: Observation) -> Iterator[BindingCause]:
+    tasks, limits = (
+        seen.level("tasks", "host", "tasks"),
+        {
+            name: limit
+            for name in ("pid_max", "threads-max")
+            if (limit := seen.level("tasks", "host", name)) is not None
+        },
+    )
+    name = min(limits, key=lambda one: limits[one], default="")
+    if tasks is not None and name and limits[name] * TASKS_FROM <= tasks:
+        yield task_limit.bind(
+            tasks / limits[name],
+            f"{tasks:,.0f} threads run of the {limits[name]:,.0f} that kernel.{name} admits: new ones are refused",
+            of="limit",
+            evidence={"tasks": tasks, **limits},
+            advice="Find which program starts threads without end; a larger limit for many that are meant.",
+            commands=(
+                f"advisor plan 'sysctl:kernel.{name}>={2 * limits[name]:.0f}'",
+                "ps -eo nlwp,pid,comm --sort=-nlwp",
+            ),
+        )
     rises = {path: seen.rose("cgroup", path, "tasks_refused") for path in seen.span.names("cgroup")}
     refused = {path: count for path, count in rises.items() if count}
     for path, count in refused.items():

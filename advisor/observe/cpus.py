@@ -97,6 +97,17 @@ def read_cpus(host: Host, reading: Reading) -> None:
     reading.add("scheduler", "host", *parse_scheduler(text))
 
 
+def read_task_table(host: Host, reading: Reading) -> None:
+    """Kind ``tasks``: threads of the whole host, of /proc/loadavg (proc_loadavg(5)), and the most that it can have."""
+    reading.ask("tasks")
+    _, _, every = host.read_or_empty("/proc/loadavg").partition("/")
+    limits = {name: host.read_int(f"/proc/sys/kernel/{name}") for name in ("pid_max", "threads-max")}
+    levels: dict[str, float] = {name: limit for name, limit in limits.items() if not isinstance(limit, Missing)}
+    count = parse_counts(every.split()[:1]) if every.split() else None
+    if count:
+        reading.add("tasks", "host", None, {"tasks": count[0], **levels})
+
+
 def read_interrupts(host: Host, reading: Reading) -> None:
     """``irq`` has each interrupt's counts by CPU; ``irq-cpu`` each CPU's count of all of them."""
     reading.ask("irq", "irq-cpu")

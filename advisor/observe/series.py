@@ -11,7 +11,7 @@ from advisor.observe.arrays import read_arrays
 from advisor.observe.cgroups import read_cgroups
 from advisor.observe.clock import read_clock
 from advisor.observe.connections import read_connections
-from advisor.observe.cpus import read_cpus, read_interrupts, read_thermal
+from advisor.observe.cpus import read_cpus, read_interrupts, read_task_table, read_thermal
 from advisor.observe.disks import read_disks
 from advisor.observe.drives import read_drives
 from advisor.observe.filesystems import read_space, read_zfs
@@ -47,6 +47,7 @@ AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_ports,
     read_connections,
     read_interrupts,
+    read_task_table,
     read_thermal,
     read_nodes,
     read_link_errors,

@@ -278,6 +278,17 @@ CASES: tuple[Case, ...] = (
         Machine(system=0.3, memory_some=0.35, vm={"compact_stall": 900, "compact_fail": 850, "allocstall_normal": 15}),
     ),
     _case(
+        "no more memory may be promised (vm.overcommit_memory=2)",
+        "memory.commit-limit",
+        Machine(
+            extra={
+                "/proc/meminfo": "MemTotal: 16000000 kB\nMemFree: 6000000 kB\nMemAvailable: 8000000 kB\n"
+                "CommitLimit: 12000000 kB\nCommitted_AS: 11950000 kB\n",
+                "/proc/sys/vm/overcommit_memory": "2\n",
+            }
+        ),
+    ),
+    _case(
         "dirty throttling: small vm.dirty_bytes",
         "memory.dirty-limit",
         Machine(

@@ -6,10 +6,10 @@ the causes ask for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tests.diagnosis.hidden import Hidden
-from tests.diagnosis.moments import Array, Disk, Group, Link, Machine, Process
+from tests.diagnosis.moments import Array, Connection, Disk, Group, Link, Machine, Process
 
 Made = Callable[[float], Machine]
 
@@ -75,6 +75,23 @@ def _writers(at: float, dirty: int, written: int, io_some: float = 0.9) -> Machi
         groups=(group,),
         extra={"/proc/sys/vm/dirty_ratio": "20\n", "/proc/sys/vm/dirty_background_ratio": "10\n"},
     )
+
+
+_BOND_FILES = {
+    "/sys/class/net/bond0/bonding/mode": "802.3ad 4\n",
+    "/sys/class/net/bond0/bonding/slaves": "eth0 eth1\n",
+    **{f"/sys/class/net/bond0/lower_{name}/uevent": "" for name in ("eth0", "eth1")},
+    **{f"/sys/class/net/{name}/upper_bond0/uevent": "" for name in ("eth0", "eth1")},
+    **{f"/sys/class/net/{name}/carrier": "1\n" for name in ("bond0", "eth0", "eth1")},
+}
+_DOWN = {"/sys/class/net/eth1/carrier": "0\n", "/sys/class/net/eth1/operstate": "down\n"}
+
+
+def _bond(first: float, second: float, more: Mapping[str, str]) -> Machine:
+    """A bond of two links of 1 Gbit/s, by what each of them sends in bytes a second."""
+    members = (Link("eth0", tx_bytes=first, speed=1000), Link("eth1", 0, second, speed=1000))
+    bond = Link("bond0", tx_bytes=first + second, speed=2000, device=False)
+    return Machine(links=(*members, bond), extra=_BOND_FILES | dict(more))
 
 
 MET: dict[str, Hidden] = {
@@ -224,6 +241,57 @@ MET: dict[str, Hidden] = {
         Machine(extra={"/proc/sys/fs/file-nr": "99900\t0\t100000\n", "/proc/sys/fs/file-max": "100000\n"}),
         "application.file-limit",
     ),
+    "bond that goes on with one member": Hidden(_bond(1e6, 0, _DOWN), "net.errors"),
+    "bond of which one member is full": Hidden(_bond(1.23e8, 2e6, {}), "net.link-saturated"),
+    "packets of four queues on four of 64 CPUs": Hidden(
+        Machine(
+            cpus=64,
+            softirq=tuple(0.96 if cpu < 4 else 0.01 for cpu in range(64)),
+            packets=tuple(500_000 if cpu < 4 else 10 for cpu in range(64)),
+            irqs=tuple(1500 if cpu < 4 else 5 for cpu in range(64)),
+            links=(Link(rx_bytes=2e9, speed=100_000),),
+            processes=(Process(), _kernel_thread("ksoftirqd/2", 0.97)),
+        ),
+        "net.one-cpu",
+        never="cpu.interrupts cpu.kernel-thread",
+    ),
+    "transfer over a long way": Hidden(
+        Machine(connections=(Connection("198.51.100.7:22", busy=0.99, rtt=80, least_rtt=79, bytes=3e5),)),
+        "net.round-trip",
+    ),
+    "one small request after the other over a long way": Hidden(
+        Machine(connections=(Connection("198.51.100.7:5432", busy=0.97, rtt=25, least_rtt=24.8, bytes=8000),)),
+        "net.round-trip",
+    ),
+    "small requests in two pieces, each held until the first is acknowledged": Hidden(
+        Machine(connections=(Connection("10.0.0.8:11211", busy=0.99, rtt=40.1, least_rtt=0.05, bytes=7500),)),
+        "net.round-trip",
+        never="net.link-saturated",
+    ),
+    "threads of the whole host": Hidden(
+        Machine(
+            extra={
+                "/proc/loadavg": "9.00 9.00 9.00 3/32600 32767\n",
+                "/proc/sys/kernel/pid_max": "32768\n",
+                "/proc/sys/kernel/threads-max": "127000\n",
+            }
+        ),
+        "application.task-limit",
+    ),
+    "mirror of SSDs with fsync after fsync": Hidden(
+        Machine(
+            io_some=0.95,
+            iowait=0.2,
+            disks=(
+                *(
+                    Disk(name, 0, 250, 4, 8, 0.3, busy=0.93, number=number, flushes=240, flush_ms=3.6)
+                    for name, number in (("sda", "8:0"), ("sdb", "8:16"))
+                ),
+                Disk("md1", 0, 250, 4, 8, 4, busy=0.95, below=("sda", "sdb"), number="9:1"),
+            ),
+        ),
+        "disk.flushes",
+    ),
 }
 
 LOOK_ALIKES: dict[str, Machine | Made] = {
@@ -275,5 +343,28 @@ LOOK_ALIKES: dict[str, Machine | Made] = {
             "/proc/net/sockstat": "sockets: used 9000\nTCP: inuse 8000 orphan 4 tw 30 alloc 8100 mem 29000\n",
             "/proc/sys/net/ipv4/tcp_mem": "20000\t30000\t45000\n",
         }
+    ),
+    "bond whose members are up": _bond(1e6, 1e6, {}),
+    "log that is sent as it is written, over a long way": Machine(
+        connections=(Connection("198.51.100.7:5432", busy=0.95, rtt=60, least_rtt=59, bytes=50_000),)
+    ),
+    "one queue that takes 40 % of its CPU": Machine(softirq=(0.4, 0.01, 0.01, 0.01), packets=(90_000, 10, 10, 10)),
+    "client of a service that answers in 100 ms": Machine(
+        connections=(Connection("10.0.0.8:8080", busy=0.4, rtt=40.3, least_rtt=0.2, bytes=3000),)
+    ),
+    "threads far below what the host can have": Machine(
+        extra={"/proc/loadavg": "9.00 9.00 9.00 3/3260 32767\n", "/proc/sys/kernel/pid_max": "32768\n"}
+    ),
+    "more memory promised than there is, which is usual": Machine(
+        extra={
+            "/proc/meminfo": "MemTotal: 16000000 kB\nMemFree: 6000000 kB\nMemAvailable: 8000000 kB\n"
+            "CommitLimit: 8000000 kB\nCommitted_AS: 30000000 kB\n",
+            "/proc/sys/vm/overcommit_memory": "0\n",
+        }
+    ),
+    "the threads of the kernel that check an array at night": Machine(
+        io_some=0.02,
+        processes=(Process(), _kernel_thread("md0_raid6", 0.6)),
+        arrays=(Array(action="check", done="100 / 2000"),),
     ),
 }

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import pytest
 
+from advisor.diagnosis.cause import BindingCause
+from advisor.diagnosis.diagnose import Diagnosis, diagnose
+from advisor.diagnosis.observation import read_context
+from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
+from advisor.host.ethtool import Answer
+from advisor.observe.series import take_sample
+from advisor.observe.span import CounterSpan
 from tests.diagnosis.field import LOOK_ALIKES, MET
-from tests.diagnosis.moments import Disk, Machine, diagnose_machine
+from tests.diagnosis.moments import Disk, Group, Link, Machine, diagnose_machine, files_at
 
 
 @pytest.mark.parametrize("name", MET)
@@ -53,3 +62,117 @@ def test_a_volume_of_a_server_has_no_drive_to_look_at() -> None:
     found = diagnose_machine(Machine(io_some=0.9, iowait=0.2, disks=(lun,), extra=vendor)).binds
     assert found[0].id == "disk.slow"
     assert not [text for text in found[0].commands if "smartctl" in text]
+
+
+def _first(machine: Machine) -> BindingCause:
+    return diagnose_machine(machine).binds[0]
+
+
+def test_a_member_of_a_bond_that_is_full_while_another_has_room_asks_for_another_policy() -> None:
+    found = _first(MET["bond of which one member is full"].machine)  # type: ignore[arg-type]
+    assert (found.device, found.help) == ("eth0", "tuning")
+    assert "xmit_hash_policy" in found.advice
+
+
+def test_what_is_asked_for_again_and_what_is_overtaken_is_not_called_lost() -> None:
+    found = _first(Machine(tcp={"InSegs": 40_000, "OutSegs": 20_000, "TCPOFOQueue": 3000}))
+    assert found.id == "net.loss"
+    assert "out of order" in found.title
+
+
+def test_half_open_connections_are_not_called_dropped_ones() -> None:
+    found = _first(Machine(tcp={"TCPReqQFullDoCookies": 800, "PassiveOpens": 50}))
+    assert found.id == "net.listen-drops"
+    assert "half-open" in found.title
+    assert "sysctl:net.ipv4.tcp_max_syn_backlog" in found.commands[1]
+
+
+def test_the_limit_of_a_container_that_sees_its_own_groups_alone() -> None:
+    found = _first(Machine(groups=(Group("/", throttled=0.6, quota="100000 100000"),)))
+    assert found.title.startswith("This container has used up its CPU quota")
+    assert found.commands == ("cat /sys/fs/cgroup/cpu.max",)
+
+
+def test_a_slow_device_of_a_cluster_has_no_drive_to_look_at() -> None:
+    found = _first(Machine(io_some=0.9, iowait=0.2, disks=(Disk("rbd0", 30, 0, 16, 16, 31, number="251:0"),)))
+    assert (found.id, found.device) == ("disk.slow", "rbd0")
+    assert not [text for text in found.commands if "smartctl" in text]
+
+
+_NUMBERS = {"sdb": "8:16", "sdc": "8:32"}
+
+
+def _diagnose_paths(states: str, well: Machine) -> Diagnosis:
+    """A multipath map of sdb and sdc, each ``A`` or ``F`` all the time."""
+    paths = " ".join(f"{number} {state} 1 0 1" for number, state in zip(_NUMBERS.values(), states, strict=True))
+    answers = {
+        ("dmsetup", "table"): "mpatha: 0 2000 multipath 1 queue_if_no_path 1 alua 1 1 service-time 0 2 2 "
+        "8:16 1 1 8:32 1 1\n",
+        ("dmsetup", "status", "--noflush"): f"mpatha: 0 2000 multipath 2 0 0 0 1 1 A 0 2 2 {paths} \n",
+    }
+    return _diagnose_hosts(well, lambda at: answers, {}, "")
+
+
+def _diagnose_hosts(
+    machine: Machine, answers: Callable[[float], Mapping[tuple[str, ...], str]], rates: Mapping[str, float], driver: str
+) -> Diagnosis:
+    """A machine with commands that answer, and counters of ``ethtool -S eth0`` by what they rise each second."""
+    links = {"/sys/class/net/eth0/device/driver": f"/sys/bus/pci/drivers/{driver}"} if driver else {}
+
+    def host(at: float) -> Host:
+        files = {path: text.encode() for path, text in files_at(machine, at).items()}
+        statistics: Answer = {name: int(rate * at) for name, rate in rates.items()}
+        return Host(
+            MemoryFiles(files, links),
+            RecordedCommands({words: Completed(0, text, "") for words, text in answers(at).items()}),
+            is_root=True,
+            ethtool_answers={("eth0", "statistics"): statistics},
+        )
+
+    samples = [take_sample(host(1000.0 + at), clock=lambda at=float(at): at) for at in (0, 10)]  # type: ignore[misc]
+    return diagnose(CounterSpan(samples), read_context(host(1000)), 0.0)
+
+
+def _map(slow: bool = False) -> Machine:
+    wait = 24.0 if slow else 1.0
+    return Machine(
+        io_some=0.9 if slow else 0.05,
+        iowait=0.2 if slow else 0.02,
+        disks=(
+            Disk("sdb", 40, 0, 16, 16, wait, number="8:16"),
+            Disk("sdc", 0, 0, number="8:32"),
+            Disk("dm-0", 40, 0, 16, 16, wait, below=("sdb", "sdc"), number="253:0"),
+        ),
+        extra={
+            "/sys/block/dm-0/dm/uuid": "mpath-3600a098038303053\n",
+            "/sys/block/dm-0/dm/name": "mpatha\n",
+            **{f"/sys/block/{name}/device/vendor": "NETAPP" for name in _NUMBERS},
+            **{f"/sys/block/{name}/device/model": "LUN C-Mode" for name in _NUMBERS},
+        },
+    )
+
+
+def test_a_path_that_is_lost_all_the_time_is_named_before_the_slow_one() -> None:
+    assert _diagnose_paths("AA", _map()).binds == ()
+    found = _diagnose_paths("AF", _map(slow=True)).binds
+    assert [one.id for one in found] == ["array.degraded", "disk.slow"]
+    assert found[0].title == "mpatha has lost 1 path"
+    assert found[0].commands[0] == "multipath -ll"
+    assert "rebuild" not in found[0].advice
+
+
+@pytest.mark.parametrize(
+    ("driver", "counters"),
+    [
+        ("ixgbe", {"rx_missed_errors": 0, "rx_no_dma_resources": 2000}),
+        ("mlx5_core", {"rx_out_of_buffer": 5000, "rx_discards_phy": 0}),
+        ("ice", {"rx_dropped.nic": 900}),
+        ("i40e", {"port.rx_dropped": 900}),
+    ],
+)
+def test_what_a_card_dropped_by_its_driver_alone(driver: str, counters: dict[str, float]) -> None:
+    machine = Machine(links=(Link(rx_bytes=6e8),))
+    found = _diagnose_hosts(machine, lambda at: {}, counters, driver).binds
+    assert [(one.id, one.device) for one in found] == [("net.ring-drops", "eth0")]
+    few = {name: rate / 1000 for name, rate in counters.items()}
+    assert _diagnose_hosts(machine, lambda at: {}, few, driver).binds == ()
