@@ -28,7 +28,7 @@ ONE_CPU_FROM: Final = 0.6
 ONE_THREAD_FROM: Final = 0.85
 ONE_CPU_FROM_SHARE: Final = 0.95
 ONE_CPU_UP_TO: Final = 1.05
-_POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|ovs-vswitchd")
+_POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|ovs-vswitchd|io_uring-sq|kni_")
 """Programs that ask their devices all the time instead of waiting for interrupts: busy says nothing of their work."""
 
 
@@ -431,9 +431,9 @@ drivers/vhost/vhost.c, drivers/block/loop.c."""
 def kernel_thread(seen: Observation) -> Iterator[BindingCause]:
     """A thread of the kernel that is always busy: parity, encryption, packets of a guest."""
     for name, share in _list_shares(seen):
-        if share < ONE_CPU_FROM_SHARE or not is_kernel_thread(seen, name):
-            continue
         process = seen.word("process", name, "name") or "?"
+        if share < ONE_CPU_FROM_SHARE or not is_kernel_thread(seen, name) or _POLLS.match(process):
+            continue
         works = ((work, found) for work in _WORKS if (found := work.name.match(process)))
         work, found = next(works, (None, None))
         parts = found.groupdict() if found else {}

@@ -208,7 +208,9 @@ class _V2Groups(_Groups):
         for name in ("current", "high", "max"):
             level = self._level(f"{place}/memory.{name}") if f"memory.{name}" in files else None
             levels |= {} if level is None else {f"memory_{name}_bytes": level}
-        if {"memory_high_bytes", "memory_max_bytes"} & levels.keys() and "memory.stat" in files:
+        reached = any(counters.get(field) for field in ("memory_high", "memory_max"))
+        # The kernel adds this file up whenever it is read: of groups that never reached a limit it is not asked.
+        if reached and {"memory_high_bytes", "memory_max_bytes"} & levels.keys() and "memory.stat" in files:
             stat = parse_named_counts(self._text(f"{place}/memory.stat"))
             levels |= {field: stat[name] for name, field in _MEMORY_LEVELS.items() if name in stat}
         quota = parse_cpu_max(self._text(f"{place}/cpu.max")) if "cpu.max" in files else None

@@ -32,7 +32,7 @@ _PAUSING: Final = frozenset(
 _PAUSE: Final = lazy_regex(r"(?:(rx|tx)_.*(?:pause|xoff|pfc_ena_frames).*|.*_xoff_(rx|tx)(?:\.nic)?)")
 _RING_DROPS: Final = frozenset(
     {"rx_out_of_buffer", "rx_discards_phy", "rx_no_dma_resources", "port.rx_dropped", "rx_dropped.nic"}
-    | {"rx_total_discard_pkts"}
+    | {"port.rx_discards", "rx_total_discard_pkts"}
 )
 """What a card dropped for want of a buffer, of which its driver adds nothing to rx_missed_errors, or did not always:
 mlx5 (Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst), ixgbe (QPRDC), i40e, ice, bnxt."""

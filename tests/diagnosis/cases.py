@@ -275,7 +275,7 @@ CASES: tuple[Case, ...] = (
     _case(
         "huge pages that must be put together (memory in small pieces)",
         "memory.compaction",
-        Machine(system=0.3, memory_some=0.35, vm={"compact_stall": 900, "compact_fail": 850, "allocstall_normal": 15}),
+        Machine(system=0.1, memory_some=0.35, vm={"compact_stall": 900, "compact_fail": 850, "allocstall_normal": 15}),
     ),
     _case(
         "no more memory may be promised (vm.overcommit_memory=2)",

@@ -75,6 +75,7 @@ NARROWER = {
     "disk.flushes": {"disk.saturated", "application.serial"},
     "disk.slow-member": {"disk.slow", "disk.saturated"},
     "net.one-cpu": {"cpu.interrupts"},
+    "cpu.kernel-thread": {"disk.slow", "disk.saturated"},
 }
 """What may be answered where what is narrower cannot be seen: it is true of the same thing, and less exact."""
 

@@ -15,6 +15,7 @@ from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
 from tests.diagnosis.field import LOOK_ALIKES, MET
 from tests.diagnosis.moments import Disk, Group, Link, Machine, diagnose_machine, files_at
+from tests.diagnosis.test_degraded import DEGRADED, NARROWER
 
 
 @pytest.mark.parametrize("name", MET)
@@ -31,6 +32,22 @@ def test_what_is_met_is_named_first(name: str) -> None:
 def test_what_resembles_it_is_no_alarm(name: str) -> None:
     found = diagnose_machine(LOOK_ALIKES[name])
     assert found.binds == (), [(one.id, one.device, one.share, one.evidence) for one in found.binds]
+
+
+@pytest.mark.parametrize("how", DEGRADED)
+def test_with_less_to_read_nothing_else_is_named(how: str) -> None:
+    wrong: dict[str, str] = {}
+    for name, case in MET.items():
+        right = {*case.first.split(), *case.all.split()}
+        right |= {wider for identity in right for wider in NARROWER.get(identity, set())}
+        found = [] if callable(case.machine) else [one.id for one in DEGRADED[how](case.machine).binds]
+        wrong |= {name: found[0]} if found and found[0] not in right else {}
+    alarms = {
+        name: binds[0].id
+        for name, machine in LOOK_ALIKES.items()
+        if not callable(machine) and (binds := DEGRADED[how](machine).binds)
+    }
+    assert wrong | alarms == {}
 
 
 def test_an_array_whose_members_are_all_full_is_named_by_itself() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands, live_host
 from advisor.observe.cgroups import read_cgroups
+from advisor.observe.cpus import read_task_table
 from advisor.observe.hardware import read_mappings
 from advisor.observe.log_errors import MOST_ERRORS, parse_log_errors, read_log_errors
 from advisor.observe.network import ALL_SOCKETS, parse_port_use, read_neighbours, read_ports, read_protocols, read_udp6
@@ -184,3 +185,31 @@ def test_threads_of_a_process_and_what_each_uses() -> None:
         "print(int(reading.gauges['process'][name]['threads']), len(fields))"
     )
     assert look_at(program, look) == "4 4\n"
+
+
+_LOADAVG = "/proc/loadavg"
+_PID_MAX = "/proc/sys/kernel/pid_max"
+
+
+def test_threads_of_the_whole_host() -> None:
+    files = {_LOADAVG: "0.15 0.10 0.09 3/345 2999\n", _PID_MAX: "32768\n"}
+    assert read_files(files, read_task_table).gauges["tasks"]["host"] == {"tasks": 345, "pid_max": 32768}
+
+
+@pytest.mark.parametrize("text", ["", "0.15 0.10", "0.1 0.1 0.1 3/", "0.1 0.1 0.1 3/x 9", "/-1"])
+def test_a_damaged_count_of_threads(text: str) -> None:
+    assert "tasks" not in read_files({_LOADAVG: text, _PID_MAX: "32768\n"}, read_task_table).gauges
+
+
+@pytest.mark.parametrize(("reached", "found"), [(3, True), (0, False)])
+def test_dirty_pages_of_groups_that_reached_a_limit_of_their_memory(reached: int, found: bool) -> None:
+    top = "/sys/fs/cgroup/a.service"
+    files = {
+        "/sys/fs/cgroup/cgroup.controllers": "memory\n",
+        f"{top}/memory.events": f"low 0\nhigh 0\nmax {reached}\noom 0\noom_kill 0\n",
+        f"{top}/memory.max": "1048576\n",
+        f"{top}/memory.stat": "anon 1\nfile 2000\nfile_dirty 300\nfile_writeback 40\n",
+    }
+    levels = read_files(files, read_cgroups).gauges["cgroup"]["/a.service"]
+    names = ("memory_file_bytes", "memory_dirty_bytes", "memory_writeback_bytes")
+    assert [levels.get(name) for name in names] == ([2000, 300, 40] if found else [None] * 3)

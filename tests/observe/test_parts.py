@@ -12,7 +12,7 @@ from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.observe.drives import parse_smart_log, read_drives
 from advisor.observe.filesystems import read_space, read_zfs
 from advisor.observe.kills import parse_kills, read_kills
-from advisor.observe.links import find_pauses, read_pauses
+from advisor.observe.links import count_ring_drops, find_pauses, read_pauses
 from advisor.observe.nfs import NfsMount, parse_mountstats, parse_pool_stats, read_nfs_mounts, read_nfs_server
 from advisor.observe.processes import parse_file_limit
 from advisor.observe.sample import Reading
@@ -236,6 +236,18 @@ def test_pools_and_cache_of_zfs() -> None:
 def test_pause_frames_of_drivers(statistics: dict[str, int | str | bool], found: tuple[int | None, int | None]) -> None:
     pauses = find_pauses(statistics)
     assert (pauses.get("rx"), pauses.get("tx")) == found
+
+
+@pytest.mark.parametrize(
+    ("statistics", "dropped"),
+    [
+        ({"rx_out_of_buffer": 7, "rx_discards_phy": 2, "rx_packets": 9}, 9),
+        ({"rx_no_dma_resources": 0}, 0),
+        ({"rx_dropped": 5, "rx_packets": 9}, None),
+    ],
+)
+def test_what_cards_drop_for_want_of_a_buffer(statistics: dict[str, int | str | bool], dropped: int | None) -> None:
+    assert count_ring_drops(statistics) == dropped
 
 
 LIMITS = """\
