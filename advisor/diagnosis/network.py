@@ -162,8 +162,8 @@ def _held_by_network(seen: Observation, *, times_the_least: float = 0.0) -> _Wai
     help="tuning",
     what="The time in which a connection had data to send and the receive window of the peer did not admit it; on the "
     "receiving host, windows that were closed, and receive buffers that were full.",
-    threshold="20 % of the time for one connection; a closed window, or a buffer that is pruned, twice a second on the "
-    "receiver",
+    threshold="20 % of the time for one connection; a closed window, a buffer that is pruned, or a segment that is "
+    "dropped for want of room in its socket (TCPBacklogDrop, TCPRcvQDrop), twice a second on the receiver",
     sources=(_TCP_INFO, _SNMP),
     explains=("net.send-buffer", "net.round-trip"),
 )
@@ -180,15 +180,16 @@ def receive_window(seen: Observation) -> Iterator[BindingCause]:
         )
         return
     shut, pruned = _tcp(seen, "TCPToZeroWindowAdv"), _tcp(seen, "PruneCalled")
-    closed = shut + pruned
+    dropped = sum(_tcp(seen, field) for field in ("TCPBacklogDrop", "TCPRcvQDrop", "TCPZeroWindowDrop"))
+    closed = shut + pruned + dropped
     seconds = seen.span.seconds_of("protocol")
     if closed >= 2 * seconds and closed >= 10:
         yield receive_window.bind(
-            min(1.0, closed / (seconds * 100)) if closed < seconds * 10 else 0.5,
+            max(BINDS_FROM, closed / (seconds * 100)) if closed < seconds * 10 else 0.5,
             "Receivers on this host close their windows: data arrives faster than it is read"
             if shut
             else "Receive buffers of this host are full: data arrives faster than it is read",
-            evidence={"windows_closed": shut, "buffers_pruned": pruned, "seconds": seconds},
+            evidence={"windows_closed": shut, "buffers_pruned": pruned, "dropped": dropped, "seconds": seconds},
             advice="The program reads too slowly, or its receive buffer is small (SO_RCVBUF, net.ipv4.tcp_rmem).",
             commands=("ss -tm", "advisor plan socket-buffers-8m"),
         )

@@ -7,7 +7,7 @@ from typing import Final
 
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.observation import Observation
-from advisor.diagnosis.storage import BUSY_FROM
+from advisor.diagnosis.storage import BUSY_FROM, waited_share
 
 _KNFSD: Final = "Linux kernel documentation, filesystems/nfs/knfsd-stats; net/sunrpc/svc_xprt.c"
 _MOUNTSTATS: Final = "mountstats(8), nfsiostat(8); net/sunrpc/stats.c"
@@ -119,12 +119,16 @@ def nfs_server(seen: Observation) -> Iterator[BindingCause]:
         )
 
 
+def _list_lowest(seen: Observation) -> Iterator[str]:
+    """Local disks that lie on no others."""
+    yield from (name for name in seen.disks if name in seen.stack.devices and not seen.stack.members(name))
+
+
 def _count_waited(seen: Observation, target: str) -> tuple[int, int, int]:
     """Requests of a mount that somebody waits for, the ms that they waited to be sent, and those of network and server.
 
-    All of them where tasks wait for storage, or nobody counts that; else those that are no stall: for names and
-    attributes, and all where most bytes are read and written directly. What is read ahead or written back waits for
-    nobody.
+    All of them where tasks wait for storage; else those that are no stall: for names and attributes, and all where most
+    bytes are read and written directly. For what is read ahead or written back nobody waits.
     """
     requests, queued, answered, names, names_queued, names_answered, direct, moved = (
         seen.rose("nfs", target, name) or 0
@@ -133,8 +137,11 @@ def _count_waited(seen: Observation, target: str) -> tuple[int, int, int]:
             "server_bytes",
         )
     )
-    stall = seen.stall("io")
-    if stall is None or stall >= BINDS_FROM or (moved and 2 * direct >= moved):
+    waited = waited_share(seen)
+    if seen.stall("io") is None:
+        # Without PSI who waits for a local disk is counted among those who wait.
+        waited -= sum(seen.disks[name].utilisation or 0.0 for name in _list_lowest(seen))
+    if waited >= BINDS_FROM or (moved and 2 * direct >= moved):
         return requests, queued, answered
     return names, names_queued, names_answered
 

@@ -30,6 +30,9 @@ FULL_QUEUE_FROM: Final = 0.95
 SHALLOW: Final = 4
 ALWAYS_BUSY_FROM: Final = 0.9
 SERIAL_QUEUE: Final = 1.6
+SERIAL_WAIT_FROM: Final = 0.2
+SOON_MS: Final = 10.0
+"""A server that takes longer for a request is what binds (net.nfs-server)."""
 PAGE_BYTES: Final = 4096
 _LIMITS: Final = ("read_bytes", "write_bytes", "reads", "writes")
 AT_LIMIT_FROM: Final = 0.85
@@ -589,20 +592,21 @@ def _is_read_by_pages(seen: Observation, reads_per_s: float, read_bytes_per_s: f
     id="application.serial",
     resource="application",
     help="application",
-    what="Stalls for storage while the busiest device has one request at a time and is not slow.",
+    what="Stalls for storage while the busiest device, or an NFS mount, has one request at a time and is not slow.",
     threshold="stalled 20 % of the time and a queue of at most 1.6 on a device that serves many requests at once "
-    "and is busy for a third of what is waited",
-    sources=(IOSTATS, PSI),
+    "and is busy for a third of what is waited; on a mount whose server answers within 10 ms and is asked half of it",
+    sources=(IOSTATS, PSI, "mountstats(8)"),
 )
 def serial(seen: Observation) -> Iterator[BindingCause]:
     """Requests that are sent one after the other: the device serves each quickly and waits for the next."""
+    yield from _serial_mounts(seen)
     waited = waited_share(seen)
     busiest = max(
         (one for one in seen.loads.values() if not seen.stack.members(one.name) and not _waits_below(seen, one)),
         key=lambda one: one.utilisation,
         default=None,
     )
-    if busiest is None or waited < 0.2 or not _has_known_medium(seen, busiest.name):
+    if busiest is None or waited < SERIAL_WAIT_FROM or not _has_known_medium(seen, busiest.name):
         return
     if busiest.queue > SERIAL_QUEUE or busiest.utilisation < (0.15 if seen.stall("io") is not None else 0.5):
         return
@@ -619,6 +623,33 @@ def serial(seen: Observation) -> Iterator[BindingCause]:
         advice="More threads or a deeper queue of asynchronous requests in the application; the device has room.",
         asks=asks_storage(seen, busiest.name),
     )
+
+
+def _serial_mounts(seen: Observation) -> Iterator[BindingCause]:
+    """NFS mounts that have one request at a time under way, each of which their server answers soon."""
+    waited, seconds = waited_share(seen), seen.span.seconds_of("nfs")
+    local = max((one.utilisation for one in seen.loads.values()), default=0.0)
+    for target in seen.span.names("nfs"):
+        requests, answered = (seen.rose("nfs", target, name) or 0 for name in ("requests", "rtt_ms"))
+        queue = answered / (seconds * 1000) if seconds else 0.0
+        least = waited / 2 if seen.stall("io") is not None else 0.5
+        is_waited_for = waited >= SERIAL_WAIT_FROM and least <= queue <= SERIAL_QUEUE
+        if not is_waited_for or local >= waited / 2 or answered >= SOON_MS * requests:
+            continue
+        yield serial.bind(
+            min(1.0, max(queue, waited)),
+            f"Requests to {seen.word('nfs', target, 'source')} are sent one at a time: each waits for the answer "
+            "to the one before",
+            device=target,
+            evidence={
+                "queue": queue,
+                "rtt_ms": answered / requests,
+                "requests_per_s": requests / seconds,
+                "stalled_share": waited,
+            },
+            advice="More threads or asynchronous requests at a time; more read-ahead for what is read in order.",
+            commands=("nfsiostat 1 3",),
+        )
 
 
 def _waits_below(seen: Observation, load: DiskLoad) -> bool:

@@ -292,6 +292,17 @@ MET: dict[str, Hidden] = {
         ),
         "disk.flushes",
     ),
+    "one read after the other from an NFS server that answers soon": Hidden(
+        since_boot(lambda at: Machine(io_some=0.95, iowait=0.2, extra=_mount(at, 9, 5e6, READ=(300, 0.02, 3.1)))),
+        "application.serial",
+    ),
+    "segments that sockets have no room for": Hidden(
+        Machine(tcp={"TCPBacklogDrop": 150, "TCPRcvQDrop": 20}, links=(Link(rx_bytes=9e8),)), "net.receive-window"
+    ),
+    "slow NFS server, by a kernel that knows no PSI": Hidden(
+        since_boot(lambda at: Machine(psi=False, version1=True, iowait=0.22, extra=_mount(at, READ=(20, 0.1, 45)))),
+        "net.nfs-server",
+    ),
 }
 
 LOOK_ALIKES: dict[str, Machine | Made] = {
@@ -366,5 +377,8 @@ LOOK_ALIKES: dict[str, Machine | Made] = {
         io_some=0.02,
         processes=(Process(), _kernel_thread("md0_raid6", 0.6)),
         arrays=(Array(action="check", done="100 / 2000"),),
+    ),
+    "writeback to a slow NFS server, by a kernel that knows no PSI": since_boot(
+        lambda at: Machine(psi=False, version1=True, extra=_mount(at, WRITE=(600, 40, 60), GETATTR=(10, 0.3, 1)))
     ),
 }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.diagnosis.moments import Array, Connection, Disk, Group, Link, Machine, Process
+from tests.diagnosis.moments import Array, Connection, Disk, Group, Link, Machine, NfsMount, Process
 
 _NAMES = {"nvme0n1": "259:0", "sda": "8:0", "vda": "254:0"}
 
@@ -23,7 +23,7 @@ def healthy_machine(seed: int) -> Machine:
     cpus = dice.choice((1, 2, 4, 8, 16))
     user = load * dice.uniform(0, 0.5)
     io_some = load * dice.uniform(0, 0.09)
-    return Machine(
+    machine = Machine(
         cpus=cpus,
         user=user,
         system=load * dice.uniform(0, 0.12),
@@ -66,6 +66,7 @@ def healthy_machine(seed: int) -> Machine:
         vm={
             "pswpin": dice.choice((0, 0, dice.uniform(0, 10))), "pswpout": dice.choice((0, 0, dice.uniform(0, 200))),
             "allocstall_normal": dice.uniform(0, 5), "workingset_refault_file": load * dice.uniform(0, 500),
+            "compact_stall": 90.0 if seed % 3 else 0.0,
         },
         dirty=(int(load * dice.uniform(0, 180_000)), int(load * dice.uniform(0, 20_000))),
         conntrack=dice.choice((None, (int(dice.uniform(0, 0.8) * 65_536), 65_536))),
@@ -77,6 +78,8 @@ def healthy_machine(seed: int) -> Machine:
         bursts=(0.0, *(dice.uniform(0, 0.9) for _ in range(9))),
         **_rare_figures(seed),
     )  # fmt: skip
+    # No more CPUs wait than there are requests to wait for.
+    return replace(machine, iowait=min(machine.iowait, sum(one.queue for one in machine.disks) / cpus))
 
 
 def _rare_figures(seed: int) -> dict[str, Any]:
@@ -95,7 +98,20 @@ def _rare_figures(seed: int) -> dict[str, Any]:
             # An old process that waits for a driver, but is woken now and then; one that rests.
             Process("qemu", "vm.scope", cpu=dice.uniform(0.02, 0.9), waits_in=dice.choice(("", "folio_wait_bit"))),
             Process("bash", "", cpu=0, chars=0, read=0),
+            Process("kworker/u8:2-flush-8:0", "", cpu=dice.uniform(0, 0.85), chars=0, read=0, of_kernel=True),
         ),
+        "mounts": dice.choice(
+            (
+                (),
+                # Attributes that a program waits for now and then, and writeback that nobody waits for.
+                (NfsMount(requests=dice.uniform(1, 40), rtt_ms=dice.uniform(0.3, 11), operation="GETATTR"),),
+                (NfsMount(requests=dice.uniform(10, 900), queue_ms=dice.uniform(0, 50), rtt_ms=40, operation="WRITE"),),
+            )
+        ),
+        "extra": {
+            "/proc/loadavg": f"0.50 0.40 0.30 2/{dice.randint(200, 30_000)} 4711\n",
+            "/proc/sys/kernel/pid_max": "32768\n",
+        },
     }  # fmt: skip
 
 
