@@ -139,8 +139,9 @@ def _count_waited(seen: Observation, target: str) -> tuple[int, int, int]:
     )
     waited = waited_share(seen)
     if seen.stall("io") is None:
-        # Without PSI who waits for a local disk is counted among those who wait.
-        waited -= sum(seen.disks[name].utilisation or 0.0 for name in _list_lowest(seen))
+        # Without PSI who waits for a local disk is counted among those who wait; of one that is unknown, all may.
+        uses = [seen.disks[name].utilisation for name in _list_lowest(seen)]
+        waited -= sum(1.0 if used is None else used for used in uses)
     if waited >= BINDS_FROM or (moved and 2 * direct >= moved):
         return requests, queued, answered
     return names, names_queued, names_answered
