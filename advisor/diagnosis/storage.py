@@ -244,6 +244,8 @@ def _find_saturated(seen: Observation) -> Iterator[BindingCause]:
             share,
             f"{name} is busy with discards, {rates.discards_per_s:.0f} a second"
             if is_discarding
+            else f"{name} is always busy, with one request after the other"
+            if load.queue <= SERIAL_QUEUE
             else f"{name} is saturated: {load.queue:.1f} requests wait or are served at any time",
             device=name,
             evidence={

@@ -193,3 +193,10 @@ def test_what_a_card_dropped_by_its_driver_alone(driver: str, counters: dict[str
     assert [(one.id, one.device) for one in found] == [("net.ring-drops", "eth0")]
     few = {name: rate / 1000 for name, rate in counters.items()}
     assert _diagnose_hosts(machine, lambda at: {}, few, driver).binds == ()
+
+
+def test_an_arm_with_one_request_after_the_other_has_no_queue() -> None:
+    found = _first(
+        Machine(io_some=0.93, iowait=0.24, disks=(Disk("sda", 105, 0, 16, 16, 9, busy=0.95, rotational=True),))
+    )
+    assert (found.id, found.title) == ("disk.saturated", "sda is always busy, with one request after the other")
