@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.containers import needs_a_host
+
 ROOT = Path(__file__).parent.parent.parent
 KEYS = ("net.ipv4.tcp_slow_start_after_idle=0", "net.ipv4.tcp_keepalive_time=600")
 VALUES = tuple(f"sysctl:{one}" for one in KEYS)
@@ -48,6 +50,7 @@ def test_without_an_obstacle_nothing_is_blocked(tmp_path: Path) -> None:
     "setup",
     ["mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys", "mount -o remount,ro,bind /proc/sys/net"],
 )
+@needs_a_host
 def test_sysctls_that_are_mounted_read_only(tmp_path: Path, setup: str) -> None:
     if "bind /proc/sys/net" in setup:
         setup = f"mount --bind /proc/sys/net /proc/sys/net; {setup}"
@@ -73,6 +76,7 @@ def test_a_capability_that_root_lacks(tmp_path: Path) -> None:
     assert (code, "lacks CAP_NET_ADMIN" in refused["error"]["message"]) == (3, True)
 
 
+@needs_a_host
 def test_a_directory_for_files_that_is_read_only(tmp_path: Path) -> None:
     setup = "mount -o remount,ro /etc/sysctl.d"
     code, plan = run(tmp_path, setup, "plan", *VALUES)
@@ -94,6 +98,7 @@ def test_a_file_that_is_immutable(tmp_path: Path) -> None:
     assert f"{name} cannot be written: it is immutable" in reasons(plan)[VALUES[1].partition("=")[0]]
 
 
+@needs_a_host
 def test_another_user_is_told_what_root_could_not_do_either(open_path: Path, as_nobody: tuple[str, ...]) -> None:
     code, plan = run(open_path, "", "plan", VALUES[1], before=as_nobody)
     assert (code, reasons(plan)) == (0, {})

@@ -14,6 +14,7 @@ import pytest
 from advisor.transaction.journal import Store
 from tests.cli.inside import call_inside
 from tests.cli.test_bad_input import advisor
+from tests.containers import needs_a_host
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import CALM, FakeFio
 
@@ -107,6 +108,7 @@ exit $code
     ("words", "value", "code", "is_kept"),
     [(("--keep-if-gain",), 30000, 0, True), ((), 30000, 0, False), (("--keep-if-gain",), 9000, 1, False)],
 )
+@needs_a_host
 def test_a_proven_gain_is_applied_and_persisted_where_that_is_asked_for(
     words: tuple[str, ...], value: int, code: int, is_kept: bool, fake_fio: FakeFio, disk: Path
 ) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.containers import needs_a_host
+
 ROOT = Path(__file__).parent.parent.parent
 KEY = "net.ipv4.tcp_slow_start_after_idle"
 OTHER = "net.ipv4.tcp_keepalive_time"
@@ -36,6 +38,7 @@ def documents(text: str) -> list[dict[str, Any]]:
     return [decoder.raw_decode(text, place)[0] for place in starts]
 
 
+@needs_a_host
 def test_values_are_a_transaction_like_any_other(tmp_path: Path) -> None:
     done = in_namespace(
         tmp_path,

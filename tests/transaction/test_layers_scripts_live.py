@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers import needs_a_host
 from tests.schemas import judge
 from tests.transaction.veth import Done, Veth, veth
 from tests.waiting import until
@@ -106,6 +107,7 @@ def test_a_journal_that_is_empty(host: Veth) -> None:
     host.advisor("apply", "bb", "--yes")
 
 
+@needs_a_host
 def test_a_dry_run_shows_what_goes(host: Veth) -> None:
     host.profile("cc", {f"sysctl:{FIN}": "33"})
     host.advisor("apply", "aa", "--yes")
