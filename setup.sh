@@ -79,16 +79,19 @@ is_new_enough() { # VERSION
 # Prints the packages of the test tools that are missing. The lab's own are installed by tests/lab/build.sh.
 find_test_packages() {
     for pair in fio:fio ip:iproute2 ethtool:ethtool dash:dash busybox:busybox-static setpriv:util-linux \
-        ssh:openssh-client ping:iputils-ping; do
+        ssh:openssh-client ping:iputils-ping sysctl:procps; do
         command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
     done | case $manager in
     dnf)
         sed -e 's/iproute2/iproute/' -e 's/busybox-static/busybox/' -e 's/openssh-client/openssh-clients/' \
-            -e 's/iputils-ping/iputils/'
+            -e 's/iputils-ping/iputils/' -e 's/procps/procps-ng/'
         ;;
     zypper) sed -e 's/openssh-client/openssh-clients/' -e 's/iputils-ping/iputils/' ;;
     apk) sed -e 's/openssh-client/openssh-client-default/' -e 's/iputils-ping/iputils/' -e 's/util-linux/setpriv/' ;;
-    pacman) sed -e 's/busybox-static/busybox/' -e 's/openssh-client/openssh/' -e 's/iputils-ping/iputils/' ;;
+    pacman)
+        sed -e 's/busybox-static/busybox/' -e 's/openssh-client/openssh/' -e 's/iputils-ping/iputils/' \
+            -e 's/procps/procps-ng/'
+        ;;
     *) cat ;;
     esac
     # What judges the packages: the tests of it are skipped elsewhere.

@@ -16,7 +16,7 @@ import pytest
 from .conftest import ROOT, find_python
 
 PLAIN = ("dirname", "sed", "tail", "cat", "cksum", "mktemp", "rm")
-TOOLS = ("fio", "ip", "ethtool", "dash", "busybox", "setpriv", "ssh", "ping", "sshd")
+TOOLS = ("fio", "ip", "ethtool", "dash", "busybox", "setpriv", "ssh", "ping", "sysctl", "sshd")
 JUDGES = ("lintian", "rpmbuild", "rpmlint", "dpkg-source")
 OLD = "exit 1"
 NEW = '[ "$1" != -m ] || { echo "made $3" >> "$LOG"; exit 9; }'
@@ -98,10 +98,10 @@ def test_without_root_one_line_names_packages_and_command(
 
 
 def test_the_tools_of_the_tests_are_in_the_same_line(tmp_path: Path) -> None:
-    present = dict.fromkeys((one for one in (*TOOLS, *JUDGES) if one not in ("fio", "ping", "rpmbuild")), ":")
+    present = dict.fromkeys((one for one in (*TOOLS, *JUDGES) if one not in ("fio", "ping", "sysctl", "rpmbuild")), ":")
     machine = Machine(tmp_path, 1000, python3=OLD, **present, **apt("3.13.5-1"))
     code, said = machine.run("test")
-    names = "python3 python3-venv fio iputils-ping rpm"
+    names = "python3 python3-venv fio iputils-ping procps rpm"
     assert (code, said) == (1, f"setup: missing: {names}; install with: sudo apt-get install -y {names}\n")
     assert machine.is_untouched()
 
@@ -121,10 +121,10 @@ def test_a_machine_that_is_too_old_is_refused(tmp_path: Path, programs: dict[str
 
 
 def test_root_installs_what_is_missing_at_once(tmp_path: Path) -> None:
-    present = dict.fromkeys((one for one in TOOLS if one not in ("fio", "ip")), ":")
+    present = dict.fromkeys((one for one in TOOLS if one not in ("fio", "ip", "sysctl")), ":")
     machine = Machine(tmp_path, 0, python3=NEW, **present, **dnf("python3.12"))
     machine.run("test")
-    assert machine.called() == "dnf install -y -q fio iproute\nmade .venv\n"
+    assert machine.called() == "dnf install -y -q fio iproute procps-ng\nmade .venv\n"
 
 
 @pytest.mark.parametrize(
