@@ -323,6 +323,9 @@ def test_host_caching_that_cannot_be(lines: str, words: str) -> None:
         ("c3d-highmem-8", "pd-ssd", (15_000, 15_000, 800, 800)),
         ("t2a-standard-48", "pd-ssd", (80_000, 80_000, 1800, 1800)),
         ("n2-standard-8", "hyperdisk-balanced", None),
+        ("c3-standard-8", "hyperdisk-extreme", None),
+        ("c3-standard-8", "hyperdisk-throughput", None),
+        ("c3-standard-8", "hyperdisk-ml", None),
         ("c3-standard-8", "pd-standard", None),  # C3 takes none
         ("n4-standard-8", "pd-ssd", None),
         ("e2-medium", "pd-ssd", None),
@@ -346,6 +349,27 @@ def test_a_small_machine_of_google_binds_before_its_disks() -> None:
     assert machine.why == "n2-standard-4, for all its pd-ssd disks; table of September 2026"
     bought = ceiling(found, "sdd", "Google VM")
     assert bought.why == "no table has what Google's machine types carry to hyperdisk-balanced"
+
+
+@pytest.mark.parametrize(
+    ("size", "iops"),
+    [
+        ("Standard_D8s_v6", 12_800),
+        ("Standard_E8ds_v6", 12_800),
+        ("Standard_F8as_v6", 15_200),
+        ("Standard_D8s_v7", None),
+        ("Standard_E8ds_v7", None),
+        ("Standard_F8as_v7", None),
+        ("Standard_L8s_v4", None),
+    ],
+)
+def test_later_azure_sizes_are_known_where_a_source_gives_them(size: str, iops: float | None) -> None:
+    said = parse_declared(
+        f'instance-type="{size}"\n[[volume]]\ndevice="sdc"\ntype="Premium_LRS"\ngib=512\n'.encode(), "v"
+    )
+    machine = ceiling(limits_of(azure(facts([disk("sdc", kind="scsi")])), None, said), "sdc", "Azure VM")
+    assert (machine.known, machine.sustained.read_iops) == ("table" if iops else "unknown", iops)
+    assert size in machine.why
 
 
 def test_an_azure_vm_of_which_no_size_is_declared() -> None:
