@@ -157,6 +157,7 @@ def test_the_option_of_the_command(tmp_path: Path) -> None:
     assert '"sysctl:vm.dirty_ratio"' in advisor(*call, "--tuned-version", "2.28").stdout
     old = advisor(*call, "--tuned-version", "2.20")
     assert '"sysctl:vm.dirty' not in old.stdout
-    wrong = advisor("sysctl:/etc/sysctl.d", "--tuned-version", "2.28")
+    (tmp_path / "10-own.conf").write_text("vm.swappiness = 10\n")
+    wrong = advisor(f"sysctl:{tmp_path}", "--tuned-version", "2.28")
     assert wrong.returncode == 2
     assert "--tuned-version is for profiles of TuneD" in wrong.stderr
