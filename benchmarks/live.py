@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from advisor.proof.covariates import Covariates
 from advisor.proof.live import BASELINE_SECONDS, NO_FIGURES, PERIOD_SECONDS, plan_periods, stretch_periods
-from advisor.proof.load_cycle import find_cycle
+from advisor.proof.load_cycle import find_cycle, level_figures
 from advisor.proof.own_command import LIVE_WORKLOAD, CommandMetric, OwnCommand
 from advisor.proof.records import Arm, FioRun, Pair, Proof, Session, Switchback, live_subject, resolve_subject
 from advisor.proof.schedule import MODES
@@ -38,6 +38,7 @@ from advisor.proof.switchback import (
     PeriodSeries,
     discard_for,
     estimate_tau,
+    usual_differences,
 )
 from advisor.proof.verdict import decide_session, is_settled
 
@@ -131,7 +132,7 @@ class Simulation:
         self._period = period = schedule.seconds_per_run
         self._change = -math.log1p(effect)
         self._state = 0.0
-        self._harm = HarmTest()
+        self._harm = HarmTest(usual_differences(level_figures(watched, self._cycle)))
         live = Switchback(period, discard_for(ASSUMED_TAU), ASSUMED_TAU)
         self.session = Session(
             subject=SUBJECT,
@@ -191,17 +192,18 @@ class Simulation:
         runs: list[FioRun] = []
         leveled: list[FioRun] = []
         periods = []
+        is_short = seconds <= PROBE_SECONDS
         for arm in order:
             waits = self._waits(seconds, is_changed=arm == "B")
             level = waits / self._factors(seconds)
             periods.append(PeriodSeries(arm == "B", list(level)))
-            if leveled and self._looks_harmful(leveled[0], arm, level[discard:]):
+            if leveled and self._looks_harmful(leveled[0], arm, level[discard:], is_short=is_short):
                 # inside a period, where the session ends at once
                 break
             runs.append(_make_run(arm, float(np.mean(waits[discard:]))))
             leveled.append(_make_run(arm, float(np.mean(level[discard:]))))
         if len(runs) == 2:
-            self._harm.add_pair(_effect(leveled[0], leveled[1]))
+            self._harm.add_pair(_effect(leveled[0], leveled[1]), is_short=is_short)
         return Pair(index, 0, "".join(order), tuple(runs)), periods
 
     def _waits(self, seconds: int, *, is_changed: bool) -> Seconds:
@@ -221,12 +223,12 @@ class Simulation:
         times = range(self._now - seconds + 1, self._now + 1)
         return np.array([self._cycle.factor_at(float(at)) for at in times])
 
-    def _looks_harmful(self, first: FioRun, arm: Arm, counted: Seconds) -> bool:
+    def _looks_harmful(self, first: FioRun, arm: Arm, counted: Seconds, *, is_short: bool) -> bool:
         means = np.cumsum(counted) / np.arange(1, len(counted) + 1)
         for at in range(math.ceil(len(counted) / 2), len(counted)):
             effect = _effect(first, _make_run(arm, float(means[at - 1])))
-            if self._harm.look_ahead(effect) >= HARM_LEVEL:
-                self._harm.add_pair(effect)
+            if self._harm.look_ahead(effect, is_short=is_short) >= HARM_LEVEL:
+                self._harm.add_pair(effect, is_short=is_short)
                 self._now -= len(counted) - at
                 return True
         return False

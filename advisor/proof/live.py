@@ -35,7 +35,7 @@ from advisor.proof.host_metrics import DISK_METRICS, NETWORK_METRICS, PRESSURE_M
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, caught_signals
 from advisor.proof.live_source import Limit, LiveClock, LiveSource, figure_of, parse_limits
-from advisor.proof.load_cycle import LoadCycle, find_cycle
+from advisor.proof.load_cycle import LoadCycle, find_cycle, level_figures
 from advisor.proof.metrics import Metric, RunFigures
 from advisor.proof.own_command import LIVE_KINDS, LIVE_WORKLOAD, CommandMetric, OwnCommand, parse_metrics
 from advisor.proof.profile import ProfileToggle, live_changes, require_changes
@@ -68,6 +68,7 @@ from advisor.proof.switchback import (
     compare_figures,
     discard_for,
     estimate_tau,
+    usual_differences,
 )
 from advisor.proof.target import MeasuredTarget
 from advisor.transaction.journal import Store
@@ -215,7 +216,10 @@ class LiveConductor(Conductor):
         assert command is not None
         # A server is asked at the end of a period: within one there is no figure.
         self._asked_late = {one.name for one in command.metrics if one.kind == "prom"}
-        self._harm = {one.name: HarmTest() for one in self._judged}
+        self._harm = {
+            one.name: HarmTest(usual_differences(level_figures(baseline.figures_of(one.name), cycles.get(one.name))))
+            for one in self._judged
+        }
         self._series: list[PeriodSeries] = []
         self._baseline = baseline
         self._cycles = cycles
@@ -308,7 +312,7 @@ class LiveConductor(Conductor):
         for metric in self._judged if is_whole else ():
             effect = _effect_of(metric, leveled[0], leveled[1])
             if effect is not None:
-                self._harm[metric.name].add_pair(effect)
+                self._harm[metric.name].add_pair(effect, is_short=seconds <= PROBE_SECONDS)
         self._check_harm({name: test.evidence for name, test in self._harm.items()})
         return Pair(index, attempt, "".join(order), tuple(runs), contaminated=not is_whole)
 
@@ -340,7 +344,8 @@ class LiveConductor(Conductor):
             seen_until = now
             is_late = seen_until - began - discard >= (seconds - discard) / 2
             if is_late and other is not None and not lamps and not other.lamps:
-                self._look_ahead(other, self._make_run(arm, began, seconds - discard, level_sums, number=-1))
+                second = self._make_run(arm, began, seconds - discard, level_sums, number=-1)
+                self._look_ahead(other, second, is_short=seconds <= PROBE_SECONDS)
         if seconds > PROBE_SECONDS:
             # A server's own period is longer than a short one.
             asked = self._source.read_period(seconds - discard)
@@ -386,13 +391,13 @@ class LiveConductor(Conductor):
                     ended="limit",
                 )
 
-    def _look_ahead(self, first: FioRun, second: FioRun) -> None:
+    def _look_ahead(self, first: FioRun, second: FioRun, *, is_short: bool) -> None:
         """The test for harm on the pair under way, as if it ended now."""
         found = {}
         for metric in self._judged:
             effect = None if metric.name in self._asked_late else _effect_of(metric, first, second)
             if effect is not None:
-                found[metric.name] = self._harm[metric.name].look_ahead(effect)
+                found[metric.name] = self._harm[metric.name].look_ahead(effect, is_short=is_short)
         self._check_harm(found)
 
     def _check_harm(self, found: Mapping[str, float]) -> None:

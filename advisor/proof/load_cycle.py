@@ -2,10 +2,12 @@
 
 A load that comes and goes as often as the periods do hides an effect from the pairs: each pair has the burst in the
 same place, and the coin protects the level of the test, not its power. So the figures of each second are compared with
-waves of every length that fits three times into the time that was watched, with their second harmonic. The one that
-explains most counts as the length of a cycle where it explains enough and comes at the same phase in each third of that
-time: a load that only wanders explains much, too, but comes back at any phase. What is found before the first coin is
-tossed cannot depend on it, so that periods chosen by it, and figures divided by it, leave every test by the coin exact.
+waves of every length that fits twice into the time that was watched, with their second harmonic. The one that explains
+most counts as the length of a cycle where it explains enough and comes at the same phase in each third of that time: a
+load that only wanders explains much, too, but comes back at any phase. Where a cycle does not fit three times there are
+two halves to compare, which are alike by chance more often, and more is asked of both. What is found before the first
+coin is tossed cannot depend on it, so that periods chosen by it, and figures divided by it, leave every test by the
+coin exact.
 """
 
 from __future__ import annotations
@@ -13,22 +15,26 @@ from __future__ import annotations
 import cmath
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 SHORTEST_CYCLE: Final = 8.0
 """Seconds. Shorter ones are in every period as a whole, or nearly."""
-_LEAST_CYCLES: Final = 3
-"""That the time watched must hold, and into how many parts it is cut to see whether the phase is kept."""
-_LEAST_COHERENCE: Final = 0.6
-"""Between any two parts: 1 where they are alike, 0 on average where their phases are drawn by chance."""
+_LEAST_CYCLES: Final = 2
+"""That the time watched must hold."""
+_PARTS: Final = 3
+"""Into so many the time is cut to see whether the phase is kept, as long as each holds a cycle; else into two."""
+_LEAST_COHERENCE: Final[Mapping[int, float]] = MappingProxyType({3: 0.6, 2: 0.8})
+"""Between any two of so many parts: 1 where they are alike, 0 on average where their phases are drawn by chance."""
 _COARSE: Final = 0.5
 """Step in cycles per time watched: half of what can be distinguished."""
 _FINE: Final = 0.02
 """The same, near the cycle that was found."""
 _HARMONICS: Final = 2
-_EVIDENCE: Final = 8.0
-"""F of a cycle over what is left. Without one, the largest of all lengths is below 6 in 99 % (simulated)."""
+_EVIDENCE: Final[Mapping[int, float]] = MappingProxyType({3: 8.0, 2: 15.0})
+"""F of a cycle over what is left, by the parts. Without one, the largest of all lengths that fit three times is below 6
+in 99 % (simulated); a step or a wave that wanders explains more, where it is as long as half of the time."""
 _SLOTS: Final = 40
 """Phases of a cycle that have a factor of their own, each the mean of what lies near it."""
 _NEAR: Final = 0.06
@@ -67,13 +73,22 @@ def find_cycle(figures: Iterable[tuple[float, float | None]]) -> LoadCycle | Non
     explained, count = max(
         ((_explained(logs, step * _COARSE / watched), step * _COARSE) for step in steps), default=(0.0, 0.0)
     )
-    parameters = 2 * _HARMONICS
-    if explained * (len(logs) - parameters - 2) < _EVIDENCE * parameters * (total - explained):
+    parameters, parts = 2 * _HARMONICS, _PARTS if count >= _PARTS else 2
+    if explained * (len(logs) - parameters - 2) < _EVIDENCE[parts] * parameters * (total - explained):
         return None
     near = round(_COARSE / 2 / _FINE)
     nearest = (count + step * _FINE for step in range(-near, near + 1))
     _, fine = max((_explained(logs, one / watched), one) for one in nearest)
-    return LoadCycle(watched / fine, _factors_of(logs, watched / fine)) if _keeps_phase(logs, fine / watched) else None
+    is_kept = _keeps_phase(logs, fine / watched, parts)
+    return LoadCycle(watched / fine, _factors_of(logs, watched / fine)) if is_kept else None
+
+
+def level_figures(
+    figures: Iterable[tuple[float, float | None]], cycle: LoadCycle | None
+) -> Iterator[tuple[float, float | None]]:
+    """The figures less what the cycle makes of them."""
+    for at, value in figures:
+        yield at, value if value is None or cycle is None else value / cycle.factor_at(at)
 
 
 def _without_line(logs: Logs) -> Logs:
@@ -86,18 +101,18 @@ def _without_line(logs: Logs) -> Logs:
     return [(at, value - mean - slope * (at - middle)) for at, value in logs]
 
 
-def _keeps_phase(logs: Logs, frequency: float) -> bool:
-    """Whether a wave and its harmonics come at the same phases in each part of the time."""
-    began, length = logs[0][0], (logs[-1][0] - logs[0][0] + 1) / _LEAST_CYCLES
+def _keeps_phase(logs: Logs, frequency: float, count: int) -> bool:
+    """Whether a wave and its harmonics come at the same phases in each of so many parts of the time."""
+    began, length = logs[0][0], (logs[-1][0] - logs[0][0] + 1) / count
     parts: list[list[complex]] = []
-    for part in range(_LEAST_CYCLES):
+    for part in range(count):
         inside = [(at, value) for at, value in logs if part <= (at - began) / length < part + 1]
         turns = [2j * math.pi * harmonic * frequency for harmonic in range(1, _HARMONICS + 1)]
         parts.append([sum((value * cmath.exp(turn * at) for at, value in inside), 0j) for turn in turns])
     for one, other in itertools.combinations(parts, 2):
         alike = sum((a * b.conjugate()).real for a, b in zip(one, other, strict=True))
         sizes = (math.sqrt(sum(abs(a) ** 2 for a in found)) for found in (one, other))
-        if alike < _LEAST_COHERENCE * math.prod(sizes):
+        if alike < _LEAST_COHERENCE[count] * math.prod(sizes):
             return False
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -37,6 +38,7 @@ from advisor.proof.switchback import (
     estimate_tau,
     estimated_share,
     shown_share,
+    usual_differences,
 )
 from advisor.report.live_consent import consent_lines
 from advisor.report.proof import proof_text
@@ -137,6 +139,73 @@ def test_harm_is_a_product_over_the_pairs() -> None:
     assert test.evidence == before
     test.add_pair(0.0)
     assert test.evidence == before
+
+
+USUAL = [abs(math.sin(at)) / 4 for at in range(90)]
+
+
+@pytest.mark.parametrize("size", [1e-6, 0.05, 0.1, 0.26, 0.5, 1.5, ONE_SIDED])
+@pytest.mark.parametrize("is_short", [True, False])
+def test_a_bet_on_harm_is_fair(size: float, *, is_short: bool) -> None:
+    """Whatever the size, both signs together win nothing: that alone makes 20 a level of 5 %."""
+    test = HarmTest(USUAL)
+    for effect in (-0.3, 0.1, -0.2):
+        test.add_pair(effect, is_short=is_short)
+    before = test.evidence
+    after = []
+    for sign in (-1, 1):
+        other = copy.deepcopy(test)
+        other.add_pair(sign * size, is_short=is_short)
+        after.append(other.evidence)
+        # inside a short pair it counts half
+        assert test.look_ahead(sign * size, is_short=is_short) == pytest.approx(other.evidence / (1 + is_short))
+    assert sum(after) / 2 == pytest.approx(before)
+    assert min(after) > 0
+
+
+def test_what_the_load_does_all_the_time_weighs_little() -> None:
+    def evidence_of(usual: list[float], effect: float, *, is_short: bool = True) -> float:
+        test = HarmTest(usual)
+        test.add_pair(effect, is_short=is_short)
+        return test.evidence
+
+    assert evidence_of([one / 10 for one in USUAL], -0.1) > 1.7 > evidence_of(USUAL, -0.1) > 1
+    # the longer pairs bet by ranks, as all do where nothing was watched
+    assert evidence_of(USUAL, -0.1, is_short=False) == evidence_of([], -0.1) == 1 + HARM_BET
+    # an outage is plainer than that
+    assert evidence_of(USUAL, -ONE_SIDED) > 1 + HARM_BET
+    # a figure that never moved says nothing of what is usual
+    assert evidence_of([0.0] * 90, -0.1) == pytest.approx(1 + HARM_BET)
+
+
+def test_usual_differences_are_those_of_short_pairs() -> None:
+    halves = {at: 2.0 if at > 150 else 1.0 for at in range(1, 301)}
+    found = usual_differences((at + 0.1, value) for at, value in halves.items())
+    assert len(found) > 90
+    assert max(found) == pytest.approx(math.log(2))
+    assert found.count(0.0) > 80
+    assert usual_differences([]) == usual_differences([(float(at), None) for at in range(300)]) == []
+    # a second without a figure takes its pairs with it
+    fewer = usual_differences((at, None if at == 100 else value) for at, value in halves.items())
+    assert 0 < len(fewer) < len(found)
+
+
+def test_a_bet_by_what_is_usual_finds_harm_sooner_and_invents_no_more() -> None:
+    source, scatter = random.Random(5), 0.13
+    usual = [abs(source.gauss(0, scatter)) for _ in range(90)]
+    withdrawn = {(kind, harm): 0 for kind in ("usual", "ranks") for harm in (0.0, 0.26)}
+    for kind, harm in withdrawn:
+        for _ in range(400):
+            test = HarmTest(usual if kind == "usual" else [])
+            for _ in range(PROBE_PAIRS):
+                test.add_pair(source.gauss(-harm, scatter), is_short=True)
+                if test.evidence >= HARM_LEVEL:
+                    withdrawn[kind, harm] += 1
+                    break
+    assert withdrawn["usual", 0.26] > withdrawn["ranks", 0.26]
+    assert withdrawn["usual", 0.26] >= 0.93 * 400
+    # 5 % at most, which shows 35 or more in one of a thousand
+    assert withdrawn["usual", 0.0] < 35
 
 
 def test_what_is_discarded_follows_tau() -> None:
@@ -434,7 +503,7 @@ def bursts(seed: int, effect: float, every: int) -> Law:
     return lambda at, is_changed: plain(at, is_changed) + (math.log(1.5) if at % every < every / 4 else 0.0)
 
 
-@pytest.mark.parametrize("every", [25, 80, 95])
+@pytest.mark.parametrize("every", [25, 80, 95, 120, 140])
 def test_a_load_that_repeats_is_seen(every: int) -> None:
     law = bursts(1, 0.0, every)
     found = find_cycle([(at, math.exp(law(at, False))) for at in range(1, 301)])
