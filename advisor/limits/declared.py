@@ -31,7 +31,7 @@ from advisor.limits.ebs import (
     VOLUME_TYPES,
 )
 from advisor.limits.figures import MIB
-from advisor.limits.google_disks import BY_PURCHASE, GOOGLE_DISKS, GoogleDisk
+from advisor.limits.google_disks import BY_PURCHASE, GOOGLE_DISKS, HYPERDISKS, GoogleDisk, bought_figures
 from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
 
 MAX_BYTES: Final = 16 << 20
@@ -224,16 +224,36 @@ def _check_azure(one: DeclaredVolume, place: str) -> None:
 
 
 def _check_google(one: DeclaredVolume, place: str) -> None:
-    """The size of what is sold by size; of Hyperdisk what was bought, whose bounds Google knows."""
+    """The size of what is sold by size; of Hyperdisk what was bought, within the bounds of its type."""
     if one.throughput_mb_per_s is not None and one.throughput_mib_per_s is not None:
         raise FieldError(f"{place}.throughput-mb-per-s", "it is given in MiB/s, too")
     if one.type in BY_PURCHASE:
+        _check_hyperdisk(one, place)
         return
     if one.gib is None:
         raise FieldError(f"{place}.gib", f"a disk of type {one.type} needs its size")
     for field in ("iops", "throughput-mib-per-s", "throughput-mb-per-s"):
         if getattr(one, field.replace("-", "_")) is not None:
             raise FieldError(f"{place}.{field}", f"a disk of type {one.type} has what its size gives it")
+
+
+def _check_hyperdisk(one: DeclaredVolume, place: str) -> None:
+    known = HYPERDISKS.get(one.type)
+    if known is None:
+        return
+    if one.gib is not None and known.least_gib and known.most_gib and not known.least_gib <= one.gib <= known.most_gib:
+        raise FieldError(f"{place}.gib", f"a disk of type {one.type} has {known.least_gib:,} to {known.most_gib:,} GiB")
+    # Where one figure follows from the other, it cannot be more than that brings.
+    iops, mib = bought_figures(one.type, one.iops, None), bought_figures(one.type, None, one.mib_per_s)
+    most_iops = min(known.most_iops, mib[0] or known.most_iops)
+    most_mib = min(known.most_mib, iops[1] or known.most_mib)
+    if one.gib is not None and known.iops_per_gib is not None:
+        most_iops = min(most_iops, one.gib * known.iops_per_gib)
+    if one.iops is not None and one.iops > most_iops:
+        raise FieldError(f"{place}.iops", f"{one.iops:,} is more than the {most_iops:,.0f} of {one.type}")
+    if one.mib_per_s is not None and one.mib_per_s > most_mib:
+        field = f"{place}.throughput-mib-per-s"
+        raise FieldError(field, f"{one.mib_per_s:,.0f} is more than the {most_mib:,.0f} of {one.type}")
 
 
 def _check_together(one: DeclaredVolume, place: str) -> None:

@@ -1,17 +1,19 @@
 """Disks of Google Cloud: what Persistent Disk carries by its size, and Hyperdisk by what was bought.
 
 All disks of one type of Persistent Disk on an instance share an allowance that grows with their size together; each
-Hyperdisk has figures of its own. What a machine type carries to Persistent Disk is by series and vCPUs; what it carries
-to Hyperdisk and pd-extreme is in no table.
+Hyperdisk has figures of its own: bought, or following from the one that is bought. What a machine type carries to
+Persistent Disk is by series and vCPUs; what it carries to Hyperdisk and pd-extreme is in no table.
 
 Sources: tables google-disks.csv and google-machine-limits.csv; Google Compute Engine, About Persistent Disk
-performance, and Hyperdisk performance limits.
+performance, and About Hyperdisk Balanced, Extreme, Throughput and ML (the pages of each type).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, get_args
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, get_args
 
 from advisor.limits.figures import MIB, Figures
 from advisor.limits.machines import table
@@ -26,6 +28,46 @@ GOOGLE_DISKS: Final = (*BY_SIZE, *BY_PURCHASE)
 # An NVMe disk has one model for both; over SCSI it is named.
 REMOTE_MODELS: Final = ("nvme_card-pd", "PersistentDisk")
 LOCAL_MODELS: Final = ("nvme_card", "EphemeralDisk")
+
+
+class HyperdiskType(NamedTuple):
+    """What one volume of a type may be bought with; None where it is not bought, or where Google names no bound."""
+
+    most_iops: int
+    most_mib: int
+    least_gib: int | None = None
+    most_gib: int | None = None
+    iops_per_gib: int | None = None
+    """At most; of Hyperdisk Extreme."""
+    mib_per_iops: float | None = None
+    """What its IOPS bring, where MiB/s are not bought."""
+    iops_per_mib: int | None = None
+    """What its MiB/s bring, where IOPS are not bought."""
+
+
+HYPERDISKS: Final[Mapping[str, HyperdiskType]] = MappingProxyType(
+    {
+        "hyperdisk-balanced": HyperdiskType(160_000, 2_400),
+        "hyperdisk-extreme": HyperdiskType(350_000, 5_000, 64, 64 << 10, iops_per_gib=1_200, mib_per_iops=0.25),
+        "hyperdisk-throughput": HyperdiskType(9_600, 2_400, 2 << 10, 32 << 10, iops_per_mib=4),
+        "hyperdisk-ml": HyperdiskType(19_200_000, 1_200_000, 4, 64 << 10, iops_per_mib=16),
+    }
+)
+HYPERDISK_SOURCE: Final = "Google Compute Engine, About Hyperdisk Balanced, Extreme, Throughput and ML, November 2026"
+
+
+def bought_figures(kind: str, iops: int | None, mib_per_s: float | None) -> tuple[float | None, float | None]:
+    """IOPS and MiB/s of a volume: as bought, or as they follow from the other; None where neither says it."""
+    known = HYPERDISKS.get(kind)
+    if known is None:
+        return iops, mib_per_s
+    if mib_per_s is None and iops is not None and known.mib_per_iops is not None:
+        mib_per_s = min(known.most_mib, iops * known.mib_per_iops)
+    if iops is None and mib_per_s is not None and known.iops_per_mib is not None:
+        return min(known.most_iops, mib_per_s * known.iops_per_mib), mib_per_s
+    return iops, mib_per_s
+
+
 SOURCE: Final = (
     "table google-disks.csv, November 2026: Google Compute Engine, About Persistent Disk performance (at most what an "
     "instance of 64 vCPUs reaches; the base of pd-balanced and pd-ssd is unconfirmed: no copy of that page gave it)"

@@ -156,8 +156,13 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         # By what was bought; what follows from the size is shared with others (`_google_media`).
         if one.iops is None and one.mib_per_s is None:
             return None
-        figures = both_ways(math.inf if one.mib_per_s is None else one.mib_per_s * MIB, one.iops or math.inf)
-        return Medium(figures, "declared", f"{one.type} as declared in {source}")
+        iops, mib = google_disks.bought_figures(one.type, one.iops, one.mib_per_s)
+        figures = both_ways(math.inf if mib is None else mib * MIB, math.inf if iops is None else iops)
+        if (iops, mib) == (one.iops, one.mib_per_s):
+            return Medium(figures, "declared", f"{one.type} as declared in {source}")
+        follows = f"{mib:,.0f} MiB/s" if one.mib_per_s is None else f"{iops:,.0f} IOPS"
+        why = f"{one.type} as declared in {source}, which brings {follows}"
+        return Medium(figures, "declared", why, source=google_disks.HYPERDISK_SOURCE)
     carried = MAGNETIC if one.type == "standard" else _carried_by(one, nitro=nitro)
     if carried is None:
         return None

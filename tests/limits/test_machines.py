@@ -228,6 +228,29 @@ def test_disks_of_google_by_size_share_what_their_type_has_and_hyperdisk_has_wha
     assert (local.known, "advisor bench measures it" in local.why) == ("unknown", True)
 
 
+@pytest.mark.parametrize(
+    ("lines", "iops", "mib", "words"),
+    [
+        ("type='hyperdisk-extreme'\niops=12000", 12_000, 3_000, "brings 3,000 MiB/s"),
+        # Google's most of a volume.
+        ("type='hyperdisk-extreme'\niops=30000", 30_000, 5_000, "brings 5,000 MiB/s"),
+        ("type='hyperdisk-throughput'\nthroughput-mib-per-s=600", 2_400, 600, "brings 2,400 IOPS"),
+        ("type='hyperdisk-ml'\nthroughput-mib-per-s=2400", 38_400, 2_400, "brings 38,400 IOPS"),
+        ("type='hyperdisk-balanced'\niops=9000", 9_000, None, "as declared"),
+        ("type='pd-extreme'\niops=9000", 9_000, None, "as declared"),
+    ],
+)
+def test_a_figure_of_hyperdisk_that_is_not_bought_follows_from_the_other(
+    lines: str, iops: int, mib: float | None, words: str
+) -> None:
+    said = parse_declared(f"[[volume]]\ndevice='sdd'\n{lines}\n".encode(), "v.toml")
+    host = google(facts([disk("sdd", kind="scsi", model="PersistentDisk")]))
+    one = ceiling(limits_of(host, None, said), "sdd", "Google disk")
+    assert words in one.why
+    assert (one.sustained.read_iops, one.sustained.write_iops) == (iops, iops)
+    assert one.sustained.read_mb_per_s == (None if mib is None else pytest.approx(mib * 1.048576))
+
+
 def test_a_large_disk_of_google_ends_at_what_an_instance_reaches() -> None:
     said = parse_declared(b"[[volume]]\ndevice='sdb'\ntype='pd-standard'\ngib=60000\n", "v.toml")
     one = ceiling(limits_of(google(facts([disk("sdb", kind="scsi")])), None, said), "sdb", "Google disk").sustained
@@ -251,6 +274,17 @@ def test_local_disks_of_google_by_what_was_measured() -> None:
         ("type='pd-ssd'\ngib=10\ntier='P30'", r"volume\[0\].tier: a volume of type pd-ssd has none"),
         ("type='hyperdisk-extreme'\nthroughput-mb-per-s=9\nthroughput-mib-per-s=9", "given in MiB/s, too"),
         ("type='hyperdisk'", "Invalid enum value 'hyperdisk'"),
+        ("type='hyperdisk-balanced'\niops=160001", r"volume\[0\].iops: 160,001 is more than the 160,000 of"),
+        ("type='hyperdisk-balanced'\nthroughput-mib-per-s=2401", r"2,401 is more than the 2,400 of hyperdisk-balanced"),
+        ("type='hyperdisk-extreme'\ngib=63\niops=5000", r"volume\[0\].gib: .* has 64 to 65,536 GiB"),
+        ("type='hyperdisk-extreme'\ngib=100\niops=120001", "120,001 is more than the 120,000 of hyperdisk-extreme"),
+        # 250 MiB/s for each 1,000 IOPS, and no more.
+        ("type='hyperdisk-extreme'\niops=10000\nthroughput-mib-per-s=2501", "2,501 is more than the 2,500 of"),
+        (
+            "type='hyperdisk-throughput'\nthroughput-mib-per-s=100\niops=401",
+            "401 is more than the 400 of hyperdisk-thr",
+        ),
+        ("type='hyperdisk-ml'\nthroughput-mib-per-s=1200001", "1,200,001 is more than the 1,200,000 of hyperdisk-ml"),
     ],
 )
 def test_a_disk_of_google_that_cannot_be(lines: str, words: str) -> None:
