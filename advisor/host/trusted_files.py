@@ -13,7 +13,7 @@ from typing import Final
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
 from advisor.host import safe_open as walk
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 
 DIRECTORY_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -35,8 +35,10 @@ def check_own_directory(path: str) -> None:
     """Raises RefusedError for a directory that others can write to, or that is none; OSError where it is not there."""
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
+        is_named = bool(os.environ.get("ADVISOR_STATE_DIR")) or stat.S_ISCHR(status.st_mode)
         raise RefusedError(
-            msg("{path}: not a directory that only its owner can write to", path=path), hint=_see_and_remove(path)
+            msg("{path}: not a directory that only its owner can write to", path=path),
+            hint=N_("name another directory: ADVISOR_STATE_DIR") if is_named else _see_and_remove(path),
         )
     if not _is_own(status):
         raise RefusedError(

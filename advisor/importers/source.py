@@ -32,6 +32,10 @@ class ImportSource(msgspec.Struct, frozen=True):
 
 def find_source(text: str) -> ImportSource:
     """What is to be imported; the kind of a file follows from its content. Raises UsageError and InvalidInputError."""
+    if not text.strip():
+        raise UsageError(
+            "the source is empty: a variable that is not set?", hint="write tuned:NAME, saptune:NOTE or sysctl:FILE"
+        )
     kind, colon, name = text.partition(":")
     for known in KINDS:
         if colon and kind == known:

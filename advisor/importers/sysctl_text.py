@@ -43,6 +43,8 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
         raise InvalidInputError(
             msg("{file}: {reason}", file=first.file, reason=reason), hint="is this a file of sysctl(8)?"
         )
+    if not lines and not strays:
+        raise InvalidInputError(msg("{file}: no KEY = VALUE in it", file=place), hint="is this a file of sysctl(8)?")
     settings = _convert_lines(lines, host, mode)
     faithful = settings if mode == "faithful" else _convert_lines(lines, host, "faithful")
     return Imported(

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
@@ -38,12 +39,13 @@ MAX_BYTES: Final = 16 << 20
 
 EbsKind = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"]
 Kind = EbsKind | AzureDisk | GoogleDisk | Literal["drive"]
+KINDS: Final[tuple[str, ...]] = (*get_args(EbsKind), *AZURE_DISKS, *GOOGLE_DISKS, "drive")
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 Count = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
 Gib = Annotated[int, msgspec.Meta(gt=0, le=LARGEST_GIB)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 VolumeId = Annotated[str, msgspec.Meta(pattern=r"^vol-?[0-9a-f]{8,32}\Z")]
-_HINT: Final = N_("docs/limits.md describes the file; the output of aws ec2 describe-volumes will do, too")
+_HINT: Final = N_("docs/limits.md describes the file; for EBS the output of aws ec2 describe-volumes will do, too")
 
 
 class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -136,6 +138,7 @@ def parse_declared(data: bytes, where: str) -> Declared:
             document = toml_document(data)
             if "where" in document:
                 raise FieldError("where", "there is no such field")
+            _check_types(document)
             found = msgspec.convert(document, Declared)
         # What the types do not say: each volume has a name of its own, and the fields of its type within its range.
         seen: set[str] = set()
@@ -154,6 +157,18 @@ def parse_declared(data: bytes, where: str) -> Declared:
         if found.quota is not None:
             _check_quota(found.quota, found.volume)
     return msgspec.structs.replace(found, where=where)
+
+
+def _check_types(document: Mapping[str, object]) -> None:
+    """The types by name, which the decoder's own message does not list."""
+    volumes = document.get("volume")
+    for index, one in enumerate(volumes if isinstance(volumes, list) else ()):
+        kind = one.get("type") if isinstance(one, dict) else None
+        if isinstance(kind, str) and kind not in KINDS:
+            close = get_close_matches(kind.lower(), [name.lower() for name in KINDS], n=1)
+            near = next((name for name in KINDS if close and name.lower() == close[0]), None)
+            said = f"did you mean {near}?" if near else f"expected one of {', '.join(KINDS)}"
+            raise FieldError(f"volume[{index}].type", f"no type {kind[:40]!r}; {said}")
 
 
 def _check_quota(quota: Quota, volumes: Sequence[DeclaredVolume]) -> None:
@@ -245,15 +260,21 @@ def _check_hyperdisk(one: DeclaredVolume, place: str) -> None:
         raise FieldError(f"{place}.gib", f"a disk of type {one.type} has {known.least_gib:,} to {known.most_gib:,} GiB")
     # Where one figure follows from the other, it cannot be more than that brings.
     iops, mib = bought_figures(one.type, one.iops, None), bought_figures(one.type, None, one.mib_per_s)
-    most_iops = min(known.most_iops, mib[0] or known.most_iops)
-    most_mib = min(known.most_mib, iops[1] or known.most_mib)
+    bounds: list[tuple[float, str]] = [(known.most_iops, one.type)]
+    if mib[0] is not None:
+        bounds.append((mib[0], f"{one.type} with {one.mib_per_s:,.0f} MiB/s"))
     if one.gib is not None and known.iops_per_gib is not None:
-        most_iops = min(most_iops, one.gib * known.iops_per_gib)
-    if one.iops is not None and one.iops > most_iops:
-        raise FieldError(f"{place}.iops", f"{one.iops:,} is more than the {most_iops:,.0f} of {one.type}")
-    if one.mib_per_s is not None and one.mib_per_s > most_mib:
+        bounds.append((one.gib * known.iops_per_gib, f"{one.type} with {one.gib:,} GiB"))
+    most, of = min(bounds)
+    if one.iops is not None and one.iops > most:
+        raise FieldError(f"{place}.iops", f"{one.iops:,} is more than the {most:,.0f} of {of}")
+    bounds = [(known.most_mib, one.type)]
+    if iops[1] is not None:
+        bounds.append((iops[1], f"{one.type} with {one.iops:,} IOPS"))
+    most, of = min(bounds)
+    if one.mib_per_s is not None and one.mib_per_s > most:
         field = f"{place}.throughput-mib-per-s"
-        raise FieldError(field, f"{one.mib_per_s:,.0f} is more than the {most_mib:,.0f} of {one.type}")
+        raise FieldError(field, f"{one.mib_per_s:,.0f} is more than the {most:,.0f} of {of}")
 
 
 def _check_together(one: DeclaredVolume, place: str) -> None:

@@ -15,9 +15,10 @@ from advisor.operations.files import write_output
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.observing import find_disk, observe_workload, require_unit
 from advisor.proof.pattern import Arrival, ArrivalKind
+from advisor.proof.scratch import require_space
 from advisor.proof.target import read_target
 from advisor.proof.twin import correct_arrival
-from advisor.proof.twin_check import TwinComparison, check_twin, traced_device
+from advisor.proof.twin_check import SCRATCH_BYTES, TwinComparison, check_twin, traced_device
 from advisor.proof.workload_file import WorkloadFile, encode_workload, read_workload
 
 LONGEST_SECONDS: Final = 3600.0
@@ -75,11 +76,13 @@ def save_workload(found: WorkloadFile, path: Path) -> None:
 
 def check_target(target: Path) -> None:
     """Raise UsageError for what is no directory, RefusedError or PermissionDeniedError where no twin can run and be
-    traced in that directory."""
+    traced in that directory, or has no room: before an observation, not after it."""
     if not target.exists() or target.is_file():
         raise UsageError(msg("--target {path}: not a directory", path=target), hint="--target DIR")
     host = live_host()
-    traced_device(host, read_target(host, str(target)))
+    place = read_target(host, str(target))
+    traced_device(host, place)
+    require_space(place, SCRATCH_BYTES)
 
 
 def judge_twin(found: WorkloadFile, target: Path, *, seconds: float = CHECK_SECONDS) -> ObservedTwin:

@@ -39,9 +39,14 @@ def reduce_profile(
     lines = tuple(one for one in profile.tunables if _sets_any(one, keep) or not _sets_any(one, without))
     if not lines:
         raise UsageError(msg("{name}: no line of the profile is left", name=name))
+    # Of the whole profile's, what belongs to a line that is gone would mislead.
+    hurts = dict.fromkeys(one.hurts_when for one in lines if one.hurts_when)
+    sources = dict.fromkeys(source for one in lines for source in one.sources)
     return msgspec.structs.replace(
         profile,
         name=name,
+        hurts_when=" ".join(hurts) or profile.hurts_when,
+        sources=tuple(sources) or profile.sources,
         title=f"{profile.title}, reduced",
         summary=f"What had an effect on one host of {profile.name}: {', '.join(one.tunable for one in lines)}.",
         tunables=lines,

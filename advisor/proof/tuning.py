@@ -209,7 +209,7 @@ def tune(
             session = _begin_session(host, arms, (*candidates.left_out, *left), load, options, facts, stop)
         else:
             session = _continue_session(host, resumed, arms)
-            require_calm(read_gate(host), force=session.forced)
+            require_calm(read_gate(host), force=session.forced or session.may_force)
         _write_session(kept, session)
         say(msg("search {id}: if it is cut off, advisor tune --resume {id} goes on", id=session.id))
         return _Search(host, arms, session, load, kept, facts, stop, say, progress, began).run()
@@ -263,6 +263,7 @@ def _begin_session(
         host=read_identity(host),
         gate=gate,
         forced=bool(gate.busy),
+        may_force=options.force,
         keep_if_gain=options.keep_if_gain,
         asked=options.asked,
         options=options.options,
@@ -473,7 +474,7 @@ class _Search:
             mode="quick",
             budget_seconds=room,
             seed=random.Random(f"ablation {self.session.seed}").getrandbits(32),
-            force=self.session.forced,
+            force=self.session.forced or self.session.may_force,
             keep_result=True,
             keep_partial=False,
         )
@@ -532,7 +533,7 @@ class _Search:
             pairs=registered.pairs,
             budget_seconds=budget,
             seed=registered.seed,
-            force=session.forced,
+            force=session.forced or session.may_force,
             keep_result=True,
             keep_partial=False,
             attempts=attempts,

@@ -129,6 +129,9 @@ class TuneSession(msgspec.Struct, frozen=True):
     host: HostIdentity | None = None
     gate: CalmGate = CalmGate()
     forced: bool = False
+    """Whether the host was busy when it began."""
+    may_force: bool = False
+    """Whether it was asked to go on where the host is busy."""
     keep_if_gain: bool = False
     asked: tuple[str, ...] = ()
     """The words of ``--candidates``; ``options`` are the other options of the call, word by word."""

@@ -19,6 +19,8 @@ from advisor.proof.pattern import AccessPattern, Arrival, ArrivalKind, JobSectio
 from advisor.proof.workload_file import TwinError, divides_by_zero
 
 LEAST_REQUESTS: Final = 1000
+_FEW: Final = 50
+"""With fewer, how long an observation has to be is not known."""
 SIZES_BOUND: Final = 0.05
 READ_BOUND: Final = 0.02
 ORDER_BOUND: Final = 0.05
@@ -145,9 +147,11 @@ def _require_load(load: LoadFigures) -> None:
                 least=f"{LEAST_REQUESTS:,}",
             ),
             hint=msg(
-                "advisor observe --seconds {seconds}",
-                seconds=math.ceil(1.5 * load.seconds * LEAST_REQUESTS / max(load.requests, 1)),
-            ),
+                "observe longer: --seconds {seconds}",
+                seconds=math.ceil(1.5 * load.seconds * LEAST_REQUESTS / load.requests),
+            )
+            if load.requests >= _FEW
+            else "observe it while it works",
         )
     if load.discard_share > _MAX_DISCARDS:
         raise RefusedError(

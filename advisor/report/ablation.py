@@ -72,7 +72,7 @@ def ablation_text(result: ArmsProof, *, width: int, color: bool) -> str:
     page.labelled([(label, (text,)) for label, text in _session_rows(result)])
     kept = kept_values(result)
     if kept and len(kept) < len(result.arms) - 1:
-        page.heading("To prove the values with an effect as a whole, which was not done here")
+        page.heading("To prove the values with a gain as a whole, which was not done here")
         page.command(_kept_command(result, kept))
     page.heading("To measure again")
     page.command(command_again(result))

@@ -58,7 +58,8 @@ def _evidence_words(report: GainReport) -> str:
     against = max(report.gains, key=lambda one: one.evidence / one.needed)
     return _(
         "{repetitions}; evidence against the gain (at least {least} was proven): {evidence:.2g} of {needed:.0f}. A gain"
-        " that is there is called gone in at most 5 % of all sequences, however long."
+        " that is there is called gone in at most 5 % of all sequences, however long. Percentages count in the"
+        " direction of better: 100 % is twice the rate, or half the time."
     ).format(
         repetitions=counted(report.repetitions, "repetition"),
         least=f"{against.least:.0%}".replace("%", " %"),

@@ -133,7 +133,8 @@ def unjudged_control(proof: Proof) -> str | None:
 def _verdict_lines(proof: Proof) -> list[str]:
     more = " " + _("(and {count} more)").format(count=len(proof.reasons) - 1) if len(proof.reasons) > 1 else ""
     why = f"{''.join(proof.reasons[:1])}{more}"
-    claims = [_claim_words(claim) for claim in _by_weight(proof.workloads)]
+    is_withdrawn = proof.session.ended in ("harm", "limit")
+    claims = [_claim_words(claim, is_withdrawn=is_withdrawn) for claim in _by_weight(proof.workloads)]
     # Where nothing was changed there is no cost either.
     cost = _("a false difference: {effect}") if proof.session.self_test else _("at the cost of {effect}")
     costs = [cost.format(effect=_effect_words(item)) for item in proof.guardrails if item.verdict == "loss"]
@@ -170,8 +171,12 @@ def _by_weight(claims: Iterable[Summary]) -> list[Summary]:
     return sorted(claims, key=lambda claim: order.index(claim.verdict) if claim.verdict in order else len(order))
 
 
-def _claim_words(claim: Summary) -> str:
+def _claim_words(claim: Summary, *, is_withdrawn: bool = False) -> str:
     """``+38 % bandwidth (+28 % to +51 %) on …, 16 pairs, p = 0.0005``."""
+    if claim.ratio is None and is_withdrawn:
+        return _("{metric} of {workload} is not compared: the change was withdrawn before a whole pair").format(
+            metric=metric_words(claim), workload=_claim_title(claim)
+        )
     if claim.ratio is None:
         return _("{metric} of {workload} was not measured").format(
             metric=metric_words(claim), workload=_claim_title(claim)

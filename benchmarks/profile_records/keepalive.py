@@ -18,7 +18,7 @@ from pathlib import Path
 from .guest import print_table, require_guest, shell
 
 FORGETS = 240
-"""Seconds after which the router forgets a connection: the shortest of the clouds' (Azure's 4 minutes)."""
+"""Seconds after which the router forgets a connection: a little less than the shortest that the profile cites."""
 IDLE = 300
 PATIENCE = 660
 FORGOTTEN_PORT, CUT_PORT = 5001, 5002

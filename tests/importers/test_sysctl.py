@@ -36,11 +36,16 @@ def made(text: str | bytes, mode: Mode = "faithful") -> dict[str, str | None]:
         ("vm.swappiness=ten\n", {}),
         ('net.core.rmem_max="5"\n', {}),
         ("-vm.swappiness\n", {}),
-        ("# nothing but this\n", {}),
     ],
 )
 def test_lines(text: str, expected: dict[str, str]) -> None:
     assert made(text) == expected
+
+
+@pytest.mark.parametrize("text", ["# nothing but this\n", "\n", ""])
+def test_a_file_without_an_assignment_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="no KEY = VALUE in it"):
+        made(text)
 
 
 def test_quotes_are_not_meant() -> None:
