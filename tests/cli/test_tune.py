@@ -39,6 +39,9 @@ if number == {at}:
     if "{fault}" == "changes":
         with open("/proc/sys/kernel/msgmnb", "w") as file:
             file.write("12345")
+    elif "{fault}" == "busy":
+        with open(os.path.join(here, "pressure", "cpu"), "w") as file:
+            file.write("some avg10=80.00 avg60=80.00 avg300=80.00 total=90000000\\n")
     elif "{fault}":
         os.kill(os.getppid(), getattr(signal, "{fault}"))
         time.sleep(1)
@@ -74,7 +77,7 @@ class TunedHost:
         (place / "pressure").mkdir(parents=True)
         (place / "pressure/cpu").write_text(CALM)
         (place / "pressure/io").write_text(CALM)
-        (place / "stat").write_text("cpu  100 0 100 1000 0 0 0 0 0 0\n")
+        (place / "stat").write_text("cpu  100 0 100 1000 0 0 0 0 0 0\nbtime 1700000000\n")
         self.benchmark = place / "own-benchmark"
         self.benchmark.write_text(BENCHMARK.format(python=sys.executable, law=law, fault=fault, at=at))
         self.benchmark.chmod(0o755)
@@ -274,6 +277,22 @@ def test_the_winner_is_reduced_to_the_value_that_did_it_and_that_is_confirmed(di
     assert document["session"]["registration"]["candidate"] == document["winner"]["name"] == "two-queues (reduced)"
     assert [one["tunable"] for one in document["confirmation"]["values"]] == [PAIR[0]]
     assert {record.state for record in Store(str(host.place / "state")).read_records()} == {"rolled-back"}
+
+
+@needs_namespaces
+@pytest.mark.parametrize("is_forced", [True, False])
+def test_a_host_that_gets_busy_during_the_race_is_confirmed_on_where_it_is_forced(disk: Path, is_forced: bool) -> None:
+    host = TunedHost(disk / "host", {20000: 1.3, 30000: 0.8}, "busy", 20)
+    code, out, err, live = host.tune(SAME, "--no-ablation", *(["--force"] if is_forced else []))
+    assert live == [str(BEFORE)]
+    if not is_forced:
+        assert code == 3
+        assert "the host is busy" in out
+        return
+    assert code == 1, err
+    document = judge(out)
+    assert document["confirmation"]["verdict"] == "indicative"
+    assert document["verdict"] != "gain"
 
 
 @needs_namespaces
