@@ -137,7 +137,7 @@ def expected(group: DriverGroup, text: str) -> Iterator[tuple[str, str]]:
         yield key, NOTHING if value is None else str(value) if not isinstance(value, bool) else "on" if value else "off"
 
 
-SUMMARIES = {"tx-checksumming", "scatter-gather", "tcp-segmentation-offload", "udp-fragmentation-offload"}
+SUMMARIES = {"tx-checksumming", "scatter-gather", "tcp-segmentation-offload"}
 
 
 def features(text: str) -> Answer:
