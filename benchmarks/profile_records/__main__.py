@@ -55,7 +55,6 @@ RECORDS = {
     "nfs": Record("nfs", ("nfs-kernel-server",)),
     "kvm-host": Record("kvm_host", ("qemu-system-x86",)),
     "low-latency": Record("low_latency"),
-    "web-server": Record("web_server"),
 }
 
 
