@@ -152,8 +152,7 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
         share = stalled / (seconds * 1e6) if stalled is not None and seconds else 0.0
         if stalled is None and seconds and reached / seconds >= 100:
             share = 0.5
-        limits = [seen.level("cgroup", path, f"memory_{name}_bytes") for name in ("high", "max")]
-        limit = min((one for one in limits if one is not None), default=None)
+        limit = _memory_limit(seen, path)
         if not reached or share < BINDS_FROM or limit is None:
             continue
         yield cgroup_limit.bind(
@@ -161,16 +160,28 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
             f"{name_group(path)} has reached the memory limit of its control group",
             evidence={"cgroup": path, "limit_bytes": limit, "times_reached": reached, "stalled_share": share},
             advice="Raise MemoryHigh= or MemoryMax= of the service, or give it smaller caches.",
-            commands=limit_command(
-                seen,
-                path,
-                "MemoryHigh,MemoryMax",
-                file="memory.high" if limit == limits[0] else "memory.max",
-                controller="memory",
-                file_v1="memory.limit_in_bytes",
-            ),
+            commands=_memory_limit_command(seen, path),
             asks=asks_group(seen, path, "cpu_ms"),
         )
+
+
+def _memory_limit(seen: Observation, path: str) -> float | None:
+    """Bytes of a group's memory from which it is held up: the smaller of memory.high and memory.max."""
+    limits = (seen.level("cgroup", path, f"memory_{name}_bytes") for name in ("high", "max"))
+    return min((one for one in limits if one is not None), default=None)
+
+
+def _memory_limit_command(seen: Observation, path: str) -> tuple[str, ...]:
+    """Shows that limit."""
+    is_high = seen.level("cgroup", path, "memory_high_bytes") == _memory_limit(seen, path)
+    return limit_command(
+        seen,
+        path,
+        "MemoryHigh,MemoryMax",
+        file="memory.high" if is_high else "memory.max",
+        controller="memory",
+        file_v1="memory.limit_in_bytes",
+    )
 
 
 @cause(
@@ -355,11 +366,10 @@ def _at_limits_of_groups(seen: Observation) -> Iterator[BindingCause]:
     ratios = [count_of(seen.facts.sysctl.get(f"vm.dirty_{name}")) for name in ("ratio", "background_ratio")]
     limit_share, background_share = ratios[0] or 0, ratios[1] or 0
     for path in seen.span.names("cgroup"):
-        files, dirty, written, used, *limits = (
-            seen.level("cgroup", path, f"memory_{name}_bytes")
-            for name in ("file", "dirty", "writeback", "current", "high", "max")
+        files, dirty, written, used = (
+            seen.level("cgroup", path, f"memory_{name}_bytes") for name in ("file", "dirty", "writeback", "current")
         )
-        most = min((one for one in limits if one is not None), default=None)
+        most = _memory_limit(seen, path)
         stall = stalled_share(seen, path)
         if not limit_share or files is None or dirty is None or most is None or stall is None or stall < BINDS_FROM:
             continue
@@ -379,14 +389,7 @@ def _at_limits_of_groups(seen: Observation) -> Iterator[BindingCause]:
             },
             advice="Raise MemoryHigh= or MemoryMax= of the service: vm.dirty_ratio counts of what it may hold. Or "
             "write past the page cache.",
-            commands=limit_command(
-                seen,
-                path,
-                "MemoryHigh,MemoryMax",
-                file="memory.max",
-                controller="memory",
-                file_v1="memory.limit_in_bytes",
-            ),
+            commands=_memory_limit_command(seen, path),
             asks=asks_group(seen, path, "write_bytes"),
         )
 

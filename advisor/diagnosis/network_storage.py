@@ -57,7 +57,7 @@ def nfsd_threads(seen: Observation) -> Iterator[BindingCause]:
     resource="net",
     help="tuning",
     what="The time that requests of an NFS mount wait on this host before they are sent, against their whole time.",
-    threshold="20 % of it, by 1 ms or more for each request; of requests that somebody waits for",
+    threshold="20 % of it, by 1 ms or more for each request; of requests that a program waits for",
     sources=(_MOUNTSTATS, _AZURE),
 )
 def nfs_slots(seen: Observation) -> Iterator[BindingCause]:
@@ -119,13 +119,8 @@ def nfs_server(seen: Observation) -> Iterator[BindingCause]:
         )
 
 
-def _list_lowest(seen: Observation) -> Iterator[str]:
-    """Local disks that lie on no others."""
-    yield from (name for name in seen.disks if name in seen.stack.devices and not seen.stack.members(name))
-
-
 def _count_waited(seen: Observation, target: str) -> tuple[int, int, int]:
-    """Requests of a mount that somebody waits for, the ms that they waited to be sent, and those of network and server.
+    """Requests of a mount that a program waits for, the ms until they were sent, and those of network and server.
 
     All of them where tasks wait for storage; else those that are no stall: for names and attributes, and all where most
     bytes are read and written directly. For what is read ahead or written back nobody waits.
@@ -140,7 +135,8 @@ def _count_waited(seen: Observation, target: str) -> tuple[int, int, int]:
     waited = waited_share(seen)
     if seen.stall("io") is None:
         # Without PSI who waits for a local disk is counted among those who wait; of one that is unknown, all may.
-        uses = [seen.disks[name].utilisation for name in _list_lowest(seen)]
+        lowest = (name for name in seen.disks if name in seen.stack.devices and not seen.stack.members(name))
+        uses = (seen.disks[name].utilisation for name in lowest)
         waited -= sum(1.0 if used is None else used for used in uses)
     if waited >= BINDS_FROM or (moved and 2 * direct >= moved):
         return requests, queued, answered

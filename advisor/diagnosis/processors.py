@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -248,7 +248,7 @@ def one_cpu(seen: Observation) -> Iterator[BindingCause]:
         },
         advice="Spread the queues of the link over the CPUs: more channels, interrupt affinity, or RPS.",
         commands=("advisor recommend", "grep . /sys/class/net/*/queues/rx-*/rps_cpus"),
-        explains=_follow_interrupts(seen),
+        explains=_follow_interrupts(busy),
     )
 
 
@@ -271,9 +271,9 @@ def _list_with_interrupts(seen: Observation) -> list[str]:
     ]
 
 
-def _follow_interrupts(seen: Observation) -> tuple[str, ...]:
-    """The threads of the kernel that serve soft interrupts where there are too many of them."""
-    return tuple(f"cpu.kernel-thread ksoftirqd/{name}" for name in _list_with_interrupts(seen))
+def _follow_interrupts(cpus: Iterable[str]) -> tuple[str, ...]:
+    """The threads of the kernel that serve soft interrupts of these CPUs where there are too many of them."""
+    return tuple(f"cpu.kernel-thread ksoftirqd/{name}" for name in cpus)
 
 
 def _busiest_with_interrupts(seen: Observation) -> tuple[str, float] | None:
@@ -306,14 +306,15 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
     if busiest is None:
         return
     name, share = busiest
+    busy = _list_with_interrupts(seen)
     counts = {irq: seen.rose("irq", irq, name) or 0 for irq in seen.span.names("irq")}
     most = max(counts, key=lambda one: counts[one], default=None)
     seconds = seen.span.seconds_of("irq")
     yield interrupts.bind(
         share,
         f"Interrupts take {percent(share)} of CPU {name} alone"
-        if len(_list_with_interrupts(seen)) == 1
-        else f"Interrupts take up to {percent(share)} of {len(_list_with_interrupts(seen))} of {seen.cpu_count} CPUs",
+        if len(busy) == 1
+        else f"Interrupts take up to {percent(share)} of {len(busy)} of {seen.cpu_count} CPUs",
         device=f"cpu{name}",
         evidence={
             "interrupt_share": share,
@@ -322,7 +323,7 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
         },
         advice="Spread the interrupts of the device over the CPUs, or find out why it raises so many.",
         commands=(f"cat /proc/irq/{most}/smp_affinity_list",) if most and is_count(most) else ("cat /proc/softirqs",),
-        explains=_follow_interrupts(seen),
+        explains=_follow_interrupts(busy),
     )
 
 
@@ -391,26 +392,26 @@ class _ThreadWork(msgspec.Struct, frozen=True):
 
 _WORKS: Final = (
     _ThreadWork(
-        re.compile(r"(?P<device>md[0-9_]\w*)_raid[456]$"),
+        lazy_regex(r"(?P<device>md[0-9_]\w*)_raid[456]$"),
         "One thread computes the parity of this array: let several share it (group_thread_cnt), and measure.",
         ("advisor plan 'md:{device}:group_thread_cnt>=4'",),
         "tuning",
     ),
     _ThreadWork(
-        re.compile(r"(?:.*kcryptd|dmcrypt_write)/(?P<number>[0-9]+:[0-9]+)"),
+        lazy_regex(r"(?:.*kcryptd|dmcrypt_write)/(?P<number>[0-9]+:[0-9]+)"),
         "It encrypts: more requests at a time are spread over more CPUs, unless same_cpu_crypt is set; on flash "
         "no_read_workqueue and no_write_workqueue spare its queues.",
         ("dmsetup table --target crypt /dev/{device}", "cryptsetup benchmark"),
         "tuning",
     ),
     _ThreadWork(
-        re.compile(r"vhost-[0-9]+"),
+        lazy_regex(r"vhost-[0-9]+"),
         "It moves the packets of one queue of a guest: more queues for the link of the guest (queues= of vhost).",
         ("ps -L -o tid,pcpu,comm -p {of_guest}",),
         "tuning",
     ),
     _ThreadWork(
-        re.compile(r"(?P<device>loop[0-9]+)"),
+        lazy_regex(r"(?P<device>loop[0-9]+)"),
         "It alone serves this loop device: use a device or a logical volume in its place, or several images.",
         ("losetup --list",),
         "application",

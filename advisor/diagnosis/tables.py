@@ -116,14 +116,9 @@ def ports_used_up(seen: Observation) -> Iterator[BindingCause]:
     ),
 )
 def task_limit(seen: Observation) -> Iterator[BindingCause]:
-    tasks, limits = (
-        seen.level("tasks", "host", "tasks"),
-        {
-            name: limit
-            for name in ("pid_max", "threads-max")
-            if (limit := seen.level("tasks", "host", name)) is not None
-        },
-    )
+    tasks = seen.level("tasks", "host", "tasks")
+    levels = {name: seen.level("tasks", "host", name) for name in ("pid_max", "threads-max")}
+    limits = {name: limit for name, limit in levels.items() if limit is not None}
     name = min(limits, key=lambda one: limits[one], default="")
     if tasks is not None and name and limits[name] * TASKS_FROM <= tasks:
         yield task_limit.bind(

@@ -37,14 +37,14 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
     source = host if files is None else files
     paths = _list_paths(source, place)
     lines, strays = _read_lines(source, paths, is_alone=not source.is_dir(place))
-    if strays and not lines:
-        first = next((one for one in strays if one.line), strays[0])
-        reason = msg("line {line}: no KEY = VALUE", line=first.line) if first.line else first.why
-        raise InvalidInputError(
-            msg("{file}: {reason}", file=first.file, reason=reason), hint="is this a file of sysctl(8)?"
-        )
-    if not lines and not strays:
-        raise InvalidInputError(msg("{file}: no KEY = VALUE in it", file=place), hint="is this a file of sysctl(8)?")
+    if not lines:
+        first = next((one for one in strays if one.line), next(iter(strays), None))
+        if first is None:
+            why = msg("{file}: no KEY = VALUE in it", file=place)
+        else:
+            reason = msg("line {line}: no KEY = VALUE", line=first.line) if first.line else first.why
+            why = msg("{file}: {reason}", file=first.file, reason=reason)
+        raise InvalidInputError(why, hint="is this a file of sysctl(8)?")
     settings = _convert_lines(lines, host, mode)
     faithful = settings if mode == "faithful" else _convert_lines(lines, host, "faithful")
     return Imported(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
-from advisor.errors import InvalidInputError
+from advisor.errors import InvalidInputError, near_names
 from advisor.i18n import N_, msg
 from advisor.limits import azure_disks
 from advisor.limits.azure_cache import LARGEST_CACHED_GIB, HostCaching
@@ -165,9 +164,8 @@ def _check_types(document: Mapping[str, object]) -> None:
     for index, one in enumerate(volumes if isinstance(volumes, list) else ()):
         kind = one.get("type") if isinstance(one, dict) else None
         if isinstance(kind, str) and kind not in KINDS:
-            close = get_close_matches(kind.lower(), [name.lower() for name in KINDS], n=1)
-            near = next((name for name in KINDS if close and name.lower() == close[0]), None)
-            said = f"did you mean {near}?" if near else f"expected one of {', '.join(KINDS)}"
+            near = near_names(kind, KINDS, most=1)
+            said = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(KINDS)}"
             raise FieldError(f"volume[{index}].type", f"no type {kind[:40]!r}; {said}")
 
 
@@ -265,16 +263,18 @@ def _check_hyperdisk(one: DeclaredVolume, place: str) -> None:
         bounds.append((mib[0], f"{one.type} with {one.mib_per_s:,.0f} MiB/s"))
     if one.gib is not None and known.iops_per_gib is not None:
         bounds.append((one.gib * known.iops_per_gib, f"{one.type} with {one.gib:,} GiB"))
-    most, of = min(bounds)
-    if one.iops is not None and one.iops > most:
-        raise FieldError(f"{place}.iops", f"{one.iops:,} is more than the {most:,.0f} of {of}")
+    _check_most(f"{place}.iops", one.iops, bounds)
     bounds = [(known.most_mib, one.type)]
     if iops[1] is not None:
         bounds.append((iops[1], f"{one.type} with {one.iops:,} IOPS"))
+    _check_most(f"{place}.throughput-mib-per-s", one.mib_per_s, bounds)
+
+
+def _check_most(field: str, given: float | None, bounds: Iterable[tuple[float, str]]) -> None:
+    """Against the smallest of several bounds, each with what has it."""
     most, of = min(bounds)
-    if one.mib_per_s is not None and one.mib_per_s > most:
-        field = f"{place}.throughput-mib-per-s"
-        raise FieldError(field, f"{one.mib_per_s:,.0f} is more than the {most:,.0f} of {of}")
+    if given is not None and given > most:
+        raise FieldError(field, f"{given:,.0f} is more than the {most:,.0f} of {of}")
 
 
 def _check_together(one: DeclaredVolume, place: str) -> None:

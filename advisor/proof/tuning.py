@@ -209,7 +209,7 @@ def tune(
             session = _begin_session(host, arms, (*candidates.left_out, *left), load, options, facts, stop)
         else:
             session = _continue_session(host, resumed, arms)
-            require_calm(read_gate(host), force=session.forced or session.may_force)
+            require_calm(read_gate(host), force=session.goes_on_when_busy)
         _write_session(kept, session)
         say(msg("search {id}: if it is cut off, advisor tune --resume {id} goes on", id=session.id))
         return _Search(host, arms, session, load, kept, facts, stop, say, progress, began).run()
@@ -474,7 +474,7 @@ class _Search:
             mode="quick",
             budget_seconds=room,
             seed=random.Random(f"ablation {self.session.seed}").getrandbits(32),
-            force=self.session.forced or self.session.may_force,
+            force=self.session.goes_on_when_busy,
             keep_result=True,
             keep_partial=False,
         )
@@ -533,7 +533,7 @@ class _Search:
             pairs=registered.pairs,
             budget_seconds=budget,
             seed=registered.seed,
-            force=session.forced or session.may_force,
+            force=session.goes_on_when_busy,
             keep_result=True,
             keep_partial=False,
             attempts=attempts,

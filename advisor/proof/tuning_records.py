@@ -145,6 +145,11 @@ class TuneSession(msgspec.Struct, frozen=True):
     schema: Literal["advisor.tune-session/1"] = "advisor.tune-session/1"
 
     @property
+    def goes_on_when_busy(self) -> bool:
+        """Whether a busy host holds up no part of it. Sessions of earlier versions say it by ``forced`` alone."""
+        return self.forced or self.may_force
+
+    @property
     def survivors(self) -> tuple[int, ...]:
         """The arms that were not dropped, the present state among them."""
         out = {arm for block in self.blocks for arm in block.dropped}

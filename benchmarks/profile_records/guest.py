@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+LIBC = ctypes.CDLL(None, use_errno=True)
+NEW_NETWORK = 0x40000000
+"""CLONE_NEWNET of unshare(2) and setns(2)."""
 AGENT = Path("/usr/local/lib/lab-agent.py")
 
 

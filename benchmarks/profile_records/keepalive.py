@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from .guest import print_table, require_guest, shell
+from .guest import LIBC, NEW_NETWORK, print_table, require_guest, shell
 
 FORGETS = 240
 """Seconds after which the router forgets a connection: a little less than the shortest that the profile cites."""
@@ -23,8 +23,6 @@ IDLE = 300
 PATIENCE = 660
 FORGOTTEN_PORT, CUT_PORT = 5001, 5002
 ARMS = {"the kernel's (7200, 75)": (7200, 75), "the profile's (60, 60)": (60, 60)}
-NEW_NETWORK = 0x40000000
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(namespace: str) -> None:

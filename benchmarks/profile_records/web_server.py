@@ -12,9 +12,8 @@ import os
 import socket
 from contextlib import ExitStack
 
-from .guest import print_table, read_sysctl, shell, sysctl
+from .guest import LIBC, NEW_NETWORK, print_table, read_sysctl, shell, sysctl
 
-NEW_NETWORK = 0x40000000
 PORTS, QUEUE = "net.ipv4.ip_local_port_range", "net.core.somaxconn"
 ASKED = 4096
 """Backlog that the server asks listen(2) for."""
@@ -77,7 +76,7 @@ def count_waiting(address: str) -> int:
 
 def main() -> None:
     """Print both tables; each queue is counted twice."""
-    if ctypes.CDLL(None, use_errno=True).unshare(NEW_NETWORK):
+    if LIBC.unshare(NEW_NETWORK):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     shell("ip link set lo up")
     rows: list[tuple[object, ...]] = []
