@@ -15,7 +15,7 @@ from advisor.host.trace_instance import TraceInstance, open_trace
 from advisor.i18n import msg
 from advisor.observe.cgroups import unit_of_cgroup
 from advisor.observe.processes import parse_process_cgroup
-from advisor.observe.requests import COMPLETE, EVENTS, ISSUE, DeviceRequests, RequestMatcher
+from advisor.observe.requests import COMPLETE, INSERT, ISSUE, DeviceRequests, RequestMatcher
 from advisor.observe.trace_pages import committed_bytes, make_layout, parse_event_id
 
 READ_SECONDS: Final = 0.1
@@ -120,12 +120,15 @@ def trace_requests(
 
 
 def events_of(host: Host, device: str | None) -> dict[str, str | None]:
-    """The events to trace, with the filter for one whole disk; all of them for any device.
+    """The events to trace, in the order in which they are to be enabled, with the filter for one whole disk; all of
+    them for any device.
 
-    Without a scheduler a request is not inserted, and tracing that would only cost.
+    Completions come first, as each event takes milliseconds to enable: a request that begins and ends before the other
+    is enabled would be one that never ends, until another at the same place ends for it, seconds later. Without a
+    scheduler a request is not inserted, and tracing that would only cost.
     """
     if device is None:
-        return dict.fromkeys(EVENTS)
+        return dict.fromkeys((COMPLETE, INSERT, ISSUE))
     number = device_number(host, device)
     condition = None
     if number is not None:
@@ -133,7 +136,7 @@ def events_of(host: Host, device: str | None) -> dict[str, str | None]:
         condition = f"dev == {major << _MINOR_BITS | minor}"
     scheduler = host.read(f"/sys/block/{device}/queue/scheduler")
     has_none = isinstance(scheduler, Missing) or "[none]" in scheduler or scheduler.strip() == "none"
-    return dict.fromkeys((ISSUE, COMPLETE) if has_none else EVENTS, condition)
+    return dict.fromkeys((COMPLETE, ISSUE) if has_none else (COMPLETE, INSERT, ISSUE), condition)
 
 
 def device_number(host: Host, device: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,10 +13,9 @@ from advisor.i18n import msg
 from advisor.operations.files import write_output
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.observing import find_disk, observe_workload, require_unit
-from advisor.proof.pattern import Arrival, ArrivalKind
 from advisor.proof.scratch import require_space
 from advisor.proof.target import read_target
-from advisor.proof.twin import correct_arrival
+from advisor.proof.twin import correct_arrival, list_alternatives
 from advisor.proof.twin_check import SCRATCH_BYTES, TwinComparison, check_twin, traced_device
 from advisor.proof.workload_file import WorkloadFile, encode_workload, read_workload
 
@@ -96,7 +94,7 @@ def judge_twin(found: WorkloadFile, target: Path, *, seconds: float = CHECK_SECO
     with caught_signals() as stop:
         place = read_target(host, str(target.resolve()))
         tried: list[ObservedTwin] = []
-        for one in (found, *_list_alternatives(found)):
+        for one in (found, *_other_arrivals(found)):
             comparison = check_twin(host, one, place, seconds, stop)
             tried.append(ObservedTwin(one, comparison))
             if comparison.is_faithful:
@@ -132,6 +130,14 @@ def _distance_of(one: ObservedTwin) -> float:
     return 0.0 if worst is None else worst.difference / (worst.bound or 1.0)
 
 
+def _other_arrivals(found: WorkloadFile) -> list[WorkloadFile]:
+    figures = None if found.observed is None else found.observed.figures
+    if figures is None or len(found.sections) != 1:
+        return []
+    others = list_alternatives(found.sections[0], figures)
+    return [msgspec.structs.replace(found, sections=(one,)) for one in others]
+
+
 def _correct(tried: ObservedTwin) -> WorkloadFile | None:
     """The twin as its run shows that it has to be asked for; None where that says nothing more."""
     ran = tried.comparison
@@ -139,31 +145,3 @@ def _correct(tried: ObservedTwin) -> WorkloadFile | None:
         return None
     section = correct_arrival(tried.workload.sections[0], ran.observed, ran.twin)
     return None if section is None else msgspec.structs.replace(tried.workload, sections=(section,))
-
-
-def _list_alternatives(found: WorkloadFile) -> list[WorkloadFile]:
-    """The same load with the other arrivals that ask by a clock. One that asks again at once has none, as a rate in its
-    place would hide each gain, but the depth of its mean: where the kernel splits requests, p95 is more than was
-    asked for."""
-    figures = None if found.observed is None else found.observed.figures
-    if figures is None or len(found.sections) != 1:
-        return []
-    section = found.sections[0]
-    if section.arrival.kind == "closed":
-        mean = max(1, round(figures.depth_mean / max(figures.busy_share, 1e-9) / section.jobs))
-        shallow = msgspec.structs.replace(section, depth=mean, engine="libaio" if mean > 1 else "psync")
-        return [msgspec.structs.replace(found, sections=(shallow,))] if mean < section.depth else []
-    others: Mapping[ArrivalKind, tuple[ArrivalKind, ...]] = {
-        "poisson": ("steady",),
-        "steady": ("poisson",),
-        "think": ("steady", "poisson"),
-    }
-    rate = max(1.0, figures.iops / section.jobs)
-    depth = max(1, figures.depth_max // section.jobs)
-    made = [
-        msgspec.structs.replace(
-            section, arrival=Arrival(kind, rate=rate), depth=depth, engine="libaio" if depth > 1 else "psync"
-        )
-        for kind in others.get(section.arrival.kind, ())
-    ]
-    return [msgspec.structs.replace(found, sections=(one,)) for one in made]

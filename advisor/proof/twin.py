@@ -218,10 +218,39 @@ def correct_arrival(section: JobSection, observed: LoadFigures, twin: LoadFigure
     return msgspec.structs.replace(section, arrival=corrected)
 
 
+def list_alternatives(section: JobSection, load: LoadFigures) -> list[JobSection]:
+    """The same job with the other arrivals that ask by a clock, but for those that end fio with a fault. One that asks
+    again at once has none, as a rate in its place would hide each gain, but the depth of its mean: where the kernel
+    splits requests, p95 is more than was asked for."""
+    if section.arrival.kind == "closed":
+        mean = max(1, round(load.depth_mean / max(load.busy_share, 1e-9) / section.jobs))
+        shallow = msgspec.structs.replace(section, depth=mean, engine="libaio" if mean > 1 else "psync")
+        return [shallow] if mean < section.depth else []
+    others: Mapping[ArrivalKind, tuple[ArrivalKind, ...]] = {
+        "poisson": ("steady",),
+        "steady": ("poisson",),
+        "think": ("steady", "poisson"),
+    }
+    rate = max(1.0, load.iops / section.jobs)
+    depth = max(1, load.depth_max // section.jobs)
+    made = [
+        msgspec.structs.replace(
+            section, arrival=Arrival(kind, rate=rate), depth=depth, engine="libaio" if depth > 1 else "psync"
+        )
+        for kind in others.get(section.arrival.kind, ())
+    ]
+    return [one for one in made if not divides_by_zero(one)]
+
+
 def _pause_of(load: LoadFigures, section: JobSection) -> float:
-    """Microseconds between the requests of a job, or between its bursts."""
+    """Microseconds between the requests of a job, or between its bursts. Of a job that thinks, the mean: it decides on
+    the requests a second, also where some pauses are much longer than most. Of one that asks at once, the median: a
+    stall is none of its pauses."""
     if section.arrival.kind == "bursts":
         return load.bursts.pause_us if load.bursts is not None else 0.0
+    if section.arrival.kind == "think":
+        flushing_us = load.flush_us * load.flushes_per_write * (1 - load.read_share)
+        return 1e6 * section.jobs / load.iops - load.latency["all"].mean_us - flushing_us
     return load.threads.think_us if section.jobs > 1 and load.threads is not None else load.reaction.p50_us
 
 

@@ -17,7 +17,9 @@ from advisor.host.trace_instance import sum_lost
 from advisor.observe.load import LoadFigures, joint_sizes, measure_load, measure_roughly, total_variation
 from advisor.observe.requests import COMPLETE, INSERT, ISSUE, BlockRequest, RequestMatcher
 from advisor.observe.trace_pages import PageLayout, committed_bytes, decode_pages, make_layout, parse_event_id
+from advisor.observe.tracing import events_of
 from tests.observe.trace import NAMES, Event, layout, page_of
+from tests.trees import host_of
 
 # Pages of Linux 6.18 with what the kernel itself printed of them: fio on a loop device with mq-deadline.
 CAPTURED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "fixtures/block-trace.json").read_text())
@@ -196,6 +198,21 @@ def test_as_many_threads_as_requests_have_no_pauses() -> None:
 def test_classes_of_latency_end_at_eighths_of_octaves() -> None:
     rows = [BlockRequest(float(at), us / 1e6, 1, False, at, 512) for at, us in enumerate((0.3, 1.0, 1.05, 2.0, 8.1))]
     assert measure_load(rows).latency["all"].bins == {"1": 2, "1.091": 1, "2": 1, "8.724": 1}
+
+
+@pytest.mark.parametrize("scheduler", ["[none] mq-deadline", "none [mq-deadline]"])
+@pytest.mark.parametrize("device", ["sda", None])
+def test_completions_are_traced_before_beginnings(tmp_path: Path, scheduler: str, device: str | None) -> None:
+    """A request that is over before its end can be seen would end with another at its place, seconds later."""
+    for name, text in {"block/sda/queue/scheduler": scheduler, "class/block/sda/dev": "8:0"}.items():
+        place = tmp_path / "sys" / name
+        place.parent.mkdir(parents=True)
+        place.write_text(f"{text}\n")
+    events = events_of(host_of(tmp_path), device)
+    assert next(iter(events)) == COMPLETE
+    assert set(events) == (
+        {COMPLETE, ISSUE} if device and scheduler.startswith("[none]") else {COMPLETE, INSERT, ISSUE}
+    )
 
 
 def test_depth_is_over_time() -> None:

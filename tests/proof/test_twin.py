@@ -25,11 +25,11 @@ from advisor.observe.tracing import device_number, events_of, trace_requests
 from advisor.proof.fio import EndedProcess, FioError, FioJob, fio_command, read_figures
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.observing import _make_from_means, find_disk, require_unit
-from advisor.proof.pattern import JobSection
+from advisor.proof.pattern import Arrival, JobSection
 from advisor.proof.scratch import MIB, Keep
 from advisor.proof.series import summarise_series
 from advisor.proof.target import read_target
-from advisor.proof.twin import correct_arrival, make_section, require_steady
+from advisor.proof.twin import correct_arrival, list_alternatives, make_section, require_steady
 from advisor.proof.twin_check import check_twin, compare_loads, traced_device
 from advisor.proof.workload_file import (
     LoadObservation,
@@ -190,6 +190,28 @@ def test_what_asks_again_at_once_with_several_in_flight_is_not_slowed_down() -> 
     section, _ = make_section(load)
     assert section.arrival.kind == "closed"
     assert correct_arrival(section, load, slower) is None
+
+
+def test_a_pause_is_corrected_by_the_mean_where_some_are_much_longer() -> None:
+    chance = random.Random(2)
+    at, requests = 0.0, []
+    for number in range(4000):
+        requests.append(BlockRequest(at, 1e-4, 1, False, chance.randrange(SECTORS) * 8, 4096))
+        at += 1e-4 + (2e-3 if number % 4 == 0 else 9e-4)
+    load = measure_load(requests)
+    section = msgspec.structs.replace(make_section(load)[0], arrival=Arrival("think", think_us=885), depth=1)
+    # The twin's pause is the load's median: so it asks for more requests a second than the load.
+    corrected = correct_arrival(section, load, measure_load(closed_loop(1, 4000, think=9e-4)))
+    assert corrected is not None
+    assert corrected.arrival.think_us == pytest.approx(885 + 275, abs=5)
+
+
+def test_other_arrivals_are_tried_but_for_those_that_end_fio() -> None:
+    load = measure_load(closed_loop(1, 2000, think=5e-4, writes=1.0))
+    section, _ = make_section(load)
+    assert [one.arrival.kind for one in list_alternatives(section, load)] == ["steady", "poisson"]
+    flushing = msgspec.structs.replace(section, flush_every=2)
+    assert [one.arrival.kind for one in list_alternatives(flushing, load)] == ["steady"]
 
 
 def of_threads(count: int, think: Callable[[random.Random], float]) -> list[BlockRequest]:
