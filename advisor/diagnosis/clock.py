@@ -34,3 +34,30 @@ def unsynchronised(seen: Observation) -> Iterator[BindingCause]:
         advice="Find out why the time service does not steer the clock: clusters and time stamps rely on it.",
         commands=("timedatectl", "chronyc sources -v"),
     )
+
+
+STEP_FROM_S: Final = 0.128
+"""ntpd sets a clock that is off by more, and steers one that is off by less."""
+
+
+@cause(
+    id="clock.stepped",
+    resource="clock",
+    help="repair",
+    what="By how much the time of day ran ahead of the time since boot, or behind it: it was set, and not steered.",
+    threshold="0.128 s in the span, from which ntpd sets a clock instead of steering it",
+    sources=("ntpd documentation, step threshold (tinker step)", "clock_gettime(2), CLOCK_REALTIME and CLOCK_BOOTTIME"),
+)
+def stepped(seen: Observation) -> Iterator[BindingCause]:
+    ahead = seen.span.levels("clock", "host", "ahead_s")
+    change = ahead[-1] - ahead[0] if ahead else 0.0
+    if abs(change) < STEP_FROM_S:
+        return
+    yield stepped.bind(
+        0.0,
+        f"The clock was set {'forward' if change > 0 else 'back'} by {abs(change):.3g} s",
+        evidence={"seconds": change},
+        advice="Let the time service steer the clock (chrony: makestep for the first updates only), and find out what "
+        "sets it: clusters, leases and time stamps of databases rely on a clock that runs evenly.",
+        commands=("timedatectl", "chronyc tracking", "journalctl -u chronyd -u systemd-timesyncd --since -1h"),
+    )

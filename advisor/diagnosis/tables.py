@@ -9,7 +9,7 @@ from advisor.diagnosis.askers import asks_cpu
 from advisor.diagnosis.cause import Asker, BindingCause, cause, percent
 from advisor.diagnosis.groups import is_below
 from advisor.diagnosis.observation import Observation
-from advisor.host.numbers import count_noun
+from advisor.host.numbers import count_noun, count_of
 from advisor.observe.cgroups import unit_of_cgroup
 
 _SNMP: Final = "Linux kernel documentation, networking/snmp_counter; net/ipv4/udp.c (UDP_MIB_RCVBUFERRORS)"
@@ -25,27 +25,87 @@ TASKS_FROM: Final = 0.95
     id="net.udp-drops",
     resource="net",
     help="tuning",
-    what="Datagrams that were dropped since the receive buffer of their socket was full (RcvbufErrors).",
+    what="Datagrams that were dropped since the receive buffer of their socket was full (RcvbufErrors), or were not "
+    "sent since there was no room for them (SndbufErrors).",
     threshold="10 a second (netdata: 10 on average over a minute), and 1 of 1,000 datagrams",
     sources=(_NETDATA_UDP, _SNMP),
 )
 def udp_drops(seen: Observation) -> Iterator[BindingCause]:
     rises = {
         field: (seen.rose("protocol", "Udp", field) or 0) + (seen.rose("udp6", "host", field) or 0)
-        for field in ("RcvbufErrors", "InDatagrams")
+        for field in ("RcvbufErrors", "InDatagrams", "SndbufErrors", "OutDatagrams")
     }
-    dropped, taken = rises["RcvbufErrors"], rises["InDatagrams"]
     seconds = seen.span.seconds_of("protocol")
-    if not seconds or dropped / seconds < UDP_DROPS_FROM or dropped < (dropped + taken) / 1000:
-        return
-    yield udp_drops.bind(
-        dropped / (dropped + taken),
-        f"{count_noun(dropped, 'datagram', 'was', 'were')} dropped: the receive buffer of a socket is full",
-        of="datagrams",
-        evidence={"dropped": dropped, "received": taken, "dropped_per_s": dropped / seconds},
-        advice="The program reads too slowly, or its buffer is small (SO_RCVBUF, bounded by net.core.rmem_max).",
-        commands=("ss -uamn", "advisor plan 'sysctl:net.core.rmem_max>=8388608'"),
-    )
+    dropped, taken = rises["RcvbufErrors"], rises["InDatagrams"]
+    if _are_many(dropped, taken, seconds):
+        yield udp_drops.bind(
+            dropped / (dropped + taken),
+            f"{count_noun(dropped, 'datagram', 'was', 'were')} dropped: the receive buffer of a socket is full",
+            of="datagrams",
+            evidence={"dropped": dropped, "received": taken, "dropped_per_s": dropped / seconds},
+            advice="The program reads too slowly, or its buffer is small (SO_RCVBUF, bounded by net.core.rmem_max).",
+            commands=("ss -uamn", "advisor plan 'sysctl:net.core.rmem_max>=8388608'"),
+        )
+    refused, sent = rises["SndbufErrors"], rises["OutDatagrams"]
+    if _are_many(refused, sent, seconds):
+        yield udp_drops.bind(
+            refused / (refused + sent),
+            f"{count_noun(refused, 'datagram', 'was', 'were')} not sent: the send buffer of a socket, or the queue of "
+            "a link, is full",
+            of="datagrams",
+            evidence={"not_sent": refused, "sent": sent, "not_sent_per_s": refused / seconds},
+            advice="The program sends faster than the link takes it, or its buffer is small (SO_SNDBUF, bounded by "
+            "net.core.wmem_max).",
+            commands=("ss -uamn", "tc -s qdisc show", "advisor plan 'sysctl:net.core.wmem_max>=8388608'"),
+        )
+
+
+def _are_many(lost: int, others: int, seconds: float) -> bool:
+    return bool(seconds) and lost / seconds >= UDP_DROPS_FROM and lost >= (lost + others) / 1000
+
+
+@cause(
+    id="net.reassembly",
+    resource="net",
+    help="tuning",
+    what="Received IP fragments that could not be put together (ReasmFails), and how many of these for a part that "
+    "never came (ReasmTimeout).",
+    threshold="1 a second, and 1 of 1,000 fragments",
+    sources=(
+        _SYSCTL + " (ipfrag_high_thresh, ipfrag_time)",
+        "net/ipv4/ip_fragment.c (ip_expire, ip_defrag); net/ipv6/reassembly.c",
+    ),
+)
+def reassembly(seen: Observation) -> Iterator[BindingCause]:
+    for family, kind, name, key in (
+        ("IPv4", "protocol", "Ip", "net.ipv4.ipfrag_high_thresh"),
+        ("IPv6", "ip6", "host", "net.ipv6.ip6frag_high_thresh"),
+    ):
+        failed, late, fragments = (
+            seen.rose(kind, name, field) or 0 for field in ("ReasmFails", "ReasmTimeout", "ReasmReqds")
+        )
+        seconds = seen.span.seconds_of(kind)
+        if not seconds or failed / seconds < 1 or failed < fragments / 1000:
+            continue
+        used = seen.level("sockets", "FRAG" if family == "IPv4" else "FRAG6", "memory")
+        most = count_of(seen.facts.sysctl.get(key, ""))
+        # One that was given up for its time is a failure, too; all others found no room, or were damaged.
+        is_loss = late >= failed / 2
+        yield reassembly.bind(
+            min(1.0, failed / max(failed, fragments)),
+            f"{count_noun(failed, f'{family} packet')} could not be put together: "
+            + ("a fragment never came" if is_loss else "the memory for fragments is full, or they are damaged"),
+            of="fragments",
+            evidence={"failed": failed, "given_up": late, "fragments": fragments, "memory": used, "memory_most": most},
+            advice="One lost fragment costs its whole packet: send what fits the MTU of the way (a smaller datagram, "
+            "or jumbo frames on every hop), and look for what loses packets."
+            if is_loss
+            else f"Raise {key}, or send what fits the MTU of the way, so that nothing is fragmented.",
+            commands=("nstat -az 'Ip*Reasm*'", "ip -s link")
+            if is_loss
+            else ("nstat -az 'Ip*Reasm*'", f"advisor plan 'sysctl:{key}>=16777216'"),
+            help="repair" if is_loss else None,
+        )
 
 
 @cause(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
+
 from advisor.errors import UsageError
 from advisor.exporters import ansible, cloud_init, files, network_manager, nmstate, shell, tuned
 from advisor.exporters.settings import Bundle, Exported, SkippedSetting, collect_settings
@@ -27,7 +29,11 @@ FORMATS: Final[Mapping[str, Callable[[Exported], Bundle]]] = {
 
 
 def export_form(wanted: Exported, form: str) -> Bundle:
-    """The files of a form. Raises UsageError for one that is not known."""
+    """The files of a form; none where it carries no value. Raises UsageError for one that is not known."""
     if form not in FORMATS:
         raise UsageError(msg("--format {form}: not one of {formats}", form=form, formats=", ".join(FORMATS)))
-    return FORMATS[form](wanted)
+    bundle = FORMATS[form](wanted)
+    if {one.tunable for one in wanted.settings} - {one.tunable for one in bundle.left_out}:
+        return bundle
+    # A role or a profile around nothing would look like one that does something.
+    return msgspec.structs.replace(bundle, files={}, use=(), executable=())

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -234,12 +235,15 @@ def _read_modes(device: _Device) -> Answer:
 
 
 def _read_statistics(device: _Device) -> Answer:
-    """The driver's own counters (``ethtool -S``)."""
+    """The driver's own counters (``ethtool -S``); those of one name are added: vmxnet3 has one set for each queue."""
     names = _set_names(device, _SS_STATS)
     reply = device.ask(struct.pack("II", _GSTATS, len(names)).ljust(8 + 8 * len(names), b"\0")) if names else b""
     # A driver may have fewer by now: it says how many it filled.
     count = min(len(names), struct.unpack_from("I", reply, 4)[0]) if names else 0
-    return dict(zip(names, struct.unpack_from(f"{count}Q", reply, 8) if count else (), strict=False))
+    found: Counter[str] = Counter()
+    for name, value in zip(names, struct.unpack_from(f"{count}Q", reply, 8) if count else (), strict=False):
+        found[name] += value
+    return dict(found)
 
 
 _QUERIES: Final[dict[str, Callable[[_Device], Answer]]] = {

@@ -2,7 +2,7 @@
 
 All disks of one type of Persistent Disk on an instance share an allowance that grows with their size together; each
 Hyperdisk has figures of its own: bought, or following from the one that is bought. What a machine type carries to
-Persistent Disk is by series and vCPUs; what it carries to Hyperdisk and pd-extreme is in no table.
+Persistent Disk is by series and vCPUs, or by its whole name; what it carries to Hyperdisk is in no table.
 
 Sources: tables google-disks.csv and google-machine-limits.csv; Google Compute Engine, About Persistent Disk
 performance, and About Hyperdisk Balanced, Extreme, Throughput and ML (the pages of each type).
@@ -70,7 +70,7 @@ def bought_figures(kind: str, iops: int | None, mib_per_s: float | None) -> tupl
 
 SOURCE: Final = (
     "table google-disks.csv, November 2026: Google Compute Engine, About Persistent Disk performance (at most what an "
-    "instance of 64 vCPUs reaches; the base of pd-balanced and pd-ssd is unconfirmed: no copy of that page gave it)"
+    "instance of 64 vCPUs reaches); the base of pd-balanced and pd-ssd: GoogleCloudPlatform/gcpdiag, August 2024"
 )
 
 
@@ -89,33 +89,60 @@ def carried_together(kind: str, gib: int) -> Figures:
     )
 
 
-MACHINE_SOURCE: Final = (
-    "table google-machine-limits.csv, September 2026: Google Compute Engine, Persistent Disk performance limits by "
-    "machine series"
+_READ: Final = MappingProxyType(
+    {
+        "2026-09": ("September 2026", "Google Compute Engine, Persistent Disk performance limits by machine series"),
+        "2024-08": ("August 2024", "GoogleCloudPlatform/gcpdiag, gcpdiag/runbook/gce/disk_performance_benchmark"),
+    }
 )
-_TYPE: Final = r"([a-z][0-9]{1,2}[a-z]?)-(?:standard|highmem|highcpu|custom)-([0-9]{1,4})(?:-.*)?"
+"""When a row of the table was read, and where."""
+_TYPE: Final = r"([a-z][0-9]{1,2}[a-z]?)-[a-z]{3,12}-([0-9]{1,4})g?(?:-.*)?"
+"""``n2-standard-8``, ``e2-custom-4-8192``, ``m3-ultramem-32``, and ``a2-highgpu-1g``, whose number is that of GPUs."""
 # Their vCPUs are shared: the figures of two vCPUs do not hold for them.
 _SHARED_CORE: Final = ("e2-micro", "e2-small", "e2-medium", "f1-micro", "g1-small")
 
 
 def is_machine_type(name: str) -> bool:
     """Whether it has the form of a machine type: ``n2-standard-8``, ``e2-custom-4-8192``."""
-    return name in _SHARED_CORE or re.fullmatch(_TYPE, name, re.ASCII) is not None
+    return name in _SHARED_CORE or _split_type(name) is not None
 
 
-def machine_limits(name: str, kind: str) -> Figures | None:
-    """What a machine type carries to all its disks of one type together; None where no table has it."""
-    found = re.fullmatch(_TYPE, name, re.ASCII)
-    if found is None:
-        return None
-    vcpus = int(found[2])
+def _split_type(name: str) -> tuple[str, int] | None:
+    """The series of a machine type, and its number. Custom types without a series are of N1."""
+    found = re.fullmatch(_TYPE, f"n1-{name}" if name.startswith("custom-") else name, re.ASCII)
+    return None if found is None else (found[1], int(found[2]))
+
+
+class MachineLimits(NamedTuple):
+    """What a machine type carries to all its disks of one type together, when that was read (``August 2024``), and
+    where."""
+
+    figures: Figures
+    dated: str
+    source: str
+
+
+def machine_limits(name: str, kind: str) -> MachineLimits | None:
+    """What a machine type carries to its disks of a type; None where no table has it."""
     for row in table("google-machine-limits.csv"):
-        most = int(row["most_vcpus"]) if row["most_vcpus"] else vcpus
-        if (row["series"], row["disk"]) == (found[1], kind) and int(row["least_vcpus"]) <= vcpus <= most:
-            return Figures(
+        if row["disk"] == kind and _is_of(row, name):
+            dated, place = _READ[row["read"]]
+            figures = Figures(
                 read_mb_per_s=int(row["read_mib"]) * MIB,
                 write_mb_per_s=int(row["write_mib"]) * MIB,
                 read_iops=int(row["read_iops"]),
                 write_iops=int(row["write_iops"]),
             )
+            return MachineLimits(figures, dated, f"table google-machine-limits.csv, {dated}: {place}")
     return None
+
+
+def _is_of(row: Mapping[str, str], name: str) -> bool:
+    """Whether a row is that of a machine type: of its whole name, or of its series and vCPUs."""
+    if not row["least_vcpus"]:
+        return row["series"] == name
+    found = _split_type(name)
+    if found is None:
+        return False
+    series, vcpus = found
+    return series == row["series"] and int(row["least_vcpus"]) <= vcpus <= int(row["most_vcpus"] or vcpus)

@@ -117,7 +117,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             found = machine_limits(name, kind) if name and kind else None
             if kind is None:
                 why = "what it carries goes by the type of the disk, which is not declared"
-            elif kind not in google_disks.BY_SIZE:
+            elif kind in google_disks.HYPERDISKS:
                 why = f"no table has what Google's machine types carry to {kind}"
             elif name is None:
                 why = NO_TYPE
@@ -131,9 +131,9 @@ class StorageStages(msgspec.Struct, frozen=True):
                 what="Google VM",
                 where=(name,) if name else (),
                 known="table",
-                why=f"{name}, for all its {kind} disks; table of September 2026",
-                sustained=shared(node, names, found),
-                source=google_disks.MACHINE_SOURCE,
+                why=f"{name}, for all its {kind} disks; table of {found.dated}",
+                sustained=shared(node, names, found.figures),
+                source=found.source,
             )
 
     def _find_disk(self, name: str) -> Disk | None:

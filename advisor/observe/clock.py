@@ -1,8 +1,12 @@
-"""Whether the kernel's clock is synchronised: kind ``clock``. Source: adjtimex(2); read only, no rights needed."""
+"""Kind ``clock``: whether the kernel's clock is synchronised, and how many seconds it is ahead of the time since boot.
+
+Source: adjtimex(2), clock_gettime(2); read only, no rights needed.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import time
 from typing import Final
 
 from advisor.host import Host
@@ -22,4 +26,6 @@ def read_clock(host: Host, reading: Reading) -> None:
     if state < 0:
         reading.note_missing("clock", "adjtimex is not permitted here")
     else:
-        reading.add("clock", "host", words={"state": "unsynchronised" if state == _TIME_ERROR else "synchronised"})
+        ahead = time.clock_gettime(time.CLOCK_REALTIME) - time.clock_gettime(time.CLOCK_BOOTTIME)
+        word = "unsynchronised" if state == _TIME_ERROR else "synchronised"
+        reading.add("clock", "host", gauges={"ahead_s": ahead}, words={"state": word})

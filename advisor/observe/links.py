@@ -28,14 +28,20 @@ _NET: Final = "/sys/class/net"
 _PAUSING: Final = frozenset(
     {*("mlx4_core", "mlx5_core", "bnxt_en", "ice", "i40e", "ixgbe", "qede", "cxgb4", "be2net", "ionic", "sfc", "igb")}
 )
-"""Drivers of cards whose links can pause: others are not asked."""
+"""Drivers of cards whose links can pause."""
+_COUNTING: Final = _PAUSING | {"vmxnet3", "ena", "enic"}
+"""Drivers that are asked for their own counters: others have none that is read here."""
 _PAUSE: Final = lazy_regex(r"(?:(rx|tx)_.*(?:pause|xoff|pfc_ena_frames).*|.*_xoff_(rx|tx)(?:\.nic)?)")
 _RING_DROPS: Final = frozenset(
     {"rx_out_of_buffer", "rx_discards_phy", "rx_no_dma_resources", "port.rx_dropped", "rx_dropped.nic"}
-    | {"port.rx_discards", "rx_total_discard_pkts"}
+    | {"port.rx_discards", "rx_total_discard_pkts", "pkts rx OOB", "rx_drops", "rx_no_bufs"}
 )
 """What a card dropped for want of a buffer, of which its driver adds nothing to rx_missed_errors, or did not always:
-mlx5 (Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst), ixgbe (QPRDC), i40e, ice, bnxt."""
+mlx5 (Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst), ixgbe (QPRDC), i40e, ice, bnxt,
+vmxnet3 (pktsRxOutOfBuf of each queue), ena and enic."""
+_DROPS_FOR_THE_RING: Final = frozenset({"ena"})
+"""Drivers whose rx_dropped is what the card dropped for want of a buffer (ena_get_stats64): older ones have no
+counter of their own for it."""
 _NO_FRAMES: Final = ("duration", "transition", "storm", "_ms", "_us")
 
 
@@ -97,7 +103,7 @@ def find_pauses(statistics: Mapping[str, int | str | bool]) -> dict[str, int]:
 
 def count_ring_drops(statistics: Mapping[str, int | str | bool]) -> int | None:
     """Packets that a card dropped for want of a buffer; None where the driver counts none of them."""
-    counts = [count for name, count in statistics.items() if name in _RING_DROPS and isinstance(count, int)]
+    counts = [count for name, count in statistics.items() if name.strip() in _RING_DROPS and isinstance(count, int)]
     return sum(counts) if counts else None
 
 
@@ -105,12 +111,16 @@ def read_pauses(host: Host, reading: Reading) -> None:
     """Pause frames of links whose driver counts them (kind ``pause``), and what their card dropped (``ring``)."""
     reading.ask("pause", "ring")
     for name in host.names(_NET):
-        driver = host.readlink(f"{_NET}/{name}/device/driver")
-        if not isinstance(driver, Missing) and driver.rpartition("/")[2] in _PAUSING:
-            statistics = host.ethtool(name, "statistics")
-            if isinstance(statistics, Missing):
-                reading.note_missing(f"pause {name}", statistics)
-            else:
-                reading.add("pause", name, find_pauses(statistics))
-                drops = count_ring_drops(statistics)
-                reading.add("ring", name, None if drops is None else {"dropped": drops})
+        link = host.readlink(f"{_NET}/{name}/device/driver")
+        driver = "" if isinstance(link, Missing) else link.rpartition("/")[2]
+        if driver not in _COUNTING:
+            continue
+        statistics = host.ethtool(name, "statistics")
+        if isinstance(statistics, Missing):
+            reading.note_missing(f"pause {name}", statistics)
+            continue
+        reading.add("pause", name, find_pauses(statistics))
+        drops: int | Missing | None = count_ring_drops(statistics)
+        if drops is None and driver in _DROPS_FOR_THE_RING:
+            drops = host.read_int(f"{_NET}/{name}/statistics/rx_dropped")
+        reading.add("ring", name, {"dropped": drops} if isinstance(drops, int) else None)

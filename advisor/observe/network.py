@@ -1,10 +1,10 @@
 """Counters of protocols, receive queues and connection tracking.
 
 Kinds ``protocol`` (names and fields as in /proc/net/snmp and netstat: ``Tcp`` ``RetransSegs``), ``sockets`` (levels by
-protocol), ``softnet`` (by CPU), ``conntrack``, ``udp6``, ``neighbour`` (by family), ``ports`` (by destination). Source:
-Linux Documentation/networking/snmp_counter.rst and ip-sysctl.rst; proc_net(5); net/core/net-procfs.c; net/core/
-neighbour.c (neigh_stat_seq_show); net/netfilter/nf_conntrack_standalone.c. All are of the caller's network namespace
-but softnet and neighbour.
+protocol), ``softnet`` (by CPU), ``conntrack``, ``udp6`` and ``ip6``, ``neighbour`` (by family), ``ports`` (by
+destination). Source: Linux Documentation/networking/snmp_counter.rst and ip-sysctl.rst; proc_net(5);
+net/core/net-procfs.c; net/core/neighbour.c (neigh_stat_seq_show); net/netfilter/nf_conntrack_standalone.c. All are of
+the caller's network namespace but softnet and neighbour.
 """
 
 from __future__ import annotations
@@ -105,13 +105,16 @@ def read_conntrack(host: Host, reading: Reading) -> None:
     reading.add("conntrack", "host", {} if isinstance(text, Missing) else parse_conntrack_stat(text), levels)
 
 
-def read_udp6(host: Host, reading: Reading) -> None:
-    """Datagrams of IPv6; those of IPv4 are a ``protocol``. Nothing where IPv6 is off."""
-    reading.ask("udp6")
+def read_ipv6(host: Host, reading: Reading) -> None:
+    """Datagrams and fragments of IPv6; those of IPv4 are a ``protocol``. Nothing where IPv6 is off."""
+    reading.ask("udp6", "ip6")
     counts = parse_snmp6(host.read_or_empty("/proc/net/snmp6"))
-    names = ("InDatagrams", "RcvbufErrors", "SndbufErrors")
-    found = {name: counts[f"Udp6{name}"] for name in names if f"Udp6{name}" in counts}
-    reading.add("udp6", "host", {name: count for name, count in found.items() if count <= LARGEST})
+    for kind, prefix, names in (
+        ("udp6", "Udp6", ("InDatagrams", "OutDatagrams", "RcvbufErrors", "SndbufErrors")),
+        ("ip6", "Ip6", ("ReasmReqds", "ReasmTimeout", "ReasmFails")),
+    ):
+        found = {name: counts[f"{prefix}{name}"] for name in names if f"{prefix}{name}" in counts}
+        reading.add(kind, "host", {name: count for name, count in found.items() if count <= LARGEST})
 
 
 _FAMILIES: Final = {"IPv4": ("arp_cache", "ipv4"), "IPv6": ("ndisc_cache", "ipv6")}

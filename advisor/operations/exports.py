@@ -24,7 +24,8 @@ def export_profiles(
 ) -> tuple[Plan, Bundle]:
     """Return the plan of the profiles on ``host`` and its files in the form of another tool.
 
-    With ``output``, a new directory, the files are written there. Raises UsageError for an unknown form, RefusedError.
+    With ``output``, a new directory, the files are written there; a form that carries no value has none. Raises
+    UsageError for an unknown form, RefusedError.
     """
     facts = scan(host)
     plan = plan_profiles(host, names, settings, facts=facts)
@@ -32,7 +33,7 @@ def export_profiles(
     bundle = _place_bundle(
         export_form(collect_settings(host, plan, hostname=facts.host.hostname, senses=senses), form), output
     )
-    if output is not None:
+    if output is not None and bundle.files:
         write_bundle(bundle, output)
     return plan, bundle
 

@@ -221,7 +221,10 @@ def correct_arrival(section: JobSection, observed: LoadFigures, twin: LoadFigure
 def list_alternatives(section: JobSection, load: LoadFigures) -> list[JobSection]:
     """The same job with the other arrivals that ask by a clock, but for those that end fio with a fault. One that asks
     again at once has none, as a rate in its place would hide each gain, but the depth of its mean: where the kernel
-    splits requests, p95 is more than was asked for."""
+    splits requests, p95 is more than was asked for. Where it waits for flushes, the most that was in flight: what it
+    has asked for goes on while it waits, and little of that is in flight together."""
+    if section.arrival.kind == "closed" and section.depth == 1 and section.flush_every and load.depth_max > 1:
+        return [msgspec.structs.replace(section, depth=min(_MAX_DEPTH, load.depth_max), engine="libaio")]
     if section.arrival.kind == "closed":
         mean = max(1, round(load.depth_mean / max(load.busy_share, 1e-9) / section.jobs))
         shallow = msgspec.structs.replace(section, depth=mean, engine="libaio" if mean > 1 else "psync")

@@ -15,7 +15,7 @@ from advisor.report.plan import add_values, apply_command, folded_changes, skipp
 from advisor.report.terms import restart_commands
 from advisor.shell.quote import shell_quote
 from advisor.shell.state_table import State
-from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, Store
+from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, Store, named_directory
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import RolledBack, Status, count_values
 from advisor.transaction.verify import Drift
@@ -149,7 +149,12 @@ def status_text(status: Status, *, width: int, color: bool, everything: bool = F
     ``everything``), and the drift of the active ones."""
     page = Page(width, color=color)
     if not status.records and not status.damaged:
-        page.add(_("No transactions: advisor has changed nothing on this host."))
+        named = named_directory()
+        page.add(
+            _("No transactions: advisor has changed nothing on this host.")
+            if named is None
+            else _("No transactions in {directory}, which ADVISOR_STATE_DIR names.").format(directory=named)
+        )
         return page.text
     _add_damaged(page, status.damaged)
     drifted = {one.transaction for one in status.drift}

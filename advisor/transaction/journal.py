@@ -575,11 +575,16 @@ def _take_lock(fd: int) -> bool:
     return True
 
 
+def named_directory() -> str | None:
+    """The directory that ADVISOR_STATE_DIR names in place of the usual one, if it does."""
+    return os.environ.get("ADVISOR_STATE_DIR") or None
+
+
 class Store:
     """All transactions of a host, below one directory that belongs to root alone."""
 
     def __init__(self, directory: str | None = None) -> None:
-        self.directory = Path(directory or os.environ.get("ADVISOR_STATE_DIR") or STATE_DIRECTORY)
+        self.directory = Path(directory or named_directory() or STATE_DIRECTORY)
 
     @property
     def _transactions(self) -> Path:

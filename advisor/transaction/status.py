@@ -14,7 +14,7 @@ from advisor.i18n import msg
 from advisor.importers.conflicts import writers_beside
 from advisor.importers.other_writer import OtherWriter
 from advisor.transaction.confirm import confirm_record
-from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record, sequence_of
+from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record, named_directory, sequence_of
 from advisor.transaction.layer_ownership import files_of, values_of
 from advisor.transaction.rollback import finish_switches, recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
@@ -128,8 +128,12 @@ def rollback_transactions(
     kept = store or Store()
     # A damaged transaction is rolled back by its script alone: only the others can be asked for.
     if not identity and not (kept.read_records() if everything else kept.readable_records() or kept.read_records()):
+        named = named_directory()
         raise RefusedError(
-            "nothing to roll back: there is no transaction", hint="advisor status lists all transactions"
+            "nothing to roll back: there is no transaction",
+            hint="advisor status lists all transactions"
+            if named is None
+            else msg("looked for in {directory}, which ADVISOR_STATE_DIR names", directory=named),
         )
     with kept.hold_lock(may_be_read_only=True, stopped_for=STOPPED_SECONDS), interruptible():
         permit()

@@ -438,6 +438,25 @@ CASES: tuple[Case, ...] = (
         "net.udp-drops",
         Machine(udp={"InDatagrams": 900, "RcvbufErrors": 400}),
     ),
+    _case(
+        "sender of datagrams without room", "net.udp-drops", Machine(udp={"OutDatagrams": 9000, "SndbufErrors": 300})
+    ),
+    _case(
+        "memory for fragments of a cluster's datagrams full",
+        "net.reassembly",
+        Machine(fragments={"ReasmReqds": 6000, "ReasmOKs": 900, "ReasmFails": 120}),
+    ),
+    _case(
+        "fragments that get lost",
+        "net.reassembly",
+        Machine(fragments={"ReasmReqds": 6000, "ReasmOKs": 950, "ReasmFails": 50, "ReasmTimeout": 50}),
+    ),
+    _case(
+        "fragments of IPv6 that find no room",
+        "net.reassembly",
+        Machine(fragments6={"ReasmReqds": 600, "ReasmFails": 20, "ReasmTimeout": 2}),
+    ),
+    _case("clock that is set", "clock.stepped", Machine(stepped=-2.5)),
     _case("table of neighbours full", "net.neighbours-full", Machine(neighbours_full=6)),
     _case("no local port left towards a destination", "net.ports-used-up", Machine(ports=198)),
     _case(

@@ -87,6 +87,9 @@ def _rare_figures(seed: int) -> dict[str, Any]:
     dice = random.Random(-1 - seed)
     return {
         "udp": {"InDatagrams": dice.uniform(0, 20_000), "RcvbufErrors": dice.choice((0, 0, dice.uniform(0, 0.9)))},
+        # A sender of broadcasts that one fragment of ten thousand misses, and clocks that are steered.
+        "fragments": {"ReasmReqds": (parts := dice.choice((0, 0, 9000))), "ReasmFails": parts / 20_000},
+        "stepped": dice.choice((0.0, 0.0, 0.02, -0.05)),
         "neighbours_full": dice.choice((None, 0)),
         "ports": dice.choice((0, 20, 150)),
         "suspended": (),

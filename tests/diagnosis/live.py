@@ -158,6 +158,21 @@ while True:
         end.sendto(bytes(1200), ("10.77.0.2", 5204))
     time.sleep(0.01)
 """
+TAKE_LARGE = """
+import socket
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.bind(("10.77.0.2", 5206))
+print("ready", flush=True)
+while True:
+    end.recv(9000)
+"""
+SEND_LARGE = """
+import socket, time
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    end.sendto(bytes(8192), ("10.77.0.2", 5206))
+    time.sleep(0.004)
+"""
 ACCEPT_ALL = """
 import socket
 server = socket.socket()
@@ -411,6 +426,23 @@ def _datagrams() -> Iterator[Where]:
         yield _enter(spaces, "far")
 
 
+def _fragments(*settings: str) -> Callable[[], AbstractContextManager[Where]]:
+    """Datagrams of 8 KiB over a wire of 1500 bytes that loses one packet in twenty."""
+
+    @contextmanager
+    def make() -> Iterator[Where]:
+        with _two_spaces(loss=0.05) as spaces:
+            subprocess.run([*_enter(spaces, "far"), "sysctl", "--quiet", "--write", *settings], check=True)
+            with (
+                _program(*_python(spaces, "far", TAKE_LARGE), ready=True),
+                _program(*_python(spaces, "here", SEND_LARGE)),
+            ):
+                time.sleep(3)
+                yield _enter(spaces, "far")
+
+    return make
+
+
 @contextmanager
 def _no_port_left() -> Iterator[Where]:
     with _two_spaces() as spaces:
@@ -515,6 +547,12 @@ INJECTIONS: Final = (
     _injection("process that outgrows its memory limit", "memory.oom", lambda: _out_of_memory()),
     _injection("more tasks than CPUs", "cpu.saturated", lambda: _cpu_burners()),
     _injection("reader of datagrams that is too slow", "net.udp-drops", lambda: _datagrams()),
+    _injection("fragments that get lost", "net.reassembly", _fragments("net.ipv4.ipfrag_time=1")),
+    _injection(
+        "no memory for more fragments",
+        "net.reassembly",
+        _fragments("net.ipv4.ipfrag_low_thresh=60000", "net.ipv4.ipfrag_high_thresh=65536"),
+    ),
     _injection("no local port left towards a destination", "net.ports-used-up", lambda: _no_port_left()),
     _injection("peer that is gone in the middle of a transfer", "net.no-answer", lambda: _peer_gone()),
     _injection("fsync after each small write", "disk.flushes", lambda: _flushing()),

@@ -226,6 +226,11 @@ class Machine:
     pauses: Mapping[str, float] = field(default_factory=dict)
     rdma: Mapping[str, float] = field(default_factory=dict)
     udp: Mapping[str, float] = field(default_factory=dict)
+    fragments: Mapping[str, float] = field(default_factory=dict)
+    """Received fragments and what became of them, a second, by the names of /proc/net/snmp."""
+    fragments6: Mapping[str, float] = field(default_factory=dict)
+    stepped: float = 0.0
+    """Seconds by which the clock is set forward in the middle of the span."""
     neighbours_full: float | None = None
     ports: int = 3
     """Local ports from 40000 to 40199 that are used towards one destination."""
@@ -423,13 +428,22 @@ def _net_files(machine: Machine, at: float) -> dict[str, str]:
     for path, kind, some in (("/proc/net/snmp", "Tcp", rates), ("/proc/net/netstat", "TcpExt", extended)):
         values = " ".join(str(int(rate * at)) for rate in some.values())
         files[path] = f"{kind}: {' '.join(some)}\n{kind}: {values}\n"
-    datagrams: dict[str, float] = {"InDatagrams": 200, "RcvbufErrors": 0, "SndbufErrors": 0, **machine.udp}
+    datagrams: dict[str, float] = {"InDatagrams": 200, "OutDatagrams": 200, "RcvbufErrors": 0, "SndbufErrors": 0}
+    datagrams |= machine.udp
+    fragments: dict[str, float] = {"ReasmTimeout": 0, "ReasmReqds": 0, "ReasmOKs": 0, "ReasmFails": 0}
+    fragments |= machine.fragments
+    files["/proc/net/snmp"] += (
+        f"Ip: Forwarding {' '.join(fragments)}\nIp: 2 {' '.join(str(int(rate * at)) for rate in fragments.values())}\n"
+    )
     files["/proc/net/snmp"] += (
         f"Udp: {' '.join(datagrams)}\nUdp: {' '.join(str(int(rate * at)) for rate in datagrams.values())}\n"
     )
     files["/proc/net/snmp6"] = "".join(f"Udp6{name}\t{int(rate * at / 9)}\n" for name, rate in datagrams.items())
+    files["/proc/net/snmp6"] += "".join(f"Ip6{name}\t{int(rate * at)}\n" for name, rate in machine.fragments6.items())
     files["/proc/sys/net/ipv4/ip_local_port_range"] = "40000\t40199\n"
-    files["/proc/net/sockstat"] = f"sockets: used 90\nTCP: inuse 9 orphan 0 tw {machine.ports} alloc 12 mem 1\n"
+    files["/proc/net/sockstat"] = (
+        f"sockets: used 90\nTCP: inuse 9 orphan 0 tw {machine.ports} alloc 12 mem 1\nFRAG: inuse 3 memory 4194304\n"
+    )
     if machine.neighbours_full is not None:
         files["/proc/net/stat/arp_cache"] = (
             f"entries allocs table_fulls\n00000400 00000500 {int(machine.neighbours_full * at):08x}\n"
@@ -576,7 +590,8 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         page = parse_ebs_log(ebs_log({name: int(share * at * 1e6) for name, share in machine.ebs.items()}))
         assert page is not None
         reading.add("ebs", "nvme1n1", page[0], {"queue": page[1]})
-    reading.add("clock", "host", words={"state": machine.clock})
+    ahead = 1.7e9 + (machine.stepped if at > 1005 else 0.0)
+    reading.add("clock", "host", gauges={"ahead_s": ahead}, words={"state": machine.clock})
     if machine.smart:
         found = parse_smart_log(smart_log(machine.smart, at))
         assert found is not None

@@ -185,6 +185,8 @@ def test_a_path_that_is_lost_all_the_time_is_named_before_the_slow_one() -> None
         ("mlx5_core", {"rx_out_of_buffer": 5000, "rx_discards_phy": 0}),
         ("ice", {"rx_dropped.nic": 900}),
         ("i40e", {"port.rx_dropped": 900}),
+        ("vmxnet3", {"  pkts rx OOB": 900, "  pkts rx err": 0}),
+        ("ena", {"rx_drops": 900, "tx_drops": 0}),
     ],
 )
 def test_what_a_card_dropped_by_its_driver_alone(driver: str, counters: dict[str, float]) -> None:

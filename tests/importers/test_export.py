@@ -112,6 +112,15 @@ def test_what_a_form_has_no_word_for_at_all_is_refused(place: Path) -> None:
         assert "use it with" not in done.stderr
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_where_no_value_fits_the_host_nothing_is_written(form: str, place: Path) -> None:
+    done = advisor(place, "llt-highwater-doubled", "--format", form, "-o", place / "out")
+    assert done.returncode == 3, done.stderr
+    assert not (place / "out").exists()
+    assert "use it with" not in done.stderr
+    assert "llt" in done.stderr
+
+
 def test_tuned_conf_is_an_ini_file_with_the_values(place: Path) -> None:
     (text,) = exported(place, "tuned")["files"].values()
     parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), interpolation=None)
@@ -183,7 +192,7 @@ def test_a_value_is_data_whatever_it_holds(value: str) -> None:
 )
 def test_tuned_takes_whatever_is_one_attribute_below_sys(path: str, is_carried: bool) -> None:
     one = msgspec.structs.replace(setting("other:x", "1"), steps=(WriteFile(path, "1"),))
-    bundle = bundles((one,))["tuned"]
+    bundle = bundles((one, setting("sysctl:vm.swappiness", "10")))["tuned"]
     (text,) = bundle.files.values()
     assert (f"{path}=1" in text.decode()) == is_carried
     assert [left.why for left in bundle.left_out] == ([] if is_carried else ["this form has no line for it"])

@@ -50,7 +50,7 @@ def shown(found: Limits) -> str:
     ("name", "rows"),
     [
         *(("ec2-instances.csv", 1363), ("azure-vm-sizes.csv", 1076), ("azure-disks.csv", 69), ("google-disks.csv", 3)),
-        *(("azure-vm-cached.csv", 32), ("google-machine-limits.csv", 108)),
+        *(("azure-vm-cached.csv", 32), ("google-machine-limits.csv", 258)),
     ],
 )
 def test_tables_are_whole_and_every_row_can_be_read(name: str, rows: int) -> None:
@@ -363,15 +363,31 @@ def test_host_caching_that_cannot_be(lines: str, words: str) -> None:
         ("c3-standard-8", "hyperdisk-ml", None),
         ("c3-standard-8", "pd-standard", None),  # C3 takes none
         ("n4-standard-8", "pd-ssd", None),
-        ("e2-medium", "pd-ssd", None),
+        ("e2-medium", "pd-ssd", (12_000, 10_000, 200, 200)),
+        ("e2-micro", "pd-ssd", None),
+        ("c2-standard-16", "pd-ssd", (8_000, 4_000, 600, 480)),
+        ("c2d-highcpu-112", "pd-balanced", (30_600, 15_300, 1224, 408)),
+        ("a2-highgpu-2g", "pd-standard", (7_500, 15_000, 1200, 400)),
+        ("a2-ultragpu-8g", "pd-ssd", (100_000, 100_000, 1200, 1200)),
+        ("a2-ultragpu-8g", "pd-standard", None),  # 1 MiB/s in the only source
+        ("g2-standard-96", "pd-balanced", (80_000, 80_000, 1200, 1200)),
+        ("m1-ultramem-40", "pd-ssd", (60_000, 60_000, 1200, 1200)),
+        ("m3-megamem-128", "pd-extreme", (80_000, 80_000, 2200, 1700)),
+        ("n2-highmem-80", "pd-extreme", (120_000, 120_000, 4000, 3000)),
+        ("n2-standard-32", "pd-extreme", None),
+        ("custom-8-16384", "pd-ssd", (15_000, 15_000, 800, 800)),  # of N1
+        ("z3-highmem-88", "pd-ssd", (100_000, 100_000, 1200, 1200)),
+        ("g1-small", "pd-standard", (3_000, 15_000, 240, 204)),
     ],
 )
 def test_what_a_machine_type_of_google_carries(machine: str, kind: str, figures: tuple[int, ...] | None) -> None:
     found = machine_limits(machine, kind)
     assert (found is None) is (figures is None)
     if found is not None and figures is not None:
-        mib = (found.read_mb_per_s / 1.048576, found.write_mb_per_s / 1.048576)
-        assert (found.read_iops, found.write_iops, *mib) == pytest.approx(figures)
+        most = found.figures
+        mib = (most.read_mb_per_s / 1.048576, most.write_mb_per_s / 1.048576)
+        assert (most.read_iops, most.write_iops, *mib) == pytest.approx(figures)
+        assert found.dated in found.source
 
 
 def test_a_small_machine_of_google_binds_before_its_disks() -> None:

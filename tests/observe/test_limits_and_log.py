@@ -14,7 +14,7 @@ from advisor.observe.cgroups import read_cgroups
 from advisor.observe.cpus import read_task_table
 from advisor.observe.hardware import read_mappings
 from advisor.observe.log_errors import MOST_ERRORS, parse_log_errors, read_log_errors
-from advisor.observe.network import ALL_SOCKETS, parse_port_use, read_neighbours, read_ports, read_protocols, read_udp6
+from advisor.observe.network import ALL_SOCKETS, parse_port_use, read_ipv6, read_neighbours, read_ports, read_protocols
 from advisor.observe.processes import parse_thread_time
 from advisor.observe.sample import Reading
 from tests.observe.spans import Source
@@ -69,13 +69,14 @@ def test_neighbours_and_datagrams_of_both_families() -> None:
     files = {
         "/proc/net/stat/arp_cache": head + "0000000a 1 1 00000002\n0000000a 1 1 00000001\n",
         "/proc/sys/net/ipv4/neigh/default/gc_thresh3": "1024\n",
-        "/proc/net/snmp6": "Udp6InDatagrams \t7\nUdp6RcvbufErrors \t3\nIp6InReceives 9\n",
+        "/proc/net/snmp6": "Udp6InDatagrams \t7\nUdp6RcvbufErrors \t3\nIp6InReceives 9\nIp6ReasmFails 4\n",
     }
     found = read_files(files, read_neighbours)
     assert found.counters["neighbour"] == {"IPv4": {"full": 3}}
     assert found.gauges["neighbour"] == {"IPv4": {"entries": 10, "most": 1024}}
-    assert read_files(files, read_udp6).counters["udp6"] == {"host": {"InDatagrams": 7, "RcvbufErrors": 3}}
-    assert read_files({}, read_udp6).counters["udp6"] == {}
+    assert read_files(files, read_ipv6).counters["udp6"] == {"host": {"InDatagrams": 7, "RcvbufErrors": 3}}
+    assert read_files(files, read_ipv6).counters["ip6"] == {"host": {"ReasmFails": 4}}
+    assert read_files({}, read_ipv6).counters == {"udp6": {}, "ip6": {}}
 
 
 @pytest.mark.parametrize("top", ["/sys/fs/cgroup/a", "/sys/fs/cgroup/pids/a"])

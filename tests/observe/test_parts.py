@@ -9,6 +9,7 @@ import pytest
 from advisor.facts.space import DF, Space, parse_df
 from advisor.facts.zfs import ZfsPool, parse_kstat, parse_zpool_list
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands, live_host
+from advisor.host.ethtool import _read_statistics
 from advisor.observe.drives import parse_smart_log, read_drives
 from advisor.observe.filesystems import read_space, read_zfs
 from advisor.observe.kills import parse_kills, read_kills
@@ -244,6 +245,7 @@ def test_pause_frames_of_drivers(statistics: dict[str, int | str | bool], found:
         ({"rx_out_of_buffer": 7, "rx_discards_phy": 2, "rx_packets": 9}, 9),
         ({"rx_no_dma_resources": 0}, 0),
         ({"rx_dropped": 5, "rx_packets": 9}, None),
+        ({"Rx Queue#": 6, "  pkts rx OOB": 40, "  drv dropped rx total": 3}, 40),
     ],
 )
 def test_what_cards_drop_for_want_of_a_buffer(statistics: dict[str, int | str | bool], dropped: int | None) -> None:
@@ -273,6 +275,43 @@ def test_only_links_that_can_pause_are_asked() -> None:
     read_pauses(host, reading)
     assert reading.counters["pause"] == {"eth0": {"rx": 2}}
     assert not reading.missing
+
+
+@pytest.mark.parametrize(("own", "found"), [({"rx_drops": 7, "tx_drops": 1}, 7), ({"suspend": 0}, 9)])
+def test_what_an_elastic_adapter_drops_has_a_counter_of_its_own_only_since_2020(
+    own: dict[str, int | str | bool], found: int
+) -> None:
+    host = Host(
+        MemoryFiles(
+            {"/sys/class/net/ens5/statistics/rx_dropped": b"9\n"},
+            {"/sys/class/net/ens5/device/driver": "/sys/bus/pci/drivers/ena"},
+        ),
+        RecordedCommands({}),
+        ethtool_answers={("ens5", "statistics"): own},
+    )
+    reading = Reading(1.0)
+    read_pauses(host, reading)
+    assert reading.counters["ring"] == {"ens5": {"dropped": found}}
+
+
+class _Queues:
+    """A driver with one set of counters for each queue, as the kernel hands them to SIOCETHTOOL."""
+
+    names = ("Rx Queue#", "  pkts rx OOB", "Rx Queue#", "  pkts rx OOB")
+    values = (0, 30, 1, 12)
+
+    def ask(self, request: bytes) -> bytes:
+        command = struct.unpack_from("I", request)[0]
+        if command == 0x37:  # ETHTOOL_GSSET_INFO
+            return struct.pack("IIQI", command, 0, 1 << 1, len(self.names)).ljust(24, b"\0")
+        if command == 0x1B:  # ETHTOOL_GSTRINGS
+            strings = b"".join(name.encode().ljust(32, b"\0") for name in self.names)
+            return struct.pack("III", command, 1, len(self.names)) + strings
+        return struct.pack("II4Q", command, len(self.values), *self.values)
+
+
+def test_counters_of_all_queues_with_one_name_are_added() -> None:
+    assert _read_statistics(_Queues()) == {"Rx Queue#": 1, "  pkts rx OOB": 42}  # type: ignore[arg-type]
 
 
 _DRIVERS = (("eth0", "mlx5_core"), ("eth1", "virtio_net"))

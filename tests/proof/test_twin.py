@@ -214,6 +214,16 @@ def test_other_arrivals_are_tried_but_for_those_that_end_fio() -> None:
     assert [one.arrival.kind for one in list_alternatives(flushing, load)] == ["steady"]
 
 
+def test_a_load_that_flushes_may_have_asked_for_more_than_is_in_flight() -> None:
+    load = measure_load(closed_loop(1, 2000, writes=0.7))
+    section = msgspec.structs.replace(make_section(load)[0], flush_every=1)
+    assert list_alternatives(section, load) == []
+    deep = msgspec.structs.replace(load, depth_max=8)
+    (tried,) = list_alternatives(section, deep)
+    assert (tried.depth, tried.engine, tried.flush_every, tried.arrival) == (8, "libaio", 1, section.arrival)
+    assert list_alternatives(msgspec.structs.replace(section, flush_every=0), deep) == []
+
+
 def of_threads(count: int, think: Callable[[random.Random], float]) -> list[BlockRequest]:
     """Threads that wait for each request, and then think."""
     found = []

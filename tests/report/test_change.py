@@ -466,7 +466,12 @@ def test_an_apply_with_nothing_to_do_says_unchanged() -> None:
 # -- status and verify ---------------------------------------------------------------------------------------------
 
 
-def test_status_without_transactions() -> None:
+def test_status_without_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADVISOR_STATE_DIR", "/srv/state")
+    assert status_text(Status((), ()), width=80, color=False) == (
+        "No transactions in /srv/state, which ADVISOR_STATE_DIR names.\n"
+    )
+    monkeypatch.delenv("ADVISOR_STATE_DIR")
     assert status_text(Status((), ()), width=80, color=False) == (
         "No transactions: advisor has changed nothing on this host.\n"
     )
