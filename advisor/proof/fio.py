@@ -278,6 +278,13 @@ def parse_report(stdout: str) -> _Report:
         raise FioError(msg("fio's JSON cannot be read: {error}", error=error)) from error
 
 
+def _flush_spread(jobs: Sequence[_JobReport], flush_every: int) -> float:
+    """Three standard deviations of the flushes of a mix: of the reads between two writes, a geometric distribution."""
+    reads, writes = (sum(getattr(entry, name).total_ios for entry in jobs) for name in ("read", "write"))
+    mean = reads / writes if writes else 0.0
+    return 3 * math.sqrt(writes / flush_every * mean * (1 + mean))
+
+
 def read_figures(job: FioJob, done: EndedProcess) -> RunFigures:
     """The figures of a run that may be counted. Raises FioError that says why it may not."""
     if done.timed_out:
@@ -292,12 +299,16 @@ def read_figures(job: FioJob, done: EndedProcess) -> RunFigures:
     short_reads = sum(entry.read.short_ios for entry in report.jobs)
     spoiled = sum(direction.short_ios + direction.drop_ios for direction in directions) - short_reads
     # fio 3.33 counts each flush as a short read, and not all of them as a flush. While the number of writes is a
-    # multiple of flush_every it flushes before each request: in a mix before the reads that follow as well.
+    # multiple of flush_every it flushes before each request: in a mix before the reads that follow as well, whose
+    # number is by chance. Where nothing was read, none of them is a read.
     flushing = [section for section in job.workload.sections if section.flush_every]
-    if flushing:
+    if flushing and not any(entry.read.total_ios for entry in report.jobs):
+        short_reads = 0
+    elif flushing:
         flush_every = min(section.flush_every for section in flushing)
         under_way = sum(section.depth * section.jobs for section in flushing)
-        flushes = max(sum(entry.sync.total_ios for entry in report.jobs), math.ceil(ios / flush_every) + under_way)
+        expected = ios / flush_every + _flush_spread(report.jobs, flush_every) + under_way
+        flushes = max(sum(entry.sync.total_ios for entry in report.jobs), math.ceil(expected))
         short_reads = max(0, short_reads - flushes)
     spoiled += short_reads
     if spoiled:

@@ -22,7 +22,7 @@ from advisor.observe.sample import Reading
 from advisor.observe.span import CounterSpan
 from advisor.observe.tracing import TracedRequests, device_number, events_of, trace_requests, unit_of_process
 from advisor.proof.pattern import KIB, AccessPattern, Arrival, JobSection
-from advisor.proof.twin import MAX_LOST, make_section, require_steady
+from advisor.proof.twin import MAX_LOST, make_section, require_steady, was_made_regular
 from advisor.proof.workload_file import DiskMeans, LoadObservation, WorkloadFile
 
 _UNMATCHED_SHARE: Final = 0.05
@@ -172,7 +172,7 @@ def _make_file(disk: str, unit: str | None, began: str, traced: TracedRequests, 
         sections=(section,),
         observed=observation,
         error=error,
-        notes=(_compare_halves(first, second), *_list_notes(load, traced, observation, mine)),
+        notes=(_compare_halves(first, second), *_list_notes(section, load, traced, observation, mine)),
     )
 
 
@@ -194,7 +194,11 @@ def _describe_load(disk: str, unit: str | None, load: LoadFigures) -> str:
 
 
 def _list_notes(
-    load: LoadFigures, traced: TracedRequests, observation: LoadObservation, mine: list[BlockRequest]
+    section: JobSection,
+    load: LoadFigures,
+    traced: TracedRequests,
+    observation: LoadObservation,
+    mine: list[BlockRequest],
 ) -> list[str]:
     notes = []
     if traced.is_cut:
@@ -203,6 +207,11 @@ def _list_notes(
         notes.append(f"{traced.lost:,} events were lost")
     if observation.left_out:
         notes.append(f"{observation.left_out:,} requests of others on {observation.device} are left out")
+    if was_made_regular(section, load):
+        notes.append(
+            "requests came at independent times; the twin has regular ones, as fio 3.33 ends with a fault on flushes"
+            " between independent times"
+        )
     if 0.05 < load.durable_share < 0.95:
         notes.append(
             f"{load.durable_share:.0%} of the writes are durable by themselves (FUA); fio writes all or none so"

@@ -91,10 +91,7 @@ def make_section(load: LoadFigures) -> tuple[JobSection, TwinError]:
         zones=_choose_zones(load) if not in_order else (),
     )
     if divides_by_zero(section):
-        raise RefusedError(
-            "no faithful twin: flushes come between requests at independent times, on which fio ends with a fault",
-            hint="fio is mended by its change 2028 of December 2025; advisor does not ask for it yet",
-        )
+        section = msgspec.structs.replace(section, arrival=Arrival("steady", rate=arrival.rate))
     shares = {"read": read_percent / 100, "write": 1 - read_percent / 100}
     made = {name: {size: shares[name] * part / 100 for size, part in found.items()} for name, found in sizes.items()}
     error = TwinError(
@@ -118,6 +115,17 @@ def make_section(load: LoadFigures) -> tuple[JobSection, TwinError]:
             hint="advisor observe --seconds N at a time when the load is simpler, or --unit NAME for one service",
         )
     return section, error
+
+
+def was_made_regular(section: JobSection, load: LoadFigures) -> bool:
+    """Whether the requests came at independent times and the job has regular ones, since fio ends with a fault on
+    flushes between independent times (axboe/fio, change 2028)."""
+    independent = Arrival("poisson", rate=section.arrival.rate)
+    return (
+        section.arrival.kind == "steady"
+        and load.gap_quartiles < _POISSON_QUARTILES
+        and divides_by_zero(msgspec.structs.replace(section, arrival=independent))
+    )
 
 
 def require_steady(first: RoughFigures, second: RoughFigures) -> None:
