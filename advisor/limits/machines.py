@@ -10,12 +10,12 @@ from __future__ import annotations
 import csv
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Final, Literal
 
 import msgspec
 
-from advisor.limits import instances
+from advisor.limits import azure_disks, instances
 from advisor.limits.instances import BURST_SECONDS, find_instance, table_directory
 
 Provider = Literal["aws", "azure"]
@@ -26,6 +26,10 @@ EC2_TABLE: Final = (
 )
 AZURE_TABLE: Final = (
     "table azure-vm-sizes.csv, August 2026: kubernetes-sigs/azuredisk-csi-driver (data disks without host caching)"
+)
+AZURE_PAGES: Final = (
+    "table azure-vm-sizes.csv, November 2026: Microsoft, pages of the sizes (MicrosoftDocs/azure-compute-docs, copies "
+    "of 2024 to 2026; data disks without host caching)"
 )
 LOCAL_TABLE: Final = (
     "table local-nvme-measured.csv, August 2026: scylladb/scylla-machine-image, measured by ScyllaDB with iotune; no "
@@ -55,6 +59,17 @@ class VolumeLimits(msgspec.Struct, frozen=True):
     is_declared: bool = False
     note: str = ""
     """Where another table says otherwise."""
+    newer_mb_per_s: float | None = None
+    newer_iops: float | None = None
+    """What it carries to Premium SSD v2 and Ultra Disks, where that is known to be more."""
+
+    def for_kinds(self, kinds: Set[str | None]) -> VolumeLimits:
+        """The limits for volumes of these kinds alone."""
+        if not kinds or not kinds <= azure_disks.MOST.keys() or None in (self.newer_mb_per_s, self.newer_iops):
+            return self
+        return msgspec.structs.replace(
+            self, mb_per_s=self.newer_mb_per_s, iops=self.newer_iops, burst_mb_per_s=None, burst_iops=None
+        )
 
 
 class NetworkLimits(msgspec.Struct, frozen=True):
@@ -225,11 +240,14 @@ def _of_azure(row: Mapping[str, str]) -> Machine:
     mb_per_s, iops = _parse_number(row["mb_per_s"]), _parse_number(row["iops"])
     burst = (_parse_number(row["burst_mb_per_s"]), _parse_number(row["burst_iops"]))
     bursts = (burst[0] or 0) > (mb_per_s or 0) or (burst[1] or 0) > (iops or 0)
+    source, dated = (AZURE_PAGES, "November 2026") if row["read"] == "2026-11" else (AZURE_TABLE, "August 2026")
     known = VolumeLimits(
         mb_per_s,
         iops,
-        AZURE_TABLE,
-        "August 2026",
+        source,
+        dated,
+        newer_mb_per_s=_parse_number(row["v2_mb_per_s"]),
+        newer_iops=_parse_number(row["v2_iops"]),
         burst_mb_per_s=burst[0] if bursts else None,
         burst_iops=burst[1] if bursts else None,
     )

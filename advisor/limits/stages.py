@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -81,6 +81,7 @@ class StorageStages(msgspec.Struct, frozen=True):
                 "Azure VM" if is_azure else "EC2 instance",
                 "managed disks" if is_azure else "EBS volumes",
                 share,
+                {one.type if (one := self.media.declared(name)) else None for name in ebs},
             )
             if cached:
                 yield cache_ceiling(self.instance_type, lambda figures: shared(node, cached, figures))
@@ -249,10 +250,16 @@ class StorageStages(msgspec.Struct, frozen=True):
 
 
 def machine_ceiling(
-    machine: Machine | None, name: str | None, what: str, volumes: str, share: Callable[[Figures], Rate]
+    machine: Machine | None,
+    name: str | None,
+    what: str,
+    volumes: str,
+    share: Callable[[Figures], Rate],
+    kinds: Set[str | None] = frozenset(),
 ) -> PathCeiling:
-    """What a machine carries to all its volumes. ``share`` is what a path has of that."""
-    found = machine.volumes if machine else None
+    """What a machine carries to all its volumes. ``share`` is what a path has of that, ``kinds`` the declared types of
+    its volumes."""
+    found = machine.volumes.for_kinds(kinds) if machine and machine.volumes else None
     if found is None:
         why = f"{name} is not in the tables" if name else NO_TYPE
         if machine is not None:

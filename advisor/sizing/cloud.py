@@ -22,8 +22,8 @@ def choices(
         if carry is None:
             may_carry = False
         else:
-            pairs = ((demand.mb_s, carry.mb_per_s), (demand.iops, carry.iops))
-            may_carry = all(not asked or has is None or has >= asked for asked, has in pairs)
+            pairs = ((demand.mb_s, carry.mb_per_s, carry.newer_mb_per_s), (demand.iops, carry.iops, carry.newer_iops))
+            may_carry = all(not asked or has is None or max(has, most or 0) >= asked for asked, has, most in pairs)
         if not may_carry:
             continue
         for volumes in layouts:
@@ -45,9 +45,13 @@ def _takes_volumes(machine: Machine, volumes: Sequence[VolumePurchase]) -> bool:
 
 
 def _make_choice(machine: Machine, volumes: tuple[VolumePurchase, ...], demand: Demand) -> Choice | None:
-    """None where the volumes do not carry the demand."""
-    limits = machine.volumes
-    assert limits is not None
+    """None where the volumes do not carry the demand, or the machine does not carry it to these."""
+    assert machine.volumes is not None
+    limits = machine.volumes.for_kinds({one.kind.partition(" ")[0] for one in volumes})
+    if any(
+        asked and has and has < asked for asked, has in ((demand.mb_s, limits.mb_per_s), (demand.iops, limits.iops))
+    ):
+        return None
     totals = [carried(one) for one in volumes]
     mb_s, iops = sum(one[0] for one in totals), sum(one[1] for one in totals)
     if mb_s < (demand.mb_s or 0) - 1e-6 or iops < (demand.iops or 0) - 1e-6:
