@@ -9,7 +9,7 @@ from advisor.diagnosis.askers import asks_cpu
 from advisor.diagnosis.cause import Asker, BindingCause, cause, percent
 from advisor.diagnosis.groups import is_below
 from advisor.diagnosis.observation import Observation
-from advisor.host.numbers import count_noun, count_of
+from advisor.host.numbers import count_noun
 from advisor.observe.cgroups import unit_of_cgroup
 
 _SNMP: Final = "Linux kernel documentation, networking/snmp_counter; net/ipv4/udp.c (UDP_MIB_RCVBUFERRORS)"
@@ -77,18 +77,14 @@ def _are_many(lost: int, others: int, seconds: float) -> bool:
     ),
 )
 def reassembly(seen: Observation) -> Iterator[BindingCause]:
-    for family, kind, name, key in (
-        ("IPv4", "protocol", "Ip", "net.ipv4.ipfrag_high_thresh"),
-        ("IPv6", "ip6", "host", "net.ipv6.ip6frag_high_thresh"),
-    ):
+    for family, key in (("IPv4", "net.ipv4.ipfrag_high_thresh"), ("IPv6", "net.ipv6.ip6frag_high_thresh")):
         failed, late, fragments = (
-            seen.rose(kind, name, field) or 0 for field in ("ReasmFails", "ReasmTimeout", "ReasmReqds")
+            seen.rose("fragments", family, field) or 0 for field in ("ReasmFails", "ReasmTimeout", "ReasmReqds")
         )
-        seconds = seen.span.seconds_of(kind)
+        seconds = seen.span.seconds_of("fragments")
         if not seconds or failed / seconds < 1 or failed < fragments / 1000:
             continue
-        used = seen.level("sockets", "FRAG" if family == "IPv4" else "FRAG6", "memory")
-        most = count_of(seen.facts.sysctl.get(key, ""))
+        used, most = (seen.level("fragments", family, field) for field in ("memory", "most"))
         # One that was given up for its time is a failure, too; all others found no room, or were damaged.
         is_loss = late >= failed / 2
         yield reassembly.bind(

@@ -1,8 +1,8 @@
 """Counters of protocols, receive queues and connection tracking.
 
 Kinds ``protocol`` (names and fields as in /proc/net/snmp and netstat: ``Tcp`` ``RetransSegs``), ``sockets`` (levels by
-protocol), ``softnet`` (by CPU), ``conntrack``, ``udp6`` and ``ip6``, ``neighbour`` (by family), ``ports`` (by
-destination). Source: Linux Documentation/networking/snmp_counter.rst and ip-sysctl.rst; proc_net(5);
+protocol), ``softnet`` (by CPU), ``conntrack``, ``udp6``, ``fragments`` and ``neighbour`` (by family), ``ports``
+(by destination). Source: Linux Documentation/networking/snmp_counter.rst and ip-sysctl.rst; proc_net(5);
 net/core/net-procfs.c; net/core/neighbour.c (neigh_stat_seq_show); net/netfilter/nf_conntrack_standalone.c. All are of
 the caller's network namespace but softnet and neighbour.
 """
@@ -10,6 +10,7 @@ the caller's network namespace but softnet and neighbour.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from advisor.facts.counters import parse_neighbour_stat, parse_paired, parse_snmp6
@@ -105,16 +106,34 @@ def read_conntrack(host: Host, reading: Reading) -> None:
     reading.add("conntrack", "host", {} if isinstance(text, Missing) else parse_conntrack_stat(text), levels)
 
 
-def read_ipv6(host: Host, reading: Reading) -> None:
-    """Datagrams and fragments of IPv6; those of IPv4 are a ``protocol``. Nothing where IPv6 is off."""
-    reading.ask("udp6", "ip6")
-    counts = parse_snmp6(host.read_or_empty("/proc/net/snmp6"))
-    for kind, prefix, names in (
-        ("udp6", "Udp6", ("InDatagrams", "OutDatagrams", "RcvbufErrors", "SndbufErrors")),
-        ("ip6", "Ip6", ("ReasmReqds", "ReasmTimeout", "ReasmFails")),
+def read_udp6(host: Host, reading: Reading) -> None:
+    """Datagrams of IPv6; those of IPv4 are a ``protocol``. Nothing where IPv6 is off."""
+    reading.ask("udp6")
+    names = ("InDatagrams", "OutDatagrams", "RcvbufErrors", "SndbufErrors")
+    reading.add("udp6", "host", _pick(parse_snmp6(host.read_or_empty("/proc/net/snmp6")), "Udp6", names))
+
+
+def _pick(counts: Mapping[str, int], prefix: str, names: Iterable[str]) -> dict[str, int]:
+    """The counters of these names, without their prefix."""
+    found = {name: counts[f"{prefix}{name}"] for name in names if f"{prefix}{name}" in counts}
+    return {name: count for name, count in found.items() if count <= LARGEST}
+
+
+def read_fragments(host: Host, reading: Reading) -> None:
+    """Fragments of each family and what became of them, the memory that they take now, and the most that they may."""
+    reading.ask("fragments")
+    names = ("ReasmReqds", "ReasmTimeout", "ReasmFails")
+    older = parse_paired(host.read_or_empty("/proc/net/snmp")).get("Ip", {})
+    newer = parse_snmp6(host.read_or_empty("/proc/net/snmp6"))
+    for family, counters, sockets, limit in (
+        ("IPv4", _pick(older, "", names), ("sockstat", "FRAG"), "ipv4/ipfrag_high_thresh"),
+        ("IPv6", _pick(newer, "Ip6", names), ("sockstat6", "FRAG6"), "ipv6/ip6frag_high_thresh"),
     ):
-        found = {name: counts[f"{prefix}{name}"] for name in names if f"{prefix}{name}" in counts}
-        reading.add(kind, "host", {name: count for name, count in found.items() if count <= LARGEST})
+        file, row = sockets
+        levels: dict[str, float] = dict(parse_sockstat(host.read_or_empty(f"/proc/net/{file}")).get(row, {}))
+        most = host.read_int(f"/proc/sys/net/{limit}")
+        levels |= {} if isinstance(most, Missing) else {"most": most}
+        reading.add("fragments", family, counters, levels)
 
 
 _FAMILIES: Final = {"IPv4": ("arp_cache", "ipv4"), "IPv6": ("ndisc_cache", "ipv6")}

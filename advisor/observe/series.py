@@ -20,7 +20,15 @@ from advisor.observe.kills import read_kills
 from advisor.observe.links import read_link_errors, read_links, read_pauses
 from advisor.observe.log_errors import read_log_errors
 from advisor.observe.memory import read_memory, read_nodes
-from advisor.observe.network import read_conntrack, read_ipv6, read_neighbours, read_ports, read_protocols, read_softnet
+from advisor.observe.network import (
+    read_conntrack,
+    read_fragments,
+    read_neighbours,
+    read_ports,
+    read_protocols,
+    read_softnet,
+    read_udp6,
+)
 from advisor.observe.nfs import read_nfs_mounts, read_nfs_server
 from advisor.observe.pressure import read_pressure
 from advisor.observe.processes import read_processes
@@ -42,7 +50,8 @@ EACH_SAMPLE: Final[tuple[Source, ...]] = (
 """A few reads each, whatever the size of the host."""
 AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_conntrack,
-    read_ipv6,
+    read_udp6,
+    read_fragments,
     read_neighbours,
     read_ports,
     read_connections,

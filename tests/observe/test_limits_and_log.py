@@ -14,7 +14,15 @@ from advisor.observe.cgroups import read_cgroups
 from advisor.observe.cpus import read_task_table
 from advisor.observe.hardware import read_mappings
 from advisor.observe.log_errors import MOST_ERRORS, parse_log_errors, read_log_errors
-from advisor.observe.network import ALL_SOCKETS, parse_port_use, read_ipv6, read_neighbours, read_ports, read_protocols
+from advisor.observe.network import (
+    ALL_SOCKETS,
+    parse_port_use,
+    read_fragments,
+    read_neighbours,
+    read_ports,
+    read_protocols,
+    read_udp6,
+)
 from advisor.observe.processes import parse_thread_time
 from advisor.observe.sample import Reading
 from tests.observe.spans import Source
@@ -74,9 +82,28 @@ def test_neighbours_and_datagrams_of_both_families() -> None:
     found = read_files(files, read_neighbours)
     assert found.counters["neighbour"] == {"IPv4": {"full": 3}}
     assert found.gauges["neighbour"] == {"IPv4": {"entries": 10, "most": 1024}}
-    assert read_files(files, read_ipv6).counters["udp6"] == {"host": {"InDatagrams": 7, "RcvbufErrors": 3}}
-    assert read_files(files, read_ipv6).counters["ip6"] == {"host": {"ReasmFails": 4}}
-    assert read_files({}, read_ipv6).counters == {"udp6": {}, "ip6": {}}
+    assert read_files(files, read_udp6).counters["udp6"] == {"host": {"InDatagrams": 7, "RcvbufErrors": 3}}
+    assert read_files({}, read_udp6).counters["udp6"] == {}
+
+
+def test_fragments_of_both_families() -> None:
+    files = {
+        "/proc/net/snmp": "Ip: Forwarding ReasmTimeout ReasmReqds ReasmFails\nIp: 2 3 9 4\n",
+        "/proc/net/snmp6": "Ip6InReceives 9\nIp6ReasmFails 4\n",
+        "/proc/net/sockstat": "sockets: used 8\nFRAG: inuse 2 memory 4800\n",
+        "/proc/sys/net/ipv4/ipfrag_high_thresh": "4194304\n",
+        "/proc/sys/net/ipv6/ip6frag_high_thresh": "4194304\n",
+    }
+    found = read_files(files, read_fragments)
+    assert found.counters["fragments"] == {
+        "IPv4": {"ReasmReqds": 9, "ReasmTimeout": 3, "ReasmFails": 4},
+        "IPv6": {"ReasmFails": 4},
+    }
+    assert found.gauges["fragments"] == {
+        "IPv4": {"inuse": 2, "memory": 4800, "most": 4194304},
+        "IPv6": {"most": 4194304},
+    }
+    assert read_files({}, read_fragments).counters["fragments"] == {}
 
 
 @pytest.mark.parametrize("top", ["/sys/fs/cgroup/a", "/sys/fs/cgroup/pids/a"])
