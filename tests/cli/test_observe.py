@@ -13,6 +13,9 @@ from advisor.operations.files import check_output
 from advisor.proof.pattern import JobSection
 from advisor.proof.workload_file import WorkloadFile, encode_workload
 from tests.cli.test_why import advisor
+from tests.proof.conftest import disk
+
+__all__ = ["disk"]
 
 LOAD = WorkloadFile(title="Twin of all on sda", sections=(JobSection("twin", "randread", 8192, depth=4),))
 
@@ -65,13 +68,13 @@ def test_a_place_that_cannot_be_written_to_is_found_before(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_from_counters_cannot_be_compared(tmp_path: Path) -> None:
-    place = tmp_path / "load.json"
+def test_a_file_from_counters_cannot_be_compared(disk: Path) -> None:
+    place = disk / "load.json"
     place.write_bytes(encode_workload(LOAD))
-    done = advisor("observe", "--check", place, "--target", tmp_path)
+    done = advisor("observe", "--check", place, "--target", disk)
     assert done.returncode == 3
     assert "no figures of single requests" in done.stderr
-    assert list(tmp_path.iterdir()) == [place]
+    assert list(disk.iterdir()) == [place]
 
 
 def test_a_workload_file_is_recommended_for(tmp_path: Path) -> None:

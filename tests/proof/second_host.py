@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from advisor.host import live_host
 from advisor.proof.interrupt import Stop
@@ -62,6 +62,10 @@ def why_not() -> str | None:
     if not os.path.exists(SSHD):
         missing.append("sshd (package openssh-server)")
     return f"not installed: {', '.join(missing)}" if missing else None
+
+
+SSH_SERVERS: Final = ("sshd", "sshd-session", "sshd-auth")
+"""The server and its sessions, which are programs of their own from OpenSSH 9.8 and 10."""
 
 
 class SecondHost:
@@ -128,8 +132,9 @@ class SecondHost:
         self._sshd.kill()
         self._sshd.wait()
         self._sshd = None
-        for pid in self.processes("sshd"):
-            os.kill(pid, signal.SIGKILL)
+        for name in SSH_SERVERS:
+            for pid in self.processes(name):
+                os.kill(pid, signal.SIGKILL)
 
     def inside(self, function: Callable[[], T], space: str = "here") -> T:
         return self.spaces.inside(space, function)

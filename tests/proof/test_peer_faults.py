@@ -15,7 +15,7 @@ from advisor.proof.peer import PeerError, SecondHostPeer
 from advisor.proof.process import FioError
 from advisor.proof.workloads import get_workload
 
-from .second_host import FAR, HERE, SecondHost
+from .second_host import FAR, HERE, SSH_SERVERS, SecondHost
 
 
 def _run(second: SecondHost, name: str, seconds: float, stop: Stop) -> None:
@@ -54,8 +54,9 @@ def _kill_when_running(second: SecondHost, victim: str) -> int:
     while not (second.processes("fio") and second.processes("fio", "here")):
         time.sleep(0.02)
     time.sleep(0.2)
-    for pid in second.processes(victim):
-        os.kill(pid, signal.SIGKILL)
+    for name in SSH_SERVERS if victim == "sshd" else (victim,):
+        for pid in second.processes(name):
+            os.kill(pid, signal.SIGKILL)
     return 0
 
 

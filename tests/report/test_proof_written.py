@@ -15,14 +15,20 @@ import pytest
 
 from advisor.cli.prove_page import check_page, write_page
 from advisor.errors import UsageError
-from tests.proof.conftest import fake_fio
+from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import FakeFio
 from tests.report.test_proof import PROOFS
 
-__all__ = ["fake_fio"]
+__all__ = ["disk", "fake_fio"]
 
 ROOT = Path(__file__).parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="advisor prove needs root")
+
+
+@pytest.fixture
+def tmp_path(disk: Path) -> Path:
+    """On a real file system: /tmp may be one in memory, which is no storage to measure."""
+    return disk
 
 
 def started(fio: FakeFio, tmp_path: Path, *words: str | Path) -> subprocess.Popen[str]:

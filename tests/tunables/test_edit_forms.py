@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Missing
@@ -175,6 +175,10 @@ def files(draw: st.DrawFn) -> bytes:
     return text.encode("latin-1" if draw(st.booleans()) else "utf-8")
 
 
+OFTEN_FILTERED = settings(suppress_health_check=[HealthCheck.filter_too_much])
+"""Many a file of random lines has no layout of multipath."""
+
+
 def is_understood(content: bytes, edit: FileEdit) -> bool:
     if edit.form != "multipath":
         return True
@@ -188,6 +192,7 @@ def test_twice_is_once_and_what_was_written_is_found(content: bytes, edit: FileE
     assert mentions_key(after, edit) or edit is CHECKER or not is_understood(content, edit)
 
 
+@OFTEN_FILTERED
 @given(files(), st.sampled_from(tuple(FORMS)))
 @example(b'defaults {\npath_selector x\n}\ndefaults {\npath_selector "y"\n}', SELECTOR)
 def test_what_was_written_is_read_back(content: bytes, edit: FileEdit) -> None:
@@ -217,6 +222,7 @@ def test_every_other_line_is_kept(content: bytes, edit: FileEdit) -> None:
     assert sum(map(OWN[edit], after)) == 1
 
 
+@OFTEN_FILTERED
 @given(files())
 def test_a_multipath_file_changes_in_one_line(content: bytes) -> None:
     assume(is_understood(content, SELECTOR))
