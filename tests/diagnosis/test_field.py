@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.host.ethtool import Answer
 from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
-from tests.diagnosis.field import LOOK_ALIKES, MET
+from tests.diagnosis.field import LOOK_ALIKES, MET, _writers, since_boot
 from tests.diagnosis.moments import Disk, Group, Link, Machine, diagnose_machine, files_at
 from tests.diagnosis.test_degraded import DEGRADED, NARROWER
 
@@ -195,6 +196,19 @@ def test_what_a_card_dropped_by_its_driver_alone(driver: str, counters: dict[str
     assert [(one.id, one.device) for one in found] == [("net.ring-drops", "eth0")]
     few = {name: rate / 1000 for name, rate in counters.items()}
     assert _diagnose_hosts(machine, lambda at: {}, few, driver).binds == ()
+
+
+@pytest.mark.parametrize(("high", "file"), [("67108864", "memory.high"), ("max", "memory.max")])
+def test_dirty_pages_of_a_group_are_shown_the_file_that_holds_it(high: str, file: str) -> None:
+    def make(at: float) -> Machine:
+        machine = _writers(at, dirty=6_291_456, written=3_145_728)
+        (group,) = machine.groups
+        most = "134217728" if high != "max" else group.memory_max
+        group = replace(group, path="/pods/loader", memory_max=most, more={**group.more, "memory.high": f"{high}\n"})
+        return replace(machine, groups=(group,))
+
+    dirty = next(one for one in diagnose_machine(since_boot(make)).binds if one.id == "memory.dirty-limit")
+    assert dirty.commands == (f"cat /sys/fs/cgroup/pods/loader/{file}",)
 
 
 def test_an_arm_with_one_request_after_the_other_has_no_queue() -> None:
