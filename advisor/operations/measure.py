@@ -93,6 +93,8 @@ def choose_settings(
         raise UsageError("--quick and --deep exclude each other")
     if looks not in (None, "three", "any-time"):
         raise UsageError(msg("--looks {looks}: expected three or any-time", looks=looks))
+    if quick and looks is not None:
+        raise UsageError("--quick looks at its pairs once, at the end: --looks needs more of them")
     if isinstance(budget, str):
         budget = parse_budget(budget)
     if budget is not None and not 0 < budget <= _BUDGET_MAX_SECONDS:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import RefusedError, UsageError
-from advisor.operations.measure import parse_budget
+from advisor.operations.measure import choose_settings, parse_budget
 from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.schedule import MODES, Schedule, level_for, looks_for, make_schedule
 from advisor.proof.scratch import GIB, MIB
@@ -162,3 +162,10 @@ def test_reading_needs_no_bytes_but_the_scratch_file() -> None:
     found = plan(READ.name)
     assert found.predicted_bytes == found.scratch_bytes == 512 * MIB
     assert plan("null.4k").scratch_bytes == 0
+
+
+@pytest.mark.parametrize("looks", ["three", "any-time"])
+def test_a_quick_session_has_no_looks_to_choose(looks: str) -> None:
+    with pytest.raises(UsageError, match="--quick looks at its pairs once"):
+        choose_settings(target=None, quick=True, looks=looks)
+    assert choose_settings(target=None, deep=True, looks=looks).mode == "deep"
