@@ -59,12 +59,12 @@ def parse_demand(
     capacity: str | None = None,
 ) -> Demand:
     """From the values of the options. Raises UsageError that names the option and the value."""
-    found = _parse_scaled("--capacity", capacity, _SIZE, _BYTES, "a size, as 10TiB or 500GB")
+    found = _parse_scaled("--capacity", capacity, _SIZE, _BYTES, msg("a size, as 10TiB or 500GB"))
     return Demand(
         read_mb_s=_parse_throughput("--read", read),
         write_mb_s=_parse_throughput("--write", write),
-        iops=_parse_scaled("--iops", iops, _COUNT, _THOUSANDS, "a number, as 200000, 200k or 1.5M"),
-        latency_ms=_parse_scaled("--latency", latency, _TIME, _MS, "a time, as 1ms or 500us"),
+        iops=_parse_scaled("--iops", iops, _COUNT, _THOUSANDS, msg("a number, as 200000, 200k or 1.5M")),
+        latency_ms=_parse_scaled("--latency", latency, _TIME, _MS, msg("a time, as 1ms or 500us")),
         capacity_bytes=None if found is None else round(found),
     )
 
