@@ -19,6 +19,8 @@ UDP_DROPS_FROM: Final = 10
 """A second, as netdata's alarm."""
 PORTS_FROM: Final = 0.95
 TASKS_FROM: Final = 0.95
+FULL_FRAGMENTS_FROM: Final = 0.75
+"""Of the memory for fragments, at the end of the span: what found no room is not in it."""
 
 
 @cause(
@@ -85,22 +87,25 @@ def reassembly(seen: Observation) -> Iterator[BindingCause]:
         if not seconds or failed / seconds < 1 or failed < fragments / 1000:
             continue
         used, most = (seen.level("fragments", family, field) for field in ("memory", "most"))
-        # One that was given up for its time is a failure, too; all others found no room, or were damaged.
+        # One that was given up for its time is a failure, too; of the others each fragment is.
         is_loss = late >= failed / 2
+        is_full = not is_loss and (used is None or not most or used >= FULL_FRAGMENTS_FROM * most)
         yield reassembly.bind(
             min(1.0, failed / max(failed, fragments)),
-            f"{count_noun(failed, f'{family} packet')} could not be put together: "
-            + ("a fragment never came" if is_loss else "the memory for fragments is full, or they are damaged"),
+            f"{count_noun(failed, f'{family} packet')} could not be put together: a fragment never came"
+            if is_loss
+            else f"{count_noun(failed, f'{family} fragment')} could not be put together: "
+            + ("the memory for them is full" if is_full else "they are damaged, or overlap"),
             of="fragments",
             evidence={"failed": failed, "given_up": late, "fragments": fragments, "memory": used, "memory_most": most},
-            advice="One lost fragment costs its whole packet: send what fits the MTU of the way (a smaller datagram, "
-            "or jumbo frames on every hop), and look for what loses packets."
-            if is_loss
-            else f"Raise {key}, or send what fits the MTU of the way, so that nothing is fragmented.",
-            commands=("nstat -az 'Ip*Reasm*'", "ip -s link")
-            if is_loss
-            else ("nstat -az 'Ip*Reasm*'", f"advisor plan 'sysctl:{key}>=16777216'"),
-            help="repair" if is_loss else None,
+            advice=f"Raise {key}, or send what fits the MTU of the way, so that nothing is fragmented."
+            if is_full
+            else "One lost fragment costs its whole packet: send what fits the MTU of the way (a smaller datagram, or "
+            "jumbo frames on every hop), and look for what loses or damages packets.",
+            commands=("nstat -az 'Ip*Reasm*'", f"advisor plan 'sysctl:{key}>=16777216'")
+            if is_full
+            else ("nstat -az 'Ip*Reasm*'", "ip -s link"),
+            help=None if is_full else "repair",
         )
 
 

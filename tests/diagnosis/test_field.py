@@ -211,6 +211,26 @@ def test_dirty_pages_of_a_group_are_shown_the_file_that_holds_it(high: str, file
     assert dirty.commands == (f"cat /sys/fs/cgroup/pods/loader/{file}",)
 
 
+@pytest.mark.parametrize(
+    ("memory", "late", "help_word", "words"),
+    [
+        (4_190_000, 0, "tuning", "the memory for them is full"),
+        (200_000, 0, "repair", "they are damaged, or overlap"),
+        (200_000, 400, "repair", "a fragment never came"),
+    ],
+)
+def test_why_fragments_are_not_put_together(memory: int, late: int, help_word: str, words: str) -> None:
+    counts = {"ReasmReqds": 6000, "ReasmFails": 400, "ReasmTimeout": late}
+    files = {
+        "/proc/net/sockstat": f"sockets: used 90\nFRAG: inuse 9 memory {memory}\n",
+        "/proc/sys/net/ipv4/ipfrag_high_thresh": "4194304\n",
+    }
+    found = _first(Machine(fragments=counts, extra=files))
+    assert (found.id, found.help) == ("net.reassembly", help_word)
+    assert words in found.title
+    assert any("ipfrag_high_thresh" in command for command in found.commands) is (help_word == "tuning")
+
+
 def test_an_arm_with_one_request_after_the_other_has_no_queue() -> None:
     found = _first(
         Machine(io_some=0.93, iowait=0.24, disks=(Disk("sda", 105, 0, 16, 16, 9, busy=0.95, rotational=True),))
