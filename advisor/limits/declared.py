@@ -229,11 +229,16 @@ def _check_azure(one: DeclaredVolume, place: str) -> None:
     if one.tier is not None:
         raise FieldError(f"{place}.tier", f"a disk of type {one.type} has none")
     most_iops, most_mb = azure_disks.MOST[one.type]
-    if one.iops is not None and one.iops > most_iops:
-        raise FieldError(f"{place}.iops", f"{one.iops:,} is more than the {most_iops:,} of {one.type}")
-    if one.throughput_mb_per_s is not None and one.throughput_mb_per_s > most_mb:
-        field = f"{place}.throughput-mb-per-s"
-        raise FieldError(field, f"{one.throughput_mb_per_s:,.0f} is more than the {most_mb:,} of {one.type}")
+    bounds: list[tuple[float, str]] = [(most_iops, one.type)]
+    if one.gib is not None:
+        each, least = azure_disks.BY_SIZE[one.type]
+        bounds.append((max(least, one.gib * each), f"{one.type} with {one.gib:,} GiB"))
+    _check_most(f"{place}.iops", one.iops, bounds)
+    bounds = [(most_mb, one.type)]
+    if one.iops is not None:
+        rate, base = azure_disks.MB_PER_IOPS[one.type]
+        bounds.append((max(base, one.iops * rate), f"{one.type} with {one.iops:,} IOPS"))
+    _check_most(f"{place}.throughput-mb-per-s", one.throughput_mb_per_s, bounds)
 
 
 def _check_google(one: DeclaredVolume, place: str) -> None:

@@ -24,6 +24,7 @@ from advisor.limits.declared import Declared
 from advisor.limits.ebs import PROVISIONED
 from advisor.limits.figures import Figures, Quantity, both_ways, lowest
 from advisor.limits.flow import Most, SharedPart, most
+from advisor.limits.google_disks import machine_limits
 from advisor.limits.host_records import Binding, HostCeiling, HostKnown, HostStage, IopsBinding, Share, StageSum
 from advisor.limits.links import EMULATED, has_timestamps, wire_ceiling, wire_of
 from advisor.limits.machines import Given
@@ -42,6 +43,8 @@ _MB: Final[tuple[Quantity, ...]] = ("read_mb_per_s", "write_mb_per_s")
 _IOPS: Final[tuple[Quantity, ...]] = ("read_iops", "write_iops")
 _SYSTEM: Final = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/var/log", "/tmp", "/opt", "[SWAP]"})
 _ROUNDING: Final = 1 - 1e-6
+_HOST_CACHE: Final = ", host cache"
+_NOT_IN_TABLES: Final = "the type is not in the tables"
 _MEMORY: Final = "the kernel reports neither the memory channels nor their speed"
 _PROCESSOR: Final = "what file systems, checksums and the network stack cost depends on the load: measure it"
 
@@ -137,7 +140,7 @@ class _Host:
         )
 
     def _machine_words(self) -> str:
-        return "Azure VM" if self.hired.provider == "azure" else "EC2 instance"
+        return {"azure": "Azure VM", "gcp": "Google VM"}.get(self.hired.provider or "", "EC2 instance")
 
     def _metadata_words(self) -> Iterator[str]:
         names = [path.name for path in self.paths if path.is_metadata]
@@ -241,10 +244,13 @@ class _Host:
         return "nvme" if name in self.around.far else None
 
     def _cloud_carriers(self) -> Iterator[_Carrier]:
+        yield from self._google_carriers()
         volumes = frozenset(name for name in self._path_disks() if self.media.is_volume(name))
         if not volumes:
             return
+        kinds = {said.type if (said := self.media.declared(name)) else None for name in volumes}
         one = self.hired.machine.volumes if self.hired.machine else None
+        one = one.for_kinds(kinds) if one else None
         carries = volume_figures(one.mb_per_s, one.iops) if one else Figures()
         name = self.hired.name
         members = (name,) if name else ()
@@ -258,7 +264,7 @@ class _Host:
             yield _Carrier("instance", f"{what}, writes", members, writes, disks=volumes)
             found = find_cached(name) if name else None
             limit = both_ways(found.mb_per_s, found.iops) if found else Figures()
-            yield _Carrier("instance", f"{what}, host cache", members, limit, disks=cached)
+            yield _Carrier("instance", f"{what}{_HOST_CACHE}", members, limit, disks=cached)
         quota = self.declared.quota
         counted = frozenset(
             name for name in volumes if (said := self.media.declared(name)) is not None and said.type in PROVISIONED
@@ -267,6 +273,21 @@ class _Host:
             iops = math.inf if quota.iops is None else max(0, quota.iops - (quota.elsewhere_iops or 0))
             limit = both_ways(quota.throughput_mb_per_s or math.inf, iops)
             yield _Carrier("quota", "account quota", ("account quota",), limit, disks=counted)
+
+    def _google_carriers(self) -> Iterator[_Carrier]:
+        """What a machine type of Google carries to all its disks of each type."""
+        kinds: dict[str | None, set[str]] = {}
+        for disk in self._path_disks():
+            if self.media.is_google(disk):
+                said = self.media.declared(disk)
+                kinds.setdefault(said.type if said else None, set()).add(disk)
+        name = self.hired.name
+        for kind, disks in kinds.items():
+            found = machine_limits(name, kind) if name and kind else None
+            what = f"{name or 'Google VM of unknown type'}, {kind or 'disks of unknown type'}"
+            members = (name,) if name else ()
+            carries = found.figures if found else Figures()
+            yield _Carrier("instance", what, members, carries, disks=frozenset(disks))
 
     def _hop_carriers(self) -> Iterator[_Carrier]:
         below: dict[str, set[str]] = {}
@@ -355,7 +376,12 @@ class _Host:
         if stage == "media":
             return self.media.why_unknown(min(one.disks))
         if stage == "instance":
-            return "the type is not in the tables" if self.hired.name else "the firmware does not report the type"
+            if self.hired.name is None:
+                return "the firmware does not report the type"
+            if one.name.endswith(_HOST_CACHE):
+                return f"no table has the cached limits of {self.hired.name}"
+            is_google = any(self.media.is_google(disk) for disk in one.disks)
+            return f"no table has what it carries to {one.name.partition(', ')[2]}" if is_google else _NOT_IN_TABLES
         if stage == "network":
             carried = [wire_of(link, timestamps=True) for link in physical(one.members, self.facts)]
             silent = next((f"{each.link}: {each.why}" for each in carried if each.mb_per_s is None), None)

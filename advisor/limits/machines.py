@@ -64,8 +64,8 @@ class VolumeLimits(msgspec.Struct, frozen=True):
     """What it carries to Premium SSD v2 and Ultra Disks, where that is known to be more."""
 
     def for_kinds(self, kinds: Set[str | None]) -> VolumeLimits:
-        """The limits for volumes of these kinds alone."""
-        if not kinds or not kinds <= azure_disks.MOST.keys() or None in (self.newer_mb_per_s, self.newer_iops):
+        """The limits for volumes of these kinds together: a bound where some are of a newer kind and others are not."""
+        if not kinds & azure_disks.MOST.keys() or None in (self.newer_mb_per_s, self.newer_iops):
             return self
         return msgspec.structs.replace(
             self, mb_per_s=self.newer_mb_per_s, iops=self.newer_iops, burst_mb_per_s=None, burst_iops=None

@@ -457,7 +457,7 @@ def _change_instance(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     has_volumes = has_volumes or any(one.type != "drive" for one in scene.declared.volume)
     if host.cloud is None and scene.declared.instance_type is None and not has_volumes:
         raise change.make_error(N_("field instance: this host is no cloud instance"), "volumes=, raid=, links= or mtu=")
-    before = host.cloud.instance_type if host.cloud else scene.declared.instance_type
+    before = (host.cloud.instance_type if host.cloud else None) or scene.declared.instance_type
     # A type that is built on Nitro carries more of a volume than one on Xen (`Media`).
     runs_on = "amazon" if machine.is_nitro else "xen"
     is_cloud = host.cloud is not None and provider == "aws"

@@ -12,6 +12,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.i18n import msg
 from advisor.limits.declared import Declared
+from advisor.limits.google_disks import GOOGLE_DISKS
 from advisor.limits.machines import Given, Machine, all_machines
 from advisor.sizing import cloud as in_cloud
 from advisor.sizing import metal
@@ -73,9 +74,18 @@ def parse_layouts(text: str) -> Layouts:
 
 
 def answer(question: SizeQuestion) -> Sizing:
-    """The choices, best first. Raises UsageError for a machine that no table has."""
+    """The choices, best first. Raises UsageError for a machine that no table has, and for volumes of a cloud of which
+    none is known."""
     demand = question.demand
     _check_layouts(question)
+    of_google = next((one.type for one in question.declared.volume if one.type in GOOGLE_DISKS), None)
+    if of_google is not None:
+        raise UsageError(
+            msg(
+                "{where}: no machine of Google Cloud is known for {type}", where=question.declared.where, type=of_google
+            ),
+            hint="advisor limits --volumes FILE says what a host of Google Cloud reaches with them",
+        )
     found: list[Choice] = []
     shown: list[Choice] = []
     short: list[Short] = []

@@ -148,13 +148,15 @@ def _of_tier(tier: Tier, count: int) -> VolumePurchase:
 
 def _by_figures(kind: str, demand: Demand, count: int) -> VolumePurchase | None:
     """Premium SSD v2: 3,000 IOPS and 125 MB/s at least, 500 IOPS per GiB, 0.25 MB/s per IOPS. Ultra Disk: 1,000 IOPS
-    per GiB, 0.256 MB/s per IOPS, sizes in powers of two to 1 TiB."""
+    per GiB, 0.004 to 0.256 MB/s per IOPS, sizes in powers of two to 1 TiB."""
     is_ultra = kind == "UltraSSD_LRS"
     most_iops, most_mb = azure_disks.MOST[kind]
-    mb_s = max(1 if is_ultra else 125, math.ceil((demand.mb_s or 0) / count))
-    iops = max(100 if is_ultra else 3_000, math.ceil((demand.iops or 0) / count))
-    iops = max(iops, math.ceil(mb_s / (0.256 if is_ultra else 0.25)))
-    gib = max(4, math.ceil(demand.capacity_gib / count), math.ceil(iops / (1_000 if is_ultra else 500)))
+    (rate, least_mb), (each, least_iops) = azure_disks.MB_PER_IOPS[kind], azure_disks.BY_SIZE[kind]
+    mb_s = max(least_mb, math.ceil((demand.mb_s or 0) / count))
+    iops = max(least_iops, math.ceil((demand.iops or 0) / count))
+    iops = max(iops, math.ceil(mb_s / rate))
+    mb_s = max(mb_s, math.ceil(0.004 * iops)) if is_ultra else mb_s
+    gib = max(4, math.ceil(demand.capacity_gib / count), math.ceil(iops / each))
     if is_ultra:
         gib = 2 ** math.ceil(math.log2(gib)) if gib <= 1024 else 1024 * math.ceil(gib / 1024)
     if iops > most_iops or mb_s > most_mb or gib > 65_536:

@@ -329,6 +329,43 @@ def test_a_machine_of_azure_is_no_ec2_instance() -> None:
         assert "EC2" not in words, name
 
 
+def on_cloud(provider: str, said: str, model: str) -> HostCeiling:
+    """The disks that a user declares, each with a file system, in this cloud, which does not report its machine type."""
+    declared = parse_declared(said.encode(), "v.toml")
+    names = [str(one.device) for one in declared.volume]
+    disks = [disk(name, kind="scsi", model=model) for name in names]
+    host = facts(disks, filesystems=[mounted(name, f"/{name}") for name in names])
+    return of(
+        msgspec.structs.replace(host, host=msgspec.structs.replace(host.host, cloud=Cloud(provider, None))), declared
+    )
+
+
+def test_a_machine_of_google_bounds_all_its_disks_of_a_type() -> None:
+    disks = "".join(
+        f"[[volume]]\ndevice='sd{at}'\ntype='pd-ssd'\ngib={gib}\n" for at, gib in zip("bcd", (500, 1000, 2000))
+    )
+    found = on_cloud("gcp", f"instance-type='n2-standard-8'\n{disks}", "PersistentDisk")
+    assert (found.read_mb_s, found.read_iops) == (near(800 * 1.048576), near(15_000))
+    assert found.binds is not None
+    assert (found.binds.stage, found.machine) == ("instance", "Google VM")
+    both = f"instance-type='n2-standard-8'\n{disks}[[volume]]\ndevice='sde'\ntype='hyperdisk-balanced'\niops=9000\nthroughput-mib-per-s=300\n"
+    unknown = stage(on_cloud("gcp", both, "PersistentDisk"), "instance")
+    assert unknown.why == "its limits are not known: no table has what it carries to hyperdisk-balanced"
+
+
+def test_a_host_with_newer_azure_disks_reaches_no_less_than_one_of_them() -> None:
+    said = (
+        "instance-type='Standard_D8s_v7'\n[[volume]]\ndevice='sdc'\ntype='PremiumV2_LRS'\niops=30000\n"
+        "throughput-mb-per-s=1200\n[[volume]]\ndevice='sdd'\ntype='Premium_LRS'\ntier='P30'\n"
+    )
+    found = on_cloud("azure", said, "Virtual Disk")
+    assert (found.read_mb_s, found.read_iops) == (near(540), near(20_000))
+    cached = on_cloud("azure", said.replace("tier='P30'", "tier='P30'\nhost-caching='ReadOnly'"), "Virtual Disk")
+    assert (
+        stage(cached, "instance").why == "its limits are not known: no table has the cached limits of Standard_D8s_v7"
+    )
+
+
 def test_a_type_that_no_table_has_is_named_once() -> None:
     assert stage(bought("r9z.96xlarge"), "instance").why == ("its limits are not known: the type is not in the tables")
 

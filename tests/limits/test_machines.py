@@ -432,11 +432,13 @@ def test_later_azure_sizes_are_known_where_a_source_gives_them(size: str, iops: 
         (("Premium_LRS",), (16_000, 460), (45_000, 1410)),
         (("PremiumV2_LRS",), (20_000, 540), None),
         (("PremiumV2_LRS", "UltraSSD_LRS"), (20_000, 540), None),
-        (("PremiumV2_LRS", "Premium_LRS"), (16_000, 460), (45_000, 1410)),
-        (("PremiumV2_LRS", None), (16_000, 460), (45_000, 1410)),
+        # A bound: what both together reach is in no table.
+        (("PremiumV2_LRS", "Premium_LRS"), (20_000, 540), None),
+        (("PremiumV2_LRS", None), (20_000, 540), None),
+        ((None,), (16_000, 460), (45_000, 1410)),
     ],
 )
-def test_newer_kinds_of_azure_disks_alone_are_carried_faster(
+def test_newer_kinds_of_azure_disks_are_carried_faster(
     kinds: tuple[str | None, ...], read: tuple[int, int], burst: tuple[int, int] | None
 ) -> None:
     found = find_machine("azure", "Standard_D8s_v7")
@@ -461,6 +463,23 @@ def test_a_path_of_newer_azure_disks_has_the_limits_for_these() -> None:
     found = limits_of(azure(facts([disk("sdc", kind="scsi"), disk("sdd", kind="scsi")])), None, said)
     assert ceiling(found, "sdc", "Azure VM").sustained.read_iops == 20_000
     assert ceiling(found, "sdd", "Azure VM").sustained.read_iops == 16_000
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("type='PremiumV2_LRS'\ngib=8\niops=4001", r"4,001 is more than the 4,000 of PremiumV2_LRS with 8 GiB"),
+        ("type='UltraSSD_LRS'\ngib=4\niops=4001", r"4,001 is more than the 4,000 of UltraSSD_LRS with 4 GiB"),
+        ("type='PremiumV2_LRS'\niops=4000\nthroughput-mb-per-s=1001", r"1,001 is more than the 1,000 of PremiumV2_LRS"),
+        ("type='UltraSSD_LRS'\niops=400001", r"400,001 is more than the 400,000 of UltraSSD_LRS"),
+    ],
+)
+def test_newer_azure_disks_have_bounds_by_their_size(lines: str, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        parse_declared(f"[[volume]]\ndevice='sdb'\n{lines}\n".encode(), "v.toml")
+    parse_declared(
+        b"[[volume]]\ndevice='sdb'\ntype='PremiumV2_LRS'\ngib=4\niops=3000\nthroughput-mb-per-s=125\n", "v.toml"
+    )
 
 
 def test_an_azure_vm_of_which_no_size_is_declared() -> None:
