@@ -8,7 +8,7 @@ from advisor.exporters.files import own_file, reload_commands
 from advisor.exporters.settings import Bundle, Exported, SkippedSetting
 from advisor.exporters.terms import elsewhere_words, file_head, identity_words, left_out_words, not_kept, not_kept_words
 from advisor.exporters.yaml_text import dump_yaml
-from advisor.shell.rollback_script import settings_script
+from advisor.shell.rollback_script import MOST_IF_SET, settings_script
 
 _NOBODY = "host-unknown"
 """The pattern where the host's name is not known: Ansible says that it matches nothing."""
@@ -44,7 +44,10 @@ def _role_files(wanted: Exported, name: str) -> dict[str, bytes]:
     for kept in wanted.files:
         found[f"{place}/files{kept.path}"] = kept.content
     if live:
-        text = settings_script((one.tunable, one.value, one.probe, one.steps, one.sense) for one in live)
+        text = settings_script(
+            (one.tunable, one.value, one.probe, one.steps, MOST_IF_SET if one.is_none_at_zero else one.sense)
+            for one in live
+        )
         found[f"{place}/files/settings.sh"] = text.encode("utf-8", "surrogateescape")
     return found
 

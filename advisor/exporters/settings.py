@@ -13,6 +13,7 @@ from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.edits import Persisted
 from advisor.tunables.kernel_modules import BUILT_IN
 from advisor.tunables.preflight import HasPreflight, Preflight, bind_probe, bind_steps
+from advisor.tunables.sysctl_group import twin_of
 from advisor.tunables.tunable import Sense
 
 
@@ -58,6 +59,13 @@ class ExportedSetting(msgspec.Struct, frozen=True):
     def device(self) -> str:
         """The link or disk that it is of; the second word of its id, whatever that is, for other kinds."""
         return self.tunable.split(":")[1]
+
+    @property
+    def is_none_at_zero(self) -> bool:
+        """Whether 0 is no limit that is kept already, but none: of one limit in two units the kernel zeroes the one
+        that does not count (``vm.dirty_bytes`` beside ``vm.dirty_ratio``)."""
+        kind, _, key = self.tunable.partition(":")
+        return self.sense == "at-most" and kind == "sysctl" and twin_of(key) is not None
 
     @property
     def commands(self) -> tuple[str, ...]:

@@ -82,10 +82,11 @@ def _place_setting(setting: ExportedSetting, wanted: Exported) -> Placed | str:
 
 def _with_operator(setting: ExportedSetting) -> str:
     """The value with the operator of its sense. TuneD compares single whole numbers; of others it would write the
-    operator, too."""
+    operator, too. A limit that is 0 where it is not set would be below any other, and stay so."""
     is_number = re.fullmatch(r"-?[0-9]{1,20}", setting.value)
-    operator = _OPERATORS.get(setting.sense, "") if is_number and isinstance(setting.sense, str) else ""
-    return operator + setting.value
+    if not is_number or not isinstance(setting.sense, str) or setting.is_none_at_zero:
+        return setting.value
+    return _OPERATORS.get(setting.sense, "") + setting.value
 
 
 def _place_attribute(setting: ExportedSetting) -> Placed | str:

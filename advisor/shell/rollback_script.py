@@ -353,6 +353,10 @@ def coupled_changes(plan: Plan) -> tuple[Change, ...]:
     return tuple(one for one in plan.changes if one.tunable in among)
 
 
+MOST_IF_SET: Final = "at-most-if-set"
+"""The sense of a limit that is 0 where there is none."""
+
+
 def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], str | tuple[str, ...]]]) -> str:
     """A script that reports which values differ from those wanted, and sets them: id, wanted value, probe, steps and
     the sense that it is wanted in (of each field, where it is a tuple).

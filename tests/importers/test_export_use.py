@@ -248,3 +248,29 @@ def test_each_form_carries_a_value_or_lists_it_as_left_out(form: str, one: Expor
     text = "\n".join(line for line in said(found).splitlines() if not line.startswith("#"))
     words = {"block": "none", "sysfs": "/proc/x"}.get(one.kind, one.value)
     assert words in text or one.tunable in {left.tunable for left in found.left_out}, f"{form} loses {one.tunable}"
+
+
+@pytest.mark.parametrize(
+    ("key", "live", "is_set"),
+    [
+        ("vm.dirty_background_bytes", "0", True),
+        ("vm.dirty_background_bytes", "536870912", False),
+        ("vm.dirty_background_bytes", "2147483648", True),
+        # A limit that 0 is the least of.
+        ("vm.swappiness", "0", False),
+    ],
+)
+def test_a_limit_that_is_0_where_there_is_none_is_set(tmp_path: Path, key: str, live: str, *, is_set: bool) -> None:
+    place = tmp_path / "value"
+    place.write_text(f"{live}\n")
+    edit = FileEdit("/etc/sysctl.d/90-advisor-p.conf", "sysctl", key, "1073741824")
+    step = WriteFile(str(place), "1073741824")
+    one = ExportedSetting(f"sysctl:{key}", "1073741824", "W.", "", (), ReadFile(str(place)), (step,), edit, "at-most")
+    files = bundle("ansible", one).files
+    (script,) = [content for path, content in files.items() if path.endswith("settings.sh")]
+    done = subprocess.run(["sh", "-s", "set"], input=script, capture_output=True, check=True)
+    assert place.read_text().strip() == ("1073741824" if is_set else live), done.stderr
+    (text,) = bundle("tuned", one).files.values()
+    # TuneD leaves alone what is below the value, and 0 is.
+    assert (f"{key}=<" in text.decode()) is (key == "vm.swappiness")
+    assert (f"{key} = 1073741824" in text.decode()) is (key != "vm.swappiness")

@@ -330,7 +330,7 @@ def test_a_machine_of_azure_is_no_ec2_instance() -> None:
 
 
 def on_cloud(provider: str, said: str, model: str) -> HostCeiling:
-    """The disks that a user declares, each with a file system, in this cloud, which does not report its machine type."""
+    """The disks that a user declares, each with a file system, in this cloud, with its machine type declared."""
     declared = parse_declared(said.encode(), "v.toml")
     names = [str(one.device) for one in declared.volume]
     disks = [disk(name, kind="scsi", model=model) for name in names]
@@ -341,14 +341,13 @@ def on_cloud(provider: str, said: str, model: str) -> HostCeiling:
 
 
 def test_a_machine_of_google_bounds_all_its_disks_of_a_type() -> None:
-    disks = "".join(
-        f"[[volume]]\ndevice='sd{at}'\ntype='pd-ssd'\ngib={gib}\n" for at, gib in zip("bcd", (500, 1000, 2000))
-    )
+    sizes = {"sdb": 500, "sdc": 1000, "sdd": 2000}
+    disks = "".join(f"[[volume]]\ndevice='{name}'\ntype='pd-ssd'\ngib={gib}\n" for name, gib in sizes.items())
     found = on_cloud("gcp", f"instance-type='n2-standard-8'\n{disks}", "PersistentDisk")
     assert (found.read_mb_s, found.read_iops) == (near(800 * 1.048576), near(15_000))
     assert found.binds is not None
     assert (found.binds.stage, found.machine) == ("instance", "Google VM")
-    both = f"instance-type='n2-standard-8'\n{disks}[[volume]]\ndevice='sde'\ntype='hyperdisk-balanced'\niops=9000\nthroughput-mib-per-s=300\n"
+    both = f"instance-type='n2-standard-8'\n{disks}[[volume]]\ndevice='sde'\ntype='hyperdisk-balanced'\niops=9000\n"
     unknown = stage(on_cloud("gcp", both, "PersistentDisk"), "instance")
     assert unknown.why == "its limits are not known: no table has what it carries to hyperdisk-balanced"
 
