@@ -76,6 +76,17 @@ def test_journal_and_rollback_script_are_those_of_apply_to_the_byte(tmp_path: Pa
 
 
 @shells
+def test_its_help_is_its_own_alone(tmp_path: Path, shell: list[str]) -> None:
+    """It carries the rollback script and the watchdog, which have a help of their own."""
+    stage = Stage(tmp_path)
+    done = subprocess.run([*shell, str(stage.script), "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: sh SCRIPT check | apply")
+    assert done.stdout.lower().count("exit code") == 1, done.stdout
+    assert "--journal" not in done.stdout
+
+
+@shells
 def test_check_changes_nothing_and_says_that_it_is_ready(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
     before = listing(tmp_path)
