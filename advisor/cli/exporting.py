@@ -69,14 +69,21 @@ def export(
 def _report_use(bundle: Bundle, output: Path | None, *, as_json: bool) -> None:
     """What is not carried, what a restart takes back, what was written, and how it is put to use: standard error."""
     for one in bundle.left_out:
-        say(msg("left out: {tunable} = {value}: {why}", tunable=one.tunable, value=one.value, why=one.why))
+        say(
+            msg("left out: {tunable} = {value}: {why}", tunable=one.tunable, value=one.value, why=one.why)
+            if one.value
+            else msg("left out: {tunable}: {why}", tunable=one.tunable, why=one.why)
+        )
     for one in bundle.not_kept:
         say(
             msg(
                 "not kept over a restart: {tunable} = {value}: {why}", tunable=one.tunable, value=one.value, why=one.why
             )
         )
-    if as_json or not bundle.files:
+    if not bundle.files:
+        say(N_("nothing to export: this form carries no value of these profiles that this host takes"))
+        return
+    if as_json:
         return
     if output is None:
         say(N_("-o DIR writes the files and prints the command that uses them"))

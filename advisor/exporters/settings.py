@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -63,7 +64,7 @@ class ExportedSetting(msgspec.Struct, frozen=True):
     @property
     def is_none_at_zero(self) -> bool:
         """Whether 0 is no limit that is kept already, but none: of one limit in two units the kernel zeroes the one
-        that does not count (``vm.dirty_bytes`` beside ``vm.dirty_ratio``)."""
+        that does not count (``vm.dirty_bytes`` next to ``vm.dirty_ratio``)."""
         kind, _, key = self.tunable.partition(":")
         return self.sense == "at-most" and kind == "sysctl" and twin_of(key) is not None
 
@@ -120,7 +121,9 @@ def collect_settings(
         elif skipped.state in ("in-place", "kept") and skipped.wanted is not None and skipped.tunable not in changed:
             settings.append(_in_place(host, skipped.tunable, skipped.wanted, name))
         elif skipped.state not in ("in-place", "kept"):
-            left_out.append(SkippedSetting(skipped.tunable, skipped.wanted or "", skipped.reason))
+            # What a profile names for each of a class has no name where there is none of it.
+            name_of_class = re.sub(r"\{\w+\}", "*", skipped.tunable)
+            left_out.append(SkippedSetting(name_of_class, skipped.wanted or "", skipped.reason))
     settings = [msgspec.structs.replace(one, sense=senses.get(one.tunable, "exactly")) for one in settings]
     virtual = frozenset(link for one in settings if one.kind == "link" if _is_virtual(host, link := one.device))
     return Exported(name, plan, tuple(settings), tuple(left_out), kept_files(settings), hostname, virtual)

@@ -74,7 +74,8 @@ def not_kept_words(not_kept: tuple[SkippedSetting, ...]) -> str:
 
 
 def _one_line(one: SkippedSetting) -> str:
-    return f"- {_plain_text(one.tunable)} = {_plain_text(one.value)}: {_plain_text(one.why)}"
+    wanted = f" = {_plain_text(one.value)}" if one.value else ""
+    return f"- {_plain_text(one.tunable)}{wanted}: {_plain_text(one.why)}"
 
 
 def not_kept(setting: ExportedSetting) -> str | None:

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.limits import azure_disks, instances
+from advisor.limits import instances
 from advisor.limits.instances import BURST_SECONDS, find_instance, table_directory
 
 Provider = Literal["aws", "azure"]
@@ -39,6 +39,10 @@ FLOW_SOURCE: Final = "EC2 user guide, instance network bandwidth"
 FLOW_MBPS: Final = 5_000
 PLACED_FLOW_MBPS: Final = 10_000
 """What one flow carries outside and inside a cluster placement group."""
+
+
+NEWER_KINDS: Final = frozenset({"PremiumV2_LRS", "UltraSSD_LRS"})
+"""The Azure disks for which some sizes have limits of their own."""
 
 
 class VolumeLimits(msgspec.Struct, frozen=True):
@@ -65,7 +69,7 @@ class VolumeLimits(msgspec.Struct, frozen=True):
 
     def for_kinds(self, kinds: Set[str | None]) -> VolumeLimits:
         """The limits for volumes of these kinds together: a bound where some are of a newer kind and others are not."""
-        if not kinds & azure_disks.MOST.keys() or None in (self.newer_mb_per_s, self.newer_iops):
+        if not kinds & NEWER_KINDS or None in (self.newer_mb_per_s, self.newer_iops):
             return self
         return msgspec.structs.replace(
             self, mb_per_s=self.newer_mb_per_s, iops=self.newer_iops, burst_mb_per_s=None, burst_iops=None

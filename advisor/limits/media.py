@@ -114,7 +114,8 @@ class Media:
         if one is None:
             return "it is not among the disks of this host"
         if disk in self._found:
-            return f"an {self._found[disk].type} volume of which the IOPS are not declared"
+            kind = self._found[disk].type
+            return "a drive of which nothing is declared" if kind == "drive" else f"{kind}, with no IOPS declared"
         if self.is_azure(disk):
             return "an Azure disk does not report its type: --volumes FILE declares it"
         if self.is_google(disk):

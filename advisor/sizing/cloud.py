@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from advisor.limits import azure_disks
-from advisor.limits.machines import AZURE_TABLE, EC2_TABLE, Machine
+from advisor.limits.machines import AZURE_TABLE, EC2_TABLE, NEWER_KINDS, Machine
 from advisor.sizing.demand import Demand
 from advisor.sizing.records import Choice, Cloud, Short, SizedPart, VolumePurchase
 from advisor.sizing.volumes import PREMIUM, carried
@@ -49,7 +48,7 @@ def _make_choice(machine: Machine, volumes: tuple[VolumePurchase, ...], demand: 
     """None where the volumes do not carry the demand, or the machine does not carry it to these."""
     assert machine.volumes is not None
     kinds = {one.kind.partition(" ")[0] for one in volumes}
-    limits = machine.volumes.for_kinds(kinds) if kinds <= azure_disks.MOST.keys() else machine.volumes
+    limits = machine.volumes.for_kinds(kinds) if kinds <= NEWER_KINDS else machine.volumes
     if any(
         asked and has and has < asked for asked, has in ((demand.mb_s, limits.mb_per_s), (demand.iops, limits.iops))
     ):

@@ -11,11 +11,12 @@ import pytest
 from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Cloud
+from advisor.limits.azure_disks import BY_SIZE, MB_PER_IOPS, MOST
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.google_disks import machine_limits
 from advisor.limits.instances import all_instances
 from advisor.limits.machine_file import parse_machines
-from advisor.limits.machines import all_machines, find_local, find_machine, table, takes_premium
+from advisor.limits.machines import NEWER_KINDS, all_machines, find_local, find_machine, table, takes_premium
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, PathCeiling, StoragePath
 from advisor.report.limits import limits_text
@@ -424,6 +425,10 @@ def test_later_azure_sizes_are_known_where_a_source_gives_them(size: str, iops: 
     machine = ceiling(limits_of(azure(facts([disk("sdc", kind="scsi")])), None, said), "sdc", "Azure VM")
     assert (machine.known, machine.sustained.read_iops) == ("table" if iops else "unknown", iops)
     assert size in machine.why
+
+
+def test_newer_kinds_of_azure_disks_are_those_that_are_bought_by_figures() -> None:
+    assert NEWER_KINDS == MOST.keys() == BY_SIZE.keys() == MB_PER_IOPS.keys()
 
 
 @pytest.mark.parametrize(
