@@ -126,7 +126,12 @@ def _read_note(files: Host, place: str) -> SaptuneNote:
     if isinstance(data, Missing):
         raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
     note = parse_saptune_note(decode_text(data, place, "note of saptune"))
-    if not note.entries:
+    if not any(entry.section not in ("", "version") for entry in note.entries):
+        broken = next((entry for entry in note.entries if entry.fault), None)
+        if broken is not None:
+            raise InvalidInputError(
+                msg("{path}: line {number}: {message}", path=place, number=broken.line, message=broken.fault)
+            )
         raise InvalidInputError(msg("{place}: no section with a setting: is this a note of saptune?", place=place))
     return note
 
@@ -136,7 +141,7 @@ def _merge_override(
 ) -> Iterable[tuple[NoteEntry, str, str | None]]:
     """The note's lines, and those of the customer's override that stand in their place; each with its file, and why it
     does not count."""
-    replaced = {} if own is None else {(one.section, one.key): one for one in own.entries}
+    replaced = {} if own is None else {(one.section, one.key): one for one in own.entries if one.section}
     for entry in note.entries:
         other = replaced.get((entry.section, entry.key))
         yield entry, place, None if other is None else f"{override} line {other.line} says it instead"
@@ -148,6 +153,8 @@ def _passed_over(entry: NoteEntry) -> str | None:
     """Why saptune itself takes nothing from a line (its txtparser)."""
     if entry.section == "rpm":
         return None
+    if entry.section == "version":
+        return "saptune reads VERSION, DATE, DESCRIPTION and REFERENCES alone here"
     if entry.section == REMINDER:
         return "saptune reminds of lines alone that begin with #" if not entry.value else None
     if entry.is_setting:
@@ -181,6 +188,10 @@ class _Judge:
         line = SourceLine(f"{entry.section}{tags}", entry.key, raw, file, entry.line, entry.comment, written)
         if why_left is not None:
             return [line.ignored(why_left)]
+        if entry.fault:
+            return [line.manual(entry.fault)]
+        if not entry.section:
+            return [line.ignored("it stands before the first section: saptune passes over it")]
         why_not = self._not_meant(entry)
         if why_not is not None:
             is_unclear, why = why_not

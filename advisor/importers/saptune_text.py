@@ -11,6 +11,7 @@ from advisor.host.patterns import lazy_regex
 
 _SETTING: Final = lazy_regex(r"([\w.+-]+)\s*([<=>]{1,2})\s*(.*)")
 REMINDER: Final = "reminder"
+_VERSION_KEYS: Final = ("VERSION", "DATE", "DESCRIPTION", "REFERENCES")
 SECTIONS: Final = frozenset(
     {
         *("version", "block", "cpu", "filesystem", "grub", "limits", "login", "mem", "pagecache"),
@@ -21,7 +22,8 @@ SECTIONS: Final = frozenset(
 
 class NoteEntry(msgspec.Struct, frozen=True):
     """One line of a section; ``tags`` are those of the section. A line that is no setting is all ``key``; a
-    paragraph of the section reminder is the ``value`` of a key of that name."""
+    paragraph of the section reminder is the ``value`` of a key of that name. ``fault`` says why a line cannot be read;
+    without one, a line without a section stands before the first."""
 
     section: str
     tags: tuple[tuple[str, str], ...]
@@ -30,6 +32,7 @@ class NoteEntry(msgspec.Struct, frozen=True):
     value: str
     line: int
     comment: str = ""
+    fault: str = ""
 
     @property
     def is_setting(self) -> bool:
@@ -47,13 +50,15 @@ class SaptuneNote(msgspec.Struct, frozen=True):
 
 
 def parse_saptune_note(text: str) -> SaptuneNote:
-    """The note that a file holds. Lines before the first section are passed over, as saptune does."""
+    """The note that a file holds. Lines that belong to no section are among its entries."""
     entries: list[NoteEntry] = []
     reminder: list[str] = []
     said: dict[str, str] = {}
     section = ""
     tags: tuple[tuple[str, str], ...] = ()
     comment: list[str] = []
+    # Why the lines of a section cannot be read.
+    lost = ""
     for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         line = raw.strip()
         # What a line of the section reminder says; nothing for the end of a paragraph, and for a line that is none.
@@ -70,9 +75,13 @@ def parse_saptune_note(text: str) -> SaptuneNote:
             continue
         if line.startswith("["):
             section, tags = _parse_section(line)
-        elif section:
-            entry = _parse_entry(section, tags, _without_comment(line), number, " ".join(filter(None, comment)))
-            if section == "version":
+            lost = "" if section else f"the header of its section, line {number}, cannot be read"
+            fault = _header_fault(line, section)
+            if fault:
+                entries.append(NoteEntry("", (), line, "", "", number, fault=fault))
+        else:
+            entry = _parse_entry(section, tags, _without_comment(line), number, " ".join(filter(None, comment)), lost)
+            if section == "version" and entry.key in _VERSION_KEYS:
                 said[entry.key] = entry.value
             else:
                 entries.append(entry)
@@ -105,14 +114,27 @@ def _parse_section(line: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     return name.strip(), tuple((key.strip(), value.strip()) for key, _, value in pairs)
 
 
+def _header_fault(line: str, section: str) -> str:
+    """What is wrong with a line that begins a section; empty where nothing is."""
+    _, bracket, rest = line.rpartition("]")
+    if not section:
+        what = "name" if bracket else "closing bracket"
+        return f"a header without a {what}: neither it nor what is below it can be read"
+    if rest.strip() and not rest.lstrip().startswith("#"):
+        return "text behind the header of a section cannot be read: write it on a line of its own"
+    return ""
+
+
 def _without_comment(line: str) -> str:
     """Without what follows a blank and a single ``#``; a doubled one stands for itself."""
     found = re.search(r"\s#(?!#)", line)
     return (line[: found.start()] if found else line).replace(" ##", " #").rstrip()
 
 
-def _parse_entry(section: str, tags: tuple[tuple[str, str], ...], line: str, number: int, comment: str) -> NoteEntry:
+def _parse_entry(
+    section: str, tags: tuple[tuple[str, str], ...], line: str, number: int, comment: str, fault: str
+) -> NoteEntry:
     found = None if section in ("rpm", "reminder") else _SETTING.fullmatch(line)
     if found is None:
-        return NoteEntry(section, tags, line, "", "", number, comment)
-    return NoteEntry(section, tags, found[1], found[2], found[3].strip("\"'").strip(), number, comment)
+        return NoteEntry(section, tags, line, "", "", number, comment, fault)
+    return NoteEntry(section, tags, found[1], found[2], found[3].strip("\"'").strip(), number, comment, fault)

@@ -209,6 +209,63 @@ def test_a_line_is_quoted_with_its_own_operator() -> None:
     assert "  [sysctl] vm.max_map_count > 4096\n" in imported_text(found, width=100, color=False)
 
 
+def test_every_line_outside_of_a_section_is_reported() -> None:
+    """Also what stands below a header that cannot be read, which says for whom the lines are."""
+    text = (
+        "vm.early=1\n"
+        + OLD
+        + "[sysctl]\nvm.swappiness=5\n[sysctl\nvm.dirty_ratio=5\n[]\nvm.x=1\n[ sysctl ]\nvm.overcommit_memory=1\n"
+        + "[:arch=x86_64]\nvm.y=1\n[vm] THP=never\nKSM=0\n[sys] # why\nkernel.mm.ksm.run=1\n"
+    )
+    found = import_saptune("4711", machine({PLACE: text}), "faithful")
+    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == [
+        (1, "ignored", "vm.early = 1"),
+        (5, "tunable", "vm.swappiness = 5"),
+        (6, "manual", "[sysctl"),
+        (7, "manual", "vm.dirty_ratio = 5"),
+        (8, "manual", "[]"),
+        (9, "manual", "vm.x = 1"),
+        (11, "tunable", "vm.overcommit_memory = 1"),
+        (12, "manual", "[:arch=x86_64]"),
+        (13, "manual", "vm.y = 1"),
+        (14, "manual", "[vm] THP=never"),
+        (15, "ignored", "KSM = 0"),
+        (17, "tunable", "kernel.mm.ksm.run = 1"),
+    ]
+    why = {one.line: one.why for one in found.settings}
+    assert why[1] == "it stands before the first section: saptune passes over it"
+    assert why[6] == "a header without a closing bracket: neither it nor what is below it can be read"
+    assert why[7] == "the header of its section, line 6, cannot be read"
+    assert why[8] == "a header without a name: neither it nor what is below it can be read"
+    assert why[14] == "text behind the header of a section cannot be read: write it on a line of its own"
+    page = imported_text(found, width=100, color=False)
+    assert "12 settings: 3 tunable, 2 ignored, 7 by hand." in page
+    assert "  [sysctl\n" in page
+
+
+def test_a_setting_in_the_section_version_is_reported() -> None:
+    found = import_saptune("4711", machine({PLACE: NEW + "vm.swappiness=5\njunk\n[vm]\nTHP=never\n"}), "faithful")
+    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == [
+        (6, "ignored", "vm.swappiness = 5"),
+        (7, "ignored", "junk"),
+        (9, "tunable", "THP = never"),
+    ]
+    assert found.settings[0].why == "saptune reads VERSION, DATE, DESCRIPTION and REFERENCES alone here"
+    with pytest.raises(InvalidInputError, match="no section with a setting"):
+        import_saptune("4711", machine({PLACE: NEW + "vm.swappiness=5\n"}), "faithful")
+
+
+def test_an_override_says_nothing_of_lines_that_cannot_be_read() -> None:
+    text = OLD + "[sysctl\nvm.swappiness=1\n"
+    own = "[sysctl\nvm.swappiness=1\n[vm]\nTHP=never\n"
+    host = machine({PLACE: text + "[vm]\nTHP=always\n", "/etc/saptune/override/4711": own})
+    found = import_saptune("4711", host, "faithful")
+    assert [one.file for one in became(found, "vm.swappiness")] == [PLACE, "/etc/saptune/override/4711"]
+    assert {one.outcome for one in became(found, "vm.swappiness")} == {"manual"}
+    with pytest.raises(InvalidInputError, match="4711: line 3: a header without a closing bracket"):
+        import_saptune("4711", machine({PLACE: text}), "faithful")
+
+
 def test_a_lone_word_of_the_command_line() -> None:
     assert made("[grub]\nnosmt\n") == {"cmdline:nosmt": "(set)"}
 
