@@ -136,6 +136,50 @@ def test_what_is_left_to_a_person(body: str, words: str, mode: Mode) -> None:
     assert words in one.why
 
 
+@pytest.mark.parametrize("value", ["true", "Yes", "1", "t"])
+def test_what_skips_the_configuration_of_grub_adds_no_words(value: str) -> None:
+    body = f"[bootloader]\nskip_grub_config={value}\ncmdline=+nosmt\ncmdline_x=-quiet\ngrub2_cfg_file=/boot/x\n"
+    found = imported(body)
+    assert values(found) == {}
+    (one,) = became(found, "cmdline")
+    assert (one.outcome, one.departs) == ("ignored", "other")
+    assert one.why == "skip_grub_config: TuneD changes no boot loader, and only checks that the words are there"
+    assert became(found, "cmdline_x")[0].outcome == "ignored"
+    assert became(found, "grub2_cfg_file")[0].why == "it says where TuneD finds GRUB's configuration"
+    assert became(found, "skip_grub_config")[0].why == (
+        "it says that TuneD leaves the configuration of the boot loader as it is"
+    )
+    told = [difference for difference in found.differences if difference.key == "cmdline"]
+    assert [(one.kind, one.faithful, one.intent, one.why) for one in told] == [
+        ("other", "nothing", "cmdline:nosmt (set)", became(found, "cmdline")[0].why)
+    ]
+    assert values(imported(body, "intent")) == {"cmdline:nosmt": "(set)"}
+
+
+@pytest.mark.parametrize("value", ["false", "0", "on", ""])
+def test_what_does_not_skip_it_adds_its_words(value: str) -> None:
+    found = imported(f"[bootloader]\nskip_grub_config={value}\ncmdline=+nosmt\n")
+    assert values(found) == {"cmdline:nosmt": "(set)"}
+    assert became(found, "skip_grub_config")[0].why == (
+        "it is not true: TuneD changes the configuration of the boot loader, as without this line"
+    )
+
+
+def test_a_word_that_decides_whether_grub_is_skipped_is_expanded() -> None:
+    body = "[variables]\nskip=true\n[bootloader]\ncmdline=nosmt\nskip_grub_config=${skip}\n"
+    assert values(imported(body)) == {}
+    body = "[bootloader]\ncmdline=nosmt\nskip_grub_config=${f:exec:id}\n"
+    (one,) = became(imported(body), "cmdline")
+    assert (one.outcome, one.why) == ("manual", "whether skip_grub_config keeps TuneD from it is unknown")
+
+
+def test_initrd_images_that_are_not_given_to_the_boot_loader() -> None:
+    body = "[bootloader]\ninitrd_add_dir=/srv/x\ninitrd_dst_img=/boot/x.img\nskip_grub_config=true\n"
+    found = imported(body)
+    assert {one.outcome for one in became(found, "initrd_add_dir")} == {"manual"}
+    assert became(found, "initrd_add_dir")[0].why.endswith("; skip_grub_config: TuneD does not name it to GRUB")
+
+
 def test_only_sections_for_this_host() -> None:
     body = (
         "[a]\ntype=vm\nuname_regex=aarch64\ntransparent_hugepages=never\n"

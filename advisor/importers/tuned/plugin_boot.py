@@ -8,6 +8,7 @@ from typing import Final
 
 from advisor.importers.records import ImportedSense, ImportedSetting
 from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.functions import AssertionFailedError
 from advisor.importers.tuned.operators import parse_assignment
 from advisor.tunables.programs import refused_word
 
@@ -39,18 +40,41 @@ _OWN: Final = ("runtime", "perf_mmap_pages", "perf_process_fork")
 
 
 def convert_bootloader(context: Context, given: Given) -> list[ImportedSetting]:
+    skips = _skips_grub(context, given)
+    if given.key in _INITRD:
+        why = "it builds an image for the boot loader from a directory: dracut or initramfs-tools"
+        return [given.line.manual(f"{why}; skip_grub_config: TuneD does not name it to GRUB" if skips else why)]
+    if given.key == "skip_grub_config":
+        if skips:
+            return [given.line.ignored("it says that TuneD leaves the configuration of the boot loader as it is")]
+        why = "it is not true: TuneD changes the configuration of the boot loader, as without this line"
+        return [given.line.ignored(why)]
     if not given.key.startswith("cmdline"):
-        if given.key in _INITRD:
-            return [
-                given.line.manual("it builds an image for the boot loader from a directory: dracut or initramfs-tools")
-            ]
         return [given.line.ignored("it says where TuneD finds GRUB's configuration")]
+    if context.is_faithful and skips is None:
+        return [given.line.manual("whether skip_grub_config keeps TuneD from it is unknown")]
     operator, words = parse_cmdline(given.text)
+    if context.is_faithful and skips and words:
+        why = "skip_grub_config: TuneD changes no boot loader, and only checks that the words are there"
+        return [given.line.ignored(why, "other")]
     if operator == "-":
         return [given.line.manual(f"remove from the kernel's command line, if present: {' '.join(words)[:200]}")]
     if not words:
         return [given.line.ignored("it adds no words")]
     return [_word(given, word) for word in words]
+
+
+def _skips_grub(context: Context, given: Given) -> bool | None:
+    """Whether the section keeps TuneD from changing the boot loader; None where that is unknown."""
+    option = given.instance.unit.options.get("skip_grub_config")
+    if option is None:
+        return False
+    try:
+        value = context.variables.expand(option.value or "")
+    except AssertionFailedError:
+        return None
+    # TuneD's words for true (its get_bool).
+    return None if value.unresolved else value.text.strip().upper() in ("Y", "YES", "T", "TRUE", "1")
 
 
 def parse_cmdline(text: str) -> tuple[str, tuple[str, ...]]:
