@@ -180,6 +180,19 @@ def test_initrd_images_that_are_not_given_to_the_boot_loader() -> None:
     assert became(found, "initrd_add_dir")[0].why.endswith("; skip_grub_config: TuneD does not name it to GRUB")
 
 
+@pytest.mark.parametrize("mode", ["faithful", "intent"])
+def test_a_module_is_loaded_again_where_the_profile_says_so(mode: Mode) -> None:
+    found = imported("[modules]\ntcp_bbr=\n", mode)
+    (one,) = became(found, "tcp_bbr")
+    assert (one.outcome, one.why) == (
+        "ignored",
+        "a module without an option and without +r: TuneD neither loads it nor writes a line",
+    )
+    found = imported("[modules]\ntcp_bbr=+r\n", mode)
+    assert values(found) == {"module:tcp_bbr": "loaded"}
+    assert became(found, "tcp_bbr")[0].note.startswith("TuneD unloads it first")
+
+
 def test_only_sections_for_this_host() -> None:
     body = (
         "[a]\ntype=vm\nuname_regex=aarch64\ntransparent_hugepages=never\n"

@@ -111,6 +111,9 @@ def convert_modules(context: Context, given: Given) -> list[ImportedSetting]:
     if not is_module:
         why = f"this host's kernel has no module {module[:40]}, and TuneD passes over it"
         return [given.line.ignored(why, "refused")]
+    if not given.text:
+        why = "a module without an option and without +r: TuneD neither loads it nor writes a line"
+        return [given.line.ignored(why)]
     options = re.sub(r"^\s*\+r\s*,?\s*", "", given.text)
     if not options.strip():
         note = "TuneD unloads it first, where nothing uses it, and loads it again"
