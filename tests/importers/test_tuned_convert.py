@@ -193,6 +193,23 @@ def test_a_module_is_loaded_again_where_the_profile_says_so(mode: Mode) -> None:
     assert became(found, "tcp_bbr")[0].note.startswith("TuneD unloads it first")
 
 
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (
+            "initrd_dst_img",
+            "it names the image that the boot loader is given: /boot, and the name of its source, without it",
+        ),
+        ("initrd_add_img", "it gives the boot loader an image besides the kernel's own: dracut or initramfs-tools"),
+        ("initrd_add_dir", "it builds an image for the boot loader from a directory: dracut or initramfs-tools"),
+        ("initrd_remove_dir", "it says whether TuneD removes the directory that an image was built from"),
+    ],
+)
+def test_what_an_option_of_initrd_images_says(option: str, why: str) -> None:
+    (one,) = became(imported(f"[bootloader]\n{option}=/x\n"), option)
+    assert (one.outcome, one.why) == ("manual", why)
+
+
 def test_only_sections_for_this_host() -> None:
     body = (
         "[a]\ntype=vm\nuname_regex=aarch64\ntransparent_hugepages=never\n"

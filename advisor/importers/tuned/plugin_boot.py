@@ -12,7 +12,12 @@ from advisor.importers.tuned.functions import AssertionFailedError
 from advisor.importers.tuned.operators import parse_assignment
 from advisor.tunables.programs import refused_word
 
-_INITRD: Final = ("initrd_dst_img", "initrd_add_img", "initrd_add_dir", "initrd_remove_dir")
+_INITRD: Final = {
+    "initrd_dst_img": "it names the image that the boot loader is given: /boot, and the name of its source, without it",
+    "initrd_add_img": "it gives the boot loader an image besides the kernel's own: dracut or initramfs-tools",
+    "initrd_add_dir": "it builds an image for the boot loader from a directory: dracut or initramfs-tools",
+    "initrd_remove_dir": "it says whether TuneD removes the directory that an image was built from",
+}
 BOOTLOADER_OPTIONS: Final = frozenset({"grub2_cfg_file", "skip_grub_config", *_INITRD})
 # TuneD's name of a knob → its name below /sys/kernel/debug/sched since Linux 5.13; a sysctl of its own name before.
 _KNOBS: Final = {
@@ -42,8 +47,9 @@ _OWN: Final = ("runtime", "perf_mmap_pages", "perf_process_fork")
 def convert_bootloader(context: Context, given: Given) -> list[ImportedSetting]:
     skips = _skips_grub(context, given)
     if given.key in _INITRD:
-        why = "it builds an image for the boot loader from a directory: dracut or initramfs-tools"
-        return [given.line.manual(f"{why}; skip_grub_config: TuneD does not name it to GRUB" if skips else why)]
+        why = _INITRD[given.key]
+        is_lost = skips and given.key.startswith("initrd_add_")
+        return [given.line.manual(f"{why}; skip_grub_config: TuneD does not name it to GRUB" if is_lost else why)]
     if given.key == "skip_grub_config":
         if skips:
             return [given.line.ignored("it says that TuneD leaves the configuration of the boot loader as it is")]
