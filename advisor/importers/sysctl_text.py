@@ -88,9 +88,10 @@ def _read_lines(
             except OSError as error:
                 data = from_os_error(error)
         if isinstance(data, Missing):
-            if is_alone or data.why != _NO_FILE:
+            why = "" if is_alone else _no_file_reason(files, path, data)
+            if not why:
                 raise InvalidInputError(msg("{path}: {why}", path=path, why=data.why))
-            strays.append(SourceLine("", "", "", printable(path), 0, written=printable(path)).ignored(data.why))
+            strays.append(SourceLine("", "", "", printable(path), 0, written=printable(path)).ignored(why))
             continue
         text = decode_text(data, path, "file of sysctl(8)")
         found = parse_sysctl_file(text, path)
@@ -114,6 +115,14 @@ def _source_line(one: SysctlSource, text: str) -> SourceLine:
 
 
 _NO_FILE: Final = "not a regular file"
+
+
+def _no_file_reason(files: Host, path: str, missing: Missing) -> str:
+    """Why a name of a directory is that of no file; empty for a file that cannot be read."""
+    if missing.why == _NO_FILE or files.is_dir(path):
+        return _NO_FILE
+    is_link = not isinstance(files.readlink(path), Missing)
+    return "a symbolic link to a file that does not exist" if is_link and missing.is_absent else ""
 
 
 def _stray_lines(text: str, path: str, known: set[int]) -> Iterator[ImportedSetting]:

@@ -143,6 +143,33 @@ def test_what_is_no_regular_file_is_refused_or_told(tmp_path: Path) -> None:
     assert values(found) == {"sysctl:vm.swappiness": "1"}
 
 
+def test_directories_and_links_to_nothing_are_ignored_by_name(tmp_path: Path) -> None:
+    (tmp_path / "20.conf").write_text("vm.swappiness=1\n")
+    (tmp_path / "30-x.conf").mkdir()
+    (tmp_path / "40.conf").symlink_to("nosuch")
+    (tmp_path / "50.conf").symlink_to("30-x.conf")
+    found = import_sysctl(str(tmp_path), live_host(), "intent")
+    assert values(found) == {"sysctl:vm.swappiness": "1"}
+    assert [(Path(one.file).name, one.outcome, one.why) for one in became(found, "")] == [
+        ("30-x.conf", "ignored", "not a regular file"),
+        ("40.conf", "ignored", "a symbolic link to a file that does not exist"),
+        ("50.conf", "ignored", "not a regular file"),
+    ]
+    with pytest.raises(InvalidInputError, match=r"40\.conf: does not exist"):
+        import_sysctl(str(tmp_path / "40.conf"), live_host(), "intent")
+    (tmp_path / "20.conf").unlink()
+    with pytest.raises(InvalidInputError, match=r"30-x\.conf: not a regular file"):
+        import_sysctl(str(tmp_path), live_host(), "intent")
+
+
+def test_a_captured_directory_with_one_that_is_no_file() -> None:
+    host = machine(
+        {FILE: "vm.swappiness=1\n", "/etc/sysctl.d/30-x.conf/a": "\n"}, links={"/etc/sysctl.d/40.conf": "/nosuch"}
+    )
+    found = import_sysctl("/etc/sysctl.d", host, "intent")
+    assert [one.file for one in became(found, "")] == ["/etc/sysctl.d/30-x.conf", "/etc/sysctl.d/40.conf"]
+
+
 @pytest.mark.parametrize(
     ("key", "written", "wanted", "note"),
     [
