@@ -38,6 +38,8 @@ _BLOCK: Final = {
     "MAX_SECTORS_KB": "max_sectors_kb",
 }
 _DEVICE_TAGS: Final = ("blkvendor", "blkmodel", "blkpat")
+# Tags whose value is no regular expression.
+_PLAIN_TAGS: Final = ("os", "arch", "csp", "virt", "pmu_name")
 # How saptune names a cloud (csp.go): the first file of the firmware whose content fits one of its expressions.
 _CLOUDS: Final = (
     ("chassis_asset_tag", (("azure", "7783-7084-3265-9085-8269-3286-77|MSFT AZURE VM"), ("ibmVPC", "ibmcloud"))),
@@ -219,9 +221,15 @@ class _Judge:
         for name, value in entry.tags:
             if not value or "=" in value:
                 return False, f"the tag {name[:40]} is no NAME=VALUE, and saptune passes over its section"
-            if entry.section == "block" and name in _DEVICE_TAGS:
-                continue
-            fits = self._fits_host(name, value)
+            try:
+                if name not in _PLAIN_TAGS:
+                    # Whether it is an expression does not depend on what this host has to compare it with.
+                    search_text(value, "")
+                if entry.section == "block" and name in _DEVICE_TAGS:
+                    continue
+                fits = self._fits_host(name, value)
+            except UnsafePatternError as error:
+                return True, f"the tag {name}: {error}"
             if fits is None:
                 return True, f"whether {name}={value[:40]} fits this host is unknown"
             if not fits:
@@ -264,7 +272,7 @@ class _Judge:
             return self._is_file("/sys/devices/cpu/caps/pmu_name", re.escape(value), whole=True)
         if name == "kernel":
             kernel = self._identity.kernel
-            return None if kernel is None else _finds_pattern(value, kernel)
+            return None if kernel is None else search_text(value, kernel)
         if name in _DEVICE_TAGS:
             return bool(self._block_devices(((name, value),)))
         file = {"vendor": "board_vendor", "model": "product_name"}.get(name, name)
@@ -285,7 +293,7 @@ class _Judge:
         text = self._host.read(path)
         if isinstance(text, Missing):
             return False if text.is_absent else None
-        return _finds_pattern(f"^{pattern}$" if whole else pattern, text)
+        return search_text(f"^{pattern}$" if whole else pattern, text)
 
     def _block_devices(self, tags: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         """The block devices that fit the tags of a section: disks and multipath maps."""
@@ -298,11 +306,11 @@ class _Judge:
         for tag, value in wanted:
             if tag == "blkpat":
                 # An expression that fits the beginning of the name.
-                if not _finds_pattern(f"^(?:{value})", name):
+                if not search_text(f"^(?:{value})", name):
                     return False
                 continue
             text = self._host.read(f"/sys/block/{name}/device/{tag.removeprefix('blk')}")
-            if isinstance(text, Missing) or not _finds_pattern(value, text):
+            if isinstance(text, Missing) or not search_text(value, text):
                 return False
         return True
 
@@ -353,7 +361,10 @@ class _Judge:
         if attribute is None:
             return [line.manual(f"saptune knows {', '.join(_BLOCK)} alone here")]
         is_bound = any(name in _DEVICE_TAGS for name, _ in entry.tags)
-        names = self._block_devices(entry.tags)
+        try:
+            names = self._block_devices(entry.tags)
+        except UnsafePatternError as error:
+            return [line.manual(f"its tags: {error}")]
         if is_bound and not names:
             return [line.ignored("no block device of this host fits its tags")]
         if attribute == "scheduler":
@@ -411,10 +422,3 @@ def _has_release(part: str, release: int) -> bool:
     if not found[2]:
         return release == int(found[1])
     return int(found[1] or 0) <= release and (not found[3] or release <= int(found[3]))
-
-
-def _finds_pattern(pattern: str, text: str) -> bool:
-    try:
-        return search_text(pattern, text)
-    except UnsafePatternError:
-        return False

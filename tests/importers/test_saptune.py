@@ -138,6 +138,26 @@ def test_a_kernel_that_is_not_known_is_left_to_a_person() -> None:
     assert (one.outcome, one.why) == ("manual", "whether kernel=^6 fits this host is unknown")
 
 
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ("sysctl:kernel=((", "the tag kernel: not a regular expression: "),
+        ("sysctl:kernel=(a+)+", "the tag kernel: the regular expression repeats what repeats itself"),
+        ("sysctl:vendor=[", "the tag vendor: not a regular expression: "),
+        ("sysctl:blkvendor=*", "the tag blkvendor: not a regular expression: "),
+        ("block:blkpat=((", "the tag blkpat: not a regular expression: "),
+        ("block:blkmodel=((", "the tag blkmodel: not a regular expression: "),
+        ("sysctl:bios_vendor=((", "the tag bios_vendor: not a regular expression: "),
+        (f"block:blkpat={'a' * 1996}", "its tags: the regular expression is longer than 2000 characters"),
+    ],
+)
+def test_a_tag_that_is_no_regular_expression_is_left_to_a_person(header: str, why: str) -> None:
+    found = import_saptune("4711", host_with(f"[{header}]\nNRREQ=5\n"), "faithful")
+    (one,) = found.settings
+    assert one.outcome == "manual"
+    assert one.why.startswith(why)
+
+
 def test_arm_has_two_names_for_one_thing() -> None:
     note = OLD + "[sysctl:arch=arm64]\nvm.swappiness=1\n[sysctl:arch=aarch64]\nvm.swappiness=2\n"
     host = machine({PLACE: note, "/proc/sys/kernel/arch": "aarch64\n"})
