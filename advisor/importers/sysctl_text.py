@@ -45,6 +45,11 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
             reason = msg("line {line}: no KEY = VALUE", line=first.line) if first.line else first.why
             why = msg("{file}: {reason}", file=first.file, reason=reason)
         raise InvalidInputError(why, hint="is this a file of sysctl(8)?")
+    if not any(_is_decoded(one) for one, _ in lines):
+        broken = lines[0][0]
+        raise InvalidInputError(
+            msg("{path}: line {number}: {message}", path=broken.path, number=broken.line, message=_UNDECODED)
+        )
     settings = _convert_lines(lines, host, mode)
     faithful = settings if mode == "faithful" else _convert_lines(lines, host, "faithful")
     return Imported(
@@ -93,27 +98,32 @@ def _read_lines(
                 raise InvalidInputError(msg("{path}: {why}", path=path, why=data.why))
             strays.append(SourceLine("", "", "", printable(path), 0, written=printable(path)).ignored(why))
             continue
-        text = decode_text(data, path, "file of sysctl(8)")
+        text = decode_text(data, path, "file of sysctl(8)", is_strict=False)
         found = parse_sysctl_file(text, path)
-        lines.extend((one, _source_line(one, text)) for one in found)
-        strays.extend(_stray_lines(text, printable(path), {one.line for one in found}))
+        shown = printable(text)
+        lines.extend((one, _source_line(one, shown)) for one in found)
+        strays.extend(_stray_lines(shown, printable(path), {one.line for one in found}))
     return lines, strays
 
 
 def _source_line(one: SysctlSource, text: str) -> SourceLine:
     raw = text.split("\n")[one.line - 1].strip(" \t")
-    is_plain = re.sub(r"\s*=\s*", " = ", raw, count=1) == f"{one.key} = {one.value}"
+    key, value = printable(one.key), printable(one.value)
+    is_plain = re.sub(r"\s*=\s*", " = ", raw, count=1) == f"{key} = {value}"
     # The comment above a line.
     found: list[str] = []
     for line in reversed(text.split("\n")[max(0, one.line - 12) : one.line - 1]):
         if not line.strip().startswith(("#", ";")):
             break
         found.append(line.strip().lstrip("#; \t"))
-    return SourceLine(
-        "", one.key, one.value, one.path, one.line, " ".join(filter(None, found[::-1])), "" if is_plain else raw
-    )
+    return SourceLine("", key, value, one.path, one.line, " ".join(filter(None, found[::-1])), "" if is_plain else raw)
 
 
+def _is_decoded(one: SysctlSource) -> bool:
+    return printable(one.key) == one.key and printable(one.value) == one.value
+
+
+_UNDECODED: Final = "not UTF-8: no profile can hold it"
 _NO_FILE: Final = "not a regular file"
 
 
@@ -164,6 +174,8 @@ def _convert_lines(
         elif last[one.key] is not one:
             again = last[one.key]
             found.append(line.ignored(f"{again.path} line {again.line} sets it again"))
+        elif not _is_decoded(one):
+            found.append(line.manual(_UNDECODED))
         elif is_pattern(one.key):
             found.extend(_expand_pattern(one, line, host, mode, {*last, *excluded}))
         else:

@@ -87,6 +87,33 @@ def test_what_cannot_be_read_is_named(data: bytes) -> None:
         made(data)
 
 
+def test_a_comment_may_hold_any_bytes() -> None:
+    text = b"# gr\xfc\xdfe\r\n; \xff\nvm.swappiness=1\n"
+    found = import_sysctl(FILE, machine({FILE: text}), "faithful")
+    assert values(found) == {"sysctl:vm.swappiness": "1"}
+    assert "gr\ufffd\ufffde \ufffd" in to_toml(found)
+
+
+@pytest.mark.parametrize("mode", ["faithful", "intent"])
+def test_only_the_line_that_is_not_utf8_is_left_out(mode: Mode) -> None:
+    text = b"vm.swappiness=1\nkernel.domainname=a\nkernel.domainname=\xe4\n\xe4\n\xe4.b=1\nvm.swappiness=2\n-\xe4\n"
+    found = import_sysctl(FILE, machine({FILE: text}), mode)
+    assert values(found) == {"sysctl:vm.swappiness": "2"}
+    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == [
+        (1, "ignored", "vm.swappiness = 1"),
+        (2, "ignored", "kernel.domainname = a"),
+        (3, "manual", "kernel.domainname = \ufffd"),
+        (4, "ignored", "\ufffd"),
+        (5, "manual", "\ufffd.b = 1"),
+        (6, "tunable", "vm.swappiness = 2"),
+        (7, "ignored", "-\ufffd"),
+    ]
+    assert found.settings[1].why == f"{FILE} line 3 sets it again"
+    assert found.settings[2].why == "not UTF-8: no profile can hold it"
+    with pytest.raises(InvalidInputError, match=r"10-own\.conf: line 2: not UTF-8: no profile"):
+        import_sysctl(FILE, machine({FILE: b"#\nab\xe4=1\n"}), mode)
+
+
 def test_what_is_not_there() -> None:
     with pytest.raises(InvalidInputError, match="/nosuch: does not exist"):
         import_sysctl("/nosuch", machine(), "faithful")

@@ -40,17 +40,18 @@ class IniOption(msgspec.Struct, frozen=True):
 Sections = Mapping[str, Mapping[str, IniOption]]
 
 
-def decode_text(data: bytes, path: str, what: str = "TuneD profile") -> str:
+def decode_text(data: bytes, path: str, what: str = "TuneD profile", *, is_strict: bool = True) -> str:
     """The text of a file, with line ends as Python's text mode gives them. ``what`` it should be.
 
-    Raises InvalidInputError naming the line.
+    Raises InvalidInputError, for what is not UTF-8 naming the line; without ``is_strict`` a byte of that is a lone
+    surrogate.
     """
     if len(data) > MAX_BYTES:
         raise InvalidInputError(
             msg("{path}: larger than {max_bytes} KiB: no {what} is", path=path, max_bytes=MAX_BYTES // 1024, what=what)
         )
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8", "strict" if is_strict else "surrogateescape")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInputError(
