@@ -9,8 +9,8 @@ import msgspec
 
 from advisor.i18n import english_page
 from advisor.importers.made import shorten_text
-from advisor.importers.records import Imported, ImportedSetting, count_outcomes
-from advisor.report.layout import Page, Span, Style, counted
+from advisor.importers.records import ImportDifference, Imported, ImportedSetting, count_outcomes
+from advisor.report.layout import Page, Piece, Span, Style, counted
 
 MAX_QUOTED: Final = 240
 _STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
@@ -34,7 +34,8 @@ def imported_text(imported: Imported, *, width: int, color: bool) -> str:
         page.heading("What is done and what is meant")
     for difference in imported.differences:
         section = f"[{difference.section}] " if difference.section else ""
-        page.add(Span(difference.kind, "yellow"), f"  {section}{difference.key}", indent=2, hang=4)
+        place = _place_pieces(difference)
+        page.add(Span(difference.kind, "yellow"), f"  {section}{difference.key}", *place, indent=2, hang=4)
         page.labelled(
             [("done", (difference.faithful,)), ("meant", (difference.intent,)), ("because", (difference.why,))],
             indent=6,
@@ -50,7 +51,12 @@ def _add_import(page: Page, one: ImportedSetting) -> None:
         if one.note:
             page.add(Span(one.note, "dim"), indent=6)
     else:
-        page.add(Span(one.why, _STYLES[one.outcome]), indent=6)
+        page.add(Span(one.why, _STYLES[one.outcome]), *_place_pieces(one), indent=6)
+
+
+def _place_pieces(one: ImportedSetting | ImportDifference) -> list[Piece]:
+    """Where it stands; nothing for what is no line of a file."""
+    return [" ", Span(f"({one.file}:{one.line})", "dim")] if one.line else []
 
 
 def tunable_words(one: ImportedSetting) -> str:

@@ -51,6 +51,26 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
     assert document["toml"].startswith("# Imported from tuned:fast")
 
 
+def test_the_report_names_file_and_line_of_what_does_not_come_over(tmp_path: Path) -> None:
+    directory = tmp_path / "sysctl.d"
+    directory.mkdir()
+    (directory / "10.conf").write_text("# why\nvm.swappiness=1\njunk\n")
+    (directory / "20.conf").write_text("\nvm.overcommit_memory=7\n")
+    (directory / "30.conf").mkdir()
+    done = advisor(f"sysctl:{directory}", COLUMNS="80")
+    assert done.returncode == 0, done.stderr
+    report = " ".join(done.stderr.split())
+    assert f"passes over it ({directory}/10.conf:3)" in report
+    assert f"sysctl/vm.rst) ({directory}/20.conf:2)" in report
+    assert f"refused vm.overcommit_memory ({directory}/20.conf:2)" in report
+    assert "10.conf:2" not in report
+    assert f"{directory}/30.conf not a regular file" in report
+    assert max(map(len, done.stderr.splitlines())) <= max(80, 6 + len(f"({directory}/20.conf:2)"))
+    source = _profile(tmp_path / "fast", "[sysctl]\nvm.swappiness=1\n[vm]\ntransparent_hugepagez=never\n")
+    report = " ".join(advisor(source, COLUMNS="80").stderr.split())
+    assert f"and goes on ({source}/tuned.conf:4)" in report
+
+
 def test_the_command_reads_the_hosts_own_tuned(tmp_path: Path) -> None:
     root = make_tree(
         tmp_path, {"/proc/sys/vm/swappiness": "60\n", "/usr/lib/tuned/x/tuned.conf": "[sysctl]\nvm.swappiness=1\n"}
