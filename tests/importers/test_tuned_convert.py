@@ -149,8 +149,8 @@ def test_what_skips_the_configuration_of_grub_adds_no_words(value: str) -> None:
     assert became(found, "skip_grub_config")[0].why == (
         "it says that TuneD leaves the configuration of the boot loader as it is"
     )
-    told = [difference for difference in found.differences if difference.key == "cmdline"]
-    assert [(one.kind, one.faithful, one.intent, one.why) for one in told] == [
+    differing = [difference for difference in found.differences if difference.key == "cmdline"]
+    assert [(one.kind, one.faithful, one.intent, one.why) for one in differing] == [
         ("other", "nothing", "cmdline:nosmt (set)", became(found, "cmdline")[0].why)
     ]
     assert values(imported(body, "intent")) == {"cmdline:nosmt": "(set)"}
