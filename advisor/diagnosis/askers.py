@@ -64,7 +64,14 @@ def asks_storage(seen: Observation, device: str | None = None) -> Asker | None:
         None if rate is None else rate * seen.span.seconds_of(kind) for kind in ("process", "cgroup-io")
     )
     if rate and every and rate < ONE_DEVICE_FROM * every:
-        return _largest_unit(seen, own, by_groups) or largest_process(seen, moved, None)
+        # Only who moved more than all other devices together has certainly used this one.
+        elsewhere = (every - rate) * seen.span.seconds_of("process")
+
+        def moved_here(name: str) -> int | None:
+            amount = moved(name)
+            return amount if amount is not None and amount > elsewhere else None
+
+        return _largest_unit(seen, own, by_groups) or largest_process(seen, moved_here, None)
     return largest_process(seen, moved, by_processes) or _largest_unit(seen, own, by_groups)
 
 

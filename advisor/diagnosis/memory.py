@@ -18,6 +18,8 @@ _PSI: Final = "Linux kernel documentation, accounting/psi"
 _PMIE_OOM: Final = "performancecopilot/pcp src/pmieconf/memory/oom_kill; netdata ram.conf"
 _CGROUP: Final = "Linux kernel documentation, admin-guide/cgroup-v2, memory"
 PAGE_BYTES: Final = 4096
+_FAILED_FROM: Final = 100
+"""Failed attempts of a control group of version 1 to get memory, a second."""
 REFAULTS_FROM: Final = 1000
 """A second."""
 SWAPPED_FROM: Final = 20
@@ -150,15 +152,23 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
         reached = sum(seen.rose("cgroup", path, field) or 0 for field in ("memory_high", "memory_max"))
         stalled = seen.rose("cgroup", path, "memory_some_us")
         share = stalled / (seconds * 1e6) if stalled is not None and seconds else 0.0
-        if stalled is None and seconds and reached / seconds >= 100:
-            share = 0.5
         limit = _memory_limit(seen, path)
-        if not reached or share < BINDS_FROM or limit is None:
+        # Version 1 does not count how long a group waits: no longer than some task of the host, where that is counted.
+        of_host = seen.stall("memory") if stalled is None else None
+        fails = stalled is None and bool(seconds) and reached / seconds >= _FAILED_FROM
+        binds = fails and (of_host is None or of_host >= BINDS_FROM) if stalled is None else share >= BINDS_FROM
+        if not reached or not binds or limit is None:
             continue
+        share = of_host or share
         yield cgroup_limit.bind(
             min(1.0, share),
             f"{name_group(path)} has reached the memory limit of its control group",
-            evidence={"cgroup": path, "limit_bytes": limit, "times_reached": reached, "stalled_share": share},
+            evidence={
+                "cgroup": path,
+                "limit_bytes": limit,
+                "times_reached": reached,
+                "stalled_share": None if stalled is None else share,
+            },
             advice="Raise MemoryHigh= or MemoryMax= of the service, or give it smaller caches.",
             commands=_memory_limit_command(seen, path),
             asks=asks_group(seen, path, "cpu_ms"),

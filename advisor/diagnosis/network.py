@@ -25,6 +25,8 @@ QUEUE_TIMES: Final = 4.0
 """A round trip of so many times the least is one with a wait."""
 DELAYED_MS: Final = (40, 200)
 DROPPED_FROM: Final = 5
+LONG_QUEUE: Final = 4096
+"""Connections that wait: as many as the kernel grants a listening socket since 5.4."""
 
 
 def _tcp(seen: Observation, field: str, protocol: str = "TcpExt") -> int:
@@ -366,6 +368,9 @@ def listen_drops(seen: Observation) -> Iterator[BindingCause]:
     if share < 0.01 or dropped < DROPPED_FROM:
         return
     is_half_open = half_open > max(_tcp(seen, "ListenDrops"), full)
+    key = "net.ipv4.tcp_max_syn_backlog" if is_half_open else "net.core.somaxconn"
+    is_large = (count_of(seen.facts.sysctl.get(key)) or 0) >= LONG_QUEUE
+    plan = () if is_large else (f"advisor plan 'sysctl:{key}>={LONG_QUEUE}'",)
     yield listen_drops.bind(
         share,
         f"{count_noun(half_open, 'request')} for a connection found the queue of half-open ones full"
@@ -376,10 +381,11 @@ def listen_drops(seen: Observation) -> Iterator[BindingCause]:
         advice="Raise the program's backlog, net.core.somaxconn and net.ipv4.tcp_max_syn_backlog, unless most of who "
         "asks never answers: then it is a flood, to be kept away before this host."
         if is_half_open
+        else "Raise the program's backlog (listen(2)), unless the program accepts too slowly."
+        if is_large
         else "Raise net.core.somaxconn and the program's backlog, unless the program accepts too slowly.",
-        commands=("ss -tan state syn-recv", "advisor plan 'sysctl:net.ipv4.tcp_max_syn_backlog>=4096'")
-        if is_half_open
-        else ("ss -ltn", "advisor plan 'sysctl:net.core.somaxconn>=4096'"),
+        commands=("ss -tan state syn-recv", *plan) if is_half_open else ("ss -ltn", *plan),
+        help="application" if is_large and not is_half_open else None,
     )
 
 
@@ -439,12 +445,16 @@ def errors(seen: Observation) -> Iterator[BindingCause]:
             continue
         yield errors.bind(
             wrong / (packets + wrong) if wrong else 0.0,
-            f"{name} lost its carrier {count_noun(changes, 'time')}" if changes else f"{name} receives damaged frames",
+            f"{name} lost its carrier {count_noun(_count_losses(seen, name, changes), 'time')}"
+            if changes
+            else f"{name} receives damaged frames",
             of="packets",
             device=name,
             evidence={**counts, "carrier_changes": changes},
-            advice="Cable, optics and switch port first; no setting mends a bad link.",
-            commands=(f"ethtool {name}", f"ethtool -m {name}"),
+            advice="Cable, optics and switch port first; no setting mends a bad link."
+            if is_device
+            else "Its other end first: the guest, the container or the program that holds it.",
+            commands=(f"ethtool {name}", f"ethtool -m {name}") if is_device else (f"ip -d -s link show {name}",),
         )
     yield from _lost_members(seen)
     for kind, fields, what in (("rdma", _FABRIC_ERRORS, "InfiniBand"), ("fc", _FC_ERRORS, "Fibre Channel")):
@@ -461,6 +471,11 @@ def errors(seen: Observation) -> Iterator[BindingCause]:
                     advice="Cable, optics, switch port and zoning first; no setting mends a bad link.",
                     explains=("disk.slow",),
                 )
+
+
+def _count_losses(seen: Observation, name: str, changes: int) -> int:
+    """How often a link went down: a change is down or up."""
+    return seen.rose("link-errors", name, "carrier_down_count") or (changes + 1) // 2
 
 
 def _lost_members(seen: Observation) -> Iterator[BindingCause]:

@@ -735,25 +735,28 @@ def filesystem_full(seen: Observation) -> Iterator[BindingCause]:
         is_filling = full_in_s is not None and full_in_s <= _FULL_WITHIN_S and share >= NEARLY_FULL_FROM
         if share < FULL_FROM and of_inodes < FULL_FROM and not is_filling:
             continue
-        what = (
-            "has no inodes left"
-            if of_inodes >= FULL_FROM > share
-            else "is full"
-            if share >= FULL_FROM
-            else "is filling"
-        )
+        lacks_inodes = of_inodes >= FULL_FROM > share
+        what = "has no inodes left" if lacks_inodes else "is full" if share >= FULL_FROM else "is filling"
         yield filesystem_full.bind(
             max(share, of_inodes),
-            f"The file system {target} {what}: {percent(of_inodes if 'inodes' in what else share, 1)} used",
-            of="space",
+            f"The file system {target} {what}: {percent(of_inodes if lacks_inodes else share, 1)} used",
+            of="inodes" if lacks_inodes else "space",
             evidence={
                 "mounted_on": target,
                 "used_share": share,
                 "inodes_used_share": of_inodes,
                 "available_bytes": free[-1],
-                "full_in_s": full_in_s if full_in_s is not None else "not filling" if len(free) > 1 else "unknown",
+                **({} if full_in_s is None and len(free) > 1 else {"full_in_s": full_in_s}),
             },
-            advice="Free space or grow it: near full allocation is slow, and at the end writers fail.",
-            commands=(f"df -h {shlex.quote(target)}", f"df -i {shlex.quote(target)}"),
-            asks=asks_storage(seen),
+            advice="Delete files that are not needed: each takes an inode, whatever its size. ext4 has as many as it "
+            "was made with; XFS takes more by xfs_growfs -m."
+            if lacks_inodes
+            else "Free space or grow it: near full allocation is slow, and at the end writers fail.",
+            commands=(
+                *(() if lacks_inodes else (f"df -h {shlex.quote(target)}",)),
+                f"df -i {shlex.quote(target)}",
+                *((f"du --inodes -x -d 2 {shlex.quote(target)}",) if lacks_inodes else ()),
+            ),
+            # Who fills it: one that is full and at rest is nobody's of this moment.
+            asks=asks_storage(seen) if full_in_s is not None else None,
         )

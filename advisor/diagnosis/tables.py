@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from advisor.diagnosis.askers import asks_cpu
-from advisor.diagnosis.cause import Asker, BindingCause, cause, percent
-from advisor.diagnosis.groups import is_below
+from advisor.diagnosis.cause import BindingCause, cause, percent
+from advisor.diagnosis.groups import asks_group, is_below, limit_command
 from advisor.diagnosis.observation import Observation
-from advisor.host.numbers import count_noun
+from advisor.host.numbers import count_noun, count_of
 from advisor.observe.cgroups import unit_of_cgroup
 
 _SNMP: Final = "Linux kernel documentation, networking/snmp_counter; net/ipv4/udp.c (UDP_MIB_RCVBUFERRORS)"
 _NETDATA_UDP: Final = "netdata/netdata src/health/health.d/udp_errors.conf"
 _SYSCTL: Final = "Linux kernel documentation, networking/ip-sysctl"
+LARGE_BUFFER: Final = 8_388_608
 UDP_DROPS_FROM: Final = 10
 """A second, as netdata's alarm."""
 PORTS_FROM: Final = 0.95
@@ -46,7 +46,7 @@ def udp_drops(seen: Observation) -> Iterator[BindingCause]:
             of="datagrams",
             evidence={"dropped": dropped, "received": taken, "dropped_per_s": dropped / seconds},
             advice="The program reads too slowly, or its buffer is small (SO_RCVBUF, bounded by net.core.rmem_max).",
-            commands=("ss -uamn", "advisor plan 'sysctl:net.core.rmem_max>=8388608'"),
+            commands=("ss -uamn", *_raise_bound(seen, "net.core.rmem_max")),
         )
     refused, sent = rises["SndbufErrors"], rises["OutDatagrams"]
     if _are_many(refused, sent, seconds):
@@ -58,8 +58,14 @@ def udp_drops(seen: Observation) -> Iterator[BindingCause]:
             evidence={"not_sent": refused, "sent": sent, "not_sent_per_s": refused / seconds},
             advice="The program sends faster than the link takes it, or its buffer is small (SO_SNDBUF, bounded by "
             "net.core.wmem_max).",
-            commands=("ss -uamn", "tc -s qdisc show", "advisor plan 'sysctl:net.core.wmem_max>=8388608'"),
+            commands=("ss -uamn", "tc -s qdisc show", *_raise_bound(seen, "net.core.wmem_max")),
         )
+
+
+def _raise_bound(seen: Observation, key: str) -> tuple[str, ...]:
+    """The plan that raises a bound of socket buffers, where it is not as large already."""
+    now = count_of(seen.facts.sysctl.get(key))
+    return () if now is not None and now >= LARGE_BUFFER else (f"advisor plan 'sysctl:{key}>={LARGE_BUFFER}'",)
 
 
 def _are_many(lost: int, others: int, seconds: float) -> bool:
@@ -207,8 +213,8 @@ def task_limit(seen: Observation) -> Iterator[BindingCause]:
             of="limit",
             evidence={"cgroup": path, "refused": count, "tasks": tasks, "limit": most},
             advice="Raise TasksMax= of the service, unless it starts processes without end.",
-            commands=(f"systemctl show {unit} --property=TasksMax,TasksCurrent",)
-            if unit
-            else (f"cat /sys/fs/cgroup{path}/pids.max",),
-            asks=Asker(unit, None, None) if unit else asks_cpu(seen),
+            commands=limit_command(
+                seen, path, "TasksMax,TasksCurrent", file="pids.max", controller="pids", file_v1="pids.max"
+            ),
+            asks=asks_group(seen, path, "cpu_ms"),
         )

@@ -72,6 +72,8 @@ _PEERED = frozenset({"veth", "netkit", "vxcan"})
 _LARGEST = (1 << 63) - 1
 # Never white space: no link name can hold that.
 _CONTROL = lazy_regex("[\x00-\x08\x0e-\x1f]")
+# Ubuntu's ip (6.1 of 24.04) prints the heading of its fan networks as it is, among the details of a vxlan.
+_FAN_MAP = lazy_regex(r"(?<=[0-9}\]])fan-map (?=[,}])")
 
 
 def parse_ip_links(text: str) -> dict[str, BareLink]:
@@ -93,6 +95,8 @@ def links_by_name(entries: Iterable[Json]) -> dict[str, BareLink]:
 def _decode_json(text: str) -> object:
     # ip escapes quotes and backslashes in link names but prints other control characters as they are.
     text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    if "fan-map " in text:
+        text = _FAN_MAP.sub("", text)
     try:
         return msgspec.json.decode(text)
     except RecursionError as error:

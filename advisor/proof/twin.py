@@ -47,6 +47,8 @@ _REGULAR: Final = 0.5
 _ALIKE: Final = 0.5
 """The lower spread of times to think; independent arrivals have 0.58."""
 _MAX_THREADS: Final = 64
+_TOGETHER: Final = 1.5
+"""Threads that think ask for no more than this times what was observed, or they are no such threads."""
 _POISSON_QUARTILES: Final = 0.55
 """The lower quartile of the gaps over the upper: 0.21 where arrivals are independent, 1 where they are regular."""
 _UNEVEN: Final = 0.6
@@ -191,8 +193,12 @@ def _count_streams(load: LoadFigures, used: Iterable[str]) -> int:
 def _find_threads(load: LoadFigures) -> ThreadFigures | None:
     """Several threads of which each asks, waits, and thinks for about the same time: each becomes a job."""
     found = load.threads
-    is_alike = found is not None and 1 < found.count <= _MAX_THREADS and found.spread <= _ALIKE
-    return found if is_alike else None
+    if found is None or not 1 < found.count <= _MAX_THREADS or found.spread > _ALIKE:
+        return None
+    # A journal writes in the name of a thread of its own, which does not wait as the others do.
+    flushing_us = load.flush_us * load.flushes_per_write * (1 - load.read_share)
+    each_us = load.latency["all"].mean_us + found.think_us + flushing_us
+    return found if found.count * 1e6 <= _TOGETHER * load.iops * each_us else None
 
 
 def _think(think_us: float) -> Arrival:

@@ -15,7 +15,7 @@ from advisor.host.ethtool import Answer
 from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
 from tests.diagnosis.field import LOOK_ALIKES, MET, _writers, since_boot
-from tests.diagnosis.moments import Disk, Group, Link, Machine, diagnose_machine, files_at
+from tests.diagnosis.moments import Disk, FileSystem, Group, Link, Machine, Process, diagnose_machine, files_at
 from tests.diagnosis.test_degraded import DEGRADED, NARROWER
 
 
@@ -236,3 +236,54 @@ def test_an_arm_with_one_request_after_the_other_has_no_queue() -> None:
         Machine(io_some=0.93, iowait=0.24, disks=(Disk("sda", 105, 0, 16, 16, 9, busy=0.95, rotational=True),))
     )
     assert (found.id, found.title) == ("disk.saturated", "sda is always busy, with one request after the other")
+
+
+@pytest.mark.parametrize(("psi", "of_host", "share"), [(True, 0.06, None), (True, 0.3, 0.3), (False, 0.0, 0.0)])
+def test_a_group_of_version_1_waits_no_longer_than_the_host(psi: bool, of_host: float, share: float | None) -> None:
+    """Its version does not count for how long."""
+    group = Group("/loader", memory_max="209715200", memory_hits=900)
+    machine = Machine(psi=psi, version1=True, memory_some=of_host, groups=(group,))
+    found = [one for one in diagnose_machine(machine).binds if one.id == "memory.cgroup-limit"]
+    assert [one.share for one in found] == ([] if share is None else [share])
+    assert all(one.evidence["stalled_share"] == "unknown" for one in found)
+
+
+def test_nobody_is_named_who_may_have_used_another_device() -> None:
+    disks = (
+        Disk("sda", 4, 400, 16, 4, 9.0, flushes=400, flush_ms=2.2, rotational=True),
+        Disk("nvme0n1", 900, 0, 64, 16, 0.1, number="259:0"),
+    )
+    compiler = Process("cc1", "", read=5e7)
+    found = _first(Machine(io_some=0.9, iowait=0.2, disks=disks, processes=(compiler,)))
+    assert (found.device, found.asks) == ("sda", None)
+
+
+def test_a_file_system_without_inodes_is_no_full_one() -> None:
+    found = _first(Machine(filesystems=(FileSystem("/mail", used=10**9, available=10**11, grows=0, free_inodes=0),)))
+    assert (found.title, found.of) == ("The file system /mail has no inodes left: 100.0 % used", "inodes")
+    assert "full_in_s" not in found.evidence
+    assert found.asks is None
+    assert found.commands[0] == "df -i /mail"
+
+
+def test_a_change_of_the_carrier_is_down_or_up() -> None:
+    found = _first(Machine(links=(Link("veth0", device=False, carrier=0.6),)))
+    assert (found.id, found.title) == ("net.errors", "veth0 lost its carrier 3 times")
+    assert found.commands == ("ip -d -s link show veth0",)
+
+
+@pytest.mark.parametrize(("somaxconn", "help_word"), [("128", "tuning"), ("4096", "application")])
+def test_a_queue_that_is_long_already_is_not_to_be_lengthened(somaxconn: str, help_word: str) -> None:
+    machine = Machine(
+        tcp={"ListenOverflows": 40, "ListenDrops": 40, "PassiveOpens": 90},
+        extra={"/proc/sys/net/core/somaxconn": f"{somaxconn}\n"},
+    )
+    found = _first(machine)
+    assert (found.id, found.help) == ("net.listen-drops", help_word)
+    assert any("advisor plan" in one for one in found.commands) is (help_word == "tuning")
+
+
+def test_the_limit_of_tasks_is_shown_where_it_is() -> None:
+    found = _first(Machine(version1=True, groups=(Group("/pods/web", refused=3.0),)))
+    assert found.commands == ("cat /sys/fs/cgroup/pids/pods/web/pids.max",)
+    assert found.asks is None

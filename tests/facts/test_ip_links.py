@@ -404,3 +404,13 @@ def test_captured_addresses_in_ip_text() -> None:
         "2001::211:3fff:fee2:f59e/64",
     )
     assert links["tunl1"].addresses == ("172.30.0.1/32",)
+
+
+def test_a_heading_that_ubuntu_prints_among_the_details_of_a_vxlan_is_passed_over() -> None:
+    """As iproute2 6.1.0-1ubuntu6 prints it; an alias may hold the same words."""
+    text = (
+        '[{"ifindex":3,"ifname":"vx0","mtu":1450,"ifalias":"a fan-map ","linkinfo":{"info_kind":"vxlan",'
+        '"info_data":{"id":42fan-map ,"local":"10.0.0.1","port":4789}}}]'
+    )
+    found = parse_ip_links(text)["vx0"]
+    assert (found.kind, found.mtu, found.detail["id"]) == ("vxlan", 1450, "42")

@@ -607,3 +607,19 @@ def test_a_unit_is_one_of_which_a_process_runs() -> None:
     for name in ("d", "", "../..", "w", "init"):
         with pytest.raises(UsageError, match="no process of such a unit"):
             require_unit(host, name)
+
+
+def test_a_journal_is_no_thread_that_thinks() -> None:
+    """Three threads of the kernel write, now and then, what one job asks for: all wait, and none as the job does."""
+    job = [one._replace(is_write=True) for one in closed_loop(1, 3000, think=5e-3)]
+    end = job[-1].end_seconds
+    journal = [
+        BlockRequest(end * number / 200 + 0.001 * thread, 1e-4, 50 + thread, True, 10**7 + 8 * number, 4096)
+        for thread in range(3)
+        for number in range(200)
+    ]
+    load = measure_load([*job, *journal])
+    assert load.threads is not None
+    assert load.threads.count == 4
+    section, _ = make_section(load)
+    assert section.jobs == 1

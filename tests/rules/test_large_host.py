@@ -35,11 +35,14 @@ def count_steps(run: Callable[[], object]) -> int:
 
     run()  # Modules are loaded, and expressions compiled, before.
     before = sys.gettrace()
+    # Python 3.12 sends no such events to a tracer that is there before the first frame asks for them.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         run()
     finally:
         sys.settrace(before)
+        sys._getframe().f_trace_opcodes = False
     return steps
 
 

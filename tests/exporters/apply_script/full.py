@@ -44,7 +44,7 @@ class Place:
             ("sysctl:net.ipv4.tcp_fin_timeout", NEW["fin"]),
         ]
         plan = made_plan(values)
-        self.script.write_text(transaction_script(plan, machine_id=plan.machine_id, hostname="host"))
+        self.script.write_text(transaction_script(plan, machine_id=plan.machine_id, hostname=os.uname().nodename))
 
     @property
     def store(self) -> Store:
