@@ -83,7 +83,12 @@ def test_rpmlint_finds_nothing(package: Path) -> None:
         check=False,
     )
     assert "2 packages and 1 specfiles checked" in found.stdout, found.stdout + found.stderr
-    assert not re.findall(r"^\S+: [EW]: .*", found.stdout, re.MULTILINE)
+    said = re.findall(r"^\S+: [EW]: .*", found.stdout, re.MULTILINE)
+    if "rpmlint: 2.5." in found.stdout:
+        # It takes every line of the spec for its changelog, and looks for requirements that the macros of openSUSE and
+        # Fedora write; those of Debian 12 and 13 do neither.
+        said = [one for one in said if "%changelog" not in one and "python-missing-require" not in one]
+    assert not said
     assert found.returncode == 0
 
 
