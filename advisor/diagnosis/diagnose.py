@@ -11,6 +11,7 @@ import msgspec
 from advisor.diagnosis.cause import BINDS_FROM, REGISTERED, STEAL_FROM, BindingCause, Cause, percent
 from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.unknown import Unknown
+from advisor.host.numbers import count_noun
 from advisor.observe.processes import HIDDEN_STORAGE
 from advisor.observe.span import CounterSpan
 
@@ -232,6 +233,10 @@ def _list_unknown(seen: Observation, binds: list[BindingCause]) -> Iterator[Unkn
             label = _NEEDED.get(kind, kind)
             why[f"{label}: {name}" if name and name != "others" else label] = reason
     yield from (Unknown(fact, reason) for fact, reason in why.items())
+    others = seen.level("network-spaces", "host", "others")
+    if others:
+        fact = f"network of {count_noun(others, 'other namespace')}"
+        yield Unknown(fact, "containers and guests count for themselves: ip netns exec NAME, or nsenter --net, sees it")
     for name, busier in _measure_unjudged(seen).items():
         yield Unknown(f"use of link {name}", f"it carries {busier / 1e6:,.1f} MB/s, and its speed is unknown")
     for kind in ("disk", "link", "cpu", "protocol", "vm"):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.observe.cpus import read_numbers
 from advisor.observe.sample import Reading, parse_counts
@@ -65,6 +66,27 @@ def read_links(host: Host, reading: Reading) -> None:
         return
     for name, counters in parse_net_dev(text).items():
         reading.add("link", name, counters)
+
+
+MOST_SPACES: Final = 500
+"""So many other network namespaces are looked at: of more the count is no longer whole, and says enough."""
+
+
+def read_network_spaces(host: Host, reading: Reading) -> None:
+    """How many other network namespaces with a link have processes that are seen from here: kind ``network-spaces``.
+    Their counters are seen from inside alone."""
+    reading.ask("network-spaces")
+    own = host.readlink("/proc/self/ns/net")
+    if not host.is_live or isinstance(own, Missing):
+        return
+    found: dict[str, str] = {}
+    for pid in host.names("/proc"):
+        space = host.readlink(f"/proc/{pid}/ns/net") if is_count(pid) else own
+        if not isinstance(space, Missing) and space != own and len(found) < MOST_SPACES:
+            found.setdefault(space, pid)
+    # A service with PrivateNetwork= has one with nothing but a loopback.
+    linked = sum(parse_net_dev(host.read_or_empty(f"/proc/{pid}/net/dev")).keys() > {"lo"} for pid in found.values())
+    reading.add("network-spaces", "host", gauges={"others": linked})
 
 
 def read_link_errors(host: Host, reading: Reading) -> None:

@@ -17,7 +17,7 @@ from advisor.observe.drives import read_drives
 from advisor.observe.filesystems import read_space, read_zfs
 from advisor.observe.hardware import read_adapters, read_mappings, read_memory_errors, read_paths, read_scsi
 from advisor.observe.kills import read_kills
-from advisor.observe.links import read_link_errors, read_links, read_pauses
+from advisor.observe.links import read_link_errors, read_links, read_network_spaces, read_pauses
 from advisor.observe.log_errors import read_log_errors
 from advisor.observe.memory import read_memory, read_nodes
 from advisor.observe.network import (
@@ -60,6 +60,7 @@ AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_thermal,
     read_nodes,
     read_link_errors,
+    read_network_spaces,
     read_cgroups,
     read_memory_errors,
     read_adapters,

@@ -13,7 +13,7 @@ from advisor.host.ethtool import _read_statistics
 from advisor.observe.drives import parse_smart_log, read_drives
 from advisor.observe.filesystems import read_space, read_zfs
 from advisor.observe.kills import parse_kills, read_kills
-from advisor.observe.links import count_ring_drops, find_pauses, read_pauses
+from advisor.observe.links import count_ring_drops, find_pauses, read_network_spaces, read_pauses
 from advisor.observe.nfs import NfsMount, parse_mountstats, parse_pool_stats, read_nfs_mounts, read_nfs_server
 from advisor.observe.processes import parse_file_limit
 from advisor.observe.sample import Reading
@@ -315,3 +315,22 @@ def test_counters_of_all_queues_with_one_name_are_added() -> None:
 
 
 _DRIVERS = (("eth0", "mlx5_core"), ("eth1", "virtio_net"))
+
+
+def test_other_network_namespaces_with_links_are_counted() -> None:
+    head = "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n"
+    row = "  {}: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
+    files = {
+        # A container, another process of it, and a service with a network of its own.
+        **{f"/proc/{pid}/net/dev": (head + row.format("lo") + row.format("eth0")).encode() for pid in (70, 71)},
+        "/proc/80/net/dev": (head + row.format("lo")).encode(),
+        **{f"/proc/{pid}/stat": b"" for pid in (1, 70, 71, 80)},
+    }
+    spaces = {"self": "net:[1]", "1": "net:[1]", "70": "net:[2]", "71": "net:[2]", "80": "net:[3]"}
+    links = {f"/proc/{pid}/ns/net": space for pid, space in spaces.items()}
+    reading = Reading(1.0)
+    read_network_spaces(Host(MemoryFiles(files, links), RecordedCommands({}), is_live=True), reading)
+    assert reading.gauges["network-spaces"] == {"host": {"others": 1}}
+    of_a_capture = Reading(1.0)
+    read_network_spaces(Host(MemoryFiles(files, links), RecordedCommands({})), of_a_capture)
+    assert "network-spaces" not in of_a_capture.gauges
