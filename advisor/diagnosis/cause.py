@@ -10,6 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.diagnosis.observation import Observation
+from advisor.host.numbers import count_of
 
 Resource = Literal["disk", "array", "net", "cpu", "memory", "cloud", "clock", "application"]
 Help = Literal["tuning", "hardware", "application", "tenant", "repair"]
@@ -63,6 +64,12 @@ class BindingCause(msgspec.Struct, frozen=True):
 def percent(share: float, digits: int = 0) -> str:
     """``12 %``."""
     return f"{share * 100:.{digits}f} %"
+
+
+def plan_at_least(seen: Observation, key: str, least: int) -> tuple[str, ...]:
+    """The plan that raises a sysctl; none where it is as large already."""
+    now = count_of(seen.facts.sysctl.get(key))
+    return () if now is not None and now >= least else (f"advisor plan 'sysctl:{key}>={least}'",)
 
 
 Find = Callable[[Observation], Iterator[BindingCause]]

@@ -151,17 +151,20 @@ def cgroup_limit(seen: Observation) -> Iterator[BindingCause]:
     for path in seen.span.names("cgroup"):
         reached = sum(seen.rose("cgroup", path, field) or 0 for field in ("memory_high", "memory_max"))
         stalled = seen.rose("cgroup", path, "memory_some_us")
-        share = stalled / (seconds * 1e6) if stalled is not None and seconds else 0.0
         limit = _memory_limit(seen, path)
-        # Version 1 does not count how long a group waits: no longer than some task of the host, where that is counted.
-        of_host = seen.stall("memory") if stalled is None else None
-        fails = stalled is None and bool(seconds) and reached / seconds >= _FAILED_FROM
-        binds = fails and (of_host is None or of_host >= BINDS_FROM) if stalled is None else share >= BINDS_FROM
-        if not reached or not binds or limit is None:
+        if not reached or not seconds or limit is None:
             continue
-        share = of_host or share
+        if stalled is not None:
+            share: float | None = stalled / (seconds * 1e6)
+        elif reached / seconds >= _FAILED_FROM:
+            # Version 1 does not count how long a group waits: no longer than some task of the host, where that is.
+            share = seen.stall("memory")
+        else:
+            continue
+        if share is not None and share < BINDS_FROM:
+            continue
         yield cgroup_limit.bind(
-            min(1.0, share),
+            share or 0.0,
             f"{name_group(path)} has reached the memory limit of its control group",
             evidence={
                 "cgroup": path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
+from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent, plan_at_least
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import count_noun, count_of
 
@@ -369,8 +369,7 @@ def listen_drops(seen: Observation) -> Iterator[BindingCause]:
         return
     is_half_open = half_open > max(_tcp(seen, "ListenDrops"), full)
     key = "net.ipv4.tcp_max_syn_backlog" if is_half_open else "net.core.somaxconn"
-    is_large = (count_of(seen.facts.sysctl.get(key)) or 0) >= LONG_QUEUE
-    plan = () if is_large else (f"advisor plan 'sysctl:{key}>={LONG_QUEUE}'",)
+    plan = plan_at_least(seen, key, LONG_QUEUE)
     yield listen_drops.bind(
         share,
         f"{count_noun(half_open, 'request')} for a connection found the queue of half-open ones full"
@@ -382,10 +381,10 @@ def listen_drops(seen: Observation) -> Iterator[BindingCause]:
         "asks never answers: then it is a flood, to be kept away before this host."
         if is_half_open
         else "Raise the program's backlog (listen(2)), unless the program accepts too slowly."
-        if is_large
+        if not plan
         else "Raise net.core.somaxconn and the program's backlog, unless the program accepts too slowly.",
         commands=("ss -tan state syn-recv", *plan) if is_half_open else ("ss -ltn", *plan),
-        help="application" if is_large and not is_half_open else None,
+        help="application" if not plan and not is_half_open else None,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from advisor.diagnosis.cause import BindingCause, cause, percent
+from advisor.diagnosis.cause import BindingCause, cause, percent, plan_at_least
 from advisor.diagnosis.groups import asks_group, is_below, limit_command
 from advisor.diagnosis.observation import Observation
-from advisor.host.numbers import count_noun, count_of
+from advisor.host.numbers import count_noun
 from advisor.observe.cgroups import unit_of_cgroup
 
 _SNMP: Final = "Linux kernel documentation, networking/snmp_counter; net/ipv4/udp.c (UDP_MIB_RCVBUFERRORS)"
@@ -46,7 +46,7 @@ def udp_drops(seen: Observation) -> Iterator[BindingCause]:
             of="datagrams",
             evidence={"dropped": dropped, "received": taken, "dropped_per_s": dropped / seconds},
             advice="The program reads too slowly, or its buffer is small (SO_RCVBUF, bounded by net.core.rmem_max).",
-            commands=("ss -uamn", *_raise_bound(seen, "net.core.rmem_max")),
+            commands=("ss -uamn", *plan_at_least(seen, "net.core.rmem_max", LARGE_BUFFER)),
         )
     refused, sent = rises["SndbufErrors"], rises["OutDatagrams"]
     if _are_many(refused, sent, seconds):
@@ -58,14 +58,8 @@ def udp_drops(seen: Observation) -> Iterator[BindingCause]:
             evidence={"not_sent": refused, "sent": sent, "not_sent_per_s": refused / seconds},
             advice="The program sends faster than the link takes it, or its buffer is small (SO_SNDBUF, bounded by "
             "net.core.wmem_max).",
-            commands=("ss -uamn", "tc -s qdisc show", *_raise_bound(seen, "net.core.wmem_max")),
+            commands=("ss -uamn", "tc -s qdisc show", *plan_at_least(seen, "net.core.wmem_max", LARGE_BUFFER)),
         )
-
-
-def _raise_bound(seen: Observation, key: str) -> tuple[str, ...]:
-    """The plan that raises a bound of socket buffers, where it is not as large already."""
-    now = count_of(seen.facts.sysctl.get(key))
-    return () if now is not None and now >= LARGE_BUFFER else (f"advisor plan 'sysctl:{key}>={LARGE_BUFFER}'",)
 
 
 def _are_many(lost: int, others: int, seconds: float) -> bool:

@@ -22,7 +22,13 @@ import msgspec
 from advisor.errors import InvalidInputError
 from advisor.fleet.inventory import file_name
 from advisor.host.putfile import put_file
-from advisor.host.trusted_files import FILE_MODE, check_own_directory, make_own_directory, read_own_file
+from advisor.host.trusted_files import (
+    FILE_MODE,
+    check_own_directory,
+    make_own_directory,
+    named_directory,
+    read_own_file,
+)
 from advisor.i18n import msg
 
 ARCHIVE: Final = ".tar.gz"
@@ -51,7 +57,7 @@ class CaptureHeader(msgspec.Struct, frozen=True):
 
 def default_directory() -> Path:
     """``$ADVISOR_STATE_DIR/fleet``, else ``/var/lib/advisor/fleet`` for root, else below ``$XDG_STATE_HOME``."""
-    state = os.environ.get("ADVISOR_STATE_DIR")
+    state = named_directory()
     if state:
         return Path(state) / "fleet"
     if os.geteuid() == 0:

@@ -31,11 +31,16 @@ def make_own_directory(path: str) -> None:
             check_own_directory(path)
 
 
+def named_directory() -> str | None:
+    """The directory that ADVISOR_STATE_DIR names in place of the usual one, if it does."""
+    return os.environ.get("ADVISOR_STATE_DIR") or None
+
+
 def check_own_directory(path: str) -> None:
     """Raises RefusedError for a directory that others can write to, or that is none; OSError where it is not there."""
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
-        is_named = bool(os.environ.get("ADVISOR_STATE_DIR")) or stat.S_ISCHR(status.st_mode)
+        is_named = named_directory() is not None or stat.S_ISCHR(status.st_mode)
         raise RefusedError(
             msg("{path}: not a directory that only its owner can write to", path=path),
             hint=N_("name another directory: ADVISOR_STATE_DIR") if is_named else _see_and_remove(path),

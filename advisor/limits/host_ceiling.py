@@ -43,8 +43,6 @@ _MB: Final[tuple[Quantity, ...]] = ("read_mb_per_s", "write_mb_per_s")
 _IOPS: Final[tuple[Quantity, ...]] = ("read_iops", "write_iops")
 _SYSTEM: Final = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/var/log", "/tmp", "/opt", "[SWAP]"})
 _ROUNDING: Final = 1 - 1e-6
-_HOST_CACHE: Final = ", host cache"
-_NOT_IN_TABLES: Final = "the type is not in the tables"
 _MEMORY: Final = "the kernel reports neither the memory channels nor their speed"
 _PROCESSOR: Final = "what file systems, checksums and the network stack cost depends on the load: measure it"
 
@@ -68,6 +66,8 @@ class _Carrier(msgspec.Struct, frozen=True):
     carries: Figures
     disks: frozenset[str] = frozenset()
     paths: frozenset[int] = frozenset()
+    why_unknown: str = ""
+    """Where its stage does not say it for all of them."""
 
 
 def with_host(
@@ -248,9 +248,8 @@ class _Host:
         volumes = frozenset(name for name in self._path_disks() if self.media.is_volume(name))
         if not volumes:
             return
-        kinds = {said.type if (said := self.media.declared(name)) else None for name in volumes}
         one = self.hired.machine.volumes if self.hired.machine else None
-        one = one.for_kinds(kinds) if one else None
+        one = one.for_kinds(self.media.by_kind(volumes).keys()) if one else None
         carries = volume_figures(one.mb_per_s, one.iops) if one else Figures()
         name = self.hired.name
         members = (name,) if name else ()
@@ -264,7 +263,8 @@ class _Host:
             yield _Carrier("instance", f"{what}, writes", members, writes, disks=volumes)
             found = find_cached(name) if name else None
             limit = both_ways(found.mb_per_s, found.iops) if found else Figures()
-            yield _Carrier("instance", f"{what}{_HOST_CACHE}", members, limit, disks=cached)
+            why = f"no table has the cached limits of {name}" if name else ""
+            yield _Carrier("instance", f"{what}, host cache", members, limit, disks=cached, why_unknown=why)
         quota = self.declared.quota
         counted = frozenset(
             name for name in volumes if (said := self.media.declared(name)) is not None and said.type in PROVISIONED
@@ -276,18 +276,18 @@ class _Host:
 
     def _google_carriers(self) -> Iterator[_Carrier]:
         """What a machine type of Google carries to all its disks of each type."""
-        kinds: dict[str | None, set[str]] = {}
-        for disk in self._path_disks():
-            if self.media.is_google(disk):
-                said = self.media.declared(disk)
-                kinds.setdefault(said.type if said else None, set()).add(disk)
         name = self.hired.name
-        for kind, disks in kinds.items():
+        for kind, disks in self.media.by_kind(filter(self.media.is_google, self._path_disks())).items():
             found = machine_limits(name, kind) if name and kind else None
-            what = f"{name or 'Google VM of unknown type'}, {kind or 'disks of unknown type'}"
-            members = (name,) if name else ()
-            carries = found.figures if found else Figures()
-            yield _Carrier("instance", what, members, carries, disks=frozenset(disks))
+            to = kind or "disks of unknown type"
+            yield _Carrier(
+                "instance",
+                f"{name or 'Google VM of unknown type'}, {to}",
+                (name,) if name else (),
+                found.figures if found else Figures(),
+                disks=frozenset(disks),
+                why_unknown=f"no table has what it carries to {to}" if name else "",
+            )
 
     def _hop_carriers(self) -> Iterator[_Carrier]:
         below: dict[str, set[str]] = {}
@@ -373,15 +373,12 @@ class _Host:
         return "known", _ADDED[stage]
 
     def _why_unknown(self, stage: HostStage, one: _Carrier) -> str:
+        if one.why_unknown:
+            return one.why_unknown
         if stage == "media":
             return self.media.why_unknown(min(one.disks))
         if stage == "instance":
-            if self.hired.name is None:
-                return "the firmware does not report the type"
-            if one.name.endswith(_HOST_CACHE):
-                return f"no table has the cached limits of {self.hired.name}"
-            is_google = any(self.media.is_google(disk) for disk in one.disks)
-            return f"no table has what it carries to {one.name.partition(', ')[2]}" if is_google else _NOT_IN_TABLES
+            return "the type is not in the tables" if self.hired.name else "the firmware does not report the type"
         if stage == "network":
             carried = [wire_of(link, timestamps=True) for link in physical(one.members, self.facts)]
             silent = next((f"{each.link}: {each.why}" for each in carried if each.mb_per_s is None), None)

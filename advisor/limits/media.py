@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from operator import mul
 from typing import Final
@@ -103,6 +103,14 @@ class Media:
         one = self._disks.get(disk)
         is_declared = disk in self._found and self._found[disk].type in GOOGLE_DISKS
         return is_declared or (one is not None and one.model in google_disks.REMOTE_MODELS)
+
+    def by_kind(self, disks: Iterable[str]) -> dict[str | None, list[str]]:
+        """Disks by their declared type; those of which none is declared under None."""
+        found: dict[str | None, list[str]] = {}
+        for disk in disks:
+            said = self.declared(disk)
+            found.setdefault(said.type if said else None, []).append(disk)
+        return found
 
     def is_volume(self, disk: str) -> bool:
         """Whether the limits of the machine for volumes hold for it."""

@@ -81,7 +81,7 @@ class StorageStages(msgspec.Struct, frozen=True):
                 "Azure VM" if is_azure else "EC2 instance",
                 "managed disks" if is_azure else "EBS volumes",
                 share,
-                {one.type if (one := self.media.declared(name)) else None for name in ebs},
+                self.media.by_kind(ebs).keys(),
             )
             if cached:
                 yield cache_ceiling(self.instance_type, lambda figures: shared(node, cached, figures))
@@ -109,12 +109,8 @@ class StorageStages(msgspec.Struct, frozen=True):
 
     def _google_ceilings(self, node: StackNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
         """What the machine type carries to all its disks of each type on this path."""
-        kinds: dict[str | None, list[str]] = {}
-        for disk in disks:
-            one = self.media.declared(disk)
-            kinds.setdefault(one.type if one else None, []).append(disk)
         name = self.instance_type
-        for kind, names in kinds.items():
+        for kind, names in self.media.by_kind(disks).items():
             found = machine_limits(name, kind) if name and kind else None
             if kind is None:
                 why = "what it carries goes by the type of the disk, which is not declared"

@@ -82,9 +82,11 @@ AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_processes,
 )
 """A read for each device, CPU, process or service: rates of these run from the first sample to the last."""
-COSTLY: Final = frozenset({read_cgroups, read_thermal, read_link_errors, read_scsi, read_log_errors})
-"""Those of them that take nine tenths of the time of a whole sample: a file or more for each service, CPU, link and
-drive, and the kernel's log, which change seldom or are wanted over seconds."""
+COSTLY: Final = frozenset(
+    {read_cgroups, read_thermal, read_link_errors, read_network_spaces, read_scsi, read_log_errors}
+)
+"""Those of them that take nine tenths of the time of a whole sample: a file or more for each service, CPU, link,
+process and drive, and the kernel's log, which change seldom or are wanted over seconds."""
 
 
 def take_sample(

@@ -13,7 +13,7 @@ from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedErro
 from advisor.host.input_files import open_given
 from advisor.host.provenance import read_provenance
 from advisor.host.putfile import put_file
-from advisor.host.trusted_files import make_own_directory
+from advisor.host.trusted_files import make_own_directory, named_directory
 from advisor.i18n import N_, msg
 from advisor.operations.files import explain_file_errors
 from advisor.rules.difference import EarlierScan
@@ -154,7 +154,7 @@ def _parse_moment(text: str) -> datetime | None:
 
 def kept_directory() -> Path:
     """Where ``advisor scan --keep`` keeps scans."""
-    return Path(os.environ.get("ADVISOR_STATE_DIR") or STATE_DIRECTORY) / KEPT
+    return Path(named_directory() or STATE_DIRECTORY) / KEPT
 
 
 def _kept_path(scanned_at: int) -> Path:

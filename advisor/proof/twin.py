@@ -196,9 +196,13 @@ def _find_threads(load: LoadFigures) -> ThreadFigures | None:
     if found is None or not 1 < found.count <= _MAX_THREADS or found.spread > _ALIKE:
         return None
     # A journal writes in the name of a thread of its own, which does not wait as the others do.
-    flushing_us = load.flush_us * load.flushes_per_write * (1 - load.read_share)
-    each_us = load.latency["all"].mean_us + found.think_us + flushing_us
+    each_us = found.think_us + _waiting_us(load)
     return found if found.count * 1e6 <= _TOGETHER * load.iops * each_us else None
+
+
+def _waiting_us(load: LoadFigures) -> float:
+    """The mean microseconds that a request and the flushes that follow it are waited for."""
+    return load.latency["all"].mean_us + load.flush_us * load.flushes_per_write * (1 - load.read_share)
 
 
 def _think(think_us: float) -> Arrival:
@@ -266,8 +270,7 @@ def _pause_of(load: LoadFigures, section: JobSection) -> float:
     if section.arrival.kind == "bursts":
         return load.bursts.pause_us if load.bursts is not None else 0.0
     if section.arrival.kind == "think":
-        flushing_us = load.flush_us * load.flushes_per_write * (1 - load.read_share)
-        return 1e6 * section.jobs / load.iops - load.latency["all"].mean_us - flushing_us
+        return 1e6 * section.jobs / load.iops - _waiting_us(load)
     return load.threads.think_us if section.jobs > 1 and load.threads is not None else load.reaction.p50_us
 
 

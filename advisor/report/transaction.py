@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from advisor.host.trusted_files import named_directory
 from advisor.i18n import N_, _, english_page, ngettext, translate, translated_page
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold_alike
@@ -15,7 +16,7 @@ from advisor.report.plan import add_values, apply_command, folded_changes, skipp
 from advisor.report.terms import restart_commands
 from advisor.shell.quote import shell_quote
 from advisor.shell.state_table import State
-from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, Store, named_directory
+from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, Store
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import RolledBack, Status, count_values
 from advisor.transaction.verify import Drift

@@ -24,7 +24,13 @@ import msgspec
 
 from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, RefusedError, UsageError
 from advisor.host.putfile import put_file, sync_directory
-from advisor.host.trusted_files import check_own_directory, make_own_directory, open_own_file, read_own_file
+from advisor.host.trusted_files import (
+    check_own_directory,
+    make_own_directory,
+    named_directory,
+    open_own_file,
+    read_own_file,
+)
 from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import script_text
@@ -573,11 +579,6 @@ def _take_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def named_directory() -> str | None:
-    """The directory that ADVISOR_STATE_DIR names in place of the usual one, if it does."""
-    return os.environ.get("ADVISOR_STATE_DIR") or None
 
 
 class Store:

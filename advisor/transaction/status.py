@@ -10,11 +10,12 @@ import msgspec
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.host.signals import interruptible
+from advisor.host.trusted_files import named_directory
 from advisor.i18n import msg
 from advisor.importers.conflicts import writers_beside
 from advisor.importers.other_writer import OtherWriter
 from advisor.transaction.confirm import confirm_record
-from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record, named_directory, sequence_of
+from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record, sequence_of
 from advisor.transaction.layer_ownership import files_of, values_of
 from advisor.transaction.rollback import finish_switches, recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
