@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import golden
 from tests.nobody import copy_for_everybody, prefix_for_nobody
 
 pytest_plugins = ["tests.machine_guard"]
@@ -27,6 +28,14 @@ for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 _LONGEST_NAMED_BYTES = 24
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    golden.update(wanted=config.getoption("--update-golden"))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
