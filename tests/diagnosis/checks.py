@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from advisor.diagnosis.diagnose import list_causes
-from advisor.rules.registry import RULES
 from tests.diagnosis.live import INJECTIONS
 
 SEEN_LIVE = frozenset(identity for one in INJECTIONS for identity in one.right)
@@ -85,17 +83,3 @@ CHECKS = (
     _check(40, "cgroups", "a service throttled by its own limits",
            "disk.cgroup-limit memory.cgroup-limit cpu.quota", "netdata cgroups.conf, kernel cgroup-v2"),
 )  # fmt: skip
-
-
-def check_rows() -> list[str]:
-    """The table of docs/why.md: each check with its rules and causes; those not seen live are marked."""
-    seen = {rule.id: rule.seen_live for rule in RULES} | {one.id: one.id in SEEN_LIVE for one in list_causes()}
-    rows = ["| system | check | `scan` | `why` | source |", "|---|---|---|---|---|"]
-    rules = {rule.id for rule in RULES}
-    for one in CHECKS:
-        marked = {name: f"`{name}`" + ("" if seen[name] else " *") for name in one.places}
-        split = [
-            ", ".join(marked[name] for name in one.places if (name in rules) is is_rule) for is_rule in (True, False)
-        ]
-        rows.append(f"| {one.system} | {one.what} | {split[0]} | {split[1]} | {one.source} |")
-    return rows

@@ -1,7 +1,6 @@
-"""The table of docs/why.md, from a run: ``python -m tests.diagnosis.table [--live]``.
+"""Write the causes of docs/why.md and print how well they are judged: ``python -m tests.diagnosis.table [--live]``.
 
 Constructed cases are judged from the texts that a kernel would print; those of ``--live`` are real, on this machine.
-Without ``--live`` the rows of an earlier live run stay.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from advisor.diagnosis.cause import BindingCause
 from advisor.diagnosis.diagnose import list_causes
 from tests.diagnosis.cases import CASES, Case
-from tests.diagnosis.checks import SEEN_LIVE, check_rows
+from tests.diagnosis.checks import SEEN_LIVE
 from tests.diagnosis.healthy import healthy_history
 from tests.diagnosis.live import INJECTIONS
 from tests.diagnosis.moments import diagnose_machine
@@ -36,14 +35,11 @@ def _ids(found: list[str]) -> str:
 
 
 def cause_rows() -> list[str]:
-    """What each cause reads, from when it counts, and by which source."""
-    rows = ["| cause | helps | what is read | counts from | sources |", "|---|---|---|---|---|"]
-    for cause in sorted(list_causes(), key=lambda one: one.id):
-        error = "; an error: it comes first" if cause.is_error else ""
-        error += "" if cause.id in SEEN_LIVE else "; *not seen live*"
-        rows.append(
-            f"| `{cause.id}` | {cause.help} | {cause.what} | {cause.threshold}{error} | {' · '.join(cause.sources)} |"
-        )
+    """Return a row for each cause: its id, its help, and the counters that it reads."""
+    rows = ["| cause | helps | reads |", "|---|---|---|"]
+    for cause in sorted(list_causes(), key=lambda cause: cause.id):
+        name = f"**`{cause.id}`**" if cause.is_error else f"`{cause.id}`"
+        rows.append(f"| {name}{'' if cause.id in SEEN_LIVE else ' *'} | {cause.help} | {cause.what} |")
     return rows
 
 
@@ -119,12 +115,8 @@ def live_rows() -> list[str]:
 
 
 def main() -> None:
-    text = _between(PAGE.read_text(), "causes", cause_rows())
-    text = _between(text, "checks", check_rows())
-    text = _between(text, "constructed", constructed_rows())
-    if "--live" in sys.argv:
-        text = _between(text, "live", live_rows())
-    PAGE.write_text(text)
+    PAGE.write_text(_between(PAGE.read_text(), "causes", cause_rows()))
+    print("\n".join([*constructed_rows(), *(["", *live_rows()] if "--live" in sys.argv else [])]))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ import pytest
 from advisor.diagnosis.diagnose import list_causes
 from advisor.rules.registry import RULES
 from tests.diagnosis.cases import CASES
-from tests.diagnosis.checks import CHECKS, Check, check_rows
-from tests.diagnosis.table import PAGE
+from tests.diagnosis.checks import CHECKS, Check
 
 NUMBERS = range(1, 41)
 
@@ -25,8 +24,3 @@ def test_a_check_has_rules_and_causes_that_exist(check: Check) -> None:
     # A rule is held by tests/rules/test_table.py, a cause by a case in which it may come first.
     answered = {identity for case in CASES for identity in case.right}
     assert set(check.places) & causes <= answered
-
-
-def test_the_page_lists_every_check() -> None:
-    page = PAGE.read_text()
-    assert [row for row in check_rows() if row not in page] == [], "python -m tests.diagnosis.table writes it"
