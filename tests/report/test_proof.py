@@ -269,13 +269,9 @@ def test_at_160_columns_the_figures_of_a_claim_are_one_line() -> None:
     assert len(lines_of(PROOFS["control still"], "before → after", 160)) == 1
 
 
-def test_the_documentation_shows_this_page_and_cites_tests_that_are_there() -> None:
-    root = Path(__file__).parents[2]
-    page = (root / "docs/proof.md").read_text()
+def test_the_documentation_shows_this_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/proof.md").read_text()
     assert GAIN_AT_80[: GAIN_AT_80.index("\n\nGuardrails")] in page
-    cited = set(re.findall(r"`(tests/[\w/]+\.py)`", page + (root / "docs/evidence.md").read_text()))
-    assert len(cited) > 5
-    assert not [name for name in cited if not (root / name).is_file()]
 
 
 # -- what each verdict says ----------------------------------------------------------------------------------------
