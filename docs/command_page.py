@@ -1,6 +1,11 @@
-"""The page of commands: what each prints as its help, in the groups of help, with the page that says more."""
+"""The page of commands: the options of each, in the groups of help, with the page that says more."""
 
 from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from advisor.cli.help_text import ENVIRONMENT, EXIT_CODES, FILES, GROUPS
 from docs.command_tables import help_pages
@@ -38,19 +43,32 @@ MORE = {
 """The page that says more of each command."""
 
 
+SHARED_FROM = 3
+"""So many commands with the same option and text make it a shared option, described once."""
+
+ENTRY = re.compile(r"^  (?P<name>\S.*?)(?:  +(?P<text>\S.*))?$")
+
+
 def command_page(head: str, heading_of: dict[str, str]) -> str:
-    """The page; ``heading_of`` has the heading of each page that is linked."""
-    pages = help_pages()
-    lines = [head, "# Commands\n", "What `advisor COMMAND --help` prints, whole. `advisor` alone on a terminal leads"]
-    lines += ["from the scan to a change, step by step. Scanning and planning need no root; changing a host does.\n"]
+    """Return the page; ``heading_of`` has the heading of each page that is linked."""
+    pages = {path: parse_help(text) for path, text in help_pages().items()}
+    shared = shared_options(pages.values())
+    lines = [
+        head,
+        "# Commands\n",
+        "`advisor` alone on a terminal leads from the scan to a change, step by step. Scanning and planning need no"
+        " root; changing a host does. `advisor COMMAND --help` prints the same of one command, with examples.\n",
+        "## Shared options\n",
+        "These mean the same in every command that names them.\n",
+        *_bullets(shared.items()),
+        "",
+    ]
     for group, names in GROUPS.items():
         lines.append(f"## {group}\n")
         for name in names:
             for path in (path for path in pages if path == name or path.startswith(f"{name} ")):
-                lines.append(f"### advisor {path}\n")
-                if path == name:
-                    lines.append(f"More: [{heading_of[MORE[name]]}]({MORE[name]})\n")
-                lines.append(f"```text\n{pages[path].rstrip()}\n```\n")
+                more = f" More: [{heading_of[MORE[name]]}]({MORE[name]})." if path == name else ""
+                lines += [f"### advisor {path}\n", *_command(pages[path], shared, more)]
     for title, column, rows in (
         ("Exit codes", "code", EXIT_CODES),
         ("Files", "file", FILES),
@@ -61,3 +79,50 @@ def command_page(head: str, heading_of: dict[str, str]) -> str:
         lines.append("")
     lines.append("With `--json` a command prints one document on standard output and nothing else there.")
     return "\n".join(lines) + "\n"
+
+
+class Help(NamedTuple):
+    """The parts of a command's help: its usage, its paragraphs, and name and text of each entry of a section."""
+
+    usage: str
+    about: str
+    sections: dict[str, dict[str, str]]
+
+
+def parse_help(text: str) -> Help:
+    """Return the parts of what ``--help`` prints."""
+    usage, _, rest = text.partition("\n\n")
+    about, sections, entries = [], {}, None
+    for line in rest.splitlines():
+        if line and not line.startswith(" "):
+            entries = sections.setdefault(line.rstrip(":"), {})
+        elif entries is None:
+            about.append(line.strip())
+        elif (entry := ENTRY.match(line)) is not None:
+            name = " ".join(entry["name"].split())
+            entries[name] = entry["text"] or ""
+        elif line.strip():
+            # A long word is broken after its hyphen, without a blank.
+            glue = "" if entries[name].endswith("-") and not entries[name].endswith(" -") else " "
+            entries[name] = f"{entries[name]}{glue}{line.strip()}".strip()
+    return Help(" ".join(usage.split()), " ".join(about).strip(), sections)
+
+
+def shared_options(pages: Iterable[Help]) -> dict[str, str]:
+    """Return the options that several commands have with the same text."""
+    counts = Counter(option for page in pages for option in page.sections.get("Options", {}).items())
+    return dict(option for option, count in counts.items() if count >= SHARED_FROM)
+
+
+def _command(page: Help, shared: Mapping[str, str], more: str) -> list[str]:
+    options = page.sections.get("Options", {})
+    common = [name for name, text in options.items() if shared.get(name) == text and not name.startswith("-h")]
+    own = [(name, text) for name, text in options.items() if shared.get(name) != text]
+    entries = [*page.sections.get("Arguments", {}).items(), *page.sections.get("Commands", {}).items(), *own]
+    names = ", ".join(f"`{name.partition(' ')[0].rstrip(',')}`" for name in common)
+    usage = page.usage.removeprefix("Usage: ").replace(" [OPTIONS]", "")
+    return [f"`{usage}`: {page.about}{more}\n", *_bullets(entries), *([f"- Shared: {names}"] if names else []), ""]
+
+
+def _bullets(entries: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"- `{name}`: {text}" for name, text in entries]

@@ -8,26 +8,20 @@ python docs/generate.py --check    writes nothing; exit code 1 if a page is stal
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from pkgutil import walk_packages
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from advisor.errors import UsageError  # noqa: E402
+from advisor import rules  # noqa: E402
 from advisor.planning.devices import only_words  # noqa: E402
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths, shipped_directory  # noqa: E402
-from advisor.proof.workloads import WORKLOADS  # noqa: E402
-from advisor.report.profile_words import (  # noqa: E402
-    GUARDS,
-    condition_words,
-    fill_template,
-    parameter_words,
-    proof_words,
-    wanted_value,
-)
+from advisor.report.profile_words import GUARDS, TOGGLES, fill_template, parameter_words, proof_words, wanted_value  # noqa: E402
 from advisor.report.terms import EFFECTS  # noqa: E402
 from advisor.report.tunable_docs import Handling, describe_handling, form_words, kind_words, list_examples, more_words  # noqa: E402
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
@@ -39,13 +33,19 @@ from docs.command_tables import tables as command_tables  # noqa: E402
 from docs.fact_paths import fact_table  # noqa: E402
 from docs.schemas import files as schema_files  # noqa: E402
 from tests.articles.table import SYSTEMS, Case, cases  # noqa: E402
-from tests.rules.table import Row, grounds, profiles, severities  # noqa: E402
+from tests.rules.table import COUNTER, INTENT, SEEN, WORKLOAD, Row, grounds, profiles, severities  # noqa: E402
 from tests.rules.table import table as rule_table  # noqa: E402
 
 GENERATED = "<!-- Written by docs/generate.py: change the source and run it again. -->\n"
 
-LONG_ANSWER = 400
-"""Characters of an answer that a table shows whole."""
+SHORT_ANSWER = 60
+"""Characters of an answer that a table always shows whole."""
+
+SHORT_LINE = 80
+"""Characters of a line of a file that the page of tunables shows; `advisor explain` prints every line."""
+
+VERDICT = r"^[\w.-]+(?:: [a-z]+ \([a-z-]+\)| \([a-z]+\))"
+"""The beginning of an answer of recommend or scan: the profile and whether it fits, the rule and its severity."""
 
 # What for-each fills into an id, so that the id of a profile's line is one that can be looked up.
 PLACES = {
@@ -127,14 +127,16 @@ def write(stale: Iterable[Path], wanted: Mapping[Path, str]) -> None:
 
 
 def profiles_page(profiles: Sequence[Profile]) -> str:
-    rows = [(f"[{one.name}]({one.name}.md)", one.title, one.helps_when, one.hurts_when) for one in profiles]
+    rows = [(f"[{one.name}]({one.name}.md)", one.title, one.helps_when) for one in profiles]
     return "\n".join(
         (
             GENERATED,
             "# Profiles\n",
-            "Each profile is a file of wanted values with conditions, reasons and sources. `advisor plan NAME` shows"
-            " what one means on a host; [the format](../profile-format.md) is one page.\n",
-            *table(("profile", "what", "helps when", "hurts when"), rows),
+            "Each profile is a file of wanted values with conditions, reasons and sources ([the format]"
+            "(../profile-format.md)). `advisor plan NAME` shows the changes on a host and needs no root; `advisor apply"
+            " NAME` makes them in one transaction, `advisor verify` checks them, `advisor rollback` restores the values"
+            " of before.\n",
+            *table(("profile", "title", "helps when"), rows),
             "",
         )
     )
@@ -147,14 +149,12 @@ def profile_page(profile: Profile) -> str:
         f"**{profile.title}.** {profile.summary}\n",
         f"**Helps when:** {profile.helps_when}\n",
         f"**Hurts when:** {profile.hurts_when}\n",
-        *section("What it sets", _sets(profile)),
-        *section("Why, and when each value hurts", _reasons(profile)),
+        *section("Values", _values(profile)),
         *section("Parameters", _parameters(profile)),
         *section("Where it does not apply", _limits(profile)),
-        *section("How it is proven", _proof(profile)),
+        *section("Proof", _proof(profile)),
         *section("Notes", [profile.notes] if profile.notes else []),
-        *section("Sources", [f"- {source}" for source in profile.sources]),
-        *section("On a host", _commands(profile)),
+        *section("Sources", [f"{number}. {source}" for number, source in enumerate(_sources(profile), 1)]),
     ]
     return "\n".join(parts)
 
@@ -175,57 +175,89 @@ def handled(profile: Profile, wanted: Wanted) -> Handling:
     return describe_handling(identity, profile=profile.name, value=value)
 
 
-def _sets(profile: Profile) -> list[str]:
-    rows = []
+def _values(profile: Profile) -> list[str]:
+    parents = _parents(profile)
+    sources = {source: number for number, source in enumerate(_sources(profile), 1)}
+    lines = []
+    inherited: dict[str, list[str]] = {}
     for wanted in profile.tunables:
-        one = handled(profile, wanted)
+        handling = handled(profile, wanted)
         bounds = only_words(wanted.only)
         each = f" for each of the {wanted.for_each}{bounds and f' ({bounds})'}" if wanted.for_each else ""
-        persists = f"`{one.persists_in}`" if one.persists_in else f"not: {one.persist_note}"
-        rows.append((f"`{wanted.tunable}`{each}", wanted_value(profile, wanted), one.takes_effect, persists))
-    return table(("tunable", "wanted", "takes effect", "persists in"), rows) if rows else []
+        note = "" if handling.persist_note == "unknown" else handling.persist_note
+        kept = "" if handling.persists_in or not note else f" (not persisted: {note})"
+        later = (
+            "" if handling.takes_effect in (EFFECTS["now"], EFFECTS["new-sockets"]) else f", {handling.takes_effect}"
+        )
+        value = f"`{wanted.tunable}`{each}: **{wanted_value(profile, wanted)}**{later}{kept}"
+        parent = next((parent for parent in parents if any(_same(wanted, other) for other in parent.tunables)), None)
+        if parent:
+            inherited.setdefault(parent.name, []).append(value)
+        else:
+            cited = "; ".join(f"{sources[_base(source)]}{_detail(source)}" for source in wanted.sources)
+            hurts = "" if wanted.sense == "keep" else f"  \n  Hurts when: {wanted.hurts_when}"
+            lines.append(f"- {value}. {wanted.why}{hurts} [{cited}]")
+    return [*(f"- As in [{name}]({name}.md): {'; '.join(values)}." for name, values in inherited.items()), *lines]
 
 
-def _reasons(profile: Profile) -> list[str]:
-    return [
-        f"- `{one.tunable}`: {one.why}  \n  Hurts when: {one.hurts_when}  \n  Sources: {'; '.join(one.sources)}."
-        for one in profile.tunables
+def _parents(profile: Profile) -> list[Profile]:
+    paths = profile_paths(local=shipped_directory())
+    return [load(name, paths) for name in profile.inherits]
+
+
+def _same(one: Wanted, other: Wanted) -> bool:
+    return (one.tunable, one.why, one.hurts_when) == (other.tunable, other.why, other.hurts_when)
+
+
+def _base(source: str) -> str:
+    """Return a source without its detail; an address is part of the source."""
+    base, _, detail = source.partition(": ")
+    return source if detail.startswith("http") else base
+
+
+def _detail(source: str) -> str:
+    return source.removeprefix(_base(source))
+
+
+def _sources(profile: Profile) -> list[str]:
+    """Return the sources without what each says: of values first, then those that only the profile names."""
+    parents = _parents(profile)
+    own = [
+        one for one in profile.tunables if not any(_same(one, other) for parent in parents for other in parent.tunables)
     ]
+    named = dict.fromkeys(_base(source) for wanted in own for source in wanted.sources)
+    return [*named, *(source for source in profile.sources if _base(source) not in named)]
 
 
 def _parameters(profile: Profile) -> list[str]:
-    rows = [(f"`{name}`", parameter_words(one), one.about) for name, one in profile.parameters.items()]
-    return table(("`--set`", "takes", "meaning"), rows) if rows else []
+    inherited: dict[str, list[str]] = {}
+    rows = []
+    for name, parameter in profile.parameters.items():
+        parent = next((parent for parent in _parents(profile) if parent.parameters.get(name) == parameter), None)
+        if parent:
+            inherited.setdefault(parent.name, []).append(f"`{name}`")
+        else:
+            rows.append((f"`{name}`", parameter_words(parameter), parameter.about))
+    lines = [f"As in [{parent}]({parent}.md#parameters): {', '.join(names)}." for parent, names in inherited.items()]
+    return [*lines, *([""] if lines and rows else []), *(table(("`--set`", "takes", "meaning"), rows) if rows else [])]
 
 
 def _limits(profile: Profile) -> list[str]:
-    conditions = [f"- {one.reason} (needs `{condition_words(one)}`)." for one in profile.conditions]
-    conditions += [
-        f"- `{wanted.tunable}`: {wanted.condition.reason} (needs `{condition_words(wanted.condition)}`)."
-        for wanted in profile.tunables
-        if wanted.condition is not None
-    ]
+    conditions = [f"- {condition.reason[0].upper()}{condition.reason[1:]}." for condition in profile.conditions]
+    skipped: dict[str, dict[str, None]] = {}
+    for wanted in profile.tunables:
+        if wanted.condition is not None:
+            skipped.setdefault(wanted.condition.reason, {})[f"`{wanted.tunable}`"] = None
+    conditions += [f"- {', '.join(names)}: {reason}." for reason, names in skipped.items()]
     return conditions + [f"- {GUARDS[guard]}" for guard in profile.guards]
 
 
 def _proof(profile: Profile) -> list[str]:
     if profile.proof is None:
         return ["No workload is declared: name one with `advisor prove --workload`."]
-    claims = [
-        f"- `{name}`" + (f": {WORKLOADS[name].title}" if name in WORKLOADS else "") for name in profile.proof.claims
-    ]
-    return [f"{profile.proof.where} {proof_words(profile.proof)}", "", *claims]
-
-
-def _commands(profile: Profile) -> list[str]:
-    lines = (
-        (f"advisor plan {profile.name}", "what it means here; changes nothing, needs no root"),
-        (f"advisor apply {profile.name}", "one transaction, journalled and read back"),
-        ("advisor verify", "is it still as it was set?"),
-        ("advisor rollback", "as it was before"),
-    )
-    size = max(len(command) for command, _ in lines)
-    return ["```", *(f"{command:{size}}  # {about}" for command, about in lines), "```"]
+    claims = ", ".join(f"`{name}`" for name in profile.proof.claims)
+    words = proof_words(profile.proof).removeprefix(TOGGLES["T0"]).strip()
+    return [f"Measured with {claims}. {profile.proof.where} {words}".strip()]
 
 
 def tunables_page() -> str:
@@ -236,8 +268,6 @@ def tunables_page() -> str:
         "A tunable is one thing that can be set. Its id is stable: plans, journals and rollback scripts name it so. It"
         " is read back after it is set; what cannot be read back cannot be planned. `advisor explain ID` describes any"
         " one.\n",
-        *table(("id", "what", "takes effect", "persists in"), [_kind_row(*example) for example in kinds]),
-        "",
         *(part for example in kinds for part in _kind_section(*example)),
         *section("How a value is kept", KEPT),
     ]
@@ -254,22 +284,6 @@ KEPT = (
 )
 
 
-def _kind_row(identity: str, value: str) -> tuple[str, ...]:
-    form = form_words(parse_tunable(identity))
-    one = describe_handling(form if _is_tunable(form) else identity, value=value)
-    kept = f"`{one.persists_in}`" if one.persists_in else f"not: {one.persist_note}"
-    return f"`{form}`", one.what, effect_words(identity), kept
-
-
-def _is_tunable(form: str) -> bool:
-    """Whether the form's capital words could be names themselves, so that paths can be recognised by them."""
-    try:
-        parse_tunable(form)
-    except UsageError:
-        return False
-    return True
-
-
 def effect_words(identity: str) -> str:
     """When values of this kind take effect; of sysctls, those of sockets differ from the rest."""
     if identity.startswith("sysctl:"):
@@ -278,85 +292,92 @@ def effect_words(identity: str) -> str:
 
 
 def _kind_section(identity: str, value: str) -> list[str]:
-    one = describe_handling(identity, value=value)
-    line = f"with the line `{one.line}`" if one.line else "by what sets it"
-    kept = f"in `{one.persists_in}`, {line}" if one.persists_in else f"nowhere: {one.persist_note}"
-    lines = [
-        f"{kind_words(parse_tunable(identity))} For example `{identity}` = `{value}`:\n",
-        f"- read by `{one.read_by}`",
-        f"- set by {one.setting('`')}",
-        f"- takes effect {effect_words(identity)}" + (f"; {one.risk}" if one.risk else ""),
-        f"- persists {kept}",
-    ]
+    handling = describe_handling(identity, value=value)
+    line = f" as `{handling.line}`" if handling.line and len(handling.line) <= SHORT_LINE else ""
+    place = f"`{handling.persists_in}`{line}" if handling.persists_in else f"no file: {handling.persist_note}"
+    effect = effect_words(identity)
+    later = "" if effect == EFFECTS["now"] else f" It takes effect {effect}."
+    risk = f" Risk: {handling.risk}." if handling.risk else ""
     more = more_words(parse_tunable(identity))
-    return section(f"`{form_words(parse_tunable(identity))}`", [*lines, *([f"\n{more}"] if more else [])])
+    return section(
+        f"`{form_words(parse_tunable(identity))}`",
+        [
+            f"{kind_words(parse_tunable(identity))}{later}{risk}{f' {more}' if more else ''}\n",
+            f"- `{identity}` = `{value}`: read by `{handling.read_by}`, set by {handling.setting('`')}",
+            f"- kept in {place}",
+        ],
+    )
 
 
 def rules_page() -> str:
     rows = rule_table()
     topics = dict.fromkeys(row.rule.id.partition(".")[0] for row in rows)
+    names = source_names()
+    cited = {names[source]: source for row in rows for source in row.rule.sources}
     parts = [
         GENERATED,
         "# Rules\n",
-        f"A scan judges a host by {len(rows)} rules. Each fires on hosts that need it and is silent on hosts that look"
-        " alike and do not: the tests hold both, and what this page says about a rule is what it"
-        " does on them. `advisor explain ID` says why, when it helps and when it hurts.\n",
+        f"A scan judges a host by {len(rows)} rules. For each rule the tests have hosts on which it fires, and similar"
+        " hosts on which it is silent; the columns report its answers there. `advisor explain ID` says why, when it"
+        " helps and when it hurts. Fires on:\n",
         *RULE_WORDS,
         "",
-        "*Not seen live*: no host with what it judges was at hand. It is tested with hosts that are built from the"
-        " structures of its sources.\n",
-        *(line for topic in topics for line in section(topic, _rules(topic, rows))),
+        "A star marks a rule that no real host has shown yet: its tests are hosts built from its sources. [Disputed]"
+        "(contradictions.md) marks sources that differ. The [sources](#sources) are listed last.\n",
+        *(line for topic in topics for line in section(topic, _rules(topic, rows, names))),
+        *section("Sources", [f"- {name}: {cited[name]}" for name in sorted(cited)]),
     ]
     return "\n".join(parts)
 
 
 RULE_WORDS = (
-    "| fires on | means |",
-    "| --- | --- |",
-    "| a counter | the kernel or the device has counted that it is needed; without the count it is silent, or says that"
-    " it is a matter of intent |",
-    "| what is seen | a state, a limit or a mismatch of this host |",
-    "| a declared workload | `--workload` says that the host is for something that needs it |",
-    "| a matter of intent | nothing shows that it is needed: the owner decides; never more than information |",
+    "- *counter*: the kernel or the device counted the need; without the count it is silent or a matter of intent",
+    "- *seen*: a state, a limit or a mismatch of this host",
+    "- *workload*: `--workload` declares a need for it",
+    "- *intent*: nothing shows the need, so the owner decides; information at most",
 )
 
+GROUND_WORDS = {COUNTER: "counter", SEEN: "seen", WORKLOAD: "workload", INTENT: "intent"}
 
-def _rules(topic: str, rows: Sequence[Row]) -> list[str]:
-    """A table of four columns, and below it the sources and profiles by rule."""
+
+def source_names() -> dict[str, str]:
+    """The name of each source that a rule cites: that of its constant, so that it never changes with other sources."""
+    modules = [importlib.import_module(found.name) for found in walk_packages(rules.__path__, "advisor.rules.")]
+    return {
+        value: name.strip("_").lower().replace("_", "-")
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, str) and name.isupper()
+    }
+
+
+def _rules(topic: str, rows: Sequence[Row], names: Mapping[str, str]) -> list[str]:
     own = [row for row in rows if row.rule.id.partition(".")[0] == topic]
-    sources = dict.fromkeys(source for row in own for source in row.rule.sources)
-    numbers = {source: str(number) for number, source in enumerate(sources, 1)}
-    return [
-        *table(("rule", "fires when", "severity, fires on", "sources"), [_rule(row, numbers) for row in own]),
-        "",
-        "Sources:",
-        "",
-        *(f"{number}. {source}" for source, number in numbers.items()),
-    ]
+    return table(("rule", "fires when", "severity, fires on", "sources"), [_rule(row, names) for row in own])
 
 
-def _rule(row: Row, numbers: Mapping[str, str]) -> tuple[str, ...]:
-    linked = [f"fixed by [{name}](profiles/{name}.md)" for name in profiles(row)]
+def _rule(row: Row, names: Mapping[str, str]) -> tuple[str, ...]:
+    fixes = ", ".join(f"[{name}](profiles/{name}.md)" for name in profiles(row))
     disputed = ["[disputed](contradictions.md)"] if row.rule.contradictions else []
-    severity = " to ".join(dict.fromkeys(severities(row)[:1] + severities(row)[-1:]))
+    severity = "–".join(dict.fromkeys(severities(row)[:1] + severities(row)[-1:]))
     return (
         f"`{row.rule.id}`",
-        "; ".join((row.rule.title, *linked, *([] if row.rule.seen_live else ["*not seen live*"]))),
-        f"{severity}: {', '.join(grounds(row))}",
-        ", ".join((*(numbers[source] for source in row.rule.sources), *disputed)),
+        f"{row.rule.title}{'' if row.rule.seen_live else ' *'}{f'; fix: {fixes}' if fixes else ''}",
+        f"{severity}: {', '.join(GROUND_WORDS[ground] for ground in grounds(row))}",
+        ", ".join((*(names[source] for source in row.rule.sources), *disputed)),
     )
 
 
 def cases_page(system: str) -> str:
-    """What advisor answers on hosts built from an article, computed now; the tests hold every row."""
+    """Return what advisor answers on hosts built from an article, computed now; the tests hold every row."""
     rows = [_case(case) for case in cases(system)]
     parts = [
         GENERATED,
         f"# {SYSTEMS[system]}: case, article, advisor\n",
-        "Each row is a host built from the article's text, with the answer of this version. "
-        f"[What the system needs, and what is not known]({system}.md). "
-        "S000 and S001: InfoScale. S002: IRIS and EBS. S003: iSCSI. S004: BeeGFS.\n",
-        *table(("case", "what the article says", "command", "what advisor says"), rows),
+        "Each row is a host built from the article's text, with the answer of this version, of which … leaves out"
+        " the words that the case is not about. ″ repeats the cell above. What the system needs, and what is not known:"
+        f" [{system}]({system}.md). S000 and S001: InfoScale. S002: IRIS and EBS. S003: iSCSI. S004: BeeGFS.\n",
+        *table(("case", "article", "`advisor` …", "answer"), _with_dittos(rows)),
         "",
     ]
     return "\n".join(parts)
@@ -364,20 +385,26 @@ def cases_page(system: str) -> str:
 
 def _case(case: Case) -> tuple[str, ...]:
     answer = case.ask.answer(case.host()).replace("\n", " ")
-    return (case.case, case.article, f"`{case.ask.command}`", _shown(answer, case.says))
+    return (case.case, case.article, f"`{case.ask.command.removeprefix('advisor ')}`", _shown(answer, case.says))
+
+
+def _with_dittos(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    above = [("",) * 4, *rows[:-1]]
+    return [
+        tuple("″" if cell == upper else cell for cell, upper in zip(row, over, strict=True))
+        for row, over in zip(rows, above, strict=True)
+    ]
 
 
 def _shown(answer: str, says: Iterable[str]) -> str:
-    """The answer; of a long one the parts that the case is about, and how many others there are."""
-    parts = answer.split("; ")
-    if len(answer) <= LONG_ANSWER or len(parts) < 2:
+    """Return the words of the answer that the case is about, after its verdict."""
+    wanted = [VERDICT, *(rf"\S*{re.escape(part)}\S*" for part in says)]
+    spans = [match.span() for pattern in wanted for match in [re.search(pattern, answer)] if match]
+    if len(answer) <= SHORT_ANSWER or not spans:
         return answer
-    kept = [part for part in parts if any(fragment in part for fragment in says)]
-    spanning = [fragment for fragment in says if not any(fragment in part for part in parts)]
-    if spanning or not kept:
-        return answer
-    others = len(parts) - len(kept)
-    return "; ".join(kept) + (f" (and {others} more)" if others else "")
+    covered = {at for start, end in spans for at in range(start, end)}
+    words = "".join(letter if at in covered else "\0" for at, letter in enumerate(answer))
+    return re.sub(r"\0+", " … ", re.sub(r"[.;:]?\0+$", "", words)).strip()
 
 
 def contradictions_page() -> str:

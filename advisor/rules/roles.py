@@ -11,6 +11,8 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 124
 
+SYSTEMD_UNITS = "systemd(1): a unit that runs has a link in /run/systemd/units"
+
 ROLE_NAMES: Final[Mapping[str, str]] = {
     "postgresql": "PostgreSQL",
     "mysql": "MySQL or MariaDB",
@@ -34,7 +36,7 @@ ROLE_NAMES: Final[Mapping[str, str]] = {
     why="A profile holds what the vendor's own manual asks of the kernel, with what it leaves out and why.",
     helps_when="The service is what this host is for.",
     hurts_when="The service is a side line here: its profile is then for the wrong programs.",
-    sources=("systemd(1): a unit that runs has a link in /run/systemd/units",),
+    sources=(SYSTEMD_UNITS,),
 )
 def profile_for_role(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for role, signs in facts.roles.items():
