@@ -1,4 +1,4 @@
-"""What apply and rollback owe their user, case by case, on a real kernel (docs/safety.md names each test).
+"""What apply and rollback owe their user, case by case, on a real kernel (docs/safety.md lists the promises).
 
 The counts that are printed (``pytest -s``) say how many points, cuts and cases were tried.
 """
