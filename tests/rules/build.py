@@ -24,6 +24,8 @@ from advisor.facts.unknown import Unknown
 
 GIB = 1 << 30
 T = TypeVar("T", bound=msgspec.Struct)
+Table = dict[str, list[Any]]
+"""Rows of `tests.rules.table.cases_of` by their rule."""
 
 SYSCTL: Mapping[str, str] = {
     "kernel.numa_balancing": "1",

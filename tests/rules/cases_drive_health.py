@@ -7,7 +7,7 @@ from typing import Any
 from advisor.facts.disks import Disk
 from advisor.facts.smartctl import DriveHealth, parse_smartctl
 from tests import smart_documents as smart
-from tests.rules.build import array, disk
+from tests.rules.build import Table, array, disk
 
 
 def drive(name: str, text: str, **parts: Any) -> Disk:
@@ -28,70 +28,62 @@ PARITY = array("md1", "sda1", level="raid6", disks=("sda",))
 STRIPE = array("md2", "sda1", level="raid0", disks=("sda",))
 DESKTOP = smart.ata(**smart.error_recovery(None))
 MADE_FOR_ARRAYS = smart.ata(**smart.error_recovery(70))
-ERRORS = {"read": {"total_uncorrected_errors": 2}}
 
-FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
-    ("disks.failing", None, host("sda", smart.ata(passed=False)), "critical", "overall health: FAILED"),
-    ("disks.failing", None, host("sda", smart.ata(BELOW), MIRROR), "critical", "md0 (raid1)"),
-    ("disks.failing", None, host("sda", smart.ata(BELOW), STRIPE), "critical", "Reallocated_Sector_Ct is 5"),
-    (
-        "disks.failing",
-        None,
-        host("sda", smart.ata(smart.attribute(197, "Current_Pending_Sector", "8"))),
-        "critical",
-        "8 pending sectors",
-    ),
-    (
-        "disks.failing",
-        None,
-        host("sda", smart.ata(smart.attribute(198, "Offline_Uncorrectable", "1 (0 0)"))),
-        "critical",
-        "1 uncorrectable sector",
-    ),
-    ("disks.failing", None, host("nvme0n1", smart.nvme(critical_warning=1, available_spare=4)), "critical", "spare"),
-    ("disks.failing", None, host("nvme0n1", smart.nvme(critical_warning=4)), "critical", "reliability"),
-    ("disks.failing", None, host("nvme0n1", smart.nvme(critical_warning=8)), "critical", "read-only"),
-    ("disks.failing", None, host("nvme0n1", smart.nvme(critical_warning=16)), "critical", "volatile memory"),
-    ("disks.failing", None, host("nvme0n1", smart.nvme(critical_warning=34)), "critical", "persistent memory"),
-    ("disks.failing", None, host("sdb", smart.scsi(status=smart.FAILURE_PREDICTED)), "critical", "IMPENDING FAILURE"),
-    ("disks.worn", None, host("sda", smart.ata(smart.attribute(5, "Reallocated_Sector_Ct", "24"))), "warning", "24"),
-    ("disks.worn", None, host("sda", smart.ata(IN_THE_PAST)), "warning", "in the past"),
-    ("disks.worn", None, host("sda", smart.ata(WORN_OUT)), "warning", "Media_Wearout_Indicator"),
-    ("disks.worn", None, host("nvme0n1", smart.nvme(percentage_used=100)), "warning", "100 %"),
-    ("disks.worn", None, host("nvme0n1", smart.nvme(media_errors=3)), "warning", "3 media errors"),
-    ("disks.worn", None, host("sdb", smart.scsi(defects=260)), "warning", "260 grown defects"),
-    ("disks.worn", None, host("sdb", smart.scsi(uncorrected=1)), "warning", "1 uncorrected error"),
-    ("disks.worn", None, host("sdb", smart.scsi(status=smart.TOO_HOT)), "warning", "TEMPERATURE"),
-    ("disks.too-hot", None, host("nvme0n1", smart.nvme(critical_warning=2, temperature=84)), "warning", "84 °C"),
-    ("disks.too-hot", None, host("sdb", smart.ata(temperature={"current": 66, "op_limit_max": 60})), "warning", "66"),
-    ("disks.error-recovery", None, host("sda", DESKTOP, MIRROR), "advice", "no limit"),
-    (
-        "disks.error-recovery",
-        None,
-        host("sda", smart.ata(**smart.error_recovery(600)), PARITY, queue={"io_timeout": "30000"}),
-        "advice",
-        "60 s",
-    ),
-]
-UNKNOWN = {"disks": (disk("sda"), disk("nvme0n1")), "arrays": (MIRROR,)}
-SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
-    *((rule, None, UNKNOWN) for rule in ("disks.failing", "disks.worn", "disks.too-hot", "disks.error-recovery")),
-    *((rule, None, host("sda", smart.ata())) for rule in ("disks.failing", "disks.worn", "disks.too-hot")),
-    *((rule, None, host("nvme0n1", smart.nvme())) for rule in ("disks.failing", "disks.worn", "disks.too-hot")),
-    *((rule, None, host("sdb", smart.scsi())) for rule in ("disks.failing", "disks.worn", "disks.too-hot")),
-    # Too hot is no failure, though NVMe's overall health is failed for it; nor is a SCSI drive's warning of it.
-    ("disks.failing", None, host("nvme0n1", smart.nvme(critical_warning=2))),
-    ("disks.failing", None, host("sdb", smart.scsi(status=smart.TOO_HOT))),
-    # Counts that cannot be: more pending sectors than the drive has, and the sentinel of some bridges.
-    ("disks.failing", None, host("sda", smart.ata(smart.attribute(197, "Current_Pending_Sector", "7814037169")))),
-    ("disks.failing", None, host("sda", smart.ata(smart.attribute(198, "Offline_Uncorrectable", "4294967295")))),
-    # The same number with another meaning of its vendor's.
-    ("disks.failing", None, host("sda", smart.ata(smart.attribute(197, "Unknown_Attribute", "8")))),
-    ("disks.worn", None, host("nvme0n1", smart.nvme(percentage_used=99))),
-    # What is failing is not listed as worn as well.
-    ("disks.worn", None, host("sda", smart.ata(BELOW))),
-    ("disks.error-recovery", None, host("sda", MADE_FOR_ARRAYS, MIRROR)),
-    ("disks.error-recovery", None, host("sda", DESKTOP)),
-    ("disks.error-recovery", None, host("sda", DESKTOP, STRIPE)),
-    ("disks.error-recovery", None, host("sda", DESKTOP, MIRROR, queue={"io_timeout": "180000"})),
-]
+UNKNOWN: dict[str, Any] = {"disks": (disk("sda"), disk("nvme0n1")), "arrays": (MIRROR,)}
+BARE = (UNKNOWN, host("sda", smart.ata()), host("nvme0n1", smart.nvme()), host("sdb", smart.scsi()))
+CASES: Table = {
+    "disks.failing": [
+        (host("sda", smart.ata(passed=False)), "critical", "overall health: FAILED"),
+        (host("sda", smart.ata(BELOW), MIRROR), "critical", "md0 (raid1)"),
+        (host("sda", smart.ata(BELOW), STRIPE), "critical", "Reallocated_Sector_Ct is 5"),
+        (host("sda", smart.ata(smart.attribute(197, "Current_Pending_Sector", "8"))), "critical", "8 pending sectors"),
+        (
+            host("sda", smart.ata(smart.attribute(198, "Offline_Uncorrectable", "1 (0 0)"))),
+            "critical",
+            "1 uncorrectable sector",
+        ),
+        (host("nvme0n1", smart.nvme(critical_warning=1, available_spare=4)), "critical", "spare"),
+        (host("nvme0n1", smart.nvme(critical_warning=4)), "critical", "reliability"),
+        (host("nvme0n1", smart.nvme(critical_warning=8)), "critical", "read-only"),
+        (host("nvme0n1", smart.nvme(critical_warning=16)), "critical", "volatile memory"),
+        (host("nvme0n1", smart.nvme(critical_warning=34)), "critical", "persistent memory"),
+        (host("sdb", smart.scsi(status=smart.FAILURE_PREDICTED)), "critical", "IMPENDING FAILURE"),
+        # Too hot is no failure, though NVMe's overall health is failed for it; nor is a SCSI drive's warning of it.
+        host("nvme0n1", smart.nvme(critical_warning=2)),
+        host("sdb", smart.scsi(status=smart.TOO_HOT)),
+        # Counts that cannot be: more pending sectors than the drive has, and the sentinel of some bridges.
+        host("sda", smart.ata(smart.attribute(197, "Current_Pending_Sector", "7814037169"))),
+        host("sda", smart.ata(smart.attribute(198, "Offline_Uncorrectable", "4294967295"))),
+        # The same number with another meaning of its vendor's.
+        host("sda", smart.ata(smart.attribute(197, "Unknown_Attribute", "8"))),
+        *BARE,
+    ],
+    "disks.worn": [
+        (host("sda", smart.ata(smart.attribute(5, "Reallocated_Sector_Ct", "24"))), "warning", "24"),
+        (host("sda", smart.ata(IN_THE_PAST)), "warning", "in the past"),
+        (host("sda", smart.ata(WORN_OUT)), "warning", "Media_Wearout_Indicator"),
+        (host("nvme0n1", smart.nvme(percentage_used=100)), "warning", "100 %"),
+        (host("nvme0n1", smart.nvme(media_errors=3)), "warning", "3 media errors"),
+        (host("sdb", smart.scsi(defects=260)), "warning", "260 grown defects"),
+        (host("sdb", smart.scsi(uncorrected=1)), "warning", "1 uncorrected error"),
+        (host("sdb", smart.scsi(status=smart.TOO_HOT)), "warning", "TEMPERATURE"),
+        host("nvme0n1", smart.nvme(percentage_used=99)),
+        # What is failing is not listed as worn as well.
+        host("sda", smart.ata(BELOW)),
+        *BARE,
+    ],
+    "disks.too-hot": [
+        (host("nvme0n1", smart.nvme(critical_warning=2, temperature=84)), "warning", "84 °C"),
+        (host("sdb", smart.ata(temperature={"current": 66, "op_limit_max": 60})), "warning", "66"),
+        *BARE,
+    ],
+    "disks.error-recovery": [
+        (host("sda", DESKTOP, MIRROR), "advice", "no limit"),
+        (host("sda", smart.ata(**smart.error_recovery(600)), PARITY, queue={"io_timeout": "30000"}), "advice", "60 s"),
+        host("sda", MADE_FOR_ARRAYS, MIRROR),
+        host("sda", DESKTOP),
+        host("sda", DESKTOP, STRIPE),
+        host("sda", DESKTOP, MIRROR, queue={"io_timeout": "180000"}),
+        UNKNOWN,
+    ],
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.facts.array import Array, ArrayPart
-from tests.rules.build import array, disk, filesystem
+from tests.rules.build import Table, array, disk, filesystem
 
 DISKS = ("nvme0n1", "nvme1n1")
 
@@ -32,59 +32,42 @@ def twice(*columns: str) -> dict[str, Any]:
 ONE_ADAPTER = (disk("sda", pci="0000:01:00.0"), disk("sdb", pci="0000:01:00.0"), disk("sdc", pci="0000:02:00.0"))
 TWO_ADAPTERS = (disk("sda", pci="0000:01:00.0"), disk("sdb", pci="0000:02:00.0"))
 
-FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
-    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid1"),)}, "advice", "datadg/vol01"),
-    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid10"),)}, "advice", "vxsnap -g datadg prepare vol01"),
-    ("vxvm.columns-share-disk", None, twice("nvme0n1", "nvme0n1"), "advice", "nvme0n1"),
-    (
-        "vxvm.one-controller",
-        None,
-        {"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER},
-        "info",
-        "0000:01:00.0",
-    ),
-    (
-        "vxfs.streams-off-stripes",
-        None,
-        {"arrays": (volume(),), "filesystems": (tuned(64, 1),)},
-        "advice",
-        "read_nstream=2",
-    ),
-    (
-        "vxfs.streams-off-stripes",
-        None,
-        {"arrays": (volume("raid5", data_disks=3),), "filesystems": (tuned(64, 4),)},
-        "advice",
-        "write_pref_io=196608,write_nstream=1",
-    ),
-    ("arrays.degraded", None, {"arrays": (volume("raid1", state="degraded", missing=1),)}, "critical", "vxreattach"),
-    ("arrays.linear-over-many", None, {"arrays": (volume("linear"),)}, "info", "vxassist"),
-]
-
-SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
-    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid1", detail={"dco": "vol01_dco"}),)}),
-    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid1", detail={"logs": "vol01-03"}),)}),
-    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid0"),)}),
-    ("vxvm.mirror-without-log", None, {"arrays": (array(level="raid1"),)}),
-    ("vxvm.columns-share-disk", None, twice("nvme0n1", "nvme1n1")),
-    ("vxvm.columns-share-disk", None, {"arrays": (volume(),)}),
-    ("vxvm.one-controller", None, {"arrays": (volume(disks=("sda", "sdb")),), "disks": TWO_ADAPTERS}),
-    ("vxvm.one-controller", None, {"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER[:2]}),
-    (
-        "vxvm.one-controller",
-        None,
+CASES: Table = {
+    "vxvm.mirror-without-log": [
+        ({"arrays": (volume("raid1"),)}, "advice", "datadg/vol01"),
+        ({"arrays": (volume("raid10"),)}, "advice", "vxsnap -g datadg prepare vol01"),
+        {"arrays": (volume("raid1", detail={"dco": "vol01_dco"}),)},
+        {"arrays": (volume("raid1", detail={"logs": "vol01-03"}),)},
+        {"arrays": (volume("raid0"),)},
+        {"arrays": (array(level="raid1"),)},
+    ],
+    "vxvm.columns-share-disk": [
+        (twice("nvme0n1", "nvme0n1"), "advice", "move vol01"),
+        twice("nvme0n1", "nvme1n1"),
+        {"arrays": (volume(),)},
+    ],
+    "vxvm.one-controller": [
+        ({"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER}, "info", "mirror=ctlr"),
+        {"arrays": (volume(disks=("sda", "sdb")),), "disks": TWO_ADAPTERS},
+        {"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER[:2]},
         {
             "arrays": (volume(disks=("sda", "sdb")),),
             "disks": (*ONE_ADAPTER[:2], disk("sdc", pci="0000:02:00.0", mountpoints=("/",))),
         },
-    ),
-    ("vxfs.streams-off-stripes", None, {"arrays": (volume(),), "filesystems": (tuned(64, 2),)}),
-    ("vxfs.streams-off-stripes", None, {"arrays": (volume("raid10"),), "filesystems": (tuned(64, 4),)}),
-    ("vxfs.streams-off-stripes", None, {"arrays": (volume("raid1"),), "filesystems": (tuned(64, 1),)}),
-    (
-        "vxfs.streams-off-stripes",
-        None,
+    ],
+    "vxfs.streams-off-stripes": [
+        ({"arrays": (volume(),), "filesystems": (tuned(64, 1),)}, "advice", "read_nstream=2"),
+        (
+            {"arrays": (volume("raid5", data_disks=3),), "filesystems": (tuned(64, 4),)},
+            "advice",
+            "write_pref_io=196608,write_nstream=1",
+        ),
+        {"arrays": (volume(),), "filesystems": (tuned(64, 2),)},
+        {"arrays": (volume("raid10"),), "filesystems": (tuned(64, 4),)},
+        {"arrays": (volume("raid1"),), "filesystems": (tuned(64, 1),)},
         {"arrays": (volume("raid5", data_disks=3),), "filesystems": (tuned(64, 4, (192, 1)),)},
-    ),
-    ("vxfs.streams-off-stripes", None, {"arrays": (volume(),), "filesystems": (tuned(64, 1, tunables={}),)}),
-]
+        {"arrays": (volume(),), "filesystems": (tuned(64, 1, tunables={}),)},
+    ],
+    "arrays.degraded": [({"arrays": (volume("raid1", state="degraded", missing=1),)}, "critical", "vxreattach")],
+    "arrays.linear-over-many": [({"arrays": (volume("linear"),)}, "info", "vxassist")],
+}

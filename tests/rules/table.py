@@ -1,6 +1,6 @@
 """The table of rules and hosts: for every rule, hosts on which it fires and hosts on which it is silent.
 
-A new list of cases gets one line in `CASES`, hosts that are whole one in `LINES`. What docs/rules.md says about a
+A new table of cases gets one line in `LISTED`, hosts that are whole one in `LINES`. What docs/rules.md says about a
 rule (its severities, whether it fires on a counter, on what is seen, on a declared workload or as a matter of intent)
 is not written down anywhere: it is what the rule does on these hosts.
 """
@@ -8,7 +8,7 @@ is not written down anywhere: it is what the rule does on these hosts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -35,7 +35,7 @@ from tests.rules import (
     test_ebs,
     test_iris,
 )
-from tests.rules.build import facts
+from tests.rules.build import Table, facts
 
 COUNTER: Final = "a counter"
 SEEN: Final = "what is seen"
@@ -44,31 +44,48 @@ INTENT: Final = "a matter of intent"
 GROUNDS: Final = (COUNTER, SEEN, WORKLOAD, INTENT)
 
 
-class Cases(NamedTuple):
-    """Rows that begin with rule, workload and parts of `tests.rules.build.facts`; ``common`` are parts of all hosts."""
+class Case(NamedTuple):
+    """``parts`` are those of `tests.rules.build.facts`; without a severity the rule is silent. ``shown`` is a text of
+    the evidence, title or advice."""
 
-    fires: Iterable[tuple[Any, ...]]
-    silent: Iterable[tuple[Any, ...]]
+    rule: str
+    workload: str | None
+    parts: dict[str, Any]
+    severity: Severity | None = None
+    shown: str = ""
+    shown_in: Literal["evidence", "title", "advice"] = "evidence"
+
+
+class Listed(NamedTuple):
+    """Cases of a module, as `cases_of` reads them; ``common`` are parts of all its hosts."""
+
+    table: Table
     common: Mapping[str, Any] = {}
+    shown_in: Literal["evidence", "title", "advice"] = "evidence"
 
 
-CASES: Final = (
-    Cases(cases.FIRES, cases.SILENT),
-    Cases(cases_storage.FIRES, cases_storage.SILENT),
-    Cases(cases_infoscale.FIRES, cases_infoscale.SILENT),
-    Cases(cases_controllers.FIRES, cases_controllers.SILENT),
-    Cases(cases_drive_health.FIRES, cases_drive_health.SILENT),
-    Cases(cases_power.FIRES, cases_power.SILENT),
-    Cases(cases_checks.FIRES, cases_checks.SILENT),
-    Cases(cases_vxvm.FIRES, cases_vxvm.SILENT),
-    Cases(test_ebs.FIRES, test_ebs.SILENT),
-    Cases(
-        test_iris.FIRES,
-        test_iris.SILENT,
-        {"iris": test_iris.given(), "memory": test_iris.memory(), "sysctl": test_iris.QUIET},
-    ),
-    Cases(cases_iscsi.FIRES, cases_iscsi.SILENT),
+LISTED: Final = (
+    *map(Listed, (cases.CASES, cases_storage.CASES, cases_infoscale.CASES, cases_controllers.CASES)),
+    *map(Listed, (cases_drive_health.CASES, cases_power.CASES, cases_checks.CASES)),
+    Listed(cases_vxvm.CASES, shown_in="advice"),
+    Listed(test_ebs.CASES),
+    Listed(test_iris.CASES, test_iris.COMMON, "title"),
+    Listed(cases_iscsi.CASES),
 )
+
+
+def cases_of(listed: Listed) -> Iterator[Case]:
+    """A row is (workload, parts, severity, shown); a workload that is not declared, and severity and shown text of a
+    silent host, are left out; a row of the host alone is no tuple."""
+    for rule, rows in listed.table.items():
+        for row in rows:
+            values = row if isinstance(row, tuple) else (row,)
+            workload, parts, *expected = values if isinstance(values[0], str) else (None, *values)
+            severity, shown = expected or (None, "")
+            yield Case(rule, workload, {**listed.common, **parts}, severity, shown, listed.shown_in)
+
+
+CASES: Final = tuple(case for listed in LISTED for case in cases_of(listed))
 
 
 class Line(NamedTuple):
@@ -105,9 +122,9 @@ def _with_file(path: str, text: str) -> Facts:
 
 
 def _firing() -> Iterator[tuple[str, Seen]]:
-    for listed in CASES:
-        for rule, workload, parts, *_ in listed.fires:
-            yield rule, Seen(facts(**{**listed.common, **parts}), workload)
+    for case in CASES:
+        if case.severity:
+            yield case.rule, Seen(facts(**case.parts), case.workload)
     for rule, path, bad, _ in cases_advice.ALL:
         yield f"advice.{rule}", Seen(_with_file(path, bad), None)
     for line in LINES:
@@ -115,9 +132,9 @@ def _firing() -> Iterator[tuple[str, Seen]]:
 
 
 def _silent() -> Iterator[tuple[str, Seen]]:
-    for listed in CASES:
-        for rule, workload, parts, *_ in listed.silent:
-            yield rule, Seen(facts(**{**listed.common, **parts}), workload)
+    for case in CASES:
+        if not case.severity:
+            yield case.rule, Seen(facts(**case.parts), case.workload)
     for rule, path, _, good in cases_advice.ALL:
         yield f"advice.{rule}", Seen(_with_file(path, good), None)
     for line in LINES:

@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from advisor.rules.registry import judge
 from tests.rules.build import facts
-from tests.rules.cases_controllers import BAD, FIRES, SILENT, Tool, volume, with_cache
-from tests.rules.selection import rules_of
+from tests.rules.cases_controllers import BAD, Tool, volume, with_cache
 from tests.rules.test_rules import findings_of
-
-
-@pytest.mark.parametrize(("rule", "workload", "parts", "severity", "named"), FIRES)
-def test_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, named: str) -> None:
-    (found,) = findings_of(rule, workload, parts)
-    assert found.severity == severity
-    assert named in str(found.evidence)
-    assert found.severity == "info" or not found.intent
-    assert "None" not in found.title + found.why + found.advice
-
-
-@pytest.mark.parametrize(("rule", "workload", "parts"), SILENT)
-def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
-    assert findings_of(rule, workload, parts) == ()
-
-
-def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
-    rules = {rule.id for rule in rules_of("controllers")}
-    assert rules == {row[0] for row in FIRES} == {row[0] for row in SILENT}
 
 
 @pytest.mark.parametrize(

@@ -7,54 +7,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.infoscale_text import LltHost, VxDisk
 from advisor.profiles.profile import load, profile_paths
-from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognised_workload, recognition, serial_writes_per_second
 from advisor.rules.llt_cluster import queue_bytes, window_bytes_per_second
-from advisor.rules.registry import RULES, judge
 from advisor.rules.workload import parse_workload
 from tests.rules.build import facts, llt_link
-from tests.rules.cases_infoscale import AWS, FIRES, MIRRORED, NEAR, SHARED, SILENT, SINGLE, TCP, cluster, memory_of
-from tests.rules.selection import rules_of
-
-
-def findings_of(rule: str, workload: str | None, parts: dict[str, Any]) -> tuple[Finding, ...]:
-    declared = parse_workload(workload) if workload else None
-    return tuple(finding for finding in judge(facts(**parts), declared) if finding.id == rule)
-
-
-@pytest.mark.parametrize(("rule", "workload", "parts", "severity", "named"), FIRES)
-def test_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, named: str) -> None:
-    found = findings_of(rule, workload, parts)
-    assert [finding.severity for finding in found] == [severity]
-    assert named in str(found[0].evidence)
-    assert all(len(text) > 5 for text in (found[0].title, found[0].why, found[0].advice, found[0].hurts_when))
-    assert "None" not in found[0].title + found[0].why + found[0].advice
-    assert found[0].severity == "info" or not found[0].intent
-
-
-@pytest.mark.parametrize(("rule", "workload", "parts"), SILENT)
-def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
-    assert findings_of(rule, workload, parts) == ()
-
-
-def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
-    own = {rule.id for rule in rules_of("infoscale", "llt_cluster")}
-    assert own <= {rule.id for rule in RULES}
-    assert own == {row[0] for row in FIRES} == {row[0] for row in SILENT}
+from tests.rules.cases_infoscale import AWS, MIRRORED, NEAR, SHARED, SINGLE, TCP, cluster, memory_of
+from tests.rules.test_rules import findings_of
 
 
 @pytest.mark.parametrize("name", TITLES)
 def test_every_configuration_has_a_profile(name: str) -> None:
     assert profile_of(name) in profile_paths()
     assert load(profile_of(name)).conditions[-1].fact == f"infoscale.configurations.{name}"
-
-
-def whole(**parts: Any) -> Facts:
-    return facts(**parts)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +43,7 @@ def whole(**parts: Any) -> Facts:
 def test_a_declaration_beside_what_was_seen(
     workload: str, disks: tuple[VxDisk, ...] | None, expected: str | None
 ) -> None:
-    found = recognition(whole(**cluster(disks=disks)), parse_workload(workload))
+    found = recognition(facts(**cluster(disks=disks)), parse_workload(workload))
     assert found is not None
     assert found.configuration == expected
     if expected and disks is None:
@@ -84,11 +51,11 @@ def test_a_declaration_beside_what_was_seen(
 
 
 def test_a_single_node_may_be_declared_where_nothing_speaks_against_it() -> None:
-    host = whole(**cluster(hosts=()))
+    host = facts(**cluster(hosts=()))
     found = recognition(host, parse_workload("single-node"))
     assert found is not None
     assert found.configuration == "single-node"
-    two = recognition(whole(**cluster()), parse_workload("single-node"))
+    two = recognition(facts(**cluster()), parse_workload("single-node"))
     assert two is not None
     assert two.fits["single-node"] == "no"
 
@@ -105,7 +72,7 @@ def test_a_single_node_may_be_declared_where_nothing_speaks_against_it() -> None
 def test_what_a_configuration_says_of_the_load_and_no_more(
     parts: dict[str, Any], transport: str | None, replication: str
 ) -> None:
-    found = recognised_workload(whole(**parts))
+    found = recognised_workload(facts(**parts))
     assert found is not None
     assert (found.transport, found.replication) == (transport, replication)
     assert (found.block_bytes, found.access, found.write_share, found.rtt_seconds) == (None, None, None, None)
@@ -113,7 +80,7 @@ def test_what_a_configuration_says_of_the_load_and_no_more(
 
 @pytest.mark.parametrize("parts", [{}, cluster(), cluster(disks=MIRRORED)])
 def test_where_it_is_not_certain_nothing_is_taken_for_a_workload(parts: dict[str, Any]) -> None:
-    assert recognised_workload(whole(**parts)) is None
+    assert recognised_workload(facts(**parts)) is None
 
 
 @pytest.mark.parametrize(("rtt", "writes"), [(1.16e-3, 862), (1.12e-3, 893), (0.1e-3, 10_000)])

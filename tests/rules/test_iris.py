@@ -12,8 +12,7 @@ from advisor.facts.memory import HugePagePool
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
-from tests.rules.build import GIB, LARGE_BUFFERS, array, disk, facts, nothing_known, replaced
-from tests.rules.selection import rules_of
+from tests.rules.build import GIB, LARGE_BUFFERS, Table, array, disk, facts, nothing_known, replaced
 
 MIB = 1 << 20
 SETTINGS = Cpf(
@@ -59,7 +58,7 @@ def memory(pages: int = NEEDED, free: int | None = 0, **parts: Any) -> Any:
 
 
 def found(rule: str, workload: str | None, parts: dict[str, Any]) -> list[Finding]:
-    host = facts(**{"iris": given(), "memory": memory(), "sysctl": QUIET, **parts})
+    host = facts(**{**COMMON, **parts})
     return [one for one in judge(host, parse_workload(workload) if workload else None) if one.id == rule]
 
 
@@ -68,164 +67,140 @@ def stripe(kib: int) -> dict[str, Any]:
     return {"arrays": (array("vg/db", "nvme5n1", "nvme6n1", **parts),)}
 
 
+COMMON = {"iris": given(), "memory": memory(), "sysctl": QUIET}
 FAR = "iris,rtt=1.16ms,replication=sync"
-FIRES: tuple[tuple[str, str | None, dict[str, Any], str, str], ...] = (
-    ("iris.huge-pages-short", None, {"memory": memory(0)}, "advice", "no huge pages"),
-    ("iris.huge-pages-short", None, {"memory": memory(NEEDED - 1)}, "advice", "too few"),
-    ("iris.huge-pages-idle", None, {"memory": memory(100, 100)}, "advice", "serve nobody"),
-    ("iris.huge-pages-idle", None, {"memory": memory(NEEDED + 5000, 5000)}, "info", "9.8 GiB"),
-    ("iris.huge-pages-idle", None, {"iris": given({"memlock": 32}), "memory": memory(100, None)}, "advice", "0.2 GiB"),
-    ("iris.shmmax", None, {"sysctl": {**QUIET, "kernel.shmmax": str(13 * GIB)}}, "warning", "below the shared memory"),
-    (
-        "iris.shmmax",
-        None,
-        {"sysctl": {**QUIET, "kernel.shmall": str(GIB // 4096)}},
-        "warning",
-        "below the shared memory",
-    ),
-    ("iris.transparent-huge-pages", None, {"memory": memory(thp_enabled="always")}, "info", "always on"),
-    ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 70_000)})}, "warning", "larger than the memory"),
-    ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 56_000)})}, "advice", "leaves little"),
-    ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 0)})}, "info", "IRIS chooses it"),
-    ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 20_000)})}, "info", "31% of the memory"),
-    ("iris.cache-share", None, {"memory": memory(total_bytes=63 * GIB)}, "info", "70% of the memory"),
-    ("iris.journal-shared", None, {"iris": given(places=TOGETHER)}, "advice", "with databases"),
-    (
-        "iris.journal-shared",
-        None,
-        {"iris": given(places=(place("journal", "nvme1n1p1", "nvme1n1"), place("wij", "dm-1", "nvme1n1")))},
-        "info",
-        "with the WIJ",
-    ),
-    (
-        "iris.alternate-journal-shared",
-        None,
-        {"iris": given(places=(place("journal", "nvme1n1"), place("alternate-journal", "nvme1n1")))},
-        "advice",
-        "Both journal directories",
-    ),
-    (
-        "iris.wij-shared",
-        None,
-        {"iris": given(places=(place("wij", "dm-0", "a", "b"), place("database", "dm-9", "b", name="APP")))},
-        "info",
-        "lies with its databases",
-    ),
-    ("iris.file-system", None, {"iris": given(places=(place("wij", "a", kind="ext4"),))}, "info", "than XFS"),
-    ("iris.stripe-size", None, stripe(64), "info", "not of 4 MB"),
-    ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.swappiness": "60"}}, "info", "Swapping"),
-    ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.dirty_ratio": "20"}}, "info", "write-back"),
-    ("iris.write-daemons", None, {"iris": given({"asyncwij": None, "wdparm": ()})}, "info", "fewer write daemons"),
-    ("iris.write-daemons", "write=60%", {"iris": given({"wduseasyncio": 0})}, "advice", "fewer write daemons"),
-    ("iris.write-daemons", "iris,write=70%", {"iris": given({"asyncwij": 8})}, "advice", "fewer write daemons"),
-    (
-        "iris.write-daemons",
-        "iris,write=70%",
-        {"iris": given({"asyncwij": 8}), "disks": (disk("nvme5n1", rotational=True),)},
-        "info",
-        "fewer write daemons",
-    ),
-    (
-        "iris.wij-shared",
-        "iris,write=70%",
-        {"iris": given(places=(place("wij", "a"), place("database", "a", name="APP")))},
-        "advice",
-        "lies with its databases",
-    ),
-    ("iris.parts-apart", None, {}, "info", "on 3 volumes"),
-    (
-        "iris.parts-apart",
-        "iris",
-        {"iris": given(places=(place("journal", "a"), place("wij", "b"), place("database", "b", name="APP")))},
-        "info",
-        "on 2 volumes",
-    ),
-    ("iris.mirror-round-trip", FAR, {"iris": given(mirror="Failover Primary")}, "info", "another zone"),
-)
-SILENT: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
-    ("iris.huge-pages-short", None, {}),
-    ("iris.huge-pages-short", None, {"memory": memory(0), "iris": ()}),
-    ("iris.huge-pages-short", None, {"memory": memory(0), "iris": given({"memlock": 32})}),
-    ("iris.huge-pages-short", None, {"memory": memory(0), "iris": given({"globals_mb": ()})}),
-    ("iris.huge-pages-short", None, {"memory": memory(0, hugepages=())}),
-    # Which of two pools the kernel gives is not known.
-    (
-        "iris.huge-pages-short",
-        None,
+CASES: Table = {
+    "iris.huge-pages-short": [
+        ({"memory": memory(0)}, "advice", "no huge pages"),
+        ({"memory": memory(NEEDED - 1)}, "advice", "too few"),
+        {},
+        {"memory": memory(0), "iris": ()},
+        {"memory": memory(0), "iris": given({"memlock": 32})},
+        {"memory": memory(0), "iris": given({"globals_mb": ()})},
+        {"memory": memory(0, hugepages=())},
+        # Which of two pools the kernel gives is not known.
         {
             "memory": memory(
                 default_hugepage_bytes=None, hugepages=(HugePagePool(2 * MIB, 0, 0), HugePagePool(GIB, 0, 0))
             )
         },
-    ),
-    ("iris.huge-pages-idle", None, {}),
-    ("iris.huge-pages-idle", None, {"memory": memory(100, 100), "iris": ()}),
-    ("iris.huge-pages-idle", None, {"memory": memory(100, 100), "iris": given(running=False)}),
-    ("iris.huge-pages-idle", None, {"memory": memory(100, None)}),
-    ("iris.huge-pages-idle", None, {"memory": memory(NEEDED + 1000, 1000)}),
-    (
-        "iris.shmmax",
-        None,
+    ],
+    "iris.huge-pages-idle": [
+        ({"memory": memory(100, 100)}, "advice", "serve nobody"),
+        ({"memory": memory(NEEDED + 5000, 5000)}, "info", "9.8 GiB"),
+        ({"iris": given({"memlock": 32}), "memory": memory(100, None)}, "advice", "0.2 GiB"),
+        {},
+        {"memory": memory(100, 100), "iris": ()},
+        {"memory": memory(100, 100), "iris": given(running=False)},
+        {"memory": memory(100, None)},
+        {"memory": memory(NEEDED + 1000, 1000)},
+    ],
+    "iris.shmmax": [
+        ({"sysctl": {**QUIET, "kernel.shmmax": str(13 * GIB)}}, "warning", "below the shared memory"),
+        ({"sysctl": {**QUIET, "kernel.shmall": str(GIB // 4096)}}, "warning", "below the shared memory"),
         {"sysctl": {**QUIET, "kernel.shmmax": "18446744073692774399", "kernel.shmall": "18446744073692774399"}},
-    ),
-    ("iris.shmmax", None, {"sysctl": {**QUIET, "kernel.shmmax": "1"}, "iris": given({"globals_mb": ()})}),
-    ("iris.transparent-huge-pages", None, {"memory": memory(thp_enabled="madvise")}),
-    ("iris.transparent-huge-pages", None, {"memory": memory(thp_enabled="always"), "iris": ()}),
-    ("iris.cache-share", None, {}),
-    ("iris.cache-share", None, {"memory": memory(total_bytes=None)}),
-    ("iris.cache-share", None, {"iris": (instance(None, ()),)}),
-    ("iris.cache-share", None, {"iris": given({"globals_mb": ()})}),
-    ("iris.journal-shared", None, {}),
-    # A new instance has its journal next to its own databases.
-    ("iris.journal-shared", None, {"iris": given(places=(place("journal", "a"), place("database", "a", name="USER")))}),
-    (
-        "iris.journal-shared",
-        None,
+        {"sysctl": {**QUIET, "kernel.shmmax": "1"}, "iris": given({"globals_mb": ()})},
+    ],
+    "iris.transparent-huge-pages": [
+        ({"memory": memory(thp_enabled="always")}, "info", "always on"),
+        {"memory": memory(thp_enabled="madvise")},
+        {"memory": memory(thp_enabled="always"), "iris": ()},
+    ],
+    "iris.cache-share": [
+        ({"iris": given({"globals_mb": (0, 0, 70_000)})}, "warning", "larger than the memory"),
+        ({"iris": given({"globals_mb": (0, 0, 56_000)})}, "advice", "leaves little"),
+        ({"iris": given({"globals_mb": (0, 0, 0)})}, "info", "IRIS chooses it"),
+        ({"iris": given({"globals_mb": (0, 0, 20_000)})}, "info", "31% of the memory"),
+        ({"memory": memory(total_bytes=63 * GIB)}, "info", "70% of the memory"),
+        {},
+        {"memory": memory(total_bytes=None)},
+        {"iris": (instance(None, ()),)},
+        {"iris": given({"globals_mb": ()})},
+    ],
+    "iris.journal-shared": [
+        ({"iris": given(places=TOGETHER)}, "advice", "with databases"),
+        (
+            {"iris": given(places=(place("journal", "nvme1n1p1", "nvme1n1"), place("wij", "dm-1", "nvme1n1")))},
+            "info",
+            "with the WIJ",
+        ),
+        {},
+        # A new instance has its journal next to its own databases.
+        {"iris": given(places=(place("journal", "a"), place("database", "a", name="USER")))},
         {"iris": given(places=(place("journal", "a"), replaced(place("wij", "a"), {"device": None, "disks": ()})))},
-    ),
-    ("iris.alternate-journal-shared", None, {}),
-    ("iris.wij-shared", None, {}),
-    ("iris.file-system", None, {}),
-    ("iris.file-system", None, {"iris": given(places=(replaced(place("wij", "a", kind="nfs4"), {"device": None}),))}),
-    ("iris.stripe-size", None, stripe(4096)),
-    ("iris.stripe-size", None, {**stripe(64), "iris": ()}),
-    ("iris.vm-settings", None, {}),
-    ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.swappiness": "60"}, "iris": ()}),
-    # Bytes are active: the ratio is 0 then.
-    ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.dirty_ratio": "0", "vm.dirty_bytes": "1073741824"}}),
-    ("iris.write-daemons", None, {}),
-    ("iris.write-daemons", "iris", {"iris": given({"asyncwij": 8})}),
-    ("iris.write-daemons", "backup", {"iris": given({"asyncwij": 8})}),
-    ("iris.parts-apart", None, {"iris": ()}),
-    ("iris.parts-apart", None, {"iris": given(places=TOGETHER)}),
-    ("iris.parts-apart", None, {"iris": given(places=(place("wij", "a", "a", "b"), place("journal", "b", "b")))}),
-    ("iris.write-daemons", None, {"iris": (instance(None, ()),)}),
-    ("iris.mirror-round-trip", None, {}),
-    ("iris.mirror-round-trip", FAR, {"iris": ()}),
-    ("iris.mirror-round-trip", "iris,rtt=100us,replication=sync", {}),
-    ("iris.mirror-round-trip", "iris,rtt=1.16ms,replication=async", {}),
-    ("iris.mirror-round-trip", "iris,replication=sync", {}),
-)
-
-
-@pytest.mark.parametrize(("rule", "workload", "parts", "severity", "title"), FIRES)
-def test_it_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, title: str) -> None:
-    (one,) = found(rule, workload, parts)
-    assert (one.severity, title in one.title) == (severity, True), one.title
-    assert one.severity == "info" or not one.intent
-    assert one.evidence
-    assert all(len(text) > 5 for text in (one.title, one.why, one.advice, one.hurts_when))
-    assert "None" not in one.title + one.why + one.advice + str(one.evidence.get("detail", ""))
-
-
-@pytest.mark.parametrize(("rule", "workload", "parts"), SILENT)
-def test_it_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
-    assert found(rule, workload, parts) == []
-
-
-def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
-    known = {rule.id for rule in rules_of("iris", "iris_memory")}
-    assert known == {row[0] for row in FIRES} == {row[0] for row in SILENT}
+    ],
+    "iris.alternate-journal-shared": [
+        (
+            {"iris": given(places=(place("journal", "nvme1n1"), place("alternate-journal", "nvme1n1")))},
+            "advice",
+            "Both journal directories",
+        ),
+        {},
+    ],
+    "iris.wij-shared": [
+        (
+            {"iris": given(places=(place("wij", "dm-0", "a", "b"), place("database", "dm-9", "b", name="APP")))},
+            "info",
+            "lies with its databases",
+        ),
+        (
+            "iris,write=70%",
+            {"iris": given(places=(place("wij", "a"), place("database", "a", name="APP")))},
+            "advice",
+            "lies with its databases",
+        ),
+        {},
+    ],
+    "iris.file-system": [
+        ({"iris": given(places=(place("wij", "a", kind="ext4"),))}, "info", "than XFS"),
+        {},
+        {"iris": given(places=(replaced(place("wij", "a", kind="nfs4"), {"device": None}),))},
+    ],
+    "iris.stripe-size": [(stripe(64), "info", "not of 4 MB"), stripe(4096), {**stripe(64), "iris": ()}],
+    "iris.vm-settings": [
+        ({"sysctl": {**QUIET, "vm.swappiness": "60"}}, "info", "Swapping"),
+        ({"sysctl": {**QUIET, "vm.dirty_ratio": "20"}}, "info", "write-back"),
+        {},
+        {"sysctl": {**QUIET, "vm.swappiness": "60"}, "iris": ()},
+        # Bytes are active: the ratio is 0 then.
+        {"sysctl": {**QUIET, "vm.dirty_ratio": "0", "vm.dirty_bytes": "1073741824"}},
+    ],
+    "iris.write-daemons": [
+        ({"iris": given({"asyncwij": None, "wdparm": ()})}, "info", "fewer write daemons"),
+        ("write=60%", {"iris": given({"wduseasyncio": 0})}, "advice", "fewer write daemons"),
+        ("iris,write=70%", {"iris": given({"asyncwij": 8})}, "advice", "fewer write daemons"),
+        (
+            "iris,write=70%",
+            {"iris": given({"asyncwij": 8}), "disks": (disk("nvme5n1", rotational=True),)},
+            "info",
+            "fewer write daemons",
+        ),
+        {},
+        ("iris", {"iris": given({"asyncwij": 8})}),
+        ("backup", {"iris": given({"asyncwij": 8})}),
+        {"iris": (instance(None, ()),)},
+    ],
+    "iris.parts-apart": [
+        ({}, "info", "on 3 volumes"),
+        (
+            "iris",
+            {"iris": given(places=(place("journal", "a"), place("wij", "b"), place("database", "b", name="APP")))},
+            "info",
+            "on 2 volumes",
+        ),
+        {"iris": ()},
+        {"iris": given(places=TOGETHER)},
+        {"iris": given(places=(place("wij", "a", "a", "b"), place("journal", "b", "b")))},
+    ],
+    "iris.mirror-round-trip": [
+        (FAR, {"iris": given(mirror="Failover Primary")}, "info", "another zone"),
+        {},
+        (FAR, {"iris": ()}),
+        ("iris,rtt=100us,replication=sync", {}),
+        ("iris,rtt=1.16ms,replication=async", {}),
+        ("iris,replication=sync", {}),
+    ],
+}
 
 
 def test_nothing_is_said_of_a_host_of_which_nothing_is_known() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from advisor.facts.iscsi import Iscsi, IscsiSession
@@ -13,28 +11,8 @@ from advisor.rules.registry import judge
 from advisor.rules.remedy import SetTunable
 from advisor.rules.workload import parse_workload
 from tests.rules.build import GIB, disk, facts, nothing_known, replaced
-from tests.rules.cases_iscsi import FIRES, MAP, MAPPED, OLD, SILENT, exports, node, over, path, set_in_file
-from tests.rules.selection import rules_of
+from tests.rules.cases_iscsi import MAP, MAPPED, OLD, exports, node, over, path, set_in_file
 from tests.rules.test_rules import findings_of
-
-
-@pytest.mark.parametrize(("rule", "workload", "parts", "severity", "named"), FIRES)
-def test_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, named: str) -> None:
-    (found,) = findings_of(rule, workload, parts)
-    assert found.severity == severity
-    assert named in str(found.evidence)
-    assert found.severity == "info" or not found.intent
-    assert "None" not in found.title + found.why + found.advice
-
-
-@pytest.mark.parametrize(("rule", "workload", "parts"), SILENT)
-def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
-    assert findings_of(rule, workload, parts) == ()
-
-
-def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
-    rules = {rule.id for rule in rules_of("iscsi", "iscsi_sessions")}
-    assert rules == {row[0] for row in FIRES} == {row[0] for row in SILENT}
 
 
 def test_where_nothing_is_known_nothing_is_claimed() -> None:

@@ -12,11 +12,8 @@ from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.registry import RULES, judge
 from advisor.rules.workload import parse_workload
 from tests.each import for_each
-from tests.rules import cases, cases_storage
 from tests.rules.build import facts, link, nothing_known, numa, virtual
-
-FIRES = (*cases.FIRES, *cases_storage.FIRES)
-SILENT = (*cases.SILENT, *cases_storage.SILENT)
+from tests.rules.table import CASES, Case
 
 
 def findings_of(rule: str, workload: str | None, parts: dict[str, Any]) -> tuple[Finding, ...]:
@@ -24,16 +21,17 @@ def findings_of(rule: str, workload: str | None, parts: dict[str, Any]) -> tuple
     return tuple(finding for finding in judge(facts(**parts), declared) if finding.id == rule)
 
 
-@for_each("rule workload parts severity named", FIRES)
-def test_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, named: str) -> None:
-    found = findings_of(rule, workload, parts)
-    assert [finding.severity for finding in found] == [severity]
-    assert named in str(found[0].evidence)
-
-
-@for_each("rule workload parts", SILENT)
-def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
-    assert findings_of(rule, workload, parts) == ()
+@for_each("case", CASES, lambda case: f"{case.rule}, {case.workload}, {case.parts}")
+def test_a_rule_fires_or_is_silent_and_every_finding_has_what_a_reader_needs(case: Case) -> None:
+    found = judge(facts(**case.parts), parse_workload(case.workload) if case.workload else None)
+    own = [one for one in found if one.id == case.rule]
+    assert [one.severity for one in own] == ([case.severity] if case.severity else [])
+    assert all(case.shown in str(getattr(one, case.shown_in)) for one in own)
+    for one in found:
+        assert one.evidence
+        assert all(len(text) > 5 for text in (one.title, one.why, one.advice, one.hurts_when))
+        assert not re.search(r"  |\bNone\b", one.title + one.why + one.advice), one
+        assert one.severity == "info" or not one.intent
 
 
 def test_a_calm_host_has_no_finding() -> None:
@@ -59,18 +57,9 @@ def test_ids_are_unique() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
 
 
-def test_every_finding_has_what_a_reader_needs() -> None:
-    for _, workload, parts, _, _ in FIRES:
-        for finding in judge(facts(**parts), parse_workload(workload) if workload else None):
-            assert finding.evidence
-            assert all(len(text) > 5 for text in (finding.title, finding.why, finding.advice, finding.hurts_when))
-            assert not re.search(r"  |\bNone\b", finding.title + finding.why + finding.advice), finding
-            assert finding.severity == "info" or not finding.intent
-
-
 def everything_wrong() -> Facts:
     merged: dict[str, Any] = {"links": (), "disks": (), "arrays": (), "filesystems": (), "irqs": ()}
-    for _, _, parts, _, _ in FIRES:
+    for parts in (case.parts for case in CASES if case.severity):
         for key, value in parts.items():
             merged[key] = (
                 (*merged[key], *value) if key in ("links", "disks", "arrays", "filesystems", "irqs") else value
