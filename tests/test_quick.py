@@ -10,7 +10,7 @@ from tests.conftest import QUICK_MODULES, QUICK_PACKAGES, SLOW_MODULES
 
 TESTS = Path(__file__).parent
 # Without a test that is quick: virtual machines, random damage, hostile texts on every output, builds of packages.
-LEFT_OUT = {"fixtures", "fuzz", "hostile", "lab", "packages"}
+LEFT_OUT = {"fixtures", "fuzz", "golden", "hostile", "lab", "packages"}
 
 
 def test_every_package_of_tests_has_quick_ones() -> None:

@@ -1,4 +1,4 @@
-"""The canonical line of configuration files and kernel attributes: the same in Python and in the rollback script."""
+"""The canonical line of configuration files, kernel attributes and commands: alike in Python and in the scripts."""
 
 from __future__ import annotations
 
@@ -86,8 +86,34 @@ multipaths {
 }
 """
 UNIT = "LoadState=loaded\n{}\n"
+MODULES = "nvme_core 1 0 - Live 0x0\nzfs 9 1 a,b, Loading 0x0 (PO)\nold 1 0 -\n"
+CONFIG = "# x\noptions nvme-core io_timeout=30 a\nalias nvme_core b=1\noptions nvme_core io_timeout=255\noptions x b=\n"
+CMDLINE = 'BOOT_IMAGE=/v root=UUID=1=2 quiet hugepages=1 nosmt= hugepages=8 dyndbg="a b"\n'
+STATE = "LoadState={}\nActiveState={}\nUnitFileState={}\n"
+FLOW = """Current LLT flow control values (in packets):
+  lowwater = 800
+  highwater   =1000
+  rportlowwater: 800
+  rporthiswater = 1000
+  strange-name = 7
+  text = many
+  huge = {}
+""".format("9" * 5000)
+NUMA = "LoadState=loaded\nNUMAPolicy={}\nNUMAMask={}\nCPUAffinity={}\nCPUAffinityFromNUMA={}\n"
 ABSENT, UNREADABLE = "absent", "unreadable"
 CASES = [
+    ("4096\t131072\t6291456\n", "words", "4096 131072 6291456"),
+    ("", "words", ""),
+    (FLOW, "flow:highwater", "1000"),
+    (FLOW, "flow:rporthighwater", "1000"),
+    (FLOW, "flow:rportlowwater", "800"),
+    (FLOW, "flow:text", ABSENT),
+    (FLOW, "flow:huge", ABSENT),
+    ("", "flow:highwater", ABSENT),
+    (NUMA.format("n/a", "", "", "no"), "unit-numa", "NUMAPolicy=default NUMAMask= CPUAffinity="),
+    (NUMA.format("bind", "0", "0-3", "yes"), "unit-numa", "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa"),
+    (NUMA.format("bind", "0 2", "0-3 8", "no"), "unit-numa", "NUMAPolicy=bind NUMAMask=0,2 CPUAffinity=0-3,8"),
+    ("LoadState=not-found\n", "unit-numa", ABSENT),
     ("none [mq-deadline] bfq", "selected", "mq-deadline"),
     ("always defer defer+madvise [madvise] never\n", "selected", "madvise"),
     ("none\n", "selected", "none"),
@@ -171,6 +197,45 @@ CASES = [
         "NUMAPolicy=default NUMAMask= CPUAffinity=",
     ),
     ("LoadState=not-found\nNice=0\n", "unit-setting:Nice", ABSENT),
+    ("a [b] c\n", "choice", "b"),
+    ("none (voluntary) full \n", "choice", "voluntary"),
+    ("[only]", "choice", "only"),
+    ("[a] [b]", "choice", "[a] [b]"),
+    ("[a b] c", "choice", "[a b] c"),
+    ("[] (a) b", "choice", "a"),
+    ("1 2\t3\n", "choice", "1 2 3"),
+    ("", "choice", ""),
+    (" 2000000000\n", "number", "2000000000"),
+    ("-1", "number", "-1"),
+    ("1 2", "number", UNREADABLE),
+    ("", "number", UNREADABLE),
+    ("0x10", "number", UNREADABLE),
+    (MODULES, "module:nvme_core", "loaded"),
+    (MODULES, "module:nvme", "unloaded"),
+    (MODULES, "module:zfs", UNREADABLE),
+    (MODULES, "module:old", "loaded"),
+    ("", "module:a", "unloaded"),
+    (CONFIG, "module-option:nvme_core:io_timeout", "255"),
+    (CONFIG, "module-option:nvme_core:a", "(set)"),
+    (CONFIG, "module-option:nvme_core:b", "(unset)"),
+    (CONFIG, "module-option:x:b", "(set)"),
+    (CMDLINE, "cmdline:hugepages", "8"),
+    (CMDLINE, "cmdline:quiet", "(set)"),
+    (CMDLINE, "cmdline:nosmt", "(set)"),
+    (CMDLINE, "cmdline:root", "UUID=1=2"),
+    (CMDLINE, "cmdline:page", "(unset)"),
+    (STATE.format("loaded", "active", "enabled"), "unit-state", "enabled active"),
+    (STATE.format("loaded", "failed", "disabled"), "unit-state", "disabled inactive"),
+    (STATE.format("loaded", "reloading", "enabled-runtime"), "unit-state", "enabled-runtime active"),
+    (STATE.format("masked", "inactive", "masked"), "unit-state", "masked inactive"),
+    (STATE.format("loaded", "inactive", ""), "unit-state", "static inactive"),
+    (STATE.format("loaded", "activating", "enabled"), "unit-state", UNREADABLE),
+    (STATE.format("loaded", "inactive", "enabled") + "SystemState=initializing", "unit-state", "enabled active"),
+    (STATE.format("loaded", "active", "disabled") + "SystemState=initializing", "unit-state", "disabled inactive"),
+    (STATE.format("loaded", "inactive", "static") + "SystemState=initializing", "unit-state", "static inactive"),
+    (STATE.format("loaded", "inactive", "enabled") + "SystemState=running", "unit-state", "enabled inactive"),
+    (STATE.format("not-found", "inactive", ""), "unit-state", ABSENT),
+    ("", "unit-state", ABSENT),
 ]
 
 

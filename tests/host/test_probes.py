@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,39 +11,6 @@ from advisor.host import Missing, Probe, ReadCommand, ReadFile, observe
 from advisor.host.lltconfig_text import parse_flow
 from advisor.host.probes import reduce
 from tests.trees import host_of, make_command, make_tree
-
-FLOW = """Current LLT flow control values (in packets):
-  lowwater = 800
-  highwater   =1000
-  rportlowwater: 800
-  rporthiswater = 1000
-  strange-name = 7
-  text = many
-  huge = {}
-""".format("9" * 5000)
-UNIT = "LoadState=loaded\nNUMAPolicy={}\nNUMAMask={}\nCPUAffinity={}\nCPUAffinityFromNUMA={}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "form", "value"),
-    [
-        ("4096\t131072\t6291456\n", "words", "4096 131072 6291456"),
-        ("", "words", ""),
-        (FLOW, "flow:highwater", "1000"),
-        (FLOW, "flow:rporthighwater", "1000"),
-        (FLOW, "flow:rportlowwater", "800"),
-        (FLOW, "flow:text", "absent"),
-        (FLOW, "flow:huge", "absent"),
-        ("", "flow:highwater", "absent"),
-        (UNIT.format("n/a", "", "", "no"), "unit-numa", "NUMAPolicy=default NUMAMask= CPUAffinity="),
-        (UNIT.format("bind", "0", "0-3", "yes"), "unit-numa", "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa"),
-        (UNIT.format("bind", "0 2", "0-3 8", "no"), "unit-numa", "NUMAPolicy=bind NUMAMask=0,2 CPUAffinity=0-3,8"),
-        ("LoadState=not-found\n", "unit-numa", "absent"),
-    ],
-)
-def test_reduce(text: str, form: str, value: str) -> None:
-    found = reduce(text, form)
-    assert (found.state if isinstance(found, Missing) else found) == value
 
 
 @given(st.text(), st.sampled_from(["words", "flow:highwater", "unit-numa"]))

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from advisor.errors import AdvisorError, NotRestoredError
 from advisor.facts.host_facts import scan
@@ -215,12 +213,6 @@ def storage_with(changed: Mapping[str, str]) -> Host:
     contents |= {path: text.encode("utf-8", "surrogateescape") for path, text in changed.items()}
     files = MemoryFiles(contents, tree.links, frozenset(tree.directories))
     return Host(files, RecordedCommands(tree.answers), is_root=True)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.dictionaries(st.sampled_from(FILES), st.sampled_from(list(TEXTS.values())), min_size=1, max_size=6))
-def test_some_odd_texts_of_storage(changed: dict[str, str]) -> None:
-    texts_of(storage_with(changed))
 
 
 @pytest.mark.parametrize("name", TEXTS)

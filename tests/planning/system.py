@@ -174,6 +174,15 @@ def values(plan: Plan) -> dict[str, tuple[str, str]]:
     return {one.tunable: (one.before, one.after) for one in plan.changes}
 
 
+def changes(plan: Plan) -> dict[str, str]:
+    """Tunable → after."""
+    return {one.tunable: one.after for one in plan.changes}
+
+
+def reasons(plan: Plan) -> dict[str, str]:
+    return {one.tunable: one.reason for one in plan.skipped}
+
+
 def change(plan: Plan, tunable: str) -> Change:
     return next(one for one in plan.changes if one.tunable == tunable)
 

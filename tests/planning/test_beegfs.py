@@ -8,26 +8,18 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import UsageError
 from advisor.facts.host_facts import scan
 from advisor.facts.link_sources import IP_JSON
 from advisor.facts.services import show_command
-from advisor.facts.subnets import RULES
-from advisor.host import Completed, DirectoryFiles, Host, LiveCommands
-from advisor.operations.transactions import apply_profiles
+from advisor.host import Completed
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
-from advisor.profiles.profile import parse_profile
-from advisor.report.plan import plan_text
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
-from advisor.transaction.journal import Store
-from advisor.transaction.rollback import roll_back
 from tests.beegfs_server import CPUS, layout, tree
 from tests.facts.storage import Tree
-from tests.planning.system import systemctl
+from tests.planning.system import changes, reasons
 from tests.profiles.build import document, toml, wanted
 from tests.profiles.test_profiles import refusal
-from tests.trees import listing, make_command, make_tree
 
 PROFILE = "beegfs-nvme"
 INSTANCES = tuple(f"numa{one[1]}-storage{number}" for number, one in enumerate(layout("storage")))
@@ -38,33 +30,20 @@ def planned(made: Tree, *profiles: str, **settings: str) -> Plan:
     return plan_profiles(made.host(), profiles or (PROFILE,), settings)
 
 
-def changes(plan: Plan) -> dict[str, str]:
-    return {one.tunable: one.after for one in plan.changes}
-
-
-def reasons(plan: Plan) -> dict[str, str]:
-    return {one.tunable: one.reason for one in plan.skipped}
-
-
 def unbound(role: Any = "storage", **parts: Any) -> Tree:
     return tree(role, bound=False, **parts)
 
 
 def test_each_service_is_bound_to_the_node_of_its_targets() -> None:
-    found = changes(planned(unbound()))
+    plan = planned(unbound())
+    assert not plan.cannot_apply
+    found = changes(plan)
     for number, one in enumerate(layout("storage")):
         node, instance = one[1], f"numa{one[1]}-storage{number}"
         assert found[f"unit:beegfs-storage@{instance}.service:numa"] == (
             f"NUMAPolicy=bind NUMAMask={node} CPUAffinity=numa"
         )
         assert found[f"file:/etc/beegfs/{instance}.d/beegfs-storage.conf:tuneBindToNumaZone"] == str(node)
-
-
-def test_a_plan_is_not_blocked_and_says_the_same_twice() -> None:
-    first, second = planned(unbound()), planned(unbound())
-    assert not first.cannot_apply
-    assert first.blocking == ()
-    assert first == second
 
 
 def test_the_memory_settings_on_which_the_guides_agree() -> None:
@@ -232,30 +211,8 @@ def test_a_pattern_fits_beegfs_services_alone() -> None:
     assert reasons(planned(unbound(), "numa-pinning", units="nginx*"))["unit:{unit}:numa"].startswith("no BeeGFS")
 
 
-def test_a_word_that_is_not_among_the_choices_is_refused() -> None:
-    with pytest.raises(UsageError, match="is not one of keep"):
-        planned(unbound(), thp="sometimes")
-
-
 INSTANCE = {"tunable": "file:{instance}:tuneNumWorkers", "for-each": "instances", "value": "4"}
 CONDITION = {"fact": "beegfs", "op": "exists", "reason": "none"}
-
-
-def test_lines_for_instances_and_lines_with_a_condition() -> None:
-    made = parse_profile(
-        toml(
-            document(
-                tunables=[
-                    wanted(**INSTANCE, only={"kinds": ["meta"]}),
-                    wanted(tunable="sysctl:vm.swappiness", value="1", condition=CONDITION),
-                    wanted(**{**INSTANCE, "tunable": "file:{instance}:tuneX", "value": {"placement": "node"}}),
-                ]
-            )
-        ),
-        "x.toml",
-    )
-    assert made.tunables[1].condition is not None
-    assert made.tunables[1].condition.reason == "none"
 
 
 @pytest.mark.parametrize(
@@ -274,47 +231,3 @@ def test_lines_for_instances_and_lines_with_a_condition() -> None:
 )
 def test_lines_that_are_wrong_are_named(line: dict[str, Any], words: str) -> None:
     assert words in refusal(toml(document(tunables=[wanted(**line)])))
-
-
-def on_disk(where: Path, made: Tree) -> Host:
-    """The same server as a tree of files, with an ip that lists its links and a systemctl that loads drop-ins."""
-    make_tree(where / "root", dict(made.files), made.links)
-    for directory in made.directories:
-        (where / "root" / directory.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    for number, argv in enumerate((IP_JSON, RULES)):
-        answer = made.answers[argv]
-        assert isinstance(answer, Completed)
-        (where / f"ip{number}.json").write_text(answer.stdout)
-    links = f'case "$*" in *rule*) exec /bin/cat {where}/ip1.json ;; *) exec /bin/cat {where}/ip0.json ;; esac'
-    names = [path.split("/")[3].removesuffix(".d") for path in made.files if path.endswith("beegfs-storage.conf")]
-    units = {f"beegfs-storage@{name}": f"MainPID={5000 + number}" for number, name in enumerate(names)}
-    commands = {"ip": links, "udevadm": "", **systemctl(where, **units)}
-    for name, script in commands.items():
-        make_command(where / "bin", name, script)
-    return Host(DirectoryFiles(str(where / "root")), LiveCommands(path=str(where / "bin")), is_root=True)
-
-
-def test_what_it_sets_is_in_force_and_goes_back(tmp_path: Path) -> None:
-    # Two instances, one of each zone: every one costs the stand-ins some processes.
-    both = (layout("storage")[0], layout("storage")[3])
-    host = on_disk(tmp_path, unbound(targets=both))
-    store = Store(str(tmp_path / "state"))
-    before = listing(tmp_path / "root" / "etc") | listing(tmp_path / "root" / "proc")
-    done = apply_profiles(host, [PROFILE], {"thp": "madvise"}, store=store)
-    assert done.record is not None
-    kinds = {change.tunable.partition(":")[0] for change in done.plan.changes}
-    assert kinds == {"file", "irq", "sysctl", "thp", "unit"}
-    assert "tuneBindToNumaZone = 1" in (tmp_path / "root/etc/beegfs/numa1-storage1.d/beegfs-storage.conf").read_text()
-    again = plan_profiles(host, [PROFILE], {"thp": "madvise"}, store=store)
-    assert again.is_empty
-    assert not again.cannot_apply
-    outcomes = roll_back(host, done.record, store)
-    assert all(one.is_back for one in outcomes)
-    assert listing(tmp_path / "root" / "etc") | listing(tmp_path / "root" / "proc") == before
-
-
-def test_the_page_of_the_plan_names_each_file_and_its_restart() -> None:
-    page = plan_text(planned(unbound()), width=100, color=False)
-    assert "beegfs-nvme: 12 configuration keys" in page
-    assert "systemctl restart" in page
-    assert "beegfs-storage@numa1-storage5.service" in page

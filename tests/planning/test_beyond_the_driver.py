@@ -100,17 +100,14 @@ def test_a_link_that_a_person_named_is_refused(given: str) -> None:
     assert plan.cannot_apply
 
 
-def test_a_line_for_one_link_is_refused() -> None:
-    plan = planned(wanted(tunable="link:eth2:channels.combined", value="4"), line(value="2", only={"names": ["eth0"]}))
-    assert left_out(plan)["eth2"] == ("blocked", ONE)
-    assert plan.cannot_apply
-
-
 def test_where_no_link_can_there_is_nothing_to_apply() -> None:
     plan = planned(line(value="64"))
     assert {state for state, _ in left_out(plan).values()} == {"not-applicable"}
     assert plan.cannot_apply
-
-
-def test_a_link_that_has_what_is_wanted_at_most_is_as_it_should_be() -> None:
     assert left_out(planned(line(sense="at-most")))["eth2"][0] == "in-place"
+
+
+def test_a_line_for_one_link_is_refused() -> None:
+    plan = planned(wanted(tunable="link:eth2:channels.combined", value="4"), line(value="2", only={"names": ["eth0"]}))
+    assert left_out(plan)["eth2"] == ("blocked", ONE)
+    assert plan.cannot_apply

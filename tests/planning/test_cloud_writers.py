@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
-from advisor.importers.conflicts import managed_by, writers_beside
+from advisor.importers.conflicts import writers_beside
 from advisor.importers.other_writer import OtherWriter
 from advisor.planning.records import Change
 
@@ -35,6 +35,7 @@ GOOGLE_AGENT = {"/usr/bin/google_guest_agent": ""}
 LOCAL_SSD = {"/usr/bin/google_optimize_local_ssd": "", "/sys/block/sdb/device/model": "EphemeralDisk   \n"}
 EC2 = {"/usr/lib/systemd/network/80-ec2.network": "[Match]\nDriver=ena ixgbevf vif\n\n[Link]\nMTUBytes=9001\n"}
 OCID = {"/usr/libexec/ocid": ""}
+OCI_CONFIG, OTHERS_OFF = "/etc/oci-utils.conf.d/00.conf", "[iscsi]\nenabled=false\n[vnic]\nenabled=true\n"
 KVM = {"/usr/libexec/oci-kvm-config.sh": ""}
 RDMA = {"/run/oci-hpc/oci-rdma-authentication.json": "{}", "/sys/class/net/rdma0/device/infiniband/mlx5_0/x": ""}
 
@@ -69,6 +70,7 @@ def writers(
         (LOCAL_SSD, change("irq:40:affinity", "3"), "google_optimize_local_ssd", None, "interrupts of NVMe drives"),
         (EC2, change("link:ens5:mtu", "1500"), "amazon-ec2-net-utils", "9001", "80-ec2.network"),
         (OCID, change("link:ens5:mtu", "1500"), "ocid", None, "enabled = false in the section [vnic]"),
+        ({**OCID, OCI_CONFIG: OTHERS_OFF}, change("link:ens5:mtu", "1500"), "ocid", None, "enabled = false in"),
         (KVM, change("link:ens5v0:mtu", "1500"), "oci-kvm-config", None, "virtual function"),
         (RDMA, change("link:rdma0:mtu", "9000"), "oracle-cloud-agent", None, "Compute HPC RDMA Authentication"),
     ],
@@ -101,18 +103,13 @@ def test_each_is_named_where_it_writes_such_a_value(
         (EC2, change("link:ens5:mtu", "9001")),
         (EC2, change("link:ens5:mtu", "1500", "/etc/systemd/network/70-ens5.network.d/50-advisor-mtu.conf")),
         (OCID, change("link:ens5:mtu", "9000")),
-        ({**OCID, "/etc/oci-utils.conf.d/00.conf": "[vnic]\nenabled=false\n"}, change("link:ens5:mtu", "1500")),
-        ({**OCID, "/etc/oci-utils.conf.d/00.conf": "[vnic]\nvf_net=true\n"}, change("link:ens5:mtu", "1500")),
+        ({**OCID, OCI_CONFIG: "[vnic]\nenabled=false\n"}, change("link:ens5:mtu", "1500")),
+        ({**OCID, OCI_CONFIG: "[vnic]\nvf_net=true\n"}, change("link:ens5:mtu", "1500")),
         (RDMA, change("link:ens5:mtu", "1500")),
     ],
 )
 def test_who_sets_no_other_value_is_not_named(files: Mapping[str, str], concerned: Change) -> None:
     assert not writers(files, concerned)
-
-
-def test_another_section_does_not_switch_the_vnics_off() -> None:
-    files = {**OCID, "/etc/oci-utils.conf.d/00.conf": "[iscsi]\nenabled=false\n[vnic]\nenabled=true\n"}
-    assert "ocid" in writers(files, change("link:ens5:mtu", "1500"))
 
 
 @pytest.mark.parametrize(
@@ -145,12 +142,3 @@ def test_a_file_that_ec2_net_utils_writes() -> None:
     assert "EC2SYNC=no" in found.note
     quiet = {path: "DEVICE=eth1\nEC2SYNC=no\n"}
     assert not writers(quiet, change("link:eth1:mtu", "1500", path), paths=(path,))
-
-
-def test_the_head_that_cloud_init_gives_the_files_of_a_network() -> None:
-    head = (
-        b"# This file is generated from information provided by the datasource.  Changes\n"
-        b"# to it will not persist across an instance reboot.  To disable cloud-init's\n"
-        b"# network configuration capabilities, write a file\n"
-    )
-    assert managed_by(head) == "cloud-init"

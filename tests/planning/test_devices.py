@@ -140,12 +140,6 @@ def test_a_name_that_no_setting_could_be_given_by() -> None:
     assert "is no name that a setting could be given by" in odd["block:DEVICE:scheduler"]
 
 
-def test_one_array_of_lvm_is_told_by_its_own_name() -> None:
-    body = document("mine", for_arrays(kinds=["lvm"]))
-    targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), HOST)
-    assert [target.why for target in targets] == ["w It is vg0/data."]
-
-
 def test_a_tunable_may_stand_once_for_each_bound() -> None:
     lines = (for_disks(kinds=["nvme"]), for_disks(kinds=["scsi"]) | {"value": "mq-deadline"})
     body = document("mine", *lines)

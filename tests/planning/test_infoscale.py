@@ -12,8 +12,6 @@ from advisor.errors import RefusedError
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.rules.infoscale import profile_of
 from advisor.shell.rollback_script import rollback_script
-from advisor.transaction.journal import Store
-from advisor.transaction.rollback import roll_back
 from tests.planning.system import FILES, GIB, Link, applied, host, llt, planned, states, system, values
 from tests.planning.system import PORTS as PORTS_OF
 
@@ -161,19 +159,6 @@ def test_the_ports_of_llt_are_reserved_and_the_others_stay(
     assert {**values(plan), **states(plan)}[PORTS] == expected
 
 
-def test_reserved_ports_go_back_to_none(tmp_path: Path) -> None:
-    node(tmp_path, "udp", MIRRORED, files=RANGE)
-    applied(tmp_path, "infoscale-fss-zones")
-    place = tmp_path / "root/proc/sys/net/ipv4/ip_local_reserved_ports"
-    assert place.read_text() == "50000-50001\n"
-    assert planned(tmp_path, "infoscale-fss-zones").is_empty
-    store = Store(str(tmp_path / "state"))
-    (record,) = store.read_records()
-    assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
-    assert place.read_text() == "\n"
-    assert not (tmp_path / "root/etc/sysctl.d/90-advisor-infoscale-fss-zones.conf").exists()
-
-
 def narrow(*names: str) -> tuple[Link, ...]:
     """The usual ports, some of which carry no more than 1500 bytes."""
     return tuple(msgspec.structs.replace(one, max_mtu=1500) if one.name in names else one for one in PORTS_OF)
@@ -209,20 +194,6 @@ def test_where_9000_is_not_possible_the_mtu_field_of_llttab_is_set(
         assert any("manual step: restart LLT" in note for note in plan.notes)
         (file,) = [one for one in plan.files if one.path == "/etc/llttab"]
         assert file.after.decode().count(f" {1500 - overhead} 192.0.2.") == len(expected)
-
-
-def test_the_mtu_field_is_written_and_rolled_back(tmp_path: Path) -> None:
-    node(tmp_path, "udp", MIRRORED, ports=narrow("eth1", "eth2"))
-    before = host(tmp_path).read("/etc/llttab")
-    applied(tmp_path, "infoscale-fss-udp")
-    assert "link a udp - udp 50000 1472 192.0.2.1 -" in str(host(tmp_path).read("/etc/llttab"))
-    again = planned(tmp_path, "infoscale-fss-udp")
-    assert again.is_empty
-    assert not again.cannot_apply
-    store = Store(str(tmp_path / "state"))
-    (record,) = store.read_records()
-    assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
-    assert host(tmp_path).read("/etc/llttab") == before
 
 
 def test_a_smaller_field_stays(tmp_path: Path) -> None:

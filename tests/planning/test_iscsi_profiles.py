@@ -9,10 +9,10 @@ import msgspec
 
 from advisor.host import Host
 from advisor.planner import plan_profiles
-from advisor.planning.records import FileChange, Plan, plan_document
+from advisor.planning.records import FileChange, plan_document
 from advisor.report.plan import plan_text
 from tests.facts.iscsi import CONF, SECRET
-from tests.planning.system import ETH0, LOOPBACK, Link, system
+from tests.planning.system import ETH0, LOOPBACK, Link, changes, system
 from tests.trees import make_tree
 
 LINKS = (
@@ -69,10 +69,6 @@ def initiator(where: Path, *, mapped: bool = False, more: Mapping[str, str] | No
     host = system(where, LINKS, {}, commands)
     make_tree(where / "root", files, links)
     return host
-
-
-def changes(plan: Plan) -> dict[str, str]:
-    return {one.tunable: one.after for one in plan.changes}
 
 
 ISCSID = "file:/etc/iscsi/iscsid.conf:node."

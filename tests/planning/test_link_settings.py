@@ -130,11 +130,6 @@ def test_what_is_unknown_is_neither_in_nor_out() -> None:
         assert why == "unknown: whether it is meant is unknown: its kind, its driver, its speed could not be read"
 
 
-def test_a_name_that_no_setting_could_be_given_by() -> None:
-    odd = resolved(line("qdisc", "fq"), facts(links=(link("a b", **USED),)))
-    assert "is no name that a setting could be given by" in odd["link:LINK:qdisc"]
-
-
 @pytest.mark.parametrize(
     ("one", "words"),
     [
@@ -163,13 +158,6 @@ def test_a_line_that_is_wrong_is_named(one: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse_profile(toml(document("mine", one)), "x.toml")
     assert words in caught.value.message
-
-
-def test_a_multiple_of_what_each_had() -> None:
-    twice = line("ring.rx") | {"value": {"multiply": 2, "of": "value-before-us"}}
-    body = document("mine", twice)
-    targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), HOST)
-    assert [(one.tunable, one.multiply) for one in targets] == [("link:eth1:ring.rx", 2), ("link:eth2:ring.rx", 2)]
 
 
 ATTRIBUTES = {

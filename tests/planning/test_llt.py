@@ -30,14 +30,6 @@ def test_twice_the_value_before_us_however_often(tmp_path: Path) -> None:
     assert text == TABLE + "set-flow highwater:2000\nset-flow rporthighwater:2000\n"
 
 
-def test_a_restart_of_llt_keeps_it(tmp_path: Path) -> None:
-    system(tmp_path, files={"/etc/llttab": TABLE}, commands=llt(tmp_path))
-    applied(tmp_path, DOUBLED)
-    for option in ("-U", "-c"):
-        host(tmp_path).run(("lltconfig", option))
-    assert planned(tmp_path, DOUBLED).is_empty
-
-
 def test_without_llttab_it_lasts_until_a_restart(tmp_path: Path) -> None:
     system(tmp_path, commands=llt(tmp_path))
     plan = planned(tmp_path, DOUBLED)
@@ -45,21 +37,20 @@ def test_without_llttab_it_lasts_until_a_restart(tmp_path: Path) -> None:
     assert {(one.persist, str(one.persist_note)[:24]) for one in plan.changes} == {(None, "/etc/llttab does not exi")}
 
 
-def test_where_llt_is_not(tmp_path: Path) -> None:
+def test_where_llt_is_not_or_does_not_run(tmp_path: Path) -> None:
     system(tmp_path)
     plan = planned(tmp_path, DOUBLED)
     assert plan.cannot_apply
     assert skipped(plan, "llt:highwater").state == "not-applicable"
     assert "LLT is not installed" in skipped(plan, "llt:highwater").reason
-
-
-def test_where_llt_does_not_run(tmp_path: Path) -> None:
-    system(tmp_path, files={"/etc/llttab": TABLE}, commands=llt(tmp_path))
-    host(tmp_path).run(("lltconfig", "-U"))
-    plan = planned(tmp_path, DOUBLED)
-    assert plan.cannot_apply
-    assert {one.reason for one in plan.skipped} == {"LLT is not running, so its values cannot be read"}
-    assert set(states(plan).values()) == {"not-applicable"}
+    where = tmp_path / "stopped"
+    system(where, files={"/etc/llttab": TABLE}, commands=llt(where))
+    host(where).run(("lltconfig", "-U"))
+    stopped = planned(where, DOUBLED)
+    assert stopped.cannot_apply
+    assert {(one.state, one.reason) for one in stopped.skipped} == {
+        ("not-applicable", "LLT is not running, so its values cannot be read")
+    }
 
 
 @pytest.mark.parametrize(
@@ -156,6 +147,7 @@ def test_doubled_once_of_a_default_that_is_known(
 def test_one_mark_doubled_by_hand_and_the_other_not(tmp_path: Path) -> None:
     found = doubled(tmp_path, (2000, 1000), "set-flow highwater:2000")
     assert found == {"llt:highwater": "in-place", "llt:rporthighwater": ("1000", "2000")}
+    assert any("the same value on every node" in note for note in planned(tmp_path, DOUBLED).notes)
 
 
 def test_a_refusal_says_why_and_what_to_ask(tmp_path: Path) -> None:
@@ -164,11 +156,6 @@ def test_a_refusal_says_why_and_what_to_ask(tmp_path: Path) -> None:
     assert "the administrator set highwater to 1,500 in /etc/llttab" in first.reason
     assert "--set default=" in first.reason
     assert planned(tmp_path, DOUBLED).cannot_apply
-
-
-def test_the_plan_says_that_the_value_is_one_for_the_cluster(tmp_path: Path) -> None:
-    doubled(tmp_path, (1000, 1000))
-    assert any("the same value on every node" in note for note in planned(tmp_path, DOUBLED).notes)
 
 
 def test_the_spelling_of_the_file_stays(tmp_path: Path) -> None:

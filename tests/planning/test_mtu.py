@@ -12,9 +12,9 @@ from advisor.facts.host_facts import Facts
 from advisor.planning.neighbours import ipv6_notes
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
-from tests.planning.system import ETH0, LOOPBACK, Link, applied, planned, skipped, states, system, values
+from tests.planning.system import ETH0, LOOPBACK, Link, planned, skipped, states, system, values
 from tests.profiles.build import document, toml, wanted, write
-from tests.rules.build import bond, facts, link, virtual
+from tests.rules.build import bond, facts, virtual
 
 JUMBO = "jumbo-frames"
 STACK = (
@@ -197,21 +197,6 @@ def test_without_a_route_table_nothing_is_chosen_unasked(tmp_path: Path) -> None
     assert list(raised(tmp_path, links="eth0")) == ["eth0"]
 
 
-def test_links_of_the_cluster_come_first(tmp_path: Path) -> None:
-    table = "set-node a\nlink eth2 eth2 - ether - -\n"
-    system(tmp_path, files={"/etc/llttab": table})
-    assert list(raised(tmp_path)) == ["eth2"]
-
-
-def test_applied_it_is_persisted_link_by_link(tmp_path: Path) -> None:
-    system(tmp_path, STACK)
-    applied(tmp_path, JUMBO)
-    files = tmp_path / "root/etc/systemd/network"
-    assert (files / "10-advisor-bond0.7.link").read_text() == "[Match]\nOriginalName=bond0.7\n\n[Link]\nMTUBytes=9000\n"
-    assert (files / "10-advisor-eth1.link").read_text().startswith("[Match]\nMACAddress=02:00:00:00:00:03\n")
-    assert planned(tmp_path, JUMBO).is_empty
-
-
 def targets(mtu: int, links: str, host: Facts) -> list[tuple[str, str]]:
     """Tunables and values in order, of a profile that sets an MTU whatever it was."""
     one = wanted(tunable="link:{link}:mtu", for_each="links", value=str(mtu))
@@ -225,12 +210,6 @@ def test_a_stack_is_lowered_from_the_top_and_what_is_below_stays() -> None:
     host = facts(links=(*bond("bond0", "eth1", "eth2"), virtual("v", "vlan", lower=("bond0",))))
     assert targets(1500, "v,bond0", host)[:2] == [("v", "1500"), ("bond0", "1500")]
     assert targets(1500, "v", host) == [("v", "1500"), ("eth1", "9000"), ("eth2", "9000"), ("bond0", "9000")]
-
-
-def test_links_that_rest_on_each_other() -> None:
-    # No kernel shows it; a snapshot may.
-    pair = (link("a", lower=("b",), kind="vxlan"), link("b", lower=("a",), kind="vxlan"))
-    assert {name for name, _ in targets(1500, "a", facts(links=pair))} == {"a", "b"}
 
 
 @pytest.mark.parametrize(

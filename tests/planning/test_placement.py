@@ -138,13 +138,6 @@ def test_balancing_is_left_on_where_nothing_is_bound(tmp_path: Path) -> None:
     assert skipped(plan, "sysctl:kernel.numa_balancing").reason.startswith("has no sense without units")
 
 
-def test_no_interrupts_are_no_links(tmp_path: Path) -> None:
-    system(tmp_path, LINKS)
-    reason = skipped(planned(tmp_path, PINNING), "irq:{irq}:affinity").reason
-    assert "--set links" not in reason
-    assert "node" in reason
-
-
 HOST = facts(
     links=(*bond("bond0", "eth0@0", "eth1@0"), *bond("bond1", "eth2@0", "eth3@1"), link("loop", lower=("loop",))),
     disks=(

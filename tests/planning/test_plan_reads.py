@@ -40,14 +40,3 @@ def test_the_identity_of_many_disks_is_read_once(tmp_path: Path) -> None:
     assert files.seen["/sys/block/sd0003/device/wwid"] == 1
     assert files.seen["/run/udev/data/b8:3"] == 1
     assert {path: count for path, count in files.seen.items() if path.startswith("/sys/block") and count > 1} == {}
-
-
-def test_a_later_plan_reads_again(tmp_path: Path) -> None:
-    build_tree(tmp_path, 2)
-    files = CountingFiles(tmp_path)
-    host = Host(files, NoCommands(), is_root=True)
-    for _ in range(2):
-        observe_disks(host, 2)
-    assert files.seen["/sys/block/sd0001/device/wwid"] == 2
-    (tmp_path / "sys/block/sd0001/queue/nr_requests").write_text("7\n")
-    assert host.read("/sys/block/sd0001/queue/nr_requests") == "7"

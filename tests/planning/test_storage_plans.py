@@ -19,7 +19,7 @@ from advisor.profiles.profile import parse_profile
 from advisor.shell.rollback_script import rollback_script
 from tests.planning.system import change, skipped, states, values
 from tests.profiles.build import document, toml, wanted
-from tests.rules.build import GIB, array, facts, origin
+from tests.rules.build import GIB, array, facts, origin, replaced
 
 QUEUE = "/sys/block/sda/queue"
 DISK = {
@@ -216,16 +216,9 @@ def raid(pages: str, available_gib: float, **parts: Any) -> Plan:
         "/sys/block/md5/md/stripe_cache_size": "256\n",
         "/sys/block/md5/md/preread_bypass_threshold": "1\n",
     }
-    memory = facts().memory
-    known = facts(arrays=(array("md5", "a", "b", "c", level="raid5", **parts),))
-    known = _with_memory(known, memory, int(available_gib * GIB))
+    memory = replaced(facts().memory, {"available_bytes": int(available_gib * GIB)})
+    known = facts(arrays=(array("md5", "a", "b", "c", level="raid5", **parts),), memory=memory)
     return planned(files, {"md:md5:preread_bypass_threshold": "512", "md:md5:stripe_cache_size": pages}, known=known)
-
-
-def _with_memory(known: Facts, memory: Any, available: int) -> Facts:
-    import msgspec
-
-    return msgspec.structs.replace(known, memory=msgspec.structs.replace(memory, available_bytes=available))
 
 
 def test_the_memory_of_a_stripe_cache_is_counted() -> None:

@@ -181,12 +181,6 @@ def test_an_array_over_two_nodes_says_which_drives_are_where() -> None:
     assert "md0 on nodes 0 (nvme0n1, nvme1n1) and 1 (nvme4n1, nvme5n1)" in str(named.skipped)
 
 
-def test_a_target_over_two_nodes_is_listed_with_its_drives() -> None:
-    plan = planned(tree(bound=False, targets=(("storage", 0, (10, 11, 12, 13), "raid0"),)))
-    (reason,) = (reason for _, reason in left(plan).values())
-    assert "/data/storage0 on nodes 0 (nvme10n1, nvme11n1) and 1 (nvme12n1, nvme13n1)" in reason
-
-
 def test_what_nothing_is_known_of_is_unknown_and_blocks_nothing() -> None:
     plan = planned(running(host((0, 1)), {"tgtd": []}))
     state, reason = left(plan)["tgtd"]

@@ -30,19 +30,8 @@ def test_an_address_is_an_address(text: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        " ",
-        "192.0.2",
-        "192.0.2.02",
-        "192.0.2.2/24",
-        "192.0.2.2 ",
-        "192.0.2.٢",
-        "2001:db8::g",
-        "fe80::1%",
-        "[2001:db8::1]",
-        "-n",
-        "a;reboot",
-        "192.0.2.2\n",
+        *("", " ", "192.0.2", "192.0.2.02", "192.0.2.2/24", "192.0.2.2 ", "192.0.2.٢", "192.0.2.2\n"),
+        *("2001:db8::g", "fe80::1%", "[2001:db8::1]", "-n", "a;reboot"),
     ],
 )
 def test_nothing_else_is(text: str) -> None:
@@ -53,13 +42,6 @@ def test_nothing_else_is(text: str) -> None:
 def test_no_text_breaks_it(text: str) -> None:
     address = parse_address(text)
     assert address is None or parse_address(str(address)) == address
-
-
-@given(st.ip_addresses())
-def test_every_address_is_read_back(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
-    found = parse_address(str(address))
-    assert found is not None
-    assert found == address or found.version == 4
 
 
 def test_a_link_local_address_gets_its_link() -> None:

@@ -46,8 +46,7 @@ def test_a_wire_that_carries_the_new_size(spaces: Spaces) -> None:
     routed(spaces, near=1500, beyond=1500)
     found = before(spaces, WIRED, WIRED6, NOBODY)
     assert [(one.peer, one.size, one.only_small) for one in found.passing] == [
-        (WIRED, 1500, False),
-        (WIRED6, 1500, False),
+        (peer, 1500, False) for peer in (WIRED, WIRED6)
     ]
     assert [(one.peer, one.reason, one.rtt_ms) for one in found.failing] == [(NOBODY, "no-answer", None)]
     set_mtu(spaces, 9000, ("here", "h0"), ("router", "r0"))
@@ -66,12 +65,8 @@ def test_the_other_end_stays_small(spaces: Spaces) -> None:
     awaited = after(spaces, found.passing, 9000)
     assert not awaited.held
     assert [(one.peer, one.size, one.reason) for one in awaited.failing] == [
-        (WIRED, 9000, "silent"),
-        (WIRED6, 9000, "silent"),
+        (peer, 9000, "silent") for peer in (WIRED, WIRED6)
     ]
-    assert (
-        awaited.failing[0].why == "192.0.2.2 answers 84 bytes, but not 9000: larger packets are lost without an error"
-    )
 
 
 def test_the_other_end_takes_it_but_cuts_its_answer(spaces: Spaces) -> None:
@@ -80,7 +75,6 @@ def test_the_other_end_takes_it_but_cuts_its_answer(spaces: Spaces) -> None:
     set_mtu(spaces, 1504, ("here", "h0"))
     (failing,) = after(spaces, found.passing, 1504).failing
     assert (failing.reason, failing.mtu) == ("way-back", 1500)
-    assert failing.why.startswith("192.0.2.2 answers 1504 bytes in fragments of 1500")
 
 
 def test_a_router_says_that_it_is_too_big(spaces: Spaces) -> None:
@@ -93,16 +87,6 @@ def test_a_router_says_that_it_is_too_big(spaces: Spaces) -> None:
     assert [one.peer for one in awaited.passing] == [WIRED]
     (failing,) = awaited.failing
     assert (failing.peer, failing.reason, failing.by, failing.mtu) == (BEYOND, "too-big", "192.0.2.2", 1500)
-    assert failing.why == "192.0.2.130 answers 84 bytes, but not 9000: too big, says 192.0.2.2, MTU 1500"
-
-
-def test_a_switch_between_is_still_small(spaces: Spaces) -> None:
-    bridged(spaces, middle=1500)
-    peer = Peer("192.0.2.3", "llt", "h0", "LLT node 1 over link1", mtu=1500)
-    found = before(spaces, peer)
-    assert [one.size for one in found.passing] == [1500]
-    (failing,) = after(spaces, found.passing, 9000).failing
-    assert failing.reason == "silent"
 
 
 def test_who_answers_small_echoes_only_is_asked_for_those_only(spaces: Spaces) -> None:
@@ -162,9 +146,7 @@ def test_a_link_that_does_not_come_back(spaces: Spaces) -> None:
     awaited = after(spaces, found.passing, 1500, wait=0.3)
     assert not awaited.held
     assert (awaited.link_seconds, awaited.rounds) == ({"h0": None}, 0)
-    assert [(one.reason, one.why) for one in awaited.failing] == [
-        ("link-down", "192.0.2.2 was not asked: h0 is not up")
-    ]
+    assert [one.reason for one in awaited.failing] == ["link-down"]
 
 
 def test_the_window_begins_again_when_the_link_goes_down_meanwhile(spaces: Spaces) -> None:

@@ -13,12 +13,10 @@ from advisor.errors import UsageError
 from advisor.facts.links import Link
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.lltstat import LltNode, LltNodeLink
-from advisor.facts.mounts import parse_mounts
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.reach.cluster import NodeAddress, parse_set_addr
 from advisor.reach.peers import PeerFactsRead, named_peers, peers_of
 from advisor.reach.records import Peers
-from advisor.reach.storage import nfs_servers
 from tests.rules.build import link
 from tests.trees import host_of, make_command, make_tree
 
@@ -235,18 +233,7 @@ def test_set_addr_lines() -> None:
     assert len(parse_set_addr(LLTTAB)) == 6
 
 
-@given(st.text(max_size=200))
-def test_no_llttab_breaks_it(text: str) -> None:
-    assert all(one.address and " " not in one.address for one in parse_set_addr("set-addr 1 link1 " + text))
-
-
 _HOSTILE = st.text(st.sampled_from("ad=r:,.%;$`\n\t 019fe[]\\\0\x1b٣"), max_size=40)
-
-
-@given(_HOSTILE, _HOSTILE)
-def test_no_mount_breaks_it(options: str, target: str) -> None:
-    text = f"server:/x {target or 'x'} nfs4 rw,{options},addr=198.51.100.2 0 0\n"
-    assert all(one.address for one in nfs_servers(parse_mounts(text)))
 
 
 @given(_HOSTILE, _HOSTILE, st.sampled_from(["tcp", "rdma", "loop"]))

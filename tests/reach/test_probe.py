@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from advisor.reach.records import Limit, Peer, Reach, Role, Unprobeable
 from advisor.reach.survey import Survey
 from advisor.report.encode import encode_document
 from advisor.report.reach import probe_document, probe_text
+from tests.golden import assert_golden
 from tests.reach.space import Spaces
 from tests.reach.test_path import V4, V6, routed
 from tests.report.pasted import lines_too_wide
@@ -79,59 +79,22 @@ def test_every_line_fits_and_nothing_moves_the_cursor(reaches: tuple[Reach, ...]
         assert one.peer.address.partition("%")[0] in "".join(line.strip() for line in lines)
 
 
-def test_a_table_of_one_line_for_each_where_there_is_room() -> None:
-    lines = text((LINK, TOO_BIG), width=80).splitlines()
-    assert lines[0].split() == ["peer", "who", "link", "RTT", "ms", "lost", "path", "MTU", "limit"]
-    assert re.fullmatch(r"192\.0\.2\.1 +gateway +eth0 +0\.123 +0/5 +1500 +link", lines[1])
-    assert re.fullmatch(r"192\.0\.2\.130 +NFS +eth1 +0\.123 +0/5 +1400 +too big, says 192\.0\.2\.254", lines[2])
-    wide = text((LINK, TOO_BIG), width=160).splitlines()
-    assert "default gateway" in wide[1]
-    assert "NFS server of /data" in wide[2]
-
-
-@pytest.mark.parametrize(
-    ("one", "word", "command"),
-    [
-        (LINK, "link: nothing on the way is smaller", "advisor plan jumbo-frames --set links=eth0"),
-        (TOO_BIG, "too big: a router on the way says", "tracepath -n 192.0.2.130"),
-        (SILENT, "silent: small packets are answered", "ip link show"),
-        (BACK, "way back: the peer takes larger packets in", "ip link show"),
-        (NOBODY, "no answer: 192.0.2.77: no answer to 5 echoes", "ip neigh show 192.0.2.77"),
-        (GONE, "unsteady: 192.0.2.78: stopped answering", "advisor probe 192.0.2.78 --count 50"),
-    ],
-)
-def test_each_limit_is_explained_with_the_command_that_helps(one: Reach, word: str, command: str) -> None:
-    lines = [line.strip() for line in text([one], width=100).splitlines()]
-    assert command in lines
-    assert any(line.startswith(word[:40]) for line in lines)
-    others = {line for line in lines if line.startswith(("advisor ", "ip ", "tracepath "))} - {command}
-    assert not others
-
-
-def test_names_of_the_host_cannot_run_anything() -> None:
-    assert "tracepath -n 'fe80::1%eth$(reboot)" in text([HOSTILE], width=160)
+@pytest.mark.parametrize(("name", "mtu"), [("probe", None), ("probe-9000", 9000), ("probe-1400", 1400)])
+def test_the_page(name: str, mtu: int | None) -> None:
+    """Each limit with the command that helps, and what is asked for: all of it, some of it, or none."""
+    assert_golden(f"reach/{name}", text((LINK, TOO_BIG) if mtu == 1400 else ALL, mtu))
 
 
 def test_one_command_for_each_router() -> None:
     others = [reach(f"192.0.2.{number}", "too-big", 1400, by=f"203.0.113.{number % 2}") for number in range(10, 20)]
     commands = [line.strip() for line in text(others).splitlines() if "tracepath" in line]
     assert sorted(commands) == ["tracepath -n 192.0.2.10", "tracepath -n 192.0.2.11"]
-
-
-def test_the_own_link_is_named_where_it_is_too_small() -> None:
-    printed = " ".join(text([LINK, SILENT], 9000).split())
-    assert "No: packets of 9000 bytes do not get to 192.0.2.1 (1500) and 2001:db8" in printed
-    assert "Nothing so large leaves this host by eth0 (1500): raise the MTU there" in printed
-    assert "Yes: all 2 peers carry packets of 1500 bytes." in text([LINK, SILENT], 1500)
+    assert "tracepath -n 'fe80::1%eth$(reboot)" in text([HOSTILE], width=160)
 
 
 def test_jumbo_frames_are_not_advised_to_links_that_have_them() -> None:
     assert "jumbo-frames" not in text([reach("192.0.2.1", "link", 9000)])
     assert "jumbo-frames" not in text([reach("127.0.0.1", "link", 1500, link="lo")])
-
-
-def test_who_cannot_be_asked_is_listed() -> None:
-    assert "- LLT link link2 (eth2): Ethernet without IP" in text([LINK])
 
 
 def test_the_document() -> None:

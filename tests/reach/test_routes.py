@@ -154,30 +154,6 @@ def test_no_json_breaks_them(value: object) -> None:
     assert all(link for _, link in parse_default_routes(text) if link)
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["eth0", "*", ""]),
-            st.text("0123456789abcdefABCDEFx", min_size=0, max_size=9),
-            st.text("0123456789ABCDEF", min_size=8, max_size=8),
-            st.sampled_from(["0001", "0003", "0000", "0201", "zz"]),
-            st.sampled_from(["0", "100", "-1", "99999999999999999999"]),
-            st.text("0123456789ABCDEF", min_size=8, max_size=8),
-        )
-    ),
-    st.ip_addresses(v=4),
-)
-def test_no_table_breaks_the_lookup(
-    rows: list[tuple[str, str, str, str, str, str]], target: ipaddress.IPv4Address
-) -> None:
-    text = "\n".join(
-        f"{link}\t{network}\t{gateway}\t{flags}\t0\t0\t{metric}\t{mask}\t0\t0\t0"
-        for link, network, gateway, flags, metric, mask in rows
-    )
-    hop = lookup(parse_route_table(text), target)
-    assert hop is None or hop.link in ("eth0", "*")
-
-
 ROUTES = (
     "192.0.2.0/26 dev a0",
     "192.0.2.64/26 dev b0",

@@ -13,11 +13,9 @@ from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, plan_document
 from advisor.profiles.profile import profile_paths
 from advisor.report.json import scan_document
-from advisor.report.scan_page import scan_text
 from advisor.rules.registry import judge
 from advisor.snapshot.archive import capture_host, open_snapshot
 from docs.schema_records import imports_for_checkers
-from tests.report.pasted import lines_too_wide, lines_without_commands
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 HOSTS = sorted(FIXTURES.glob("*.tar.gz"))
@@ -91,15 +89,3 @@ def test_every_profile_plans_the_same_on_every_host(path: Path, name: str) -> No
     assert bool(plans[0].changes) == (name in FITTING)
     assert all(one.reason for one in plans[0].skipped)
     assert plans[0].fingerprint == plans[1].fingerprint
-
-
-@pytest.mark.parametrize("path", HOSTS, ids=lambda path: path.name)
-@pytest.mark.parametrize("width", [80, 160])
-def test_the_page_fits(path: Path, width: int) -> None:
-    facts = facts_of(path)
-    findings = judge(facts)
-    page = scan_text(facts, findings, width=width, color=False)
-    assert lines_too_wide("\n".join(lines_without_commands(page, findings)), width) == []
-    assert "\x1b" not in page
-    for link in facts.links:
-        assert link.name in page

@@ -221,23 +221,3 @@ def test_a_device_is_found_again_under_another_name(tmp_path: Path) -> None:
     assert observe(host, probe) == Missing("unreadable", "the device that it was is not there, under any name")
     with pytest.raises(CommandError, match="is not there, under any name"):
         host.do(step)
-
-
-def test_an_edit_is_one_file_edit_whatever_the_value(tmp_path: Path) -> None:
-    edit = parse_tunable("block:sda:write_cache").make_edit(
-        host_of(make_tree(tmp_path, HOST)), "write back", profile="p"
-    )
-    assert isinstance(edit, FileEdit)
-    assert edit.value == 'ATTR{queue/write_cache}="write back"'
-
-
-@pytest.mark.parametrize(
-    ("value", "wrong"),
-    [
-        ("99999999999", "is more than the kernel takes"),
-        ("9" * 5000, "is more than the kernel takes"),
-        ("x", "whole number"),
-    ],
-)
-def test_a_number_that_is_too_large_is_told_as_that(value: str, wrong: str) -> None:
-    assert wrong in (parse_tunable("block:sda:read_ahead_kb").check_value(value) or "")

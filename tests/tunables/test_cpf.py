@@ -77,8 +77,3 @@ def test_a_key_in_another_spelling_is_not_given_twice(text: str, refusal: str | 
     assert (around.refusal is None) == (refusal is None)
     assert refusal is None or refusal in (around.refusal or "")
     assert any("when it starts" in note for note in around.notes)
-
-
-def test_it_acts_when_iris_is_started_again() -> None:
-    one = parse_tunable(f"file:{PATH}:config/wdparm")
-    assert (one.risk, one.takes_effect) == ("restart", "service-restart")

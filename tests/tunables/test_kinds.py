@@ -180,28 +180,3 @@ def test_one_file_makes_a_kind_appear_in_plan_docs_and_capture(copy: Path, tmp_p
         ).returncode
         == 0
     )
-
-
-@pytest.mark.repeats(4)
-@pytest.mark.parametrize(
-    ("old", "new", "named"),
-    [
-        ('    noun=noun("page folding setting"),\n', "", "noun"),
-        ('    examples=(("folds:run", "1"),),\n', "", "examples"),
-        ('    written_by=frozenset({"tuned"}),\n', "", "written_by"),
-        ("    parse=FoldsSetting.parse,\n", "", "parse"),
-        ('    name="folds",', '    name="merging",', "kind 'merging' expects the file name merging.py"),
-        ('"folds:run", "1"),)', '"folds:run", "on"),)', "folds:run refuses its example on"),
-        ('("run", "pages_to_scan")),)', '("pages_to_scan",)),)', "folds: the kind's capture does not hold"),
-        ('r"folds:\\1"', 'r"thp:\\1"', "test_a_file_below_sys_leads_to_its_kind"),
-    ],
-)
-def test_what_a_kind_forgets_is_named(copy: Path, old: str, new: str, named: str) -> None:
-    assert old in FOLDS
-    (copy / "advisor/tunables/folds.py").write_text(FOLDS.replace(old, new))
-    done = ran(
-        copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", TEST, "-k", "whole or holds or leads or no_two"
-    )
-    assert done.returncode != 0
-    assert named in done.stdout
-    assert "folds" in done.stdout

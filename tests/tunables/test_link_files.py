@@ -1,13 +1,17 @@
-"""The systemd .link file that carries an MTU over a reboot: it matches one link, and hides nothing from it."""
+"""The systemd .link file and the udev rules that carry a link's values over a reboot: each matches one link, hides
+nothing from it, and nothing else can enter it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from advisor.host import Missing
-from advisor.tunables import FileEdit, Persisted, apply_edit, parse_tunable
+from advisor.host import Host, MemoryFiles, Missing, NoCommands
+from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
+from advisor.tunables.link_rules import QUEUE_RULES, RULES
 from tests.trees import host_of, make_tree
 
 PORT = {
@@ -16,29 +20,101 @@ PORT = {
         "[Match]\nPath=*\n[Link]\nNamePolicy=keep mac \\\n  onboard\n# c\nMTUBytes=1400\nMTUBytes = 1\nWakeOnLan=off\n"
         "[Other]\nB=1\n[Link]\nA=1\n"
     ),
+    "/sys/class/net/a*/mtu": "1500",
+    "/usr/sbin/ethtool": "",
+    "/usr/sbin/tc": "",
+    "/bin/sh": "",
     "/sys/class/net/eth1/ifindex": "2\n",
     "/sys/class/net/eth1/address": "02:00:00:00:00:01\n",
     "/sys/class/net/eth1/addr_assign_type": "0\n",
     "/sys/class/net/eth1/device/uevent": "",
+    "/sys/class/net/bond0/mtu": "1500",
 }
 DRIVER = {"/sys/class/net/eth1/device/driver": "../../../bus/pci/drivers/mlx5_core"}
+MATCH = 'ACTION=="add", SUBSYSTEM=="net", ATTR{address}=="02:00:00:00:00:01", DRIVERS=="mlx5_core"'
+BY_PATH = 'ENV{ID_PATH}=="pci-0000:3b:00.0"'
+FIRST = "# Values of links that last over a reboot. See udev(7).\n"
+LINES = {
+    "ring.rx": ("4096", RULES, 'RUN+="/usr/sbin/ethtool -G $name rx 4096"'),
+    "channels.combined": ("8", RULES, 'RUN+="/usr/sbin/ethtool -L $name combined 8"'),
+    "coalesce.adaptive-rx": ("off", RULES, 'RUN+="/usr/sbin/ethtool -C $name adaptive-rx off"'),
+    "feature.rx-gro": ("off", RULES, 'RUN+="/usr/sbin/ethtool -K $name rx-gro off"'),
+    "pause.tx": ("on", RULES, 'RUN+="/usr/sbin/ethtool -A $name tx on"'),
+    "txqueuelen": ("5000", RULES, 'ATTR{tx_queue_len}="5000"'),
+    "qdisc": ("fq", QUEUE_RULES, 'RUN+="/usr/sbin/tc qdisc replace dev $name root handle ad4: fq"'),
+    "rps.rx-0": (
+        "0-3",
+        QUEUE_RULES,
+        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/rx-0/rps_cpus' $name f\"",
+    ),
+    "rps-flow-cnt.rx-1": (
+        "64",
+        QUEUE_RULES,
+        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/rx-1/rps_flow_cnt' $name 64\"",
+    ),
+    "xps.tx-2": (
+        "none",
+        QUEUE_RULES,
+        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/tx-2/xps_cpus' $name 0\"",
+    ),
+}
 
 
-def written(root: Path, link: str = "eth1") -> str | Missing:
-    edit = parse_tunable(f"link:{link}:mtu").make_edit(host_of(root), "9000", profile="p")
-    assert not isinstance(edit, Persisted)
+def edit_of(root: Path, attribute: str, value: str, link: str = "eth1") -> FileEdit | Missing:
+    found = parse_tunable(f"link:{link}:{attribute}").make_edit(host_of(root), value, profile="p")
+    assert not isinstance(found, Persisted)
+    return found
+
+
+def edits_of(root: Path) -> dict[str, FileEdit]:
+    found = {attribute: edit_of(root, attribute, value) for attribute, (value, *_) in LINES.items()}
+    assert not [one for one in found.values() if isinstance(one, Missing)]
+    return {attribute: one for attribute, one in found.items() if isinstance(one, FileEdit)}
+
+
+def mtu_text(root: Path, link: str = "eth1") -> str | Missing:
+    edit = edit_of(root, "mtu", "9000", link)
     return apply_edit(None, edit).decode() if isinstance(edit, FileEdit) else edit
 
 
-def test_a_port_is_matched_by_its_own_address_and_keeps_its_policies(tmp_path: Path) -> None:
-    assert written(make_tree(tmp_path, PORT, DRIVER)) == (
+@pytest.fixture
+def port(tmp_path: Path) -> Path:
+    return make_tree(tmp_path / "root", PORT, DRIVER)
+
+
+def test_each_value_is_one_line_that_names_the_port(port: Path) -> None:
+    for attribute, edit in edits_of(port).items():
+        _, path, assignment = LINES[attribute]
+        assert edit.path == path
+        assert apply_edit(None, edit).decode() == f"{FIRST}{MATCH}, {assignment}\n"
+    assert mtu_text(port) == (
         "[Match]\nMACAddress=02:00:00:00:00:01\nDriver=mlx5_core\n\n"
         "[Link]\nNamePolicy=keep mac onboard\nWakeOnLan=off\nA=1\nMTUBytes=9000\n"
     )
 
 
+def test_a_line_is_changed_where_it_is_there_and_the_others_are_left(port: Path) -> None:
+    edits = edits_of(port)
+    content: bytes | None = None
+    for edit in edits.values():
+        assert content is None or not mentions_key(content, edit)
+        content = apply_edit(content, edit)
+    assert content is not None
+    for edit in edits.values():
+        assert mentions_key(content, edit)
+        assert apply_edit(content, edit) == content
+    other = edit_of(port, "ring.rx", "512")
+    assert isinstance(other, FileEdit)
+    assert apply_edit(content, other) == content.replace(b"rx 4096", b"rx 512")
+    # ring.tx is another line than ring.rx, and feature.rx-gro another than feature.rx-gro-hw.
+    for attribute, value in (("ring.tx", "9"), ("feature.rx-gro-hw", "off"), ("rps.rx-00"[:-1], "0")):
+        one = edit_of(port, attribute, value)
+        assert isinstance(one, FileEdit)
+        assert mentions_key(content, one) == (attribute == "rps.rx-0")
+
+
 @pytest.mark.parametrize(
-    ("changed", "match"),
+    ("changed", "match", "section"),
     [
         # A bond member shows the bond's address.
         (
@@ -46,32 +122,63 @@ def test_a_port_is_matched_by_its_own_address_and_keeps_its_policies(tmp_path: P
                 "/sys/class/net/eth1/addr_assign_type": "3",
                 "/sys/class/net/eth1/bonding_slave/perm_hwaddr": "02:00:00:00:00:09",
             },
+            'ATTR{address}=="02:00:00:00:00:09", DRIVERS=="?*"',
             "MACAddress=02:00:00:00:00:09",
         ),
-        ({"/sys/class/net/eth1/addr_assign_type": "1"}, "Path=pci-0000:3b:00.0"),
+        ({"/sys/class/net/eth1/addr_assign_type": "1"}, BY_PATH, "Path=pci-0000:3b:00.0"),
+        # Nobody's address can add an assignment.
+        ({"/sys/class/net/eth1/address": '02", RUN+="x'}, BY_PATH, None),
     ],
 )
-def test_an_address_that_will_not_last_is_no_match(changed: dict[str, str], match: str, tmp_path: Path) -> None:
-    text = written(make_tree(tmp_path, {**PORT, **changed}))
-    assert isinstance(text, str)
-    assert text.splitlines()[1] == match
+def test_an_address_that_will_not_last_is_no_match(
+    changed: dict[str, str], match: str, section: str | None, tmp_path: Path
+) -> None:
+    root = make_tree(tmp_path, {**PORT, **changed})
+    assert section is None or str(mtu_text(root)).splitlines()[1] == section
+    edit = edit_of(root, "txqueuelen", "5")
+    assert isinstance(edit, FileEdit)
+    assert edit.key == f'ACTION=="add", SUBSYSTEM=="net", {match}'
 
 
-def test_a_virtual_link_is_matched_by_its_name(tmp_path: Path) -> None:
-    root = make_tree(
-        tmp_path, {"/run/udev/data/n9": "", "/sys/class/net/bond0/mtu": "1500", "/sys/class/net/a*/mtu": ""}
-    )
-    assert written(root, "bond0") == "[Match]\nOriginalName=bond0\n\n[Link]\nMTUBytes=9000\n"
-    assert isinstance(written(root, "a*"), Missing)
+def test_a_virtual_link_is_known_by_its_name(port: Path) -> None:
+    edit = edit_of(port, "txqueuelen", "5", "bond0")
+    assert isinstance(edit, FileEdit)
+    assert edit.key == 'ACTION=="add|move", SUBSYSTEM=="net", KERNEL=="bond0"'
+    assert mtu_text(port, "bond0") == "[Match]\nOriginalName=bond0\n\n[Link]\nMTUBytes=9000\n"
+    assert isinstance(mtu_text(port, "a*"), Missing)
 
 
-def test_without_udev_nothing_would_read_it(tmp_path: Path) -> None:
-    found = written(make_tree(tmp_path, {"/sys/class/net/eth1/mtu": "1500"}))
-    assert isinstance(found, Missing)
-    assert "udev" in found.why
+@settings(deadline=None)
+@given(st.text(st.sampled_from("a.-_0\"'$%*?[|,{}\\=#;&"), min_size=1, max_size=9))
+def test_no_name_adds_anything_to_a_rule(name: str) -> None:
+    if name.strip(".") == "":
+        return
+    files = {path: text.encode() for path, text in PORT.items()}
+    port = files | {path.replace("/eth1/", f"/{name}/"): text for path, text in files.items()}
+    for machine in (Host(MemoryFiles(files), NoCommands()), Host(MemoryFiles(port), NoCommands())):
+        edit = parse_tunable(f"link:{name}:rps.rx-0").make_edit(machine, "0", profile="p")
+        if set(name) <= set("a.-_0"):
+            assert isinstance(edit, FileEdit)
+        else:
+            assert isinstance(edit, Missing)
+            assert "cannot be written into a udev rule" in edit.why
+
+
+@pytest.mark.parametrize(
+    ("without", "words"),
+    [(("/usr/sbin/ethtool",), "ethtool is not installed"), (("/run/udev/data/n2",), "udev does not run here")],
+)
+def test_without_what_would_set_it_nothing_is_written(without: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    files = {path: text for path, text in PORT.items() if path not in without}
+    root = make_tree(tmp_path, files)
+    for found in (edit_of(root, "ring.rx", "4096"), *((edit_of(root, "mtu", "9000"),) if "udev" in words else ())):
+        assert isinstance(found, Missing)
+        assert words in found.why
 
 
 def test_a_port_with_nothing_to_be_known_by(tmp_path: Path) -> None:
-    found = written(make_tree(tmp_path, {**PORT, "/sys/class/net/eth1/addr_assign_type": "1", "/run/udev/data/n2": ""}))
-    assert isinstance(found, Missing)
-    assert not found.is_absent
+    files = {**PORT, "/sys/class/net/eth1/addr_assign_type": "1", "/run/udev/data/n2": ""}
+    root = make_tree(tmp_path, files)
+    for found in (edit_of(root, "ring.rx", "4096"), edit_of(root, "mtu", "9000")):
+        assert isinstance(found, Missing)
+        assert not found.is_absent

@@ -143,13 +143,6 @@ def test_the_watchdog_gives_queues_back_what_they_had(namespace: Namespace) -> N
     assert "by the watchdog" in namespace.ours("rollback")
 
 
-def test_more_than_a_driver_allows_is_refused_beforehand(namespace: Namespace) -> None:
-    before = namespace.state()
-    said = namespace.apply({"link:a0:txqueuelen": "7", "link:a0:channels.rx": "5"}, code=3)
-    assert "link:a0:channels.rx: its driver allows at most 4" in said
-    assert namespace.state() == before
-
-
 def test_the_kernels_own_words_are_shown_and_all_is_put_back(namespace: Namespace) -> None:
     """A link without a channel to receive by cannot be known beforehand."""
     before = namespace.state()
@@ -166,15 +159,6 @@ def test_what_somebody_else_set_up_is_left_alone(namespace: Namespace) -> None:
     assert "could not be restored" in said
     assert namespace.state() == before
     namespace.out("tc qdisc del dev b0 root")
-
-
-def test_what_somebody_set_since_is_kept(namespace: Namespace) -> None:
-    namespace.apply({"link:a0:txqueuelen": "555", "link:a0:feature.rx-gro": "on"})
-    namespace.out("ip link set a0 txqueuelen 77")
-    assert "link:a0:txqueuelen kept modified externally (77)" in namespace.ours("rollback")
-    assert namespace.out("cat /sys/class/net/a0/tx_queue_len") == "77\n"
-    namespace.out("ip link set a0 txqueuelen 1000")
-    assert "generic-receive-offload: off" in namespace.out("ethtool -k a0")
 
 
 IOCTL = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -337,14 +336,6 @@ def test_an_inherited_mtu_is_changed_where_it_stands(tmp_path: Path) -> None:
     assert "so have others" in refusal(tmp_path / "b", {INTERFACES: others, **IFUP})
     silent = text.replace("  mtu 1500\n", "")
     assert written(tmp_path / "c", {INTERFACES: silent, **IFUP}) == (INTERFACES, silent + "  mtu 9000\n")
-
-
-@pytest.mark.skipif(shutil.which("ifquery") is None, reason="no ifquery: the lab host has one")
-def test_ifquery_reads_what_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "interfaces"
-    path.write_text(interfaces("iface eth1 inet static\n  address 10.0.0.1/24\n"))
-    said = subprocess.run(["ifquery", "-i", path, "eth1"], capture_output=True, text=True, check=True).stdout
-    assert "mtu: 9000" in said.splitlines()
 
 
 # --- ifcfg ------------------------------------------------------------------------------------------------------------

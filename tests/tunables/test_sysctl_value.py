@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from advisor.errors import UsageError
 from advisor.facts.sysctl_keys import kernel_number
 from advisor.tunables import parse_tunable
+from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_value import out_of_bounds, to_canonical
+from tests.trees import host_of, make_tree
 
 TTL = "net.ipv4.ip_default_ttl"
 PORTS = "net.ipv4.ip_local_port_range"
@@ -102,3 +105,17 @@ def test_a_key_that_is_a_path_is_told_what_a_key_is() -> None:
     with pytest.raises(UsageError) as caught:
         parse_tunable("sysctl:net....core.x")
     assert caught.value.hint == "a key is names with dots between, such as net.core.rmem_max"
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked", "words"),
+    [(1048576, 1782579, "have asked for 1740 MiB"), (4194304, 1782579, None), (None, None, None)],
+)
+def test_strict_accounting_needs_room_for_what_is_asked_for_already(
+    tmp_path: Path, limit: int | None, asked: int | None, words: str | None
+) -> None:
+    figures = "" if limit is None else f"CommitLimit:    {limit} kB\nCommitted_AS:   {asked} kB\n"
+    tree = {"/proc/sys/vm/overcommit_memory": "0\n", "/proc/meminfo": f"MemTotal:  2097152 kB\n{figures}"}
+    found = Sysctl("vm.overcommit_memory").run_preflight(host_of(make_tree(tmp_path, tree)), "0", "2", profile="x")
+    assert (found.refusal is None) == (words is None)
+    assert words is None or words in str(found.refusal)
