@@ -5,7 +5,7 @@ For other programs: ``advisor.scan()``, ``plan``, ``apply`` and the other verbs 
 
 # Every Python since 2.7 can read this file, too (see __main__): it has no annotations and no formatted strings.
 
-TYPE_CHECKING = False  # typing itself takes half as long to import as Python to start
+TYPE_CHECKING = False  # Python 2.7 has no typing
 if TYPE_CHECKING:
     from typing import Any  # noqa: F401 - in a comment, as 2.7 needs it
 

@@ -12,7 +12,6 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
-from advisor.i18n import msg
 from advisor.importers.conflicts import writers_beside_plan
 from advisor.planning.compute import make_plan
 from advisor.planning.containers import is_foreign
@@ -51,11 +50,8 @@ def profile_requests(names: Asked, settings: Mapping[str, str], *, only_trusted:
     for key in settings:
         owner, dot, name = key.rpartition(".")
         if name not in _known_parameters([by_name[owner]] if owner in by_name else [] if dot else profiles):
-            listed = ", ".join(f"{one}=" for one in _settable(profiles)) or msg("none")
-            raise UsageError(
-                msg("--set {key}: no such parameter of {names}", key=key, names=", ".join(by_name)),
-                hint=msg("parameters: {listed}", listed=listed),
-            )
+            listed = ", ".join(f"{one}=" for one in _settable(profiles)) or "none"
+            raise UsageError(f"--set {key}: no such parameter of {', '.join(by_name)}", hint=f"parameters: {listed}")
     _refuse_shared_number(profiles, settings)
     return tuple(Request.from_settings(one.profile, _own_settings(one.profile, settings), one.words) for one in asked)
 
@@ -76,10 +72,9 @@ def _refuse_shared_number(profiles: Sequence[Profile], settings: Mapping[str, st
     for key in settings:
         having = [one.name for one in profiles if _fills_pool(one, key) and f"{one.name}.{key}" not in settings]
         if len(having) > 1:
-            pairs = " ".join(f"--set {name}.{key}={msg('NUMBER')}" for name in having)
+            pairs = " ".join(f"--set {name}.{key}=NUMBER" for name in having)
             raise UsageError(
-                msg("--set {key}: {names} each need a number of their own", key=key, names=", ".join(having)),
-                hint=msg("they are added up: {pairs}", pairs=pairs),
+                f"--set {key}: {', '.join(having)} each need a number of their own", hint=f"they are added up: {pairs}"
             )
 
 
@@ -171,28 +166,18 @@ def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Fact
         key = tunable.removeprefix("sysctl:")
         is_word = profile in names and tunable != key and not is_text_key(key)
         if is_word and after and NUMBERS.fullmatch(before) and not NUMBERS.fullmatch(after):
-            raise UsageError(
-                msg(
-                    "{tunable}: expected a number such as {before}, found {after!r}",
-                    tunable=tunable,
-                    before=before,
-                    after=after,
-                )
-            )
+            raise UsageError(f"{tunable}: expected a number such as {before}, found {after!r}")
     for one in made.skipped:
         wrong = None
         if one.profile in names and one.state == "blocked" and one.wanted:
             is_irq = one.tunable.startswith("irq:")
             wrong = explain_absent_cpus(host, one.wanted) if is_irq else explain_range(one.tunable, one.wanted, facts)
         if wrong:
-            raise UsageError(
-                msg("{identity}: {value!r} {reason}", identity=one.tunable, value=one.wanted, reason=wrong)
-            )
+            raise UsageError(f"{one.tunable}: {one.wanted!r} {wrong}")
         if one.profile in names and one.state == "not-applicable" and one.before is None and not is_foreign(one):
             close = nearest_ids(one.tunable, _ids_like(host, one.tunable, facts))
             raise UsageError(
-                msg("{tunable}: {reason}", tunable=one.tunable, reason=one.reason),
-                hint=msg("did you mean {names}?", names=", ".join(close)) if close else None,
+                f"{one.tunable}: {one.reason}", hint=f"did you mean {', '.join(close)}?" if close else None
             )
 
 

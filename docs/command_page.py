@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+from unittest.mock import patch
 
 from advisor.cli.help_text import ENVIRONMENT, EXIT_CODES, FILES, GROUPS
-from docs.command_tables import help_pages
+from advisor.cli.parser import build_program, walk_commands
 
 MORE = {
     "scan": "scan.md",
@@ -47,6 +51,17 @@ SHARED_FROM = 3
 """So many commands with the same option and text make it a shared option, described once."""
 
 ENTRY = re.compile(r"^  (?P<name>\S.*?)(?:  +(?P<text>\S.*))?$")
+
+
+def help_pages() -> dict[str, str]:
+    """Return the help of each command by its path, 80 columns wide."""
+    program = build_program()
+    pages = {}
+    for path in ["", *(path for path, _command in walk_commands(program))]:
+        with patch.dict(os.environ, COLUMNS="80"), contextlib.redirect_stdout(io.StringIO()) as printed:
+            program([*path.split(), "--help"], standalone_mode=False, prog_name="advisor")
+        pages[path] = printed.getvalue()
+    return pages
 
 
 def command_page(head: str, heading_of: dict[str, str]) -> str:

@@ -1,6 +1,5 @@
 """Writes docs/profiles/*.md, docs/schemas/*.json, docs/tunables.md, docs/rules.md, docs/contradictions.md,
-docs/systems/*-cases.md, docs/api.md, docs/commands.md, docs/picture.svg and advisor/cli/tables/*.py from what they
-describe.
+docs/systems/*-cases.md, docs/api.md, docs/commands.md and docs/picture.svg from what they describe.
 
 python docs/generate.py            writes what has changed
 python docs/generate.py --check    writes nothing; exit code 1 if a page is stale
@@ -29,7 +28,6 @@ from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import parse_tunable  # noqa: E402
 from docs.api_page import api_page  # noqa: E402
 from docs.command_page import MORE, command_page  # noqa: E402
-from docs.command_tables import tables as command_tables  # noqa: E402
 from docs.fact_paths import fact_table  # noqa: E402
 from docs.schemas import files as schema_files  # noqa: E402
 from tests.articles.table import SYSTEMS, Case, cases  # noqa: E402
@@ -73,7 +71,6 @@ def pages() -> dict[Path, str]:
     found[DOCS / "api.md"] = api_page(GENERATED)
     found[DOCS / "commands.md"] = command_page(GENERATED, {page: heading(DOCS / page, found) for page in MORE.values()})
     found.update({DOCS / "systems" / f"{system}-cases.md": cases_page(system) for system in SYSTEMS})
-    found.update(command_tables())
     found.update(fact_table())
     found.update({DOCS / "schemas" / name: text for name, text in schema_files().items()})
     return found

@@ -11,16 +11,13 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import typer
-
 from advisor.cli.help_text import ENVIRONMENT, EXAMPLES, EXIT_CODES, FILES, GROUPS
-from advisor.cli.parser import build_application
+from advisor.cli.parser import build_program, walk_commands
 from advisor.version import __version__
 
 
@@ -38,19 +35,12 @@ def main(arguments: list[str]) -> int:
 def pages() -> dict[str, str]:
     """Every page by its file name."""
     # Argument types are loose here: what typer builds is click's, which newer versions of typer carry inside.
-    top: Any = typer.main.get_command(build_application(None))
-    commands = dict(_commands(top, ("advisor",)))
+    top = build_program()
+    commands = {("advisor", *path.split()): command for path, command in sorted(walk_commands(top))}
     found = {"advisor.1": _overview(top, commands)}
     for words, command in commands.items():
         found[f"{'-'.join(words)}.1"] = _page(words, command, commands)
     return found
-
-
-def _commands(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for name, command in sorted(group.commands.items()):
-        yield (*words, name), command
-        if hasattr(command, "commands"):
-            yield from _commands(command, (*words, name))
 
 
 def _overview(top: Any, commands: dict[tuple[str, ...], Any]) -> str:

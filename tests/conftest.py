@@ -96,7 +96,6 @@ SLOW_MODULES = (
     "planning/test_infoscale.py",
     "planning/test_llt.py",
     "recommend/test_scan_agrees.py",
-    "report/test_languages.py",
     "report/test_picture_hostile.py",
     "report/test_proof_page.py",
     "report/test_proof_written.py",

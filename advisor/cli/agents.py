@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Argument, Option
+
 from advisor import operations
 from advisor.cli.output import print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Root, Snapshot
-from advisor.i18n import msg, translate
 from advisor.report.format import clean
 
 if TYPE_CHECKING:
@@ -63,57 +63,53 @@ def approve(
     found = find_approvable(fingerprint, rollback=rollback)
     if found.record is not None:
         print_text(_rollback_text(found))
-        question = msg(
-            "Approve the rollback of {id}, once, within {seconds:.0f} s?", id=found.record.id, seconds=seconds
-        )
+        question = f"Approve the rollback of {found.record.id}, once, within {seconds:.0f} s?"
     else:
         print_text(plan_text(found.plan, width=terminal_width(), color=wants_color(), is_asked=True))
         if found.asked_by:
             say(
-                msg(
-                    'asked for by a program that calls itself "{program}" (not verified)',
-                    program=clean(found.asked_by)[:60].replace('"', "'"),
+                'asked for by a program that calls itself "{program}" (not verified)'.format(
+                    program=clean(found.asked_by)[:60].replace('"', "'")
                 )
             )
-        question = msg("Approve that this is applied, once, within {seconds:.0f} s?", seconds=seconds)
+        question = f"Approve that this is applied, once, within {seconds:.0f} s?"
     try:
-        ask_user(translate(question), has_dry_run=False)
+        ask_user(question, has_dry_run=False)
     except RefusedError:
         decline_approval(found)
         raise
     grant_approval(found, seconds=seconds)
-    say(msg("approved for {seconds:.0f} s: the program may go on", seconds=seconds))
+    say(f"approved for {seconds:.0f} s: the program may go on")
     return 0
 
 
 def _rollback_text(found: Approvable) -> str:
     """What a rollback restores, what it does not, and why."""
-    from advisor.i18n import _
 
     def item(what: str, rest: str) -> str:
         return f"  {clean(what)}  {clean(rest)}"
 
     assert found.record is not None
     profiles = ", ".join(found.record.plan.profiles)
-    lines = [clean(_("What the rollback of {id} ({profiles}) restores:").format(id=found.record.id, profiles=profiles))]
+    lines = [clean(f"What the rollback of {found.record.id} ({profiles}) restores:")]
     drifted = {one.what: one for one in found.drift}
     restored = [one for one in found.plan.changes if one.tunable not in drifted]
     files = [one.path for one in found.plan.files if one.path not in drifted]
     lines += [item(one.tunable, f"{one.after} → {one.before}") for one in restored]
     lines += [f"  {clean(path)}" for path in files]
     if not restored and not files:
-        lines.append(f"  {_('nothing')}")
+        lines.append("  nothing")
     if drifted:
-        lines.append(_("Drifted since the apply:"))
+        lines.append("Drifted since the apply:")
     for one in drifted.values():
-        drift = _("expected {wanted}, found {live} ({reason})")
-        live = _("unknown") if one.live is None else one.live
-        lines.append(item(one.what, drift.format(wanted=one.wanted, live=live, reason=translate(one.reason))))
+        drift = "expected {wanted}, found {live} ({reason})"
+        live = "unknown" if one.live is None else one.live
+        lines.append(item(one.what, drift.format(wanted=one.wanted, live=live, reason=one.reason)))
     if drifted:
-        lines.append(f"  {_('A value that was modified externally is skipped.')}")
+        lines.append("  A value that was modified externally is skipped.")
     if found.restored_above:
-        lines.append(_("Held by upper layers:"))
-    lines += [item(what, translate(reason)) for what, reason in found.restored_above]
+        lines.append("Held by upper layers:")
+    lines += [item(what, reason) for what, reason in found.restored_above]
     return "".join(f"{line}\n" for line in lines)
 
 

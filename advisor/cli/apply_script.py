@@ -7,7 +7,6 @@ from typing import Final
 from advisor.cli.change import Names, RuntimeOnly, ScriptOutput, Set
 from advisor.cli.output import parse_settings, print_text, say
 from advisor.cli.scan import Root, Snapshot
-from advisor.i18n import msg
 from advisor.operations import open_host
 
 
@@ -29,7 +28,7 @@ def apply_script(
         print_text(text)
     else:
         write_output(output, text, mode=0o700)
-        say(msg("{path}: run it on its host as root: sh {path} check, then apply", path=output))
+        say(f"{output}: run it on its host as root: sh {output} check, then apply")
     return 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.complete import measured_workloads
 from advisor.cli.measuring import (
     AllowRawWrites,
@@ -33,9 +35,7 @@ from advisor.cli.measuring import (
     variables_to_repeat,
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof.archive import Saved, SavedArms, SavedBench
@@ -163,7 +163,7 @@ def bench(
         found = measure_series(chosen, names, command=own, options=options, progress=show_progress(say))
     except InterruptedBenchError as stopped:
         print_series(stopped.bench)
-        say(msg("advisor: {reason}", reason=stopped.message))
+        say(f"advisor: {stopped.message}")
         return stopped.exit_code
     print_series(found)
     return exit_code(found)
@@ -215,21 +215,9 @@ def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path 
         raise UsageError("--html: one series alone has no page", hint="name a second one, or a saved proof")
     found = analyse_result(saved)
     if isinstance(found, Bench):
-        say(
-            msg(
-                "{path}: the series of {time}, analysed again; nothing was measured",
-                path=path,
-                time=found.series.started,
-            )
-        )
+        say(f"{path}: the series of {found.series.started}, analysed again; nothing was measured")
     else:
-        say(
-            msg(
-                "{path}: the session of {time}, analysed again; nothing was measured",
-                path=path,
-                time=found.session.started,
-            )
-        )
+        say(f"{path}: the session of {found.session.started}, analysed again; nothing was measured")
     if isinstance(found, ArmsProof):
         from advisor.cli.prove_arms import show_arms
 
@@ -238,7 +226,7 @@ def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path 
     if isinstance(found, Bench):
         return exit_code(found)
     if isinstance(saved, Saved) and found.verdict != saved.proof.verdict:
-        say(msg("when it was saved the verdict was {found}: the rules have changed since", found=saved.proof.verdict))
+        say(f"when it was saved the verdict was {saved.proof.verdict}: the rules have changed since")
     if html is not None and not write_page(html, found):
         return UNWRITTEN
     return exit_code(found)

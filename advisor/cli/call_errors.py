@@ -10,7 +10,6 @@ import re
 from typing import Any, Final
 
 from advisor.errors import near_names
-from advisor.i18n import N_, msg
 
 
 def call_message(error: Any) -> str:
@@ -25,19 +24,19 @@ def call_message(error: Any) -> str:
         if meant in known:
             close = [meant]
         if not close:
-            return msg("No such option: {option}", option=option)
+            return f"No such option: {option}"
         names = ", ".join(known[one] for one in close)
-        return msg("No such option: {option}. Did you mean {names}?", option=option, names=names)
+        return f"No such option: {option}. Did you mean {names}?"
     if kind == "BadOptionUsage":
         option = error.option_name
         if error.message.endswith("does not take a value."):
-            return msg("Option '{option}' does not take a value", option=option)
-        return msg("Option '{option}' requires an argument", option=option)
+            return f"Option '{option}' does not take a value"
+        return f"Option '{option}' requires an argument"
     if kind == "MissingParameter":
         name = _parameter_name(error)
         if error.param.param_type_name == "argument":
-            return msg("Missing argument '{name}'", name=name)
-        return msg("Missing option '{name}'", name=name)
+            return f"Missing argument '{name}'"
+        return f"Missing option '{name}'"
     if kind == "BadParameter":
         return _bad_value(error)
     if kind == "UsageError":
@@ -45,14 +44,14 @@ def call_message(error: Any) -> str:
         # over.
         if hasattr(error.ctx.command, "commands"):
             name = _first_quoted(text)
-            names = ", ".join(f"'{one}'" for one in near_names(name, error.ctx.command.commands))
+            names = ", ".join(f"'{one}'" for one in near_names(name, error.ctx.command.list_commands(error.ctx)))
             if names:
-                return msg("No such command '{name}'. Did you mean {names}?", name=name, names=names)
-            return msg("No such command '{name}'", name=name) if name else N_("Missing command")
+                return f"No such command '{name}'. Did you mean {names}?"
+            return f"No such command '{name}'" if name else "Missing command"
         more = text.partition(" (")[2].removesuffix(")")
         if not more:
             return text
-        return msg("Got unexpected extra argument(s) ({more})", more=more)
+        return f"Got unexpected extra argument(s) ({more})"
     return text
 
 
@@ -84,28 +83,26 @@ def _bad_value(error: Any) -> str:
         # From 0.29 on typer lets pydantic judge numbers.
         given, reason, bound = str(refused["input"]), refused["type"], refused.get("ctx", {})
         if reason in _PARSED:
-            return msg(
-                "{name}: {given!r} is {reason}", name=name, given=given, reason=_number_words(error, _PARSED[reason])
-            )
+            return f"{name}: {given!r} is {_number_words(error, _PARSED[reason])}"
         if "ge" in bound:
-            return msg("{name}: expected {low} or more, found {given}", name=name, low=bound["ge"], given=given)
+            return f"{name}: expected {bound['ge']} or more, found {given}"
         if "le" in bound:
-            return msg("{name}: expected {high} or less, found {given}", name=name, high=bound["le"], given=given)
+            return f"{name}: expected {bound['le']} or less, found {given}"
     # From 0.29 on typer's parameters have no type: the message names it.
     known = getattr(error.param, "type", None)
     kind = known.name if known is not None else error.message.partition(" is not a valid ")[2].rstrip(".")
     words = kind.partition(" ")[0]
     if (given or error.message.startswith("''")) and words in _NUMBERS:
-        return msg("{name}: {given!r} is {reason}", name=name, given=given, reason=_number_words(error, words))
+        return f"{name}: {given!r} is {_number_words(error, words)}"
     if found := _RANGE.fullmatch(error.message):
         low, high = found["low"], found["high"]
         if low and high:
-            return msg("{name}: expected {low} to {high}, found {given}", name=name, low=low, high=high, given=found[1])
+            return f"{name}: expected {low} to {high}, found {found[1]}"
         if low:
-            return msg("{name}: expected {low} or more, found {given}", name=name, low=low, given=found[1])
+            return f"{name}: expected {low} or more, found {found[1]}"
     if given and error.message.endswith(f"is not a valid {kind}."):
-        return msg("Invalid value for '{name}': '{given}' is not a valid {kind}", name=name, given=given, kind=kind)
-    return msg("Invalid value for '{name}': {error}", name=name, error=error.message.rstrip("."))
+        return f"Invalid value for '{name}': '{given}' is not a valid {kind}"
+    return f"Invalid value for '{name}': {error.message.rstrip('.')}"
 
 
 def _number_words(error: Any, kind: str) -> str:
@@ -114,9 +111,9 @@ def _number_words(error: Any, kind: str) -> str:
 
 
 _PARSED: Final = {"int_parsing": "int", "int_from_float": "int", "float_parsing": "float", "finite_number": "float"}
-_NUMBERS: Final = {name: N_("not a whole number") for name in ("int", "integer")} | {"float": N_("not a number")}
-_IN_SECONDS: Final = {name: N_("not a whole number of seconds") for name in ("int", "integer")} | {
-    "float": N_("not a number of seconds")
+_NUMBERS: Final = dict.fromkeys(("int", "integer"), "not a whole number") | {"float": "not a number"}
+_IN_SECONDS: Final = dict.fromkeys(("int", "integer"), "not a whole number of seconds") | {
+    "float": "not a number of seconds"
 }
 _RANGE: Final = re.compile(
     r"(-?[0-9.]+) is not in the range (?:(?P<low>-?[0-9.]+)<=)?x(?:<=(?P<high>-?[0-9.]*[0-9]))?\.?"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from advisor.transaction.journal import Record
     from advisor.transaction.status import RolledBack, Status
 
+from typer import Argument, Option
+
 from advisor import operations
 from advisor.cli.complete import profile_parameters, requestable_words, transaction_ids, transactions_or_profiles
 from advisor.cli.monitored import (
@@ -28,10 +30,8 @@ from advisor.cli.monitored import (
     verify_host,
 )
 from advisor.cli.output import parse_settings, print_json, print_result, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.cli.trial import follow_trial, is_watched
-from advisor.i18n import _, msg
 
 Names = Annotated[
     list[str],
@@ -176,7 +176,7 @@ def apply_agreed(
             return True
         if shows_plan:
             print_text(plan_text(made, width=terminal_width(), color=wants_color(), is_asked=True))
-        return ask_user(_("Apply this?"))
+        return ask_user("Apply this?")
 
     return operations.apply(
         *names,
@@ -216,8 +216,8 @@ def ask_user(question: str, *, has_dry_run: bool = True) -> bool:
             hint="--yes applies without a prompt, --dry-run prints the steps" if has_dry_run else None,
         )
     # The English letter counts everywhere: it is what fingers know, and what a tool that types answers sends.
-    answers = ("y", "yes", *_("y, yes").split(", "))
-    sys.stderr.write(f"{question} {_('[y/N]')} ")
+    answers = ("y", "yes", *["y", "yes"])
+    sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in answers:
         raise RefusedError("cancelled; nothing was changed")
@@ -276,9 +276,7 @@ def status(
     from advisor.errors import UsageError
 
     if identity and everything:
-        raise UsageError(
-            "name a transaction or --all, not both", hint=msg("advisor status {id} is of one", id=identity)
-        )
+        raise UsageError("name a transaction or --all, not both", hint=f"advisor status {identity} is of one")
     found = operations.status(identity)
     if as_json:
         from advisor.report.documents import status_document
@@ -387,7 +385,7 @@ def rollback_script(
         print_text(text)
     else:
         write_output(output, text, mode=0o700)
-        say(_("{file}: run it as root: {command}").format(file=output, command=f"sh {output}"))
+        say(f"{output}: run it as root: sh {output}")
     return 0
 
 

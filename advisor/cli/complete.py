@@ -163,22 +163,3 @@ def export_forms(start: str) -> list[str]:
     from advisor.operations.names import list_export_forms
 
     return _names_matching(list_export_forms(), start)
-
-
-def language_names(start: str) -> list[str]:
-    """Languages of ``--lang`` that begin so."""
-    from advisor.i18n import LANGUAGES
-
-    return [one for one in LANGUAGES if one.startswith(start)]
-
-
-FIXED = (
-    finding_ids,
-    measured_workloads,
-    declarable_workloads,
-    recommendable_workloads,
-    severity_names,
-    export_forms,
-    language_names,
-)
-"""What depends on neither the host nor the line: the tables hold these words."""

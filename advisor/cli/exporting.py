@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from typer import Option
+
 from advisor.cli.change import Names, Set
 from advisor.cli.complete import export_forms
 from advisor.cli.output import parse_settings, print_json, print_text, say
-from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
-from advisor.i18n import N_, msg
 from advisor.operations import open_host
 
 if TYPE_CHECKING:
@@ -69,26 +69,18 @@ def export(
 def _report_use(bundle: Bundle, output: Path | None, *, as_json: bool) -> None:
     """What is not carried, what a restart takes back, what was written, and how it is put to use: standard error."""
     for one in bundle.left_out:
-        say(
-            msg("left out: {tunable} = {value}: {why}", tunable=one.tunable, value=one.value, why=one.why)
-            if one.value
-            else msg("left out: {tunable}: {why}", tunable=one.tunable, why=one.why)
-        )
+        say(f"left out: {one.tunable} = {one.value}: {one.why}" if one.value else f"left out: {one.tunable}: {one.why}")
     for one in bundle.not_kept:
-        say(
-            msg(
-                "not kept over a restart: {tunable} = {value}: {why}", tunable=one.tunable, value=one.value, why=one.why
-            )
-        )
+        say(f"not kept over a restart: {one.tunable} = {one.value}: {one.why}")
     if not bundle.files:
-        say(N_("nothing to export: this form carries no value of these profiles that this host takes"))
+        say("nothing to export: this form carries no value of these profiles that this host takes")
         return
     if as_json:
         return
     if output is None:
-        say(N_("-o DIR writes the files and prints the command that uses them"))
+        say("-o DIR writes the files and prints the command that uses them")
         return
     for path in sorted(bundle.files):
-        say(msg("written: {path}", path=output / path))
+        say(f"written: {output / path}")
     for line in bundle.use:
-        say(msg("use it with: {command}", command=line))
+        say(f"use it with: {line}")

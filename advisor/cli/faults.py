@@ -6,11 +6,9 @@ import errno
 import os
 import sys
 
-from advisor import i18n
 from advisor.cli.output import print_error
 from advisor.errors import AdvisorError
 from advisor.host.signals import Interrupted
-from advisor.i18n import msg
 
 
 def report_fault(error: BaseException, *, as_json: bool) -> int:
@@ -19,11 +17,10 @@ def report_fault(error: BaseException, *, as_json: bool) -> int:
         print_error(error, as_json=as_json)
         return error.exit_code
     if isinstance(error, Interrupted) and error.rolled_back:
-        text = i18n._("interrupted; everything has been rolled back ({id})")
-        sys.stderr.write(f"advisor: {text.format(id=error.rolled_back)}\n")
+        sys.stderr.write(f"advisor: interrupted; everything has been rolled back ({error.rolled_back})\n")
         return 130
     if isinstance(error, KeyboardInterrupt | Interrupted):
-        sys.stderr.write(f"advisor: {i18n.translate(str(error) or 'interrupted')}\n")
+        sys.stderr.write(f"advisor: {str(error) or 'interrupted'}\n")
         return 130
     if isinstance(error, EOFError):
         # The end of standard input, typed at a question.
@@ -32,7 +29,7 @@ def report_fault(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, OSError):
         # What the system refused; on standard error alone where standard output itself is what failed.
         place = error.filename or "standard output"
-        failed = AdvisorError(msg("{place}: {error}", place=place, error=os.strerror(error.errno or errno.EIO)))
+        failed = AdvisorError(f"{place}: {os.strerror(error.errno or errno.EIO)}")
         print_error(failed, as_json=as_json and error.filename is not None)
         if error.filename is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -40,7 +37,7 @@ def report_fault(error: BaseException, *, as_json: bool) -> int:
     if not isinstance(error, Exception) or os.environ.get("ADVISOR_TRACEBACK"):
         raise error
     fault = AdvisorError(
-        msg("this is a fault in advisor: {name}: {error}", name=type(error).__name__, error=error),
+        f"this is a fault in advisor: {type(error).__name__}: {error}",
         hint="report it with what ADVISOR_TRACEBACK=1 in the environment makes it print",
     )
     print_error(fault, as_json=as_json)

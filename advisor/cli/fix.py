@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import Annotated, Final
 
+from typer import Argument, Option
+
 from advisor import operations
 from advisor.cli.change import RuntimeOnly, apply_agreed, remaining_state, show_applied
 from advisor.cli.complete import finding_ids
 from advisor.cli.output import print_json, print_result, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
 from advisor.errors import PermissionDeniedError
-from advisor.i18n import _, msg
 from advisor.shell.quote import shell_quote
 
 
@@ -46,7 +46,7 @@ def fix(
         names or (), all_safe=all_safe, host=host, workload=workload, volumes=volumes, is_unattended=yes and not dry_run
     )
     if yes and not host.is_live:
-        say(_("--yes: nothing is applied to a capture; this is the plan"))
+        say("--yes: nothing is applied to a capture; this is the plan")
     settings = dict(made.settings)
     is_here = host.is_live or is_own_tree(root)
     if not as_json:
@@ -65,8 +65,7 @@ def fix(
             given = {"--workload": workload, "--volumes": volumes}
             words += [word for option, value in given.items() if value is not None for word in (option, str(value))]
             raise PermissionDeniedError(
-                "setting these values needs root",
-                hint=msg("sudo advisor fix {words}", words=" ".join(map(shell_quote, words))),
+                "setting these values needs root", hint=f"sudo advisor fix {' '.join(map(shell_quote, words))}"
             )
     if planned is None or is_done or dry_run or not host.is_live:
         if as_json:

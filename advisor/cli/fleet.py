@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from advisor.cli import fleet_change, fleet_compare, fleet_limits, fleet_look, fleet_prove, fleet_why
-from advisor.cli.parameters import Group
+from advisor.cli.commands import make_group
 
 _VERBS: Final[dict[str, Callable[..., int]]] = {
     **fleet_look.COMMANDS,
@@ -16,4 +16,4 @@ _VERBS: Final[dict[str, Callable[..., int]]] = {
     **fleet_change.COMMANDS,
     **fleet_prove.COMMANDS,
 }
-COMMANDS: Final = {"fleet": Group("Do the same on many hosts of an Ansible inventory.", _VERBS)}
+COMMANDS: Final = {"fleet": make_group("Do the same on many hosts of an Ansible inventory.", _VERBS)}

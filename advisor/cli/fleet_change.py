@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.change import Set, ask_user
 from advisor.cli.fleet_options import Forks, InventorySources, Limit, Login, logs_in
 from advisor.cli.monitored import (
@@ -20,10 +22,8 @@ from advisor.cli.monitored import (
     verified_fleet,
 )
 from advisor.cli.output import parse_settings, print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS
-from advisor.i18n import count_msg, msg
 
 if TYPE_CHECKING:
     from advisor.fleet.runs.journal import RunRecord
@@ -102,12 +102,9 @@ def plan(
     if output is not None:
         count = write_fleet_plan(found.plan, output)
         say(
-            count_msg(
-                "{path}: {count} script and waves.json; on its host, as root: sh HOST.sh apply",
-                "{path}: {count} scripts and waves.json; on each host, as root: sh HOST.sh apply",
-                count,
-                path=output,
-            )
+            f"{output}: {count} script and waves.json; on its host, as root: sh HOST.sh apply"
+            if count == 1
+            else f"{output}: {count} scripts and waves.json; on each host, as root: sh HOST.sh apply"
         )
     return found.code
 
@@ -261,7 +258,7 @@ def _proof_options(
     if directory is None:
         if words or live:
             option = words[0].partition("=")[0] if words else "--live"
-            raise UsageError(msg("{option} belongs to --prove-canary", option=option))
+            raise UsageError(f"{option} belongs to --prove-canary")
         return ()
     if live:
         if directory != "-":

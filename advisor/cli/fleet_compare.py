@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.complete import severity_names
 from advisor.cli.fleet_options import Forks, HostSources, Keep, Limit, Login, MaxAge, Timeout, logs_in, show_progress
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.fleet.compare.comparison import HostComparison
@@ -88,7 +88,7 @@ def _print_comparison(found: HostComparison, *, as_json: bool, html: Path | None
         from advisor.operations.files import write_output
 
         write_output(html, page.encode("utf-8", "replace"))
-        say(msg("{path}: the comparison as a page", path=html))
+        say(f"{html}: the comparison as a page")
     if as_json:
         print_json(comparison_document(found))
     else:

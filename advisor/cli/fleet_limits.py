@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.fleet_options import (
     Forks,
     HostSources,
@@ -19,7 +21,6 @@ from advisor.cli.fleet_options import (
 )
 from advisor.cli.limits import Measured
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 

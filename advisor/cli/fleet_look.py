@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.complete import declarable_workloads
 from advisor.cli.fleet_options import (
     Forks,
@@ -20,7 +22,6 @@ from advisor.cli.fleet_options import (
     show_progress,
 )
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import FailOn, Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
+from typer import Option
+
 from advisor.cli.output import say
-from advisor.cli.parameters import Option
 from advisor.fleet import counted_hosts
-from advisor.i18n import msg, translate
 
 if TYPE_CHECKING:
     from advisor.fleet.inventory import Access, Inventory
@@ -162,7 +162,7 @@ class _ShownProgress:
         if self._rewrites:
             with contextlib.suppress(OSError, ValueError):
                 end = "\n" if done == total else ""
-                sys.stderr.write(f"\r\x1b[K{translate(self._message(done, total))}{end}")
+                sys.stderr.write(f"\r\x1b[K{self._message(done, total)}{end}")
                 sys.stderr.flush()
         # Ten lines at most, however many hosts: a log is read later.
         elif done and (done == total or done * 10 // total > self._tenths):
@@ -171,11 +171,5 @@ class _ShownProgress:
 
     def _message(self, done: int, total: int) -> str:
         if self._failed:
-            return msg(
-                "{done} of {hosts} {result}, {failed} failed",
-                done=done,
-                hosts=counted_hosts(total),
-                result=self._what,
-                failed=self._failed,
-            )
-        return msg("{done} of {hosts} {result}", done=done, hosts=counted_hosts(total), result=self._what)
+            return f"{done} of {counted_hosts(total)} {self._what}, {self._failed} failed"
+        return f"{done} of {counted_hosts(total)} {self._what}"

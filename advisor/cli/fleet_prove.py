@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Option
+
 from advisor.cli.change import Set, ask_user
 from advisor.cli.fleet_change import BatchSize, CanaryHosts, Failover, SomeInventory, SomeProfiles
 from advisor.cli.fleet_options import Forks, Limit, Login, logs_in
 from advisor.cli.output import parse_settings, print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.fleet_options import Forks, HostSources, Keep, Kept, Limit, Login, Timeout, logs_in, show_progress
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 

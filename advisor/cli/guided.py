@@ -9,7 +9,6 @@ import os
 import sys
 
 from advisor.cli.output import print_text, wants_color
-from advisor.i18n import _
 
 
 def run_guided() -> int:
@@ -19,9 +18,9 @@ def run_guided() -> int:
 
     _show_step("advisor scan")
     scan()
-    choice = _answer(_("Fix which findings? Numbers or ids, all-safe, or Enter to stop:"))
+    choice = _answer("Fix which findings? Numbers or ids, all-safe, or Enter to stop:")
     if not choice:
-        print_text(_("Nothing was changed. Explain a finding: advisor explain ID. All commands: advisor --help"))
+        print_text("Nothing was changed. Explain a finding: advisor explain ID. All commands: advisor --help")
         return 0
     words = choice.replace(",", " ").split()
     is_safe = words == ["all-safe"]
@@ -29,7 +28,7 @@ def run_guided() -> int:
     if os.geteuid() != 0:
         _show_step(f"advisor fix {command} --dry-run")
         code = _fix(words, is_safe=is_safe, dry_run=True)
-        print_text(_("To apply it, as root: {command}").format(command=f"sudo advisor fix {command}"))
+        print_text(f"To apply it, as root: sudo advisor fix {command}")
         return code
     _show_step(f"advisor fix {command}")
     before = set(list_transaction_ids())
@@ -51,14 +50,14 @@ def _verify_and_decide(identity: str) -> int:
 
     _show_step(f"advisor verify {identity}")
     code = verify(identity)
-    answers = ("n", "no", *_("n, no").split(", "))
-    if _answer(_("Keep it? [Y/n]")).lower() in answers:
+    answers = ("n", "no", *["n", "no"])
+    if _answer("Keep it? [Y/n]").lower() in answers:
         _show_step(f"advisor rollback {identity}")
         return rollback(identity)
     if read_transaction(identity).seconds_left is not None:
         _show_step(f"advisor confirm {identity}")
         return confirm(identity)
-    print_text(_("Kept. To roll back later: advisor rollback {id}").format(id=identity))
+    print_text(f"Kept. To roll back later: advisor rollback {identity}")
     return code
 
 

@@ -261,7 +261,6 @@ FILES: Final = (
 )
 ENVIRONMENT: Final = (
     ("ADVISOR_STATE_DIR", "The directory to use instead of /var/lib/advisor."),
-    ("ADVISOR_LANG", "The language of pages and messages: en, de or ja; --lang comes first."),
     ("ADVISOR_TRACEBACK", "Where set, an internal error prints where it comes from."),
     ("COLUMNS", "The width of pages, 160 at most; without it, the terminal's, and 100 in a pipe or file."),
     ("NO_COLOR", "Where set, print without colour."),

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+from typer import Argument, Option
+
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.errors import UsageError
-from advisor.i18n import _, msg
 from advisor.operations import open_host
 
 
@@ -62,7 +62,7 @@ def import_profile(
         print_json(import_document(found, toml))
     elif target is not None:
         print_text(imported_text(found, width=terminal_width(), color=wants_color()))
-        say(msg("{path}: written; {note}", path=target, note=_next_step(target)))
+        say(f"{target}: written; {_next_step(target)}")
     else:
         print_text(toml)
         say(imported_text(found, width=terminal_width(), color=False).rstrip("\n"))
@@ -75,16 +75,11 @@ def _next_step(target: Path) -> str:
 
     from advisor.operations.imports import place_in_library
 
-    plan = msg("advisor plan {name} lists what it would change here", name=target.stem)
+    plan = f"advisor plan {target.stem} lists what it would change here"
     place = place_in_library(target)
     if not place:
         return plan
-    return msg(
-        "as root `install -D -m 644 -- {path} {place}`; then {note}",
-        path=shlex.quote(str(target)),
-        place=place,
-        note=plan,
-    )
+    return f"as root `install -D -m 644 -- {shlex.quote(str(target))} {place}`; then {plan}"
 
 
 def _list_importable(found: Mapping[str, str], *, as_json: bool) -> int:
@@ -94,5 +89,5 @@ def _list_importable(found: Mapping[str, str], *, as_json: bool) -> int:
         return 0
     from advisor.report.format import clean
 
-    print_text("\n".join(clean(f"{source}  {file}") for source, file in found.items()) or _("Nothing is installed."))
+    print_text("\n".join(clean(f"{source}  {file}") for source, file in found.items()) or "Nothing is installed.")
     return 0

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 if TYPE_CHECKING:
     from advisor.rules.numbering import NumberedFindings
 
+from typer import Argument
+
+from advisor.cli.commands import make_group
 from advisor.cli.complete import explainable_ids, profile_names
 from advisor.cli.exporting import export
 from advisor.cli.importing import import_profile
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Group
 from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
 from advisor.errors import UsageError
-from advisor.i18n import msg
 from advisor.operations import open_host
 
 
@@ -25,7 +26,7 @@ def list_profiles(as_json: Json = False) -> int:
 
     found, faults = library.list_profiles()
     for error in faults:
-        say(msg("advisor: {reason}", reason=error.message))
+        say(f"advisor: {error.message}")
     if as_json:
         print_json({"schema": "advisor.profiles/1", "profiles": list(found)})
     else:
@@ -116,8 +117,8 @@ def explain(
     absent = explain_absence(identity, host) if found.kind == "tunable" else None
     similar = [text for label, text in found.details if label == "similar"]
     if absent and similar:
-        hint = msg("did you mean {names}?", names=", ".join(similar))
-        raise UsageError(msg("{tunable}: {reason}", tunable=identity, reason=absent), hint=hint)
+        hint = f"did you mean {', '.join(similar)}?"
+        raise UsageError(f"{identity}: {absent}", hint=hint)
     if as_json:
         of_host = {
             "number": groups[0].number if groups else None,
@@ -142,7 +143,7 @@ def explain(
     return 0
 
 
-_PROFILES: Final = Group(
+_PROFILES: Final = make_group(
     "List, show, check, import and export profiles.",
     {"export": export, "import": import_profile, "list": list_profiles, "show": show, "lint": lint},
     default=list_profiles,

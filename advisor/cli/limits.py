@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.operations import open_host
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Option
+
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Option
 from advisor.errors import UsageError
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof.records import Proof
@@ -130,7 +130,7 @@ def refuse_with_command(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value not in (None, False) and value != []:
             raise UsageError(
-                msg("{option} and --command exclude each other: it is of fio's runs", option=name),
+                f"{name} and --command exclude each other: it is of fio's runs",
                 hint="the command has its own options; --directory is where it works",
             )
 
@@ -141,7 +141,7 @@ def refuse_with_live(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value not in (None, False) and value != []:
             raise UsageError(
-                msg("{option} and --live exclude each other: nothing is run under live traffic", option=name),
+                f"{name} and --live exclude each other: nothing is run under live traffic",
                 hint="advisor prove --help lists what belongs to --live",
             )
 
@@ -150,14 +150,14 @@ def refuse_without_live(given: Mapping[str, object], *, is_live: bool) -> None:
     """Raise UsageError for the first of these options that has a value where ``--live`` is not given."""
     for name, value in given.items():
         if not is_live and value not in (None, False) and value != []:
-            raise UsageError(msg("{option} belongs to --live", option=name))
+            raise UsageError(f"{name} belongs to --live")
 
 
 def refuse_with_replay(given: Mapping[str, object]) -> None:
     """Raise UsageError for the first of these that has a value: ``--replay`` measures nothing."""
     for name, value in given.items():
         if value not in (None, False) and value != []:
-            raise UsageError(msg("{option} and --replay exclude each other: nothing is measured", option=name))
+            raise UsageError(f"{name} and --replay exclude each other: nothing is measured")
 
 
 def exit_code(result: Proof | Bench) -> int:
@@ -193,4 +193,4 @@ def print_result(result: Proof | Bench, *, as_json: bool) -> None:
 def say_where_kept(result: Proof | Bench) -> None:
     """Name the file that holds every run, on standard error."""
     if result.saved_to:
-        say(msg("every run is kept in {path}", path=result.saved_to))
+        say(f"every run is kept in {result.saved_to}")

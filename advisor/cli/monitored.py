@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
+from typer import Option
+
 from advisor.cli.output import print_text
-from advisor.cli.parameters import Option
 from advisor.errors import AdvisorError, UsageError
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from advisor.fleet.runs.status import FleetStanding
     from advisor.operations import Scan
     from advisor.operations.diagnosis import ObservedSpan
@@ -66,12 +65,12 @@ def check_forms(
     their option, one file; or where a file has no name."""
     for form, file in files._asdict().items():
         if file == "":
-            raise UsageError(msg("{option}: empty", option=f"--{form}"), hint="name a file, or - for standard output")
+            raise UsageError(f"--{form}: empty", hint="name a file, or - for standard output")
     forms = [name for name, is_asked in (("--nagios", nagios), ("--json", as_json)) if is_asked]
     forms += [f"--{form} -" for form, file in files._asdict().items() if file == "-"]
     if len(forms) > 1:
         raise UsageError(
-            msg("{forms}: one document at a time", forms=" and ".join(forms)),
+            f"{' and '.join(forms)}: one document at a time",
             hint="give --junit a file"
             if forms[-1] == "--junit -"
             else "give --openmetrics a file"
@@ -86,7 +85,7 @@ def check_forms(
         other = places.setdefault(os.path.abspath(path), option)
         # Two pages are compared where they are checked.
         if other != option and other in named:
-            raise UsageError(msg("{given} name the same file", given=f"{other} and {option}"), hint="name two")
+            raise UsageError(f"{other} and {option} name the same file", hint="name two")
 
 
 def write_metrics(families: Families, files: MetricFiles) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.complete import accepted_days, finding_ids, muted_ids
 from advisor.cli.output import say_wrapped
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Root, Snapshot, Volumes, Workload
 from advisor.errors import UsageError
-from advisor.i18n import N_, msg
 from advisor.shell.quote import shell_quote
 
 Device = Annotated[
@@ -23,7 +23,7 @@ OfHost = Annotated[
 ]
 
 
-_BY_NUMBER: Final = N_("this entry alone, by its number: advisor scan --muted")
+_BY_NUMBER: Final = "this entry alone, by its number: advisor scan --muted"
 _MOST_LEFT: Final = 3
 
 
@@ -63,7 +63,7 @@ def mute(
         day = shell_quote(until) if until else (current_day() + timedelta(days=30)).isoformat()
         raise UsageError(
             "mute needs a reason, for those who read it later",
-            hint=msg('advisor mute {id} --reason "spare ordered" --until {day}', id=shell_quote(identity), day=day),
+            hint=f'advisor mute {shell_quote(identity)} --reason "spare ordered" --until {day}',
         )
     of = open_host(root, snapshot) if root or snapshot else None
     entries = accept_finding(
@@ -77,12 +77,10 @@ def mute(
         volumes=volumes,
     )
     for entry in entries:
-        done = msg("muted: {what}", what=entry.label)
+        done = f"muted: {entry.label}"
         if entry.until:
             again = entry.until + timedelta(days=1) if entry.until.year < 9999 else entry.until
-            done = msg(
-                "muted until {until}, shown again on {again}: {what}", until=entry.until, again=again, what=entry.label
-            )
+            done = f"muted until {entry.until}, shown again on {again}: {entry.label}"
         say_wrapped(done)
     # What is for other hosts says nothing about this one.
     if not of_host:
@@ -99,16 +97,14 @@ def mute(
             call = " ".join(("advisor unmute", shell_quote(rule), *words))
             # What is left out of the call means any: it may be about more than this entry.
             meant = [one for one in of_rule if entry.device in ("", one.device) and entry.host in ("", one.host)]
-            say_wrapped(msg("this entry alone: {call}", call=call) if len(meant) == 1 else _BY_NUMBER)
+            say_wrapped(f"this entry alone: {call}" if len(meant) == 1 else _BY_NUMBER)
     elif len(entries) > 1:
-        say_wrapped(
-            msg("one entry for each of {count} devices; advisor unmute {id} removes all", count=len(entries), id=rule)
-        )
+        say_wrapped(f"one entry for each of {len(entries)} devices; advisor unmute {rule} removes all")
     else:
-        say_wrapped(msg("advisor unmute {id} shows it again", id=rule))
+        say_wrapped(f"advisor unmute {rule} shows it again")
     # It was given by its number.
     if rule != identity and not device and not of_host:
-        say_wrapped(N_("the numbers of later findings are lower now: advisor scan lists them"))
+        say_wrapped("the numbers of later findings are lower now: advisor scan lists them")
     return 0
 
 
@@ -128,7 +124,7 @@ def unmute(
     before = read_muting()
     removed = remove_muting(names, _split_names(device) or "", of_host or "")
     for entry in removed:
-        say_wrapped(msg("no longer muted: {what}", what=entry.label))
+        say_wrapped(f"no longer muted: {entry.label}")
     rules = {entry.id for entry in removed}
     if rules.issuperset(names):
         return 0
@@ -136,9 +132,9 @@ def unmute(
     left = read_muting()
     same = [(number, entry) for number, entry in enumerate(left, 1) if entry.id in rules]
     for number, entry in same[:_MOST_LEFT]:
-        say_wrapped(msg("still muted: {what}, number {number} now", what=entry.label, number=number))
+        say_wrapped(f"still muted: {entry.label}, number {number} now")
     if before[: len(left)] != left:
-        say_wrapped(N_("the numbers of later entries are lower now: advisor scan --muted"))
+        say_wrapped("the numbers of later entries are lower now: advisor scan --muted")
     return 0
 
 
@@ -146,7 +142,7 @@ def _split_names(given: list[str] | None) -> list[str] | None:
     """The devices of an option that is repeated, or that holds several with commas between."""
     names = [name.strip().removeprefix("/dev/") for words in given or () for name in words.split(",")]
     if given and not all(names):
-        raise UsageError(msg("{option}: empty", option="--device"), hint="--device md4, or --device 'sd*'")
+        raise UsageError("--device: empty", hint="--device md4, or --device 'sd*'")
     return names or None
 
 
@@ -154,12 +150,8 @@ def _explain_idle(what: str, others: Sequence[str]) -> str:
     from advisor.report.finding_lines import short_names
 
     if not others:
-        return msg("note: {what}: no finding here is muted by it now", what=what)
-    return msg(
-        "note: {what}: still listed, since the finding is about {devices} as well",
-        what=what,
-        devices=short_names(others),
-    )
+        return f"note: {what}: no finding here is muted by it now"
+    return f"note: {what}: still listed, since the finding is about {short_names(others)} as well"
 
 
 COMMANDS: Final = {"mute": mute, "unmute": unmute}

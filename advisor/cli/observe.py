@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Option
+
 from advisor.cli.output import print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Option
-from advisor.i18n import N_, msg
 
 if TYPE_CHECKING:
     from advisor.operations.observation import ObservedTwin
@@ -73,17 +73,17 @@ def observe(
     if target is not None:
         check_target(target)
     if given is None:
-        say(msg("observing for {seconds:g} s", seconds=wanted))
+        say(f"observing for {wanted:g} s")
     found = ObservedTwin(given or observe_load(seconds=wanted, device=device, unit=unit))
     if target is not None:
-        say(msg("the twin runs on a scratch file in {path}", path=target))
+        say(f"the twin runs on a scratch file in {target}")
         found = judge_twin(found.workload, target)
     _print_twin(found, output or check)
-    is_written = svg is None or found.comparison is None or write_text(svg, twin_svg(found.comparison), N_("picture"))
+    is_written = svg is None or found.comparison is None or write_text(svg, twin_svg(found.comparison), "picture")
     refuse_unfaithful(found)
     if output is not None:
         save_workload(found.workload, output)
-        say(msg("{path}: the workload file", path=output))
+        say(f"{output}: the workload file")
     return 0 if is_written else UNWRITTEN
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 
 import msgspec
 
-from advisor.cli.quick import terminal_columns
 from advisor.errors import AdvisorError, NotRestoredError, UsageError
-from advisor.i18n import _, msg, translate, translated_page
 
 DEFAULT_WIDTH = 100
 MAX_WIDTH = 160
@@ -20,8 +19,8 @@ PIPE_WIDTH = 80
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 100 where there is none."""
-    return min(MAX_WIDTH, terminal_columns(os.environ, DEFAULT_WIDTH))
+    """Return the columns of the terminal; 100 where there is none."""
+    return min(MAX_WIDTH, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns)
 
 
 def wants_color() -> bool:
@@ -59,19 +58,19 @@ def print_result(show: Callable[[], None], remains: str) -> None:
         raise
     except OSError as error:
         why = os.strerror(error.errno or errno.EIO)
-        say(msg("advisor: standard output: {error}; {note}", error=why, note=remains))
+        say(f"advisor: standard output: {why}; {remains}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def say(message: str) -> None:
     """Progress and messages, in the chosen language: standard error, broken at blanks where a line is wider than the
     terminal. One that is gone (a hang-up) stops nothing."""
-    _write_stderr("\n".join(map(_wrap_line, translate(message).split("\n"))))
+    _write_stderr("\n".join(map(_wrap_line, message.split("\n"))))
 
 
 def say_wrapped(message: str) -> None:
     """As `say`, broken at blanks where it is wider than the terminal; 80 columns in a pipe."""
-    _write_stderr(_wrap_line(translate(message), piped=PIPE_WIDTH))
+    _write_stderr(_wrap_line(message, piped=PIPE_WIDTH))
 
 
 def _write_stderr(message: str) -> None:
@@ -93,13 +92,12 @@ def print_error(error: AdvisorError, *, as_json: bool) -> None:
     _write_stderr(_error_text(error))
 
 
-@translated_page
 def _error_text(error: AdvisorError) -> str:
-    lines = [_wrap_line(f"advisor: {_indent_rest(translate(error.message))}")]
+    lines = [_wrap_line(f"advisor: {_indent_rest(error.message)}")]
     for what, by_hand in error.items if isinstance(error, NotRestoredError) else ():
-        lines.append(f"  {_indent_rest(what)}: {_('by hand: {command}').format(command=_indent_rest(by_hand))}")
+        lines.append(f"  {_indent_rest(what)}: by hand: {_indent_rest(by_hand)}")
     if error.hint:
-        lines.append(_wrap_line(f"  {_('hint: {text}').format(text=_indent_rest(translate(error.hint)))}"))
+        lines.append(_wrap_line(f"  hint: {_indent_rest(error.hint)}"))
     return "\n".join(lines)
 
 
@@ -107,7 +105,9 @@ def _wrap_line(line: str, *, piped: int | None = None) -> str:
     """The line as it fits the terminal, broken at blanks; a command at its end stays on one line, to be pasted. Where
     there is no terminal, as it fits ``piped`` columns."""
     if sys.stderr.isatty():
-        width = min(MAX_WIDTH, terminal_columns(os.environ, DEFAULT_WIDTH, of=sys.__stderr__))
+        # Standard output may be a pipe where standard error is the terminal.
+        columns = shutil.get_terminal_size((0, 0)).columns or os.get_terminal_size(sys.stderr.fileno()).columns
+        width = min(MAX_WIDTH, columns or DEFAULT_WIDTH)
     elif piped is not None:
         width = piped
     else:
@@ -137,10 +137,8 @@ def parse_settings(pairs: list[str] | None) -> Mapping[str, str]:
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise UsageError(msg("--set {pair}: not of the form NAME=VALUE", pair=pair))
+            raise UsageError(f"--set {pair}: not of the form NAME=VALUE")
         if key in found:
-            raise UsageError(
-                msg("--set {key}: given twice", key=key), hint="give it once; several names go into one, with commas"
-            )
+            raise UsageError(f"--set {key}: given twice", hint="give it once; several names go into one, with commas")
         found[key] = value
     return found

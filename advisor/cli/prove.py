@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Argument, Option
+
 from advisor.cli.change import Set
 from advisor.cli.complete import proven_workloads, requestable_words
 from advisor.cli.measuring import (
@@ -38,9 +40,7 @@ from advisor.cli.measuring import (
     variables_to_repeat,
 )
 from advisor.cli.output import parse_settings, say
-from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof.records import Proof
@@ -312,13 +312,13 @@ def prove(
         reduced_profile.suffix != ".toml" or reduced_profile.exists() or not reduced_profile.parent.is_dir()
     ):
         raise UsageError(
-            msg("--reduced-profile {path}: expected a new file NAME.toml", path=reduced_profile),
+            f"--reduced-profile {reduced_profile}: expected a new file NAME.toml",
             hint="name a file that is new, in a directory that is there",
         )
     if ablate:
         for option, given in (("--keep-if-gain", keep_if_gain), ("--looks", looks)):
             if given:
-                raise UsageError(msg("{option} and --ablate exclude each other", option=option))
+                raise UsageError(f"{option} and --ablate exclude each other")
     own = choose_command(
         command,
         metrics or (),
@@ -463,7 +463,7 @@ def run_session(measure: Callable[[], Proof], html: Path | None, svg: Path | Non
         proof = measure()
     except InterruptedProofError as stopped:
         print_proof(stopped.proof)
-        say(msg("advisor: {reason}", reason=stopped.message))
+        say(f"advisor: {stopped.message}")
         return stopped.exit_code
     if not print_proof(proof) and not proof.kept:
         return UNWRITTEN

@@ -11,7 +11,6 @@ def prove_again(identity: str, pairs: int | None, given: Mapping[str, object], *
     """Repeat a kept proof and print whether its gain is still there; the exit code of the command. ``given`` are the
     other options of the call. Raises UsageError for one of them: they are those of the proof."""
     from advisor.errors import UsageError
-    from advisor.i18n import msg
     from advisor.operations import again
     from advisor.proof.session_runner import InterruptedProofError
     from advisor.report.gain import gain_text
@@ -20,15 +19,14 @@ def prove_again(identity: str, pairs: int | None, given: Mapping[str, object], *
     for option, value in given.items():
         if value not in (None, False) and value != []:
             raise UsageError(
-                msg("{option} and --again exclude each other", option=option),
-                hint="the proof is repeated with its own options",
+                f"{option} and --again exclude each other", hint="the proof is repeated with its own options"
             )
     try:
         found = again.prove_again(
             identity, pairs=pairs or again.PAIRS, force=force, progress=show_progress(say), say=say
         )
     except InterruptedProofError as stopped:
-        say(msg("advisor: {reason}", reason=stopped.message))
+        say(f"advisor: {stopped.message}")
         return stopped.exit_code
     if as_json:
         print_json(found)

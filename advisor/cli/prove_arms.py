@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.i18n import N_, msg
 
 if TYPE_CHECKING:
     from advisor.profiles.requested import RequestedProfile
@@ -51,7 +50,7 @@ def prove_arms(
         )
     except InterruptedArmsError as stopped:
         show_arms(stopped.result, html, svg, as_json=as_json)
-        say(msg("advisor: {reason}", reason=stopped.message))
+        say(f"advisor: {stopped.message}")
         return stopped.exit_code
     return show_arms(found, html, svg, as_json=as_json)
 
@@ -94,7 +93,7 @@ def prove_values(
         )
     except InterruptedArmsError as stopped:
         show_arms(stopped.result, html, svg, as_json=as_json)
-        say(msg("advisor: {reason}", reason=stopped.message))
+        say(f"advisor: {stopped.message}")
         return stopped.exit_code
     code = show_arms(found, html, svg, as_json=as_json)
     if reduced is None:
@@ -102,9 +101,9 @@ def prove_values(
     try:
         prove.write_reduced_profile(reduced, found, asked, values)
     except AdvisorError as error:
-        say(msg("advisor: {path} was not written: {error}", path=reduced, error=error.message))
+        say(f"advisor: {reduced} was not written: {error.message}")
         return UNWRITTEN if code == 0 else code
-    say(msg("{path}: the reduced profile; the result has the command that proves it", path=reduced))
+    say(f"{reduced}: the reduced profile; the result has the command that proves it")
     return code
 
 
@@ -116,7 +115,7 @@ def show_arms(found: ArmsProof, html: Path | None, svg: Path | None, *, as_json:
 
     is_ablation = found.session.ablation is not None
     if found.saved_to:
-        say(msg("every run is kept in {path}", path=found.saved_to))
+        say(f"every run is kept in {found.saved_to}")
     if as_json:
         print_json(found)
     else:
@@ -125,8 +124,8 @@ def show_arms(found: ArmsProof, html: Path | None, svg: Path | None, *, as_json:
     written = [
         write_text(path, made(found), noun)
         for path, made, noun in (
-            (html, ablation_page if is_ablation else arms_page, N_("page")),
-            (svg, ablation_svg if is_ablation else arms_svg, N_("picture")),
+            (html, ablation_page if is_ablation else arms_page, "page"),
+            (svg, ablation_svg if is_ablation else arms_svg, "picture"),
         )
         if path is not None
     ]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.cli.measuring import refuse_with_live, repeated_options, variables_to_repeat
 from advisor.cli.output import parse_settings, say
-from advisor.i18n import _
 
 if TYPE_CHECKING:
     from advisor.proof.live import LivePlan
@@ -61,7 +60,7 @@ def make_live_session(
         for line in consent_lines(plan):
             say(line)
         if not yes:
-            ask_user(_("Switch these values?"), has_dry_run=False)
+            ask_user("Switch these values?", has_dry_run=False)
 
     return lambda: prove_live(
         asked, chosen, options, consent=ask_consent, values=values, words=words, progress=show_progress(say), say=say

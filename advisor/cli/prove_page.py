@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from advisor.cli.output import say
-from advisor.i18n import N_, msg
 
 if TYPE_CHECKING:
     from advisor.proof.comparison import SeriesComparison
@@ -24,24 +23,13 @@ def check_page(path: Path, option: str = "--html", *, others: Iterable[Path | No
     from advisor.errors import UsageError
 
     if os.path.realpath(path) in [os.path.realpath(other) for other in others if other is not None]:
-        raise UsageError(
-            msg("{option} {path}: is named for something else already", option=option, path=path),
-            hint="name a file that is new",
-        )
+        raise UsageError(f"{option} {path}: is named for something else already", hint="name a file that is new")
     if not path.absolute().parent.is_dir():
-        raise UsageError(
-            msg("{option} {path}: there is no such directory", option=option, path=path), hint="make it first"
-        )
+        raise UsageError(f"{option} {path}: there is no such directory", hint="make it first")
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise UsageError(
-            msg("{option} {path}: is there and is no regular file", option=option, path=path),
-            hint="name a file that is new",
-        )
+        raise UsageError(f"{option} {path}: is there and is no regular file", hint="name a file that is new")
     if not _is_replaceable(path):
-        raise UsageError(
-            msg("{option} {path}: is there and is no page or picture", option=option, path=path),
-            hint="name a file that is new",
-        )
+        raise UsageError(f"{option} {path}: is there and is no page or picture", hint="name a file that is new")
 
 
 def _is_replaceable(path: Path) -> bool:
@@ -57,14 +45,14 @@ def _is_replaceable(path: Path) -> bool:
 
 def write_page(path: Path, result: Proof | SeriesComparison) -> bool:
     """Write the page, whole or not at all; whether that succeeded. A fault is reported on standard error."""
-    return write_text(path, _result_page(result), N_("page"))
+    return write_text(path, _result_page(result), "page")
 
 
 def write_picture(path: Path, proof: Proof) -> bool:
     """Write the picture, whole or not at all; whether that succeeded. A fault is reported on standard error."""
     from advisor.report.proof_page import proof_svg
 
-    return write_text(path, proof_svg(proof), N_("picture"))
+    return write_text(path, proof_svg(proof), "picture")
 
 
 def write_text(path: Path, text: str, noun: str) -> bool:
@@ -75,9 +63,9 @@ def write_text(path: Path, text: str, noun: str) -> bool:
     try:
         write_output(path, text)
     except (AdvisorError, OSError) as error:
-        say(msg("advisor: the {detail} was not written: {error}", detail=noun, error=error))
+        say(f"advisor: the {noun} was not written: {error}")
         return False
-    say(msg("{path}: the result as a {detail}", path=path, detail=noun))
+    say(f"{path}: the result as a {noun}")
     return True
 
 

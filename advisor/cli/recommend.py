@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
+from typer import Option
+
 from advisor import operations
 from advisor.cli.complete import recommendable_workloads
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
-from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
 
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from typer import Option
 
 from advisor import operations
 from advisor.cli.complete import declarable_workloads, severity_names
 from advisor.cli.monitored import Junit, MetricFiles, OpenMetrics, Prometheus, check_forms, scan_host
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Option
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from advisor.host import Host
     from advisor.operations import Scan
     from advisor.report.scan_summary import ScanSummary
 
 Root = Annotated[
-    "Path | None", Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree, not this host.")
+    Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree, not this host.")
 ]
 Snapshot = Annotated[
-    "Path | None", Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, not this host.")
+    Path | None, Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, not this host.")
 ]
 FailOn = Annotated[
     str | None,
@@ -44,7 +43,7 @@ Workload = Annotated[
     ),
 ]
 Volumes = Annotated[
-    "Path | None",
+    Path | None,
     Option("--volumes", metavar="FILE", help="Read what the volumes were bought with, as in advisor limits."),
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
@@ -107,7 +106,7 @@ def scan(
     forms |= {f"--{form} -": file == "-" for form, file in files._asdict().items()}
     asked = [option for option, is_asked in forms.items() if is_asked]
     if len(asked) > 1:
-        raise UsageError(msg("{first} and {second} exclude each other", first=asked[0], second=asked[1]))
+        raise UsageError(f"{asked[0]} and {asked[1]} exclude each other")
     if svg is not None or html is not None:
         from advisor.cli.scan_picture import check_files
 
@@ -117,9 +116,7 @@ def scan(
         )
     if interval is not None and not 0.1 <= interval <= 3600:
         # "nan" is a number to the parser, and below no bound.
-        text = msg(
-            "{name}: expected {low} to {high}, found {given}", name="--interval", low=0.1, high=3600, given=interval
-        )
+        text = f"--interval: expected {0.1} to {3600}, found {interval}"
         raise UsageError(text)
     if interval is not None and (root or snapshot):
         raise UsageError(
@@ -133,7 +130,7 @@ def scan(
         nonlocal host
         host = operations.open_host(root, snapshot)
         if interval is not None:
-            say(msg("Reading the load of the paths for {seconds:g} s.", seconds=interval))
+            say(f"Reading the load of the paths for {interval:g} s.")
         return operations.scan(
             host,
             workload=workload,
@@ -152,7 +149,7 @@ def scan(
         from advisor.report.json import scan_document
 
         document = scan_document(found.facts, found.findings, found.provenance)
-        say(msg("kept: {path}", path=keep_scan(document, found.provenance.scanned_at)))
+        say(f"kept: {keep_scan(document, found.provenance.scanned_at)}")
     hidden = len(found.findings) - len(found.active)
     summary = ScanSummary(found.facts, found.active, found.provenance, hidden, expired_notes(found.expired))
     if (
@@ -259,7 +256,7 @@ def snapshot(
             sys.stdout.write(text)
             return 0
         write_output(output, text, mode=0o700)
-        say(msg("{path}: run it on a host, then: advisor scan --snapshot FILE, of what it printed", path=output))
+        say(f"{output}: run it on a host, then: advisor scan --snapshot FILE, of what it printed")
         return 0
     if output is None:
         raise UsageError("an archive needs a place", hint="-o FILE names it")
@@ -274,13 +271,7 @@ def snapshot(
         size = len(data)
     else:
         size = save_capture(operations.open_host(root), output, seconds=seconds)
-    say(
-        msg(
-            "{path}: {size} KiB; it names this host's devices, addresses and serial numbers",
-            path=output,
-            size=size // 1024,
-        )
-    )
+    say(f"{output}: {size // 1024} KiB; it names this host's devices, addresses and serial numbers")
     return 0
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from advisor.cli.output import say
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.facts.host_facts import Facts
@@ -34,11 +33,9 @@ def check_files(files: Mapping[str, Path | None], *, printing: str | None) -> No
         if path != STANDARD_OUTPUT:
             check_page(path, option)
         elif printing:
-            raise UsageError(
-                msg("{option} -: {printing} prints there", option=option, printing=printing), hint="name a file"
-            )
+            raise UsageError(f"{option} -: {printing} prints there", hint="name a file")
     if len({path.absolute() for path in given.values()}) < len(given):
-        raise UsageError(msg("{given} name the same file", given=" and ".join(given)), hint="name two")
+        raise UsageError(f"{' and '.join(given)} name the same file", hint="name two")
 
 
 def write_files(
@@ -68,5 +65,5 @@ def write_files(
             sys.stdout.buffer.write(text.encode())
         else:
             write_output(path, text)
-            say(msg("{path}: the host as a picture", path=path))
+            say(f"{path}: the host as a picture")
     return any(path == STANDARD_OUTPUT for path, _ in made)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
+from typer import Option
+
 from advisor.cli.limits import InstanceTypes
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
-from advisor.cli.parameters import Option
 from advisor.cli.scan import Json
 
 

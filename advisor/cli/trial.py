@@ -6,8 +6,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final, TextIO
 
-from advisor.i18n import _
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,7 +25,7 @@ def watch_trial(read: Callable[[str], Record], record: Record, stream: TextIO) -
     it is then. Raises KeyboardInterrupt from Ctrl-C, with the line cleared."""
     try:
         while record.is_active and record.seconds_left is not None:
-            text = _("{seconds} s left; confirm from a new login, Ctrl-C rolls back")
+            text = "{seconds} s left; confirm from a new login, Ctrl-C rolls back"
             stream.write(_CLEAR + text.format(seconds=round(record.seconds_left)))
             stream.flush()
             time.sleep(min(_TICK_SECONDS, max(record.seconds_left, 0.05)))
@@ -46,7 +44,6 @@ def follow_trial(record: Record) -> int:
     and 5 where something could not be restored; Ctrl-C rolls back at once, 130."""
     from advisor.cli.output import print_text, say, terminal_width, wants_color
     from advisor.errors import RestoredError
-    from advisor.i18n import msg
     from advisor.operations.pending import cancel_trial, read_transaction
     from advisor.report.transaction import rollback_text
 
@@ -57,9 +54,9 @@ def follow_trial(record: Record) -> int:
         print_text(rollback_text(lost, width=terminal_width(), color=wants_color()))
         return 5
     if found.is_active:
-        say(msg("{id} is confirmed; it stays active", id=found.id))
+        say(f"{found.id} is confirmed; it stays active")
         return 0
     if found.state == "rolled-back":
-        raise RestoredError(msg("{id} was not confirmed in time; everything has been rolled back", id=found.id))
-    say(msg("{id} was not confirmed in time, and is not rolled back completely: advisor status", id=found.id))
+        raise RestoredError(f"{found.id} was not confirmed in time; everything has been rolled back")
+    say(f"{found.id} was not confirmed in time, and is not rolled back completely: advisor status")
     return 5

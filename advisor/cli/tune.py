@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Option
+
 from advisor.cli.complete import proven_workloads, requestable_words
 from advisor.cli.measuring import (
     AsUser,
@@ -21,9 +23,7 @@ from advisor.cli.measuring import (
     variables_to_repeat,
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Option
 from advisor.cli.scan import Json
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof.command_runner import CommandProcess
@@ -134,10 +134,7 @@ def tune(
         }
         for option, value in given.items():
             if value:
-                raise UsageError(
-                    msg("{option} and --resume exclude each other", option=option),
-                    hint="a search goes on as it was begun",
-                )
+                raise UsageError(f"{option} and --resume exclude each other", hint="a search goes on as it was begun")
         resumed = read_search(resume)
         own = repeat_load(resumed, environment or ())
         named = name_recorded(resumed)
@@ -199,10 +196,10 @@ def tune(
         )
     assert own is not None
     for one in named.offers if ranges else ():
-        say(msg("candidate {name}: {source}", name=one.name, source=one.source))
+        say(f"candidate {one.name}: {one.source}")
     found = tune_command(named, own, options, resumed=resumed, progress=show_progress(say), say=say)
     if found.saved_to:
-        say(msg("every run is kept in {path}", path=found.saved_to))
+        say(f"every run is kept in {found.saved_to}")
     if as_json:
         print_json(found)
     else:

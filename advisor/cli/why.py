@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from typer import Option
+
 from advisor.cli.monitored import MetricFiles, OpenMetrics, Prometheus, check_forms, observe_host
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Snapshot
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.operations.diagnosis import ObservedSpan
@@ -89,7 +89,7 @@ def _write_page(seen: ObservedSpan, html: Path) -> bool:
     from advisor.operations.files import write_output
 
     write_output(html, page.encode("utf-8", "replace"))
-    say(msg("{path}: the span as a page", path=html))
+    say(f"{html}: the span as a page")
     return False
 
 

@@ -13,7 +13,6 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.exporters import ansible, cloud_init, files, network_manager, nmstate, shell, tuned
 from advisor.exporters.settings import Bundle, Exported, SkippedSetting, collect_settings
-from advisor.i18n import msg
 
 __all__ = ["FORMATS", "Bundle", "Exported", "SkippedSetting", "collect_settings", "export_form"]
 
@@ -31,7 +30,7 @@ FORMATS: Final[Mapping[str, Callable[[Exported], Bundle]]] = {
 def export_form(wanted: Exported, form: str) -> Bundle:
     """The files of a form; none where it carries no value. Raises UsageError for one that is not known."""
     if form not in FORMATS:
-        raise UsageError(msg("--format {form}: not one of {formats}", form=form, formats=", ".join(FORMATS)))
+        raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
     bundle = FORMATS[form](wanted)
     if {one.tunable for one in wanted.settings} - {one.tunable for one in bundle.left_out}:
         return bundle

@@ -16,7 +16,6 @@ import msgspec
 
 from advisor.errors import RefusedError
 from advisor.host import Host, Missing, Probe, ReadCommand, ReadEthtool, RunCommand, SetEthtool, SetMtu, SetQdisc, Step
-from advisor.i18n import msg
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import KIND, forms_context, quote_data, rollback_data, rollback_records, script_text
@@ -43,15 +42,10 @@ def transaction_script(plan: Plan, *, machine_id: str | None, hostname: str | No
     """
     if plan.blocking:
         first = plan.blocking[0]
-        raise RefusedError(
-            msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
-            hint="advisor plan lists everything that is blocked",
-        )
+        raise RefusedError(f"{first.tunable}: {first.reason}", hint="advisor plan lists everything that is blocked")
     if plan.is_empty:
         reason = plan.skipped[0].reason if plan.skipped else "it sets nothing"
-        raise RefusedError(
-            msg("nothing is to be changed: {reason}", reason=reason), hint="advisor plan lists every item"
-        )
+        raise RefusedError(f"nothing is to be changed: {reason}", hint="advisor plan lists every item")
     machine_id = machine_id or plan.machine_id
     if not machine_id and not hostname:
         raise RefusedError(

@@ -7,19 +7,15 @@ from pathlib import Path
 
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.exporters.settings import Bundle
-from advisor.i18n import msg
 
 
 def write_bundle(bundle: Bundle, directory: Path) -> None:
     """Write the files below ``directory``, which must not be there yet or be empty. Raises RefusedError, UsageError."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise RefusedError(
-            msg("{directory}: is there already", directory=directory),
-            hint="name a new directory: nothing is written over",
-        )
+        raise RefusedError(f"{directory}: is there already", hint="name a new directory: nothing is written over")
     parent = directory.resolve().parent
     if not parent.is_dir():
-        raise UsageError(msg("{parent}: no such directory", parent=parent))
+        raise UsageError(f"{parent}: no such directory")
     try:
         with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=parent) as temporary:
             made = Path(temporary, directory.name)
@@ -33,6 +29,4 @@ def write_bundle(bundle: Bundle, directory: Path) -> None:
                 directory.rmdir()
             made.rename(directory)
     except OSError as error:
-        raise AdvisorError(
-            msg("{filename}: {error}", filename=error.filename or directory, error=error.strerror or error)
-        ) from error
+        raise AdvisorError(f"{error.filename or directory}: {error.strerror or error}") from error

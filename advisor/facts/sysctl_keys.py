@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 
 _CORE = (
     *("rmem_default", "rmem_max", "wmem_default", "wmem_max", "optmem_max"),
@@ -85,21 +84,21 @@ def refusal(key: str, value: str) -> str | None:
     """
     if key in WORDS:
         is_quoted = value.startswith(("'", '"'))
-        return N_("the quotes become part of the value, which the kernel does not know") if is_quoted else None
+        return "the quotes become part of the value, which the kernel does not know" if is_quoted else None
     if key not in _NUMBERS and not _LINK_SETTING.fullmatch(key):
         return None
     # No other white space separates numbers there.
     words = re.split("[ \t\n]+", value.strip(" \t\n"))[: _FIELDS.get(key, 1)]
     if not words[0]:
-        return N_("the value is empty")
+        return "the value is empty"
     wrong = next((word for word in words if not _NUMBER.fullmatch(word)), None)
     if wrong is not None:
         if "'" in wrong or '"' in wrong:
-            return N_("the quotes become part of the value")
-        return msg("{value} is not a number", value=wrong[:40])
+            return "the quotes become part of the value"
+        return f"{wrong[:40]} is not a number"
     low, high = _LONG if key in UNSIGNED_KEYS else _INT
     too_large = next((word for word in words if not low <= _parse_value(word) <= high), None)
-    return msg("{value} is too large", value=too_large[:40]) if too_large else None
+    return f"{too_large[:40]} is too large" if too_large else None
 
 
 def kernel_number(word: str) -> int | None:

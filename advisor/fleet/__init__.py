@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.i18n import count_msg
-
 FORKS: Final = 0
 """So many hosts at a time, unless it is asked for otherwise: 0 for what Ansible is configured to, else `OWN_FORKS`."""
 
@@ -21,4 +19,4 @@ MAX_SKEW_SECONDS: Final = 2.0
 
 def counted_hosts(count: int) -> str:
     """``1 host``, ``100 hosts``."""
-    return count_msg("{count} host", "{count} hosts", count)
+    return f"{count} host" if count == 1 else f"{count} hosts"

@@ -34,7 +34,6 @@ from advisor.fleet.inventory import (
 from advisor.fleet.inventory import read_hosts as inventory_hosts
 from advisor.host.signals import signal_group
 from advisor.host.trusted_files import make_own_directory
-from advisor.i18n import msg
 
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
 PLAYBOOKS: Final = Path(__file__).parent / "ansible"
@@ -132,7 +131,7 @@ def run_job(
         notes = playbook.notes()
     left = [_read_answer(output, name, {"state": "none", "message": ""}) for name in waiting]
     if len(left) == len(named) and not any(answer.state == "ok" for answer in left):
-        raise InvalidInputError(msg("ansible-playbook: {notes}", notes=notes or "ended without a word"))
+        raise InvalidInputError(f"ansible-playbook: {notes or 'ended without a word'}")
     for answer in left:
         unsaid = "" if answer.message else notes or "Ansible ended without an answer"
         yield msgspec.structs.replace(answer, message=unsaid) if unsaid else answer

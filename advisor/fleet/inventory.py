@@ -23,7 +23,6 @@ import msgspec
 from advisor.errors import InvalidInputError, RefusedError
 from advisor.fleet import OWN_FORKS
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 
 _SECONDS: Final = 300.0  # a plugin may have to ask a cloud
 _LONGEST_NAME: Final = 200  # of a quoted name and what is put behind it, a file name takes 255 bytes
@@ -84,7 +83,7 @@ def file_name(host: str) -> str:
     if quoted.startswith("."):
         quoted = "%2E" + quoted[1:]
     if not quoted or len(quoted) > _LONGEST_NAME:
-        raise InvalidInputError(msg("inventory: {host!r}: too long a name for a host", host=host[:60]))
+        raise InvalidInputError(f"inventory: {host[:60]!r}: too long a name for a host")
     return quoted
 
 
@@ -96,7 +95,7 @@ def find_ansible_program(name: str) -> str:
     found = str(local) if os.access(local, os.X_OK) else which(name)
     if found is None:
         raise RefusedError(
-            msg("{name} is not installed here, and advisor fleet runs on it", name=name),
+            f"{name} is not installed here, and advisor fleet runs on it",
             hint="pip install 'ansible-core>=2.15' or your distribution's package ansible-core; on this machine alone",
         )
     return found
@@ -113,8 +112,7 @@ def read_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     for source in inventory.sources:
         if "," not in source and not os.path.exists(source):
             raise InvalidInputError(
-                msg("{source}: no such inventory", source=source),
-                hint="a list of hosts ends in a comma: -i host1,host2 or -i host1,",
+                f"{source}: no such inventory", hint="a list of hosts ends in a comma: -i host1,host2 or -i host1,"
             )
     words = [find_ansible_program("ansible-inventory"), *source_words(inventory), "--list"]
     # An untouched password file of ansible.cfg is Ansible's to read; ours is not needed to list hosts.
@@ -124,32 +122,20 @@ def read_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     warnings = [text for text in texts if text]
     where = ", ".join(inventory.sources)
     if done.returncode != 0:
-        raise InvalidInputError(
-            msg("inventory {where}: {summary}", where=where, summary=_first_reason(warnings)), hint=_HINT
-        )
+        raise InvalidInputError(f"inventory {where}: {_first_reason(warnings)}", hint=_HINT)
     ignored = [text for text in warnings if "could not match supplied host pattern" in text.lower()]
     if ignored:
         raise InvalidInputError(
-            msg(
-                "--limit {limit}: {ignored}: no such host or group in {where}",
-                limit=inventory.limit,
-                ignored=ignored[0].rpartition(": ")[2],
-                where=where,
-            ),
-            hint=_HINT,
+            f"--limit {inventory.limit}: {ignored[0].rpartition(': ')[2]}: no such host or group in {where}", hint=_HINT
         )
     found = parse_inventory(done.stdout, where)
     if not found:
-        limited = (
-            msg("--limit {limit} leaves no host of it", limit=inventory.limit)
-            if inventory.limit
-            else N_("it names no host")
-        )
-        raise InvalidInputError(msg("inventory {where}: {reason}", where=where, reason=limited), hint=_HINT)
+        limited = f"--limit {inventory.limit} leaves no host of it" if inventory.limit else "it names no host"
+        raise InvalidInputError(f"inventory {where}: {limited}", hint=_HINT)
     return found
 
 
-_HINT: Final = N_("ansible-inventory -i INVENTORY --graph shows what Ansible makes of it")
+_HINT: Final = "ansible-inventory -i INVENTORY --graph shows what Ansible makes of it"
 
 
 def source_words(inventory: Inventory) -> list[str]:
@@ -195,11 +181,9 @@ def parse_inventory(text: str, where: str = "inventory") -> tuple[InventoryHost,
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            msg("{where}: ansible-inventory printed no JSON: {error}", where=where, error=error)
-        ) from error
+        raise InvalidInputError(f"{where}: ansible-inventory printed no JSON: {error}") from error
     if not isinstance(document, dict):
-        raise InvalidInputError(msg("{where}: ansible-inventory printed no inventory", where=where))
+        raise InvalidInputError(f"{where}: ansible-inventory printed no inventory")
     meta = document.get("_meta")
     variables = meta.get("hostvars") if isinstance(meta, dict) else None
     variables = variables if isinstance(variables, dict) else {}
@@ -342,7 +326,7 @@ def _is_plain(key: object, value: object) -> bool:
 def _check_name(text: str, what: str) -> None:
     # A name that begins with a dash would be an option of ssh.
     if not text or text.startswith("-") or not text.isprintable():
-        raise InvalidInputError(msg("inventory: {what} {text!r}: no host can be called so", what=what, text=text[:60]))
+        raise InvalidInputError(f"inventory: {what} {text[:60]!r}: no host can be called so")
     file_name(text)
 
 
@@ -369,11 +353,9 @@ def _run_inventory(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise InvalidInputError(
-            msg("inventory: Ansible did not read it within {seconds:g} s", seconds=_SECONDS)
-        ) from error
+        raise InvalidInputError(f"inventory: Ansible did not read it within {_SECONDS:g} s") from error
     except ValueError as error:
-        raise InvalidInputError(msg("inventory: {error}", error=error)) from error
+        raise InvalidInputError(f"inventory: {error}") from error
 
 
 _START: Final = lazy_regex(r"^\[(?:WARNING|ERROR|DEPRECATION WARNING)\]: ?|^ERROR! ", re.MULTILINE)

@@ -11,7 +11,6 @@ from advisor.errors import AdvisorError, InvalidInputError
 from advisor.facts.host_facts import scan
 from advisor.fleet.compare.gathering import CaptureSource
 from advisor.host import tree_host
-from advisor.i18n import msg
 from advisor.limits.account import AccountQuota, account_quotas
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.host_ceiling import with_host
@@ -59,7 +58,7 @@ def read_ceiling(path: Path, declared: Declared) -> tuple[HostCeiling, dict[str,
     disks."""
     if path.is_dir():
         if not any((path / name).is_dir() for name in ("proc", "sys")):
-            raise InvalidInputError(msg("{path}: holds neither proc nor sys", path=path))
+            raise InvalidInputError(f"{path}: holds neither proc nor sys")
         host = tree_host(str(path))
     else:
         host = open_capture(path) if is_capture(path) else open_snapshot(path)

@@ -14,7 +14,6 @@ import msgspec
 from advisor.errors import InvalidInputError
 from advisor.fleet.engine import estimate_skew
 from advisor.fleet.store import CaptureHeader, FleetStore
-from advisor.i18n import msg
 from advisor.snapshot.remote.capture import decode_capture
 
 
@@ -32,7 +31,7 @@ def parse_facts(text: str) -> CaptureTimes:
     try:
         return msgspec.json.decode(text, type=CaptureTimes)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInputError(msg("facts of a capture: {error}", error=error)) from error
+        raise InvalidInputError(f"facts of a capture: {error}") from error
 
 
 def receive_capture(stream: IO[bytes], host: str, facts: CaptureTimes, store: FleetStore) -> Path:

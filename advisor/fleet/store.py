@@ -29,7 +29,6 @@ from advisor.host.trusted_files import (
     named_directory,
     read_own_file,
 )
-from advisor.i18n import msg
 
 ARCHIVE: Final = ".tar.gz"
 HEADER: Final = ".json"
@@ -138,7 +137,7 @@ def read_own(path: Path, kind: type[T], *, limit: int = MAX_HEADER_BYTES) -> T |
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInputError(
-            msg("{path}: {error}", path=path, error=error), hint="it is damaged: remove it and run the command again"
+            f"{path}: {error}", hint="it is damaged: remove it and run the command again"
         ) from error
 
 

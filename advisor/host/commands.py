@@ -15,7 +15,6 @@ import msgspec
 from advisor.host.files import BYTES_OF_STEP, ReadBudget
 from advisor.host.missing import Missing
 from advisor.host.safe_open import is_roots_alone
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -65,7 +64,7 @@ class NoCommands:
     def run(
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
     ) -> Completed | Missing:
-        return Missing("absent", msg("no recorded output of {command}", command=argv[0]))
+        return Missing("absent", f"no recorded output of {argv[0]}")
 
 
 class RecordedCommands:
@@ -77,9 +76,7 @@ class RecordedCommands:
     def run(
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
     ) -> Completed | Missing:
-        return self._answers.get(tuple(argv)) or Missing(
-            "absent", msg("no recorded output of {command}", command=argv[0])
-        )
+        return self._answers.get(tuple(argv)) or Missing("absent", f"no recorded output of {argv[0]}")
 
 
 class MeteredCommands:
@@ -136,7 +133,7 @@ class LiveCommands:
                     start_new_session=True,
                 )
         except OSError as error:
-            return Missing("unreadable", msg("{program} did not start: {error}", program=argv[0], error=error.strerror))
+            return Missing("unreadable", f"{argv[0]} did not start: {error.strerror}")
         except ValueError as error:
             # A word with a NUL or a lone surrogate, which no command can be given.
             return Missing("unreadable", f"{argv[0]} did not start: {error}")

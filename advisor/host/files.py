@@ -15,7 +15,6 @@ from typing import Final, Protocol
 
 from advisor.errors import InvalidInputError
 from advisor.host.missing import ABSENT, Missing, from_os_error
-from advisor.i18n import msg
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LINKS = 40  # the kernel's own MAXSYMLINKS
@@ -42,11 +41,7 @@ class ReadBudget:
         self._left -= steps
         if self._left < 0:
             raise InvalidInputError(
-                msg(
-                    "{where}: reading it takes more than {steps} steps; a captured host is never so big",
-                    where=self._where,
-                    steps=self._steps,
-                ),
+                f"{self._where}: reading it takes more than {self._steps} steps; a captured host is never so big",
                 hint="capture the host again, or remove from the archive what is not of it",
             )
 

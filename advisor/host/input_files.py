@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO
 
 from advisor.errors import InvalidInputError
-from advisor.i18n import msg
 
 
 def open_given(path: Path) -> IO[bytes]:
@@ -21,10 +20,10 @@ def open_given(path: Path) -> IO[bytes]:
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(kind):
-        raise InvalidInputError(msg("{path}: not a regular file", path=path))
+        raise InvalidInputError(f"{path}: not a regular file")
     # It may be another by now: do not wait for it.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise InvalidInputError(msg("{path}: not a regular file", path=path))
+        raise InvalidInputError(f"{path}: not a regular file")
     return open(fd, "rb")

@@ -17,7 +17,6 @@ from advisor.host.missing import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.host.reader import Reader
 from advisor.host.steps import SetIrqs, WriteFile
-from advisor.i18n import msg
 
 NAMELESS = b"-"
 _ODD_BYTE = lazy_regex(rb"[^!-<>-~]")
@@ -75,9 +74,7 @@ def set_irqs(host: Reader, step: SetIrqs, do: Callable[[WriteFile], None]) -> No
         raise CommandError(found.why)
     wanted = [word.rpartition("=")[::2] for word in step.affinities]
     if len(found) != len(wanted):
-        raise CommandError(
-            msg("it has {count} interrupts now and had {count_2}", count=len(found), count_2=len(wanted))
-        )
+        raise CommandError(f"it has {len(found)} interrupts now and had {len(wanted)}")
     if [one.name for one in found] != [name for name, _ in wanted]:
         raise CommandError("its interrupts have other names than before, so that none can be identified")
     refused: list[CommandError] = []

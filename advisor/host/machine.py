@@ -15,7 +15,6 @@ from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, Li
 from advisor.host.files import DirectoryFiles, FileSource, RememberedFiles
 from advisor.host.missing import ABSENT, Missing
 from advisor.host.numbers import whole_number
-from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.host.steps import PutFile, SetEthtool, SetQdisc, Step
@@ -171,21 +170,15 @@ class Host:
         Raises CommandError for a host that cannot be written to.
         """
         if not isinstance(self._source, DirectoryFiles):
-            raise CommandError(msg("{path}: a snapshot cannot be changed", path=path))
+            raise CommandError(f"{path}: a snapshot cannot be changed")
         parent, _, name = path.rpartition("/")
         place = self._source.locate(parent or "/")
         if isinstance(place, Missing):
             if not place.is_absent:
-                raise CommandError(
-                    msg("{path}: the directory {parent}: {why}", path=path, parent=parent, why=place.why)
-                )
+                raise CommandError(f"{path}: the directory {parent}: {place.why}")
             if not isinstance(self.files.readlink(parent), Missing):
                 # On this machine it may well lead somewhere.
-                raise CommandError(
-                    msg(
-                        "{path}: the directory {parent}: a symbolic link to what is not there", path=path, parent=parent
-                    )
-                )
+                raise CommandError(f"{path}: the directory {parent}: a symbolic link to what is not there")
             place = self.locate(parent)
         return f"{place.rstrip('/')}/{name}"
 
@@ -207,7 +200,7 @@ class Host:
             case WriteFile(path, value, identity):
                 place = located(self, path, identity)
                 if isinstance(place, Missing):
-                    raise CommandError(msg("{path}: {why}", path=path, why=place.why))
+                    raise CommandError(f"{path}: {place.why}")
                 self._write_attribute(place, value)
             case SetMtu(link, mtu):
                 self._set_link(link, attribute="mtu", file="mtu", value=mtu)
@@ -222,22 +215,15 @@ class Host:
             case RunCommand(argv):
                 done = self.commands.run(argv, timeout=60.0)
                 if isinstance(done, Missing):
-                    raise CommandError(msg("{argv}: {why}", argv=argv[0], why=done.why))
+                    raise CommandError(f"{argv[0]}: {done.why}")
                 if not done.ok:
-                    raise CommandError(
-                        msg(
-                            "{argv}: returned {rc}: {stderr}",
-                            argv=" ".join(argv),
-                            rc=done.rc,
-                            stderr=done.stderr.strip() or "no message",
-                        )
-                    )
+                    raise CommandError(f"{' '.join(argv)}: returned {done.rc}: {done.stderr.strip() or 'no message'}")
             case PutFile():
                 self._put_file(step)
 
     def _root_directory(self, path: str) -> str:
         if not isinstance(self._source, DirectoryFiles):
-            raise CommandError(msg("{path}: a snapshot cannot be changed", path=path))
+            raise CommandError(f"{path}: a snapshot cannot be changed")
         return self._source.root
 
     def _write_attribute(self, path: str, value: str) -> None:
@@ -252,12 +238,10 @@ class Host:
         except AstrayError as error:
             raise CommandError(error.why, errno=error.errno) from error
         except (FileNotFoundError, ValueError) as error:
-            raise CommandError(msg("{path}: {why}", path=path, why=ABSENT.why)) from error
+            raise CommandError(f"{path}: {ABSENT.why}") from error
         except OSError as error:
             why = os.strerror(error.errno or errno.EIO)
-            raise CommandError(
-                msg("{path}: writing {value!r}: {why}", path=path, value=value, why=why), errno=error.errno
-            ) from error
+            raise CommandError(f"{path}: writing {value!r}: {why}", errno=error.errno) from error
 
     @staticmethod
     def _write_value(fd: int, data: bytes, path: str, value: str) -> None:
@@ -266,9 +250,7 @@ class Host:
             os.write(fd, data)
         except OSError as error:
             why = os.strerror(error.errno or errno.EIO)
-            raise CommandError(
-                msg("{path}: writing {value!r}: {why}", path=path, value=value, why=why), errno=error.errno
-            ) from error
+            raise CommandError(f"{path}: writing {value!r}: {why}", errno=error.errno) from error
 
     def _set_link(self, link: str, *, attribute: str, file: str, value: int) -> None:
         if not self.is_live:
@@ -280,9 +262,7 @@ class Host:
 
     def _set_live(self, step: SetEthtool | SetQdisc) -> None:
         if not self.is_live:
-            raise CommandError(
-                msg("link {link}: only the running kernel can set this, and here is a captured host", link=step.link)
-            )
+            raise CommandError(f"link {step.link}: only the running kernel can set this, and here is a captured host")
         from advisor.host import netlink
         from advisor.host.steps import SetQdisc
 
@@ -299,15 +279,11 @@ class Host:
         try:
             put_file(step.path, step.content, mode=step.mode, uid=step.uid, gid=step.gid, root=root, is_alone=True)
         except AstrayError as error:
-            raise CommandError(
-                msg("{path}: the directory {why}", path=step.path, why=error.why), errno=error.errno
-            ) from error
+            raise CommandError(f"{step.path}: the directory {error.why}", errno=error.errno) from error
         except OSError as error:
-            raise CommandError(
-                msg("{path}: {error}", path=step.path, error=os.strerror(error.errno or errno.EIO)), errno=error.errno
-            ) from error
+            raise CommandError(f"{step.path}: {os.strerror(error.errno or errno.EIO)}", errno=error.errno) from error
         except ValueError as error:
-            raise CommandError(msg("{path}: {error}", path=step.path, error=error)) from error
+            raise CommandError(f"{step.path}: {error}") from error
         for directory in step.prune:
             with contextlib.suppress(OSError):
                 remove_empty(directory, root=root)

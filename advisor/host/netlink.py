@@ -34,7 +34,6 @@ from advisor.errors import CommandError
 from advisor.host.ethtool import UNSUPPORTED, Answer, Ethtool
 from advisor.host.missing import ABSENT, Missing, from_os_error
 from advisor.host.steps import QDISC_HANDLES, SetEthtool, SetQdisc
-from advisor.i18n import msg
 
 
 def set_link(link: str, attribute: str, value: int) -> None:
@@ -115,7 +114,7 @@ def _link_index(link: str) -> int:
     try:
         return socket.if_nametoindex(link)
     except OSError as error:
-        raise CommandError(msg("link {link}: does not exist", link=link), errno=errno.ENODEV) from error
+        raise CommandError(f"link {link}: does not exist", errno=errno.ENODEV) from error
 
 
 def _refusal_error(what: str, error: NetlinkError | OSError) -> CommandError:

@@ -10,7 +10,6 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import safe_open as walk
-from advisor.i18n import msg
 
 # They vouch for the content, which is another one now.
 _OF_THE_CONTENT: Final = frozenset({"security.ima", "security.evm", "security.capability"})
@@ -187,18 +186,14 @@ def save_output(path: str, content: bytes, *, mode: int) -> None:
 def _locate_output(path: str) -> str:
     place = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(place)):
-        raise UsageError(msg("{path}: there is no such directory", path=path), hint="make it first")
+        raise UsageError(f"{path}: there is no such directory", hint="make it first")
     if os.path.lexists(place) and (os.path.islink(place) or not os.path.isfile(place)):
-        raise UsageError(
-            msg("{path}: is there and is no regular file", path=path), hint="name a file that is new or may be replaced"
-        )
+        raise UsageError(f"{path}: is there and is no regular file", hint="name a file that is new or may be replaced")
     return place
 
 
 def _explain_output(path: str, error: OSError) -> UsageError:
-    return UsageError(
-        msg("{path}: {error}", path=path, error=error.strerror), hint="name a file in a directory that you can write to"
-    )
+    return UsageError(f"{path}: {error.strerror}", hint="name a file in a directory that you can write to")
 
 
 def sync_directory(path: str) -> None:

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from advisor.errors import PermissionDeniedError, RefusedError
-from advisor.i18n import msg
 
 PREFIX: Final = "advisor-observe-"
 BUFFER_KIB: Final = 4096
@@ -124,16 +123,12 @@ def open_trace(events: Mapping[str, str | None]) -> Iterator[TraceInstance]:
                 trace.write_setting(f"events/{event}/enable", "1")
         except PermissionError as error:
             raise PermissionDeniedError(
-                msg("tracing block requests: {reason}", reason=os.strerror(error.errno or 0)),
+                f"tracing block requests: {os.strerror(error.errno or 0)}",
                 hint="run it as root; in a container and under kernel lockdown it may be forbidden to root, too",
             ) from error
         except OSError as error:
             raise RefusedError(
-                msg(
-                    "tracing block requests: {reason} ({path})",
-                    reason=os.strerror(error.errno or 0),
-                    path=error.filename or "tracefs",
-                ),
+                f"tracing block requests: {os.strerror(error.errno or 0)} ({error.filename or 'tracefs'})",
                 hint="the kernel needs CONFIG_EVENT_TRACING and CONFIG_BLOCK",
             ) from error
         yield trace

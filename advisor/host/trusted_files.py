@@ -13,7 +13,6 @@ from typing import Final
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
 from advisor.host import safe_open as walk
-from advisor.i18n import N_, msg
 
 DIRECTORY_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -42,13 +41,12 @@ def check_own_directory(path: str) -> None:
     if not stat.S_ISDIR(status.st_mode):
         is_named = named_directory() is not None or stat.S_ISCHR(status.st_mode)
         raise RefusedError(
-            msg("{path}: not a directory that only its owner can write to", path=path),
-            hint=N_("name another directory: ADVISOR_STATE_DIR") if is_named else _see_and_remove(path),
+            f"{path}: not a directory that only its owner can write to",
+            hint="name another directory: ADVISOR_STATE_DIR" if is_named else _see_and_remove(path),
         )
     if not _is_own(status):
         raise RefusedError(
-            msg("{path}: not a directory that only its owner can write to", path=path),
-            hint=_make_own(path, DIRECTORY_MODE),
+            f"{path}: not a directory that only its owner can write to", hint=_make_own(path, DIRECTORY_MODE)
         )
 
 
@@ -62,11 +60,11 @@ def open_own_file(path: str, flags: int) -> int:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise RefusedError(msg("{path}: not a regular file", path=path), hint=_see_and_remove(path)) from error
+            raise RefusedError(f"{path}: not a regular file", hint=_see_and_remove(path)) from error
         raise
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise RefusedError(msg("{path}: not a regular file", path=path), hint=_see_and_remove(path))
+            raise RefusedError(f"{path}: not a regular file", hint=_see_and_remove(path))
         check_trusted(fd, path)
     except BaseException:
         os.close(fd)
@@ -77,9 +75,7 @@ def open_own_file(path: str, flags: int) -> int:
 def check_trusted(fd: int, path: str) -> None:
     """Raises RefusedError for an open file that anybody but root and this user can write to."""
     if not _is_own(os.fstat(fd)):
-        raise RefusedError(
-            msg("{path}: not a file that only its owner can write to", path=path), hint=_make_own(path, FILE_MODE)
-        )
+        raise RefusedError(f"{path}: not a file that only its owner can write to", hint=_make_own(path, FILE_MODE))
 
 
 def read_own_file(path: str, *, limit: int) -> bytes:
@@ -92,9 +88,7 @@ def read_own_file(path: str, *, limit: int) -> bytes:
     with open(open_own_file(path, os.O_RDONLY), "rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise InvalidInputError(
-            msg("{path}: larger than {limit} MiB, which nothing that advisor writes is", path=path, limit=limit >> 20)
-        )
+        raise InvalidInputError(f"{path}: larger than {limit >> 20} MiB, which nothing that advisor writes is")
     return content
 
 
@@ -103,16 +97,13 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _see_and_remove(path: str) -> str:
-    return msg("see what it is, then: rm {path}", path=_quote_path(path))
+    return f"see what it is, then: rm {_quote_path(path)}"
 
 
 def _make_own(path: str, mode: int) -> str:
     owner = "root" if os.geteuid() == 0 else str(os.geteuid())
-    return msg(
-        "if you trust what it holds: chown {owner} {path} && chmod {mode:o} {path}",
-        owner=owner,
-        path=_quote_path(path),
-        mode=mode,
+    return "if you trust what it holds: chown {owner} {path} && chmod {mode:o} {path}".format(
+        owner=owner, path=_quote_path(path), mode=mode
     )
 
 

@@ -16,7 +16,6 @@ from typing import Final
 from advisor.facts.link_claim import is_stopped
 from advisor.host import Host, Missing, is_count
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 from advisor.importers.other_writer import OtherWriter
 from advisor.planning.records import Change
 
@@ -70,11 +69,9 @@ def _azure_agent(host: Host, changes: Sequence[Change]) -> Iterator[OtherWriter]
     if wanted:
         yield OtherWriter(
             "waagent",
-            msg(
-                "Azure's agent sets {listed} again every 30 s: set OS.RootDeviceScsiTimeout in {path} to that many "
-                "seconds, or comment it out, and restart the agent",
-                listed=_list_values(wanted),
-                path=_WAAGENT,
+            (
+                f"Azure's agent sets {_list_values(wanted)} again every 30 s: set OS.RootDeviceScsiTimeout in "
+                f"{_WAAGENT} to that many seconds, or comment it out, and restart the agent"
             ),
             wanted,
         )
@@ -97,11 +94,10 @@ def _vendor_rules(host: Host, changes: Sequence[Change]) -> Iterator[OtherWriter
         if wanted:
             yield OtherWriter(
                 who,
-                msg(
-                    "{path} sets {listed} whenever udev sees the disk, at boot for instance, and no file of advisor's "
-                    "is read after it: apply this without --runtime-only, or change the rule",
-                    path=path,
-                    listed=_list_values(wanted),
+                (
+                    f"{path} sets {_list_values(wanted)} whenever udev sees the disk, at boot for instance, and "
+                    "no file of advisor's is read after it: apply this without --runtime-only, or change the "
+                    "rule"
                 ),
                 wanted,
             )
@@ -120,10 +116,9 @@ def _google_agent(host: Host, changes: Sequence[Change], interrupts: Sequence[st
         if wanted:
             yield OtherWriter(
                 "google_guest_agent",
-                msg(
-                    "Google's guest agent sets {listed} when it starts (instance_setup.go of its versions in Go): the "
-                    "last one to write counts",
-                    listed=_list_values(wanted),
+                (
+                    f"Google's guest agent sets {_list_values(wanted)} when it starts (instance_setup.go of its "
+                    "versions in Go): the last one to write counts"
                 ),
                 wanted,
             )
@@ -136,11 +131,10 @@ def _google_agent(host: Host, changes: Sequence[Change], interrupts: Sequence[st
     if ssds or interrupts:
         yield OtherWriter(
             "google_optimize_local_ssd",
-            msg(
-                "Google's guest environment sets interrupts of NVMe drives and the queues of local SSDs whenever its "
-                "agent starts: optimize_local_ssd = false in the section [InstanceSetup] of {path} leaves these as "
-                "they are set",
-                path=_GOOGLE_CONFIG,
+            (
+                "Google's guest environment sets interrupts of NVMe drives and the queues of local SSDs "
+                "whenever its agent starts: optimize_local_ssd = false in the section [InstanceSetup] of "
+                f"{_GOOGLE_CONFIG} leaves these as they are set"
             ),
             None,
         )
@@ -166,11 +160,10 @@ def _amazon_networks(host: Host, changes: Sequence[Change], files: Mapping[str, 
         if wanted:
             yield OtherWriter(
                 "amazon-ec2-net-utils",
-                msg(
-                    "{path} of amazon-ec2-net-utils has systemd-networkd set {listed} when it configures the link: a "
-                    "file NAME.network.d/50-mtu.conf for the link's own .network file overrides that",
-                    path=_EC2_NETWORK,
-                    listed=_list_values(wanted),
+                (
+                    f"{_EC2_NETWORK} of amazon-ec2-net-utils has systemd-networkd set {_list_values(wanted)} "
+                    "when it configures the link: a file NAME.network.d/50-mtu.conf for the link's own .network "
+                    "file overrides that"
                 ),
                 wanted,
             )
@@ -178,10 +171,9 @@ def _amazon_networks(host: Host, changes: Sequence[Change], files: Mapping[str, 
         if "/network-scripts/ifcfg-" in path and re.search(rb"(?m)^EC2SYNC=[\"']?yes", content):
             yield OtherWriter(
                 "ec2-net-utils",
-                msg(
-                    "{path} says EC2SYNC=yes: ec2-net-utils writes this file when the interface is attached. "
-                    "EC2SYNC=no in it leaves the file alone",
-                    path=path,
+                (
+                    f"{path} says EC2SYNC=yes: ec2-net-utils writes this file when the interface is attached. "
+                    "EC2SYNC=no in it leaves the file alone"
                 ),
                 None,
                 files=(path,),
@@ -200,17 +192,17 @@ def _oracle_agents(host: Host, changes: Sequence[Change]) -> Iterator[OtherWrite
     if wanted and host.exists("/usr/libexec/ocid") and not is_stopped(host, "ocid.service") and _sets_vnics(host):
         yield OtherWriter(
             "ocid",
-            msg(
-                "ocid of oci-utils gives every secondary VNIC that it configures, after each boot for instance, an MTU "
-                "of 9000: enabled = false in the section [vnic] of a file in {directory} leaves them alone",
-                directory=_OCI_CONFIG,
+            (
+                "ocid of oci-utils gives every secondary VNIC that it configures, after each boot for instance, "
+                f"an MTU of 9000: enabled = false in the section [vnic] of a file in {_OCI_CONFIG} leaves them "
+                "alone"
             ),
             None,
         )
     if wanted and host.exists("/usr/libexec/oci-kvm-config.sh") and not is_stopped(host, "oci-kvm-config.service"):
         yield OtherWriter(
             "oci-kvm-config",
-            N_(
+            (
                 "oci-kvm-config gives every virtual function of a port an MTU of 9000 at boot: systemctl disable "
                 "oci-kvm-config leaves them alone"
             ),
@@ -220,11 +212,10 @@ def _oracle_agents(host: Host, changes: Sequence[Change]) -> Iterator[OtherWrite
     if rdma and any(map(host.exists, _RDMA_AGENTS)):
         yield OtherWriter(
             "oracle-cloud-agent",
-            msg(
-                "The plugin Compute HPC RDMA Authentication of Oracle Cloud Agent sets the MTU of RDMA links ({links}) "
-                "and their quality of service: leave these to it, or disable the plugin in the instance's Oracle Cloud "
-                "Agent tab",
-                links=", ".join(name.split(":")[1] for name in rdma[:_NAMED]),
+            (
+                "The plugin Compute HPC RDMA Authentication of Oracle Cloud Agent sets the MTU of RDMA links "
+                f"({', '.join(name.split(':')[1] for name in rdma[:_NAMED])}) and their quality of service: "
+                "leave these to it, or disable the plugin in the instance's Oracle Cloud Agent tab"
             ),
             None,
         )

@@ -12,7 +12,6 @@ from advisor.facts.owners import Owners, read_owners
 from advisor.facts.site_settings import AFFINITY_SCRIPT
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 from advisor.importers.other_writer import OtherWriter
 from advisor.planning.records import Change, Plan
 from advisor.tunables import find_kind
@@ -90,7 +89,7 @@ def _find_writers(
     if owners.power_profiles_daemon and _written_by("power-profiles-daemon", changes):
         yield OtherWriter(
             "power-profiles-daemon",
-            N_(
+            (
                 "power-profiles-daemon runs: it sets the energy preference and the boost of CPUs when a power "
                 "profile is chosen. systemctl disable --now power-profiles-daemon leaves them to one of the two"
             ),
@@ -116,18 +115,17 @@ def _interrupt_writers(
         options = _first_parts([f"--banirq={number}" for number in interrupts], " ")
         yield OtherWriter(
             "irqbalance",
-            msg(
-                "irqbalance runs, and moves interrupts that it is not configured to skip: {options} in its"
-                " options leaves these as they are set, until their numbers change at the next boot; a"
-                " --policyscript that prints ban=true for their devices lasts",
-                options=options,
+            (
+                f"irqbalance runs, and moves interrupts that it is not configured to skip: {options} in its "
+                "options leaves these as they are set, until their numbers change at the next boot; a "
+                "--policyscript that prints ban=true for their devices lasts"
             ),
             None,
         )
     if owners.cloud_multiqueue and any(_MULTIQUEUE.fullmatch(one.tunable) for one in changes):
         yield OtherWriter(
             "google_set_multiqueue",
-            N_(
+            (
                 "Google's guest environment sets queues, interrupts and XPS of links at boot and whenever its agent"
                 " starts: set_multiqueue = false in the section [InstanceSetup] of"
                 " /etc/default/instance_configs.cfg leaves these as they are set"
@@ -140,11 +138,9 @@ def _interrupt_writers(
         if keys := _moving_keys(host, name):
             yield OtherWriter(
                 f"TuneD (profile {name})",
-                msg(
-                    "TuneD's profile {name} moves interrupts itself while it runs ({keys}): leave interrupts to it,"
-                    " or remove these lines from the profile",
-                    name=name,
-                    keys=", ".join(keys),
+                (
+                    f"TuneD's profile {name} moves interrupts itself while it runs ({', '.join(keys)}): leave "
+                    "interrupts to it, or remove these lines from the profile"
                 ),
                 None,
             )
@@ -152,12 +148,9 @@ def _interrupt_writers(
         if one.key == AFFINITY_SCRIPT:
             yield OtherWriter(
                 one.value,
-                msg(
-                    "{path} line {line} runs {script}, which sets the CPUs of interrupts at boot: the last one to write"
-                    " counts. Remove that line, or leave interrupts to it",
-                    path=one.path,
-                    line=one.line,
-                    script=one.value,
+                (
+                    f"{one.path} line {one.line} runs {one.value}, which sets the CPUs of interrupts at boot: "
+                    "the last one to write counts. Remove that line, or leave interrupts to it"
                 ),
                 None,
             )
@@ -191,11 +184,9 @@ def _tuned_writer(
             otherwise, hidden = otherwise | made, hidden | gives_way
     except AdvisorError as error:
         why = error.message
-        note = msg(
-            "TuneD is active with the profile {names}, which cannot be read here ({why}): it may set"
-            " some of these values again when it starts",
-            names=names,
-            why=why,
+        note = (
+            f"TuneD is active with the profile {names}, which cannot be read here ({why}): it may set some of "
+            "these values again when it starts"
         )
         return OtherWriter(who, note, None)
     # The system's own files come last, ours among them.
@@ -206,22 +197,19 @@ def _tuned_writer(
     otherwise = {name: value for name, value in (otherwise | files).items() if value != values[name]}
     if otherwise:
         profiles = list(dict.fromkeys(change.profile for change in changes))
-        note = msg(
-            "TuneD is active with the profile {names}, which sets {listed}: it does so again"
-            " whenever it starts. To leave them to TuneD: {export}; to be rid of it: tuned-adm off,"
-            " and then apply this again",
-            names=names,
-            listed=_list_values(otherwise),
-            export=f"advisor profiles export {profiles[0] if len(profiles) == 1 else 'PROFILE'} --format tuned",
+        note = (
+            f"TuneD is active with the profile {names}, which sets {_list_values(otherwise)}: it does so again "
+            "whenever it starts. To leave them to TuneD: advisor profiles export "
+            f"{profiles[0] if len(profiles) == 1 else 'PROFILE'} --format tuned; to be rid of it: tuned-adm off, "
+            "and then apply this again"
         )
     elif hidden:
-        note = msg(
-            "TuneD is active with the profile {names}: what it sets of these values gives way to"
-            " /etc/sysctl.d, which it reads after its own",
-            names=names,
+        note = (
+            f"TuneD is active with the profile {names}: what it sets of these values gives way to /etc/sysctl.d, "
+            "which it reads after its own"
         )
     else:
-        note = msg("TuneD is active with the profile {names}, which sets none of these values otherwise", names=names)
+        note = f"TuneD is active with the profile {names}, which sets none of these values otherwise"
     return OtherWriter(who, note, dict(sorted(otherwise.items())))
 
 
@@ -239,21 +227,16 @@ def _saptune_writer(
             otherwise.update(made_by_saptune(note, values, host, facts()))
     except AdvisorError as error:
         why = error.message
-        text = msg(
-            "saptune has applied {named}, which cannot be read here ({why}): what a note sets is set"
-            " again when it starts",
-            named=named,
-            why=why,
+        text = (
+            f"saptune has applied {named}, which cannot be read here ({why}): what a note sets is set again when "
+            "it starts"
         )
         return OtherWriter(who, text, None)
     if not otherwise:
-        return OtherWriter(who, msg("saptune has applied {named}: it sets none of these values otherwise", named=named))
-    text = msg(
-        "saptune has applied {named}, which set {listed}: that is set again when it starts."
-        " Change such a value in /etc/saptune/override, or revert the note first (saptune note"
-        " revert)",
-        named=named,
-        listed=_list_values(otherwise),
+        return OtherWriter(who, f"saptune has applied {named}: it sets none of these values otherwise")
+    text = (
+        f"saptune has applied {named}, which set {_list_values(otherwise)}: that is set again when it starts. "
+        "Change such a value in /etc/saptune/override, or revert the note first (saptune note revert)"
     )
     return OtherWriter(who, text, dict(sorted(otherwise.items())))
 
@@ -282,22 +265,13 @@ def _network_writers(owners: Owners, changes: Sequence[Change]) -> Iterator[Othe
     lost = [one.tunable for one in links if one.persist is None]
     if not lost:
         places = ", ".join(dict.fromkeys(one.persist or "" for one in links))
-        yield OtherWriter(
-            who,
-            msg(
-                "{who} configures links here; the values of links are kept in {places}, so they last",
-                who=who,
-                places=places,
-            ),
-        )
+        yield OtherWriter(who, f"{who} configures links here; the values of links are kept in {places}, so they last")
         return
     yield OtherWriter(
         who,
-        msg(
-            "{who} configures links here, and no file keeps {some}: such a value may be gone when"
-            " the link is activated again. Set it in the link's own configuration to keep it",
-            who=who,
-            some=_first_parts(lost),
+        (
+            f"{who} configures links here, and no file keeps {_first_parts(lost)}: such a value may be gone when "
+            "the link is activated again. Set it in the link's own configuration to keep it"
         ),
         None,
     )
@@ -308,11 +282,9 @@ def _find_managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[Other
     for path, manager in marked.items():
         yield OtherWriter(
             manager,
-            msg(
-                "{path} says that {manager} manages it: put the setting where {manager} takes it from,"
-                " or its next run undoes it (advisor verify then reports it)",
-                path=path,
-                manager=manager,
+            (
+                f"{path} says that {manager} manages it: put the setting where {manager} takes it from, or its "
+                "next run undoes it (advisor verify then reports it)"
             ),
             files=(path,),
         )
@@ -320,11 +292,5 @@ def _find_managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[Other
         named = " and ".join(dict.fromkeys(owners.agents))
         verb = "runs" if len(set(owners.agents)) == 1 else "run"
         yield OtherWriter(
-            named,
-            msg(
-                "{named} {verb} here: add {some} to it, if it manages files there",
-                named=named,
-                verb=verb,
-                some=_first_parts(sorted(files)),
-            ),
+            named, f"{named} {verb} here: add {_first_parts(sorted(files))} to it, if it manages files there"
         )

@@ -12,7 +12,6 @@ from advisor.facts.identity import Identity, read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.kernel_text import SET
-from advisor.i18n import msg
 from advisor.importers.aliases import without_rivals
 from advisor.importers.disjoint import last_wins, make_disjoint
 from advisor.importers.growing import is_growing
@@ -94,10 +93,7 @@ def import_saptune(
     source = host if files is None else files
     place = path or installed_notes(source).get(note)
     if place is None:
-        raise UsageError(
-            msg("there is no saptune note {note!r}", note=note[:80]),
-            hint=msg("looked in {extra}, {working} and {packaged}", extra=EXTRA, working=WORKING, packaged=PACKAGED),
-        )
+        raise UsageError(f"there is no saptune note {note[:80]!r}", hint=f"looked in {EXTRA}, {WORKING} and {PACKAGED}")
     read = _read_note(source, place)
     override = f"{OVERRIDE}/{note}"
     own = _read_note(source, override) if path is None and source.exists(override) else None
@@ -126,15 +122,13 @@ def made_by_saptune(note: str, values: Mapping[str, str], host: Host, facts: Fac
 def _read_note(files: Host, place: str) -> SaptuneNote:
     data = files.read_bytes(place)
     if isinstance(data, Missing):
-        raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
+        raise InvalidInputError(f"{place}: {data.why}")
     note = parse_saptune_note(decode_text(data, place, "note of saptune"))
     if not any(entry.section not in ("", "version") for entry in note.entries):
         broken = next((entry for entry in note.entries if entry.fault), None)
         if broken is not None:
-            raise InvalidInputError(
-                msg("{path}: line {number}: {message}", path=place, number=broken.line, message=broken.fault)
-            )
-        raise InvalidInputError(msg("{place}: no section with a setting: is this a note of saptune?", place=place))
+            raise InvalidInputError(f"{place}: line {broken.line}: {broken.fault}")
+        raise InvalidInputError(f"{place}: no section with a setting: is this a note of saptune?")
     return note
 
 

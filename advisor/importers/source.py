@@ -13,7 +13,6 @@ import msgspec
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host
 from advisor.host.input_files import open_given
-from advisor.i18n import msg
 from advisor.importers.records import Imported, Mode
 from advisor.importers.tuned.ini import MAX_BYTES
 
@@ -40,14 +39,12 @@ def find_source(text: str) -> ImportSource:
     for known in KINDS:
         if colon and kind == known:
             if not name:
-                raise UsageError(
-                    msg("{text}: names nothing", text=text), hint="write tuned:NAME, saptune:NOTE or sysctl:FILE"
-                )
+                raise UsageError(f"{text}: names nothing", hint="write tuned:NAME, saptune:NOTE or sysctl:FILE")
             return ImportSource(known, name)
     place = Path(text)
     if not place.exists():
         raise UsageError(
-            msg("{text}: no such file", text=text[:120]),
+            f"{text[:120]}: no such file",
             hint="write tuned:NAME, saptune:NOTE, sysctl:FILE or a file; --list shows what is installed",
         )
     path = os.path.abspath(text)
@@ -65,14 +62,12 @@ def find_source(text: str) -> ImportSource:
 
 def _read_head(path: Path) -> str:
     if path.suffix == ".toml":
-        raise UsageError(
-            msg("{path}: already a profile of advisor", path=path), hint=msg("advisor profiles lint {path}", path=path)
-        )
+        raise UsageError(f"{path}: already a profile of advisor", hint=f"advisor profiles lint {path}")
     try:
         with open_given(path) as file:
             return file.read(MAX_BYTES).decode("utf-8", "replace")
     except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        raise InvalidInputError(f"{path}: {error.strerror}") from error
 
 
 def kind_of_text(text: str) -> Kind:
@@ -115,9 +110,7 @@ def import_source(
         found = import_sysctl(source.path or source.name, host, mode, files=files)
     # After what is wrong with the file: that may be why it is taken for no profile of TuneD.
     if tuned_version is not None:
-        raise UsageError(
-            msg("{origin}: --tuned-version is for profiles of TuneD", origin=found.origin), hint="leave it out"
-        )
+        raise UsageError(f"{found.origin}: --tuned-version is for profiles of TuneD", hint="leave it out")
     return found
 
 

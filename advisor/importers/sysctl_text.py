@@ -14,7 +14,6 @@ from advisor.facts.sysctl_keys import kernel_number, refusal
 from advisor.host import Host, Missing
 from advisor.host.input_files import open_given
 from advisor.host.missing import from_os_error
-from advisor.i18n import msg
 from advisor.importers.aliases import without_rivals
 from advisor.importers.growing import is_growing
 from advisor.importers.made import SourceLine, as_the_kernel_reads
@@ -40,16 +39,14 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
     if not lines:
         first = next((one for one in strays if one.line), next(iter(strays), None))
         if first is None:
-            why = msg("{file}: no KEY = VALUE in it", file=place)
+            why = f"{place}: no KEY = VALUE in it"
         else:
-            reason = msg("line {line}: no KEY = VALUE", line=first.line) if first.line else first.why
-            why = msg("{file}: {reason}", file=first.file, reason=reason)
+            reason = f"line {first.line}: no KEY = VALUE" if first.line else first.why
+            why = f"{first.file}: {reason}"
         raise InvalidInputError(why, hint="is this a file of sysctl(8)?")
     if not any(_is_decoded(one) for one, _ in lines):
         broken = lines[0][0]
-        raise InvalidInputError(
-            msg("{path}: line {number}: {message}", path=broken.path, number=broken.line, message=_UNDECODED)
-        )
+        raise InvalidInputError(f"{broken.path}: line {broken.line}: {_UNDECODED}")
     settings = _convert_lines(lines, host, mode)
     faithful = settings if mode == "faithful" else _convert_lines(lines, host, "faithful")
     return Imported(
@@ -95,7 +92,7 @@ def _read_lines(
         if isinstance(data, Missing):
             why = "" if is_alone else _no_file_reason(files, path, data)
             if not why:
-                raise InvalidInputError(msg("{path}: {why}", path=path, why=data.why))
+                raise InvalidInputError(f"{path}: {data.why}")
             strays.append(SourceLine("", "", "", printable(path), 0, written=printable(path)).ignored(why))
             continue
         text = decode_text(data, path, "file of sysctl(8)", is_strict=False)
@@ -156,9 +153,9 @@ def _list_paths(files: Host, place: str) -> Sequence[str]:
         return (place,)
     names = [name for name in files.names(place) if name.endswith(".conf") and not name.startswith(".")]
     if not names:
-        raise InvalidInputError(msg("{place}: holds no *.conf", place=place))
+        raise InvalidInputError(f"{place}: holds no *.conf")
     if len(names) > _MAX_FILES:
-        raise InvalidInputError(msg("{place}: holds more than {max_files} files", place=place, max_files=_MAX_FILES))
+        raise InvalidInputError(f"{place}: holds more than {_MAX_FILES} files")
     return [f"{place.rstrip('/')}/{name}" for name in sorted(names)]
 
 

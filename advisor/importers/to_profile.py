@@ -9,7 +9,6 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.importers.made import shorten_text
 from advisor.importers.records import Imported, ImportedSetting
 from advisor.profiles.profile import Only, Profile, parse_profile
@@ -30,7 +29,7 @@ def checked_name(name: str) -> str:
     """The name, where a profile may have it. Raises UsageError."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            msg("{name!r} is no name of a profile", name=name[:80]),
+            f"{name[:80]!r} is no name of a profile",
             hint="small letters, digits and hyphens, 63 at most; FILE is NAME.toml",
         )
     return name

@@ -14,7 +14,6 @@ from typing import Annotated, Final, Literal, get_args
 import msgspec
 
 from advisor.errors import InvalidInputError, near_names
-from advisor.i18n import N_, msg
 from advisor.limits import azure_disks
 from advisor.limits.azure_cache import LARGEST_CACHED_GIB, HostCaching
 from advisor.limits.azure_disks import AZURE_DISKS, AzureDisk
@@ -44,7 +43,7 @@ Count = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
 Gib = Annotated[int, msgspec.Meta(gt=0, le=LARGEST_GIB)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 VolumeId = Annotated[str, msgspec.Meta(pattern=r"^vol-?[0-9a-f]{8,32}\Z")]
-_HINT: Final = N_("docs/limits.md describes the file; for EBS the output of aws ec2 describe-volumes will do, too")
+_HINT: Final = "docs/limits.md describes the file; for EBS the output of aws ec2 describe-volumes will do, too"
 
 
 class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -334,7 +333,7 @@ def check_volume(one: DeclaredVolume, place: str) -> None:
         _check_fields(one, place)
         _check_together(one, place)
     except FieldError as error:
-        raise InvalidInputError(msg("field {field}: {reason}", field=error.field, reason=error.message)) from error
+        raise InvalidInputError(f"field {error.field}: {error.message}") from error
 
 
 def canonical_id(text: str) -> str:

@@ -13,7 +13,6 @@ import msgspec
 
 from advisor.errors import InvalidInputError, PermissionDeniedError
 from advisor.host.input_files import open_given
-from advisor.i18n import msg
 
 MAX_BYTES: Final = 64 << 20
 MAX_LINE_DOTS: Final = 256
@@ -35,11 +34,11 @@ def read_input(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes:
         with open_given(path) as file:
             data = file.read(max_bytes + 1)
     except PermissionError as error:
-        raise PermissionDeniedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        raise PermissionDeniedError(f"{path}: {error.strerror}") from error
     except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        raise InvalidInputError(f"{path}: {error.strerror}") from error
     if len(data) > max_bytes:
-        raise InvalidInputError(msg("{path}: larger than {max_bytes} MiB", path=path, max_bytes=max_bytes >> 20))
+        raise InvalidInputError(f"{path}: larger than {max_bytes >> 20} MiB")
     return data
 
 
@@ -49,19 +48,15 @@ def decoding(where: str, kind: str, hint: str) -> Iterator[None]:
     try:
         yield
     except msgspec.ValidationError as error:
-        raise InvalidInputError(msg("{where}: {reason}", where=where, reason=field_words(error)), hint=hint) from error
+        raise InvalidInputError(f"{where}: {field_words(error)}", hint=hint) from error
     except FieldError as error:
-        raise InvalidInputError(
-            msg("{where}: field {field}: {reason}", where=where, field=error.field, reason=error.message), hint=hint
-        ) from error
+        raise InvalidInputError(f"{where}: field {error.field}: {error.message}", hint=hint) from error
     except UnicodeDecodeError as error:
-        raise InvalidInputError(msg("{where}: not UTF-8 at byte {start}", where=where, start=error.start)) from error
+        raise InvalidInputError(f"{where}: not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
-        raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
+        raise InvalidInputError(f"{where}: nested too deeply") from error
     except (tomllib.TOMLDecodeError, msgspec.DecodeError, ValueError) as error:
-        raise InvalidInputError(
-            msg("{where}: not valid {kind}: {error}", where=where, kind=kind, error=error), hint=hint
-        ) from error
+        raise InvalidInputError(f"{where}: not valid {kind}: {error}", hint=hint) from error
 
 
 def toml_document(data: bytes) -> dict[str, Any]:
@@ -83,9 +78,9 @@ def field_words(error: msgspec.ValidationError) -> str:
     unknown = re.search(r"unknown field `([^`]*)`", message)
     if unknown:
         name = f"{field}.{unknown[1]}" if field else unknown[1]
-        return msg("field {name}: there is no such field", name=name)
+        return f"field {name}: there is no such field"
     missing = re.search(r"missing required field `([^`]*)`", message)
     if missing:
         name = f"{field}.{missing[1]}" if field else missing[1]
-        return msg("field {name}: it is missing", name=name)
-    return msg("field {field}: {error}", field=field, error=message) if field else message
+        return f"field {name}: it is missing"
+    return f"field {field}: {message}" if field else message

@@ -12,12 +12,11 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from advisor.i18n import N_
 from advisor.limits.input_file import FieldError, decoding, read_input
 from advisor.limits.instances import BURST_SECONDS
 from advisor.limits.machines import Machine, NetworkLimits, VolumeLimits
 
-_HINT: Final = N_("write it with: aws ec2 describe-instance-types > FILE, or: az vm list-skus -l REGION -o json > FILE")
+_HINT: Final = "write it with: aws ec2 describe-instance-types > FILE, or: az vm list-skus -l REGION -o json > FILE"
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 

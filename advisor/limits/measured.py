@@ -11,7 +11,6 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 from advisor.limits.host_records import Direction, HostCeiling, MeasuredShare
 
 UNITS: Final = {
@@ -21,7 +20,7 @@ UNITS: Final = {
 }
 """MB/s in each."""
 _FORM: Final = lazy_regex(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s?([A-Za-z]{1,4}/s)", re.ASCII)
-_HINT: Final = N_("as 132GB/s, or read=132GB/s,write=121GB/s")
+_HINT: Final = "as 132GB/s, or read=132GB/s,write=121GB/s"
 
 
 class MeasuredThroughput(msgspec.Struct, frozen=True):
@@ -49,26 +48,20 @@ def parse_measured(text: str) -> tuple[MeasuredThroughput, ...]:
     for part in text.split(","):
         name, is_named, figure = part.strip().rpartition("=")
         if is_named and name.strip() not in ("read", "write"):
-            raise InvalidInputError(
-                msg("--measured: field {name}: not one of read, write", name=name.strip()), hint=_HINT
-            )
+            raise InvalidInputError(f"--measured: field {name.strip()}: not one of read, write", hint=_HINT)
         value = parse_throughput(figure)
         if value is None or not 0 < value < 1e12:
             units = ", ".join(UNITS)
             raise InvalidInputError(
-                msg(
-                    "--measured: field {name}: {figure}: expected a number above 0 and one of {units}",
-                    name=name or msg("figure"),
-                    figure=figure or "nothing",
-                    units=units,
+                (
+                    f"--measured: field {name or 'figure'}: {figure or 'nothing'}: expected a number above 0 and "
+                    f"one of {units}"
                 ),
                 hint=_HINT,
             )
         direction: Direction | None = None if not is_named else "read" if name.strip() == "read" else "write"
         if any(one.direction == direction for one in found) or (found and None in (direction, found[0].direction)):
-            raise InvalidInputError(
-                msg("--measured: field {name}: it is given twice", name=name or "figure"), hint=_HINT
-            )
+            raise InvalidInputError(f"--measured: field {name or 'figure'}: it is given twice", hint=_HINT)
         found.append(MeasuredThroughput(direction, value))
     return tuple(found)
 

@@ -22,7 +22,6 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Cloud
 from advisor.facts.links import Link
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, joined, msg
 from advisor.limits.declared import Declared, DeclaredVolume, Kind, check_volume, read_declared
 from advisor.limits.ebs import EBS_MODEL, IOPS_PER_GIB, SIZES_GIB
 from advisor.limits.figures import QUANTITIES
@@ -42,13 +41,13 @@ Key = Literal["volumes", "instance", "raid", "mtu", "links", "speed", "stripes"]
 KEYS: Final[tuple[Key, ...]] = ("volumes", "instance", "raid", "stripes", "links", "speed", "mtu")
 """In the order in which they are applied."""
 FORMS: Final[Mapping[Key, str]] = {
-    "volumes": N_("volumes=16xgp3:1000MB/s:16000iops, or volumes=FILE"),
-    "instance": N_("instance=r5b.24xlarge"),
-    "raid": N_("raid=raid10"),
-    "stripes": N_("stripes=8"),
-    "links": N_("links=+1, links=4 or links=+1:100Gbit/s"),
-    "speed": N_("speed=100Gbit/s"),
-    "mtu": N_("mtu=9000"),
+    "volumes": "volumes=16xgp3:1000MB/s:16000iops, or volumes=FILE",
+    "instance": "instance=r5b.24xlarge",
+    "raid": "raid=raid10",
+    "stripes": "stripes=8",
+    "links": "links=+1, links=4 or links=+1:100Gbit/s",
+    "speed": "speed=100Gbit/s",
+    "mtu": "mtu=9000",
 }
 LEVELS: Final = {"raid0": 1, "raid1": 2, "raid4": 3, "raid5": 3, "raid6": 4, "raid10": 2}
 """RAID levels and the fewest members of each (md(4))."""
@@ -76,8 +75,8 @@ class WhatIfChange(msgspec.Struct, frozen=True):
 
 
 def _wrong_change(text: str, message: str, hint: str | None = None) -> InvalidInputError:
-    hint = hint or joined("; ", FORMS.values())
-    return InvalidInputError(msg("--what-if {text}: {reason}", text=text, reason=message), hint=hint)
+    hint = hint or "; ".join(FORMS.values())
+    return InvalidInputError(f"--what-if {text}: {message}", hint=hint)
 
 
 class Scene(msgspec.Struct, frozen=True):
@@ -98,19 +97,16 @@ def parse_changes(texts: Iterable[str]) -> tuple[WhatIfChange, ...]:
         left, is_there, value = part.partition("=")
         target, _, key = left.rpartition(":")
         if not is_there and part in KEYS:
-            raise _wrong_change(part, msg("field {part}: its value is missing", part=part), FORMS[part])
+            raise _wrong_change(part, f"field {part}: its value is missing", FORMS[part])
         if not is_there or key not in KEYS:
             near = near_names(key, KEYS, most=1)
-            meant = msg("; is {name} meant?", name=near[0]) if near else ""
-            raise _wrong_change(
-                part,
-                msg("field {key}: not one of {names}{meant}", key=key or "nothing", names=", ".join(KEYS), meant=meant),
-            )
+            meant = f"; is {near[0]} meant?" if near else ""
+            raise _wrong_change(part, f"field {key or 'nothing'}: not one of {', '.join(KEYS)}{meant}")
         if not value:
-            raise _wrong_change(part, msg("field {key}: it has no value", key=key), FORMS[key])
+            raise _wrong_change(part, f"field {key}: it has no value", FORMS[key])
         one = WhatIfChange(key, value, target or None)
         if any((one.key, one.target) == (other.key, other.target) for other in found):
-            raise _wrong_change(part, msg("field {key}: it is given twice", key=key))
+            raise _wrong_change(part, f"field {key}: it is given twice")
         found.append(one)
     return tuple(sorted(found, key=lambda change: KEYS.index(change.key)))
 
@@ -196,9 +192,7 @@ def _path_names(scene: Scene, change: WhatIfChange) -> tuple[DataPath, ...]:
     found = tuple(path for path in every if {change.target, wanted} & _all_names(path))
     if not found:
         possible = ", ".join(dict.fromkeys(name for path in every for name in (*path.places, path.name)))
-        raise change.make_error(
-            msg("field {target}: no data path of this host", target=change.target), possible or "there is none"
-        )
+        raise change.make_error(f"field {change.target}: no data path of this host", possible or "there is none")
     return found
 
 
@@ -232,7 +226,7 @@ def _change_volumes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
         return msgspec.structs.replace(scene, declared=declared), "declared as in that file"
     paths = _path_names(scene, change)
     if not paths:
-        raise change.make_error(N_("field volumes: there is no storage that holds data to replace"))
+        raise change.make_error("field volumes: there is no storage that holds data to replace")
     disks = tuple(dict.fromkeys(name for path in paths for name in _disks_of(path)))
     total = sum(one.count for one in groups)
     if total == len(disks):
@@ -260,7 +254,7 @@ def _volume_groups(change: WhatIfChange) -> tuple[_Group, ...] | None:
         return None
     groups = tuple(_volume_group(change, part) for part in parts)
     if sum(one.count for one in groups) > MAX_VOLUMES:
-        raise change.make_error(msg("field volumes: more than {max_volumes:,}", max_volumes=MAX_VOLUMES))
+        raise change.make_error(f"field volumes: more than {MAX_VOLUMES:,}")
     return groups
 
 
@@ -268,11 +262,9 @@ def _volume_group(change: WhatIfChange, text: str) -> _Group:
     head, *rest = text.split(":")
     count, _, kind = head.partition("x")
     if kind not in _KINDS:
-        raise change.make_error(
-            msg("field volumes: type {kind}: not one of {names}", kind=kind, names=", ".join(_KINDS))
-        )
+        raise change.make_error(f"field volumes: type {kind}: not one of {', '.join(_KINDS)}")
     if not int(count):
-        raise change.make_error(N_("field volumes: 0 volumes"))
+        raise change.make_error("field volumes: 0 volumes")
     given: dict[str, float | int] = {}
     for part in rest:
         given |= _change_bought(change, kind, part, given)
@@ -281,16 +273,14 @@ def _volume_group(change: WhatIfChange, text: str) -> _Group:
         least = math.ceil(int(given.get("iops", 0)) / IOPS_PER_GIB[kind])
         given.setdefault("gib", max(SIZES_GIB[kind][0], least))
     if kind in SIZES_GIB and "gib" not in given:
-        raise change.make_error(
-            msg("field volumes: a volume of type {kind} needs its size", kind=kind), f"volumes={head}:500GiB"
-        )
+        raise change.make_error(f"field volumes: a volume of type {kind} needs its size", f"volumes={head}:500GiB")
     volume = DeclaredVolume(cast(Kind, kind), device="new", **given)  # type: ignore[arg-type]
     try:
         check_volume(volume, "volumes")
     except InvalidInputError as error:
         raise change.make_error(error.message) from error
     if kind == "drive" and not {"read_mb_per_s", "write_mb_per_s"} & set(given):
-        raise change.make_error(N_("field volumes: a drive needs its data sheet"), f"volumes={head}:3200/1300MB/s")
+        raise change.make_error("field volumes: a drive needs its data sheet", f"volumes={head}:3200/1300MB/s")
     return _Group(int(count), volume)
 
 
@@ -309,7 +299,7 @@ def _change_bought(change: WhatIfChange, kind: str, part: str, given: Mapping[st
         found = {"read_mb_per_s": rate, "write_mb_per_s": rate} if kind == "drive" else {"throughput_mb_per_s": rate}
     if not found or set(found) & set(given):
         what = "it is given twice" if found else "expected IOPS, a throughput or a size"
-        raise change.make_error(msg("field volumes: {part}: {what}", part=part, what=what), FORMS["volumes"])
+        raise change.make_error(f"field volumes: {part}: {what}", FORMS["volumes"])
     return found
 
 
@@ -441,22 +431,18 @@ def _new_disk(name: str, volume: DeclaredVolume) -> Disk:
 
 def _change_instance(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     if change.target is not None:
-        raise change.make_error(
-            msg("field {target}: an instance is of the whole host", target=change.target), FORMS["instance"]
-        )
+        raise change.make_error(f"field {change.target}: an instance is of the whole host", FORMS["instance"])
     provider: Provider = "azure" if change.value.startswith(("Standard_", "Basic_")) else "aws"
     machine = find_machine(provider, change.value, scene.machines)
     if machine is None:
         names = [one.name for one in all_machines(provider, scene.machines)]
         near = ", ".join(near_names(change.value, names, most=4))
-        raise change.make_error(
-            msg("field instance: {value} is not in the tables", value=change.value), near or FORMS["instance"]
-        )
+        raise change.make_error(f"field instance: {change.value} is not in the tables", near or FORMS["instance"])
     host, facts = scene.facts.host, scene.facts
     has_volumes = any(disk.model == EBS_MODEL for disk in facts.disks)
     has_volumes = has_volumes or any(one.type != "drive" for one in scene.declared.volume)
     if host.cloud is None and scene.declared.instance_type is None and not has_volumes:
-        raise change.make_error(N_("field instance: this host is no cloud instance"), "volumes=, raid=, links= or mtu=")
+        raise change.make_error("field instance: this host is no cloud instance", "volumes=, raid=, links= or mtu=")
     before = (host.cloud.instance_type if host.cloud else None) or scene.declared.instance_type
     # A type that is built on Nitro carries more of a volume than one on Xen (`Media`).
     runs_on = "amazon" if machine.is_nitro else "xen"
@@ -472,16 +458,14 @@ def _change_instance(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
 
 def _change_raid(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     if change.value not in LEVELS:
-        raise change.make_error(
-            msg("field raid: {value}: not one of {names}", value=change.value, names=", ".join(LEVELS))
-        )
+        raise change.make_error(f"field raid: {change.value}: not one of {', '.join(LEVELS)}")
     arrays = _matching_arrays(scene, change, lambda one: (family_of(one.level) or "") in {*LEVELS, "striped", "mirror"})
     if not arrays:
         _refuse_units(scene, change)
         hint = (
             "RAID of a controller is one disk to the kernel: its drives are not seen" if scene.facts.controllers else ""
         )
-        raise change.make_error(N_("field raid: no array here has a RAID level"), hint or "there is none to change")
+        raise change.make_error("field raid: no array here has a RAID level", hint or "there is none to change")
     made: dict[str, Array] = {}
     for one in arrays:
         working = [name for name in one.members if name not in {*one.spares, *one.failed, *one.journal}]
@@ -490,14 +474,7 @@ def _change_raid(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
             fewest = LEVELS[change.value]
             possible = ", ".join(level for level, least in LEVELS.items() if least <= count)
             raise change.make_error(
-                msg(
-                    "field raid: {name} has {count} members, {value} takes {fewest}",
-                    name=one.name,
-                    count=count,
-                    value=change.value,
-                    fewest=fewest,
-                ),
-                possible,
+                f"field raid: {one.name} has {count} members, {change.value} takes {fewest}", possible
             )
         old, new = (_data_count(family_of(level) or "", count) for level in (one.level, change.value))
         size = None if one.size_bytes is None else round(one.size_bytes * new / old)
@@ -522,10 +499,7 @@ def _refuse_units(scene: Scene, change: WhatIfChange) -> None:
     level, count = units[0].level or "raid6", units[0].detail.get("drives", "N")
     layouts = f"{level}x{count},{change.value}x{count}" if level in LEVELS else f"{change.value}x{count}"
     raise change.make_error(
-        msg(
-            "field raid: {named}: the controller makes it, and the figures of its drives are not known here",
-            named=named,
-        ),
+        f"field raid: {named}: the controller makes it, and the figures of its drives are not known here",
         f"advisor size --cloud metal --layout {layouts} --iops N --volumes FILE compares levels; the file has the data "
         "sheet of a drive (type drive)",
     )
@@ -556,15 +530,12 @@ def _change_stripes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
         scene, change, lambda one: one.level in ("striped", "linear") and one.manager in ("lvm", "dm")
     )
     if not arrays:
-        raise change.make_error(N_("field stripes: no striped or linear volume here"), FORMS["raid"])
+        raise change.make_error("field stripes: no striped or linear volume here", FORMS["raid"])
     made = {}
     for one in arrays:
         members = len(dict.fromkeys(one.members))
         if count > members:
-            raise change.make_error(
-                msg("field stripes: {name} lies on {members} devices", name=one.name, members=members),
-                f"1 to {members}",
-            )
+            raise change.make_error(f"field stripes: {one.name} lies on {members} devices", f"1 to {members}")
         made[one.device] = msgspec.structs.replace(one, level="striped", data_disks=count, structure=None)
     result = ", ".join(f"{one.name} over {len(dict.fromkeys(one.members))} devices" for one in arrays)
     return msgspec.structs.replace(scene, facts=_with_arrays(scene.facts, made)), result
@@ -573,10 +544,7 @@ def _change_stripes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
 def _parse_number(change: WhatIfChange, low: int, high: int) -> int:
     text = change.value
     if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or not low <= int(text) <= high:
-        raise change.make_error(
-            msg("field {key}: {text}: expected {low:,} to {high:,}", key=change.key, text=text, low=low, high=high),
-            FORMS[change.key],
-        )
+        raise change.make_error(f"field {change.key}: {text}: expected {low:,} to {high:,}", FORMS[change.key])
     return int(text)
 
 
@@ -588,7 +556,7 @@ def _storage_links(scene: Scene, change: WhatIfChange) -> tuple[Link, ...]:
     links = by_name(scene.facts)
     if change.target is not None:
         if change.target not in links:
-            raise change.make_error(msg("field {target}: no link of this host", target=change.target), ", ".join(links))
+            raise change.make_error(f"field {change.target}: no link of this host", ", ".join(links))
         return physical((change.target,), scene.facts) or (links[change.target],)
     front = scene.front
     names = [*front.links, *front.mirror, *(name for one in front.remote for name in one.links)]
@@ -607,10 +575,7 @@ def _change_mtu(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     links = by_name(scene.facts)
     for link in found:
         if link.mtu_max is not None and mtu > link.mtu_max:
-            raise change.make_error(
-                msg("field mtu: {name} takes {mtu_max:,} at most", name=link.name, mtu_max=link.mtu_max),
-                f"mtu={link.mtu_max}",
-            )
+            raise change.make_error(f"field mtu: {link.name} takes {link.mtu_max:,} at most", f"mtu={link.mtu_max}")
     stacked = {one.name: one for link in found for one in links_above(link.name, links)}
     made = {name: msgspec.structs.replace(link, mtu=mtu) for name, link in stacked.items()}
     fixed = [link.name for link in found if link.kind == "infiniband"]
@@ -635,27 +600,21 @@ def _change_speed(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
 def _parse_mbps(change: WhatIfChange, text: str) -> int:
     rate = parse_throughput(text if "/" in text else f"{text}bit/s" if text[-1:] in "GMT" else text)
     if rate is None or not 1 <= round(rate * 8) <= 10_000_000:
-        raise change.make_error(
-            msg("field {key}: {text}: expected a rate", key=change.key, text=text), FORMS[change.key]
-        )
+        raise change.make_error(f"field {change.key}: {text}: expected a rate", FORMS[change.key])
     return round(rate * 8)
 
 
 def _change_links(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     form = re.fullmatch(r"([+-]?)([0-9]{1,3})(?::(.+))?", change.value, re.ASCII)
     if form is None:
-        raise change.make_error(
-            msg("field links: {value}: expected a number or a change", value=change.value), FORMS["links"]
-        )
+        raise change.make_error(f"field links: {change.value}: expected a number or a change", FORMS["links"])
     found = _storage_links(scene, change)
     if not found:
         return scene, "no link is on the way from here to the storage"
     number = int(form[2])
     more = number if form[1] == "+" else -number if form[1] == "-" else number - len(found)
     if not 1 <= len(found) + more <= MAX_LINKS:
-        raise change.make_error(
-            msg("field links: {value} links", value=len(found) + more), f"1 to {MAX_LINKS}; there are {len(found)}"
-        )
+        raise change.make_error(f"field links: {len(found) + more} links", f"1 to {MAX_LINKS}; there are {len(found)}")
     if more < 0:
         return _fewer_links(scene, found[:more] or found, {link.name for link in found[more:]}), _describe_count(
             found, more

@@ -12,7 +12,6 @@ from advisor.errors import RefusedError
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.host.trace_instance import TraceInstance, open_trace
-from advisor.i18n import msg
 from advisor.observe.cgroups import unit_of_cgroup
 from advisor.observe.processes import parse_process_cgroup
 from advisor.observe.requests import COMPLETE, INSERT, ISSUE, DeviceRequests, RequestMatcher
@@ -54,7 +53,7 @@ class RequestTracer:
             self._layout = make_layout(trace.read_setting("events/header_page"), [*formats.values()])
         except ValueError as error:
             raise RefusedError(
-                msg("tracing block requests: this kernel has no {field} where others do", field=str(error)),
+                f"tracing block requests: this kernel has no {error!s} where others do",
                 hint="report it with the files below /sys/kernel/tracing/events/block",
             ) from error
         names = {number: name for name, text in formats.items() if (number := parse_event_id(text)) is not None}

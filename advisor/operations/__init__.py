@@ -10,17 +10,17 @@ A function imports what it needs when it is called: `advisor verify` loads no ru
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import msgspec
 
 from advisor.errors import AdvisorError as AdvisorError
 from advisor.errors import UsageError
 
-TYPE_CHECKING = False  # typing itself takes half as long to import as Python to start
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
     from pathlib import Path
-    from typing import Any
 
     from advisor.facts.host_facts import Facts
     from advisor.facts.infoscale_configuration import Recognition

@@ -17,7 +17,6 @@ import msgspec
 from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.host import Missing, live_host, observe
 from advisor.host.trusted_files import need_root
-from advisor.i18n import msg
 from advisor.operations.measure import choose_settings
 from advisor.operations.prove import choose_command, name_second_host
 from advisor.profiles.requested import RequestedProfile, load_one
@@ -66,13 +65,13 @@ def prove_again(
     `advisor.operations.prove.prove_profile` raises; then nothing is added to the sequence.
     """
     if not 1 <= pairs <= _MAX_PAIRS:
-        raise UsageError(msg("--pairs {pairs}: expected 1 to {most}", pairs=pairs, most=_MAX_PAIRS))
+        raise UsageError(f"--pairs {pairs}: expected 1 to {_MAX_PAIRS}")
     # Kept proofs are for root alone to read: to another user there would seem to be none.
     need_root()
     history = find_history(identity)
     require_room(history)
     if identity == "last":
-        say(msg("--again last: {id}", id=history.id))
+        say(f"--again last: {history.id}")
     _require_same_host(history)
     session = history.proof.session
     options = _options_of(session)
@@ -96,12 +95,12 @@ def prove_again(
     )
     why = why_not_counted(proof)
     if why is not None:
-        raise CommandError(msg("the repetition is not counted: {reason}", reason=why))
+        raise CommandError(f"the repetition is not counted: {why}")
     longer = add_repetition(history, proof, read_facts(live_host(), proof.session), is_inverted=is_inverted)
     try:
-        say(msg("the repetition is kept in {path}", path=save_history(longer)))
+        say(f"the repetition is kept in {save_history(longer)}")
     except OSError as error:
-        raise CommandError(msg("the repetition was not kept: {error}", error=explain_not_stored(error))) from error
+        raise CommandError(f"the repetition was not kept: {explain_not_stored(error)}") from error
     return judge_history(longer)
 
 
@@ -113,7 +112,7 @@ def why_not_counted(proof: Proof) -> str | None:
     if session.ended == "interrupted" or not session.restored:
         return session.ended
     if session.forced:
-        return msg("measured on a busy host by --force")
+        return "measured on a busy host by --force"
     if proof.verdict == "invalid":
         return "; ".join(proof.reasons)
     return None
@@ -129,7 +128,7 @@ def _require_same_host(history: GainHistory) -> None:
     if not is_same:
         name = then.name if then is not None and then.name else "?"
         raise RefusedError(
-            msg("--again {id}: it was made on another host ({name})", id=history.id, name=name),
+            f"--again {history.id}: it was made on another host ({name})",
             hint="a gain of one host is no gain of another: advisor prove shows it here",
         )
 
@@ -140,7 +139,7 @@ def _choose_arms(history: GainHistory) -> tuple[RequestedProfile, bool]:
     values = history.proof.session.values
     if not values:
         raise RefusedError(
-            msg("--again {id}: it does not say which values it measured", id=history.id),
+            f"--again {history.id}: it does not say which values it measured",
             hint="an older version made it: prove the profile again",
         )
     states = []
@@ -148,11 +147,8 @@ def _choose_arms(history: GainHistory) -> tuple[RequestedProfile, bool]:
         now = observe(live_host(), parse_tunable(one.tunable).probe)
         if isinstance(now, Missing) or now not in (one.before, one.after):
             raise RefusedError(
-                msg(
-                    "--again {id}: {tunable}: expected {before} or {after} as in the proof, found {value}",
-                    id=history.id, tunable=one.tunable, before=one.before, after=one.after,
-                    value=now.why if isinstance(now, Missing) else now,
-                ),
+                (f"--again {history.id}: {one.tunable}: expected {one.before} or {one.after} as in the proof, "
+f"found {now.why if isinstance(now, Missing) else now}"),
                 hint="advisor verify names what was modified; a new proof starts from the present value",
             )  # fmt: skip
         states.append(now == one.after)
@@ -161,8 +157,7 @@ def _choose_arms(history: GainHistory) -> tuple[RequestedProfile, bool]:
     if any(states):
         one = values[states.index(True)]
         raise RefusedError(
-            msg("--again {id}: the profile is active in part: {tunable} is, others are not", id=history.id,
-                tunable=one.tunable),
+            f"--again {history.id}: the profile is active in part: {one.tunable} is, others are not",
             hint="apply it whole, or roll it back",
         )  # fmt: skip
     words = history.proof.words or (history.proof.profile,)
@@ -170,7 +165,7 @@ def _choose_arms(history: GainHistory) -> tuple[RequestedProfile, bool]:
         return load_one(words, only_trusted=True), False
     except UsageError as error:
         raise RefusedError(
-            msg("--again {id}: its profile cannot be read: {reason}", id=history.id, reason=error.message),
+            f"--again {history.id}: its profile cannot be read: {error.message}",
             hint="restore its file, or prove another profile",
         ) from error
 
@@ -225,9 +220,8 @@ def _repeat_command(history: GainHistory, options: dict[str, list[str]]) -> Comm
     missing = [name for name in options.get("--env", []) if "=" not in name and name not in os.environ]
     if missing:
         raise RefusedError(
-            msg("--again {id}: {name} of --env is not set here, and its value is not recorded", id=history.id,
-                name=missing[0]),
-            hint=msg("{name}=VALUE advisor prove --again {id}", name=missing[0], id=history.id),
+            f"--again {history.id}: {missing[0]} of --env is not set here, and its value is not recorded",
+            hint=f"{missing[0]}=VALUE advisor prove --again {history.id}",
         )  # fmt: skip
     process = choose_command(
         shlex.join(own.argv),

@@ -18,7 +18,6 @@ import msgspec
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.host import Host, live_host
 from advisor.host.trusted_files import need_root
-from advisor.i18n import msg
 from advisor.operations.transactions import ApplyResult, apply_profiles
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
@@ -57,7 +56,7 @@ def parse_duration(text: str) -> float:
     found = _DURATION.fullmatch(text)
     seconds = int(found[1]) * _UNITS[found[2]] if found else 0
     if not 1 <= seconds <= MAX_SECONDS:
-        raise UsageError(msg("--for {text}: expected 1s to 1h", text=text), hint="--for 10m approves for ten minutes")
+        raise UsageError(f"--for {text}: expected 1s to 1h", hint="--for 10m approves for ten minutes")
     return float(seconds)
 
 
@@ -77,7 +76,7 @@ def request_plan(
     for word in profiles:
         if is_file_word(word):
             raise UsageError(
-                msg("{word}: a file of a profile is not accepted here", word=word),
+                f"{word}: a file of a profile is not accepted here",
                 hint="name a profile of advisor profiles, or ID=VALUE",
             )
     if not profiles:
@@ -99,11 +98,7 @@ def find_approvable(fingerprint: str, *, rollback: bool = False) -> Approvable:
     need_root()
     if not re.fullmatch(rf"[0-9a-f]{{{MIN_DIGITS},64}}", fingerprint):
         raise UsageError(
-            msg(
-                "{fingerprint}: expected {count} to 64 digits of a fingerprint",
-                fingerprint=fingerprint,
-                count=MIN_DIGITS,
-            ),
+            f"{fingerprint}: expected {MIN_DIGITS} to 64 digits of a fingerprint",
             hint="copy it from what the program shows",
         )
     host, store = live_host(), Store()
@@ -111,8 +106,7 @@ def find_approvable(fingerprint: str, *, rollback: bool = False) -> Approvable:
         records = [one for one in store.read_records() if one.is_active and one.fingerprint.startswith(fingerprint)]
         if len(records) != 1:
             raise RefusedError(
-                msg("no active transaction has the fingerprint {fingerprint}", fingerprint=fingerprint),
-                hint="advisor status lists all transactions",
+                f"no active transaction has the fingerprint {fingerprint}", hint="advisor status lists all transactions"
             )
         return _describe_rollback(host, records[0], store.read_records())
     request = ApprovalStore(store, host).find_request(fingerprint)
@@ -206,7 +200,7 @@ def rollback_approved(transaction: str, *, asked_by: str = "") -> RolledBack:
             record = store.find_record(transaction)
             fields["fingerprint"] = record.fingerprint
             if not record.is_active:
-                raise RefusedError(msg("transaction {id} is {state}, not active", id=record.id, state=record.state))
+                raise RefusedError(f"transaction {record.id} is {record.state}, not active")
             restores = _describe_rollback(host, record, records).plan.fingerprint
             approval = approvals.take("rollback", record.fingerprint, transaction=record.id, restores=restores)
             fields["approval"] = approval.id
@@ -236,9 +230,7 @@ def _describe_rollback(host: Host, record: Record, records: Sequence[Record]) ->
 
 def _changed_error(made: Plan) -> RefusedError:
     return RefusedError(
-        msg(
-            "this host has changed since the plan was made: its plan is now {fingerprint}", fingerprint=made.fingerprint
-        ),
+        f"this host has changed since the plan was made: its plan is now {made.fingerprint}",
         hint="plan again, look at the new plan, and approve that one",
     )
 
@@ -247,7 +239,7 @@ def _refuse_unfinished(store: Store) -> None:
     unfinished = [one.id for one in store.read_records() if one.is_unfinished]
     if unfinished:
         raise RefusedError(
-            msg("transaction {id} was interrupted or is under way", id=unfinished[0]),
+            f"transaction {unfinished[0]} was interrupted or is under way",
             hint="a person finishes it on a terminal of this host: sudo advisor rollback",
         )
 
@@ -257,7 +249,7 @@ def _note_end(approvals: ApprovalStore, progress: Callable[[str], None], event: 
     try:
         approvals.write_entry(event, **fields)
     except RefusedError as error:
-        progress(msg("not recorded with the approvals: {error}", error=error.message))
+        progress(f"not recorded with the approvals: {error.message}")
 
 
 def _note_failure(approvals: ApprovalStore, error: BaseException, fields: dict[str, object]) -> None:

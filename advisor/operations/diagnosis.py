@@ -15,7 +15,6 @@ from advisor.errors import UsageError
 from advisor.facts.unknown import Unknown
 from advisor.host import Host, live_host
 from advisor.host.provenance import Provenance, read_provenance
-from advisor.i18n import msg
 from advisor.observe.series import observe_host, take_sample
 from advisor.observe.span import CounterSpan
 from advisor.operations.captures import save_span
@@ -135,6 +134,4 @@ def watch_host(seconds: float, host: Host | None = None) -> WatchedHost:
 def check_seconds(seconds: float) -> None:
     """Raises UsageError for a time that is no span."""
     if not 0.5 <= seconds <= LONGEST_SECONDS:
-        raise UsageError(
-            msg("--seconds {seconds}: expected 0.5 to {most}", seconds=seconds, most=f"{LONGEST_SECONDS:.0f}")
-        )
+        raise UsageError(f"--seconds {seconds}: expected 0.5 to {LONGEST_SECONDS:.0f}")

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from advisor.errors import PermissionDeniedError, RefusedError
-from advisor.i18n import msg
 
 
 @contextmanager
@@ -16,11 +15,9 @@ def explain_file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise PermissionDeniedError(
-            msg("{path}: {error}", path=path, error=error.strerror), hint="run it with sudo"
-        ) from error
+        raise PermissionDeniedError(f"{path}: {error.strerror}", hint="run it with sudo") from error
     except OSError as error:
-        raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        raise RefusedError(f"{path}: {error.strerror}") from error
 
 
 def check_output(path: Path | str) -> None:

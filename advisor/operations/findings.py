@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from advisor.errors import UsageError
 from advisor.host import Host, live_host
 from advisor.host.numbers import is_count
-from advisor.i18n import msg
 from advisor.operations import scan
 from advisor.operations.library import explain_absence
 from advisor.operations.muting import MutingEntry, add_muting, current_day, is_about, parse_until
@@ -78,8 +77,8 @@ def find_fix(
     def why_absent(identity: str) -> str | None:
         why = explain_absence(identity, here)
         if why and not here.is_live:
-            return msg("the capture does not hold it ({why}); on the host itself it may be there", why=why)
-        return msg("this host does not have it: {why}", why=why) if why else None
+            return f"the capture does not hold it ({why}); on the host itself it may be there"
+        return f"this host does not have it: {why}" if why else None
 
     if all_safe:
         return make_safe_fix(found, why_absent)
@@ -113,7 +112,7 @@ def accept_finding(
         if not host:
             raise UsageError("the capture does not say its host's name", hint="--host NAME says whose finding it is")
     if not reason.strip():
-        raise UsageError(msg("{option}: empty", option="--reason"), hint="say why, for those who read it later")
+        raise UsageError("--reason: empty", hint="say why, for those who read it later")
     entries = tuple(MutingEntry(rule, reason, name, host, day) for name in devices)
     for entry in entries:
         add_muting(entry)
@@ -150,7 +149,7 @@ def _meant_by(identity: str, given: tuple[str, ...], group: NumberedFindings | N
     names = dict.fromkeys(escape(name) for one in group.findings for name in finding_devices(one))
     if not given and len(names) > MOST_DEVICES:
         raise UsageError(
-            msg("finding {name}: is about {count} devices", name=identity, count=len(names)),
-            hint=msg("--device takes a pattern for all of them: advisor mute {id} --device PATTERN", id=group.id),
+            f"finding {identity}: is about {len(names)} devices",
+            hint=f"--device takes a pattern for all of them: advisor mute {group.id} --device PATTERN",
         )
     return group.id, given or tuple(names) or ("",)

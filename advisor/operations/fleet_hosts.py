@@ -32,7 +32,6 @@ from advisor.fleet.store import FleetStore
 from advisor.fleet.why import FleetDiagnosis
 from advisor.fleet.why import diagnose_fleet as diagnose_sources
 from advisor.host.signals import Interrupted, interruptible
-from advisor.i18n import N_, msg
 from advisor.limits.cluster import Cluster, cluster_of
 from advisor.limits.declared import Declared, read_declared
 from advisor.limits.measured import parse_measured, with_measured
@@ -62,7 +61,7 @@ def parse_age(text: str) -> float:
     """Seconds of ``90s``, ``30m``, ``2h``, ``1d`` or a number of seconds. Raises UsageError."""
     found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text, re.ASCII)
     if found is None:
-        raise UsageError(msg("--max-age {text}: expected seconds, 30m, 2h or 1d", text=text))
+        raise UsageError(f"--max-age {text}: expected seconds, 30m, 2h or 1d")
     return float(int(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
 
 
@@ -74,7 +73,7 @@ def _collecting(collection: Collection | None) -> Iterator[None]:
             yield
         except Interrupted as error:
             if collection is not None and not collection.kept:
-                words = N_("interrupted; captures that arrived are stored: with --max-age 1h the other hosts are asked")
+                words = "interrupted; captures that arrived are stored: with --max-age 1h the other hosts are asked"
                 error.args = (words,)
             raise
 
@@ -99,7 +98,7 @@ def scan_fleet(
             forks=collection.forks,
             timeout_seconds=collection.timeout_seconds,
             max_age_seconds=collection.max_age_seconds,
-            progress=progress(N_("asked")),
+            progress=progress("asked"),
         )
 
 
@@ -132,19 +131,13 @@ def compare_fleet(
             "give snapshots or an inventory", hint="advisor fleet compare a.tar.gz b.tar.gz, or -i INVENTORY"
         )
     if captures and group_by not in (None, LLT_CLUSTER):
-        raise UsageError(
-            msg(
-                "--group-by {group_by}: snapshots know of no groups but {llt_cluster}",
-                group_by=group_by,
-                llt_cluster=LLT_CLUSTER,
-            )
-        )
+        raise UsageError(f"--group-by {group_by}: snapshots know of no groups but {LLT_CLUSTER}")
     with _collecting(collection):
         sources, failed, hosts = _collect_sources(captures, collection, group_by, progress)
         if pair:
             _check_pair(pair, [*(one.name for one in sources), *failed])
             sources = tuple(one for one in sources if one.name in pair)
-        fleet, unread = gather_hosts(sources, group_by=group_by, progress=progress(N_("read")))
+        fleet, unread = gather_hosts(sources, group_by=group_by, progress=progress("read"))
         failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}
         matrix = None
         if probe and collection is not None:
@@ -164,10 +157,7 @@ def _check_pair(pair: tuple[str, str], known: Sequence[str]) -> None:
     """Before any capture is read: which names there are is known by then."""
     for name in pair:
         if name not in known:
-            raise UsageError(
-                msg("--pair {name}: no such host among {count}", name=name, count=len(known)),
-                hint=", ".join(sorted(known)[:8]),
-            )
+            raise UsageError(f"--pair {name}: no such host among {len(known)}", hint=", ".join(sorted(known)[:8]))
 
 
 def add_up_ceilings(
@@ -196,10 +186,9 @@ def add_up_ceilings(
         for name in of_host:
             if name not in names:
                 raise UsageError(
-                    msg("--volumes {name}=: no such host among {count}", name=name, count=len(names)),
-                    hint=", ".join(sorted(names)[:8]),
+                    f"--volumes {name}=: no such host among {len(names)}", hint=", ".join(sorted(names)[:8])
                 )
-        found, unread, quotas = gather_ceilings(sources, declared, of_host, progress(N_("read")))
+        found, unread, quotas = gather_ceilings(sources, declared, of_host, progress("read"))
     cluster = cluster_of(found, quotas)
     if given:
         cluster = msgspec.structs.replace(cluster, cluster=with_measured(cluster.cluster, given))
@@ -223,10 +212,10 @@ def diagnose_fleet(
         raise UsageError("give snapshots or an inventory", hint="advisor fleet why a.tar.gz b.tar.gz, or -i INVENTORY")
     for path in captures:
         if not path.exists():
-            raise InvalidInputError(msg("{path}: no such file", path=path))
+            raise InvalidInputError(f"{path}: no such file")
     with interruptible():
         sources, failed, _ = _collect_sources(captures, collection, None, progress, seconds)
-        return diagnose_sources(sources, failed, progress=progress(N_("read")))
+        return diagnose_sources(sources, failed, progress=progress("read"))
 
 
 def _read_volumes(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
@@ -238,9 +227,7 @@ def _read_volumes(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
         if is_named and not Path(text).exists():
             of_host[name] = read_declared(Path(path))
         elif every is not None:
-            raise UsageError(
-                msg("--volumes {text}: one file for all hosts is given already", text=text), hint="--volumes HOST=FILE"
-            )
+            raise UsageError(f"--volumes {text}: one file for all hosts is given already", hint="--volumes HOST=FILE")
         else:
             every = read_declared(Path(text))
     return every or Declared(), of_host
@@ -280,7 +267,7 @@ def _collect_sources(
         timeout_seconds=collection.timeout_seconds,
         seconds=seconds,
         max_age_seconds=None if seconds is not None else collection.max_age_seconds,
-        progress=progress(N_("asked")),
+        progress=progress("asked"),
     )
     got = {one.host: one for one in answers}
     for host in hosts:

@@ -15,7 +15,6 @@ from advisor.fleet.runs.changes import Wish
 from advisor.fleet.runs.host_trial import AgreeTrial, TrialResult, draw_seed
 from advisor.fleet.runs.trial_records import TrialTerms
 from advisor.fleet.store import FleetStore
-from advisor.i18n import msg
 from advisor.proof.own_command import MetricKind, parse_metrics
 
 _OUTPUT_KINDS: tuple[MetricKind, ...] = ("regex", "json", "time", "command", "counter", "prom", "host")
@@ -41,7 +40,7 @@ def make_terms(
     if not metrics:
         raise UsageError("--metric: expected at least one", hint="--metric 'command:/usr/local/bin/p99:lower:ms'")
     if blocks not in ("hardware", "none") and not (blocks.startswith("var=") and blocks.removeprefix("var=").strip()):
-        raise UsageError(msg("--block {blocks}: expected hardware, none or var=NAME", blocks=blocks))
+        raise UsageError(f"--block {blocks}: expected hardware, none or var=NAME")
     found = parse_metrics(metrics, _KINDS if command is None else _OUTPUT_KINDS)
     if command is not None and not command.strip():
         raise UsageError("--command: no command")

@@ -13,7 +13,6 @@ import msgspec
 
 from advisor.errors import PermissionDeniedError, RefusedError, UsageError
 from advisor.host import Host, live_host
-from advisor.i18n import msg
 from advisor.importers.from_host import import_host
 from advisor.importers.records import Imported, Mode
 from advisor.importers.source import find_source, import_source, list_installed
@@ -41,7 +40,7 @@ def import_profile(
     if (source is None) == (from_host is None):
         raise UsageError("name one source: tuned:NAME, saptune:NOTE, sysctl:FILE, a file, or --from-host SNAPSHOT")
     if mode not in ("faithful", "intent"):
-        raise UsageError(msg("--mode {mode}: neither faithful nor intent", mode=mode))
+        raise UsageError(f"--mode {mode}: neither faithful nor intent")
     chosen: Mode = "faithful" if mode == "faithful" else "intent"
     here = host or live_host()
     if from_host is not None:
@@ -69,19 +68,17 @@ def save_profile(found: Imported, path: Path | None = None) -> tuple[Imported, P
     if path is None:
         if os.geteuid() != 0:
             raise PermissionDeniedError(
-                msg("{target}: only root may write there", target=target),
-                hint=msg("-o {name}.toml writes it here", name=target.stem),
+                f"{target}: only root may write there", hint=f"-o {target.stem}.toml writes it here"
             )
         LOCAL_PROFILES.mkdir(parents=True, exist_ok=True)
         if target.exists() and not target.read_bytes().startswith(b"# Imported from "):
             raise RefusedError(
-                msg("{target}: is there, and was not imported", target=target),
-                hint="move it away, or write elsewhere with -o",
+                f"{target}: is there, and was not imported", hint="move it away, or write elsewhere with -o"
             )
     named = msgspec.structs.replace(found, name=checked_name(target.stem))
     toml = render_profile(named)
     if target.suffix != ".toml":
-        raise UsageError(msg("{target}: a profile's file is NAME.toml", target=target))
+        raise UsageError(f"{target}: a profile's file is NAME.toml")
     write_output(target, toml)
     return named, target
 

@@ -10,7 +10,6 @@ import msgspec
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.host_facts import scan
 from advisor.host import Host
-from advisor.i18n import msg
 from advisor.limits.declared import Declared, read_declared
 from advisor.limits.machine_file import read_machines
 from advisor.limits.measured import MeasuredThroughput, parse_measured, with_measured
@@ -48,11 +47,8 @@ def host_limits(
     # What --what-if says, with further K=V behind it. Raises UsageError, InvalidInputError.
     if more and not what_if:
         raise UsageError(
-            msg("unexpected argument: {more}", more=more[0]),
-            hint=msg(
-                "K=V stands after --what-if, K is one of {names}: advisor limits --what-if raid=raid10",
-                names=", ".join(KEYS),
-            ),
+            f"unexpected argument: {more[0]}",
+            hint=f"K=V stands after --what-if, K is one of {', '.join(KEYS)}: advisor limits --what-if raid=raid10",
         )
     changes = parse_changes((*what_if, *more))
     facts = scan(host)
@@ -82,8 +78,7 @@ def read_measurements(path: Path, *, option: str = "--bench") -> tuple[Measureme
     saved = load_any(path)
     if not isinstance(saved, SavedBench):
         raise InvalidInputError(
-            msg("{path}: not a saved series but a saved proof", path=path),
-            hint=msg("{option} takes what bench saved", option=option),
+            f"{path}: not a saved series but a saved proof", hint=f"{option} takes what bench saved"
         )
     series = reanalyse_series(saved)
     return tuple(one for measured in series.workloads for one in _of_workload(series, measured))

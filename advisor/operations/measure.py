@@ -13,7 +13,6 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.host import live_host
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.proof import bench
 from advisor.proof.archive import (
     Saved,
@@ -54,7 +53,7 @@ def parse_budget(text: str) -> float:
 
 def _budget_error(text: str) -> UsageError:
     return UsageError(
-        msg("--budget {text}: expected a time above 0, up to a week", text=text),
+        f"--budget {text}: expected a time above 0, up to a week",
         hint="such as 90s, 30m or 2h; a number without a unit is seconds",
     )
 
@@ -92,7 +91,7 @@ def choose_settings(
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")
     if looks not in (None, "three", "any-time"):
-        raise UsageError(msg("--looks {looks}: expected three or any-time", looks=looks))
+        raise UsageError(f"--looks {looks}: expected three or any-time")
     if quick and looks is not None:
         raise UsageError("--quick looks at its pairs once, at the end: --looks needs more of them")
     if isinstance(budget, str):
@@ -138,9 +137,9 @@ def _parse_places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
     for pair in given:
         name, equals, directory = pair.partition("=")
         if not (name and equals and directory):
-            raise UsageError(msg("--place {pair}: expected SECTION=DIR, such as wij=/wij", pair=pair))
+            raise UsageError(f"--place {pair}: expected SECTION=DIR, such as wij=/wij")
         if name in found:
-            raise UsageError(msg("--place {pair}: section {name} is named twice", pair=pair, name=name))
+            raise UsageError(f"--place {pair}: section {name} is named twice")
         found[name] = str(Path(directory).resolve())
     return tuple(found.items())
 
@@ -231,12 +230,12 @@ def compare_results(first: Path, second: Path) -> SeriesComparison:
     for path, saved in ((first, found), (second, other)):
         if isinstance(saved, Saved) and saved.proof.session.subject.command is not None:
             raise UsageError(
-                msg("{path}: judged by a command: such a proof is not compared with another result", path=path),
-                hint=msg("advisor compare {path} prints it", path=path),
+                f"{path}: judged by a command: such a proof is not compared with another result",
+                hint=f"advisor compare {path} prints it",
             )
         if isinstance(saved, SavedBench) and saved.bench.series.command is not None:
             raise UsageError(
-                msg("{path}: a series of a command is not compared with another result", path=path),
-                hint=msg("advisor compare {path} prints it; advisor prove --command compares", path=path),
+                f"{path}: a series of a command is not compared with another result",
+                hint=f"advisor compare {path} prints it; advisor prove --command compares",
             )
     return compare(found, other, (str(first), str(second)))

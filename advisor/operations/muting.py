@@ -23,7 +23,6 @@ import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError, near_names
 from advisor.host.numbers import whole_number
-from advisor.i18n import msg
 from advisor.rules.finding import Finding, Muted, finding_devices
 
 if TYPE_CHECKING:
@@ -60,10 +59,10 @@ class MutingEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def label(self) -> str:
         """The id with what it is bound to: ``arrays.degraded of md4* on stor*``."""
         if self.device and self.host:
-            return msg("{id} of {device} on {host}", id=self.id, device=self.device, host=self.host)
+            return f"{self.id} of {self.device} on {self.host}"
         if self.device:
-            return msg("{id} of {device}", id=self.id, device=self.device)
-        return msg("{id} on {host}", id=self.id, host=self.host) if self.host else self.id
+            return f"{self.id} of {self.device}"
+        return f"{self.id} on {self.host}" if self.host else self.id
 
 
 class MutedFindings(msgspec.Struct, frozen=True):
@@ -122,14 +121,14 @@ def parse_until(text: str, today: date) -> date:
     except (ValueError, OverflowError) as error:
         if span:
             raise UsageError(
-                msg("--until {until}: too far ahead", until=text), hint="without --until it is accepted for good"
+                f"--until {text}: too far ahead", hint="without --until it is accepted for good"
             ) from error
         raise UsageError(
-            msg("--until {until}: not a date", until=text),
+            f"--until {text}: not a date",
             hint="a date (2027-01-31), a month (January, 2027-01) or a time from now (30d, 2w)",
         ) from error
     if day < today:
-        raise UsageError(msg("--until {until}: is in the past", until=text))
+        raise UsageError(f"--until {text}: is in the past")
     return day
 
 
@@ -163,14 +162,14 @@ def _read_text(path: Path | str) -> str:
         with open(path, "rb") as file:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
-            raise InvalidInputError(msg("{path}: longer than {size} MiB", path=path, size=_MAX_BYTES >> 20))
+            raise InvalidInputError(f"{path}: longer than {_MAX_BYTES >> 20} MiB")
         return data.decode()
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise InvalidInputError(msg("{path}: not UTF-8: {error}", path=path, error=error)) from error
+        raise InvalidInputError(f"{path}: not UTF-8: {error}") from error
     except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+        raise InvalidInputError(f"{path}: {error.strerror or error}") from error
 
 
 def parse_muting(text: str, path: Path | str) -> tuple[MutingEntry, ...]:
@@ -186,12 +185,12 @@ def parse_muting(text: str, path: Path | str) -> tuple[MutingEntry, ...]:
     except tomllib.TOMLDecodeError as error:
         raise InvalidInputError(_syntax_message(text, path, error), hint=_HINT) from error
     except RecursionError as error:
-        raise InvalidInputError(msg("{where}: nested too deeply", where=path), hint=_HINT) from error
+        raise InvalidInputError(f"{path}: nested too deeply", hint=_HINT) from error
     entries = document.get(_TABLE, [])
     unknown = next((key for key in document if key != _TABLE), None)
     if unknown is not None or not isinstance(entries, list):
         key = unknown or _TABLE
-        message = msg("{path}:{line}: {key}: expected [[ignore]] tables", path=path, line=line_of(text, [key]), key=key)
+        message = f"{path}:{line_of(text, [key])}: {key}: expected [[ignore]] tables"
         raise InvalidInputError(message, hint=_HINT)
     return tuple(_parse_entry(one, number, text, path) for number, one in enumerate(entries))
 
@@ -203,10 +202,10 @@ def _syntax_message(text: str, path: Path | str, error: ValueError) -> str:
     found = re.search(r"\(at line ([0-9]{1,9}),", str(error))
     line = whole_number(found[1]) if found else None
     if line is None:
-        return msg("{path}: {error}", path=path, error=error)
+        return f"{path}: {error}"
     key = re.match(r"\s*([A-Za-z0-9_-]+)\s*=", text.split("\n")[line - 1])
-    what = msg("{key}: {why}", key=key[1], why=error) if key else str(error)
-    return msg("{path}:{line}: {error}", path=path, line=line, error=what)
+    what = f"{key[1]}: {error}" if key else str(error)
+    return f"{path}:{line}: {what}"
 
 
 _HINT: Final = "[[ignore]] takes id, reason, device, host and until (2027-01-31)"
@@ -217,7 +216,7 @@ def _parse_entry(found: Any, number: int, text: str, path: Path | str) -> Muting
 
     def fault(key: str, why: str) -> InvalidInputError:
         line = line_of(text, [_TABLE, number, key]) or 1
-        return InvalidInputError(msg("{path}:{line}: {key}: {why}", path=path, line=line, key=key, why=why), hint=_HINT)
+        return InvalidInputError(f"{path}:{line}: {key}: {why}", hint=_HINT)
 
     if not isinstance(found, dict):
         raise fault(_TABLE, "not a table")
@@ -323,10 +322,8 @@ def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
     if entry.id not in rules:
         close = near_names(entry.id, rules)
         raise UsageError(
-            msg("{id}: no rule has this id", id=entry.id),
-            hint=msg("did you mean {names}?", names=", ".join(close))
-            if close
-            else "advisor scan --all prints the id of each finding",
+            f"{entry.id}: no rule has this id",
+            hint=f"did you mean {', '.join(close)}?" if close else "advisor scan --all prints the id of each finding",
         )
     text = _read_text(path)
     kept = _without(text, [_same(one, entry) for one in parse_muting(text, path)], path)
@@ -359,10 +356,8 @@ def remove_muting(
             if name in (one.id, str(at + 1)) and of in ("", one.device) and host in ("", one.host)
         ]
         if not found:
-            what = msg("{id} of {device}", id=name, device=of) if of else name
-            raise RefusedError(
-                msg("{path}: {id} is not muted", path=path, id=what), hint="advisor scan --muted lists what is"
-            )
+            what = f"{name} of {of}" if of else name
+            raise RefusedError(f"{path}: {what} is not muted", hint="advisor scan --muted lists what is")
         for at in found:
             is_meant[at] = True
     _write(path, _without(text, is_meant, path))
@@ -384,8 +379,7 @@ def _without(text: str, is_removed: Sequence[bool], path: Path) -> str:
     tables = [at for at in heads if re.match(r"\s*\[\[\s*ignore\s*\]\]", lines[at])]
     if len(tables) != len(is_removed):
         raise InvalidInputError(
-            msg("{path}: its entries are not [[ignore]] tables of their own", path=path),
-            hint="remove the entry with an editor",
+            f"{path}: its entries are not [[ignore]] tables of their own", hint="remove the entry with an editor"
         )
     gone: set[int] = set()
     for start, removed in zip(tables, is_removed, strict=True):

@@ -9,7 +9,6 @@ import msgspec
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, live_host
-from advisor.i18n import msg
 from advisor.operations.files import write_output
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.observing import find_disk, observe_workload, require_unit
@@ -50,9 +49,7 @@ def check_observation(
 ) -> None:
     """Raise UsageError or RefusedError where `observe_load` has nothing to observe, without its wait."""
     if not 1 <= seconds <= LONGEST_SECONDS:
-        raise UsageError(
-            msg("--seconds {seconds}: expected 1 to {most}", seconds=seconds, most=f"{LONGEST_SECONDS:.0f}")
-        )
+        raise UsageError(f"--seconds {seconds}: expected 1 to {LONGEST_SECONDS:.0f}")
     asked = host or live_host()
     if not asked.is_live:
         raise UsageError("a captured host has no requests to observe")
@@ -76,7 +73,7 @@ def check_target(target: Path) -> None:
     """Raise UsageError for what is no directory, RefusedError or PermissionDeniedError where no twin can run and be
     traced in that directory, or has no room: before an observation, not after it."""
     if not target.exists() or target.is_file():
-        raise UsageError(msg("--target {path}: not a directory", path=target), hint="--target DIR")
+        raise UsageError(f"--target {target}: not a directory", hint="--target DIR")
     host = live_host()
     place = read_target(host, str(target))
     traced_device(host, place)
@@ -115,12 +112,7 @@ def refuse_unfaithful(found: ObservedTwin) -> None:
         return
     worst = comparison.worst
     raise RefusedError(
-        msg(
-            "no faithful twin: {name} differs by {found:.1%}, bound {bound:.0%}",
-            name=worst.name,
-            found=worst.difference,
-            bound=worst.bound or 0.0,
-        ),
+        f"no faithful twin: {worst.name} differs by {worst.difference:.1%}, bound {worst.bound or 0.0:.0%}",
         hint="what fio cannot repeat: an application that waits for more than its requests, other load on the device",
     )
 

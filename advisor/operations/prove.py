@@ -21,7 +21,6 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, live_host
 from advisor.host.trusted_files import need_root
-from advisor.i18n import msg
 from advisor.operations.files import write_output
 from advisor.operations.transactions import apply_profiles
 from advisor.profiles.reduced import reduce_profile, write_toml
@@ -83,7 +82,7 @@ def choose_command(
         given = {"--metric": metrics, "--as-user": user, "--command-timeout": timeout, "--directory": directory}
         for option, value in {**given, "--env": environment}.items():
             if value:
-                raise UsageError(msg("{option} belongs to --command", option=option))
+                raise UsageError(f"{option} belongs to --command")
         return None
     if not metrics:
         raise UsageError(
@@ -92,14 +91,12 @@ def choose_command(
     try:
         argv = shlex.split(command)
     except ValueError as error:
-        raise UsageError(msg("--command {command}: {error}", command=command, error=error)) from None
+        raise UsageError(f"--command {command}: {error}") from None
     if not argv:
         raise UsageError("--command: expected a command, found nothing")
     seconds = COMMAND_SECONDS if timeout is None else timeout
     if not 0 < seconds <= _COMMAND_SECONDS_MAX:
-        raise UsageError(
-            msg("--command-timeout {seconds:g}: expected a number of seconds above 0, up to a day", seconds=seconds)
-        )
+        raise UsageError(f"--command-timeout {seconds:g}: expected a number of seconds above 0, up to a day")
     if user is not None:
         check_user(user)
     place = check_directory(directory, user) if directory is not None else Path().absolute()
@@ -113,11 +110,9 @@ def check_user(user: str) -> None:
     try:
         found = pwd.getpwnam(user)
     except (KeyError, ValueError):
-        raise UsageError(msg("--as-user {user}: there is no such user", user=user)) from None
+        raise UsageError(f"--as-user {user}: there is no such user") from None
     if os.geteuid() not in (0, found.pw_uid):
-        raise UsageError(
-            msg("--as-user {user}: only root can run a command as another user", user=user), hint="run advisor as root"
-        )
+        raise UsageError(f"--as-user {user}: only root can run a command as another user", hint="run advisor as root")
 
 
 def check_directory(directory: Path, user: str | None) -> Path:
@@ -125,11 +120,11 @@ def check_directory(directory: Path, user: str | None) -> Path:
     runs as cannot enter it: the command would start there, and then find nothing by its path."""
     place = directory.absolute()
     if not place.is_dir():
-        raise UsageError(msg("--directory {place}: there is no such directory", place=place))
+        raise UsageError(f"--directory {place}: there is no such directory")
     closed = find_closed_directory(place, user) if user is not None else None
     if closed is not None:
         raise UsageError(
-            msg("--directory {place}: user {user} cannot enter {closed}", place=place, user=user, closed=closed),
+            f"--directory {place}: user {user} cannot enter {closed}",
             hint="name one that the user can enter, such as --directory /",
         )
     return place
@@ -139,11 +134,9 @@ def parse_variable(text: str) -> tuple[str, str]:
     """Return name and value of ``NAME=VALUE``, or of ``NAME`` as it is here. Raises UsageError."""
     name, equals, value = text.partition("=")
     if not name or not name.isprintable() or "\0" in text:
-        raise UsageError(msg("--env {text}: expected NAME=VALUE or NAME", text=text))
+        raise UsageError(f"--env {text}: expected NAME=VALUE or NAME")
     if not equals and name not in os.environ:
-        raise UsageError(
-            msg("--env {name}: the variable is not set here", name=name), hint=msg("--env {name}=VALUE", name=name)
-        )
+        raise UsageError(f"--env {name}: the variable is not set here", hint=f"--env {name}=VALUE")
     return name, value if equals else os.environ[name]
 
 
@@ -334,10 +327,7 @@ def keep_gain(
     record = apply_profiles(host, [asked or proof.profile], values, progress=say, store=store).record
     if record is not None and record.seconds_left is not None:
         say(
-            msg(
-                "{id} rolls back automatically in {seconds:.0f} s unless confirmed: advisor confirm {id}",
-                id=record.id,
-                seconds=record.seconds_left,
-            )
+            f"{record.id} rolls back automatically in {record.seconds_left:.0f} s unless confirmed: advisor "
+            f"confirm {record.id}"
         )
     return msgspec.structs.replace(proof, kept=True)

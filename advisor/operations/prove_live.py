@@ -8,7 +8,6 @@ from pathlib import Path
 from advisor.errors import UsageError
 from advisor.host import live_host
 from advisor.host.trusted_files import need_root
-from advisor.i18n import msg
 from advisor.operations.prove import check_directory, check_user, keep_gain, parse_variable
 from advisor.profiles.requested import RequestedProfile
 from advisor.proof import live
@@ -44,11 +43,7 @@ def choose_live(
     seconds = live.METRIC_SECONDS if timeout is None else timeout
     if not 0 < seconds <= _METRIC_SECONDS_MAX:
         raise UsageError(
-            msg(
-                "--command-timeout {seconds:g}: with --live expected seconds above 0, up to {most:g}",
-                seconds=seconds,
-                most=_METRIC_SECONDS_MAX,
-            )
+            f"--command-timeout {seconds:g}: with --live expected seconds above 0, up to {_METRIC_SECONDS_MAX:g}"
         )
     if user is not None:
         check_user(user)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from advisor.errors import UsageError
-from advisor.i18n import msg
 from advisor.rules.finding import SEVERITIES, Severity, at_or_above
 
 
@@ -14,7 +13,7 @@ def check_severity(text: str | None) -> str | None:
     """Return ``text``, the severity of ``--fail-on``. Raises UsageError for a word that is none."""
     if text is not None and text not in SEVERITIES:
         raise UsageError(
-            msg("--fail-on {text}: not one of {severities}", text=text, severities=", ".join(SEVERITIES)),
+            f"--fail-on {text}: not one of {', '.join(SEVERITIES)}",
             hint="--fail-on warning exits with 1 on a finding of warning or critical",
         )
     return text

@@ -14,7 +14,6 @@ from advisor.host.input_files import open_given
 from advisor.host.provenance import read_provenance
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory, named_directory
-from advisor.i18n import N_, msg
 from advisor.operations.files import explain_file_errors
 from advisor.rules.difference import EarlierScan
 from advisor.rules.finding import SEVERITIES, Finding
@@ -42,25 +41,23 @@ def read_earlier(since: str) -> EarlierScan:
         except FileNotFoundError:
             names = []
         except PermissionError as error:
-            raise PermissionDeniedError(
-                msg("{path}: {error}", path=directory, error=error.strerror), hint="run it with sudo"
-            ) from error
+            raise PermissionDeniedError(f"{directory}: {error.strerror}", hint="run it with sudo") from error
         # A day means what was so before it began; the scans are named by their time.
         limit = moment.astimezone(UTC).strftime(_KEPT_NAME)
         earlier = [one for one in names if one < limit]
         if not earlier:
             if names and (first := _kept_at(names[0])):
                 raise RefusedError(
-                    msg("no scan from before {since} is kept: the first is of {day}", since=since, day=first.date()),
-                    hint=msg("advisor scan --since {since} compares with the first", since=_soon_after(first)),
+                    f"no scan from before {since} is kept: the first is of {first.date()}",
+                    hint=f"advisor scan --since {_soon_after(first)} compares with the first",
                 )
             raise RefusedError(
-                msg("no scan from before {since} is kept in {directory}", since=since, directory=directory),
+                f"no scan from before {since} is kept in {directory}",
                 hint="advisor scan --keep keeps one each time it runs, by a timer for instance",
             )
         return read_scan_file(directory / earlier[-1])
     if _DATE.fullmatch(since) and not Path(since).exists():
-        raise InvalidInputError(msg("--since {since}: not a date", since=since), hint=_DATE_HINT)
+        raise InvalidInputError(f"--since {since}: not a date", hint=_DATE_HINT)
     return read_scan_file(Path(since))
 
 
@@ -86,7 +83,7 @@ def read_scan_file(path: Path) -> EarlierScan:
         return _read_scan_file(path)
     except InvalidInputError as error:
         # The reader of snapshots knows no other way to come by one.
-        error.hint = N_("--since takes a file of advisor scan --json, a snapshot, or a date such as 2027-01-31")
+        error.hint = "--since takes a file of advisor scan --json, a snapshot, or a date such as 2027-01-31"
         raise
 
 
@@ -96,9 +93,9 @@ def _read_scan_file(path: Path) -> EarlierScan:
             begin = file.read(1)
             data = begin + (file.read(_MAX_BYTES) if begin == b"{" else b"")
     except FileNotFoundError as error:
-        raise InvalidInputError(msg("{path}: no such file", path=path)) from error
+        raise InvalidInputError(f"{path}: no such file") from error
     except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+        raise InvalidInputError(f"{path}: {error.strerror or error}") from error
     if begin == b"{":
         import json
 
@@ -106,22 +103,13 @@ def _read_scan_file(path: Path) -> EarlierScan:
             found = json.loads(data)
             schema = found.get("schema")
             if schema != SCHEMA:
-                raise InvalidInputError(
-                    msg(
-                        "{where}: schema is {schema!r}, this version reads {schema_2}",
-                        where=path,
-                        schema=str(schema)[:80],
-                        schema_2=SCHEMA,
-                    )
-                )
+                raise InvalidInputError(f"{path}: schema is {str(schema)[:80]!r}, this version reads {SCHEMA}")
             findings = tuple(_parse_finding(one) for one in found["findings"])
             host: Any = found.get("host") or {}
             moment = _parse_moment(found.get("captured_at") or found.get("scanned_at") or "")
             return EarlierScan(str(path), host.get("hostname"), moment.timestamp() if moment else None, findings)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise InvalidInputError(
-                msg("{path}: no document of advisor scan --json: {error}", path=path, error=error)
-            ) from error
+            raise InvalidInputError(f"{path}: no document of advisor scan --json: {error}") from error
     from advisor.facts.host_facts import scan
     from advisor.rules.registry import judge
     from advisor.snapshot.open import open_host

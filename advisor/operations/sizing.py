@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.i18n import msg
 from advisor.limits.declared import Declared, read_declared
 from advisor.limits.machine_file import read_machines
 from advisor.operations.limits import read_measurements
@@ -56,7 +55,7 @@ def size_hardware(
 def _parse_clouds(name: str) -> tuple[Cloud, ...]:
     found = tuple(one for one in CLOUDS if one == name.strip().lower())
     if not found:
-        raise UsageError(msg("--cloud {name}: expected one of {clouds}", name=name, clouds=", ".join(CLOUDS)))
+        raise UsageError(f"--cloud {name}: expected one of {', '.join(CLOUDS)}")
     return found
 
 
@@ -77,7 +76,7 @@ def _make_demand(
         rates = [one for one in found if one.measure == "mb_per_s"]
         operations = [one.value for one in found if one.measure == "iops"]
         if not found:
-            raise InvalidInputError(msg("{path}: no workload of it reads or writes a disk", path=series))
+            raise InvalidInputError(f"{series}: no workload of it reads or writes a disk")
         most = max(rates, key=lambda one: one.value, default=None)
         measured = Demand(
             read_mb_s=most.value * most.read_share if most and most.read_share else None,

@@ -11,7 +11,6 @@ from advisor.errors import RefusedError
 from advisor.host import Host
 from advisor.host.numbers import is_count
 from advisor.host.signals import interruptible
-from advisor.i18n import N_, msg
 from advisor.planner import Asked, plan_profiles, profile_requests
 from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
@@ -98,13 +97,10 @@ def _describe_recovery(record: Record, outcomes: Iterable[ItemOutcome]) -> str:
     """What became of a transaction that was not at its end; its watchdog may have seen to that long ago."""
     listed = tuple(outcomes)
     lost = [one for one in listed if not one.is_back]
-    why, result = (
-        record.why_undone or "interrupted",
-        (msg("not restored: {count}", count=len(lost)) if lost else N_("rolled back")),
-    )
+    why, result = (record.why_undone or "interrupted", (f"not restored: {len(lost)}" if lost else "rolled back"))
     if record.by_watchdog:
-        return msg("{id} was rolled back by its watchdog ({why}): {result}", id=record.id, why=why, result=result)
-    return msg("{id} was not finished ({why}): {result}", id=record.id, why=why, result=result)
+        return f"{record.id} was rolled back by its watchdog ({why}): {result}"
+    return f"{record.id} was not finished ({why}): {result}"
 
 
 def script_for(host: Host, name: str | None, settings: Mapping[str, str], store: Store | None = None) -> str:
@@ -114,7 +110,7 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
     if name is not None and (name in profile_paths() or is_value_word(name) or is_file_word(name)):
         made = plan_profiles(host, (name,), settings, store=kept)
         if made.is_empty:
-            raise RefusedError(msg("{name} would change nothing here: there is nothing to roll back", name=name))
+            raise RefusedError(f"{name} would change nothing here: there is nothing to roll back")
         return rollback_script(made)
     if name is None:
         active = [record for record in kept.read_records() if record.is_active]

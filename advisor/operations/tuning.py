@@ -18,7 +18,6 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host, live_host
 from advisor.host.patterns import lazy_regex
 from advisor.host.trusted_files import need_root
-from advisor.i18n import msg
 from advisor.operations import scan
 from advisor.operations.measure import parse_budget as parse_budget
 from advisor.operations.prove import check_user, keep_gain, parse_variable
@@ -65,11 +64,11 @@ def name_candidates(words: Sequence[str], host: Host | None = None, *, ranges: S
         (asked,) = load_requested([word], only_trusted=True)
         name = word if is_value_word(word) else asked.profile.name
         if is_value_word(word):
-            source = msg("the value was given on the command line")
+            source = "the value was given on the command line"
         else:
-            source = msg("profile {name}", name=word if is_file_word(word) else name)
+            source = f"profile {word if is_file_word(word) else name}"
         if name in offers:
-            raise UsageError(msg("--candidates: {name} is named twice", name=name))
+            raise UsageError(f"--candidates: {name} is named twice")
         offers[name] = Offer(name, asked, source)
     for one in (offer for word in ranges for offer in range_offers(word, host or live_host())):
         offers.setdefault(one.name, one)
@@ -81,9 +80,7 @@ def _split_words(text: str) -> list[str]:
     if is_value_word(text):
         if _JOINED_VALUES.search(text):
             each = " ".join(f"--candidates {shell_quote(one)}" for one in re.split(r",\s*(?=[a-z][a-z0-9_-]*:)", text))
-            raise UsageError(
-                msg("--candidates {text}: a value may hold commas: give each by itself", text=text), hint=each
-            )
+            raise UsageError(f"--candidates {text}: a value may hold commas: give each by itself", hint=each)
         return [text]
     return [word.strip() for word in text.split(",") if word.strip()]
 
@@ -96,7 +93,7 @@ def _advised_candidates(host: Host | None) -> Candidates:
         source = f"finding {finding.id}: {finding.title}"
         fix = make_fix([finding], is_unattended=True)
         if not fix.asked:
-            reason = fix.left_out[0].reason if fix.left_out else msg("is fixed by hand")
+            reason = fix.left_out[0].reason if fix.left_out else "is fixed by hand"
             left.append(LeftOutCandidate(finding.id, source, reason))
         for asked in fix.asked:
             own = tuple(pair for pair in fix.settings if pair[0] in asked.profile.parameters)
@@ -110,12 +107,12 @@ def _declared_candidates(identity: str, host: Host) -> Iterable[Offer]:
     values = one.list_values(host) if isinstance(one, DeclaresValues) else ()
     if not values:
         raise UsageError(
-            msg("--candidates {identity}: it declares no values to choose from here", identity=identity),
-            hint=msg("name the values: {identity}=VALUE", identity=identity),
+            f"--candidates {identity}: it declares no values to choose from here",
+            hint=f"name the values: {identity}=VALUE",
         )
     for value in values:
         word = f"{identity}={value}"
-        source = msg("{identity} offers {values}", identity=identity, values=", ".join(values))
+        source = f"{identity} offers {', '.join(values)}"
         yield Offer(word, load_requested([word])[0], source)
 
 
@@ -126,9 +123,7 @@ def name_recorded(session: TuneSession) -> Candidates:
         asked = load_requested(one.words, only_trusted=True)
         if len(asked) != 1:
             path = tuning.session_path(Store(), session.id)
-            raise InvalidInputError(
-                msg("{path}: {name}: expected the words of one candidate", path=path, name=one.name)
-            )
+            raise InvalidInputError(f"{path}: {one.name}: expected the words of one candidate")
         found.append(Offer(one.name, asked[0], one.source, one.settings))
     return Candidates(tuple(found))
 

@@ -11,7 +11,6 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, observe
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.profiles.profile import Parameter, Profile, Wanted, load, profile_paths
 from advisor.profiles.requested import load_requested
 from advisor.profiles.single_values import is_line_about
@@ -65,7 +64,7 @@ def parse_range(word: str) -> ValueRange:
     found = _RANGE.fullmatch(word)
     if found is None:
         raise UsageError(
-            msg("--range {word}: expected TUNABLE=LOW..HIGH", word=word[:80]),
+            f"--range {word[:80]}: expected TUNABLE=LOW..HIGH",
             hint="such as sysctl:net.core.rmem_max=1M..16M, sysctl:vm.swappiness=10..60/+10 or …=1M..16M/x4",
         )
     parse_tunable(found[1])
@@ -73,18 +72,15 @@ def parse_range(word: str) -> ValueRange:
     is_linear = found[6] == "+"
     step = int(found[7]) * _UNITS[found[8].lower()] if found[6] else 2
     if low >= high:
-        raise UsageError(msg("--range {word}: expected the smaller value first", word=word))
+        raise UsageError(f"--range {word}: expected the smaller value first")
     if step < (1 if is_linear else 2) or (low == 0 and not is_linear):
         raise UsageError(
-            msg("--range {word}: these steps do not lead from {low} to {high}", word=word, low=low, high=high),
+            f"--range {word}: these steps do not lead from {low} to {high}",
             hint="/x2 doubles from a value above 0; /+10 adds 10",
         )
     asked = ValueRange(found[1], low, high, step, is_linear)
     if len(asked.values) > MAX_VALUES:
-        raise UsageError(
-            msg("--range {word}: expected at most {most} values", word=word, most=MAX_VALUES),
-            hint="larger steps: /x4, or /+STEP",
-        )
+        raise UsageError(f"--range {word}: expected at most {MAX_VALUES} values", hint="larger steps: /x4, or /+STEP")
     return asked
 
 
@@ -96,20 +92,13 @@ def range_offers(word: str, host: Host) -> Iterator[Offer]:
     inside = next((one for one in limits if one.low <= asked.low and asked.high <= one.high), None)
     if inside is None:
         raise UsageError(
-            msg("--range {word}: no source allows all of it", word=word)
+            f"--range {word}: no source allows all of it"
             if limits
-            else msg("--range {word}: no source says which values it may have", word=word),
+            else f"--range {word}: no source says which values it may have",
             hint="; ".join(f"{one.low} to {one.high}: {one.source}" for one in limits)
-            or msg("name the values: --candidates {identity}=VALUE", identity=asked.tunable),
+            or f"name the values: --candidates {asked.tunable}=VALUE",
         )
-    source = msg(
-        "range {low} to {high}, within {least} to {most}: {source}",
-        low=asked.low,
-        high=asked.high,
-        least=inside.low,
-        most=inside.high,
-        source=inside.source,
-    )
+    source = f"range {asked.low} to {asked.high}, within {inside.low} to {inside.high}: {inside.source}"
     for value in asked.values:
         text = f"{asked.tunable}={value}"
         yield Offer(text, load_requested([text])[0], source)

@@ -8,11 +8,10 @@ from typing import Final
 
 from advisor.facts.beegfs import BeegfsService
 from advisor.facts.host_facts import Facts
-from advisor.i18n import N_
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Computed, Only, Wanted
 
-NO_INSTANCES: Final = N_("no BeeGFS metadata or storage service with targets is set up here")
+NO_INSTANCES: Final = "no BeeGFS metadata or storage service with targets is set up here"
 
 
 def select_instances(wanted: Wanted, facts: Facts) -> tuple[Selected, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.host import Missing
-from advisor.i18n import msg
 from advisor.planning.aliases import find_rivals, reads_later, renumbered_irqs, twin_notes, twin_obstacle
 from advisor.planning.clocks import clock_clashes, clock_rank
 from advisor.planning.comparison import combine_values, is_comparable, would_lower
@@ -140,7 +139,7 @@ def _judge_target(
         if by_hand:
             return _skip_target(target, observed, "by-hand", by_hand)
         state: SkipState = "not-applicable" if observed.live.is_absent else "unknown"
-        return _skip_target(target, observed, state, msg("cannot be read: {why}", why=observed.live.why))
+        return _skip_target(target, observed, state, f"cannot be read: {observed.live.why}")
     assert observed.combined is not None
     if observed.undecided is not None:
         return _skip_target(target, observed, "blocked", observed.undecided)

@@ -9,14 +9,13 @@ import msgspec
 
 from advisor.facts.container import Container
 from advisor.host import Missing
-from advisor.i18n import N_
 from advisor.planning.observations import Observations
 from advisor.planning.records import Change, Skipped
 from advisor.tunables import namespace_of
 from advisor.tunables.kind import Namespace
 from advisor.tunables.sysctl import sysctl_path
 
-OF_HOST: Final = N_("belongs to the host and not to this container: run advisor on the host")
+OF_HOST: Final = "belongs to the host and not to this container: run advisor on the host"
 _WORDS: Final[Mapping[Namespace, str]] = {
     "ipc": "IPC namespace",
     "mnt": "mount namespace",
@@ -25,14 +24,14 @@ _WORDS: Final[Mapping[Namespace, str]] = {
     "uts": "UTS namespace",
 }
 _SHARED: Final[Mapping[Namespace, str]] = {
-    "ipc": N_("belongs to the host, whose IPC namespace this container uses: run advisor on the host"),
-    "mnt": N_("belongs to the host, whose mount namespace this container uses: run advisor on the host"),
-    "net": N_("belongs to the host, whose network namespace this container uses: run advisor on the host"),
-    "user": N_("belongs to the host, whose user namespace this container uses: run advisor on the host"),
-    "uts": N_("belongs to the host, whose UTS namespace this container uses: run advisor on the host"),
+    "ipc": "belongs to the host, whose IPC namespace this container uses: run advisor on the host",
+    "mnt": "belongs to the host, whose mount namespace this container uses: run advisor on the host",
+    "net": "belongs to the host, whose network namespace this container uses: run advisor on the host",
+    "user": "belongs to the host, whose user namespace this container uses: run advisor on the host",
+    "uts": "belongs to the host, whose UTS namespace this container uses: run advisor on the host",
 }
 _FOREIGN: Final = frozenset({OF_HOST, *_SHARED.values()})
-_READ_ONLY: Final = N_(
+_READ_ONLY: Final = (
     "/proc/sys is read-only in this container: give the value where the container is started (--sysctl of docker and "
     "podman, securityContext.sysctls of a pod)"
 )

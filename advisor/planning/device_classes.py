@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.i18n import msg
 from advisor.planning.records import PlanTarget
 from advisor.tunables import parse_tunable
 from advisor.tunables.udev import DeviceClass
@@ -15,7 +14,7 @@ def class_clashes(targets: Iterable[PlanTarget]) -> dict[str, str]:
     ids = dict.fromkeys(one.tunable for one in targets if one.tunable.startswith("udev:"))
     classes = [one for one in map(parse_tunable, ids) if isinstance(one, DeviceClass)]
     return {
-        one.id: msg("a device can be of this class and of {other}, and has one value: ask for one", other=other.id)
+        one.id: f"a device can be of this class and of {other.id}, and has one value: ask for one"
         for one in classes
         for other in classes
         if one is not other and one.overlaps(other)

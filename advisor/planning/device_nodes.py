@@ -9,7 +9,6 @@ from advisor.facts.array import Array
 from advisor.facts.block import natural
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.i18n import msg
 
 Nodes = Mapping[int | None, tuple[str, ...]]
 """Node to the links or drives on it, by node; None for those whose node is unknown, the last."""
@@ -31,7 +30,7 @@ def nodes_of(device: str, facts: Facts) -> Nodes:
         if link.name == device:
             ports = _find_ports(device, {one.name: one for one in facts.links}, frozenset())
             return _by_node((port.name, port.numa_node) for port in ports) or {None: (device,)}
-    raise UsageError(msg("there is no link, disk, array or mount point {device!r} on this host", device=device))
+    raise UsageError(f"there is no link, disk, array or mount point {device!r} on this host")
 
 
 def nodes_seen(device: str, facts: Facts) -> Nodes:

@@ -8,7 +8,6 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import N_, msg
 from advisor.planning.order import rank_of
 from advisor.planning.records import PlanTarget, Skipped, SkipState
 from advisor.tunables import parse_tunable
@@ -37,7 +36,7 @@ def _as_rule(target: PlanTarget) -> PlanTarget:
     if not target.tunable.startswith("udev:") or target.sense == "exactly":
         return target
     if target.sense != "at-least":
-        raise UsageError(msg("{tunable}: a udev rule sets a value, or at least that: = or >=", tunable=target.tunable))
+        raise UsageError(f"{target.tunable}: a udev rule sets a value, or at least that: = or >=")
     value = target.value if target.value.startswith("at-least ") else f"at-least {target.value}"
     return msgspec.structs.replace(target, value=value, sense="exactly")
 
@@ -52,7 +51,7 @@ def _skip_present(host: Host, targets: tuple[PlanTarget, ...]) -> Iterable[Skipp
         assert isinstance(one, ListsDevices)
         for tunable, live in one.list_present(host, target.value):
             if tunable not in own:
-                why = N_("is there already: its own id sets it now, the udev rule with its next event or the next boot")
+                why = "is there already: its own id sets it now, the udev rule with its next event or the next boot"
                 yield Skipped(tunable, live, target.value, why, "not-applicable", target.profile)
 
 
@@ -72,15 +71,9 @@ def _drop_same_files(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[P
             continue
         if (first.value, first.sense) != (target.value, target.sense):
             raise UsageError(
-                msg(
-                    "{tunable} and {target_tunable} are one file: {profile} wants {value}, {target_profile}"
-                    " wants {target_value}",
-                    tunable=first.tunable,
-                    target_tunable=target.tunable,
-                    profile=first.profile,
-                    value=first.value,
-                    target_profile=target.profile,
-                    target_value=target.value,
+                (
+                    f"{first.tunable} and {target.tunable} are one file: {first.profile} wants {first.value}, "
+                    f"{target.profile} wants {target.value}"
                 ),
                 hint="ask for one of the two",
             )

@@ -18,7 +18,6 @@ from advisor.errors import RefusedError
 from advisor.facts.arrays import Array
 from advisor.facts.host_facts import Facts
 from advisor.host.numbers import count_noun, is_count
-from advisor.i18n import msg
 from advisor.planning.records import Change
 
 WARN_SHARE = 0.25
@@ -65,9 +64,7 @@ def _socket_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
     )
     if need > REFUSE_SHARE * available:
         raise RefusedError(
-            msg(
-                "memory budget: {figures}; the limit is {refuse_share:.0%}", figures=figures, refuse_share=REFUSE_SHARE
-            ),
+            f"memory budget: {figures}; the limit is {REFUSE_SHARE:.0%}",
             hint="ask for less, for example --set bytes=851968, which holds one LLT window",
         )
     return (f"memory budget: {figures}",) if need > WARN_SHARE * available else ()
@@ -84,10 +81,7 @@ def _llt_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
         f"LLT queues for {count_noun(peers, 'peer')} could take {need // MIB} MiB of {available // MIB} MiB available"
     )
     if need > LLT_SHARE * available:
-        raise RefusedError(
-            msg("memory budget: {figures}; the limit is {llt_share:.0%}", figures=figures, llt_share=LLT_SHARE),
-            hint="lower --set factor=",
-        )
+        raise RefusedError(f"memory budget: {figures}; the limit is {LLT_SHARE:.0%}", hint="lower --set factor=")
     return ()
 
 
@@ -105,12 +99,7 @@ def _stripe_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
     listed = ", ".join(sorted(pages))
     figures = f"the stripe caches of {listed} take {need // MIB} MiB of {available // MIB} MiB available"
     if need > STRIPE_SHARE * available:
-        raise RefusedError(
-            msg(
-                "memory budget: {figures}; the limit is {stripe_share:.0%}", figures=figures, stripe_share=STRIPE_SHARE
-            ),
-            hint="ask for fewer pages",
-        )
+        raise RefusedError(f"memory budget: {figures}; the limit is {STRIPE_SHARE:.0%}", hint="ask for fewer pages")
     return (f"memory budget: {figures}",)
 
 
@@ -136,11 +125,7 @@ def _huge_page_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]
     )
     if more > available or pool > HUGE_PAGE_SHARE * total:
         raise RefusedError(
-            msg(
-                "memory budget: {figures}; the limits are what is available and {huge_page_share:.0%} of the memory",
-                figures=figures,
-                huge_page_share=HUGE_PAGE_SHARE,
-            ),
+            f"memory budget: {figures}; the limits are what is available and {HUGE_PAGE_SHARE:.0%} of the memory",
             hint="ask for fewer huge pages (the cpf of IRIS: globals), or free memory first"
             if facts.iris
             else "ask for fewer huge pages, or free memory first",

@@ -8,12 +8,11 @@ from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Iris
 from advisor.facts.iris_memory import refuses_large_pages, wanted_pages
-from advisor.i18n import N_, msg
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values
 from advisor.tunables.file import FileKey
 
-NO_IRIS: Final = N_("no InterSystems IRIS instance is known on this host")
+NO_IRIS: Final = "no InterSystems IRIS instance is known on this host"
 
 
 def select_cpfs(values: Values, facts: Facts) -> tuple[Selected, ...]:
@@ -25,11 +24,8 @@ def select_cpfs(values: Values, facts: Facts) -> tuple[Selected, ...]:
     wanted = asked if isinstance(asked, tuple) else ()
     for name in wanted:
         if not any(name in (one.name, one.cpf) for one in facts.iris):
-            listed = ", ".join(one.cpf for one in facts.iris) or msg("none")
-            raise UsageError(
-                msg("there is no IRIS instance {name!r} on this host", name=name),
-                hint=msg("cpfs: {listed}", listed=listed),
-            )
+            listed = ", ".join(one.cpf for one in facts.iris) or "none"
+            raise UsageError(f"there is no IRIS instance {name!r} on this host", hint=f"cpfs: {listed}")
     chosen = (one for one in facts.iris if not wanted or one.name in wanted or one.cpf in wanted)
     return tuple(_select_cpf(one) for one in chosen)
 

@@ -15,14 +15,13 @@ from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.iscsi import IscsiNode
 from advisor.facts.rare_subjects import ISCSI_RECORDS, ISCSID_CONF
-from advisor.i18n import N_
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Wanted
 from advisor.rules.iscsi_sessions import portal_of
 from advisor.tunables.file import FileKey
 
-NO_RECORDS: Final = N_("this host has no node record of open-iscsi, or none that could be listed")
+NO_RECORDS: Final = "this host has no node record of open-iscsi, or none that could be listed"
 _TIMEOUT: Final = "node.session.timeo.replacement_timeout"
 _NAMED: Final = 8
 

@@ -9,7 +9,6 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host.numbers import is_count
-from advisor.i18n import msg
 from advisor.planning.comparison import combine_values
 from advisor.planning.ownership import Ownership
 from advisor.planning.records import PlanTarget
@@ -39,14 +38,7 @@ def merge_targets(
         merged = _merge_two(other, target, of_values)
         if merged is None:
             raise UsageError(
-                msg(
-                    "{tunable}: {profile} wants {value}, {target_profile} wants {target_value}",
-                    tunable=target.tunable,
-                    profile=other.profile,
-                    value=other.value,
-                    target_profile=target.profile,
-                    target_value=target.value,
-                ),
+                f"{target.tunable}: {other.profile} wants {other.value}, {target.profile} wants {target.value}",
                 hint="apply one of the two, or bring them together with --set",
             )
         kept[target.tunable] = merged
@@ -72,13 +64,9 @@ def drop_wider_twins(targets: Iterable[PlanTarget], memory_bytes: int | None) ->
             continue
         is_wider = int(one.value) > memory_bytes * int(ratio.value) // 100
         kept, left = (ratio, one) if is_wider else (one, ratio)
-        dropped[left.tunable] = msg(
-            "{tunable}: {profile} wants {value} at most, which {other} of {other_profile} keeps as well",
-            tunable=left.tunable,
-            profile=left.profile,
-            value=left.value,
-            other=f"{kept.tunable}={kept.value}",
-            other_profile=kept.profile,
+        dropped[left.tunable] = (
+            f"{left.tunable}: {left.profile} wants {left.value} at most, which {kept.tunable}={kept.value} of "
+            f"{kept.profile} keeps as well"
         )
     return tuple(one for one in made if one.tunable not in dropped), tuple(dropped.values())
 
@@ -124,24 +112,8 @@ def _both(one: str, other: str) -> str:
 def _merge_note(one: PlanTarget, other: PlanTarget, merged: PlanTarget) -> str:
     asked = (one.profile, one.value, other.profile, other.value)
     if merged.value not in (one.value, other.value) and is_count(merged.value):
-        return msg(
-            "{tunable}: {value} for {profile} and {other_value} for {other_profile}, {sum} together",
-            tunable=merged.tunable,
-            profile=asked[0],
-            value=asked[1],
-            other_profile=asked[2],
-            other_value=asked[3],
-            sum=merged.value,
-        )
-    return msg(
-        "{tunable}: {profile} wants {value}, {other_profile} {other_value}: {merged} serves both",
-        tunable=merged.tunable,
-        profile=asked[0],
-        value=asked[1],
-        other_profile=asked[2],
-        other_value=asked[3],
-        merged=merged.value,
-    )
+        return f"{merged.tunable}: {asked[1]} for {asked[0]} and {asked[3]} for {asked[2]}, {merged.value} together"
+    return f"{merged.tunable}: {asked[0]} wants {asked[1]}, {asked[2]} {asked[3]}: {merged.value} serves both"
 
 
 def _with_held(target: PlanTarget, held: Ownership, of_values: Collection[str]) -> tuple[PlanTarget, str] | None:
@@ -153,14 +125,8 @@ def _with_held(target: PlanTarget, held: Ownership, of_values: Collection[str]) 
     if not there:
         return None
     total = str(there + int(target.value))
-    note = msg(
-        "{tunable}: {there} are held by {by} for {profiles}, {value} more are for {profile}: {sum} together",
-        tunable=target.tunable,
-        there=there,
-        by=holding.by,
-        profiles=", ".join(sorted(holding.all_profiles)),
-        value=target.value,
-        profile=target.profile,
-        sum=total,
+    note = (
+        f"{target.tunable}: {there} are held by {holding.by} for {', '.join(sorted(holding.all_profiles))}, "
+        f"{target.value} more are for {target.profile}: {total} together"
     )
     return msgspec.structs.replace(target, value=total), note

@@ -16,14 +16,13 @@ from advisor.facts.arrays import Array
 from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
 from advisor.host import Missing
-from advisor.i18n import N_
 from advisor.planning.records import SkipState
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values, Wanted
 from advisor.rules import multipath
 from advisor.tunables.file import FileKey
 
-NO_MAPS: Final = N_("no multipath map of this host has iSCSI disks")
+NO_MAPS: Final = "no multipath map of this host has iSCSI disks"
 BY_LINKS: Final = "by-links"
 TURNS: Final = "rr_min_io"
 """The place of a tunable's id that is filled with the key by which the running kernel counts a turn."""

@@ -13,7 +13,6 @@ from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.host.numbers import is_count
 from advisor.host.writability import file_obstacle, step_obstacle
-from advisor.i18n import msg
 from advisor.planning.comparison import combine_values
 from advisor.planning.ownership import NOTHING_OWNED, Ownership
 from advisor.planning.records import PlanTarget
@@ -133,7 +132,7 @@ def _observe_one(
             combined = combine_values(amount, wanted, target.sense)
             if combined == amount:
                 nothing = Missing("absent", words)
-                reason = msg("already sufficient: {words}", words=words)
+                reason = f"already sufficient: {words}"
                 return ObservedTarget(live, wanted, live, nothing, sufficient=reason)
     ours = first_seen.get(target.tunable, live) != live
     around = Preflight()

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from advisor.errors import UsageError
 from advisor.facts.links import Link
-from advisor.i18n import msg
 from advisor.profiles.profile import Only
 
 Thing = TypeVar("Thing")
@@ -28,11 +27,8 @@ def select_named(
     for pattern in patterns:
         is_there = any(matches_any(names_of(thing), (pattern,)) for thing in things)
         if not is_there and not any(sign in pattern for sign in "*?["):
-            listed = ", ".join(next(iter(names_of(thing))) for thing in things) or msg("none")
-            raise UsageError(
-                msg("there is no {what} {pattern!r} on this host", what=what, pattern=pattern),
-                hint=msg("{what}s: {listed}", what=what, listed=listed),
-            )
+            listed = ", ".join(next(iter(names_of(thing))) for thing in things) or "none"
+            raise UsageError(f"there is no {what} {pattern!r} on this host", hint=f"{what}s: {listed}")
     return tuple(thing for thing in things if matches_any(names_of(thing), patterns))
 
 

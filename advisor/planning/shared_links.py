@@ -13,12 +13,11 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.subnets import SubnetLink
-from advisor.i18n import N_
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values, Wanted
 from advisor.tunables import parse_tunable
 
-NO_SHARED_NETWORK: Final = N_("no two links of this host share a network")
+NO_SHARED_NETWORK: Final = "no two links of this host share a network"
 
 
 def select_shared_links(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:

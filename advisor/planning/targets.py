@@ -10,7 +10,6 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.i18n import N_, msg
 from advisor.planning.appearing import class_ids, is_for_new_devices
 from advisor.planning.beegfs import NO_INSTANCES, select_instances
 from advisor.planning.comparison import combine_values
@@ -138,13 +137,13 @@ def _for_new_devices(request: Request, wanted: Wanted) -> Iterator[PlanTarget | 
 
 
 _NONE_CHOSEN: Mapping[ForEach, str] = {
-    "units": N_("no storage service was found here: name units with --set units="),
-    "irqs": N_("no link or NVMe drive with interrupts is on a known node"),
+    "units": "no storage service was found here: name units with --set units=",
+    "irqs": "no link or NVMe drive with interrupts is on a known node",
     "instances": NO_INSTANCES,
     "cpfs": NO_IRIS,
     "shared_links": NO_SHARED_NETWORK,
     "maps": NO_MAPS,
-    "heartbeats": N_("LLT's packets fit the links that carry them, or none of its private links runs over UDP"),
+    "heartbeats": "LLT's packets fit the links that carry them, or none of its private links runs over UDP",
     "records": NO_RECORDS,
 }
 
@@ -158,11 +157,10 @@ def _none_chosen(request: Request, wanted: Wanted, each: ForEach, facts: Facts) 
         return no_setting(wanted, facts)
     if each != "links":
         return _NONE_CHOSEN[each]
-    return msg(
+    return (
         "no link has the role by itself (of LLT, of iSCSI sessions, or a port in use without a default route): "
-        "name those that are meant with --set links=; links here: {names}",
-        names=", ".join(link.name for link in facts.links if link.kind != "loopback") or msg("none but loopback"),
-    )
+        "name those that are meant with --set links=; links here: {names}"
+    ).format(names=", ".join(link.name for link in facts.links if link.kind != "loopback") or "none but loopback")
 
 
 def _is_met(one: Selected, wanted: Wanted) -> bool:
@@ -253,7 +251,7 @@ def _fill_places(template: str, values: Values, names: Mapping[str, str]) -> str
             return names[name]
         value = values.get(name)
         if value is None:
-            raise UsageError(msg("the profile needs a value: --set {name}=…", name=name))
+            raise UsageError(f"the profile needs a value: --set {name}=…")
         return str(value)
 
     return re.sub(r"\{(\w+)\}", value_of, template)
@@ -284,9 +282,9 @@ def explain_unmet(condition: Condition, facts: Facts) -> str:
         from advisor.profiles.lint import form_of_fact
 
         if form_of_fact(condition.fact) is None:
-            return msg("a scan has no fact {fact!r}: advisor profiles lint names its line", fact=condition.fact)
+            return f"a scan has no fact {condition.fact!r}: advisor profiles lint names its line"
         return condition.reason
-    return msg("{fact} is unknown here ({why}), and this needs it", fact=condition.fact, why=unread.why)
+    return f"{condition.fact} is unknown here ({unread.why}), and this needs it"
 
 
 def _look_up_fact(facts: Facts, path: str) -> object:

@@ -7,7 +7,6 @@ from typing import Final
 
 from advisor.facts.host_facts import Facts
 from advisor.host.numbers import whole_number
-from advisor.i18n import msg
 from advisor.planning.records import Change
 
 _LIMITS: Final = {"vm.dirty_background_bytes": "vm.dirty_background_ratio", "vm.dirty_bytes": "vm.dirty_ratio"}
@@ -33,13 +32,9 @@ def writeback_notes(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
     if background[1] < least:
         return ()
     return (
-        msg(
-            "{background} {value} is not below {writers} {limit}: the kernel takes half of what {writers} allows in "
-            "its place (mm/page-writeback.c)",
-            background=background[0],
-            value=background[1],
-            writers=writers[0],
-            limit=writers[1],
+        (
+            f"{background[0]} {background[1]} is not below {writers[0]} {writers[1]}: the kernel takes half of "
+            f"what {writers[0]} allows in its place (mm/page-writeback.c)"
         ),
     )
 

@@ -9,7 +9,6 @@ from typing import Final
 
 from advisor.errors import near_names
 from advisor.facts.roles import NFS_CLIENT, ROLES
-from advisor.i18n import N_, msg
 from advisor.profiles.fact_paths import FACT_FORMS
 from advisor.profiles.profile import (
     KEEP,
@@ -36,12 +35,12 @@ _TYPES: Final[Mapping[str, type]] = {"number": int, "text": str, "truth": bool}
 _READ_BY_NAME: Final = ("mtu", "policy", "role", "selector")
 """Parameters by which for-each computes what it fills in."""
 _NOUNS: Final = {
-    "number": N_("a number"),
-    "text": N_("a text"),
-    "truth": N_("true or false"),
-    "list": N_("a list"),
-    "table": N_("a table"),
-    "record": N_("a record"),
+    "number": "a number",
+    "text": "a text",
+    "truth": "true or false",
+    "list": "a list",
+    "table": "a table",
+    "record": "a record",
 }
 
 
@@ -71,13 +70,13 @@ def _lint_condition(condition: Condition, field: Place) -> None:
     form = form_of_fact(fact)
     if form is None:
         close = near_names(fact, (*FACT_FORMS, *(f"roles.{role}" for role in (*ROLES, NFS_CLIENT))))
-        hint = msg("did you mean {names}?", names=", ".join(close)) if close else "advisor scan --json shows all facts"
-        raise ProfileFieldError((*field, "fact"), msg("a scan has no fact {fact!r}", fact=fact), hint)
+        hint = f"did you mean {', '.join(close)}?" if close else "advisor scan --json shows all facts"
+        raise ProfileFieldError((*field, "fact"), f"a scan has no fact {fact!r}", hint)
     if form in _ALWAYS_UNMET.get(op, ()):
-        message = msg("{fact} is {found}: {op} never fits it", fact=fact, found=_NOUNS[form], op=op)
+        message = f"{fact} is {_NOUNS[form]}: {op} never fits it"
         raise ProfileFieldError((*field, "op"), message)
     if op in ("is", "is-not") and form in _TYPES and type(value) is not _TYPES[form]:
-        message = msg("{fact} is {found}, never {value!r}", fact=fact, found=_NOUNS[form], value=value)
+        message = f"{fact} is {_NOUNS[form]}, never {value!r}"
         raise ProfileFieldError((*field, "value"), message)
 
 
@@ -88,7 +87,7 @@ def _lint_use(name: str, profile: Profile) -> None:
     given = [one.value.given for one in lines if not isinstance(one.value, str)]
     is_used = any(f"{{{name}}}" in text for text in texts) or name in (*given, *(one.needs for one in lines))
     if not is_used and name not in {*_READ_BY_NAME, *(one.for_each for one in lines)}:
-        raise ProfileFieldError(("parameters", name), N_("no value of the profile uses it"))
+        raise ProfileFieldError(("parameters", name), "no value of the profile uses it")
 
 
 def form_of_fact(fact: str) -> str | None:
@@ -111,10 +110,10 @@ def _lint_value(wanted: Wanted, text: str, parameters: Mapping[str, Parameter], 
         choices = () if "keep" in senses else value.split("|")
         wrong = next(filter(None, map(one.check_value, choices)), None)
         if wrong:
-            raise ProfileFieldError((*field, "value"), msg("{value!r} {reason}", value=value, reason=wrong))
+            raise ProfileFieldError((*field, "value"), f"{value!r} {wrong}")
         for word, sense in zip(words, senses, strict=False):
             if sense in ("at-least", "at-most") and not re.search("[0-9]", word):
-                message = msg("{sense} needs a number, found {word!r}", sense=sense, word=word)
+                message = f"{sense} needs a number, found {word!r}"
                 raise ProfileFieldError((*field, "sense"), message)
 
 

@@ -24,7 +24,6 @@ from advisor.host.input_files import open_given
 from advisor.host.numbers import is_count
 from advisor.host.package_data import package_data
 from advisor.host.trusted_files import check_trusted
-from advisor.i18n import msg
 from advisor.profiles.field_faults import describe_fault
 from advisor.profiles.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
@@ -238,28 +237,20 @@ def _resolve_parents(
     if name in known:
         return known[name]
     if name not in paths:
-        message = msg("there is no profile {name!r}", name=name)
+        message = f"there is no profile {name!r}"
         if heirs:
-            message = msg("{path}: field inherits: there is no profile {name!r}", path=paths[heirs[-1]], name=name)
+            message = f"{paths[heirs[-1]]}: field inherits: there is no profile {name!r}"
         raise UsageError(message, hint=_similar_names(name, paths))
     if name in heirs:
-        raise InvalidInputError(
-            msg("{paths}: inherits from itself: {names}", paths=paths[name], names=" → ".join((*heirs, name)))
-        )
+        raise InvalidInputError(f"{paths[name]}: inherits from itself: {' → '.join((*heirs, name))}")
     if len(heirs) >= MAX_GENERATIONS:
-        raise InvalidInputError(
-            msg(
-                "{paths}: inherits over more than {max_generations} generations",
-                paths=paths[heirs[0]],
-                max_generations=MAX_GENERATIONS,
-            )
-        )
+        raise InvalidInputError(f"{paths[heirs[0]]}: inherits over more than {MAX_GENERATIONS} generations")
     profile = read(paths[name])
     path = paths[name]
     if profile.name != name:
         raise InvalidInputError(
-            msg("{path}: name is {name!r}, the file name says {name_2!r}", path=path, name=profile.name, name_2=name),
-            hint=msg('name = "{name}" in it, or the file name {file}.toml', name=name, file=profile.name),
+            f"{path}: name is {profile.name!r}, the file name says {name!r}",
+            hint=f'name = "{name}" in it, or the file name {profile.name}.toml',
         )
     for parent in dict.fromkeys(reversed(profile.inherits)):
         profile = _merge_parent(profile, _resolve_parents(parent, paths, (*heirs, name), known, read))
@@ -277,11 +268,11 @@ def _similar_names(name: str, paths: Mapping[str, Path]) -> str:
     user = os.environ.get("SUDO_USER")
     own = personal_directory(os.path.expanduser(f"~{user}")) / f"{name}.toml" if user else None
     if own is not None and re.fullmatch(r"[a-z0-9-]+", name) and own.is_file():
-        return msg("to let root use it: install -D -m 644 {path} {target}", path=own, target=LOCAL_PROFILES / own.name)
+        return f"to let root use it: install -D -m 644 {own} {LOCAL_PROFILES / own.name}"
     close = near_names(name, paths)
     if close:
-        return msg("did you mean {names}?", names=", ".join(close))
-    return msg("profiles: {names}", names=", ".join(paths) or "-")
+        return f"did you mean {', '.join(close)}?"
+    return f"profiles: {', '.join(paths) or '-'}"
 
 
 def _merge_parent(child: Profile, parent: Profile) -> Profile:
@@ -310,15 +301,12 @@ def read_profile(path: Path, *, only_trusted: bool = False) -> Profile:
             data = file.read(MAX_PROFILE_BYTES + 1)
     except FileNotFoundError as error:
         raise InvalidInputError(
-            msg("{path}: {error}", path=path, error=error.strerror),
-            hint="advisor profiles list names those of the library",
+            f"{path}: {error.strerror}", hint="advisor profiles list names those of the library"
         ) from error
     except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        raise InvalidInputError(f"{path}: {error.strerror}") from error
     if len(data) > MAX_PROFILE_BYTES:
-        raise InvalidInputError(
-            msg("{path}: larger than {max_profile_bytes} KiB", path=path, max_profile_bytes=MAX_PROFILE_BYTES // 1024)
-        )
+        raise InvalidInputError(f"{path}: larger than {MAX_PROFILE_BYTES // 1024} KiB")
     return _parse_once(data, str(path))
 
 
@@ -336,41 +324,33 @@ class ProfileFieldError(Exception):
         line = line_of(text, self.path) if text is not None and self.path else None
         place = f"{where}: line {line}" if line else where
         field = f"field {_field_words(self.path)}: " if self.path else ""
-        return InvalidInputError(
-            msg("{place}: {field}{reason}", place=place, field=field, reason=self.message), hint=self.hint
-        )
+        return InvalidInputError(f"{place}: {field}{self.message}", hint=self.hint)
 
 
 def parse_profile(data: bytes, where: str) -> Profile:
     """A profile from the bytes of its file; ``where`` is named in errors."""
     deep = next((n for n, line in enumerate(data.split(b"\n"), 1) if line.count(b".") > MAX_LINE_DOTS), None)
     if deep is not None:
-        raise InvalidInputError(msg("{where}: line {deep}: nested too deeply", where=where, deep=deep))
+        raise InvalidInputError(f"{where}: line {deep}: nested too deeply")
     try:
         text = data.decode("utf-8")
         profile = _convert_document(tomllib.loads(text))
         _check_profile(profile, is_whole=not profile.inherits)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInputError(
-            msg("{where}: line {line}: not UTF-8 at byte {start}", where=where, line=line, start=error.start)
-        ) from error
+        raise InvalidInputError(f"{where}: line {line}: not UTF-8 at byte {error.start}") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidInputError(
-            msg("{where}: {with_line}", where=where, with_line=_with_line(str(error), data)),
-            hint="the file is not valid TOML",
+            f"{where}: {_with_line(str(error), data)}", hint="the file is not valid TOML"
         ) from error
     except ProfileFieldError as error:
         raise error.with_place(where, text) from error
     except RecursionError as error:
-        raise InvalidInputError(
-            msg("{where}: line {deepest_line}: nested too deeply", where=where, deepest_line=_deepest_line(data))
-        ) from error
+        raise InvalidInputError(f"{where}: line {_deepest_line(data)}: nested too deeply") from error
     except ValueError as error:
         # A number of thousands of digits: tomllib lets int() speak.
         raise InvalidInputError(
-            msg(
-                "{where}: line {line_of_digits}: {error}",
+            "{where}: line {line_of_digits}: {error}".format(
                 where=where,
                 line_of_digits=next(
                     (number for number, line in enumerate(data.split(b"\n"), 1) if re.search(rb"[0-9_]{4300}", line)), 1
@@ -498,7 +478,7 @@ def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: Pl
             continue
         if place not in parameters:
             each = next((one for one in get_args(ForEach) if one[:-1] == place), None)
-            hint = msg('for-each = "{each}" fills {place}', each=each, place=f"{{{place}}}") if each else None
+            hint = f'for-each = "{each}" fills {{{place}}}' if each else None
             raise ProfileFieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects", hint)
         if parameters[place].type == "names":
             raise ProfileFieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
@@ -630,11 +610,8 @@ def parameter_values(profile: Profile, settings: Mapping[str, str]) -> Values:
     """
     for name in settings:
         if name not in profile.parameters:
-            known = ", ".join(f"{key}=" for key in sorted(profile.parameters)) or msg("it has none")
-            raise UsageError(
-                msg("profile {name} has no parameter {name_2!r}", name=profile.name, name_2=name),
-                hint=msg("parameters: {known}", known=known),
-            )
+            known = ", ".join(f"{key}=" for key in sorted(profile.parameters)) or "it has none"
+            raise UsageError(f"profile {profile.name} has no parameter {name!r}", hint=f"parameters: {known}")
     if "links" in settings and not settings["links"].replace(",", "").strip():
         raise UsageError("--set links: no link is named", hint="name links with --set links=LINK,…, or leave it out")
     return {
@@ -652,32 +629,23 @@ def _checked(parameter: Parameter, value: Value, where: str) -> Value:
         if isinstance(value, str):
             value = tuple(value.split(","))
         if not isinstance(value, tuple):
-            raise UsageError(msg("{where}: {value!r} is not a list of names", where=where, value=value))
+            raise UsageError(f"{where}: {value!r} is not a list of names")
         return tuple(name.strip() for name in value if name.strip())
     if not isinstance(value, str):
-        raise UsageError(msg("{where}: {value!r} is not a word", where=where, value=value))
+        raise UsageError(f"{where}: {value!r} is not a word")
     if parameter.choices and value not in parameter.choices:
-        raise UsageError(
-            msg(
-                "{where}: {value!r} is not one of {choices}",
-                where=where,
-                value=value[:80],
-                choices=", ".join(parameter.choices),
-            )
-        )
+        raise UsageError(f"{where}: {value[:80]!r} is not one of {', '.join(parameter.choices)}")
     return value
 
 
 def _parse_integer(parameter: Parameter, value: object, where: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,40}", str(value).strip()):
-        raise UsageError(msg("{where}: {value!r} is not a whole number", where=where, value=str(value)[:40]))
+        raise UsageError(f"{where}: {str(value)[:40]!r} is not a whole number")
     number = int(str(value))
     low, high = parameter.minimum, parameter.maximum
     if (low is not None and number < low) or (high is not None and number > high):
         allowed = f"{'' if low is None else low}..{'' if high is None else high}"
-        raise UsageError(
-            msg("{where}: {number} is outside the allowed range {allowed}", where=where, number=number, allowed=allowed)
-        )
+        raise UsageError(f"{where}: {number} is outside the allowed range {allowed}")
     return number
 
 
@@ -705,7 +673,7 @@ def read_profile_files(path: Path) -> dict[str, bytes]:
     try:
         _resolve_parents(path.stem, _paths_around(path), (), {}, read)
     except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        raise InvalidInputError(f"{path}: {error.strerror}") from error
     return found
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.profiles.profile import Parameter, Profile, Wanted, parse_profile
 from advisor.profiles.toml_text import toml_pairs
 
@@ -33,12 +32,12 @@ def reduce_profile(
     UsageError for a name that no profile may have, or where no line is left."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            msg("{name!r} is no name of a profile", name=name[:80]),
+            f"{name[:80]!r} is no name of a profile",
             hint="small letters, digits and hyphens, 63 at most; FILE is NAME.toml",
         )
     lines = tuple(one for one in profile.tunables if _sets_any(one, keep) or not _sets_any(one, without))
     if not lines:
-        raise UsageError(msg("{name}: no line of the profile is left", name=name))
+        raise UsageError(f"{name}: no line of the profile is left")
     # Of the whole profile's, what belongs to a line that is gone would mislead.
     hurts = dict.fromkeys(one.hurts_when for one in lines if one.hurts_when)
     sources = dict.fromkeys(source for one in lines for source in one.sources)

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.i18n import msg
 from advisor.profiles.profile import Profile, load, load_file
 from advisor.profiles.single_values import is_value_word, parse_value, values_profile
 
@@ -32,7 +31,7 @@ def load_one(words: Sequence[str], *, only_trusted: bool = False) -> RequestedPr
     found = load_requested(words, only_trusted=only_trusted)
     if len(found) != 1:
         raise UsageError(
-            msg("expected one profile, or values alone; found {names}", names=", ".join(words)),
+            f"expected one profile, or values alone; found {', '.join(words)}",
             hint="--arms none,P,Q compares several profiles",
         )
     return found[0]
@@ -67,5 +66,5 @@ def load_requested(
     names = [one.profile.name for one in found]
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:
-        raise UsageError(msg("profile {name} is asked for twice, by name and by file", name=doubled))
+        raise UsageError(f"profile {doubled} is asked for twice, by name and by file")
     return tuple(found)

@@ -17,7 +17,6 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.sysctl_keys import KEYS
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
 from advisor.rules.remedy import SIGNS
 from advisor.tunables import Effect, Risk, all_kinds, find_kind, parse_tunable
@@ -76,36 +75,31 @@ def parse_value(word: str) -> WantedValue:
     identity, operator, value = found.groups()
     if operator not in OPERATORS or not set(value).isdisjoint("<>"):
         raise UsageError(
-            msg("{word}: expected one operator: =, >= or <=", word=word),
-            hint=msg("{identity}=VALUE, '{identity}>=VALUE' or '{identity}<=VALUE'", identity=identity),
+            f"{word}: expected one operator: =, >= or <=",
+            hint=f"{identity}=VALUE, '{identity}>=VALUE' or '{identity}<=VALUE'",
         )
     if not _KIND.match(identity):
-        raise UsageError(msg("{identity!r} is not a tunable", identity=identity), hint=_hint(identity, operator, value))
+        raise UsageError(f"{identity!r} is not a tunable", hint=_hint(identity, operator, value))
     try:
         one = parse_tunable(identity)
     except UsageError as error:
         close = nearest_ids(identity, known_ids(f"{identity}:".split(":")[1]))
-        raise UsageError(
-            error.message, hint=msg("did you mean {names}?", names=", ".join(close)) if close else error.hint
-        ) from error
+        raise UsageError(error.message, hint=f"did you mean {', '.join(close)}?" if close else error.hint) from error
     if _PLACE.search(word):
-        raise UsageError(msg("{word}: a place in braces belongs into a profile file", word=word))
+        raise UsageError(f"{word}: a place in braces belongs into a profile file")
     wrong = one.check_value(" ".join(value.split()))
     if wrong:
         hint = _in_full(value) if value.strip() else _no_value(identity).hint
-        raise UsageError(msg("{identity}: {value!r} {reason}", identity=identity, value=value, reason=wrong), hint=hint)
+        raise UsageError(f"{identity}: {value!r} {wrong}", hint=hint)
     if operator != "=" and not re.search("[0-9]", value):
-        raise UsageError(
-            msg("{word}: {operator} needs a number, found {value!r}", word=word, operator=operator, value=value),
-            hint=msg("{identity}={value} sets it", identity=identity, value=value),
-        )
+        raise UsageError(f"{word}: {operator} needs a number, found {value!r}", hint=f"{identity}={value} sets it")
     return WantedValue(identity, operator, " ".join(value.split()))
 
 
 def _no_value(identity: str) -> UsageError:
     return UsageError(
-        msg("{word}: expected a value", word=identity),
-        hint=msg("{word}=VALUE sets it; '{word}>=VALUE' and '{word}<=VALUE' only raise or lower it", word=identity),
+        f"{identity}: expected a value",
+        hint=f"{identity}=VALUE sets it; '{identity}>=VALUE' and '{identity}<=VALUE' only raise or lower it",
     )
 
 
@@ -115,16 +109,16 @@ def _in_full(value: str) -> str | None:
     if found is None:
         return None
     number = int(found[1]) << 10 * ("kmgt".index(found[2].lower()) + 1)
-    return msg("it takes a number without a unit; {value} is {number}", value=value, number=number)
+    return f"it takes a number without a unit; {value} is {number}"
 
 
 def _hint(identity: str, operator: str, value: str) -> str:
     """For a tunable without its kind: the sysctl of that name, or the profile that takes such a parameter."""
     if identity.startswith("sysctl") and len(identity) > len("sysctl.") and identity[len("sysctl")] in ". ":
-        return msg("did you mean {names}?", names=f"sysctl:{identity[7:]}{operator}{value}")
+        return f"did you mean sysctl:{identity[7:]}{operator}{value}?"
     if "." in identity and not identity.startswith("."):
-        return msg("did you mean {names}?", names=f"sysctl:{identity}{operator}{value}")
-    return msg("a parameter of a profile is given with --set {pair}", pair=f"{identity}={value}")
+        return f"did you mean sysctl:{identity}{operator}{value}?"
+    return f"a parameter of a profile is given with --set {identity}={value}"
 
 
 def known_ids(device: str) -> tuple[str, ...]:
@@ -149,7 +143,7 @@ def values_profile(values: Sequence[WantedValue]) -> Profile:
     """The values as one profile, each with its reasons. Raises UsageError where one tunable is wanted twice."""
     doubled = next((one.tunable for place, one in enumerate(values) if one.tunable in _ids(values[:place])), None)
     if doubled is not None:
-        raise UsageError(msg("{tunable}: given twice", tunable=doubled))
+        raise UsageError(f"{doubled}: given twice")
     library = tuple(map(load, profile_paths()))
     lines = [_wanted(one, library) for one in values]
     words = ", ".join(one.word for one in values)

@@ -18,7 +18,6 @@ from typing import Final
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 from advisor.planning.records import Change
 from advisor.proof.blocks import NONE, UnswitchedTunable
 from advisor.proof.relevance import class_of
@@ -36,7 +35,7 @@ def design_words(count: int) -> tuple[int, ...]:
     """The column of each of ``count`` values, as bits over the base columns. Raises UsageError for too many."""
     if count > MAX_UNITS:
         raise UsageError(
-            msg("--ablate: {count} values; expected at most {most}", count=count, most=MAX_UNITS),
+            f"--ablate: {count} values; expected at most {MAX_UNITS}",
             hint="a profile file of your own with some of them, or values by name",
         )
     if count <= 3:
@@ -94,7 +93,7 @@ def group_changes(
     and all that interrupts a link. ``hidden`` are tunables whose effect cannot show, with the reason. Raises
     RefusedError where fewer than two are left.
     """
-    rebooting = {one.tunable: N_("it needs a reboot or a rebuild") for one in changes if class_of(one) == "T3"}
+    rebooting = {one.tunable: "it needs a reboot or a rebuild" for one in changes if class_of(one) == "T3"}
     reasons = {**hidden, **rebooting}
     left_out = [UnswitchedTunable(one.tunable, reasons[one.tunable]) for one in changes if one.tunable in reasons]
     live = [one for one in changes if one.tunable not in reasons]
@@ -106,7 +105,7 @@ def group_changes(
     if len(units) < 2:
         names = ", ".join(units) or ", ".join(one.tunable for one in left_out)
         raise RefusedError(
-            msg("--ablate: expected two values or more that can be switched singly, found {names}", names=names),
+            f"--ablate: expected two values or more that can be switched singly, found {names}",
             hint="advisor prove without --ablate judges the whole",
         )
     # One that is a tunable alone has its name.

@@ -22,7 +22,6 @@ import msgspec
 from advisor.errors import AdvisorError, CommandError, InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import check_trusted
-from advisor.i18n import N_, msg
 from advisor.proof.ablation import MAX_UNITS
 from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude_session
 from advisor.proof.metrics import RunFigures
@@ -93,19 +92,19 @@ def save_result(path: str | Path, result: Proof | Bench | ArmsProof, fio: Mappin
         mode, uid, gid = _mode_and_owner(place)
         put_file(place, _pack_result(result, fio), mode=mode, uid=uid, gid=gid)
     except OSError as error:
-        raise CommandError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+        raise CommandError(f"{path}: {error.strerror or error}") from error
 
 
 def check_place(path: str | Path) -> None:
     """Raise UsageError where `save_result` could not write, so that it is known before anything is measured."""
     place = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(place)):
-        raise UsageError(msg("--save {path}: there is no such directory", path=path), hint="make it first")
+        raise UsageError(f"--save {path}: there is no such directory", hint="make it first")
     try:
         _mode_and_owner(place)
     except OSError as error:
         hint = "name a file that is new or may be replaced"
-        raise UsageError(msg("--save {path}: {error}", path=path, error=error.strerror), hint=hint) from None
+        raise UsageError(f"--save {path}: {error.strerror}", hint=hint) from None
 
 
 def _mode_and_owner(place: str) -> tuple[int, int, int]:
@@ -142,8 +141,8 @@ def preserve_result(
     except (OSError, AdvisorError) as error:
         words = explain_not_stored(error)
         if save_to is not None:
-            return result, msg("the result was not saved: {why}", why=words)
-        return result, msg("the result was not saved: {why}; --save FILE puts it elsewhere", why=words)
+            return result, f"the result was not saved: {words}"
+        return result, f"the result was not saved: {words}; --save FILE puts it elsewhere"
     return result, None
 
 
@@ -176,11 +175,9 @@ def load_proof(path: str | Path, *, only_trusted: bool = False) -> Saved:
     RefusedError for a file that anybody but root and this user can write to."""
     saved = load_any(path, only_trusted=only_trusted)
     if isinstance(saved, SavedArms):
-        raise InvalidInputError(
-            msg("{path}: a saved comparison of several arms: advisor compare {path} prints it", path=path)
-        )
+        raise InvalidInputError(f"{path}: a saved comparison of several arms: advisor compare {path} prints it")
     if not isinstance(saved, Saved):
-        raise InvalidInputError(msg("{path}: not a saved proof but a saved series (advisor bench)", path=path))
+        raise InvalidInputError(f"{path}: not a saved proof but a saved series (advisor bench)")
     return saved
 
 
@@ -195,22 +192,18 @@ def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBe
         schema = msgspec.json.decode(content, type=_Head).schema
         if schema.startswith("advisor.tune/"):
             raise InvalidInputError(
-                msg("{path}: a saved search, and no proof", path=path),
+                f"{path}: a saved search, and no proof",
                 hint="zcat prints it; its confirmation is a proof in a file of its own",
             )
         kind = _KINDS.get(schema.partition("/")[0], Saved)
         saved = msgspec.json.decode(content, type=kind)
     except PermissionError as error:
-        raise PermissionDeniedError(
-            msg("{path}: {error}", path=path, error=error.strerror), hint="run it as who saved it, or as root"
-        ) from error
+        raise PermissionDeniedError(f"{path}: {error.strerror}", hint="run it as who saved it, or as root") from error
     except gzip.BadGzipFile as error:
-        raise InvalidInputError(
-            msg("{path}: not a saved proof or series: {reason}", path=path, reason=N_("not compressed by gzip"))
-        ) from error
+        raise InvalidInputError(f"{path}: not a saved proof or series: not compressed by gzip") from error
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InvalidInputError(msg("{path}: not a saved proof or series: {words}", path=path, words=words)) from error
+        raise InvalidInputError(f"{path}: not a saved proof or series: {words}") from error
     _check_session(path, saved)
     change = msgspec.structs.replace
     if isinstance(saved, Saved):
@@ -231,7 +224,7 @@ def _unpack_file(path: str | Path, *, only_trusted: bool) -> bytes:
         with gzip.open(file) as packed:
             content = packed.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise InvalidInputError(msg("{path}: larger than a saved proof or series can be", path=path))
+        raise InvalidInputError(f"{path}: larger than a saved proof or series can be")
     return content
 
 
@@ -279,9 +272,9 @@ def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> N
         _check_runs([*runs, *extra])
         _start_time(_result_of(saved))
     except AdvisorError as error:
-        raise InvalidInputError(msg("{path}: {reason}", path=path, reason=error.message), hint=error.hint) from error
+        raise InvalidInputError(f"{path}: {error.message}", hint=error.hint) from error
     except ValueError as error:
-        raise InvalidInputError(msg("{path}: not a saved proof or series: {error}", path=path, error=error)) from error
+        raise InvalidInputError(f"{path}: not a saved proof or series: {error}") from error
 
 
 def _result_of(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsProof:
@@ -361,14 +354,7 @@ def _check_runs(runs: Iterable[FioRun]) -> None:
         named = {name: getattr(run.figures, name) for name in RunFigures.__struct_fields__ if name != "measures"}
         for name, value in {**named, **run.figures.measures}.items():
             if value and not low <= value <= high:
-                raise InvalidInputError(
-                    msg(
-                        "run {number}: {name} {value:g} is no figure of a run",
-                        number=run.number,
-                        name=name,
-                        value=value,
-                    )
-                )
+                raise InvalidInputError(f"run {run.number}: {name} {value:g} is no figure of a run")
 
 
 def reanalyse_proof(saved: Saved | Proof | str | Path) -> Proof:

@@ -16,7 +16,6 @@ import msgspec
 from advisor.errors import RefusedError, UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile, load
@@ -162,19 +161,15 @@ def parse_arms(text: str) -> tuple[str, ...]:
     """``none,P,Q`` as names, ``none`` first whether it was named or not. Raises UsageError."""
     names = [word.strip() for word in text.split(",")]
     if "" in names:
-        raise UsageError(
-            msg("--arms {text}: expected profile names with commas between, found an empty name", text=text)
-        )
+        raise UsageError(f"--arms {text}: expected profile names with commas between, found an empty name")
     doubled = sorted(name for name, times in Counter(names).items() if times > 1)
     if doubled:
-        raise UsageError(msg("--arms {text}: {doubled} is named twice", text=text, doubled=doubled[0]))
+        raise UsageError(f"--arms {text}: {doubled[0]} is named twice")
     found = (NONE, *(name for name in names if name != NONE))
     if len(found) < 2:
         raise UsageError("--arms: expected at least one profile besides none", hint="advisor profiles lists them")
     if len(found) > MAX_ARMS:
-        raise UsageError(
-            msg("--arms: expected at most {max_arms} arms, found {count}", max_arms=MAX_ARMS, count=len(found))
-        )
+        raise UsageError(f"--arms: expected at most {MAX_ARMS} arms, found {len(found)}")
     for name in found[1:]:
         load(name)
     return found
@@ -282,7 +277,7 @@ def _locked_store(host: Host, store: Store | None, say: Callable[[str], None]) -
     with kept.hold_lock():
         refuse_while_one_waits(kept)
         for record, _ in recover_unfinished(host, kept):
-            say(msg("{id} had been interrupted and was rolled back", id=record.id))
+            say(f"{record.id} had been interrupted and was rolled back")
         yield kept
 
 
@@ -299,12 +294,10 @@ def _plan_arm(
 ) -> ArmPlan:
     profile, name = asked.profile, asked.profile.name
     if profile.proof is None:
-        raise UsageError(msg("profile {name} does not say how it is proven", name=name), hint="it has no [proof] table")
+        raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
     plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=store, facts=facts))
     if not has_reboots and toggle_class(profile.proof.toggle, plan.changes) == "T3":
-        raise RefusedError(
-            msg("{name}: its values need a reboot or a rebuild, so it cannot be an arm of a session", name=name)
-        )
+        raise RefusedError(f"{name}: its values need a reboot or a rebuild, so it cannot be an arm of a session")
     require_changes(plan, profile)
     node = fio_node(profile, settings, facts) if means.command is None and not has_reboots else None
     return ArmPlan(name, asked, plan, node)
@@ -324,13 +317,9 @@ def _join_plans(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], 
                     (two.name for two in arms if two is not one and change.tunable in two.tunables), "the other arms"
                 )
                 raise RefusedError(
-                    msg(
-                        "{tunable}: {name} sets {after}, together with {other} it would be {wanted}",
-                        tunable=change.tunable,
-                        name=one.name,
-                        after=change.after,
-                        other=other,
-                        wanted=wanted.get(change.tunable, "left alone"),
+                    (
+                        f"{change.tunable}: {one.name} sets {change.after}, together with {other} it would be "
+                        f"{wanted.get(change.tunable, 'left alone')}"
                     ),
                     hint="measure these two arms in sessions of their own",
                 )

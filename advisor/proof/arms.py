@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from advisor.errors import AdvisorError, CommandError
-from advisor.i18n import msg
 from advisor.proof.interrupt import Stop
 from advisor.proof.measurer import Measurer
 from advisor.proof.records import Arm, ToggleClass
@@ -90,7 +89,7 @@ class Arms:
                 self._toggle.check(arm)
             self._make_anew(arm)
         except AdvisorError as error:
-            raise ToggleError(msg("arm {arm} could not be applied: {reason}", arm=arm, reason=error.message)) from error
+            raise ToggleError(f"arm {arm} could not be applied: {error.message}") from error
         if self.is_reconnecting:
             self._measurer.find_scratch_again()
         self._stop.sleep(self._toggle.settle_seconds)

@@ -13,7 +13,6 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError
 from advisor.host import Host
-from advisor.i18n import msg
 from advisor.proof.ablation import combination_digits, draw_combinations
 from advisor.proof.arms import ChecksValues, Reconnect, ToggleError
 from advisor.proof.blocks import NONE, ArmBlock, ArmsProof, ArmsSession, ArmTurn, conclude_session
@@ -122,9 +121,7 @@ class ArmsRunner(SessionRunner[ArmsSession, ArmsProof, ArmBlock]):
             try:
                 self._place_arm(arm)
             except AdvisorError as error:
-                raise ToggleError(
-                    msg("arm {arm} could not be made active: {reason}", arm=arm, reason=error.message)
-                ) from error
+                raise ToggleError(f"arm {arm} could not be made active: {error.message}") from error
             if self.reconnect is not None:
                 self.measurer.find_scratch_again()
             self.stop.sleep(self.switch.settle_seconds(before, arm))

@@ -15,7 +15,6 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host
-from advisor.i18n import msg
 from advisor.proof import schedule as scheduling
 from advisor.proof.covariates import read_gate
 from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
@@ -109,7 +108,7 @@ def require_workloads(workloads: Sequence[str]) -> tuple[str, ...]:
     found = {name: get_workload(name) for name in workloads}
     for name, workload in found.items():
         if workload.is_network:
-            raise UsageError(msg("{name} runs between two hosts; a series is measured on this one alone", name=name))
+            raise UsageError(f"{name} runs between two hosts; a series is measured on this one alone")
     return tuple(found)
 
 

@@ -25,7 +25,6 @@ from advisor.host.commands import SAFE_ENVIRONMENT, find_program
 from advisor.host.putfile import put_file
 from advisor.host.signals import signal_group
 from advisor.host.trusted_files import make_own_directory
-from advisor.i18n import msg
 from advisor.proof.descendants import AdoptedProcesses, adopted_processes
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
@@ -100,15 +99,8 @@ class CommandProcess(FioProcess):
             return read_number(lines[-1] if lines else "")
         except ValueError as error:
             raise MetricError(
-                msg(
-                    "metric {name} ({kind}:{expression}): {reason}; the last lines{cut}: {lines}",
-                    name=metric.name,
-                    kind=metric.kind,
-                    expression=metric.expression,
-                    reason=str(error),
-                    cut="",
-                    lines=seen.last_lines,
-                )
+                f"metric {metric.name} ({metric.kind}:{metric.expression}): {error!s}; the last lines: "
+                f"{seen.last_lines}"
             ) from None
 
     def _run(self, argv: Sequence[str], timeout: float, stop: Stop) -> CommandOutput:
@@ -160,7 +152,7 @@ class CommandProcess(FioProcess):
             return self._spawn([program, *argv[1:]], user=who.pw_uid, group=who.pw_gid, extra_groups=groups)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise RunFailedError(msg("{program} did not start: {error}", program=program, error=words)) from error
+            raise RunFailedError(f"{program} did not start: {words}") from error
 
     def _spawn(
         self,
@@ -193,33 +185,31 @@ class CommandProcess(FioProcess):
             return found
         if "/" in name and os.path.isfile(name) and not os.access(name, os.X_OK):
             raise RefusedError(
-                msg("--command: {name} is not executable", name=name),
-                hint=msg("chmod +x {name}, or name its interpreter: --command 'sh {name}'", name=name),
+                f"--command: {name} is not executable",
+                hint=f"chmod +x {name}, or name its interpreter: --command 'sh {name}'",
             )
-        why = msg("{name} is not installed", name=name) if found is None else found.why
+        why = f"{name} is not installed" if found is None else found.why
         hint = None
         if isinstance(found, Missing) and not found.is_absent:
             hint = "--as-user USER runs it as a user who may"
-        raise RefusedError(msg("--command: {why}", why=why), hint=hint)
+        raise RefusedError(f"--command: {why}", hint=hint)
 
     def _require_success(self, argv: Sequence[str], output: CommandOutput, timeout: float | None) -> None:
         name = os.path.basename(argv[0])
         if timeout is not None:
             raise RunFailedError(
-                msg(
-                    "{name} did not end within {seconds:g} s and was killed with all that it started: {lines}",
-                    name=name,
-                    seconds=timeout,
-                    lines=output.last_lines,
+                (
+                    f"{name} did not end within {timeout:g} s and was killed with all that it started: "
+                    f"{output.last_lines}"
                 ),
                 hint=_keep_output(argv, output),
             )
         if output.returncode:
             lines = _failure_lines(output)
             how = (
-                msg("{name} was killed by signal {number}: {lines}", name=name, number=-output.returncode, lines=lines)
+                f"{name} was killed by signal {-output.returncode}: {lines}"
                 if output.returncode < 0
-                else msg("{name} returned {returncode}: {lines}", name=name, returncode=output.returncode, lines=lines)
+                else f"{name} returned {output.returncode}: {lines}"
             )
             raise RunFailedError(how, hint=_keep_output(argv, output))
 
@@ -250,14 +240,7 @@ def ask_server(metric: CommandMetric, began: float, stop: Stop) -> float:
     try:
         return read_number(read_query(metric.expression, began, stop.check))
     except ValueError as error:
-        raise MetricError(
-            msg(
-                "metric {name} (prom:{expression}): {reason}",
-                name=metric.name,
-                expression=metric.expression,
-                reason=str(error),
-            )
-        ) from None
+        raise MetricError(f"metric {metric.name} (prom:{metric.expression}): {error!s}") from None
 
 
 class _EndTime(threading.Thread):
@@ -374,7 +357,7 @@ def _keep_output(argv: Sequence[str], output: CommandOutput) -> str | None:
         put_file(str(path), text.encode("utf-8", "replace"), mode=0o600, uid=os.geteuid(), gid=os.getegid())
     except (OSError, AdvisorError):
         return None
-    return msg("its output is kept in {path}", path=path)
+    return f"its output is kept in {path}"
 
 
 def _children_cpu_seconds() -> float:

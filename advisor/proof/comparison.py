@@ -13,7 +13,6 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import InvalidInputError
-from advisor.i18n import msg
 from advisor.proof.archive import Saved, SavedBench
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import METRICS, MetricName
@@ -131,12 +130,9 @@ def compare(a: Saved | SavedBench, b: Saved | SavedBench, sources: tuple[str, st
     common = [name for name in first.side.workloads if name in second.side.workloads]
     if not common:
         raise InvalidInputError(
-            msg(
-                "{sources} and {sources_2} have no workload in common: {workloads}; {workloads_2}",
-                sources=sources[0],
-                sources_2=sources[1],
-                workloads=", ".join(first.side.workloads),
-                workloads_2=", ".join(second.side.workloads),
+            (
+                f"{sources[0]} and {sources[1]} have no workload in common: {', '.join(first.side.workloads)}; "
+                f"{', '.join(second.side.workloads)}"
             ),
             hint="measure the same workload again: advisor bench --workload NAME",
         )

@@ -13,7 +13,6 @@ import msgspec
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.limits.ebs import EBS_MODEL, LARGEST_GIB, VOLUME_TYPES, Bucket, EbsVolume, bucket_of
 
 __all__ = ["EBS_MODEL", "MOST_SHARE", "EbsVolume", "bucket_of", "credit_notes", "most_spent", "parse_volume"]
@@ -27,10 +26,7 @@ def parse_volume(text: str) -> EbsVolume:
     kind, _, size = text.partition(":")
     if kind not in VOLUME_TYPES or not re.fullmatch(r"[1-9][0-9]{0,4}", size) or int(size) > LARGEST_GIB:
         raise UsageError(
-            msg("{text!r} is no volume", text=text),
-            hint=msg(
-                "--volume takes TYPE:GIB such as gp2:100; types: {volume_types}", volume_types=", ".join(VOLUME_TYPES)
-            ),
+            f"{text!r} is no volume", hint=f"--volume takes TYPE:GIB such as gp2:100; types: {', '.join(VOLUME_TYPES)}"
         )
     return msgspec.convert({"kind": kind, "gib": int(size)}, EbsVolume)
 
@@ -57,14 +53,9 @@ def credit_notes(host: Host, device: str | None, volume: EbsVolume | None, io_se
     share = spent / bucket.size
     if share > MOST_SHARE:
         raise RefusedError(
-            msg(
-                "the session could use up {spent:,.0f} {unit} of burst credits, {share:.0%} of the full"
-                " bucket of a {gib} GiB {kind} volume, and slow down in the middle",
-                spent=spent,
-                unit=bucket.unit,
-                share=share,
-                gib=volume.gib,
-                kind=volume.kind,
+            (
+                f"the session could use up {spent:,.0f} {bucket.unit} of burst credits, {share:.0%} of the full "
+                f"bucket of a {volume.gib} GiB {volume.kind} volume, and slow down in the middle"
             ),
             hint="choose --quick, fewer workloads or a smaller --budget",
         )

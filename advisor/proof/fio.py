@@ -18,7 +18,6 @@ import msgspec
 
 from advisor.errors import RefusedError
 from advisor.host.numbers import is_count
-from advisor.i18n import msg
 from advisor.observe.load import DIRECTIONS
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
@@ -190,9 +189,7 @@ def run_fio(
     """
     if job.workload.is_network:
         if not isinstance(runner, RunsNetwork):
-            raise RefusedError(
-                msg("{name} needs a second host", name=job.workload.name), hint="--peer-ssh HOST names it"
-            )
+            raise RefusedError(f"{job.workload.name} needs a second host", hint="--peer-ssh HOST names it")
         return runner.run_network(job, stop)
     if isinstance(runner, RunsCommand) and not job.workload.sections:
         return runner.run_command(stop)
@@ -216,9 +213,7 @@ def read_version(runner: FioRunner, stop: Stop) -> str:
     """What ``fio --version`` prints. Raises FioMissingError."""
     done = runner.run(["fio", "--version"], timeout=GRACE_SECONDS, cwd="/", stop=stop)
     if done.timed_out or done.returncode != 0:
-        raise FioMissingError(
-            msg("fio --version failed: {last_line}", last_line=_last_line(done)), hint="install the package fio again"
-        )
+        raise FioMissingError(f"fio --version failed: {_last_line(done)}", hint="install the package fio again")
     return done.stdout.strip()
 
 
@@ -275,7 +270,7 @@ def parse_report(stdout: str) -> _Report:
         document, _ = json.JSONDecoder().raw_decode(json_text(stdout))
         return msgspec.convert(document, _Report)
     except (ValueError, msgspec.ValidationError, RecursionError) as error:
-        raise FioError(msg("fio's JSON cannot be read: {error}", error=error)) from error
+        raise FioError(f"fio's JSON cannot be read: {error}") from error
 
 
 def _flush_spread(jobs: Sequence[_JobReport], flush_every: int) -> float:
@@ -288,7 +283,7 @@ def _flush_spread(jobs: Sequence[_JobReport], flush_every: int) -> float:
 def read_figures(job: FioJob, done: EndedProcess) -> RunFigures:
     """The figures of a run that may be counted. Raises FioError that says why it may not."""
     if done.timed_out:
-        raise FioError(msg("fio did not end within {seconds:g} s and was killed", seconds=job.seconds + GRACE_SECONDS))
+        raise FioError(f"fio did not end within {job.seconds + GRACE_SECONDS:g} s and was killed")
     report = accepted_report(done)
     directions = [direction for entry in report.jobs for direction in (entry.read, entry.write)]
     ios = sum(direction.total_ios for direction in directions)
@@ -312,14 +307,12 @@ def read_figures(job: FioJob, done: EndedProcess) -> RunFigures:
         short_reads = max(0, short_reads - flushes)
     spoiled += short_reads
     if spoiled:
-        raise FioError(msg("fio had {spoiled} short or dropped I/Os", spoiled=spoiled))
+        raise FioError(f"fio had {spoiled} short or dropped I/Os")
     long_enough = runtime >= MINIMUM_RUNTIME_SHARE * job.seconds
     # a run bounded by its bytes may end early, but not before it moved them
     bounded = job.workload.is_writing and total_bytes >= MINIMUM_BYTES_SHARE * job.limited_bytes
     if not (long_enough or bounded):
-        raise FioError(
-            msg("fio ran for {runtime:.3f} s instead of {seconds:g} s", runtime=runtime, seconds=job.seconds)
-        )
+        raise FioError(f"fio ran for {runtime:.3f} s instead of {job.seconds:g} s")
     if runtime <= 0 or not math.isfinite(runtime):
         raise FioError("the run was too short to be timed")
     bins = pooled_bins(direction.clat_ns.bins for direction in directions)
@@ -349,34 +342,13 @@ def accepted_report(done: EndedProcess) -> _Report:
     try:
         report = parse_report(done.stdout)
     except FioError as error:
-        raise FioError(
-            msg(
-                "{reason} (exit status {returncode}): {last_line}",
-                reason=error.message,
-                returncode=done.returncode,
-                last_line=_last_line(done),
-            )
-        ) from error
+        raise FioError(f"{error.message} (exit status {done.returncode}): {_last_line(done)}") from error
     failed = [entry for entry in report.jobs if entry.error]
     if failed:
         words = os.strerror(abs(failed[0].error))
-        raise FioError(
-            msg(
-                "fio job {jobname}: error {error} ({words}): {last_line}",
-                jobname=failed[0].jobname,
-                error=failed[0].error,
-                words=words,
-                last_line=_last_line(done),
-            )
-        )
+        raise FioError(f"fio job {failed[0].jobname}: error {failed[0].error} ({words}): {_last_line(done)}")
     if done.returncode != 0:
-        raise FioError(
-            msg(
-                "fio ended with status {returncode}: {last_line}",
-                returncode=done.returncode,
-                last_line=_last_line(done),
-            )
-        )
+        raise FioError(f"fio ended with status {done.returncode}: {_last_line(done)}")
     return report
 
 
@@ -391,7 +363,7 @@ def pooled_bins(parts: Iterable[dict[str, int]]) -> dict[int, int]:
     for bins in parts:
         for key, number in bins.items():
             if not is_count(key):
-                raise FioError(msg("fio's JSON cannot be read: latency bin {key!r}", key=key))
+                raise FioError(f"fio's JSON cannot be read: latency bin {key!r}")
             pooled[int(key)] = pooled.get(int(key), 0) + number
     return pooled
 

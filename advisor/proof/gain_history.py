@@ -20,7 +20,6 @@ from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageE
 from advisor.host import Host
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory, read_own_file
-from advisor.i18n import msg
 from advisor.proof.archive import load_proof
 from advisor.proof.gain_sequence import LEVEL, REPETITIONS, weigh_repetitions
 from advisor.proof.records import Proof, Session, Summary
@@ -128,8 +127,7 @@ def _find_last() -> GainHistory:
     if not names:
         raise _no_such_proof("last")
     raise RefusedError(
-        msg("--again last: no kept session can be repeated; the newest of {count}: {reason}", count=len(names),
-            reason=reasons[0]),
+        f"--again last: no kept session can be repeated; the newest of {len(names)}: {reasons[0]}",
         hint="--again repeats a proof of a gain: advisor prove PROFILE makes one",
     )  # fmt: skip
 
@@ -149,9 +147,8 @@ def _load_history(name: str, path: Path, identity: str) -> GainHistory:
         session, own = load_proof(path).proof.session, history.proof.session
         if (session.started, session.seed) != (own.started, own.seed):
             raise UsageError(
-                msg("--again {id}: another proof of that name was repeated, made at {started}", id=identity,
-                    started=own.started),
-                hint=msg("rename {path}, and name the new file", path=path),
+                f"--again {identity}: another proof of that name was repeated, made at {own.started}",
+                hint=f"rename {path}, and name the new file",
             )  # fmt: skip
     return history
 
@@ -169,15 +166,12 @@ def _find_name(identity: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UsageError(msg("--again {id}: begins several proofs: {names}", id=identity, names=", ".join(found[:4])))
+        raise UsageError(f"--again {identity}: begins several proofs: {', '.join(found[:4])}")
     raise _no_such_proof(identity)
 
 
 def _no_such_proof(identity: str) -> UsageError:
-    return UsageError(
-        msg("--again {id}: there is no such proof", id=identity),
-        hint=msg("kept proofs are in {directory}", directory=results_directory()),
-    )
+    return UsageError(f"--again {identity}: there is no such proof", hint=f"kept proofs are in {results_directory()}")
 
 
 def _files(directory: Path, ending: str) -> list[Path]:
@@ -191,19 +185,17 @@ def begin_history(identity: str, proof: Proof) -> GainHistory:
     """A history without a repetition. Raises RefusedError where the proof shows no gain, or is of an unused disk."""
     if proof.session.self_test or proof.verdict != "gain":
         raise RefusedError(
-            msg("--again {id}: its verdict is {verdict}, so there is no gain that could go", id=identity,
-                verdict=proof.verdict)
+            f"--again {identity}: its verdict is {proof.verdict}, so there is no gain that could go"
         )  # fmt: skip
     if proof.session.raw_device is not None:
-        raise RefusedError(msg("--again {id}: it was made on a disk itself, which may be in use by now", id=identity))
+        raise RefusedError(f"--again {identity}: it was made on a disk itself, which may be in use by now")
     if proof.session.live is not None:
         raise RefusedError(
-            msg("--again {id}: it was made under live traffic", id=identity),
-            hint="advisor prove --live proves it again",
+            f"--again {identity}: it was made under live traffic", hint="advisor prove --live proves it again"
         )
     gains = tuple(_tracked_gain(one) for one in proof.workloads if one.verdict == "gain" and one.ci95 is not None)
     if not gains:
-        raise RefusedError(msg("--again {id}: no claim in it shows a gain", id=identity))
+        raise RefusedError(f"--again {identity}: no claim in it shows a gain")
     session = msgspec.structs.replace(proof.session, pairs=(), warm_up=(), holds=())
     bare = msgspec.structs.replace(proof, session=session, saved_to=None)
     return GainHistory(identity, bare, gains, recorded_facts(proof.session))
@@ -283,8 +275,7 @@ def require_room(history: GainHistory) -> None:
     """Raises RefusedError for a history whose level is spent."""
     if len(history.repetitions) >= REPETITIONS:
         raise RefusedError(
-            msg("--again {id}: it was repeated {count} times, for which its level is made", id=history.id,
-                count=REPETITIONS),
+            f"--again {history.id}: it was repeated {REPETITIONS} times, for which its level is made",
             hint="prove the profile again, and repeat that proof",
         )  # fmt: skip
 
@@ -359,13 +350,13 @@ def _read_history(path: Path) -> GainHistory:
         try:
             found = msgspec.json.decode(read_own_file(str(path), limit=MAX_BYTES), type=GainHistory)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidInputError(msg("{path}: {error}", path=path, error=error)) from error
+            raise InvalidInputError(f"{path}: {error}") from error
         if not found.gains:
-            raise InvalidInputError(msg("{path}: it holds no gain", path=path))
+            raise InvalidInputError(f"{path}: it holds no gain")
         figures = [gain.least for gain in found.gains]
         for repetition in found.repetitions:
             figures += [one for effects in repetition.effects.values() for one in effects]
         if not all(abs(one) < MAX_EFFECT for one in figures):
-            raise InvalidInputError(msg("{path}: a figure in it is none of a run", path=path))
+            raise InvalidInputError(f"{path}: a figure in it is none of a run")
         return found
-    raise UsageError(msg("{path}: there is no such file", path=path))
+    raise UsageError(f"{path}: there is no such file")

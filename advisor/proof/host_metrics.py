@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from advisor.facts.counters import parse_paired
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.observe.connections import CONNECTIONS, parse_connections
 from advisor.observe.disks import parse_diskstats
 from advisor.observe.pressure import parse_pressure
@@ -71,12 +70,8 @@ class HostCounters:
             for name, value in gone.items():
                 if value < 0:
                     raise ValueError(
-                        msg(
-                            "{name} fell from {before:g} to {after:g}: the counter was reset",
-                            name=name,
-                            before=before.counters.get(name, 0),
-                            after=after.counters[name],
-                        )
+                        f"{name} fell from {before.counters.get(name, 0):g} to {after.counters[name]:g}: the "
+                        "counter was reset"
                     )
             found = self._figures(gone, now - before.at_seconds)
         if "tcp-rtt" in self._names:
@@ -114,7 +109,7 @@ class HostCounters:
         found: dict[str, float] = {}
         for disk in self._disks:
             if disk not in all_disks:
-                raise ValueError(msg("{disk} is no longer in /proc/diskstats", disk=disk))
+                raise ValueError(f"{disk} is no longer in /proc/diskstats")
             counters = all_disks[disk].counters
             found |= {f"{disk} {name}": counters.get(name, 0) for name in (*_REQUESTS, *_WAITED)}
         return found
@@ -122,15 +117,13 @@ class HostCounters:
     def _require(self, path: str) -> str:
         text = self._host.read(path)
         if isinstance(text, Missing):
-            raise ValueError(msg("{path}: {why}", path=path, why=text.why))
+            raise ValueError(f"{path}: {text.why}")
         return text
 
     def _read_round_trip(self) -> tuple[float, float]:
         """The sum of the smoothed round trips of all established connections, and how many there are."""
         done = self._host.run(CONNECTIONS)
         if isinstance(done, Missing) or not done.ok:
-            raise ValueError(
-                msg("the round trip is not known: {why}", why=done.why if isinstance(done, Missing) else "ss failed")
-            )
+            raise ValueError(f"the round trip is not known: {done.why if isinstance(done, Missing) else 'ss failed'}")
         trips = [one.gauges["rtt_ms"] for one in parse_connections(done.stdout).values() if "rtt_ms" in one.gauges]
         return sum(trips), len(trips)

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from types import FrameType
 
 from advisor.errors import AdvisorError
-from advisor.i18n import msg
 
 SIGNALS = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
@@ -40,7 +39,7 @@ class Stop:
     def check(self) -> None:
         """Raise StoppedError if a signal came."""
         if self.signal_number:
-            raise StoppedError(msg("stopped by {name}", name=signal.Signals(self.signal_number).name))
+            raise StoppedError(f"stopped by {signal.Signals(self.signal_number).name}")
 
     def sleep(self, seconds: float) -> None:
         """Wait, but raise StoppedError soon after a signal."""

@@ -24,7 +24,6 @@ from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.host.numbers import count_noun
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, joined, msg
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, Plan
 from advisor.profiles.profile import Profile
@@ -95,7 +94,7 @@ SLOWEST_READING: Final = 1.0
 _ROUNDING: Final = 1e-6
 SUSPENDED: Final = "suspended"
 """The lamp of a period in which advisor, or the machine, did not run."""
-IDLE_HINT: Final = N_("judge by a figure that moves with the traffic, at a time when there is some")
+IDLE_HINT: Final = "judge by a figure that moves with the traffic, at a time when there is some"
 NOWHERE: Final = MeasuredTarget("", "live", "", "", None, is_network=True, size_bytes=0, free_bytes=0)
 """Nothing is run, so that no directory and no disk is the target."""
 NO_FIGURES: Final = RunFigures(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0, 0.0)
@@ -246,7 +245,7 @@ class LiveConductor(Conductor):
             raise CommandError(error.message, hint=error.hint) from error
 
     def describe_fault(self, error: AdvisorError) -> str:
-        return joined("; ", [error.message, *([error.hint] if error.hint else [])])
+        return "; ".join([error.message, *([error.hint] if error.hint else [])])
 
     def _measure_probes(self) -> None:
         """Short pairs, and what they show of the time that the effect takes."""
@@ -265,13 +264,11 @@ class LiveConductor(Conductor):
             return
         if tau > period:
             raise CommandError(
-                msg(
-                    "{profile}: its effect takes about {tau:g} s to appear, too long for periods of {period:g} s",
-                    profile=self.session.subject.profile,
-                    tau=tau,
-                    period=period,
+                (
+                    f"{self.session.subject.profile}: its effect takes about {tau:g} s to appear, too long for "
+                    f"periods of {period:g} s"
                 ),
-                hint=msg("--period {seconds:g}; or --tau SECONDS, where it is known to be less", seconds=6 * tau),
+                hint=f"--period {6 * tau:g}; or --tau SECONDS, where it is known to be less",
             )
         discard = min(discard_for(tau), MOST_DISCARDED_SHARE * period)
         self._update_live(tau_seconds=tau, tau_from="measured", discard_seconds=discard)
@@ -285,13 +282,11 @@ class LiveConductor(Conductor):
             return
         value = next(iter(values), None)
         raise CommandError(
-            msg("{metric} measures nothing: no figure above 0 in any second of the short pairs", metric=claimed)
+            f"{claimed} measures nothing: no figure above 0 in any second of the short pairs"
             if not value
-            else msg(
-                "{metric} measures nothing: it was {value:g} in every second of the short pairs, with the change and"
-                " without",
-                metric=claimed,
-                value=value,
+            else (
+                f"{claimed} measures nothing: it was {value:g} in every second of the short pairs, with the "
+                "change and without"
             ),
             hint=IDLE_HINT,
         )
@@ -381,13 +376,7 @@ class LiveConductor(Conductor):
             value = figure_of(reading.get(limit.metric))
             if value is not None and limit.is_exceeded(value):
                 raise WithdrawnError(
-                    msg(
-                        "{limit} was found ({metric} was {value:.4g} in arm {arm}): withdrawn for good",
-                        limit=limit.words,
-                        metric=limit.metric,
-                        value=value,
-                        arm=arm,
-                    ),
+                    f"{limit.words} was found ({limit.metric} was {value:.4g} in arm {arm}): withdrawn for good",
                     ended="limit",
                 )
 
@@ -415,22 +404,13 @@ def _harm_words(metric: Metric, test: HarmTest, evidence: float) -> str:
     middle = median(test.effects) if test.effects else 0.0
     worse, pairs = sum(effect < 0 for effect in test.effects), count_noun(len(test.effects), "pair")
     if abs(middle) >= ONE_SIDED:
-        return msg(
-            "{metric} was worse in arm B in {worse} of {pairs}, an outage in the middle one (E = {evidence:.1f}):"
-            " withdrawn for good",
-            metric=metric.name,
-            worse=worse,
-            pairs=pairs,
-            evidence=evidence,
+        return (
+            f"{metric.name} was worse in arm B in {worse} of {pairs}, an outage in the middle one (E = "
+            f"{evidence:.1f}): withdrawn for good"
         )
-    return msg(
-        "{metric} was worse in arm B in {worse} of {pairs}, {change:+.0%} in the middle one (E = {evidence:.1f}):"
-        " withdrawn for good",
-        metric=metric.name,
-        worse=worse,
-        pairs=pairs,
-        evidence=evidence,
-        change=math.expm1(metric.sign * middle),
+    return (
+        f"{metric.name} was worse in arm B in {worse} of {pairs}, {math.expm1(metric.sign * middle):+.0%} in the "
+        f"middle one (E = {evidence:.1f}): withdrawn for good"
     )
 
 
@@ -455,42 +435,32 @@ def require_switchable(plan: Plan, profile: Profile, period: float) -> None:
         needed = class_of(change)
         if needed != "T0":
             raise RefusedError(
-                msg("{tunable}: {reason}", tunable=change.tunable, reason=_CLASS_REASONS[needed]),
+                f"{change.tunable}: {_CLASS_REASONS[needed]}",
                 hint="--live takes values that act at once and interrupt nothing; prove the others with --target"
                 " or --command",
             )
         if is_slow(change.tunable):
             raise RefusedError(
-                msg(
-                    "{tunable}: acts on caches or on the placement of pages, and its effect builds up over minutes:"
-                    " short periods would not show it",
-                    tunable=change.tunable,
+                (
+                    f"{change.tunable}: acts on caches or on the placement of pages, and its effect builds up "
+                    "over minutes: short periods would not show it"
                 ),
                 hint="prove it with --target or --command, where each run begins alike",
             )
     declared = profile.proof
     if declared is not None and toggle_class(declared.toggle, plan.changes) != "T0":
-        raise RefusedError(
-            msg(
-                "{name} declares {toggle}: only T0 is switched under traffic", name=profile.name, toggle=declared.toggle
-            )
-        )
+        raise RefusedError(f"{profile.name} declares {declared.toggle}: only T0 is switched under traffic")
     if declared is not None and declared.settle_seconds > MOST_DISCARDED_SHARE * period:
         raise RefusedError(
-            msg(
-                "{name} asks for {settle:g} s to settle, too long for periods of {period:g} s",
-                name=profile.name,
-                settle=declared.settle_seconds,
-                period=period,
-            ),
-            hint=msg("--period {seconds:g}", seconds=2 * declared.settle_seconds),
+            f"{profile.name} asks for {declared.settle_seconds:g} s to settle, too long for periods of {period:g} s",
+            hint=f"--period {2 * declared.settle_seconds:g}",
         )
 
 
 _CLASS_REASONS: Final[Mapping[str, str]] = {
-    "T1": N_("acts on new sockets, sessions or mounts only: the traffic that is there would not notice"),
-    "T2": N_("may interrupt a link: live traffic must not pay for a measurement"),
-    "T3": N_("needs a reboot or a rebuild: it cannot be switched on and off"),
+    "T1": "acts on new sockets, sessions or mounts only: the traffic that is there would not notice",
+    "T2": "may interrupt a link: live traffic must not pay for a measurement",
+    "T3": "needs a reboot or a rebuild: it cannot be switched on and off",
 }
 
 
@@ -535,7 +505,7 @@ def _require_counter(host: Host, name: str, disks: Sequence[str]) -> None:
     try:
         HostCounters(host, [name], disks).read_since(0.0)
     except ValueError as error:
-        raise RefusedError(msg("--metric host:{name}: {reason}", name=name, reason=str(error))) from None
+        raise RefusedError(f"--metric host:{name}: {error!s}") from None
 
 
 def _disks_of(host: Host, plan: Plan) -> tuple[str, ...]:
@@ -557,14 +527,7 @@ def _baseline_seconds(options: LiveOptions, settings: Settings, claimed: Command
     figure. Raises UsageError."""
     asked = options.baseline_seconds
     if asked is not None and asked and not LEAST_BASELINE <= asked <= MOST_BASELINE:
-        raise UsageError(
-            msg(
-                "--baseline {seconds:g}: expected 0, or {least:g} to {most:g} s",
-                seconds=asked,
-                least=LEAST_BASELINE,
-                most=MOST_BASELINE,
-            )
-        )
+        raise UsageError(f"--baseline {asked:g}: expected 0, or {LEAST_BASELINE:g} to {MOST_BASELINE:g} s")
     if claimed.kind == "prom":
         return 0.0
     if asked is not None:
@@ -584,22 +547,15 @@ def _baseline_seconds(options: LiveOptions, settings: Settings, claimed: Command
 def _make_switchback(options: LiveOptions, limits: Sequence[Limit]) -> Switchback:
     period = base_period(options)
     if not LEAST_PERIOD <= period <= MOST_PERIOD:
-        raise UsageError(
-            msg(
-                "--period {period:g}: expected {least:g} to {most:g} s",
-                period=period,
-                least=LEAST_PERIOD,
-                most=MOST_PERIOD,
-            )
-        )
+        raise UsageError(f"--period {period:g}: expected {LEAST_PERIOD:g} to {MOST_PERIOD:g} s")
     tau = ASSUMED_TAU if options.tau_seconds is None else options.tau_seconds
     if not 0 <= tau <= MOST_PERIOD:
-        raise UsageError(msg("--tau {tau:g}: expected seconds, 0 or more", tau=tau))
+        raise UsageError(f"--tau {tau:g}: expected seconds, 0 or more")
     discard = discard_for(tau)
     if options.tau_seconds is not None and discard > MOST_DISCARDED_SHARE * period:
         raise UsageError(
-            msg("--tau {tau:g}: too long for periods of {period:g} s", tau=tau, period=period),
-            hint=msg("--period {seconds:g}", seconds=math.ceil(discard / MOST_DISCARDED_SHARE)),
+            f"--tau {tau:g}: too long for periods of {period:g} s",
+            hint=f"--period {math.ceil(discard / MOST_DISCARDED_SHARE):g}",
         )
     return Switchback(
         period_seconds=period,
@@ -632,14 +588,12 @@ def prove_live(
     """
     profile = asked.profile
     if profile.proof is None:
-        raise UsageError(
-            msg("profile {name} does not say how it is proven", name=profile.name), hint="it has no [proof] table"
-        )
+        raise UsageError(f"profile {profile.name} does not say how it is proven", hint="it has no [proof] table")
     kept = store or Store()
     with kept.hold_lock():
         refuse_while_one_waits(kept)
         for record, _outcomes in recover_unfinished(host, kept):
-            say(msg("{id} had been interrupted and was rolled back", id=record.id))
+            say(f"{record.id} had been interrupted and was rolled back")
         plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=scan(host)))
         require_changes(plan, profile)
         require_switchable(plan, profile, base_period(options))
@@ -686,13 +640,7 @@ def prove_live(
                 if options.period_seconds is None:
                     schedule = stretch_periods(schedule, cycle, mode, settings, watched)
                     switchback = msgspec.structs.replace(switchback, period_seconds=schedule.seconds_per_run)
-                say(
-                    msg(
-                        "the traffic repeats every {cycle:.3g} s: periods of {period:g} s",
-                        cycle=cycle.seconds,
-                        period=switchback.period_seconds,
-                    )
-                )
+                say(f"the traffic repeats every {cycle.seconds:.3g} s: periods of {switchback.period_seconds:g} s")
             switchback = msgspec.structs.replace(switchback, baseline=baseline.figures_of(metrics[0].name))
             session = Session(
                 subject=subject,
@@ -759,10 +707,7 @@ def _watch_traffic(
         _refuse_exceeded(limits, reading)
         seen.append((clock.now() - began, {name: figure_of(pair) for name, pair in reading.items()}))
     if seen and not any(figures.get(claimed) for _, figures in seen):
-        raise RefusedError(
-            msg("{metric} measures nothing: no figure above 0 within {seconds:g} s", metric=claimed, seconds=seconds),
-            hint=IDLE_HINT,
-        )
+        raise RefusedError(f"{claimed} measures nothing: no figure above 0 within {seconds:g} s", hint=IDLE_HINT)
     return WatchedTraffic(began, seen)
 
 
@@ -780,7 +725,7 @@ def _try_out(source: LiveSource, clock: LiveClock, limits: Sequence[Limit], live
     took = clock.now() - began
     if took > SLOWEST_READING:
         raise RefusedError(
-            msg("reading the metrics once takes {took:.1f} s: harm and limits are checked each second", took=took),
+            f"reading the metrics once takes {took:.1f} s: harm and limits are checked each second",
             hint="let the command print a figure that the service keeps, or ask a server once a period (prom:)",
         )
     _refuse_exceeded(limits, {**reading, **source.read_period(live.period_seconds - live.discard_seconds)})
@@ -791,11 +736,6 @@ def _refuse_exceeded(limits: Sequence[Limit], reading: Reading) -> None:
         value = figure_of(reading.get(limit.metric))
         if value is not None and limit.is_exceeded(value):
             raise RefusedError(
-                msg(
-                    "{limit}: {metric} is {value:.4g} already, with nothing changed",
-                    limit=limit.words,
-                    metric=limit.metric,
-                    value=value,
-                ),
+                f"{limit.words}: {limit.metric} is {value:.4g} already, with nothing changed",
                 hint="choose a limit beyond what is usual",
             )

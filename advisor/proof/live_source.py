@@ -13,7 +13,6 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.proof.command_runner import CommandProcess, ask_server
 from advisor.proof.host_metrics import HostCounters, Reading
 from advisor.proof.interrupt import Stop
@@ -52,13 +51,13 @@ def parse_limits(given: Sequence[str], metrics: Sequence[CommandMetric]) -> tupl
         match = _LIMIT.fullmatch(text)
         if match is None:
             raise UsageError(
-                msg("--abort-if {text}: expected METRIC > NUMBER or METRIC < NUMBER", text=text[:80]),
+                f"--abort-if {text[:80]}: expected METRIC > NUMBER or METRIC < NUMBER",
                 hint="such as --abort-if 'p99 > 20'",
             )
         if match[1] not in [one.name for one in metrics]:
             raise UsageError(
-                msg("--abort-if {text}: {name} is not read", text=text, name=match[1]),
-                hint=msg("read here: {names}", names=", ".join(one.name for one in metrics)),
+                f"--abort-if {text}: {match[1]} is not read",
+                hint=f"read here: {', '.join(one.name for one in metrics)}",
             )
         found.append(Limit(match[1], match[2], float(match[3])))
     return tuple(found)
@@ -93,7 +92,7 @@ class LiveSource:
         try:
             counted = self._host_counters.read_since(clock.now())
         except ValueError as error:
-            raise MetricError(msg("a figure of the host cannot be read: {reason}", reason=str(error))) from None
+            raise MetricError(f"a figure of the host cannot be read: {error!s}") from None
         found = {self._host_names[name]: pair for name, pair in counted.items()}
         for metric in self._live.metrics:
             match metric.kind:
@@ -121,12 +120,8 @@ class LiveSource:
             return {}
         if count < before[0]:
             raise MetricError(
-                msg(
-                    "metric {name} fell from {before:g} to {count:g}: its counter was reset, or the service restarted",
-                    name=metric.name,
-                    before=before[0],
-                    count=count,
-                )
+                f"metric {metric.name} fell from {before[0]:g} to {count:g}: its counter was reset, or the "
+                "service restarted"
             )
         return {metric.name: (count - before[0], at - before[1])}
 

@@ -13,7 +13,6 @@ import msgspec
 
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.host import Host
-from advisor.i18n import msg
 from advisor.proof import fio
 from advisor.proof.covariates import (
     LAMPS,
@@ -54,10 +53,7 @@ def place_targets(
     found = {}
     for name, directory in places:
         if name not in known:
-            raise UsageError(
-                msg("--place {name}: no workload has such a section", name=name),
-                hint=msg("here: {known}", known=", ".join(known)),
-            )
+            raise UsageError(f"--place {name}: no workload has such a section", hint=f"here: {', '.join(known)}")
         found[name] = read_target(host, directory)
     return found
 
@@ -228,12 +224,10 @@ class Measurer:
         shortest = min(stored, key=lambda run: run.figures.runtime_seconds, default=None)
         if shortest is not None and shortest.figures.runtime_seconds < MINIMUM_TIMED_SECONDS:
             raise RefusedError(
-                msg(
-                    "{workload}: {run_write_bytes} MiB, all that the byte budget allows for a run, are"
-                    " written in {runtime_seconds:.0f} ms: too short to be timed",
-                    workload=shortest.workload,
-                    run_write_bytes=self._schedule.run_write_bytes // MIB,
-                    runtime_seconds=shortest.figures.runtime_seconds * 1000,
+                (
+                    f"{shortest.workload}: {self._schedule.run_write_bytes // MIB} MiB, all that the byte budget "
+                    f"allows for a run, are written in {shortest.figures.runtime_seconds * 1000:.0f} ms: too "
+                    "short to be timed"
                 ),
                 hint="raise the byte budget, or choose --quick",
             )

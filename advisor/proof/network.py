@@ -22,7 +22,6 @@ from advisor.errors import CommandError, RefusedError
 from advisor.host import Host, Missing
 from advisor.host.commands import find_program
 from advisor.host.numbers import whole_number
-from advisor.i18n import msg
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
@@ -64,9 +63,7 @@ class NetworkFio(FioProcess):
                 try:
                     self.run_network(fio.FioJob(workload, CHECK_SECONDS, 0, 0), stop)
                 except CommandError as error:
-                    raise RefusedError(
-                        msg("{name}: {reason}", name=workload.name, reason=error.message), hint=error.hint
-                    ) from error
+                    raise RefusedError(f"{workload.name}: {error.message}", hint=error.hint) from error
 
     def run_network(self, job: fio.FioJob, stop: Stop) -> tuple[RunFigures, str]:
         """One run with both ends. Raises FioError for one that does not count, and StoppedError."""
@@ -98,10 +95,7 @@ class NetworkFio(FioProcess):
         taken = self._bound_ports()
         free = next((port for port in PORTS if port not in taken), None)
         if free is None:
-            raise FioError(
-                msg("ports {ports}-{ports_2} are all in use here", ports=PORTS[0], ports_2=PORTS[-1]),
-                hint="ss -lntup shows by whom",
-            )
+            raise FioError(f"ports {PORTS[0]}-{PORTS[-1]} are all in use here", hint="ss -lntup shows by whom")
         port = free
         # fio would wait for ever for a connection, even if this process were killed
         bounded = [*self._ended_with_us(), "timeout", "-k", "2", str(bound)]
@@ -150,13 +144,7 @@ class NetworkFio(FioProcess):
             if port in self._bound_ports():
                 return
             stop.sleep(0.05)
-        raise FioError(
-            msg(
-                "fio here did not listen on port {port} within {listen_seconds:g} s",
-                port=port,
-                listen_seconds=LISTEN_SECONDS,
-            )
-        )
+        raise FioError(f"fio here did not listen on port {port} within {LISTEN_SECONDS:g} s")
 
 
 def parse_bound_ports(text: str) -> set[int]:
@@ -218,18 +206,10 @@ def close_link(section: JobSection, address: str, port: int) -> None:
 
 def _not_connected(address: str, port: int, section: JobSection) -> PeerError:
     return PeerError(
-        msg(
-            "nothing gets through to {address}, port {port}/{protocol}, although fio listens there",
-            address=address,
-            port=port,
-            protocol=section.protocol,
-        ),
-        hint=msg(
-            "a firewall in between must let ports {ports}-{ports_2} through while this runs: on that"
-            " host firewall-cmd --add-port={ports}-{ports_2}/{protocol} --timeout=1h",
-            ports=PORTS[0],
-            ports_2=PORTS[-1],
-            protocol=section.protocol,
+        f"nothing gets through to {address}, port {port}/{section.protocol}, although fio listens there",
+        hint=(
+            f"a firewall in between must let ports {PORTS[0]}-{PORTS[-1]} through while this runs: on that host "
+            f"firewall-cmd --add-port={PORTS[0]}-{PORTS[-1]}/{section.protocol} --timeout=1h"
         ),
     )
 
@@ -267,16 +247,9 @@ def network_figures(job: fio.FioJob, section: JobSection, near: EndedProcess, fa
     received = _received_bytes(section, sender, receiver)
     for end, words in ((sender, "the sender"), (receiver, "the receiver")):
         if end.ios <= 0:
-            raise FioError(msg("{words} ended well but moved nothing", words=words))
+            raise FioError(f"{words} ended well but moved nothing")
         if end.seconds < fio.MINIMUM_RUNTIME_SHARE * job.seconds:
-            raise FioError(
-                msg(
-                    "{words} ran for {seconds:.3f} s instead of {job_seconds:g} s",
-                    words=words,
-                    seconds=end.seconds,
-                    job_seconds=job.seconds,
-                )
-            )
+            raise FioError(f"{words} ran for {end.seconds:.3f} s instead of {job.seconds:g} s")
     blocks = received / section.block_bytes
     p50, p95, p99, p999 = (fio.percentile(here.bins, share) / 1000 for share in (0.5, 0.95, 0.99, 0.999))
     return RunFigures(
@@ -301,13 +274,7 @@ def network_figures(job: fio.FioJob, section: JobSection, near: EndedProcess, fa
 def _received_bytes(section: JobSection, sender: _End, receiver: _End) -> int:
     """Bytes that arrived. Raises FioError where the two ends cannot have talked to each other alone."""
     if receiver.bytes > sender.bytes + section.block_bytes:
-        raise FioError(
-            msg(
-                "{bytes} bytes arrived, but {sender_bytes} were sent: somebody else sent to that port",
-                bytes=receiver.bytes,
-                sender_bytes=sender.bytes,
-            )
-        )
+        raise FioError(f"{receiver.bytes} bytes arrived, but {sender.bytes} were sent: somebody else sent to that port")
     if receiver.ios <= 0 < sender.ios:
         raise NothingArrivedError("nothing of what was sent arrived")
     if section.protocol == "udp":
@@ -316,7 +283,5 @@ def _received_bytes(section: JobSection, sender: _End, receiver: _End) -> int:
     # came in two out of its count of bytes, so that alone would be too low
     arrived = max(receiver.bytes, (receiver.ios - receiver.short) * section.block_bytes)
     if arrived < (1 - _TCP_AGREEMENT) * sender.bytes:
-        raise FioError(
-            msg("{bytes} bytes were sent over TCP, but only {arrived} arrived", bytes=sender.bytes, arrived=arrived)
-        )
+        raise FioError(f"{sender.bytes} bytes were sent over TCP, but only {arrived} arrived")
     return sender.bytes

@@ -13,7 +13,6 @@ import msgspec
 from advisor.errors import PermissionDeniedError, RefusedError, UsageError
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
-from advisor.i18n import msg
 from advisor.observe.disks import read_disks
 from advisor.observe.load import LoadFigures, RoughFigures, measure_load, measure_roughly
 from advisor.observe.rates import DiskRates, disk_rates
@@ -55,8 +54,7 @@ def observe_workload(
     except PermissionDeniedError as error:
         if unit is not None:
             raise PermissionDeniedError(
-                msg("--unit {unit}: needs the trace of each request ({reason})", unit=unit, reason=error.message),
-                hint=error.hint,
+                f"--unit {unit}: needs the trace of each request ({error.message})", hint=error.hint
             ) from error
         return _observe_counters(host, seconds, disk, began, error.message, sleep)
     disk = disk or _busiest_disk(host, traced, unit)
@@ -75,10 +73,7 @@ def find_disk(host: Host, device: str) -> str:
         name = device if isinstance(real, Missing) else real.rpartition("/")[2]
     if "/" in name or device_number(host, name) is None:
         known = [one for one in host.names("/sys/block") if not one.startswith(("ram", "loop"))]
-        raise UsageError(
-            msg("--device {device}: there is no such block device", device=device),
-            hint=msg("here: {known}", known=", ".join(known)),
-        )
+        raise UsageError(f"--device {device}: there is no such block device", hint=f"here: {', '.join(known)}")
     if not isinstance(host.read(f"/sys/class/block/{name}/partition"), Missing):
         place = host.real(f"/sys/class/block/{name}")
         name = name if isinstance(place, Missing) else place.rstrip("/").split("/")[-2]
@@ -86,8 +81,8 @@ def find_disk(host: Host, device: str) -> str:
     kind = host.read(f"/sys/class/block/{name}/dm/uuid")
     if members and (isinstance(kind, Missing) or not kind.startswith("mpath-")):
         raise RefusedError(
-            msg("{name}: requests are those of the devices below it, which is what can be observed", name=name),
-            hint=msg("--device {device}", device=members[0]),
+            f"{name}: requests are those of the devices below it, which is what can be observed",
+            hint=f"--device {members[0]}",
         )
     return name
 
@@ -98,7 +93,7 @@ def require_unit(host: Host, unit: str) -> None:
     processes = (int(name) for name in host.names("/proc") if is_count(name))
     if not unit or not any(unit_of_process(host, pid) in names for pid in processes):
         raise UsageError(
-            msg("--unit {unit!r}: no process of such a unit is running here", unit=unit),
+            f"--unit {unit!r}: no process of such a unit is running here",
             hint="systemctl list-units --type=service,scope lists their names",
         )
 
@@ -113,9 +108,9 @@ def _busiest_disk(host: Host, traced: TracedRequests, unit: str | None) -> str:
     busiest = max(counts, key=lambda name: counts[name], default="")
     if not counts.get(busiest):
         raise RefusedError(
-            msg("no requests in {seconds:.0f} s", seconds=traced.seconds)
+            f"no requests in {traced.seconds:.0f} s"
             if unit is None
-            else msg("no requests of {unit} in {seconds:.0f} s", unit=unit, seconds=traced.seconds),
+            else f"no requests of {unit} in {traced.seconds:.0f} s",
             hint="reads from the page cache never reach a device; writes reach it when they are written back",
         )
     return busiest
@@ -130,20 +125,19 @@ def _make_file(disk: str, unit: str | None, began: str, traced: TracedRequests, 
     events = 2 * len(found.requests)
     if traced.lost > MAX_LOST * (events + traced.lost):
         raise RefusedError(
-            msg("no faithful twin: {lost:,} of {events:,} events were lost", lost=traced.lost, events=events),
+            f"no faithful twin: {traced.lost:,} of {events:,} events were lost",
             hint="observe one device (--device DEV), on a host with a CPU to spare",
         )
     if found.unmatched > _UNMATCHED_SHARE * len(found.requests) + 300:
         raise RefusedError(
-            msg(
-                "no faithful twin: of {unmatched:,} of {count:,} completions no beginning was seen",
-                unmatched=found.unmatched,
-                count=found.unmatched + len(found.requests),
+            (
+                f"no faithful twin: of {found.unmatched:,} of {found.unmatched + len(found.requests):,} "
+                "completions no beginning was seen"
             ),
             hint="some drivers do not report when they begin a request",
         )
     if len(mine) < 2:
-        raise RefusedError(msg("no faithful twin: {requests} requests on {disk}", requests=len(mine), disk=disk))
+        raise RefusedError(f"no faithful twin: {len(mine)} requests on {disk}")
     load = measure_load(
         mine,
         # Flushes and discards are completed in nobody's name.
@@ -241,8 +235,7 @@ def _observe_counters(
     count = 0 if found is None else round(_requests_per_s(found) * span.seconds)
     if found is None or count < 100:
         raise RefusedError(
-            msg("no twin: {requests} requests in {seconds:.0f} s", requests=count, seconds=seconds),
-            hint="observe longer, or when the device is used",
+            f"no twin: {count} requests in {seconds:.0f} s", hint="observe longer, or when the device is used"
         )
     return _make_from_means(found, began, span.seconds, why)
 

@@ -26,7 +26,6 @@ import msgspec
 
 from advisor.errors import CommandError, UsageError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 from advisor.proof.host_metrics import HOST_METRICS
 from advisor.proof.metrics import Metric
 from advisor.proof.prometheus import split_source
@@ -116,7 +115,7 @@ class CommandOutput(msgspec.Struct, frozen=True):
     @property
     def last_lines(self) -> str:
         """The end of the output on one line: of standard output, or else of standard error."""
-        return last_lines(self.stdout) or last_lines(self.stderr) or msg("no output")
+        return last_lines(self.stdout) or last_lines(self.stderr) or "no output"
 
 
 def last_lines(text: str) -> str:
@@ -133,15 +132,13 @@ def parse_metrics(given: Sequence[str], kinds: Sequence[MetricKind] = RUN_KINDS)
     """The metrics of ``--metric``, in order, of these kinds. Raises UsageError that names the one and what is wrong
     with it."""
     if len(given) > MAX_METRICS:
-        raise UsageError(
-            msg("--metric: expected at most {max_metrics}, found {count}", max_metrics=MAX_METRICS, count=len(given))
-        )
+        raise UsageError(f"--metric: expected at most {MAX_METRICS}, found {len(given)}")
     found: dict[str, CommandMetric] = {}
     for text in given:
         one = _parse_metric(text, len(found) + 1, kinds)
         if one.name in found:
             raise UsageError(
-                msg("--metric {text}: a metric is named {name} already", text=text, name=one.name),
+                f"--metric {text}: a metric is named {one.name} already",
                 hint="give it a name of its own: --metric NAME=KIND:EXPRESSION",
             )
         found[one.name] = one
@@ -152,16 +149,13 @@ def _parse_metric(text: str, number: int, kinds: Sequence[MetricKind]) -> Comman
     match = _SPEC.fullmatch(text)
     if match is None or len(text) > _EXPRESSION_MAX:
         raise UsageError(
-            msg("--metric {text}: expected [NAME=]KIND:EXPRESSION[:higher|lower[:UNIT]]", text=text[:80]),
+            f"--metric {text[:80]}: expected [NAME=]KIND:EXPRESSION[:higher|lower[:UNIT]]",
             hint="KIND is regex, json, time, command or prom; such as --metric 'regex:tps = ([0-9.]+):higher:tps'"
             if "regex" in kinds
             else "KIND is command, counter, prom or host; such as --metric 'p99=command:/usr/local/bin/p99:lower:ms'",
         )
     if match[2] not in kinds:
-        raise UsageError(
-            msg("--metric {text}: {kind} cannot be read here", text=text, kind=match[2]),
-            hint=msg("expected one of {kinds}", kinds=", ".join(kinds)),
-        )
+        raise UsageError(f"--metric {text}: {match[2]} cannot be read here", hint=f"expected one of {', '.join(kinds)}")
     name, kind, rest = match[1], match[2], match[3] or ""
     fields = rest.split(":")
     better, unit = None, ""
@@ -171,13 +165,11 @@ def _parse_metric(text: str, number: int, kinds: Sequence[MetricKind]) -> Comman
         unit, better = fields.pop(), fields.pop()
     expression = ":".join(fields)
     if kind == "time" and expression:
-        raise UsageError(
-            msg("--metric {text}: time takes no expression", text=text), hint="--metric time, or --metric time:lower:s"
-        )
+        raise UsageError(f"--metric {text}: time takes no expression", hint="--metric time, or --metric time:lower:s")
     if kind != "time" and not expression:
-        raise UsageError(msg("--metric {text}: expected an expression after {kind}:", text=text, kind=kind))
+        raise UsageError(f"--metric {text}: expected an expression after {kind}:")
     if len(unit) > 20 or not unit.isprintable():
-        raise UsageError(msg("--metric {text}: {unit!r} is no unit", text=text, unit=unit))
+        raise UsageError(f"--metric {text}: {unit!r} is no unit")
     known = HOST_METRICS.get(expression) if kind == "host" else _TIME if kind == "time" else None
     one = CommandMetric(
         name or "",
@@ -203,16 +195,16 @@ def _check_expression(one: CommandMetric, text: str) -> None:
                 parse_path(one.expression)
             case "command" | "counter":
                 if not shlex.split(one.expression):
-                    raise ValueError(N_("no command"))
+                    raise ValueError("no command")
             case "prom":
                 split_source(one.expression)
             case "host":
                 if one.expression not in HOST_METRICS:
-                    raise ValueError(msg("the host counts {names}", names=", ".join(HOST_METRICS)))
+                    raise ValueError(f"the host counts {', '.join(HOST_METRICS)}")
     except (re.error, RecursionError, OverflowError) as error:
-        raise UsageError(msg("--metric {text}: no regular expression: '{error}'", text=text, error=error)) from None
+        raise UsageError(f"--metric {text}: no regular expression: '{error}'") from None
     except ValueError as error:
-        raise UsageError(msg("--metric {text}: {reason}", text=text, reason=str(error))) from None
+        raise UsageError(f"--metric {text}: {error!s}") from None
 
 
 def _default_name(one: CommandMetric, number: int) -> str:
@@ -237,13 +229,11 @@ def parse_path(path: str) -> list[str | int]:
     while position < len(path):
         match = _STEP.match(path, position)
         if match is None:
-            raise ValueError(
-                msg("expected a path such as .latency.p99 or .runs[0].mean, found {rest!r}", rest=path[position:])
-            )
+            raise ValueError(f"expected a path such as .latency.p99 or .runs[0].mean, found {path[position:]!r}")
         steps.append(int(match[2]) if match[2] is not None else match[1] or match[3])
         position = match.end()
     if not steps:
-        raise ValueError(N_("the path is empty"))
+        raise ValueError("the path is empty")
     return steps
 
 
@@ -264,19 +254,10 @@ def read_figure(metric: CommandMetric, output: CommandOutput) -> float:
             case _:
                 return read_number(_value_at(metric.expression, output.stdout))
     except ValueError as error:
-        cut = (
-            msg(" ({count} bytes before them were dropped)", count=output.dropped_bytes) if output.dropped_bytes else ""
-        )
+        cut = f" ({output.dropped_bytes} bytes before them were dropped)" if output.dropped_bytes else ""
         raise MetricError(
-            msg(
-                "metric {name} ({kind}:{expression}): {reason}; the last lines{cut}: {lines}",
-                name=metric.name,
-                kind=metric.kind,
-                expression=metric.expression,
-                reason=str(error),
-                cut=cut,
-                lines=output.last_lines,
-            )
+            f"metric {metric.name} ({metric.kind}:{metric.expression}): {error!s}; the last lines{cut}: "
+            f"{output.last_lines}"
         ) from None
 
 
@@ -288,9 +269,9 @@ def _last_match(expression: str, output: CommandOutput) -> str:
             if last:
                 value = last[0][1] if pattern.groups else last[0][0]
                 if value is None:
-                    raise ValueError(N_("the first group took no part in the match"))
+                    raise ValueError("the first group took no part in the match")
                 return str(value)
-    raise ValueError(N_("no match"))
+    raise ValueError("no match")
 
 
 @contextmanager
@@ -301,7 +282,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
         return
 
     def give_up(_number: int, _frame: FrameType | None) -> None:
-        raise ValueError(msg("the expression was still searching after {seconds:g} s", seconds=seconds))
+        raise ValueError(f"the expression was still searching after {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -331,8 +312,8 @@ def _value_at(path: str, stdout: str) -> object:
 
 def _nothing_there(step: str | int, value: object) -> str:
     if isinstance(value, dict) and value:
-        return msg("nothing at {step!r}; there are {names}", step=step, names=", ".join(map(str, list(value)[:8])))
-    return msg("nothing at {step!r}", step=step)
+        return f"nothing at {step!r}; there are {', '.join(map(str, list(value)[:8]))}"
+    return f"nothing at {step!r}"
 
 
 def _first_document(stdout: str) -> object:
@@ -343,35 +324,30 @@ def _first_document(stdout: str) -> object:
             try:
                 return json.JSONDecoder().raw_decode(stdout[position:].lstrip())[0]
             except (ValueError, RecursionError) as error:
-                raise ValueError(msg("the JSON cannot be read: '{error}'", error=error)) from None
+                raise ValueError(f"the JSON cannot be read: '{error}'") from None
         position += len(line)
-    raise ValueError(N_("the output holds no JSON"))
+    raise ValueError("the output holds no JSON")
 
 
 def read_number(value: object) -> float:
     """A number or its text as a figure of a run. Raises ValueError for what is none, not above 0 (the change is a
     ratio), or beyond what can be judged."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(msg("{text} is no number", text=_json_text(value)[:60]))
+        raise ValueError(f"{_json_text(value)[:60]} is no number")
     if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
-        raise ValueError(msg("{text} is no number", text=repr(value[:60])))
+        raise ValueError(f"{value[:60]!r} is no number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if math.isnan(number):
-        raise ValueError(msg("{text} is no number", text="NaN"))
+        raise ValueError("NaN is no number")
     if not SMALLEST_FIGURE <= number <= LARGEST_FIGURE and number > 0:
         raise ValueError(
-            msg(
-                "{text} cannot be judged: expected {least:g} to {most:g}",
-                text=str(value).strip()[:60],
-                least=SMALLEST_FIGURE,
-                most=LARGEST_FIGURE,
-            )
+            f"{str(value).strip()[:60]} cannot be judged: expected {SMALLEST_FIGURE:g} to {LARGEST_FIGURE:g}"
         )
     if number <= 0:
-        raise ValueError(msg("{number:g} is not above 0: the change is reckoned as a ratio", number=number))
+        raise ValueError(f"{number:g} is not above 0: the change is reckoned as a ratio")
     return number
 
 

@@ -16,7 +16,6 @@ from typing import Final
 from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts
 from advisor.host import Host
-from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
 from advisor.proof.peer import PeerError, SecondHostPeer, Ssh, check_destination
@@ -46,26 +45,21 @@ def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop:
     try:
         where = resolve(address or ssh.host_name(destination))
     except PeerError as error:
-        raise RefusedError(msg("--peer-ssh {reason}", reason=error.message), hint=error.hint) from error
+        raise RefusedError(f"--peer-ssh {error.message}", hint=error.hint) from error
     if scope_of(where) is not None:
-        raise UsageError(
-            msg("--peer-address {where}: fio takes no address with a link", where=where), hint="give a global address"
-        )
+        raise UsageError(f"--peer-address {where}: fio takes no address with a link", hint="give a global address")
     (asked, left) = _find_address(host, str(where))
     if asked is None or asked.link is None:
-        raise RefusedError(
-            left or msg("no route leads to {where}", where=where), hint=msg("ip route get {where}", where=where)
-        )
+        raise RefusedError(left or f"no route leads to {where}", hint=f"ip route get {where}")
     source = _source_address(str(where))
     if asked.link == "lo" or source == str(where):
         raise RefusedError(
-            msg("{where} is an address of this host itself: nothing crosses a wire", where=where),
-            hint="--peer-ssh names a second host",
+            f"{where} is an address of this host itself: nothing crosses a wire", hint="--peer-ssh names a second host"
         )
     try:
         version = ssh.version_there(destination, stop)
     except PeerError as error:
-        raise RefusedError(msg("--peer-ssh {reason}", reason=error.message), hint=error.hint) from error
+        raise RefusedError(f"--peer-ssh {error.message}", hint=error.hint) from error
     return SecondHostPeer(destination, str(where), source, asked.link, version)
 
 
@@ -82,10 +76,7 @@ def _source_address(address: str) -> str:
             probe.connect((address, 9))
             return str(probe.getsockname()[0])
     except OSError as error:
-        raise RefusedError(
-            msg("{address}: {error}", address=address, error=error.strerror),
-            hint=msg("ip route get {address}", address=address),
-        ) from error
+        raise RefusedError(f"{address}: {error.strerror}", hint=f"ip route get {address}") from error
 
 
 def peer_target(peer: SecondHostPeer) -> MeasuredTarget:
@@ -123,24 +114,14 @@ class PathCheck:
         deadline = time.monotonic() + LINK_SECONDS
         while down := self._links - up_links(self._host, self._links):
             if time.monotonic() > deadline:
-                raise CommandError(
-                    msg(
-                        "arm {arm}: {down} had no carrier after {link_seconds:g} s",
-                        arm=arm,
-                        down=", ".join(sorted(down)),
-                        link_seconds=LINK_SECONDS,
-                    )
-                )
+                raise CommandError(f"arm {arm}: {', '.join(sorted(down))} had no carrier after {LINK_SECONDS:g} s")
             time.sleep(_PAUSE_SECONDS)
         after = await_gate(
             self._host, self._links, self._passing, _LARGEST_PACKET_BYTES, window_seconds=self._window_seconds
         )
         if not after.held:
             why = "; ".join(one.why for one in after.failing)
-            raise CommandError(
-                msg("the path does not carry arm {arm}: {why}", arm=arm, why=why),
-                hint="advisor probe shows what it carries",
-            )
+            raise CommandError(f"the path does not carry arm {arm}: {why}", hint="advisor probe shows what it carries")
 
 
 def path_check(
@@ -165,26 +146,22 @@ def path_check(
     outside = next((one for one in found.unprobeable if one.role == "named"), None)
     if outside is not None:
         raise RefusedError(
-            msg(
-                "--peer-address {what}: {why}: the effect of this profile cannot show there",
-                what=outside.what,
-                why=outside.why,
-            ),
+            f"--peer-address {outside.what}: {outside.why}: the effect of this profile cannot show there",
             hint="name the peer's address on the link that is changed, or choose the links with --set links=",
         )
     now = gate(Peers(tuple(peer for peer in found.asked if _is_measured(peer, target))))
     for silent in now.failing:
         if silent.peer.role == "named":
             raise RefusedError(
-                msg("{why}, and that before anything was changed", why=silent.why),
+                f"{silent.why}, and that before anything was changed",
                 hint="the peer must answer pings (ICMP echoes) at the present MTU: advisor probe shows what is carried",
             )
     check = PathCheck(host, links, now.passing, window_seconds)
     if check.asked:
         names = ", ".join(check.asked)
-        say(msg("after each toggle, asked whether the path carries the arm's MTU: {names}", names=names))
+        say(f"after each toggle, asked whether the path carries the arm's MTU: {names}")
     else:
-        say(N_("nobody beyond these links can be asked whether the path carries the arm's MTU"))
+        say("nobody beyond these links can be asked whether the path carries the arm's MTU")
     return check
 
 
@@ -205,11 +182,7 @@ def require_other_way_in(host: Host, facts: Facts, plan: Plan, *, force: bool) -
     over = [peer for peer in peers_of(host, facts, links=links, extra=[client]).asked if peer.role == "named"]
     if over:
         raise RefusedError(
-            msg(
-                "the ssh session from {client} that this runs in goes over {link}, which each toggle interrupts",
-                client=client,
-                link=over[0].link,
-            ),
+            f"the ssh session from {client} that this runs in goes over {over[0].link}, which each toggle interrupts",
             hint="log in over another link or the console; --force does it all the same",
         )
 

@@ -26,7 +26,6 @@ from advisor.errors import RefusedError, UsageError
 from advisor.host import Missing
 from advisor.host.commands import SAFE_ENVIRONMENT, find_program
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.proof.interrupt import Stop
 from advisor.proof.process import EndedProcess, FioError
 
@@ -99,7 +98,7 @@ def check_destination(text: str) -> str:
     """``[USER@]HOST`` as ssh takes it. Raises UsageError for anything that ssh or a shell could take otherwise."""
     if not _NAME.fullmatch(text):
         raise UsageError(
-            msg("--peer-ssh {text!r} is not [USER@]HOST", text=text[:200]),
+            f"--peer-ssh {text[:200]!r} is not [USER@]HOST",
             hint="letters, digits, dots, hyphens and underscores; port and keys belong into ~/.ssh/config",
         )
     return text
@@ -124,13 +123,7 @@ class RemoteProcess:
             if not self._read_output(stop):
                 raise explain_failure(self._destination, self._ended_process())
             if time.monotonic() > deadline:
-                raise PeerError(
-                    msg(
-                        "{destination}: its fio did not listen within {seconds:g} s",
-                        destination=self._destination,
-                        seconds=seconds,
-                    )
-                )
+                raise PeerError(f"{self._destination}: its fio did not listen within {seconds:g} s")
         return int(found[1])
 
     def send_port(self, port: int) -> None:
@@ -160,13 +153,7 @@ class RemoteProcess:
             self._output += chunk
             self._is_open = bool(chunk)
         if len(self._output) > _MAX_OUTPUT_BYTES:
-            raise PeerError(
-                msg(
-                    "{destination}: printed more than {max_output_bytes} MiB",
-                    destination=self._destination,
-                    max_output_bytes=_MAX_OUTPUT_BYTES >> 20,
-                )
-            )
+            raise PeerError(f"{self._destination}: printed more than {_MAX_OUTPUT_BYTES >> 20} MiB")
         return self._is_open
 
     def _ended_process(self) -> EndedProcess:
@@ -231,16 +218,10 @@ class Ssh:
         with self.started(destination, "check") as remote:
             done = remote.finish(seconds=CONNECT_SECONDS + 2 * _END_SECONDS, stop=stop)
         if done is None:
-            raise PeerError(
-                msg("{destination} did not answer over ssh in time", destination=destination),
-                hint=_try_by_hand(destination),
-            )
+            raise PeerError(f"{destination} did not answer over ssh in time", hint=_try_by_hand(destination))
         if done.returncode != 0 or not done.stdout.startswith("fio-"):
             said = (done.stderr or done.stdout).strip()[:200] or "nothing"
-            raise PeerError(
-                msg("{destination}: fio --version failed: {said}", destination=destination, said=said),
-                hint=_try_by_hand(destination),
-            )
+            raise PeerError(f"{destination}: fio --version failed: {said}", hint=_try_by_hand(destination))
         return done.stdout.split("\n", 1)[0].strip()[:40]
 
     def host_name(self, destination: str) -> str:
@@ -260,16 +241,11 @@ class Ssh:
             )
         except subprocess.TimeoutExpired:
             # a command of the configuration itself (Match exec) hangs
-            raise PeerError(
-                msg("ssh -G {destination} did not answer in time", destination=destination), hint="give --peer-address"
-            ) from None
+            raise PeerError(f"ssh -G {destination} did not answer in time", hint="give --peer-address") from None
         found = re.search(r"^hostname (\S+)$", asked.stdout.decode("utf-8", "replace"), re.MULTILINE)
         if asked.returncode != 0 or found is None:
             said = asked.stderr.decode("utf-8", "replace").strip()[:200] or "no host name"
-            raise UsageError(
-                msg("--peer-ssh {destination}: {said}", destination=destination, said=said),
-                hint="mend ~/.ssh/config, or give --peer-address",
-            )
+            raise UsageError(f"--peer-ssh {destination}: {said}", hint="mend ~/.ssh/config, or give --peer-address")
         return found[1]
 
 
@@ -280,7 +256,7 @@ def _ssh_environment() -> dict[str, str]:
 
 
 def _try_by_hand(destination: str) -> str:
-    return msg("ssh {destination} fio --version must work without a question", destination=destination)
+    return f"ssh {destination} fio --version must work without a question"
 
 
 _REASONS: tuple[tuple[str, str, str], ...] = (
@@ -310,31 +286,14 @@ def explain_failure(destination: str, done: EndedProcess) -> PeerError:
     if done.returncode == _NO_TOOL:
         tool = "coreutils" if "advisor-missing timeout" in done.stderr else "fio"
         how = f"ssh {destination} apt-get install {tool}, or dnf install {tool}"
-        return PeerError(
-            msg("{destination}: {tool} is not installed there", destination=destination, tool=tool), hint=how
-        )
+        return PeerError(f"{destination}: {tool} is not installed there", hint=how)
     if done.returncode == _NO_PORT:
         taken = f"ports {PORTS[0]}-{PORTS[-1]} are all in use there"
-        return PeerError(
-            msg("{destination}: {taken}", destination=destination, taken=taken),
-            hint=msg("ssh {destination} ss -lntup shows by whom", destination=destination),
-        )
+        return PeerError(f"{destination}: {taken}", hint=f"ssh {destination} ss -lntup shows by whom")
     if done.returncode != _SSH_FAILED:
-        return PeerError(
-            msg(
-                "{destination}: fio there ended with status {returncode}: {said}",
-                destination=destination,
-                returncode=done.returncode,
-                said=said,
-            )
-        )
+        return PeerError(f"{destination}: fio there ended with status {done.returncode}: {said}")
     for words, reason, hint in _REASONS:
         if words in done.stderr:
             how = hint.format(destination=destination, host=host)
-            return PeerError(
-                msg("{destination}: {reason} ({said})", destination=destination, reason=reason, said=said), hint=how
-            )
-    return PeerError(
-        msg("{destination}: the ssh connection was lost ({said})", destination=destination, said=said),
-        hint=_try_by_hand(destination),
-    )
+            return PeerError(f"{destination}: {reason} ({said})", hint=how)
+    return PeerError(f"{destination}: the ssh connection was lost ({said})", hint=_try_by_hand(destination))

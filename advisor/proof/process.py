@@ -20,7 +20,6 @@ from advisor.errors import CommandError, RefusedError
 from advisor.host import Missing
 from advisor.host.commands import SAFE_ENVIRONMENT, find_program
 from advisor.host.signals import signal_group
-from advisor.i18n import msg
 from advisor.proof.interrupt import Stop
 
 TERMINATION_SECONDS = 2.0
@@ -98,9 +97,7 @@ class FioProcess:
         """Start it; when the block ends, so does the whole group."""
         program = find_program(argv[0], self._search_path)
         if isinstance(program, Missing):
-            raise FioMissingError(
-                program.why, hint=msg("install the package {packages}", packages=_PACKAGES.get(argv[0], argv[0]))
-            )
+            raise FioMissingError(program.why, hint=f"install the package {_PACKAGES.get(argv[0], argv[0])}")
         cpu_before = _children_cpu_seconds()
         try:
             process = subprocess.Popen(
@@ -114,9 +111,7 @@ class FioProcess:
                 pass_fds=tuple(keep_open),
             )
         except OSError as error:
-            raise FioError(
-                msg("{program} did not start: {error}", program=program, error=os.strerror(error.errno or 0))
-            ) from error
+            raise FioError(f"{program} did not start: {os.strerror(error.errno or 0)}") from error
         with process:
             try:
                 yield Running(process, cpu_before)

@@ -12,7 +12,6 @@ import msgspec
 from advisor.errors import CommandError, NotRestoredError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.planner import plan_profiles
 from advisor.planning.device_nodes import node_of
 from advisor.planning.records import Plan
@@ -102,12 +101,7 @@ def check_unchanged(placed: Mapping[str, str | Missing], running: Trial) -> None
         if now[tunable] != before:
             shown = [one.why if isinstance(one, Missing) else one for one in (before, now[tunable])]
             raise CommandError(
-                msg(
-                    "{tunable}: expected {before}, found {value}: modified externally during the session",
-                    tunable=tunable,
-                    before=shown[0],
-                    value=shown[1],
-                )
+                f"{tunable}: expected {shown[0]}, found {shown[1]}: modified externally during the session"
             )
 
 
@@ -172,18 +166,12 @@ def measurable_claims(
     left = [name for name in names if not (has_peer if get_workload(name).is_network else has_target)]
     if left and (are_chosen or len(left) == len(names)):
         option = "--peer-ssh HOST" if get_workload(left[0]).is_network else "--target DIR"
-        raise UsageError(
-            msg("{left} is measured with {option}", left=left[0], option=option),
-            hint=msg("give {option}, or another --workload", option=option),
-        )
+        raise UsageError(f"{left[0]} is measured with {option}", hint=f"give {option}, or another --workload")
     found = tuple(name for name in names if name not in left)
     for is_network, is_given, option in ((True, has_peer, "--peer-ssh"), (False, has_target, "--target")):
         if is_given and not any(get_workload(name).is_network == is_network for name in found):
             example = "net.tcp-64k" if is_network else "infoscale.64k-seq-rw50"
-            raise UsageError(
-                msg("{option}: no workload uses it", option=option),
-                hint=msg("leave it out, or add --workload {example}", example=example),
-            )
+            raise UsageError(f"{option}: no workload uses it", hint=f"leave it out, or add --workload {example}")
     return found
 
 
@@ -245,9 +233,7 @@ def prove_profile(
         asked = load_one([asked], only_trusted=True)
     profile = asked.profile
     if profile.proof is None:
-        raise UsageError(
-            msg("profile {name} does not say how it is proven", name=profile.name), hint="it has no [proof] table"
-        )
+        raise UsageError(f"profile {profile.name} does not say how it is proven", hint="it has no [proof] table")
     claims: tuple[str, ...] = ()
     if command is None:
         claims = measurable_claims(
@@ -260,7 +246,7 @@ def prove_profile(
     with kept.hold_lock():
         refuse_while_one_waits(kept)
         for record, _ in recover_unfinished(host, kept):
-            say(msg("{id} had been interrupted and was rolled back", id=record.id))
+            say(f"{record.id} had been interrupted and was rolled back")
         facts = scan(host)
         plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts))
         require_changes(plan, profile)
@@ -338,11 +324,7 @@ def mounted_again(hook: Reconnect | None) -> Iterator[None]:
             _ensure_mounted(hook)
         except NotRestoredError as second:
             items = (*first.items, *second.items)
-            raise NotRestoredError(
-                msg("{reason}; {second_reason}", reason=first.message, second_reason=second.message),
-                hint=second.hint,
-                items=items,
-            ) from first
+            raise NotRestoredError(f"{first.message}; {second.message}", hint=second.hint, items=items) from first
         raise
     except BaseException:
         _ensure_mounted(hook)
@@ -364,13 +346,10 @@ def live_changes(plan: Plan) -> Plan:
 def require_changes(plan: Plan, profile: Profile) -> None:
     if plan.blocking:
         first = plan.blocking[0]
-        raise RefusedError(
-            msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
-            hint=msg("advisor plan {name} shows all", name=profile.name),
-        )
+        raise RefusedError(f"{first.tunable}: {first.reason}", hint=f"advisor plan {profile.name} shows all")
     if not plan.changes:
         raise RefusedError(
-            msg("{name} would change no live value here: there are no two states to compare", name=profile.name),
+            f"{profile.name} would change no live value here: there are no two states to compare",
             hint="advisor plan says why; roll back an active profile first, then prove it; for what only a reboot"
             " activates: advisor bench, apply, reboot, advisor bench, advisor compare",
         )
@@ -393,10 +372,9 @@ def make_own_subject(asked: RequestedProfile, plan: Plan, means: Means) -> Proof
     stale = [one.tunable for one in plan.changes if class_of(one) == "T1" and not one.tunable.startswith("sysctl:net.")]
     if stale and means.reconnect is None:
         raise RefusedError(
-            msg(
-                "{tunable} acts on new sessions or mounts only, and the command does not make them: a measurement"
-                " would compare the old state with itself",
-                tunable=stale[0],
+            (
+                f"{stale[0]} acts on new sessions or mounts only, and the command does not make them: a "
+                "measurement would compare the old state with itself"
             ),
             hint="--reconnect COMMAND makes them after every toggle",
         )
@@ -414,9 +392,7 @@ def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
     node = node_of(device, facts) if device is not None else None
     if node is None:
         raise RefusedError(
-            msg(
-                "the NUMA node of {target} is unknown, so fio cannot be placed on it", target=settings.target or device
-            ),
+            f"the NUMA node of {settings.target or device} is unknown, so fio cannot be placed on it",
             hint="choose a directory on a drive or array whose members are on one node",
         )
     return node
@@ -439,7 +415,7 @@ def reconnect_hook(
     assert profile.proof is not None
     if profile.proof.reconnect is None:
         raise RefusedError(
-            msg("{name} does not declare that a remount makes it act", name=profile.name),
+            f"{profile.name} does not declare that a remount makes it act",
             hint="--reconnect COMMAND, or reconnect = in the [proof] table of a profile of your own",
         )
     return make_remount(host, target, needs_connection=profile.proof.reconnect == "connections")
@@ -451,15 +427,8 @@ def _by_command(host: Host, command: str) -> Reconnect:
     def reconnect(arm: Arm) -> None:
         done = host.run(argv, timeout=RECONNECT_SECONDS)
         if isinstance(done, Missing):
-            raise CommandError(msg("--reconnect: {why}", why=done.why))
+            raise CommandError(f"--reconnect: {done.why}")
         if not done.ok:
-            raise CommandError(
-                msg(
-                    "--reconnect: {argv} returned {rc}: {stderr}",
-                    argv=argv[0],
-                    rc=done.rc,
-                    stderr=done.stderr.strip() or "no message",
-                )
-            )
+            raise CommandError(f"--reconnect: {argv[0]} returned {done.rc}: {done.stderr.strip() or 'no message'}")
 
     return reconnect

@@ -18,7 +18,6 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage
@@ -50,13 +49,13 @@ def split_source(expression: str) -> tuple[str, str]:
     """The server's URL and the query of ``URL:QUERY``. Raises ValueError."""
     match = _SOURCE.fullmatch(expression)
     if match is None or _PASSWORD.match(expression):
-        raise ValueError(N_("expected URL:QUERY, such as http://localhost:9090:up, and no password in the URL"))
+        raise ValueError("expected URL:QUERY, such as http://localhost:9090:up, and no password in the URL")
     if match[2][0] in "0123456789":
         # What was read as the query is the port, with or without a path.
-        raise ValueError(N_("there is no query behind the URL: write URL:QUERY, such as http://localhost:9090:up"))
+        raise ValueError("there is no query behind the URL: write URL:QUERY, such as http://localhost:9090:up")
     if SPAN not in match[2] and not _SELECTOR.fullmatch(match[2]):
         raise ValueError(
-            N_("the query could hold samples from before the run: write the range of the run, such as rate(x[$span])")
+            "the query could hold samples from before the run: write the range of the run, such as rate(x[$span])"
         )
     return match[1].rstrip("/"), match[2]
 
@@ -84,23 +83,15 @@ def _refuse_long_ranges(query: str, span: float) -> None:
         seconds = sum(int(count) * _SECONDS[unit] for count, unit in _PART.findall(found[1]))
         if seconds > span:
             raise ValueError(
-                msg(
-                    "[{range}] is longer than the run of {seconds:.1f} s, so it holds other runs: write [$span]",
-                    range=found[1],
-                    seconds=span,
-                )
+                f"[{found[1]}] is longer than the run of {span:.1f} s, so it holds other runs: write [$span]"
             )
 
 
 def _refuse_late(age: float, span: float) -> None:
     if age > span:
         raise ValueError(
-            msg(
-                "the sample is {age:.1f} s old and from before the run, which began {span:.1f} s ago: make the run"
-                " several scrape intervals long",
-                age=age,
-                span=span,
-            )
+            f"the sample is {age:.1f} s old and from before the run, which began {span:.1f} s ago: make the "
+            "run several scrape intervals long"
         )
 
 
@@ -133,7 +124,7 @@ def _parse_data(body: bytes) -> dict[str, object]:
         document = None
     data = document.get("data") if isinstance(document, dict) else None
     if not isinstance(data, dict):
-        raise ValueError(N_("the answer is not that of Prometheus' HTTP API"))
+        raise ValueError("the answer is not that of Prometheus' HTTP API")
     return data
 
 
@@ -142,23 +133,17 @@ def _only_sample(data: dict[str, object]) -> tuple[float, str]:
     kind, result = data.get("resultType"), data.get("result")
     if kind == "vector" and isinstance(result, list):
         if not result:
-            raise ValueError(N_("the answer is empty: no series, or no sample since the run began"))
+            raise ValueError("the answer is empty: no series, or no sample since the run began")
         if len(result) > 1:
             names = (json.dumps(one.get("metric")) for one in result[:_MAX_NAMED] if isinstance(one, dict))
-            raise ValueError(
-                msg(
-                    "the answer has {count} series; sum() or a label chooses one: {names}",
-                    count=len(result),
-                    names=", ".join(names),
-                )
-            )
+            raise ValueError(f"the answer has {len(result)} series; sum() or a label chooses one: {', '.join(names)}")
         result = result[0].get("value") if isinstance(result[0], dict) else None
     elif kind != "scalar":
-        raise ValueError(msg("the answer is a {kind}; expected a vector of one series", kind=str(kind)[:40]))
+        raise ValueError(f"the answer is a {str(kind)[:40]}; expected a vector of one series")
     match result:
         case [int() | float() as at, str() as value] if 0 <= at < _LAST_TIME:
             return float(at), value
-    raise ValueError(N_("the answer is not that of Prometheus' HTTP API"))
+    raise ValueError("the answer is not that of Prometheus' HTTP API")
 
 
 def _fetch(address: str, check_stop: Callable[[], None]) -> tuple[bytes, HTTPMessage]:
@@ -182,7 +167,7 @@ def _fetch(address: str, check_stop: Callable[[], None]) -> tuple[bytes, HTTPMes
         check_stop()
         thread.join(_SLICE_SECONDS)
     if not answers:
-        raise ValueError(msg("no answer within {seconds:g} s", seconds=ANSWER_SECONDS))
+        raise ValueError(f"no answer within {ANSWER_SECONDS:g} s")
     if isinstance(answers[0], ValueError):
         raise answers[0]
     return answers[0]
@@ -208,12 +193,12 @@ def _open_address(address: str) -> tuple[bytes, HTTPMessage]:
     except URLError as error:
         reason = error.reason
         if isinstance(reason, socket.gaierror):
-            raise ValueError(msg("no such host: {error}", error=reason.strerror or reason)) from None
-        raise ValueError(msg("no connection: {error}", error=getattr(reason, "strerror", None) or reason)) from None
+            raise ValueError(f"no such host: {reason.strerror or reason}") from None
+        raise ValueError(f"no connection: {getattr(reason, 'strerror', None) or reason}") from None
     except (OSError, HTTPException) as error:
-        raise ValueError(msg("no connection: {error}", error=error)) from None
+        raise ValueError(f"no connection: {error}") from None
     if len(body) > ANSWER_BYTES:
-        raise ValueError(msg("the answer is longer than {most} bytes", most=ANSWER_BYTES))
+        raise ValueError(f"the answer is longer than {ANSWER_BYTES} bytes")
     return body, headers
 
 
@@ -222,5 +207,5 @@ def _status_words(code: int, body: bytes) -> str:
     try:
         words = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return msg("the server answered with status {code}", code=code)
-    return msg("the server answered with status {code}: {words}", code=code, words=str(words)[:200])
+        return f"the server answered with status {code}"
+    return f"the server answered with status {code}: {str(words)[:200]}"

@@ -25,7 +25,6 @@ from advisor.facts.block import BlockNames
 from advisor.facts.disks import Disk, read_disks
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.proof.target import MeasuredTarget, RawDevice, is_remote
 from advisor.proof.workloads import Pattern
 
@@ -51,32 +50,27 @@ def read_raw_target(host: Host, chosen: RawDevice) -> MeasuredTarget:
     disk = _require_disk(host, chosen.path, number, disks)
     if disk.serial is None:
         raise RefusedError(
-            msg(
-                "{path}: the kernel shows no serial number of {name}, so it cannot be distinguished from another disk",
-                path=chosen.path,
-                name=disk.name,
+            (
+                f"{chosen.path}: the kernel shows no serial number of {disk.name}, so it cannot be distinguished "
+                "from another disk"
             ),
             hint="it can be measured through a file system: --target DIR",
         )
     if disk.serial != chosen.serial:
         raise RefusedError(
-            msg("{path}: its serial number is not {serial!r}", path=chosen.path, serial=chosen.serial),
+            f"{chosen.path}: its serial number is not {chosen.serial!r}",
             hint="advisor scan --json prints the serial number of each disk",
         )
     alike = [one.name for one in disks if one.serial == disk.serial and one.name != disk.name]
     if alike:
         # Where it is another path to the same disk, our hold on this one does not keep anybody from that one.
         raise RefusedError(
-            msg(
-                "{path}: {alike} has the same serial number: another path to this disk, or one that"
-                " cannot be distinguished from it",
-                path=chosen.path,
-                alike=", ".join(alike),
-            )
+            f"{chosen.path}: {', '.join(alike)} has the same serial number: another path to this disk, or "
+            "one that cannot be distinguished from it"
         )
     _require_unused(host, chosen.path, disk)
     if not disk.size_bytes:
-        raise RefusedError(msg("{path}: its size is unknown or 0", path=chosen.path))
+        raise RefusedError(f"{chosen.path}: its size is unknown or 0")
     found = msgspec.structs.replace(chosen, path=path, name=disk.name, number=number, size_bytes=disk.size_bytes)
     return MeasuredTarget(
         path=path,
@@ -97,7 +91,7 @@ def permit_writes(raw: RawDevice, workloads: Iterable[Pattern]) -> RawDevice:
     writing = [workload.name for workload in workloads if workload.is_writing]
     if writing and not raw.may_write:
         raise RefusedError(
-            msg("{writing} would write to {path} itself", writing=writing[0], path=raw.path),
+            f"{writing[0]} would write to {raw.path} itself",
             hint="--workload names one that reads; --allow-raw-writes permits writing to a disk that holds nothing",
         )
     return msgspec.structs.replace(raw, may_write=bool(writing))
@@ -107,14 +101,12 @@ def _require_block_device(host: Host, path: str) -> tuple[str, tuple[int, int]]:
     real = host.real(path)
     try:
         if isinstance(real, Missing):
-            raise RefusedError(
-                msg("{path}: {why}", path=path, why=real.why), hint="--raw-device takes the device node of a disk"
-            )
+            raise RefusedError(f"{path}: {real.why}", hint="--raw-device takes the device node of a disk")
         found = os.stat(host.locate(real), follow_symlinks=False)
     except OSError as error:
-        raise RefusedError(msg("{path}: {error}", path=path, error=os.strerror(error.errno or 0))) from None
+        raise RefusedError(f"{path}: {os.strerror(error.errno or 0)}") from None
     if not stat.S_ISBLK(found.st_mode):
-        raise RefusedError(msg("{path} is no block device", path=path), hint="for a file system: --target DIR")
+        raise RefusedError(f"{path} is no block device", hint="for a file system: --target DIR")
     return real, (os.major(found.st_rdev), os.minor(found.st_rdev))
 
 
@@ -123,7 +115,7 @@ def _require_disk(host: Host, path: str, number: tuple[int, int], disks: Sequenc
     disk = next((one for one in disks if one.name == name), None)
     if disk is None:
         raise RefusedError(
-            msg("{path} ({name}) is no whole disk", path=path, name=name or "unknown to the kernel"),
+            f"{path} ({name or 'unknown to the kernel'}) is no whole disk",
             hint="a partition, volume, array or multipath map is measured through a directory: --target DIR",
         )
     return disk
@@ -132,28 +124,17 @@ def _require_disk(host: Host, path: str, number: tuple[int, int], disks: Sequenc
 def _require_unused(host: Host, path: str, disk: Disk) -> None:
     """Also without these the exclusive hold would fail; they say why."""
     if disk.mountpoints:
-        raise RefusedError(
-            msg("{path} is in use: mounted at {mountpoints}", path=path, mountpoints=", ".join(disk.mountpoints)),
-            hint="--target DIR",
-        )
+        raise RefusedError(f"{path} is in use: mounted at {', '.join(disk.mountpoints)}", hint="--target DIR")
     if disk.holders:
-        raise RefusedError(
-            msg(
-                "{path} is in use: {holders} is made of it (md, LVM, multipath, crypt)",
-                path=path,
-                holders=", ".join(disk.holders),
-            )
-        )
+        raise RefusedError(f"{path} is in use: {', '.join(disk.holders)} is made of it (md, LVM, multipath, crypt)")
     swaps = host.read("/proc/swaps")
     if isinstance(swaps, Missing) and not swaps.is_absent:
-        raise RefusedError(
-            msg("/proc/swaps {why}: cannot determine whether {path} is swap space", why=swaps.why, path=path)
-        )
+        raise RefusedError(f"/proc/swaps {swaps.why}: cannot determine whether {path} is swap space")
     if not isinstance(swaps, Missing):
         names = BlockNames(host)
         used = {names.by_path(line.split()[0]) for line in swaps.splitlines()[1:] if line.split()}
         if used & {disk.name, *disk.partitions}:
-            raise RefusedError(msg("{path} is in use: swap space", path=path))
+            raise RefusedError(f"{path} is in use: swap space")
 
 
 # -- the hold ----------------------------------------------------------------------------------------------------------
@@ -201,15 +182,11 @@ def hold_device(host: Host, raw: RawDevice) -> HeldDevice:
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError as error:
-        raise PermissionDeniedError(
-            msg("{path}: {error}", path=raw.path, error=error.strerror), hint="a disk is read as root"
-        ) from None
+        raise PermissionDeniedError(f"{raw.path}: {error.strerror}", hint="a disk is read as root") from None
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise RefusedError(
-                msg("{path} is in use: somebody holds it, or a part of it, exclusively", path=raw.path)
-            ) from None
-        raise RefusedError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
+            raise RefusedError(f"{raw.path} is in use: somebody holds it, or a part of it, exclusively") from None
+        raise RefusedError(f"{raw.path}: {os.strerror(error.errno or 0)}") from None
     try:
         _require_same(raw, descriptor)
         if raw.may_write:
@@ -223,20 +200,13 @@ def hold_device(host: Host, raw: RawDevice) -> HeldDevice:
 def _require_same(raw: RawDevice, descriptor: int) -> None:
     found = os.fstat(descriptor)
     if not stat.S_ISBLK(found.st_mode) or (os.major(found.st_rdev), os.minor(found.st_rdev)) != raw.number:
-        raise RefusedError(msg("{path} is not the device that was looked at", path=raw.path))
+        raise RefusedError(f"{raw.path} is not the device that was looked at")
     try:
         size_bytes = os.lseek(descriptor, 0, os.SEEK_END)
     except OSError as error:
-        raise CommandError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
+        raise CommandError(f"{raw.path}: {os.strerror(error.errno or 0)}") from None
     if size_bytes != raw.size_bytes:
-        raise RefusedError(
-            msg(
-                "{path} has {size_bytes} bytes instead of {raw_size_bytes}",
-                path=raw.path,
-                size_bytes=size_bytes,
-                raw_size_bytes=raw.size_bytes,
-            )
-        )
+        raise RefusedError(f"{raw.path} has {size_bytes} bytes instead of {raw.size_bytes}")
 
 
 def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
@@ -249,17 +219,12 @@ def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
     loaded = [name for name in _VXVM if host.is_dir(f"/sys/module/{name}")]
     if loaded:
         raise RefusedError(
-            msg(
-                "{path}: VxVM is loaded ({loaded}), and which disks are its own is not known",
-                path=raw.path,
-                loaded=", ".join(loaded),
-            )
+            f"{raw.path}: VxVM is loaded ({', '.join(loaded)}), and which disks are its own is not known"
         )
     done = host.run(["blkid", "--probe", host.locate(raw.path)])
     if isinstance(done, Missing):
         raise RefusedError(
-            msg("{path}: cannot determine whether it holds a file system: {why}", path=raw.path, why=done.why),
-            hint="install blkid",
+            f"{raw.path}: cannot determine whether it holds a file system: {done.why}", hint="install blkid"
         )
     if done.rc != _NOTHING_FOUND or done.stdout.strip():
         words = done.stdout.strip().partition(": ")[2] or done.stderr.strip() or f"blkid ended with status {done.rc}"
@@ -269,7 +234,7 @@ def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
             if os.pread(descriptor, length, start).strip(b"\0"):
                 raise _refuse_content(raw, f"data (at byte {start} and on)")
         except OSError as error:
-            raise CommandError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
+            raise CommandError(f"{raw.path}: {os.strerror(error.errno or 0)}") from None
 
 
 def _sample_places(size_bytes: int) -> Iterator[tuple[int, int]]:
@@ -283,6 +248,6 @@ def _sample_places(size_bytes: int) -> Iterator[tuple[int, int]]:
 
 def _refuse_content(raw: RawDevice, what: str) -> RefusedError:
     return RefusedError(
-        msg("{path} holds {what}: it is not written to", path=raw.path, what=what),
+        f"{raw.path} holds {what}: it is not written to",
         hint="leave --allow-raw-writes out to read it alone; one that is no longer needed is emptied with blkdiscard",
     )

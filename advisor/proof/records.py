@@ -14,7 +14,6 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.i18n import msg
 from advisor.proof.covariates import CalmGate, Covariates
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import CLAIMABLE, METRICS, Metric, MetricName, RunFigures
@@ -283,9 +282,7 @@ def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:
     claims = tuple(Claim(get_workload(name).name) for name in dict.fromkeys(workloads))
     if len(claims) > MAX_CLAIMS:
         raise UsageError(
-            msg(
-                "{count} workloads cannot all be claims: at most {max_claims}", count=len(claims), max_claims=MAX_CLAIMS
-            ),
+            f"{len(claims)} workloads cannot all be claims: at most {MAX_CLAIMS}",
             hint="name the ones that matter; the rest can be measured as exploratory",
         )
     return claims
@@ -325,33 +322,18 @@ def resolve_subject(subject: ProofSubject, mode: Mode) -> ProofSubject:
     A quick session cannot resolve less than its own margin, so it widens narrower ones.
     """
     if not 1 <= len(subject.claims) <= MAX_CLAIMS:
-        raise InvalidInputError(
-            msg(
-                "{profile}: {count} claims; there must be 1 to {max_claims}",
-                profile=subject.profile,
-                count=len(subject.claims),
-                max_claims=MAX_CLAIMS,
-            )
-        )
+        raise InvalidInputError(f"{subject.profile}: {len(subject.claims)} claims; there must be 1 to {MAX_CLAIMS}")
     _check_command(subject)
     claims = tuple(_resolve_claim(subject, claim, mode) for claim in subject.claims)
     if len({(claim.workload, claim.metric) for claim in claims}) < len(claims):
-        raise InvalidInputError(
-            msg("{profile}: the same workload and metric are claimed twice", profile=subject.profile)
-        )
+        raise InvalidInputError(f"{subject.profile}: the same workload and metric are claimed twice")
     for name in (*subject.exploratory, *([subject.control] if subject.control else [])):
         get_workload(name)
     guardrails = subject.guardrails or (() if subject.command else tuple(_default_guardrails(claims)))
     for guardrail in guardrails:
         subject.pattern_of(guardrail.workload)
         if guardrail.limit <= 0:
-            raise InvalidInputError(
-                msg(
-                    "{profile}: guardrail {workload}: limit must be above 0",
-                    profile=subject.profile,
-                    workload=guardrail.workload,
-                )
-            )
+            raise InvalidInputError(f"{subject.profile}: guardrail {guardrail.workload}: limit must be above 0")
     return msgspec.structs.replace(subject, claims=claims, guardrails=guardrails)
 
 
@@ -362,39 +344,20 @@ def _check_command(subject: ProofSubject) -> None:
     named = [one.metric for one in judged if one.workload in OWN_WORKLOADS]
     known = [one.name for one in command.metrics] if command is not None else []
     if len(set(known)) < len(known) or (command is not None and not known) or not set(named) <= set(known):
-        raise InvalidInputError(msg("{profile}: its metrics are not those of its command", profile=subject.profile))
+        raise InvalidInputError(f"{subject.profile}: its metrics are not those of its command")
 
 
 def _resolve_claim(subject: ProofSubject, claim: Claim, mode: Mode) -> Claim:
     profile = subject.profile
     metric = claim.metric or get_workload(claim.workload).metric
     if metric not in CLAIMABLE and claim.workload not in OWN_WORKLOADS:
-        raise InvalidInputError(
-            msg(
-                "{profile}: claim {workload}: no claim can be made on {metric}",
-                profile=profile,
-                workload=claim.workload,
-                metric=metric,
-            )
-        )
+        raise InvalidInputError(f"{profile}: claim {claim.workload}: no claim can be made on {metric}")
     better = subject.metric_of(claim).better
     if claim.direction not in (None, better):
-        raise InvalidInputError(
-            msg(
-                "{profile}: claim {workload}: a {direction} {metric} is no gain",
-                profile=profile,
-                workload=claim.workload,
-                direction=claim.direction,
-                metric=metric,
-            )
-        )
+        raise InvalidInputError(f"{profile}: claim {claim.workload}: a {claim.direction} {metric} is no gain")
     margin = claim.margin if claim.margin is not None else mode.margin
     if not (math.isfinite(margin) and 0 < margin < 1):
-        raise InvalidInputError(
-            msg(
-                "{profile}: claim {workload}: margin must lie between 0 and 1", profile=profile, workload=claim.workload
-            )
-        )
+        raise InvalidInputError(f"{profile}: claim {claim.workload}: margin must lie between 0 and 1")
     margin = max(margin, mode.margin) if mode.name == "quick" else margin
     return Claim(claim.workload, metric, better, margin)
 

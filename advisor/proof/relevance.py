@@ -13,7 +13,6 @@ from typing import Final
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.planning.records import Change, Plan
 from advisor.profiles.profile import Profile
 from advisor.profiles.single_values import toggle_needed
@@ -109,10 +108,7 @@ def require_visible(host: Host, plan: Plan, target: MeasuredTarget, workloads: S
     if hidden and len(hidden) == len(plan.changes):
         tunable, why = hidden[0]
         more = f" (and {len(hidden) - 1} more)" if len(hidden) > 1 else ""
-        raise RefusedError(
-            msg("{tunable}: {why}{more}: a measurement would show nothing of it", tunable=tunable, why=why, more=more),
-            hint=_target_hint(why),
-        )
+        raise RefusedError(f"{tunable}: {why}{more}: a measurement would show nothing of it", hint=_target_hint(why))
     notes = [f"not measured: {tunable}: {why}" for tunable, why in hidden]
     return (*notes, *_unknown_devices(host, plan, target, {tunable for tunable, _ in hidden}))
 

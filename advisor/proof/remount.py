@@ -18,7 +18,6 @@ from advisor.errors import CommandError, NotRestoredError, RefusedError
 from advisor.facts.mounts import Mount, read_mounts
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
-from advisor.i18n import msg
 from advisor.proof.records import Arm
 from advisor.proof.target import MeasuredTarget
 
@@ -73,21 +72,12 @@ class Remount:
             words = ["sh", "-c", _SCRIPT, "advisor", one.target, one.kind, ",".join(self._options), one.source]
             done = self._host.run(words, timeout=REMOUNT_SECONDS)
             if isinstance(done, Missing):
-                raise RemountError(msg("{target} was not remounted: {why}", target=one.target, why=done.why))
+                raise RemountError(f"{one.target} was not remounted: {done.why}")
             said = " ".join(done.stderr.split())[:300] or "no message"
             if done.rc == _BUSY:
-                raise RemountError(
-                    msg(
-                        "{target} cannot be unmounted: {said}{users}",
-                        target=one.target,
-                        said=said,
-                        users=_find_users(self._host, one.target),
-                    )
-                )
+                raise RemountError(f"{one.target} cannot be unmounted: {said}{_find_users(self._host, one.target)}")
             if not done.ok:
-                raise RemountError(
-                    msg("{target} could not be mounted again: {said}", target=one.target, said=said), hint=self.by_hand
-                )
+                raise RemountError(f"{one.target} could not be mounted again: {said}", hint=self.by_hand)
         self._require_same()
 
     def ensure_mounted(self) -> None:
@@ -111,10 +101,7 @@ class Remount:
         done = self._host.run(self._mount_words(), timeout=REMOUNT_SECONDS)
         if isinstance(done, Missing) or not done.ok:
             said = done.why if isinstance(done, Missing) else " ".join(done.stderr.split())[:300]
-            raise RemountError(
-                msg("{target} could not be mounted again: {said}", target=self._mount.target, said=said),
-                hint=self.by_hand,
-            )
+            raise RemountError(f"{self._mount.target} could not be mounted again: {said}", hint=self.by_hand)
 
     def _find_mount(self) -> Mount | None:
         return _mounted_at(_read_mounts(self._host), self._mount.target)
@@ -122,24 +109,15 @@ class Remount:
     def _require_same(self) -> None:
         found = self._find_mount()
         if found is None:
-            raise RemountError(msg("{target} is not mounted", target=self._mount.target), hint=self.by_hand)
+            raise RemountError(f"{self._mount.target} is not mounted", hint=self.by_hand)
         if (found.kind, found.source, found.root) != (self._mount.kind, self._mount.source, self._mount.root):
-            raise RemountError(
-                msg(
-                    "{target} is now {source} ({kind}), which is not what it was",
-                    target=self._mount.target,
-                    source=found.source,
-                    kind=found.kind,
-                )
-            )
+            raise RemountError(f"{self._mount.target} is now {found.source} ({found.kind}), which is not what it was")
         before, after = set(self._mount.options.split(",")), set(found.options.split(","))
         if before != after:
             raise RemountError(
-                msg(
-                    "{target} is mounted with other options than before: without {listed}, with {listed_2}",
-                    target=self._mount.target,
-                    listed=_join_words(before - after),
-                    listed_2=_join_words(after - before),
+                (
+                    f"{self._mount.target} is mounted with other options than before: without "
+                    f"{_join_words(before - after)}, with {_join_words(after - before)}"
                 ),
                 hint=self.by_hand,
             )
@@ -152,7 +130,7 @@ def _join_words(words: Iterable[str]) -> str:
 def _read_mounts(host: Host) -> tuple[Mount, ...]:
     found = read_mounts(host)
     if isinstance(found, Missing):
-        raise RemountError(msg("the mounts cannot be read: {why}", why=found.why))
+        raise RemountError(f"the mounts cannot be read: {found.why}")
     return found
 
 
@@ -170,21 +148,19 @@ def make_remount(host: Host, target: MeasuredTarget, *, needs_connection: bool) 
     mounts = _read_mounts(host)
     mount = _mounted_at(mounts, place)
     if mount is None:
-        raise RefusedError(msg("{place} is no mount point that can be unmounted", place=place), hint=_YOUR_WAY)
+        raise RefusedError(f"{place} is no mount point that can be unmounted", hint=_YOUR_WAY)
     if place in _PROTECTED or f"{place}/".startswith(_PROTECTED_BELOW):
         raise RefusedError(
-            msg("{place} belongs to the system and is never unmounted", place=place),
-            hint=msg("--target takes a directory on a mount of its own; or {your_way}", your_way=_YOUR_WAY),
+            f"{place} belongs to the system and is never unmounted",
+            hint=f"--target takes a directory on a mount of its own; or {_YOUR_WAY}",
         )
     _require_alone(mounts, mount)
     loop = mount.source.removeprefix("/dev/")
     if host.read(f"/sys/block/{loop}/loop/autoclear") == "1":
-        raise RefusedError(
-            msg("{source} detaches from its file when it is unmounted", source=mount.source), hint=_YOUR_WAY
-        )
+        raise RefusedError(f"{mount.source} detaches from its file when it is unmounted", hint=_YOUR_WAY)
     if needs_connection and mount.kind not in OWN_CONNECTION:
         raise RefusedError(
-            msg("the profile acts on new connections, and a remount of {kind} makes none", kind=mount.kind),
+            f"the profile acts on new connections, and a remount of {mount.kind} makes none",
             hint="--reconnect COMMAND: one that logs out of the storage and in again, or --peer-ssh HOST",
         )
     # A container that has it mounted keeps the file system, and its connection, alive.
@@ -199,12 +175,8 @@ def make_remount(host: Host, target: MeasuredTarget, *, needs_connection: bool) 
         asked.add(space)
         if any(one != group or not one for one in _peer_groups(host, pid, mount, "shared", "master")):
             raise RefusedError(
-                msg(
-                    "{target} is also mounted in the mount namespace of process {pid} (a container?)",
-                    target=mount.target,
-                    pid=pid,
-                ),
-                hint=msg("stop that first; or {your_way}", your_way=_YOUR_WAY),
+                f"{mount.target} is also mounted in the mount namespace of process {pid} (a container?)",
+                hint=f"stop that first; or {_YOUR_WAY}",
             )
     return Remount(host, mount)
 
@@ -222,19 +194,10 @@ def _require_alone(mounts: Iterable[Mount], mount: Mount) -> None:
         (shared, "shares its connection with other mounts of that server, which a remount does not end"),
     ):
         if found:
-            raise RefusedError(
-                msg("{target} {words}: {found}", target=mount.target, words=words, found=", ".join(found[:3])),
-                hint=_YOUR_WAY,
-            )
+            raise RefusedError(f"{mount.target} {words}: {', '.join(found[:3])}", hint=_YOUR_WAY)
     if mount.root != "/":
         raise RefusedError(
-            msg(
-                "{target} is a part of {source} ({root}): a bind mount or a subvolume",
-                target=mount.target,
-                source=mount.source,
-                root=mount.root,
-            ),
-            hint=_YOUR_WAY,
+            f"{mount.target} is a part of {mount.source} ({mount.root}): a bind mount or a subvolume", hint=_YOUR_WAY
         )
 
 

@@ -12,7 +12,6 @@ from advisor.errors import AdvisorError
 from advisor.host.patterns import lazy_regex
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory
-from advisor.i18n import msg
 from advisor.transaction.journal import Store
 
 KEPT_RESULTS: Final = 50
@@ -55,7 +54,7 @@ def explain_not_stored(error: OSError | AdvisorError) -> str:
     """Why a result could not be written, with its place."""
     if isinstance(error, AdvisorError):
         return error.message
-    return msg("{path}: {error}", path=error.filename, error=error.strerror)
+    return f"{error.filename}: {error.strerror}"
 
 
 def _reserve_name(directory: Path, stem: str) -> Path:

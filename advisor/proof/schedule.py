@@ -13,7 +13,6 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import RefusedError, UsageError
-from advisor.i18n import msg
 from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.own_command import OWN_WORKLOADS
 from advisor.proof.scratch import GIB, MIB
@@ -250,14 +249,8 @@ def _require_room(scratch_bytes: int, workloads: Sequence[Pattern]) -> None:
                     -(-scratch_bytes * MINIMUM_BLOCKS * section.largest_bytes // max(region, 1)) if region else None
                 )
                 raise UsageError(
-                    msg(
-                        "{name} needs more than {scratch_bytes} KiB to work on",
-                        name=workload.name,
-                        scratch_bytes=scratch_bytes // 1024,
-                    ),
-                    hint=msg(
-                        "--file-size {needed}MiB, and a --byte-budget that has room for it", needed=-(-needed // MIB)
-                    )
+                    f"{workload.name} needs more than {scratch_bytes // 1024} KiB to work on",
+                    hint=f"--file-size {-(-needed // MIB)}MiB, and a --byte-budget that has room for it"
                     if needed
                     else "choose a larger --file-size",
                 )
@@ -280,33 +273,22 @@ def _fitting_pairs(
     if pairs >= 1:
         return pairs
     slack = MEASURED_SLACK if is_measured else 1.0
-    hint = msg(
-        "--budget {one} has room for one {noun}, --budget {every} has room for all {pairs}",
-        one=enough_budget(slack * (fixed + each)),
-        every=enough_budget(slack * (fixed + mode.pairs * each)),
-        noun=noun,
-        pairs=mode.pairs,
+    hint = (
+        f"--budget {enough_budget(slack * (fixed + each))} has room for one {noun}, --budget "
+        f"{enough_budget(slack * (fixed + mode.pairs * each))} has room for all {mode.pairs}"
     )
     if not has_scratch:
         raise RefusedError(
-            msg(
-                "a budget of {budget} has no room for one {noun}: warm-up and restoring take about"
-                " {fixed:.0f} s, each {noun} {each:.1f} s",
-                budget=write_budget(budget_seconds),
-                noun=noun,
-                fixed=fixed,
-                each=each,
+            (
+                f"a budget of {write_budget(budget_seconds)} has no room for one {noun}: warm-up and restoring "
+                f"take about {fixed:.0f} s, each {noun} {each:.1f} s"
             ),
             hint=hint,
         )
     raise RefusedError(
-        msg(
-            "a budget of {budget} has no room for one {noun}: scratch file, warm-up and"
-            " restoring take about {fixed:.0f} s, each {noun} {each:.0f} s",
-            budget=write_budget(budget_seconds),
-            noun=noun,
-            fixed=fixed,
-            each=each,
+        (
+            f"a budget of {write_budget(budget_seconds)} has no room for one {noun}: scratch file, warm-up and "
+            f"restoring take about {fixed:.0f} s, each {noun} {each:.0f} s"
         ),
         hint=hint,
     )
@@ -327,12 +309,9 @@ def _run_bytes(budget: int, scratch_bytes: int, writing_runs: int, smallest: int
     per_run = int(left * (1 - OVERSHOOT_SHARE)) // writing_runs if writing_runs else 0
     if left < 0 or (writing_runs and per_run < smallest):
         raise RefusedError(
-            msg(
-                "the byte budget of {budget} MiB has no room for a scratch file of {scratch_bytes} MiB"
-                " and {writing_runs} writing runs",
-                budget=budget // MIB,
-                scratch_bytes=scratch_bytes // MIB,
-                writing_runs=writing_runs,
+            (
+                f"the byte budget of {budget // MIB} MiB has no room for a scratch file of "
+                f"{scratch_bytes // MIB} MiB and {writing_runs} writing runs"
             ),
             hint="raise the byte budget, measure fewer writing workloads, or choose --quick",
         )

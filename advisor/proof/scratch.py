@@ -18,7 +18,6 @@ from typing import Protocol
 import msgspec
 
 from advisor.errors import CommandError, RefusedError
-from advisor.i18n import msg
 from advisor.proof.target import MeasuredTarget
 
 MIB = 1024 * 1024
@@ -107,26 +106,15 @@ class Scratch(msgspec.Struct, frozen=True):
         descriptor = _open_directory(self.directory)
         try:
             if _file_identity(os.fstat(descriptor)) != self.directory_identity:
-                raise ScratchChangedError(
-                    msg("{directory} is not the directory that was made; left alone", directory=self.directory)
-                )
+                raise ScratchChangedError(f"{self.directory} is not the directory that was made; left alone")
             try:
                 found = os.stat(FILE_NAME, dir_fd=descriptor, follow_symlinks=False)
             except OSError as error:
-                raise ScratchChangedError(
-                    msg("{path}: {error}", path=self.path, error=os.strerror(error.errno or 0))
-                ) from error
+                raise ScratchChangedError(f"{self.path}: {os.strerror(error.errno or 0)}") from error
             if _file_identity(found) != self.file_identity or not stat.S_ISREG(found.st_mode):
-                raise ScratchChangedError(msg("{path} is not the file that was made; left alone", path=self.path))
+                raise ScratchChangedError(f"{self.path} is not the file that was made; left alone")
             if found.st_size != self.size_bytes:
-                raise ScratchChangedError(
-                    msg(
-                        "{path} has {st_size} bytes instead of {size_bytes}",
-                        path=self.path,
-                        st_size=found.st_size,
-                        size_bytes=self.size_bytes,
-                    )
-                )
+                raise ScratchChangedError(f"{self.path} has {found.st_size} bytes instead of {self.size_bytes}")
             yield descriptor
         finally:
             os.close(descriptor)
@@ -140,13 +128,9 @@ class Scratch(msgspec.Struct, frozen=True):
             directory = os.stat(self.directory, follow_symlinks=False)
             file = os.stat(self.path, follow_symlinks=False)
         except OSError as error:
-            raise ScratchChangedError(
-                msg("{path} after the remount: {error}", path=self.path, error=os.strerror(error.errno or 0))
-            ) from error
+            raise ScratchChangedError(f"{self.path} after the remount: {os.strerror(error.errno or 0)}") from error
         if (directory.st_ino, file.st_ino) != (self.directory_identity[1], self.file_identity[1]):
-            raise ScratchChangedError(
-                msg("{path} is not the file that was made before the remount; left alone", path=self.path)
-            )
+            raise ScratchChangedError(f"{self.path} is not the file that was made before the remount; left alone")
         found = msgspec.structs.replace(
             self, directory_identity=_file_identity(directory), file_identity=_file_identity(file)
         )
@@ -160,9 +144,7 @@ class Scratch(msgspec.Struct, frozen=True):
         try:
             os.rmdir(self.directory)
         except OSError as error:
-            raise ScratchChangedError(
-                msg("{directory}: {error}", directory=self.directory, error=os.strerror(error.errno or 0))
-            ) from error
+            raise ScratchChangedError(f"{self.directory}: {os.strerror(error.errno or 0)}") from error
 
 
 def _file_identity(found: os.stat_result) -> Identity:
@@ -173,7 +155,7 @@ def _open_directory(path: str) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise ScratchChangedError(msg("{path}: {error}", path=path, error=os.strerror(error.errno or 0))) from error
+        raise ScratchChangedError(f"{path}: {os.strerror(error.errno or 0)}") from error
 
 
 def require_space(target: MeasuredTarget, size_bytes: int, keep: Keep = DEFAULT_KEEP) -> None:
@@ -181,13 +163,9 @@ def require_space(target: MeasuredTarget, size_bytes: int, keep: Keep = DEFAULT_
     kept = keep.of(target.size_bytes)
     if target.free_bytes - size_bytes < kept:
         raise RefusedError(
-            msg(
-                "{path}: {free_bytes} MiB free; a scratch file of {size_bytes} MiB would leave less than"
-                " the {kept} MiB that stay free",
-                path=target.path,
-                free_bytes=target.free_bytes // MIB,
-                size_bytes=size_bytes // MIB,
-                kept=kept // MIB,
+            (
+                f"{target.path}: {target.free_bytes // MIB} MiB free; a scratch file of {size_bytes // MIB} MiB "
+                f"would leave less than the {kept // MIB} MiB that stay free"
             ),
             hint="free some space, or choose a smaller scratch file",
         )
@@ -249,9 +227,7 @@ def make_scratch(
                 os.rmdir(name, dir_fd=parent)
             raise
     except OSError as error:
-        raise CommandError(
-            msg("{path}/{name}: {error}", path=target.path, name=name, error=os.strerror(error.errno or 0))
-        ) from error
+        raise CommandError(f"{target.path}/{name}: {os.strerror(error.errno or 0)}") from error
     finally:
         os.close(parent)
 
@@ -269,9 +245,7 @@ def _make_in(
     try:
         made = os.fstat(directory)
         if made.st_uid != os.geteuid() or stat.S_IMODE(made.st_mode) != 0o700:
-            raise ScratchChangedError(
-                msg("{path}/{name} is not the directory that was made", path=target.path, name=name)
-            )
+            raise ScratchChangedError(f"{target.path}/{name} is not the directory that was made")
         on_made(f"{target.path}/{name}", made.st_dev, made.st_ino)
         creating = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(FILE_NAME, creating, 0o600, dir_fd=directory)
@@ -291,14 +265,7 @@ def _make_in(
             os.fsync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             if has_holes(descriptor, size_bytes):
-                raise CommandError(
-                    msg(
-                        "{path}/{name}/{file_name} has holes although it was fully written",
-                        path=target.path,
-                        name=name,
-                        file_name=FILE_NAME,
-                    )
-                )
+                raise CommandError(f"{target.path}/{name}/{FILE_NAME} has holes although it was fully written")
             identity = _file_identity(os.fstat(descriptor))
         finally:
             os.close(descriptor)

@@ -15,7 +15,6 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.host.trusted_files import make_own_directory
-from advisor.i18n import msg
 from advisor.proof.scratch import FILE_NAME
 from advisor.transaction.journal import Store
 
@@ -100,7 +99,7 @@ def _remove_directory(entry: ScratchEntry) -> str | None:
     try:
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) != (entry.device, entry.inode):
-            return msg("{path}: not the directory that a killed session made; left alone", path=entry.directory)
+            return f"{entry.directory}: not the directory that a killed session made; left alone"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(FILE_NAME, dir_fd=descriptor)
         os.rmdir(entry.directory)
@@ -108,12 +107,8 @@ def _remove_directory(entry: ScratchEntry) -> str | None:
         return _not_removed(entry, error)
     finally:
         os.close(descriptor)
-    return msg("{path}: left by a session that was killed, removed", path=entry.directory)
+    return f"{entry.directory}: left by a session that was killed, removed"
 
 
 def _not_removed(entry: ScratchEntry, error: OSError) -> str:
-    return msg(
-        "{path}: left by a session that was killed, and not removed: {error}",
-        path=entry.directory,
-        error=error.strerror,
-    )
+    return f"{entry.directory}: left by a session that was killed, and not removed: {error.strerror}"

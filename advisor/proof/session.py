@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
-from advisor.i18n import msg
 from advisor.proof import schedule as scheduling
 from advisor.proof.arms import Reconnect, Toggle
 from advisor.proof.covariates import memory_bytes, read_gate
@@ -65,28 +64,23 @@ def require_measurable(
     """Raise RefusedError where pairs would show nothing: never let that be printed as "no difference"."""
     if toggle.toggle_class == "T1" and not can_reconnect:
         raise RefusedError(
-            msg(
-                "{profile} acts on new sockets, sessions or mounts only, and nothing reconnects them"
-                " between the arms: a measurement would compare the old state with itself",
-                profile=subject.profile,
+            (
+                f"{subject.profile} acts on new sockets, sessions or mounts only, and nothing reconnects them "
+                "between the arms: a measurement would compare the old state with itself"
             ),
             hint="--reconnect COMMAND or --allow-remount renews them at every toggle; or measure between two hosts:"
             " --peer-ssh HOST --workload net.tcp-64k",
         )
     if toggle.toggle_class == "T2" and not settings.allow_link_flap:
         raise RefusedError(
-            msg("{profile} interrupts links each time it is toggled", profile=subject.profile),
+            f"{subject.profile} interrupts links each time it is toggled",
             hint="--allow-link-flap permits that; not on a link that somebody needs now",
         )
     if subject.path == "network" and not target.is_network:
         raise RefusedError(
-            msg(
-                "{profile} changes the network, and {path} ({file_system} on {device}) is local: its"
-                " effect cannot show there",
-                profile=subject.profile,
-                path=target.path,
-                file_system=target.file_system,
-                device=target.device or target.source,
+            (
+                f"{subject.profile} changes the network, and {target.path} ({target.file_system} on "
+                f"{target.device or target.source}) is local: its effect cannot show there"
             ),
             hint="--target takes a directory that is mounted over the network in question",
         )
@@ -123,12 +117,7 @@ def chosen_mode(settings: Settings) -> Mode:
         return mode
     if not MINIMUM_SECONDS <= settings.seconds <= MAXIMUM_SECONDS:
         raise UsageError(
-            msg(
-                "--seconds {seconds:g}: expected {minimum_seconds:g} to {maximum_seconds:g} s for a run",
-                seconds=settings.seconds,
-                minimum_seconds=MINIMUM_SECONDS,
-                maximum_seconds=MAXIMUM_SECONDS,
-            ),
+            f"--seconds {settings.seconds:g}: expected {MINIMUM_SECONDS:g} to {MAXIMUM_SECONDS:g} s for a run",
             hint="runs of 2 s and more of them show small effects best; longer ones get past a throttle or a cache",
         )
     return replace(mode, seconds=settings.seconds)

@@ -16,7 +16,6 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
-from advisor.i18n import msg
 from advisor.proof import fio
 from advisor.proof.archive import Result
 from advisor.proof.arms import Arms, Reconnect, Toggle
@@ -106,7 +105,7 @@ def require_calm(gate: CalmGate, *, force: bool) -> None:
     """Raise RefusedError on a busy host, unless forced."""
     if gate.busy and not force:
         raise RefusedError(
-            msg("the host is busy: {reason}", reason="; ".join(gate.busy)),
+            f"the host is busy: {'; '.join(gate.busy)}",
             hint="try again later; --force measures all the same, and the verdict is then indicative at most",
         )
 
@@ -230,7 +229,7 @@ class SessionRunner(Generic[Record, Result, Unit]):
         if isinstance(early, RefusedError):
             raise early
         if early is not None:
-            hint = msg("the partial result is in {path}", path=found.saved_to) if found.saved_to else None
+            hint = f"the partial result is in {found.saved_to}" if found.saved_to else None
             message = f"{early.message} after {self.done_units()} {self.units}; {self.aftermath}"
             raise self.interrupted_error(message, found, hint)
         return found

@@ -7,7 +7,6 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.proof.scratch import MIB
 from advisor.proof.workloads import THREADS_MAX
 
@@ -21,7 +20,7 @@ def parse_size(text: str, option: str) -> int:
     """``64GiB``, ``512M``, ``1048576`` as bytes; units are binary. Raises UsageError that names the option."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
-        raise UsageError(msg("{option} {text}: expected a size such as 512MiB or 64GiB", option=option, text=text))
+        raise UsageError(f"{option} {text}: expected a size such as 512MiB or 64GiB")
     return int(match[1]) * _UNITS[(match[2] or "").lower()]
 
 
@@ -33,9 +32,7 @@ def file_size(text: str, memory_bytes: int | None, target_memory_bytes: int | No
         return -(-parse_size(text, "--file-size") // MIB) * MIB
     memories = [one for one in (memory_bytes, target_memory_bytes) if one]
     if not memories or float(times[1]) <= 0:
-        raise UsageError(
-            msg("--file-size {text}: the memory of this host is unknown", text=text), hint="--file-size 64GiB"
-        )
+        raise UsageError(f"--file-size {text}: the memory of this host is unknown", hint="--file-size 64GiB")
     return -(-int(float(times[1]) * max(memories)) // MIB) * MIB
 
 
@@ -44,16 +41,10 @@ def thread_counts(text: str) -> tuple[int, ...]:
     first, dots, last = text.partition("..")
     words = [first, last] if dots else text.split(",")
     if not all(_COUNT.fullmatch(word.strip()) for word in words):
-        raise UsageError(msg("--threads {text}: expected numbers such as 1,4,16 or a range such as 1..1024", text=text))
+        raise UsageError(f"--threads {text}: expected numbers such as 1,4,16 or a range such as 1..1024")
     found = [int(word) for word in words]
     if not all(1 <= one <= THREADS_MAX for one in found) or (dots and found[0] > found[1]):
-        raise UsageError(
-            msg(
-                "--threads {text}: expected 1 to {threads_max} threads, the smaller number first",
-                text=text,
-                threads_max=THREADS_MAX,
-            )
-        )
+        raise UsageError(f"--threads {text}: expected 1 to {THREADS_MAX} threads, the smaller number first")
     if dots:
         low, high = found
         found = [low]

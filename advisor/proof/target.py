@@ -14,7 +14,6 @@ import msgspec
 from advisor.errors import PermissionDeniedError, RefusedError
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 
 REFUSED_FILE_SYSTEMS = frozenset(
     {
@@ -127,21 +126,14 @@ def read_target(host: Host, path: str) -> MeasuredTarget:
     mount = _require_mount(host, real)
     if mount.file_system in REFUSED_FILE_SYSTEMS:
         raise RefusedError(
-            msg(
-                "{path} lies on {file_system} (mounted at {mount_point}), which is no storage to measure",
-                path=path,
-                file_system=mount.file_system,
-                mount_point=mount.mount_point,
-            ),
+            f"{path} lies on {mount.file_system} (mounted at {mount.mount_point}), which is no storage to measure",
             hint="choose a directory on the file system whose speed matters",
         )
     if "ro" in mount.options:
-        raise RefusedError(
-            msg("{path} lies on {mount_point}, which is mounted read-only", path=path, mount_point=mount.mount_point)
-        )
+        raise RefusedError(f"{path} lies on {mount.mount_point}, which is mounted read-only")
     if not os.access(real, os.W_OK | os.X_OK):
         raise PermissionDeniedError(
-            msg("{path} is not writable for this user", path=path), hint="run it as root, or choose another directory"
+            f"{path} is not writable for this user", hint="run it as root, or choose another directory"
         )
     space = os.statvfs(real)
     st_dev = os.stat(real).st_dev
@@ -167,32 +159,25 @@ def _require_directory(path: str, real: str) -> None:
         mode = os.stat(real).st_mode
     except OSError as error:
         raise RefusedError(
-            msg("{path}: {error}", path=path, error=os.strerror(error.errno or 0)),
-            hint="--target takes an existing directory",
+            f"{path}: {os.strerror(error.errno or 0)}", hint="--target takes an existing directory"
         ) from None
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
         raise RefusedError(
-            msg("{path} is a device: writing to it would destroy what is on it", path=path),
+            f"{path} is a device: writing to it would destroy what is on it",
             hint="--target takes a directory on a mounted file system; the scratch file is made inside it. An unused"
             " disk itself is read with --raw-device",
         )
     if not stat.S_ISDIR(mode):
-        raise RefusedError(
-            msg("{path} is not a directory", path=path), hint="the scratch file is made inside a directory"
-        )
+        raise RefusedError(f"{path} is not a directory", hint="the scratch file is made inside a directory")
 
 
 def _require_mount(host: Host, real: str) -> TargetMount:
     text = host.read("/proc/self/mountinfo")
     if isinstance(text, Missing):
-        raise RefusedError(
-            msg(
-                "/proc/self/mountinfo {why}: cannot determine on which file system {real} lies", why=text.why, real=real
-            )
-        )
+        raise RefusedError(f"/proc/self/mountinfo {text.why}: cannot determine on which file system {real} lies")
     mount = mount_of(parse_mountinfo(text), real)
     if mount is None:
-        raise RefusedError(msg("no mount in /proc/self/mountinfo holds {real}", real=real))
+        raise RefusedError(f"no mount in /proc/self/mountinfo holds {real}")
     return mount
 
 

@@ -27,7 +27,6 @@ from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory, read_own_file
-from advisor.i18n import msg
 from advisor.proof.ablation import design_words, group_changes, run_count
 from advisor.proof.arm_profiles import BLOCKS, measure_values
 from advisor.proof.blocks import kept_values
@@ -97,7 +96,7 @@ def session_path(store: Store, identity: str) -> Path:
     """Where a session is kept while it may go on. Raises UsageError for what is no id of a session."""
     if not _ID.fullmatch(identity):
         raise UsageError(
-            msg("--resume {identity}: expected the id of a search", identity=identity[:40]),
+            f"--resume {identity[:40]}: expected the id of a search",
             hint="the search printed it when it began, such as 20250131-142500",
         )
     return store.directory.absolute() / "searches" / f"{identity}.json"
@@ -111,18 +110,18 @@ def load_session(store: Store, identity: str) -> TuneSession:
     except FileNotFoundError:
         known = sorted(one.stem for one in path.parent.glob("*.json")) if path.parent.is_dir() else []
         raise UsageError(
-            msg("--resume {identity}: there is no such search", identity=identity),
-            hint=msg("here: {known}", known=", ".join(known))
+            f"--resume {identity}: there is no such search",
+            hint=f"here: {', '.join(known)}"
             if known
-            else msg("one that has ended cannot go on; its result is in {directory}", directory=results_directory()),
+            else f"one that has ended cannot go on; its result is in {results_directory()}",
         ) from None
     try:
         found = msgspec.json.decode(content, type=TuneSession)
         fault = "its id is another" if found.id != identity else _find_fault(found)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInputError(msg("{path}: not a search: {error}", path=path, error=error)) from error
+        raise InvalidInputError(f"{path}: not a search: {error}") from error
     if fault is not None:
-        raise InvalidInputError(msg("{path}: not a search: {error}", path=path, error=fault))
+        raise InvalidInputError(f"{path}: not a search: {fault}")
     return found
 
 
@@ -202,7 +201,7 @@ def tune(
     with kept.hold_lock(), caught_signals() as stop:
         refuse_while_one_waits(kept)
         for record, _ in recover_unfinished(host, kept):
-            say(msg("{id} had been interrupted and was rolled back", id=record.id))
+            say(f"{record.id} had been interrupted and was rolled back")
         facts = scan(host)
         arms, left = plan_offers(host, candidates.offers, facts, kept, load)
         if resumed is None:
@@ -211,7 +210,7 @@ def tune(
             session = _continue_session(host, resumed, arms)
             require_calm(read_gate(host), force=session.goes_on_when_busy)
         _write_session(kept, session)
-        say(msg("search {id}: if it is cut off, advisor tune --resume {id} goes on", id=session.id))
+        say(f"search {session.id}: if it is cut off, advisor tune --resume {session.id} goes on")
         return _Search(host, arms, session, load, kept, facts, stop, say, progress, began).run()
 
 
@@ -227,13 +226,11 @@ def _begin_session(
     if not arms:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in left)
         raise RefusedError(
-            msg("no candidate can be raced here: {reason}", reason=reasons or "none was found"),
+            f"no candidate can be raced here: {reasons or 'none was found'}",
             hint="--candidates names profiles, files and values; advisor profiles lists the library",
         )
     if len(arms) > MAX_CANDIDATES:
-        raise UsageError(
-            msg("--candidates: expected at most {most}, found {count}", most=MAX_CANDIDATES, count=len(arms))
-        )
+        raise UsageError(f"--candidates: expected at most {MAX_CANDIDATES}, found {len(arms)}")
     for one in arms:
         require_other_way_in(host, facts, one.plan, force=options.force)
     gate = read_gate(host)
@@ -289,17 +286,11 @@ def _fitting_blocks(budget: float, run: float, turn: float, arms: int, load: Rac
     if blocks < MIN_BLOCKS:
         needed = enough_budget(MEASURED_SLACK * (run + confirmation + MIN_BLOCKS * arms * turn))
         raise RefusedError(
-            msg(
-                "a budget of {budget} is too small: a run took {run:.1f} s, so {blocks} blocks of {arms} arms"
-                " and a confirmation of {pairs} pairs need {needed}",
-                budget=write_budget(budget),
-                run=run,
-                blocks=MIN_BLOCKS,
-                arms=arms,
-                pairs=MIN_PAIRS,
-                needed=needed,
+            (
+                f"a budget of {write_budget(budget)} is too small: a run took {run:.1f} s, so {MIN_BLOCKS} "
+                f"blocks of {arms} arms and a confirmation of {MIN_PAIRS} pairs need {needed}"
             ),
-            hint=msg("--budget {needed}, fewer candidates, or a shorter run", needed=needed),
+            hint=f"--budget {needed}, fewer candidates, or a shorter run",
         )
     return blocks
 
@@ -311,8 +302,7 @@ def _continue_session(host: Host, session: TuneSession, arms: Sequence[RaceArm])
         bare = [(each.tunable, each.before, each.after) for each in one.values]
         if [(each.tunable, each.before, each.after) for each in now.get(one.name, ())] != bare:
             raise RefusedError(
-                msg("{name}: its values are no longer those that the search began with", name=one.name),
-                hint="begin a new search",
+                f"{one.name}: its values are no longer those that the search began with", hint="begin a new search"
             )
     if session.host is not None and read_identity(host).machine != session.host.machine:
         raise RefusedError("the search was begun on another host", hint="begin a new search")
@@ -369,8 +359,7 @@ class _Search:
             return self._finish(self._confirm())
         except StoppedError as error:
             raise StoppedError(
-                msg("{reason}; every value is as before", reason=error.message),
-                hint=msg("advisor tune --resume {id} goes on", id=self.session.id),
+                f"{error.message}; every value is as before", hint=f"advisor tune --resume {self.session.id} goes on"
             ) from error
 
     # -- the race ----------------------------------------------------------------------------------------------------
@@ -410,14 +399,9 @@ class _Search:
         names = {session.arms[arm] for arm in session.survivors} - {STATE_BEFORE, PLACEBO}
         ahead = session.arms[first]
         self.say(
-            msg(
-                "block {done} of {most}: {left} of {count} candidates left; ahead so far, which may be chance: {ahead}",
-                done=len(session.blocks),
-                most=session.blocks_planned,
-                left=len(names),
-                count=len(session.candidates),
-                ahead=msg("the present state") if ahead in (STATE_BEFORE, PLACEBO) else ahead,
-            )
+            f"block {len(session.blocks)} of {session.blocks_planned}: {len(names)} of "
+            f"{len(session.candidates)} candidates left; ahead so far, which may be chance: "
+            f"{'the present state' if ahead in (STATE_BEFORE, PLACEBO) else ahead}"
         )
 
     def _block_values(self, block: RaceBlock) -> Block:
@@ -469,7 +453,7 @@ class _Search:
             reason = f"the budget left {max(0.0, room) / 60:.0f} min for it, and it takes {needed / 60:.0f} min"
             self._update(ablation=TuneAblation(reason=reason))
             return
-        self.say(msg("which of the values of {name} did it: combinations of them", name=winner.candidate.name))
+        self.say(f"which of the values of {winner.candidate.name} did it: combinations of them")
         settings = Settings(
             mode="quick",
             budget_seconds=room,
@@ -520,12 +504,8 @@ class _Search:
         attempts = registered.attempts + 1
         self._update(registration=msgspec.structs.replace(registered, attempts=attempts))
         self.say(
-            msg(
-                "registered: {name} against the state before, by {metric}, at most {pairs} pairs on fresh data",
-                name=winner.candidate.name,
-                metric=registered.metric,
-                pairs=registered.pairs,
-            )
+            f"registered: {winner.candidate.name} against the state before, by {registered.metric}, at most "
+            f"{registered.pairs} pairs on fresh data"
         )
         turn = self._turn_seconds()
         budget = max(self._seconds_left(), self.load.confirmation_seconds(turn, registered.pairs))
@@ -592,7 +572,7 @@ def save_tuned(found: Tuned, store: Store) -> Tuned:
     try:
         path = store_result(gzip.compress(msgspec.json.encode(found), mtime=0), "tune", started)
     except (OSError, AdvisorError) as error:
-        reason = msg("the result was not saved: {why}", why=explain_not_stored(error))
+        reason = f"the result was not saved: {explain_not_stored(error)}"
         return msgspec.structs.replace(found, reasons=(*found.reasons, reason))
     session_path(store, found.session.id).unlink(missing_ok=True)
     return msgspec.structs.replace(found, saved_to=str(path))

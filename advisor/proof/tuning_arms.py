@@ -11,7 +11,6 @@ import msgspec
 from advisor.errors import AdvisorError, RefusedError
 from advisor.facts.host_facts import Facts
 from advisor.host import Host, Missing
-from advisor.i18n import N_, msg
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, Plan
 from advisor.profiles.requested import RequestedProfile, load_one
@@ -65,7 +64,7 @@ def plan_offers(
             continue
         values = tuple(sorted((one.tunable, one.after) for one in arm.plan.changes))
         if values in seen:
-            reason = msg("sets the same values as {name}", name=seen[values])
+            reason = f"sets the same values as {seen[values]}"
             left.append(LeftOutCandidate(offer.name, offer.source, reason))
             continue
         seen[values] = offer.name
@@ -77,16 +76,16 @@ def _plan_offer(host: Host, offer: Offer, facts: Facts, store: Store, load: Race
     """Raises AdvisorError where it cannot be raced."""
     profile = offer.asked.profile
     if profile.proof is None:
-        raise RefusedError(msg("profile {name} does not say how it is proven", name=profile.name))
+        raise RefusedError(f"profile {profile.name} does not say how it is proven")
     plan = live_changes(
         plan_profiles(host, [offer.asked], dict(offer.settings), runtime_only=True, store=store, facts=facts)
     )
     require_changes(plan, profile)
     match toggle_class(profile.proof.toggle, plan.changes):
         case "T3":
-            raise RefusedError(N_("needs a reboot or a rebuild: it cannot be switched between two runs"))
+            raise RefusedError("needs a reboot or a rebuild: it cannot be switched between two runs")
         case "T2":
-            raise RefusedError(N_("interrupts a link each time it is switched"))
+            raise RefusedError("interrupts a link each time it is switched")
         case _:
             load.require_shown(host, plan, profile.proof)
     candidate = TuneCandidate(

@@ -11,7 +11,6 @@ import msgspec
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
-from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.profiles.profile import ProofDeclaration
 from advisor.proof.command_runner import CommandProcess
@@ -84,7 +83,7 @@ class CommandLoad:
         late = [one for one in plan.changes if class_of(one) == "T1"]
         stale = [one for one in late if not one.tunable.startswith("sysctl:net.")]
         if stale or (proof.toggle == "T1" and not late):
-            raise RefusedError(N_("acts on new sessions or mounts only, and the command does not make them"))
+            raise RefusedError("acts on new sessions or mounts only, and the command does not make them")
 
     def try_out(self, stop: Stop) -> float:
         return self.process.try_out(stop)
@@ -118,7 +117,7 @@ class PatternLoad:
         self._workload = get_workload(pattern.workload)
         if self._workload.is_network:
             raise UsageError(
-                msg("--workload {name}: a search has no second host", name=pattern.workload),
+                f"--workload {pattern.workload}: a search has no second host",
                 hint="--command 'iperf3 -c HOST -t 5 -J' --metric json:.end.sum_received.bits_per_second",
             )
         self._settings = Settings(
@@ -132,9 +131,9 @@ class PatternLoad:
 
     def require_shown(self, host: Host, plan: Plan, proof: ProofDeclaration) -> None:
         if any(class_of(one) == "T1" for one in plan.changes) or proof.toggle == "T1":
-            raise RefusedError(N_("acts on new sessions or mounts only, and a search does not make them"))
+            raise RefusedError("acts on new sessions or mounts only, and a search does not make them")
         if proof.place_fio:
-            raise RefusedError(N_("moves fio to a node, which advisor prove measures"))
+            raise RefusedError("moves fio to a node, which advisor prove measures")
         require_visible(host, plan, self._target, [self._workload])
 
     def _schedule(self, pairs: int, arms: int) -> Schedule:

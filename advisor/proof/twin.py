@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from advisor.errors import RefusedError
-from advisor.i18n import msg
 from advisor.observe.load import DIRECTIONS, LoadFigures, RoughFigures, ThreadFigures, joint_sizes, total_variation
 from advisor.proof.pattern import AccessPattern, Arrival, ArrivalKind, JobSection
 from advisor.proof.workload_file import TwinError, divides_by_zero
@@ -107,12 +106,9 @@ def make_section(load: LoadFigures) -> tuple[JobSection, TwinError]:
     )
     if error.sizes > SIZES_BOUND:
         raise RefusedError(
-            msg(
-                "no faithful twin: the sizes of requests are too many for fio ({count} sizes; distance {found:.3f},"
-                " bound {bound})",
-                count=sum(map(len, load.sizes.values())),
-                found=error.sizes,
-                bound=SIZES_BOUND,
+            (
+                "no faithful twin: the sizes of requests are too many for fio "
+                f"({sum(map(len, load.sizes.values()))} sizes; distance {error.sizes:.3f}, bound {SIZES_BOUND})"
             ),
             hint="advisor observe --seconds N at a time when the load is simpler, or --unit NAME for one service",
         )
@@ -136,12 +132,9 @@ def require_steady(first: RoughFigures, second: RoughFigures) -> None:
     sizes = total_variation(joint_sizes(first.sizes), joint_sizes(second.sizes))
     if high > _CHANGED * low or sizes > 0.2:
         raise RefusedError(
-            msg(
-                "no faithful twin: the load changed while it was observed ({before:,.0f} requests/s, then {after:,.0f};"
-                " distance of sizes {sizes:.2f})",
-                before=first.iops,
-                after=second.iops,
-                sizes=sizes,
+            (
+                f"no faithful twin: the load changed while it was observed ({first.iops:,.0f} requests/s, then "
+                f"{second.iops:,.0f}; distance of sizes {sizes:.2f})"
             ),
             hint="observe a shorter time, or one in which the load is steady",
         )
@@ -150,22 +143,14 @@ def require_steady(first: RoughFigures, second: RoughFigures) -> None:
 def _require_load(load: LoadFigures) -> None:
     if load.requests < LEAST_REQUESTS:
         raise RefusedError(
-            msg(
-                "no faithful twin: {requests} requests in {seconds:.0f} s; {least} are needed",
-                requests=load.requests,
-                seconds=load.seconds,
-                least=f"{LEAST_REQUESTS:,}",
-            ),
-            hint=msg(
-                "observe longer: --seconds {seconds}",
-                seconds=math.ceil(1.5 * load.seconds * LEAST_REQUESTS / load.requests),
-            )
+            f"no faithful twin: {load.requests} requests in {load.seconds:.0f} s; {LEAST_REQUESTS:,} are needed",
+            hint=f"observe longer: --seconds {math.ceil(1.5 * load.seconds * LEAST_REQUESTS / load.requests)}"
             if load.requests >= _FEW
             else "observe it while it works",
         )
     if load.discard_share > _MAX_DISCARDS:
         raise RefusedError(
-            msg("no faithful twin: {percent:.0f} % of the requests are discards", percent=100 * load.discard_share),
+            f"no faithful twin: {100 * load.discard_share:.0f} % of the requests are discards",
             hint="observe at a time when nothing is trimmed",
         )
 
@@ -287,9 +272,9 @@ def _choose_arrival(load: LoadFigures, streams: int) -> tuple[Arrival, int]:
         return Arrival(), high
     if load.window_variation > _UNEVEN:
         raise RefusedError(
-            msg(
-                "no faithful twin: requests come in irregular bursts (their number in 0.1 s varies by {percent:.0f} %)",
-                percent=100 * load.window_variation,
+            (
+                "no faithful twin: requests come in irregular bursts (their number in 0.1 s varies by "
+                f"{100 * load.window_variation:.0f} %)"
             ),
             hint="fio makes bursts of one size with pauses of one length",
         )

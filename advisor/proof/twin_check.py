@@ -10,7 +10,6 @@ import msgspec
 from advisor.errors import RefusedError
 from advisor.host import Host
 from advisor.host.trace_instance import open_trace
-from advisor.i18n import msg
 from advisor.observe.load import DIRECTIONS, LatencyFigures, LoadFigures, joint_sizes, measure_load, total_variation
 from advisor.observe.tracing import RequestTracer, TracedRequests, device_number, events_of
 from advisor.proof.covariates import wait_for_writeback
@@ -195,7 +194,7 @@ def _judge_run(host: Host, runner: _TracedRunner, device: str, load: LoadFigures
     counted = [one for one in requests if one.at_seconds >= first]
     if found is None or len(counted) < 2:
         raise RefusedError(
-            msg("the twin's requests were not seen on {device}", device=device),
+            f"the twin's requests were not seen on {device}",
             hint="choose a target directory on a local file system of that device",
         )
     flushes = [one for one in found.flushes if one[0] >= first]
@@ -214,6 +213,6 @@ def traced_device(host: Host, target: MeasuredTarget) -> str:
         below = lower_devices(host, name)
         name = below[0] if len(below) == 1 else None
     raise RefusedError(
-        msg("{path}: not on one disk whose requests can be traced", path=target.path),
+        f"{target.path}: not on one disk whose requests can be traced",
         hint="choose a directory on a local file system of one disk",
     )

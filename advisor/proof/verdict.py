@@ -27,7 +27,6 @@ from collections.abc import Sequence
 import msgspec
 
 from advisor.host.numbers import count_noun
-from advisor.i18n import msg
 from advisor.proof.anytime import critical_after, level_after
 from advisor.proof.covariates import network_words, stand_out
 from advisor.proof.metrics import METRICS, Metric, MetricName
@@ -654,13 +653,8 @@ def _one_sided_reasons(session: Session) -> list[str]:
         count = found.count(-ONE_SIDED) + (found.count(ONE_SIDED) if isinstance(one, Claim) else 0)
         if count:
             reasons.append(
-                msg(
-                    "{metric} has a figure above 0 in one arm only in {count} of {pairs}, which the estimate leaves"
-                    " out",
-                    metric=metric.name,
-                    count=count,
-                    pairs=count_noun(len(pairs), "pair"),
-                )
+                f"{metric.name} has a figure above 0 in one arm only in {count} of "
+                f"{count_noun(len(pairs), 'pair')}, which the estimate leaves out"
             )
     return reasons
 
@@ -788,11 +782,8 @@ def _live_notes(session: Session, live: Switchback) -> list[str]:
     )
     if live.cycle_seconds is not None:
         notes.append(
-            msg(
-                "before anything was switched the traffic was seen to repeat every {seconds:.3g} s: harm was looked for"
-                " in figures less that cycle",
-                seconds=live.cycle_seconds,
-            )
+            f"before anything was switched the traffic was seen to repeat every {live.cycle_seconds:.3g} s: "
+            "harm was looked for in figures less that cycle"
         )
     pairs = counted_pairs(session)
     for claim in session.subject.claims:

@@ -15,14 +15,13 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.host.numbers import is_count
-from advisor.i18n import N_, msg
 from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
 from advisor.observe.load import DIRECTIONS, LoadFigures
 from advisor.proof.metrics import MetricName
 from advisor.proof.pattern import JobSection, Pattern, default_metric
 
 SCHEMA: Final = "advisor.workload/1"
-_HINT: Final = N_("write it with: advisor observe -o FILE")
+_HINT: Final = "write it with: advisor observe -o FILE"
 _MAX_BYTES: Final = 4 << 20
 _MAX_BLOCK: Final = 64 << 20
 _MAX_RATE: Final = 10_000_000
@@ -109,7 +108,7 @@ def read_workload(path: str) -> WorkloadFile:
 def parse_workload_file(data: bytes, where: str) -> WorkloadFile:
     """As `read_workload`, from the bytes."""
     if is_json(data, b"[") and _is_whole_json(data):
-        raise InvalidInputError(msg("{where}: the JSON is no object", where=where), hint=_HINT)
+        raise InvalidInputError(f"{where}: the JSON is no object", hint=_HINT)
     with decoding(where, "JSON" if is_json(data) else "TOML", _HINT):
         if is_json(data):
             found = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=WorkloadFile)
@@ -120,7 +119,7 @@ def parse_workload_file(data: bytes, where: str) -> WorkloadFile:
             for field, problem in _find_problems(section):
                 raise FieldError(f"sections[{number}].{field}", problem)
             if names.index(section.name) != number:
-                raise FieldError(f"sections[{number}].name", N_("another section has it, too"))
+                raise FieldError(f"sections[{number}].name", "another section has it, too")
         return found
 
 
@@ -141,11 +140,11 @@ def encode_workload(found: WorkloadFile) -> bytes:
 def _find_problems(section: JobSection) -> Iterator[tuple[str, str]]:
     """Fields that fio would not take, or that would ask for what a twin never does."""
     if not (section.name.isascii() and section.name.replace("-", "").isalnum() and len(section.name) <= 40):
-        yield "name", N_("expected up to 40 letters, digits and hyphens")
+        yield "name", "expected up to 40 letters, digits and hyphens"
     if section.engine not in ("libaio", "psync"):
-        yield "engine", N_("expected libaio or psync")
+        yield "engine", "expected libaio or psync"
     if section.engine == "psync" and section.depth != 1:
-        yield "depth", N_("psync has one request at a time: 1")
+        yield "depth", "psync has one request at a time: 1"
     bounds: Mapping[str, tuple[float, float, float]] = {
         "block_bytes": (512, _MAX_BLOCK, section.block_bytes),
         "depth": (1, 1024, section.depth),
@@ -159,21 +158,18 @@ def _find_problems(section: JobSection) -> Iterator[tuple[str, str]]:
     }
     for field, (low, high, value) in bounds.items():
         if not low <= value <= high:
-            yield field, msg("expected {low:g} to {high:,.0f}, found {value:g}", low=low, high=high, value=value)
+            yield field, f"expected {low:g} to {high:,.0f}, found {value:g}"
     if section.arrival.kind in ("steady", "poisson") and section.arrival.rate < 1:
-        yield (
-            "arrival.rate",
-            msg("{kind}: expected 1 or more, found {rate:g}", kind=section.arrival.kind, rate=section.arrival.rate),
-        )
+        yield ("arrival.rate", f"{section.arrival.kind}: expected 1 or more, found {section.arrival.rate:g}")
     if divides_by_zero(section):
-        yield "flush_every", N_("fio ends with a fault on flushes between requests at independent times (poisson)")
+        yield "flush_every", "fio ends with a fault on flushes between requests at independent times (poisson)"
     if section.block_bytes % 512:
-        yield "block_bytes", N_("expected a multiple of 512")
+        yield "block_bytes", "expected a multiple of 512"
     start, length = section.region
     if not (0 <= start < 100 and 0 < length <= 100 - start):
-        yield "region", N_("expected a start from 0 and a length in percent, within 100 together")
+        yield "region", "expected a start from 0 and a length in percent, within 100 together"
     if section.protocol is not None:
-        yield "protocol", N_("a workload file has no network")
+        yield "protocol", "a workload file has no network"
     yield from _find_distribution_problems(section)
 
 
@@ -186,20 +182,20 @@ def _find_distribution_problems(section: JobSection) -> Iterator[tuple[str, str]
     needed = {"read": ("read", "randread"), "write": ("write", "randwrite")}
     for name, found in section.sizes.items():
         if name not in DIRECTIONS:
-            yield f"sizes.{name}", N_("expected read or write")
+            yield f"sizes.{name}", "expected read or write"
         elif any(not (is_count(size) and len(size) < 10) for size in found):
-            yield f"sizes.{name}", N_("expected sizes in bytes")
+            yield f"sizes.{name}", "expected sizes in bytes"
         elif any(not 512 <= int(size) <= _MAX_BLOCK or int(size) % 512 for size in found):
-            yield f"sizes.{name}", msg("expected multiples of 512 up to {most:,}", most=_MAX_BLOCK)
+            yield f"sizes.{name}", f"expected multiples of 512 up to {_MAX_BLOCK:,}"
         elif len(found) > 64 or any(part < 1 for part in found.values()) or sum(found.values()) != 100:
-            yield f"sizes.{name}", N_("expected at most 64 sizes, with percents from 1 that add up to 100")
+            yield f"sizes.{name}", "expected at most 64 sizes, with percents from 1 that add up to 100"
     for name, alone in needed.items():
         mixed = section.pattern in ("rw", "randrw")
         if section.sizes and (mixed or section.pattern in alone) and name not in section.sizes:
-            yield "sizes", msg("the pattern {pattern} needs those of {name}", pattern=section.pattern, name=name)
+            yield "sizes", f"the pattern {section.pattern} needs those of {name}"
     if section.random_percents and (
         len(section.random_percents) != 2 or not all(0 <= one <= 100 for one in section.random_percents)
     ):
-        yield "random_percents", N_("expected two percents, of reads and of writes")
+        yield "random_percents", "expected two percents, of reads and of writes"
     if section.zones and (not 2 <= len(section.zones) <= 50 or min(section.zones) < 0 or sum(section.zones) != 100):
-        yield "zones", N_("expected 2 to 50 percents that add up to 100")
+        yield "zones", "expected 2 to 50 percents that add up to 100"

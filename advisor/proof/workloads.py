@@ -15,7 +15,6 @@ import msgspec
 
 from advisor.errors import UsageError, near_names
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OwnCommand
 from advisor.proof.pattern import KIB as KIB
 from advisor.proof.pattern import AccessPattern as AccessPattern
@@ -223,22 +222,9 @@ def with_threads(workload: Pattern, threads: int) -> Pattern:
     """The workload run by that many threads, named ``NAME@N``; of one with several sections the last, which is for the
     data itself. Raises UsageError for a number that cannot be, and for a workload that has no threads."""
     if not 1 <= threads <= THREADS_MAX:
-        raise UsageError(
-            msg(
-                "{name}@{threads}: expected 1 to {threads_max} threads",
-                name=workload.name,
-                threads=threads,
-                threads_max=THREADS_MAX,
-            )
-        )
+        raise UsageError(f"{workload.name}@{threads}: expected 1 to {THREADS_MAX} threads")
     if not workload.needs_scratch:
-        raise UsageError(
-            msg(
-                "{name}@{threads}: only workloads on storage take a number of threads",
-                name=workload.name,
-                threads=threads,
-            )
-        )
+        raise UsageError(f"{workload.name}@{threads}: only workloads on storage take a number of threads")
     last = msgspec.structs.replace(workload.sections[-1], jobs=threads)
     title = f"{_THREADS.sub('', workload.title)}, {threads} thread{'s' if threads > 1 else ''}"
     return msgspec.structs.replace(
@@ -270,12 +256,12 @@ def get_workload(name: str) -> Pattern:
         return WORKLOADS[name]
     except KeyError:
         close = near_names(name, WORKLOADS)
-        hint = msg("did you mean {names}?", names=", ".join(close))
+        hint = f"did you mean {', '.join(close)}?"
         if os.path.isfile(name):
-            hint = msg("the file of that name is ./{name}", name=name)
+            hint = f"the file of that name is ./{name}"
         elif not close:
-            hint = msg("known: {names}", names=", ".join(sorted(WORKLOADS)))
-        raise UnknownWorkloadError(msg("no workload is named {name!r}", name=name), hint=hint) from None
+            hint = f"known: {', '.join(sorted(WORKLOADS))}"
+        raise UnknownWorkloadError(f"no workload is named {name!r}", hint=hint) from None
 
 
 OWN_COMMAND = Pattern(COMMAND_WORKLOAD, "a command of the user's own", (), "time", "the user")
@@ -311,9 +297,6 @@ def expand_workloads(patterns: Iterable[str]) -> tuple[str, ...]:
         names = [name for name in names if not name.endswith(_DEPTH_VARIANT) or _DEPTH_VARIANT in pattern]
         names = [name for name in names if WORKLOADS[name].needs_scratch or WORKLOADS[name].is_network]
         if not names:
-            raise UsageError(
-                msg("--workload {pattern}: no workload matches", pattern=pattern),
-                hint="advisor bench --help lists the groups",
-            )
+            raise UsageError(f"--workload {pattern}: no workload matches", hint="advisor bench --help lists the groups")
         found.update(dict.fromkeys(names))
     return tuple(found)

@@ -8,7 +8,6 @@ import socket
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.i18n import N_, msg
 from advisor.reach.records import Role
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -39,13 +38,13 @@ def with_scope(address: Address, link: str | None) -> Address:
 def why_not_askable(address: Address) -> str | None:
     """Why no single host has this address; None where one may."""
     if address.is_multicast:
-        return N_("a multicast address")
+        return "a multicast address"
     if address.is_unspecified:
-        return N_("no address of a host")
+        return "no address of a host"
     if address == ipaddress.IPv4Address("255.255.255.255"):
-        return N_("the broadcast address")
+        return "the broadcast address"
     if address.version == 6 and address.is_link_local and scope_of(address) is None:
-        return N_("a link-local address without its link")
+        return "a link-local address without its link"
     return None
 
 
@@ -58,16 +57,13 @@ def resolve(text: str) -> Address:
     why = why_not_askable(address)
     if why is not None:
         is_local = address.version == 6 and address.is_link_local
-        raise UsageError(
-            msg("{text}: {why}", text=text, why=why),
-            hint=msg("write {address}%LINK, as in {address}%eth1", address=address) if is_local else None,
-        )
+        raise UsageError(f"{text}: {why}", hint=f"write {address}%LINK, as in {address}%eth1" if is_local else None)
     scope = scope_of(address)
     if scope is not None:
         try:
             socket.if_nametoindex(scope)
         except (OSError, ValueError) as error:
-            raise UsageError(msg("{text}: there is no link {scope!r}", text=text, scope=scope)) from error
+            raise UsageError(f"{text}: there is no link {scope!r}") from error
     return address
 
 
@@ -78,17 +74,13 @@ def _looked_up(name: str) -> Address:
         # UnicodeError, a ValueError: a label that is empty or longer than any may be.
         why = error.strerror if isinstance(error, socket.gaierror) else None
         raise UsageError(
-            msg(
-                "{name}: neither an address nor a name that can be looked up ({error})",
-                name=name[:200],
-                error=why or msg("no host name"),
-            ),
+            f"{name[:200]}: neither an address nor a name that can be looked up ({why or 'no host name'})",
             hint="give an IP address, such as 192.0.2.2 or 2001:db8::2",
         ) from error
     addresses = [parse_address(str(entry[4][0])) for entry in found]
     first = next((address for address in addresses if address is not None), None)
     if first is None:
-        raise UsageError(msg("{name}: has no IP address", name=name[:200]))
+        raise UsageError(f"{name[:200]}: has no IP address")
     return first
 
 

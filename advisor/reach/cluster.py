@@ -9,7 +9,6 @@ import msgspec
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.rare_subjects import LLTTAB
 from advisor.host import Host
-from advisor.i18n import N_, msg
 from advisor.reach.addresses import FoundAddress, parse_address
 from advisor.reach.records import Unprobeable
 
@@ -60,13 +59,13 @@ def _is_over_ip(link: LltLink) -> bool:
 
 
 def _found_address(one: NodeAddress, link: LltLink | None) -> FoundAddress:
-    why = msg("LLT node {node} over {tag}", node=one.node, tag=one.tag)
+    why = f"LLT node {one.node} over {one.tag}"
     return FoundAddress(one.address, "llt", why, link.link if link else None, link.address if link else None)
 
 
 def _unprobeable_link(link: LltLink) -> Unprobeable:
     if _is_over_ip(link):
-        why = N_("LLT finds its peers by broadcast, and neither set-addr lines nor lltstat -nvv name any")
+        why = "LLT finds its peers by broadcast, and neither set-addr lines nor lltstat -nvv name any"
     else:
-        why = N_("Ethernet without IP: not to be asked from here, but lltping(1M) can: -s there, -c NODE -m SIZE here")
+        why = "Ethernet without IP: not to be asked from here, but lltping(1M) can: -s there, -c NODE -m SIZE here"
     return Unprobeable(f"LLT link {link.tag}", "llt", link.link, why)

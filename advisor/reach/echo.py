@@ -17,7 +17,6 @@ from typing import Final
 import msgspec
 
 from advisor.errors import PermissionDeniedError
-from advisor.i18n import N_
 from advisor.reach import icmp
 from advisor.reach.icmp import Said, Version
 from advisor.reach.records import Peer
@@ -138,7 +137,7 @@ class Echo:
                 return self._send_packet(packet, is_repeated=True)
             if error.errno == errno.EMSGSIZE:
                 known = next((said.mtu for said in queued if said.by is None and said.kind == "too-big"), None)
-                return Said("too-big", N_("too big for the link"), None, known)
+                return Said("too-big", "too big for the link", None, known)
             return Said("unreachable", words_of(error))
         return None
 

@@ -15,8 +15,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.i18n import N_
-
 ICMP_HEADER: Final = 8
 SMALL_DATA: Final = 56
 LARGEST: Final = 65535
@@ -36,23 +34,23 @@ _EXTENDED = struct.Struct("=IBBBBII")
 _LOCAL, _ICMP, _ICMP6 = 1, 2, 3
 _MAX_ERRNO: Final = 4095
 _UNREACHABLE4: Final = {
-    0: N_("network unreachable"),
-    1: N_("host unreachable"),
-    2: N_("protocol unreachable"),
-    3: N_("port unreachable"),
-    5: N_("source route failed"),
-    9: N_("network administratively prohibited"),
-    10: N_("host administratively prohibited"),
-    13: N_("communication administratively prohibited"),
+    0: "network unreachable",
+    1: "host unreachable",
+    2: "protocol unreachable",
+    3: "port unreachable",
+    5: "source route failed",
+    9: "network administratively prohibited",
+    10: "host administratively prohibited",
+    13: "communication administratively prohibited",
 }
 _UNREACHABLE6: Final = {
-    0: N_("no route to the destination"),
-    1: N_("communication administratively prohibited"),
-    2: N_("beyond the scope of the source address"),
-    3: N_("address unreachable"),
-    4: N_("port unreachable"),
-    5: N_("source address failed policy"),
-    6: N_("route rejected"),
+    0: "no route to the destination",
+    1: "communication administratively prohibited",
+    2: "beyond the scope of the source address",
+    3: "address unreachable",
+    4: "port unreachable",
+    5: "source address failed policy",
+    6: "route rejected",
 }
 
 Ancillary = Iterable[tuple[int, int, bytes]]
@@ -147,7 +145,7 @@ def parse_said(ancillary: Ancillary, quoted: bytes) -> Said | None:
             number, origin, kind, code, _, info, _ = _EXTENDED.unpack_from(data)
             if origin == _LOCAL:
                 if number == errno.EMSGSIZE:
-                    return Said("too-big", N_("too big for the link"), None, info or None)
+                    return Said("too-big", "too big for the link", None, info or None)
                 return Said("unreachable", _errno_text(number))
             if origin not in (_ICMP, _ICMP6):
                 return None
@@ -158,7 +156,7 @@ def parse_said(ancillary: Ancillary, quoted: bytes) -> Said | None:
                 return Said("too-big", "too big", by, info or None, identifier, sequence)
             is_time = (origin, kind) in ((_ICMP, 11), (_ICMP6, 3))
             if is_time:
-                error = N_("time to live exceeded") if code == 0 else N_("a fragment did not arrive in time")
+                error = "time to live exceeded" if code == 0 else "a fragment did not arrive in time"
             elif (origin, kind) == (_ICMP, 3) and code in _UNREACHABLE4:
                 error = _UNREACHABLE4[code]
             elif (origin, kind) == (_ICMP6, 1) and code in _UNREACHABLE6:

@@ -14,7 +14,6 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import msg
 from advisor.reach.icmp import LARGEST, least_size, small_size, version_of
 from advisor.reach.records import Limit, Peer, Reach
 from advisor.reach.talk import Ask, Heard, Talk, hold
@@ -156,11 +155,11 @@ def why_silent(heard: Heard) -> str:
     said = heard.unreachable or heard.too_big
     if said is None:
         if heard.sent == 1:
-            return msg("no answer to 1 echo of {size} bytes", size=heard.size)
-        return msg("no answer to {sent} echoes of {size} bytes", sent=heard.sent, size=heard.size)
+            return f"no answer to 1 echo of {heard.size} bytes"
+        return f"no answer to {heard.sent} echoes of {heard.size} bytes"
     if said.by is None:
-        return msg("{reason} (this host)", reason=said.words)
-    return msg("{reason} ({by})", reason=said.words, by=said.by)
+        return f"{said.words} (this host)"
+    return f"{said.words} ({said.by})"
 
 
 def _measured_reach(peer: Peer, heard: Heard, found: SearchEnd) -> Reach:
@@ -196,10 +195,5 @@ def limit_of(found: SearchEnd) -> Limit:
 def _why_unknown(found: SearchEnd) -> str:
     beyond = found.beyond
     if beyond is not None and beyond.unreachable is not None:
-        return msg(
-            "{size} bytes pass; of {beyond_size}: {why_silent}",
-            size=found.size,
-            beyond_size=beyond.size,
-            why_silent=why_silent(beyond),
-        )
-    return msg("stopped answering while it was asked; {size} bytes had passed", size=found.size)
+        return f"{found.size} bytes pass; of {beyond.size}: {why_silent(beyond)}"
+    return f"stopped answering while it was asked; {found.size} bytes had passed"

@@ -14,7 +14,6 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.host import Host
-from advisor.i18n import msg
 from advisor.reach.icmp import LARGEST, small_size, version_of
 from advisor.reach.path import hinted, why_silent
 from advisor.reach.records import Peer, Peers, Unprobeable
@@ -263,28 +262,16 @@ def _describe_failure(peer: Peer, reason: Reason, small: Heard, heard: Heard) ->
     size, mtu = heard.size, hinted(heard)
     named = f", MTU {mtu}" if mtu else ""
     if reason == "way-back":
-        return msg(
-            "{address} answers {size} bytes in fragments of {mtu}: its link, or the way back, carries no more",
-            address=peer.address,
-            size=size,
-            mtu=mtu,
-        )
+        return f"{peer.address} answers {size} bytes in fragments of {mtu}: its link, or the way back, carries no more"
     if reason == "link":
-        return msg("{size} bytes do not leave by {link}{named}", size=size, link=peer.link or "lo", named=named)
+        return f"{size} bytes do not leave by {peer.link or 'lo'}{named}"
     if not small.rtts_ms or heard.unreachable is not None:
-        return msg("{address}: {why}", address=peer.address, why=why_silent(heard))
-    answered = msg(
-        "{address} answers {size} bytes, but not {size_2}", address=peer.address, size=small.size, size_2=size
-    )
+        return f"{peer.address}: {why_silent(heard)}"
+    answered = f"{peer.address} answers {small.size} bytes, but not {size}"
     if heard.too_big is not None:
-        return msg("{answered}: too big, says {by}{named}", answered=answered, by=heard.too_big.by, named=named)
-    return msg("{answered}: larger packets are lost without an error", answered=answered)
+        return f"{answered}: too big, says {heard.too_big.by}{named}"
+    return f"{answered}: larger packets are lost without an error"
 
 
 def _link_down(one: Passed, size: int, links: Sequence[str]) -> NotPassed:
-    return NotPassed(
-        one.peer,
-        size,
-        "link-down",
-        msg("{address} was not asked: {links} is not up", address=one.peer.address, links=", ".join(links)),
-    )
+    return NotPassed(one.peer, size, "link-down", f"{one.peer.address} was not asked: {', '.join(links)} is not up")

@@ -13,7 +13,6 @@ from advisor.facts.mounts import read_mounts
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.i18n import N_, joined, msg
 from advisor.reach.addresses import Address, FoundAddress, parse_address, resolve, scope_of, why_not_askable, with_scope
 from advisor.reach.cluster import llt_peers
 from advisor.reach.records import Peer, Peers, Role, Unprobeable
@@ -67,11 +66,11 @@ def _named_addresses(names: Iterable[str]) -> list[FoundAddress]:
 
 
 def _why_named(name: str) -> str:
-    return N_("named") if parse_address(name) else msg("named {name}", name=printable(name))
+    return "named" if parse_address(name) else f"named {printable(name)}"
 
 
 def _find_sources(host: Host, facts: PeerFacts) -> tuple[list[FoundAddress], list[Unprobeable]]:
-    routers = [FoundAddress(str(address), "gateway", N_("default gateway"), link) for address, link in gateways(host)]
+    routers = [FoundAddress(str(address), "gateway", "default gateway", link) for address, link in gateways(host)]
     nodes, left = llt_peers(host, facts.llt)
     mounts = read_mounts(host)
     servers = [] if isinstance(mounts, Missing) else nfs_servers(mounts)
@@ -93,10 +92,8 @@ def _make_peers(
         made = _make_peer(host, by_name, one)
         outside = wanted is not None and made.link not in wanted
         if isinstance(made, Peer) and outside and one.role == "named":
-            over = msg("reached over {link}", link=made.link) if made.link else N_("no route leads there")
-            unprobeable.append(
-                Unprobeable(made.address, "named", made.link, msg("{over}: none of the links meant", over=over))
-            )
+            over = f"reached over {made.link}" if made.link else "no route leads there"
+            unprobeable.append(Unprobeable(made.address, "named", made.link, f"{over}: none of the links meant"))
         elif isinstance(made, Peer) and not outside:
             asked.append(made)
         elif isinstance(made, Unprobeable) and (not outside or made.link is None):
@@ -124,13 +121,11 @@ def _with_upper(by_name: Mapping[str, Link], links: Iterable[str]) -> frozenset[
 def _make_peer(host: Host, by_name: Mapping[str, Link], one: FoundAddress) -> Peer | Unprobeable:
     address = parse_address(one.address)
     if address is None:
-        return Unprobeable(
-            printable(one.address[:80]), one.role, one.link, msg("{why}: not an IP address", why=one.why)
-        )
+        return Unprobeable(printable(one.address[:80]), one.role, one.link, f"{one.why}: not an IP address")
     address = with_scope(address, one.link)
     why_not = why_not_askable(address)
     if why_not is not None:
-        return Unprobeable(str(address), one.role, one.link, msg("{why}: {reason}", why=one.why, reason=why_not))
+        return Unprobeable(str(address), one.role, one.link, f"{one.why}: {why_not}")
     source = _source_address(one.source, address)
     # The link that the service is bound to where it is to one; else what the route says.
     hop: Hop | None
@@ -140,7 +135,7 @@ def _make_peer(host: Host, by_name: Mapping[str, Link], one: FoundAddress) -> Pe
         hop = route_to(host, address, source)
     link = hop.link if hop else None
     if one.role != "named" and (address.packed in _own_addresses(by_name) or (hop and hop.is_local)):
-        return Unprobeable(str(address), one.role, link, msg("{why}: an address of this host itself", why=one.why))
+        return Unprobeable(str(address), one.role, link, f"{one.why}: an address of this host itself")
     return Peer(
         address=str(address),
         role=one.role,
@@ -166,7 +161,7 @@ def _source_address(text: str | None, address: Address) -> Address | None:
 def _merge_group(group: Sequence[Peer]) -> Peer:
     reasons: Iterator[str] = iter(dict.fromkeys(peer.why for peer in group))
     source = next((peer.source for peer in group if peer.source), None)
-    return msgspec.structs.replace(group[0], why=joined("; ", reasons), source=source)
+    return msgspec.structs.replace(group[0], why="; ".join(reasons), source=source)
 
 
 def _peer_order(peer: Peer) -> tuple[int, int, int, str]:

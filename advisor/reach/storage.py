@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from advisor.facts.mounts import Mount
 from advisor.host import Host, Missing, is_count
-from advisor.i18n import N_, msg
 from advisor.reach.addresses import FoundAddress
 
 _NVME_OVER_IP = {"tcp": "NVMe/TCP", "rdma": "NVMe/RDMA"}
@@ -20,10 +19,7 @@ def nfs_servers(mounts: Iterable[Mount]) -> list[FoundAddress]:
         address = _find_option(mount.options.split(","), "addr") if mount.kind in {"nfs", "nfs4"} else None
         if address:
             targets.setdefault(address, []).append(mount.target)
-    return [
-        FoundAddress(address, "nfs", msg("NFS server of {named}", named=_join_names(those)))
-        for address, those in targets.items()
-    ]
+    return [FoundAddress(address, "nfs", f"NFS server of {_join_names(those)}") for address, those in targets.items()]
 
 
 def _find_option(options: Iterable[str], name: str) -> str | None:
@@ -49,7 +45,7 @@ def iscsi_portals(host: Host) -> list[FoundAddress]:
         )
         port = _read_attribute(host, f"{base}/{name}/port") or _read_attribute(host, f"{base}/{name}/persistent_port")
         if address:
-            why = msg("iSCSI portal, port {port}", port=port) if port else N_("iSCSI portal")
+            why = f"iSCSI portal, port {port}" if port else "iSCSI portal"
             found.append(FoundAddress(address.strip("[]"), "iscsi", why, source=_iscsi_source(host, f"{base}/{name}")))
     return list(dict.fromkeys(found))
 
@@ -78,6 +74,6 @@ def nvme_targets(host: Host) -> list[FoundAddress]:
         address = _find_option(options, "traddr")
         if kind and address:
             source = _find_option(options, "host_traddr") or _find_option(options, "src_addr")
-            why = msg("{kind} target {name}", kind=kind, name=name)
+            why = f"{kind} target {name}"
             found.append(FoundAddress(address, "nvme", why, _find_option(options, "host_iface"), source))
     return found

@@ -9,7 +9,6 @@ import msgspec
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
-from advisor.i18n import N_, joined, msg
 from advisor.reach.icmp import LARGEST
 from advisor.reach.path import MAX_COUNT, measure
 from advisor.reach.peers import named_peers, peers_of, read_peer_facts
@@ -43,25 +42,21 @@ def survey(host: Host, names: Sequence[str], *, mtu: int | None, count: int, pro
     PermissionDeniedError where this process may not send echoes.
     """
     if mtu is not None and not LEAST_MTU <= mtu <= LARGEST:
-        raise UsageError(
-            msg("--mtu {mtu}: not within {least_mtu}..{largest} bytes", mtu=mtu, least_mtu=LEAST_MTU, largest=LARGEST)
-        )
+        raise UsageError(f"--mtu {mtu}: not within {LEAST_MTU}..{LARGEST} bytes")
     if not 1 <= count <= MAX_COUNT:
-        raise UsageError(msg("--count {count}: not within 1..{max_count}", count=count, max_count=MAX_COUNT))
+        raise UsageError(f"--count {count}: not within 1..{MAX_COUNT}")
     facts = read_peer_facts(host)
     peers = named_peers(host, facts, names) if names else peers_of(host, facts)
     if not peers.asked:
         raise RefusedError(_describe_nobody(peers), hint="name somebody: advisor probe ADDRESS")
     if len(peers.asked) > 1:
-        progress(msg("asking {count} peers ...", count=len(peers.asked)))
+        progress(f"asking {len(peers.asked)} peers ...")
     else:
-        progress(msg("asking {address} ...", address=peers.asked[0].address))
+        progress(f"asking {peers.asked[0].address} ...")
     return Survey(measure(peers.asked, count=count), peers.unprobeable, mtu)
 
 
 def _describe_nobody(peers: Peers) -> str:
-    message = N_(
-        "there is nobody to ask: no default gateway, no LLT node over IP, no NFS, iSCSI or NVMe over IP in use"
-    )
-    left = joined("; ", (msg("{what}: {why}", what=one.what, why=one.why) for one in peers.unprobeable))
-    return msg("{reason} ({detail})", reason=message, detail=left) if left else message
+    message = "there is nobody to ask: no default gateway, no LLT node over IP, no NFS, iSCSI or NVMe over IP in use"
+    left = "; ".join(f"{one.what}: {one.why}" for one in peers.unprobeable)
+    return f"{message} ({left})" if left else message

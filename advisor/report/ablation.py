@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from advisor.i18n import english_page
 from advisor.proof.ablation import list_aliases, run_count
 from advisor.proof.blocks import Ablation, ArmsProof, Effect, counted_blocks, kept_values
 from advisor.proof.records import Summary
@@ -37,7 +36,6 @@ LEVEL_WORDS = (
 )
 
 
-@english_page
 def ablation_text(result: ArmsProof, *, width: int, color: bool) -> str:
     """The whole result in at most ``width`` columns; the first line says how far it can be relied on."""
     ablation = result.session.ablation
@@ -194,7 +192,6 @@ def _summary_of(one: Effect) -> Summary:
     )
 
 
-@english_page
 def ablation_svg(result: ArmsProof) -> str:
     """The picture as a file of its own, which says by itself what was measured and how far it can be relied on."""
     ablation = result.session.ablation
@@ -203,7 +200,6 @@ def ablation_svg(result: ArmsProof) -> str:
     return chart_svg(draw_values(result, width=CHART_WIDTH), "Which value has an effect", said, *doubt_words(result))
 
 
-@english_page
 def ablation_page(result: ArmsProof) -> str:
     """The whole page, without script and with nothing from outside. All text is escaped."""
     ablation = result.session.ablation

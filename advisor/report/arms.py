@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.i18n import english_page
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
 from advisor.report.chart_file import CHART_WIDTH, chart_svg
 from advisor.report.charts.bars import draw_bars
@@ -36,7 +35,6 @@ LEVEL_WORDS: Final = (
 )
 
 
-@english_page
 def arms_text(result: ArmsProof, *, width: int, color: bool) -> str:
     """The whole result in at most ``width`` columns; the first line says how far it can be relied on."""
     page = Page(width, color=color)
@@ -207,7 +205,6 @@ def _words_again(result: ArmsProof) -> Iterable[str]:
     yield f"--seed={result.seed}"
 
 
-@english_page
 def arms_svg(result: ArmsProof) -> str:
     """The chart as a file of its own, which says by itself what was compared and how far it can be relied on."""
     counts = f"{counted(len(counted_blocks(result.session)), 'block')}, {counted(result.comparisons, 'comparison')}"
@@ -229,7 +226,6 @@ def doubt_words(result: ArmsProof) -> tuple[str, Style]:
     return ("" if result.quality == "sound" else f"{words}: {'; '.join(result.reasons)}"), style
 
 
-@english_page
 def arms_page(result: ArmsProof) -> str:
     """The whole page, without script and with nothing from outside. All text is escaped."""
     made = html_environment()

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.errors import AdvisorError
-from advisor.i18n import N_, _, english_page
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.records import Ended
 from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted_rounds, values_of
@@ -27,9 +26,9 @@ from advisor.report.units import format_binary
 from advisor.shell.quote import shell_quote
 
 _QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
-    "sound": (N_("measured"), "green"),
-    "indicative": (N_("indicative only"), "yellow"),
-    "invalid": (N_("invalid"), "red"),
+    "sound": ("measured", "green"),
+    "indicative": ("indicative only", "yellow"),
+    "invalid": ("invalid", "red"),
 }
 _ENDED: Final[Mapping[Ended, str]] = {
     "complete": "all rounds were run",
@@ -43,7 +42,6 @@ _ENDED: Final[Mapping[Ended, str]] = {
 _SCRATCH_LEFT: Final = "the scratch file was not removed"
 
 
-@english_page
 def bench_text(bench: Bench, *, width: int, color: bool) -> str:
     """The whole result for a person, in at most ``width`` columns; its first words are how far it can be relied on."""
     page = Page(width, color=color)
@@ -87,7 +85,7 @@ def _add_head(page: Page, bench: Bench) -> None:
     what = {"sound": f"{rounds} of {counted(len(bench.workloads), 'workload')}"}.get(
         bench.quality, f"{void}{first}{more}"
     )
-    page.add(Span(_(words), style), f": {what}", hang=2)
+    page.add(Span(words, style), f": {what}", hang=2)
     where = f"on {place_words(series)}" if series.command is None else f"by {command_words(series.command)}"
     page.add(Span(_host_words(series), "bold"), f" {where}", hang=2)
     if len(bench.reasons) > 1:
@@ -162,8 +160,8 @@ def _interval_words(one: WorkloadSeries) -> str:
     if one.interval is None or one.confidence is None:
         return ""
     low, high = (_format_number(bound) for bound in one.interval)
-    interval = _("({low} to {high} at {level})").format(low=low, high=high, level=_floor_share(one.confidence))
-    return _(", ").join((interval, counted(one.runs, "run")))
+    interval = f"({low} to {high} at {_floor_share(one.confidence)})"
+    return ", ".join((interval, counted(one.runs, "run")))
 
 
 def _latency_words(one: WorkloadSeries) -> str:

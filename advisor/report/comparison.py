@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from advisor.i18n import N_, _, english_page
 from advisor.proof.comparison import ComparedSeries, MetricDifference, SeriesComparison
 from advisor.proof.records import Verdict
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, axis_labels, plot_intervals
@@ -16,28 +15,27 @@ from advisor.report.proof_numbers import format_amount, interval_words
 from advisor.report.proof_words import begun_words, medium_words, workload_title
 
 _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
-    "gain": (N_("better"), "green"),
-    "gain-with-cost": (N_("better and worse"), "yellow"),
-    "loss": (N_("worse"), "red"),
-    "no-difference": (N_("no difference"), "bold"),
-    "inconclusive": (N_("inconclusive"), "yellow"),
+    "gain": ("better", "green"),
+    "gain-with-cost": ("better and worse", "yellow"),
+    "loss": ("worse", "red"),
+    "no-difference": ("no difference", "bold"),
+    "inconclusive": ("inconclusive", "yellow"),
 }
 
-ESTIMATE: Final = N_("Medians of the runs; the change is estimated from all pairs of a run of A and one of B.")
+ESTIMATE: Final = "Medians of the runs; the change is estimated from all pairs of a run of A and one of B."
 
 
-@english_page
 def comparison_text(comparison: SeriesComparison, *, width: int, color: bool) -> str:
     """The whole comparison for a person, in at most ``width`` columns; its first word is the verdict."""
     page = Page(width, color=color)
     page.add(verdict_span(comparison), ": ", *explain_verdict(comparison), hang=2)
     for line in workload_lines(comparison):
         page.add(line, indent=2, hang=2)
-    page.heading(_("Why this is no proof"))
+    page.heading("Why this is no proof")
     for reason in comparison.reasons:
         page.bullet(reason)
     notes = notes_of(comparison)
-    page.bulleted(_("Notes"), notes)
+    page.bulleted("Notes", notes)
     _add_differences(page, comparison)
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
         page.heading(f"{letter}: ", side.source)
@@ -49,23 +47,23 @@ def verdict_span(comparison: SeriesComparison) -> Span:
     """The verdict, and the style that it is set in."""
     match comparison.verdict:
         case "invalid":
-            return Span(_("invalid"), "red")
+            return Span("invalid", "red")
         case "inconclusive":
-            return Span(_("inconclusive"), "yellow")
-    return Span(_("indicative, no proof"), "yellow")
+            return Span("inconclusive", "yellow")
+    return Span("indicative, no proof", "yellow")
 
 
 def explain_verdict(comparison: SeriesComparison) -> Sequence[Piece]:
     """What the verdict says."""
     match comparison.verdict:
         case "invalid":
-            return (_("nothing follows from these figures: {why}").format(why=comparison.reasons[0]),)
+            return (f"nothing follows from these figures: {comparison.reasons[0]}",)
         case "inconclusive":
-            return (_("nothing is shown either way"),)
+            return ("nothing is shown either way",)
     words, style = _TENDENCIES[comparison.tendency]
     if words == "no difference":
-        return _around_verdict(_("by the figures B is {verdict} from A"), Span(_("no different"), style))
-    return _around_verdict(_("by the figures B is {verdict} than A"), Span(_(words), style))
+        return _around_verdict("by the figures B is {verdict} from A", Span("no different", style))
+    return _around_verdict("by the figures B is {verdict} than A", Span(words, style))
 
 
 def _around_verdict(text: str, verdict: Span) -> Sequence[Piece]:
@@ -80,17 +78,17 @@ def workload_lines(comparison: SeriesComparison) -> list[str]:
 
 def _difference_words(one: MetricDifference, *, is_void: bool) -> str:
     """``-12 % IOPS (-15 % to -9.1 %) on …, 24 and 24 runs, p = 0.0005``."""
-    metric, title = _(METRIC_WORDS[one.metric]), workload_title(one.name)
+    metric, title = METRIC_WORDS[one.metric], workload_title(one.name)
     if one.ratio is None:
-        return _("{metric} of {workload} was not measured in both").format(metric=metric, workload=title)
+        return f"{metric} of {title} was not measured in both"
     effect = f"{format_percent(one.ratio - 1)} {metric} ({interval_words(one)})"
-    found = _(", ").join((_("{effect} on {workload}").format(effect=effect, workload=title), _runs_words(one)))
+    found = ", ".join((f"{effect} on {title}", _runs_words(one)))
     if is_void or one.verdict in ("gain", "loss"):
-        return _(", ").join((found, p_words(one.p_holm)))
+        return ", ".join((found, p_words(one.p_holm)))
     if one.verdict == "no-difference":
-        return f"{found}: {_('within ±{margin}').format(margin=format_amount(one.margin))}"
+        return f"{found}: within ±{format_amount(one.margin)}"
     seen = format_amount(one.minimum_detectable_effect)
-    limit = _("effects below {size} could hardly be seen") if seen else _("too few runs to see any effect")
+    limit = "effects below {size} could hardly be seen" if seen else "too few runs to see any effect"
     return f"{found}: {limit.format(size=seen)}"
 
 
@@ -102,9 +100,7 @@ def _add_differences(page: Page, comparison: SeriesComparison) -> None:
     if not shown:
         return
     axis = _shared_axis(page, shown)
-    page.heading(
-        _("Workloads"), Span(": " + _("margin ±{margin}").format(margin=format_amount(shown[0].margin)), "dim")
-    )
+    page.heading("Workloads", Span(": " + f"margin ±{format_amount(shown[0].margin)}", "dim"))
     names: Sequence[str] = [one.name for one in shown]
     explored = [one for one in comparison.explored if one.name in names]
     sizes = [max(map(columns, column)) for column in zip(*map(_row_cells, [*shown, *explored]), strict=True)]
@@ -126,25 +122,25 @@ def _add_differences(page: Page, comparison: SeriesComparison) -> None:
             Span(axis_labels(axis, format_percent(math.expm1(axis.low)), format_percent(math.expm1(axis.high))), "dim"),
         )
         for other in (other for other in explored if other.name == one.name):
-            _add_row(page, other, sizes, Span(_("not judged"), "dim"))
+            _add_row(page, other, sizes, Span("not judged", "dim"))
     page.blank()
-    drawn = _(
+    drawn = (
         "├──●──┤ B over A with its 95 % interval, │ no change, ░ within the margin; better is to the right,"
         " where less is better (latency, CPU, time) to the left."
     )
-    for text in (f"{drawn} {_(ESTIMATE)}", level_words(comparison)):
+    for text in (f"{drawn} {ESTIMATE}", level_words(comparison)):
         page.add(Span(text, "dim"))
 
 
 def says(comparison: SeriesComparison, one: MetricDifference) -> Span:
     """What is said about one workload; in brackets, as nothing is proven."""
     words, style = _TENDENCIES[one.verdict or "inconclusive"]
-    return Span(_("void"), "dim") if comparison.verdict == "invalid" else Span(f"({_(words)})", style)
+    return Span("void", "dim") if comparison.verdict == "invalid" else Span(f"({words})", style)
 
 
 def _row_cells(one: MetricDifference) -> tuple[str, str, str]:
     values = f"{_format_number(one.before)} → {_format_number(one.after)} {one.unit}"
-    return _(METRIC_WORDS[one.metric]), values, f"{format_percent((one.ratio or 1) - 1)} ({interval_words(one)})"
+    return METRIC_WORDS[one.metric], values, f"{format_percent((one.ratio or 1) - 1)} ({interval_words(one)})"
 
 
 def _add_row(page: Page, one: MetricDifference, sizes: Sequence[int], words: Span) -> None:
@@ -180,11 +176,11 @@ def _stated_interval(one: MetricDifference) -> str:
 
 def level_words(comparison: SeriesComparison) -> str:
     """Which test it is, up to which p a change is significant, and what the MDE is."""
-    adjusted = " " + _("(adjusted for the number of workloads)") if len(comparison.workloads) > 1 else ""
-    return _(
-        "p{adjusted}: exact Mann-Whitney, significant up to {level}. "
-        "MDE: the smallest effect that these runs find in about 80 % of cases."
-    ).format(adjusted=adjusted, level=f"{comparison.alpha:g}")
+    adjusted = " " + "(adjusted for the number of workloads)" if len(comparison.workloads) > 1 else ""
+    return (
+        f"p{adjusted}: exact Mann-Whitney, significant up to {comparison.alpha:g}. MDE: the smallest effect that "
+        "these runs find in about 80 % of cases."
+    )
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
@@ -203,19 +199,17 @@ def notes_of(comparison: SeriesComparison) -> list[str]:
 def side_rows(side: ComparedSeries) -> list[tuple[str, Sequence[Piece]]]:
     """What one of the two is, each with its label."""
     host = side.host
-    name = (host.name if host is not None else None) or _("unknown")
+    name = (host.name if host is not None else None) or "unknown"
     kernel = f", Linux {host.kernel}" if host is not None and host.kernel else ""
-    what = _("arm A of a proof of {profile}").format(profile=side.profile) if side.kind == "proof" else _("a series")
+    what = f"arm A of a proof of {side.profile}" if side.kind == "proof" else "a series"
     rounds = counted(side.rounds, "round")
-    made = _("{what}: {rounds} of {seconds} s runs").format(
-        what=what, rounds=rounds, seconds=f"{side.schedule.seconds_per_run:g}"
-    )
+    made = f"{what}: {rounds} of {side.schedule.seconds_per_run:g} s runs"
     return [
-        (_("what"), (made,)),
-        (_("host"), (f"{name}{kernel}",)),
-        (_("target"), (f"{side.target} ({medium_words(side)})",)),
+        ("what", (made,)),
+        ("host", (f"{name}{kernel}",)),
+        ("target", (f"{side.target} ({medium_words(side)})",)),
         ("fio", (side.fio_version,)),
-        (_("begun"), (begun_words(side.started, side.seconds),)),
+        ("begun", (begun_words(side.started, side.seconds),)),
     ]
 
 
@@ -224,7 +218,7 @@ def side_rows(side: ComparedSeries) -> list[tuple[str, Sequence[Piece]]]:
 
 def _runs_words(one: MetricDifference) -> str:
     first, second = one.runs
-    return _("{first} and {second}").format(first=first, second=counted(second, "run"))
+    return f"{first} and {counted(second, 'run')}"
 
 
 def _format_number(value: float | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor.i18n import english_page
 from advisor.proof.comparison import MetricDifference, SeriesComparison
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Summary
@@ -36,7 +35,6 @@ _DESCRIPTION = (
 )
 
 
-@english_page
 def comparison_page(comparison: SeriesComparison) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()

@@ -9,7 +9,6 @@ from advisor.facts.disks import Disk, FileSystem
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
-from advisor.i18n import _, ngettext
 from advisor.report.devices import LinkRow, fold_rows, group_disks, stack_links
 from advisor.report.format import natural, ranked, ranked_by_disk, runs
 from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Span, join_parts
@@ -30,10 +29,10 @@ def add_links(page: Page, facts: Facts, links: Sequence[Link], *, shown: int, ne
     rows, hidden = fold_rows(stack_links(links), shown, never)
     here = frozenset(link.name for link in links)
     ranks = ranked(link.name for link in facts.links)
-    page.add(Span(_("links"), QUIET), indent=2)
+    page.add(Span("links", QUIET), indent=2)
     page.table([_link_cells(row, here, ranks) for row in rows], indent=_INDENT)
     if hidden:
-        page.add(Span(_("… and {count} more like these; --json lists all").format(count=hidden), QUIET), indent=_INDENT)
+        page.add(Span(f"… and {hidden} more like these; --json lists all", QUIET), indent=_INDENT)
 
 
 def _link_cells(row: LinkRow, here: frozenset[str], ranks: Mapping[str, int]) -> list[Cell]:
@@ -41,8 +40,8 @@ def _link_cells(row: LinkRow, here: frozenset[str], ranks: Mapping[str, int]) ->
     return [
         Span("  " * row.depth + link.name, is_whole=" " not in link.name),
         _speed_words(link),
-        f"MTU {link.mtu}" if link.mtu is not None else _("MTU unknown"),
-        _("no carrier") if link.carrier is False and link.state == "up" else link.state or _(UNKNOWN),
+        f"MTU {link.mtu}" if link.mtu is not None else "MTU unknown",
+        "no carrier" if link.carrier is False and link.state == "up" else link.state or UNKNOWN,
         join_parts(_link_details(link, here, ranks)),
     ]
 
@@ -50,29 +49,29 @@ def _link_cells(row: LinkRow, here: frozenset[str], ranks: Mapping[str, int]) ->
 def _speed_words(link: Link) -> str:
     if link.speed_mbps:
         return format_speed(link.speed_mbps)
-    return _("speed unknown") if is_physical(link) and is_up(link) else ""
+    return "speed unknown" if is_physical(link) and is_up(link) else ""
 
 
 def _link_details(link: Link, here: frozenset[str], ranks: Mapping[str, int]) -> Iterator[str]:
     if link.kind not in ("ethernet", "loopback"):
         yield " ".join([link.kind, *(f"{key} {link.detail[key]}" for key in _DETAILS if link.detail.get(key))])
     if len(link.lower) > 1 or not here.issuperset(link.lower):
-        yield _("over {links}").format(links=runs(link.lower, ranks))
+        yield f"over {runs(link.lower, ranks)}"
     elsewhere = tuple(name for name in link.upper if name not in here)
-    yield _("carries {links}").format(links=runs(elsewhere, ranks)) if elsewhere else ""
+    yield f"carries {runs(elsewhere, ranks)}" if elsewhere else ""
     yield from (address for address in link.addresses if not address.startswith("fe80:") or len(link.addresses) == 1)
-    yield _("default route") if link.default_route else ""
+    yield "default route" if link.default_route else ""
     if is_physical(link):
-        yield _("MTU up to {mtu}").format(mtu=link.mtu_max) if link.mtu_max and link.mtu_max != link.mtu else ""
-        yield link.driver or _("driver unknown")
+        yield f"MTU up to {link.mtu_max}" if link.mtu_max and link.mtu_max != link.mtu else ""
+        yield link.driver or "driver unknown"
         yield link.pci or ""
         yield _pcie_words(link.pcie)
         if channels := link.channels:
             now, most = channels.combined or channels.rx, channels.combined_max or channels.rx_max
-            yield _("{now} of {most} channels").format(now=now, most=most) if most != now else times(now, "channel")
+            yield f"{now} of {most} channels" if most != now else times(now, "channel")
         if link.rings:
             now, most = link.rings.rx, link.rings.rx_max
-            yield "ring " + (_("{now} of {most}").format(now=now, most=most) if most != now else str(now))
+            yield "ring " + (f"{now} of {most}" if most != now else str(now))
 
 
 def _pcie_words(pcie: PcieLink | None) -> str:
@@ -81,7 +80,7 @@ def _pcie_words(pcie: PcieLink | None) -> str:
     now = f"PCIe x{pcie.width} {pcie.speed_gts:g} GT/s"
     most = f"x{pcie.width_max or '?'} {pcie.speed_max_gts or 0:g} GT/s"
     is_less = (pcie.width_max or 0) > pcie.width or (pcie.speed_max_gts or 0) > pcie.speed_gts
-    return _("{now} of {most}").format(now=now, most=most) if is_less else now
+    return f"{now} of {most}" if is_less else now
 
 
 def add_disks(page: Page, facts: Facts, disks: Sequence[Disk]) -> None:
@@ -89,13 +88,13 @@ def add_disks(page: Page, facts: Facts, disks: Sequence[Disk]) -> None:
     if not disks:
         return
     ranks = ranked(disk.name for disk in facts.disks)
-    page.add(Span(_("disks"), QUIET), indent=2)
+    page.add(Span("disks", QUIET), indent=2)
     page.table([_disk_cells(facts, group, ranks) for group in group_disks(disks)], indent=_INDENT)
 
 
 def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int]) -> list[Cell]:
     first = group[0]
-    size = format_decimal(first.size_bytes) if first.size_bytes is not None else _("size unknown")
+    size = format_decimal(first.size_bytes) if first.size_bytes is not None else "size unknown"
     return [
         runs([disk.name for disk in group], ranks),
         f"{len(group)} × {size}" if len(group) > 1 else size,
@@ -107,12 +106,12 @@ def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int])
 
 def _disk_details(facts: Facts, group: tuple[Disk, ...]) -> Iterator[str]:
     first = group[0]
-    yield _("rotational") if first.rotational else ""
+    yield "rotational" if first.rotational else ""
     yield from _mount_words(
         facts, {name for disk in group for name in (disk.name, *disk.partitions)}, first.mountpoints
     )
     holders = {name for disk in group for name in disk.holders}
-    yield _("in {arrays}").format(arrays=runs(holders, ranked(holders))) if holders else ""
+    yield f"in {runs(holders, ranked(holders))}" if holders else ""
     yield first.pci or "" if len(group) == 1 else ""
     yield _pcie_words(first.pcie)
     yield times(len(first.paths), "path") if first.paths else ""
@@ -144,16 +143,16 @@ def add_arrays(page: Page, facts: Facts, arrays: Sequence[Array]) -> None:
         return min((runs(names, order) for order in orders), key=len)
 
     ordered = sorted(arrays, key=lambda array: (natural(array.name), array.name))
-    page.add(Span(_("arrays"), QUIET), indent=2)
+    page.add(Span("arrays", QUIET), indent=2)
     page.table([_array_cells(facts, array, fold) for array in ordered], indent=_INDENT)
 
 
 def _array_cells(facts: Facts, array: Array, fold: Callable[[Collection[str]], str]) -> list[Cell]:
     return [
         array.name,
-        array.level or _(UNKNOWN),
-        format_decimal(array.size_bytes) if array.size_bytes is not None else _("size unknown"),
-        array.state or _(UNKNOWN),
+        array.level or UNKNOWN,
+        format_decimal(array.size_bytes) if array.size_bytes is not None else "size unknown",
+        array.state or UNKNOWN,
         join_parts(_array_details(facts, array, fold)),
     ]
 
@@ -161,21 +160,15 @@ def _array_cells(facts: Facts, array: Array, fold: Callable[[Collection[str]], s
 def _array_details(facts: Facts, array: Array, fold: Callable[[Collection[str]], str]) -> Iterator[str]:
     yield from _mount_words(facts, [array.device], array.mountpoints)
     yield f"{times(len(array.members), 'member')}: {fold(array.members)}" if array.members else ""
-    yield _("chunk {size}").format(size=format_binary(array.chunk_bytes)) if array.chunk_bytes else ""
+    yield f"chunk {format_binary(array.chunk_bytes)}" if array.chunk_bytes else ""
     yield times(array.data_disks, "data disk") if array.data_disks else ""
-    yield (
-        ngettext("{count} missing", "{count} missing", array.missing).format(count=array.missing)
-        if array.missing
-        else ""
-    )
-    yield _("failed {disks}").format(disks=fold(array.failed)) if array.failed else ""
-    yield _("spare {disks}").format(disks=fold(array.spares)) if array.spares else ""
+    yield (f"{array.missing} missing" if array.missing else "")
+    yield f"failed {fold(array.failed)}" if array.failed else ""
+    yield f"spare {fold(array.spares)}" if array.spares else ""
     if array.progress_percent is not None:
-        yield _("{percent} % done").format(percent=f"{array.progress_percent:g}")
-    nodes = _(", ").join(map(str, array.numa_nodes))
-    yield _("nodes {numbers}").format(numbers=nodes) if len(array.numa_nodes) > 1 else ""
-    yield _("on other nodes: {disks}").format(disks=array.detail["remote"]) if array.detail.get("remote") else ""
-    yield (
-        _("kernel name unknown: {disks}").format(disks=array.detail["unmapped"]) if array.detail.get("unmapped") else ""
-    )
+        yield f"{array.progress_percent:g} % done"
+    nodes = ", ".join(map(str, array.numa_nodes))
+    yield f"nodes {nodes}" if len(array.numa_nodes) > 1 else ""
+    yield f"on other nodes: {array.detail['remote']}" if array.detail.get("remote") else ""
+    yield (f"kernel name unknown: {array.detail['unmapped']}" if array.detail.get("unmapped") else "")
     yield array.manager if array.manager != "md" else ""

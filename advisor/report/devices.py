@@ -13,7 +13,6 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.numa import Node
 from advisor.facts.pci import PcieLink
-from advisor.i18n import _
 from advisor.report.format import natural
 from advisor.rules.finding import Finding
 from advisor.rules.queries import by_name, is_physical, nodes_below
@@ -81,7 +80,7 @@ def list_shelves(facts: Facts) -> tuple[Shelf, ...]:
     """One per node, also where it is empty; where there are several nodes, what belongs to none of them on its own."""
     nodes = facts.numa.nodes
     if len(nodes) < 2:
-        title = _("Node {number}").format(number=nodes[0].id) if nodes else _("Devices")
+        title = f"Node {nodes[0].id}" if nodes else "Devices"
         return (Shelf(title, nodes[0] if nodes else None, facts.links, facts.disks, facts.arrays),)
     known = by_name(facts)
     ids = frozenset(node.id for node in nodes)
@@ -92,8 +91,8 @@ def list_shelves(facts: Facts) -> tuple[Shelf, ...]:
     def shelf(title: str, key: _Key, node: Node | None = None) -> Shelf:
         return Shelf(title, node, tuple(links.get(key, ())), tuple(disks.get(key, ())), tuple(arrays.get(key, ())))
 
-    own = tuple(shelf(_("Node {number}").format(number=node.id), node.id, node) for node in nodes)
-    rest = (shelf(_("Across nodes"), _ACROSS), shelf(_("No node known"), _NOWHERE))
+    own = tuple(shelf(f"Node {node.id}", node.id, node) for node in nodes)
+    rest = (shelf("Across nodes", _ACROSS), shelf("No node known", _NOWHERE))
     return (*own, *(each for each in rest if each.has_devices))
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from advisor.errors import UsageError, near_names
 from advisor.facts.sysctl_keys import KEYS
-from advisor.i18n import english_page, msg
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
 from advisor.profiles.single_values import is_line_about, nearest_ids
 from advisor.report.layout import Page, Span
@@ -79,10 +78,7 @@ def explain_id(identity: str) -> Explanation:
     found = _explain_cause(identity)
     if found is not None:
         return found
-    raise UsageError(
-        msg("{identity!r} is no rule, profile, tunable or contradiction", identity=identity),
-        hint=_suggest_ids(identity),
-    )
+    raise UsageError(f"{identity!r} is no rule, profile, tunable or contradiction", hint=_suggest_ids(identity))
 
 
 def _suggest_ids(identity: str) -> str:
@@ -96,9 +92,9 @@ def _suggest_ids(identity: str) -> str:
     near = (one for one, ratio in zip(found, likeness, strict=True) if ratio >= max(likeness) - NEARLY_AS_CLOSE)
     close = list(dict.fromkeys(names[one] for one in near))
     if close:
-        return msg("did you mean {names}?", names=", ".join(close))
+        return f"did you mean {', '.join(close)}?"
     kinds = ", ".join(f"{kind.name}:" for kind in all_kinds())
-    return msg("profiles: advisor profiles; rules: advisor scan; a tunable begins with one of {kinds}", kinds=kinds)
+    return f"profiles: advisor profiles; rules: advisor scan; a tunable begins with one of {kinds}"
 
 
 def _all_profiles() -> tuple[Profile, ...]:
@@ -242,7 +238,6 @@ def _persistence_words(one: Handling) -> str:
     return f"in {one.persists_in}, as: {one.line}" if one.line else f"in {one.persists_in}, by what sets it"
 
 
-@english_page
 def explanation_text(found: Explanation, *, width: int, color: bool) -> str:
     """The explanation for a person, in at most ``width`` columns."""
     page = Page(width, color=color)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from advisor.i18n import N_, _, english_page, ngettext
 from advisor.report.format import ranked, runs
 from advisor.report.layout import (
     QUIET,
@@ -29,7 +28,7 @@ _DETAIL_LINES = 12
 GROUP_SHOWN = 3
 _LONG_COMMAND = 240
 """Columns from which on `advisor fix N` stands for a command of advisor's own."""
-SEVERITY_WORDS = {"critical": N_("critical"), "warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}
+SEVERITY_WORDS = {"critical": "critical", "warning": "warning", "advice": "advice", "info": "info"}
 
 
 def add_findings(page: Page, findings: Sequence[Finding], note: str = "") -> None:
@@ -37,8 +36,8 @@ def add_findings(page: Page, findings: Sequence[Finding], note: str = "") -> Non
     counts = Counter(finding.severity for finding in findings)
     seen = (severity for severity in reversed(SEVERITIES) if counts[severity])
     summary = [counted_severity(severity, counts[severity]) for severity in seen]
-    none = _("none: nothing that is known here asks for a change")
-    page.section(_("Findings"), join_parts(summary) if findings else [none])
+    none = "none: nothing that is known here asks for a change"
+    page.section("Findings", join_parts(summary) if findings else [none])
     if note:
         page.add(Span(note, QUIET), indent=2)
     numbers = {id(one): group.number for group in number_findings(findings) for one in group.findings}
@@ -50,13 +49,12 @@ def add_findings(page: Page, findings: Sequence[Finding], note: str = "") -> Non
 def _add_finding(page: Page, finding: Finding, number: int, shown: set[str]) -> None:
     page.blank()
     title = join_parts([Span(finding.title, "bold"), Span(finding.id, QUIET)])
-    severity = Span(_(SEVERITY_WORDS[finding.severity]), SEVERITY_STYLE[finding.severity])
+    severity = Span(SEVERITY_WORDS[finding.severity], SEVERITY_STYLE[finding.severity])
     page.table([(Span(str(number), QUIET), severity, title)])
     rows = (*_rows(finding, number), *_contradictions(finding, shown))
     page.labelled([(label, pieces) for label, pieces in rows if width_of(pieces)], indent=4)
 
 
-@english_page
 def group_text(group: NumberedFindings, hurts_when: str, *, width: int, color: bool) -> str:
     """The findings of one number: the first `GROUP_SHOWN`, then how many more. What the text of their rule says below
     is left to it: sources, contradictions, and ``hurts_when``."""
@@ -75,12 +73,12 @@ def counted_severity(severity: Severity, count: int) -> str:
     """``4 warnings``, ``1 advice``: only a warning has a plural."""
     match severity:
         case "warning":
-            return ngettext("{count} warning", "{count} warnings", count).format(count=count)
+            return f"{count} warning" if count == 1 else f"{count} warnings"
         case "critical":
-            return _("{count} critical").format(count=count)
+            return f"{count} critical"
         case "advice":
-            return _("{count} advice").format(count=count)
-    return _("{count} info").format(count=count)
+            return f"{count} advice"
+    return f"{count} info"
 
 
 def _shown_command(command: str, number: int) -> str:
@@ -90,15 +88,13 @@ def _shown_command(command: str, number: int) -> str:
 
 
 def _rows(finding: Finding, number: int) -> Iterator[tuple[str, Sequence[Piece]]]:
-    yield _("why"), [finding.why]
-    yield from _below_label(_("evidence"), _evidence(finding.evidence))
-    yield _("fix"), [finding.fix or finding.advice]
-    yield from _below_label(
-        _("commands"), [command_span(_shown_command(command, number)) for command in finding.commands]
-    )
-    yield _("caution"), ["; ".join(_("interrupts {what}").format(what=what) for what in finding.interrupts)]
-    yield _("hurts when"), [finding.hurts_when]
-    yield _("source"), [Span("; ".join(finding.sources), QUIET)]
+    yield "why", [finding.why]
+    yield from _below_label("evidence", _evidence(finding.evidence))
+    yield "fix", [finding.fix or finding.advice]
+    yield from _below_label("commands", [command_span(_shown_command(command, number)) for command in finding.commands])
+    yield "caution", ["; ".join(f"interrupts {what}" for what in finding.interrupts)]
+    yield "hurts when", [finding.hurts_when]
+    yield "source", [Span("; ".join(finding.sources), QUIET)]
 
 
 def _below_label(label: str, lines: Sequence[Cell]) -> Iterator[tuple[str, Sequence[Piece]]]:
@@ -111,14 +107,14 @@ def _contradictions(finding: Finding, shown: set[str]) -> Iterator[tuple[str, Se
     """What is done about each stands where it comes first on the page; ``shown`` are the ids that are printed."""
     for one in finding.contradictions:
         if one.id in shown:
-            yield _("but"), [Span(_("see {finding} above").format(finding=one.id), QUIET)]
+            yield "but", [Span(f"see {one.id} above", QUIET)]
         else:
             # The question, what is done about it, and between whom it is; every side's words are a command away.
             between = "; ".join(dict.fromkeys(side.source for side in one.sides))
             yield from _below_label(
-                _("but"),
+                "but",
                 [
-                    f"{_('Sources contradict each other')}: {one.topic}. {one.what_we_do}",
+                    f"Sources contradict each other: {one.topic}. {one.what_we_do}",
                     join_parts([Span(between, QUIET), command_span(f"advisor explain {one.id}")]),
                 ],
             )
@@ -132,7 +128,7 @@ def _evidence(evidence: Mapping[str, object]) -> list[Cell]:
         return [join_parts(f"{key} {value_text(value)}" for key, value in evidence.items() if value not in (None, ()))]
     lines: list[Cell] = [str(line) for line in detail[:_DETAIL_LINES]]
     if len(detail) > _DETAIL_LINES:
-        lines.append(Span(_("… and {count} more; --json lists all").format(count=len(detail) - _DETAIL_LINES), QUIET))
+        lines.append(Span(f"… and {len(detail) - _DETAIL_LINES} more; --json lists all", QUIET))
     return lines
 
 

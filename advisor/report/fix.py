@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from advisor.i18n import english_page
 from advisor.planning.records import Plan, plan_document
 from advisor.recommend.fixes import Fix, LeftOut, ManualStep
 from advisor.report.layout import Page, Piece, Span, counted
@@ -16,7 +15,6 @@ from advisor.transaction.journal import Record
 _SHOWN: Final = 3
 
 
-@english_page
 def fix_text(fix: Fix, *, width: int, color: bool, is_live: bool = True) -> str:
     """The findings, what a person has to do about them, and what the plan leaves out; the plan itself follows."""
     page = Page(width, color=color)
@@ -80,7 +78,6 @@ def _add_steps(page: Page, steps: Sequence[ManualStep]) -> None:
                 page.add(Span(f"interrupts: {one.interrupts}", "yellow"), indent=4)
 
 
-@english_page
 def next_text(plan: Plan, record: Record | None, *, width: int, color: bool) -> str:
     """What to type after the fix: verify, and prove that it helped."""
     page = Page(width, color=color)

@@ -15,7 +15,6 @@ from advisor.fleet.compare.comparison import (
     HostLine,
     Network,
 )
-from advisor.i18n import english_page
 from advisor.report.encode import encode_document
 from advisor.report.fleet_matrix import add_matrix
 from advisor.report.format import ranked, runs
@@ -37,7 +36,6 @@ def comparison_document(comparison: HostComparison) -> bytes:
     return encode_document({"schema": SCHEMA, "hosts": hosts, "failed": list(comparison.failed), **whole})
 
 
-@english_page
 def comparison_text(comparison: HostComparison, *, width: int, color: bool) -> str:
     """The page. All names are spelt out where they are not printable. What findings of one kind have in common (why,
     when it hurts, who says so) is printed with the first of them."""

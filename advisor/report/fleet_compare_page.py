@@ -7,7 +7,6 @@ from typing import Final
 
 from advisor.fleet.compare.comparison import AttributeDifference, FleetFinding, HostComparison
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
-from advisor.i18n import english_page
 from advisor.report.fleet_compare import (
     differing_hosts,
     goes_with_words,
@@ -33,7 +32,6 @@ _MAX_PATHS: Final = 24
 _STYLES: Final = {"critical": "red", "warning": "red", "advice": "yellow", "info": ""}
 
 
-@english_page
 def comparison_page(comparison: HostComparison) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()

@@ -7,13 +7,12 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import N_, _, english_page, ngettext
 from advisor.limits.cluster import Cluster, ClusterHost, Part
 from advisor.report.host_ceiling import add_ceiling, figure_piece, stage_words
 from advisor.report.layout import Page, Piece, Span
 
 SCHEMA: Final = "advisor.fleet-limits/1"
-_PARTS: Final[dict[Part, str]] = {"server": N_("server"), "client": N_("client"), "other": N_("not counted")}
+_PARTS: Final[dict[Part, str]] = {"server": "server", "client": "client", "other": "not counted"}
 
 
 def fleet_limits_document(cluster: Cluster, failed: Mapping[str, str]) -> dict[str, object]:
@@ -21,18 +20,17 @@ def fleet_limits_document(cluster: Cluster, failed: Mapping[str, str]) -> dict[s
     return {"schema": SCHEMA, **msgspec.to_builtins(cluster), "failed": dict(failed)}
 
 
-@english_page
 def fleet_limits_text(cluster: Cluster, failed: Mapping[str, str], *, width: int, color: bool) -> str:
     """Each host with what binds it, then the cluster."""
     page = Page(width, color=color)
     count = len(cluster.hosts)
-    page.add(Span(ngettext("Ceilings of {count} host", "Ceilings of {count} hosts", count).format(count=count), "bold"))
-    words = (_("host"), _("role"), _("reads MB/s"), _("writes MB/s"), _("bound by"))
+    page.add(Span((f"Ceilings of {count} host" if count == 1 else f"Ceilings of {count} hosts"), "bold"))
+    words = ("host", "role", "reads MB/s", "writes MB/s", "bound by")
     page.table([tuple(Span(word, "dim") for word in words), *map(_host_row, cluster.hosts)], indent=2)
     if failed:
-        page.heading(_("Hosts that could not be read"))
+        page.heading("Hosts that could not be read")
         page.labelled([(name, (why,)) for name, why in failed.items()])
-    add_ceiling(page, cluster.cluster, _("The whole cluster"))
+    add_ceiling(page, cluster.cluster, "The whole cluster")
     return page.text
 
 
@@ -40,10 +38,10 @@ def _host_row(one: ClusterHost) -> tuple[Piece, ...]:
     bindings = (one.host.binds, one.host.write_binds)
     stages = tuple(dict.fromkeys(stage_words(each.stage, one.host.machine) for each in bindings if each))
     if not one.host.paths:
-        return one.name, _(_PARTS[one.part]), "-", "-", _("no storage")
+        return one.name, _PARTS[one.part], "-", "-", "no storage"
     return (
         one.name,
-        _(_PARTS[one.part]),
+        _PARTS[one.part],
         figure_piece(one.host.read_mb_s),
         figure_piece(one.host.write_mb_s),
         " / ".join(stages),

@@ -7,7 +7,6 @@ from typing import Final
 
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.planning import FleetPlan
-from advisor.i18n import english_page
 from advisor.planning.records import Plan, plan_document
 from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
@@ -57,7 +56,6 @@ def _wave_document(plan: FleetPlan, at: int) -> dict[str, object]:
     return {"number": wave.number, "hosts": list(wave.hosts), "is_canary": wave.is_canary}
 
 
-@english_page
 def fleet_plan_text(
     plan: FleetPlan, *, width: int, color: bool, command: str | None = None, shows_waves: bool = True
 ) -> str:

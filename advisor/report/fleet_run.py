@@ -11,7 +11,6 @@ from advisor.fleet.runs.journal import HostDone, HostState, RunRecord
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.fleet.runs.status import FleetStanding, HostStanding
 from advisor.fleet.runs.status import HostState as StandingState
-from advisor.i18n import english_page
 from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
@@ -104,7 +103,6 @@ def _gate_dict(gate: object) -> dict[str, object]:
     return {key: value for key, value in msgspec.to_builtins(gate).items() if key not in ("event", "time")}
 
 
-@english_page
 def fleet_run_text(run: RunRecord | None, plan: FleetPlan | None, *, width: int, color: bool) -> str:
     """What became of each host, what stopped the run, and what to type next."""
     page = Page(width, color=color)
@@ -274,7 +272,6 @@ def _standing_document(one: HostStanding) -> dict[str, object]:
     }
 
 
-@english_page
 def fleet_verify_text(found: FleetStanding, *, width: int, color: bool) -> str:
     """Drift by what has drifted, with the hosts on which it has; then who could not be asked."""
     page = Page(width, color=color)
@@ -347,7 +344,6 @@ def _run_document(run: RunRecord) -> dict[str, object]:
     }
 
 
-@english_page
 def fleet_status_text(found: FleetStanding, *, width: int, color: bool) -> str:
     """The runs, the latest first, and a line for each host."""
     page = Page(width, color=color)

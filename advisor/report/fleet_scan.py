@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from advisor.fleet.scan import FleetScan, HostScan, RuleFinding, State, is_off
-from advisor.i18n import english_page
 from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
@@ -77,7 +76,6 @@ def _rule_document(rule: RuleFinding) -> dict[str, object]:
     }
 
 
-@english_page
 def fleet_scan_text(scan: FleetScan, *, width: int, color: bool, is_whole: bool = False) -> str:
     """The page. ``width`` in columns. Of more than `MAX_LISTED` hosts an overview of at most 24 lines, unless it
     ``is_whole``."""

@@ -10,7 +10,6 @@ import msgspec
 from advisor.fleet.runs.host_trial import TrialResult
 from advisor.fleet.runs.journal import RunRecord
 from advisor.fleet.runs.trial_records import MetricEffect, TrialJudged, TrialTerms, TrialVerdict
-from advisor.i18n import english_page
 from advisor.proof.host_units import LEVEL, Design
 from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
@@ -72,7 +71,6 @@ def _figures_of(figures: Mapping[str, Mapping[str, tuple[float | None, ...]]], n
     return {metric: list(hosts.get(name, ())) for metric, hosts in figures.items()}
 
 
-@english_page
 def trial_design_text(design: Design, terms: TrialTerms, *, width: int, color: bool) -> str:
     """Who is compared with whom, how small a p can be, how long it takes, and what is done to the hosts."""
     page = Page(width, color=color)
@@ -94,7 +92,6 @@ def trial_design_text(design: Design, terms: TrialTerms, *, width: int, color: b
     return page.text
 
 
-@english_page
 def fleet_trial_text(result: TrialResult, *, width: int, color: bool) -> str:
     """The verdict with its interval, each host, and what is active now."""
     page = Page(width, color=color)

@@ -11,7 +11,6 @@ from advisor.diagnosis.cause import percent
 from advisor.diagnosis.diagnose import Diagnosis
 from advisor.fleet.peers import MIN_PEERS, Measure, Outlier
 from advisor.fleet.why import FleetDiagnosis
-from advisor.i18n import english_page
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import COMMAND, Page, Piece, Span, counted
 from advisor.report.why import nothing_text, verdict_text, why_document
@@ -72,7 +71,6 @@ def outlier_commands(one: Outlier) -> tuple[str, ...]:
     return (f"ethtool -S {one.device}",) if one.device else ("advisor why",)
 
 
-@english_page
 def fleet_why_text(found: FleetDiagnosis, *, width: int, color: bool) -> str:
     """Who stands out from its peers, then what binds each host, then what could not be compared."""
     page = Page(width, color=color)

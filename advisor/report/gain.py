@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from advisor.i18n import _
 from advisor.proof.gain_history import GainReport, GainState
 from advisor.report.layout import Page, Span, Style, counted
 
@@ -17,16 +16,16 @@ def gain_text(report: GainReport, *, width: int, color: bool) -> str:
             continue
         if one.differences:
             listed = ", ".join(f"{name} {before} → {after}" for name, before, after in one.differences)
-            page.add(_("different since then: {listed}").format(listed=listed), indent=2, hang=2)
+            page.add(f"different since then: {listed}", indent=2, hang=2)
         else:
-            page.add(_("nothing that is recorded of the host is different since then"), indent=2)
+            page.add("nothing that is recorded of the host is different since then", indent=2)
     page.blank()
     page.add(_evidence_words(report), hang=2)
     if report.is_inverted:
-        page.add(_("The profile is active: its values were taken away in turn, and are back."))
+        page.add("The profile is active: its values were taken away in turn, and are back.")
     if not report.is_there:
         page.blank()
-        page.add(_("To see what is active, before it is proven again or rolled back:"))
+        page.add("To see what is active, before it is proven again or rolled back:")
         page.command("advisor status")
     return page.text
 
@@ -41,28 +40,24 @@ def _verdict_words(report: GainReport, one: GainState) -> tuple[str, Style]:
         "pairs": counted(one.pairs, "pair"),
     }
     if one.state == "gone":
-        text = _("{what}: the gain of {gain} ({date}) has gone since the repetition of {since}: {effect}, {pairs}")
+        text = "{what}: the gain of {gain} ({date}) has gone since the repetition of {since}: {effect}, {pairs}"
         return text.format(**values), "red"
     if one.state == "smaller":
-        text = _(
+        text = (
             "{what}: the gain of {gain} ({date}) has become smaller since the repetition of {since}: {effect}, {pairs}"
         )
         return text.format(**values), "yellow"
     if not one.pairs:
-        return _("{what}: the gain of {gain} ({date}) was not measured again yet").format(**values), ""
-    text = _("{what}: the gain of {gain} ({date}) is not shown to have gone: {effect}, {pairs}")
+        return "{what}: the gain of {gain} ({date}) was not measured again yet".format(**values), ""
+    text = "{what}: the gain of {gain} ({date}) is not shown to have gone: {effect}, {pairs}"
     return text.format(**values), "green"
 
 
 def _evidence_words(report: GainReport) -> str:
     against = max(report.gains, key=lambda one: one.evidence / one.needed)
-    return _(
-        "{repetitions}; evidence against the gain (at least {least} was proven): {evidence:.2g} of {needed:.0f}. A gain"
-        " that is there is called gone in at most 5 % of all sequences, however long. Percentages count in the"
-        " direction of better: 100 % is twice the rate, or half the time."
-    ).format(
-        repetitions=counted(report.repetitions, "repetition"),
-        least=f"{against.least:.0%}".replace("%", " %"),
-        evidence=against.evidence,
-        needed=against.needed,
+    return (
+        f"{counted(report.repetitions, 'repetition')}; evidence against the gain (at least "
+        f"{f'{against.least:.0%}'.replace('%', ' %')} was proven): {against.evidence:.2g} of "
+        f"{against.needed:.0f}. A gain that is there is called gone in at most 5 % of all sequences, however "
+        "long. Percentages count in the direction of better: 100 % is twice the rate, or half the time."
     )

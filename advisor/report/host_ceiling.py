@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from advisor.i18n import N_, _
 from advisor.limits.host_records import Binding, HostCeiling, HostStage, IopsBinding, MeasuredShare, StageSum
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span
 
 STAGE_WORDS: Final[dict[HostStage, str]] = {
-    "media": N_("drives and volumes"),
-    "pcie": N_("PCI Express"),
-    "instance": N_("cloud machine"),
-    "quota": N_("account quota"),
-    "network": N_("links"),
-    "clients": N_("links of the clients"),
-    "memory": N_("memory"),
-    "processor": N_("processors"),
+    "media": "drives and volumes",
+    "pcie": "PCI Express",
+    "instance": "cloud machine",
+    "quota": "account quota",
+    "network": "links",
+    "clients": "links of the clients",
+    "memory": "memory",
+    "processor": "processors",
 }
-N_("EC2 instance"), N_("Azure VM")
 _SAME: Final = 0.005
 """Figures that differ by less are one."""
 
@@ -28,23 +26,23 @@ _SAME: Final = 0.005
 def add_ceiling(page: Page, ceiling: HostCeiling, title: str) -> None:
     """A heading, the stages with their sums, what binds, what was measured, and what the figures rest on."""
     page.heading(title)
-    page.add(_("All data paths at once; what they share counts once. Unknown stages may lie lower."), indent=2)
-    head = tuple(Span(word, "dim") for word in (_("stage"), _("reads MB/s"), _("writes MB/s"), _("what was added up")))
+    page.add("All data paths at once; what they share counts once. Unknown stages may lie lower.", indent=2)
+    head = tuple(Span(word, "dim") for word in ("stage", "reads MB/s", "writes MB/s", "what was added up"))
     rows = (_ceiling_row(one, _stage_mark(one.stage, ceiling), ceiling.machine) for one in ceiling.stages)
     page.table([head, *rows], indent=2)
     ceiling_rows: list[tuple[str, tuple[Piece, ...]]] = []
     one, other = ceiling.binds, ceiling.write_binds
     if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
-        ceiling_rows.append((_("ceiling"), (_("unknown: no stage is known of every path"),)))
+        ceiling_rows.append(("ceiling", ("unknown: no stage is known of every path",)))
     elif ceiling.read_mb_s == ceiling.write_mb_s and one and other and _next_stage(one) == _next_stage(other):
-        ceiling_rows.append((_("ceiling"), (binding_words(ceiling.read_mb_s, one, ceiling.machine),)))
+        ceiling_rows.append(("ceiling", (binding_words(ceiling.read_mb_s, one, ceiling.machine),)))
     else:
         reads = one if ceiling.read_mb_s is not None else None
-        ceiling_rows.append((_("reads"), (binding_words(ceiling.read_mb_s, reads, ceiling.machine),)))
-        ceiling_rows.append((_("writes"), (binding_words(ceiling.write_mb_s, other, ceiling.machine),)))
+        ceiling_rows.append(("reads", (binding_words(ceiling.read_mb_s, reads, ceiling.machine),)))
+        ceiling_rows.append(("writes", (binding_words(ceiling.write_mb_s, other, ceiling.machine),)))
     ceiling_rows += _iops_rows(ceiling)
     for measured in ceiling.measured:
-        ceiling_rows.append((_("measured"), (measured_words(measured),)))
+        ceiling_rows.append(("measured", (measured_words(measured),)))
     page.labelled(ceiling_rows, indent=2)
     for note in ceiling.notes:
         page.add(note, indent=2, hang=2)
@@ -53,8 +51,8 @@ def add_ceiling(page: Page, ceiling: HostCeiling, title: str) -> None:
 def _stage_mark(stage: HostStage, ceiling: HostCeiling) -> str | None:
     """What a stage binds: all, one way, or a part where different stages bind different paths or hosts."""
     ways = [
-        (_("binds reads"), _("binds reads in part"), ceiling.binds if ceiling.read_mb_s is not None else None),
-        (_("binds writes"), _("binds writes in part"), ceiling.write_binds),
+        ("binds reads", "binds reads in part", ceiling.binds if ceiling.read_mb_s is not None else None),
+        ("binds writes", "binds writes in part", ceiling.write_binds),
     ]
     known = [way for way in ways if way[2] is not None]
     mine = [(all_of, part) for all_of, part, one in known if one and stage in _sharing_stages(one)]
@@ -62,7 +60,7 @@ def _stage_mark(stage: HostStage, ceiling: HostCeiling) -> str | None:
     if not mine:
         return None
     if len(mine) == len(known):
-        return _("binds in part") if is_part else _("binds")
+        return "binds in part" if is_part else "binds"
     return mine[0][1] if is_part else mine[0][0]
 
 
@@ -78,15 +76,15 @@ def _ceiling_row(one: StageSum, mark: str | None, machine: str | None) -> tuple[
     if one.known == "not-counted":
         return title, "-", "-", why
     if one.known == "known" and one.read_mb_s is None and one.write_mb_s is None and one.read_iops is not None:
-        return title, "-", "-", f"{why}: {_('{value} IOPS').format(value=f'{one.read_iops:,.0f}')}"
+        return title, "-", "-", f"{why}: {one.read_iops:,.0f} IOPS"
     return title, figure_piece(one.read_mb_s), figure_piece(one.write_mb_s), why
 
 
 def stage_words(stage: HostStage, machine: str | None = None) -> str:
     """The words for a stage; ``machine`` is what the stage ``instance`` is on this host."""
     if stage == "instance" and machine:
-        return _(machine)
-    return _(STAGE_WORDS[stage])
+        return machine
+    return STAGE_WORDS[stage]
 
 
 def members_words(members: Sequence[str], most: int = 6) -> str:
@@ -94,7 +92,7 @@ def members_words(members: Sequence[str], most: int = 6) -> str:
     parts = runs(members, ranked(members)).split(", ")
     if len(parts) <= most:
         return ", ".join(parts)
-    return _("{item} and {count} more").format(item=", ".join(parts[:most]), count=len(parts) - most)
+    return f"{', '.join(parts[:most])} and {len(parts) - most} more"
 
 
 def figure_piece(value: float | None) -> Piece:
@@ -109,8 +107,8 @@ def _iops_rows(ceiling: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     if reads and reads == writes:
         yield "IOPS", (reads,)
     elif reads or writes:
-        yield _("IOPS (reads)"), (reads or "?",)
-        yield _("IOPS (writes)"), (writes or "?",)
+        yield "IOPS (reads)", (reads or "?",)
+        yield "IOPS (writes)", (writes or "?",)
 
 
 def _iops_words(
@@ -120,27 +118,20 @@ def _iops_words(
     shown = at_most if value is None else value
     if shown is None:
         return (
-            _("unknown: the IOPS of {what} are not known").format(what=_unknown_words(ceiling))
-            if bool(ceiling.iops_unknown_of)
-            else None
+            f"unknown: the IOPS of {_unknown_words(ceiling)} are not known" if bool(ceiling.iops_unknown_of) else None
         )
     if value is None:
-        words = _("unknown: at most {value}, the IOPS of {what} are not known").format(
-            value=f"{shown:,.0f}", what=_unknown_words(ceiling)
-        )
+        words = f"unknown: at most {shown:,.0f}, the IOPS of {_unknown_words(ceiling)} are not known"
         return f"{words} ({stage_words(one.stage, ceiling.machine)})" if one else words
     words = f"{shown:,.0f}"
     if one is None:
         return words
     bound = stage_words(one.stage, ceiling.machine)
-    words = _("{value}, bound by {what}").format(
-        value=words, what=f"{bound} ({members_words(one.members)})" if one.members else bound
-    )
+    words = f"{words}, bound by {f'{bound} ({members_words(one.members)})' if one.members else bound}"
     if one.next_iops is not None and one.next_stage is not None and shown:
-        words += "; " + _("next: {what}, {value} ({share} higher)").format(
-            what=stage_words(one.next_stage, ceiling.machine),
-            value=f"{one.next_iops:,.0f}",
-            share=f"{100 * (one.next_iops / shown - 1):.0f} %",
+        words += "; " + (
+            f"next: {stage_words(one.next_stage, ceiling.machine)}, {one.next_iops:,.0f} "
+            f"({100 * (one.next_iops / shown - 1):.0f} % higher)"
         )
     return words
 
@@ -156,33 +147,27 @@ def _next_stage(one: Binding) -> tuple[float | None, HostStage | None]:
 def binding_words(value: float | None, one: Binding | None, machine: str | None = None) -> str:
     """``24,842 MB/s, bound by links (ib0, ib1); next: PCI Express, 31,504 MB/s (27 % higher)``."""
     if value is None or one is None:
-        return _("unknown: no stage is known of every path")
+        return "unknown: no stage is known of every path"
     shares = [
         f"{stage_words(share.stage, machine)} ({members_words(share.members)})"
         + (f" {share.mb_s:,.0f}" if len(one.shares) > 1 else "")
         for share in one.shares
     ]
-    words = _("{value} MB/s, bound by {what}").format(value=f"{value:,.0f}", what=" + ".join(shares))
+    words = f"{value:,.0f} MB/s, bound by {' + '.join(shares)}"
     if one.next_mb_s is not None:
         higher = f"{100 * (one.next_mb_s / value - 1):.0f} %" if value else "?"
-        what = stage_words(one.next_stage, machine) if one.next_stage else _("the other stages together")
-        words += "; " + _("next: {what}, {value} MB/s ({share} higher)").format(
-            what=what, value=f"{one.next_mb_s:,.0f}", share=higher
-        )
+        what = stage_words(one.next_stage, machine) if one.next_stage else "the other stages together"
+        words += "; " + f"next: {what}, {one.next_mb_s:,.0f} MB/s ({higher} higher)"
     if one.lifted_mb_s is not None and one.next_mb_s is not None and one.lifted_mb_s < one.next_mb_s * (1 - _SAME):
-        words += "; " + _("without the binding stage all others together carry {value} MB/s").format(
-            value=f"{one.lifted_mb_s:,.0f}"
-        )
+        words += "; " + f"without the binding stage all others together carry {one.lifted_mb_s:,.0f} MB/s"
     return words
 
 
 def measured_words(one: MeasuredShare) -> str:
     """``reads 132,000 MB/s: 97 % of 136,633``."""
-    way = _("reads") if one.direction == "read" else _("writes")
+    way = "reads" if one.direction == "read" else "writes"
     words = f"{way} {one.mb_s:,.0f} MB/s"
     if one.share is None or one.ceiling_mb_s is None:
-        return f"{words}: {_('no ceiling of it is known')}"
-    words += ": " + _("{share} of {ceiling}").format(
-        share=f"{100 * one.share:.0f} %", ceiling=f"{one.ceiling_mb_s:,.0f}"
-    )
-    return words if one.share <= 1 else f"{words} ({_('above the ceiling: a cache, a burst or a wrong figure')})"
+        return f"{words}: no ceiling of it is known"
+    words += ": " + f"{100 * one.share:.0f} % of {one.ceiling_mb_s:,.0f}"
+    return words if one.share <= 1 else f"{words} (above the ceiling: a cache, a burst or a wrong figure)"

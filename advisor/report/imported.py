@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import english_page
 from advisor.importers.made import shorten_text
 from advisor.importers.records import ImportDifference, Imported, ImportedSetting, count_outcomes
 from advisor.report.layout import Page, Piece, Span, Style, counted
@@ -16,7 +15,6 @@ MAX_QUOTED: Final = 240
 _STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
 
 
-@english_page
 def imported_text(imported: Imported, *, width: int, color: bool) -> str:
     """The page: what comes over, what does not and why, and where doing and meaning differ."""
     page = Page(width, color=color)

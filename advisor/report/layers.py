@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.i18n import _
 from advisor.planning.records import Change
 from advisor.report.folding import fold_alike
 from advisor.report.layout import Page, Span
@@ -28,18 +27,18 @@ def add_layers(page: Page, records: Iterable[Record]) -> None:
         for identity in record.plan.instead_of:
             if identity in in_force and record.state == "applied":
                 page.blank()
-                text = _("{transaction} replaces {replaced}, which is not rolled back yet. To complete that:")
+                text = "{transaction} replaces {replaced}, which is not rolled back yet. To complete that:"
                 page.add(text.format(transaction=record.id, replaced=identity))
                 page.command("advisor rollback")
             elif identity in in_force and record.state == "awaiting-confirmation":
                 page.blank()
-                text = _("{transaction} replaces {replaced} once it is confirmed.")
+                text = "{transaction} replaces {replaced} once it is confirmed."
                 page.add(text.format(transaction=record.id, replaced=identity))
     found = layer_stacks(listed)
     if not found:
         return
     page.blank()
-    page.add(_("Layers, the last one active:"))
+    page.add("Layers, the last one active:")
     for one in fold_alike(found, lambda name: name, same=lambda name: _layer_words(found[name])):
         page.add(Span(one.title, "bold"), f": {_layer_words(found[one.items[0]])}", indent=2, hang=4)
 

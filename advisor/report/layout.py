@@ -16,7 +16,6 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, _, ngettext
 from advisor.report.format import clean
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold red", "bold yellow", "bold cyan"]
@@ -28,7 +27,7 @@ SEVERITY_STYLE: Final[dict[str, Style]] = {
     **{"critical": "bold red", "warning": "bold yellow"},
     **{"advice": "bold cyan", "info": "bold"},
 }
-UNKNOWN: Final = N_("unknown")
+UNKNOWN: Final = "unknown"
 
 MIN_WIDTH: Final = 40
 MIN_CELL: Final = 24
@@ -176,7 +175,7 @@ def _to_pieces(cell: Cell) -> list[Piece]:
 
 
 def _shorten_text(text: str) -> str:
-    return _("{start}… ({count} characters more)").format(start=text[:MAX_PIECE], count=len(text) - MAX_PIECE)
+    return f"{text[:MAX_PIECE]}… ({len(text) - MAX_PIECE} characters more)"
 
 
 def _split_prose(text: str) -> list[str]:
@@ -370,12 +369,12 @@ def _is_cramped(pieces: Sequence[Piece], room: int, below: int) -> bool:
 
 def value_words(value: str) -> str:
     """A value as a page shows it: one of blanks alone is a word that can be seen."""
-    return value if value.strip() else _("(empty)")
+    return value if value.strip() else "(empty)"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``1 value``, ``7 values``."""
-    return ngettext(f"{{count}} {noun}", f"{{count}} {plural or noun + 's'}", count).format(count=count)
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 def counted_values(values: int, files: int) -> str:
@@ -384,11 +383,8 @@ def counted_values(values: int, files: int) -> str:
     return listed([text for count, text in counts if count] or [counts[0][1]])
 
 
-_LISTED: Final = {"and": N_("{first} and {last}"), "or": N_("{first} or {last}")}
-
-
 def listed(parts: Sequence[str], *, last: str = "and") -> str:
     """``a, b and c``."""
     if len(parts) < 2:
         return "".join(parts)
-    return _(_LISTED.get(last, f"{{first}} {last} {{last}}")).format(first=_(", ").join(parts[:-1]), last=parts[-1])
+    return f"{', '.join(parts[:-1])} {last} {parts[-1]}"

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import N_, _, english_page
 from advisor.limits.records import Bound, Known, Limits, ObservedShare, PathCeiling, Rate, StoragePath
 from advisor.report.format import ranked, runs
 from advisor.report.host_ceiling import add_ceiling
@@ -17,11 +16,11 @@ from advisor.report.units import format_binary, format_decimal
 from advisor.report.what_if import add_what_if
 
 _KNOWN: Final[dict[Known, str]] = {
-    "host": N_("read from the host"),
-    "table": N_("from a table"),
-    "declared": N_("declared"),
-    "measured": N_("measured"),
-    "unknown": N_("unknown"),
+    "host": "read from the host",
+    "table": "from a table",
+    "declared": "declared",
+    "measured": "measured",
+    "unknown": "unknown",
 }
 _PLACES_SHOWN: Final = 6
 
@@ -31,43 +30,40 @@ def limits_document(limits: Limits) -> dict[str, object]:
     return {"schema": "advisor.limits/1", **msgspec.to_builtins(limits)}
 
 
-@english_page
 def limits_text(limits: Limits, *, width: int, color: bool) -> str:
     """Each path with its ceilings, the binding one below; paths that are alike are printed once."""
     page = Page(width, color=color)
-    title = _("Ceilings of {host}").format(host=limits.hostname or _("this host"))
+    title = f"Ceilings of {limits.hostname or 'this host'}"
     page.add(Span(title, "bold"), *((f" · {limits.instance_type}",) if limits.instance_type else ()), hang=2)
-    page.add(_("Each path by itself, nothing else running. What is not known may lie lower; nothing is estimated."))
-    page.add(_("Two figures are reads / writes."))
-    for kind, title in (("storage", _("Storage")), ("network", _("Links"))):
+    page.add("Each path by itself, nothing else running. What is not known may lie lower; nothing is estimated.")
+    page.add("Two figures are reads / writes.")
+    for kind, title in (("storage", "Storage"), ("network", "Links")):
         paths = [path for path in limits.paths if path.kind == kind]
-        page.heading(title, "" if paths else f": {_('none found')}")
+        page.heading(title, "" if paths else ": none found")
         for same in (list(run) for _shape_of, run in groupby(paths, key=_path_shape)):
             page.blank()
             _add_path(page, same)
     if limits.bought:
-        page.heading(_("All volumes together against the instance"))
+        page.heading("All volumes together against the instance")
         for one in limits.bought:
             unit = "IOPS" if one.quantity.endswith("iops") else "MB/s"
-            words = _("volumes {volumes} {unit}, instance {instance} {unit}").format(
-                volumes=format_number(one.volumes), instance=format_number(one.instance), unit=unit
-            )
+            words = f"volumes {format_number(one.volumes)} {unit}, instance {format_number(one.instance)} {unit}"
             share = format_percent(one.unusable)
-            tail = _("all of it is usable")
+            tail = "all of it is usable"
             if one.unusable:
-                tail = _("{share} of what these volumes promise cannot pass this instance").format(share=share)
+                tail = f"{share} of what these volumes promise cannot pass this instance"
             page.bullet(f"{words}: {tail}")
-    page.heading(_("Unknown of any path"))
+    page.heading("Unknown of any path")
     page.labelled([(one.what, (one.why,)) for one in limits.unknown])
     sources = dict.fromkeys(one.source for path in limits.paths for one in path.ceilings if one.source)
-    page.bulleted(_("Sources"), sources)
-    page.bulleted(_("Notes"), limits.notes)
+    page.bulleted("Sources", sources)
+    page.bulleted("Notes", limits.notes)
     for finding in limits.findings:
-        page.heading(_("Findings"))
+        page.heading("Findings")
         page.bullet(Span(finding.title, "bold"), f" ({finding.severity}, {finding.id})")
         page.add(finding.advice, indent=4)
     if limits.host:
-        add_ceiling(page, limits.host, _("The whole host"))
+        add_ceiling(page, limits.host, "The whole host")
         if limits.what_if:
             add_what_if(page, limits.host, limits.what_if)
     return page.text
@@ -87,22 +83,22 @@ def _add_path(page: Page, paths: Sequence[StoragePath]) -> None:
     path = paths[0]
     names = [one.name for one in paths]
     title = runs(names, ranked(names)) if len(paths) > 1 else path.name
-    count = " · " + _("{count} alike").format(count=len(paths)) if len(paths) > 1 else ""
+    count = " · " + f"{len(paths)} alike" if len(paths) > 1 else ""
     words = []
     if path.file_system:
-        words.append(_("{what} on {device}").format(what=path.file_system, device=path.device))
+        words.append(f"{path.file_system} on {path.device}")
     elif path.name != path.device:
         words.append(path.device)
     if path.capacity:
         raw, usable = format_decimal(path.capacity.raw_bytes), format_binary(path.capacity.usable_bytes)
-        words.append(_("{raw} raw, {usable} usable").format(raw=raw, usable=usable))
+        words.append(f"{raw} raw, {usable} usable")
     page.add(Span(title, "bold"), count, "".join(f" · {word}" for word in words), indent=2, hang=2)
     for layer in path.layers:
         page.add(Span(layer, "dim"), indent=4, hang=2)
     for kept in path.holds:
         page.add(kept, indent=4, hang=2)
     if path.ceilings:
-        head = [Span(word, "dim") for word in (_("part"), "MB/s", "IOPS", _("known how"))]
+        head = [Span(word, "dim") for word in ("part", "MB/s", "IOPS", "known how")]
         page.table([head, *(_limit_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
     page.labelled(list(_binding_rows(path)), indent=4)
     for note in path.notes:
@@ -110,7 +106,7 @@ def _add_path(page: Page, paths: Sequence[StoragePath]) -> None:
 
 
 def _limit_row(one: PathCeiling, *, many: bool) -> tuple[Piece, ...]:
-    known = Span(_(_KNOWN[one.known]), "yellow" if one.known == "unknown" else "")
+    known = Span(_KNOWN[one.known], "yellow" if one.known == "unknown" else "")
     where = "" if many else _where_words(one)
     why = f"{known.text}: {where}{one.why}"
     if one.known == "unknown":
@@ -129,19 +125,19 @@ def _where_words(one: PathCeiling) -> str:
     if not shown or one.stage in ("instance", "wire") or set(shown) & set(one.why.partition(":")[:1]):
         return ""
     names = ", ".join(shown)
-    return (_("{item} and {count} more").format(item=names, count=more) if more else names) + "; "
+    return (f"{names} and {more} more" if more else names) + "; "
 
 
 def _burst_words(one: PathCeiling) -> str:
     if one.burst is None:
         return ""
-    lasting = " " + _("for {time}").format(time=format_minutes(one.burst_seconds)) if one.burst_seconds else ""
+    lasting = " " + f"for {format_minutes(one.burst_seconds)}" if one.burst_seconds else ""
     parts = [
         f"{_two_figures(one.burst, name)} {unit}"
         for name, unit in (("mb_per_s", "MB/s"), ("iops", "IOPS"))
         if _two_figures(one.burst, name) != "-"
     ]
-    return "; " + _("from full credits {rates}").format(rates=listed(parts)) + lasting
+    return "; " + f"from full credits {listed(parts)}" + lasting
 
 
 def _two_figures(rate: Rate, measure: str) -> str:
@@ -174,16 +170,16 @@ def format_minutes(seconds: float) -> str:
 
 def _binding_rows(path: StoragePath) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     if not path.sustained:
-        yield _("bound by"), (_("no ceiling of it is known"),)
+        yield "bound by", ("no ceiling of it is known",)
     for measure, unit in (("mb_per_s", "MB/s"), ("iops", "IOPS")) if path.sustained else ():
         bound = [one for one in path.sustained if one.quantity.endswith(measure)]
         burst = [one for one in path.burst if one.quantity.endswith(measure)]
-        words = _bound_words(bound, unit) if bound else _("no ceiling of {unit} is known").format(unit=unit)
+        words = _bound_words(bound, unit) if bound else f"no ceiling of {unit} is known"
         if burst:
-            words += "; " + _("in bursts {what}").format(what=_bound_words(burst, unit))
-        yield _("{unit} bound by").format(unit=unit), (words,)
+            words += "; " + f"in bursts {_bound_words(burst, unit)}"
+        yield f"{unit} bound by", (words,)
     for one in path.observed:
-        yield _("measured"), (_observed_words(one),)
+        yield "measured", (_observed_words(one),)
 
 
 def _bound_words(bounds: Sequence[Bound], unit: str) -> str:
@@ -191,21 +187,21 @@ def _bound_words(bounds: Sequence[Bound], unit: str) -> str:
     if same:
         return f"{bounds[0].what}, {format_number(bounds[0].value)} {unit}"
     if len({one.ceiling for one in bounds}) == 1:
-        each = _(", ").join(f"{_way_words(one)} {format_number(one.value)}" for one in bounds)
+        each = ", ".join(f"{_way_words(one)} {format_number(one.value)}" for one in bounds)
         return f"{bounds[0].what}, {each} {unit}"
     return "; ".join(f"{_way_words(one)} {one.what}, {format_number(one.value)} {unit}" for one in bounds)
 
 
 def _way_words(one: Bound) -> str:
-    return _("reads") if one.quantity.startswith("read") else _("writes")
+    return "reads" if one.quantity.startswith("read") else "writes"
 
 
 def _observed_words(one: ObservedShare) -> str:
     unit = "IOPS" if one.measure == "iops" else "MB/s"
     words = f"{one.workload}: {format_number(one.value)} {unit}"
     if one.share is None or one.ceiling is None:
-        return f"{words}; {_('no ceiling of it is known')}"
-    share = _("{share} of {ceiling} in bursts") if one.in_burst else _("{share} of {ceiling}")
+        return f"{words}; no ceiling of it is known"
+    share = "{share} of {ceiling} in bursts" if one.in_burst else "{share} of {ceiling}"
     words += ", " + share.format(share=format_percent(one.share), ceiling=format_number(one.ceiling))
-    lasting = _("a full bucket lasts {time} at that")
+    lasting = "a full bucket lasts {time} at that"
     return f"{words}; {lasting.format(time=format_minutes(one.seconds))}" if one.seconds else words

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from advisor.i18n import english_page
 from advisor.observe.load import DIRECTIONS, LatencyFigures, LoadFigures
 from advisor.proof.pattern import JobSection
 from advisor.proof.twin import ORDER_BOUND, READ_BOUND, SIZES_BOUND
@@ -23,7 +22,6 @@ from advisor.shell.quote import shell_quote
 _SHOWN_SIZES: Final = 6
 
 
-@english_page
 def twin_text(
     found: WorkloadFile, comparison: TwinComparison | None, path: Path | None, *, width: int, color: bool
 ) -> str:

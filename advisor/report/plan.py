@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from advisor.facts.redaction import for_display
 from advisor.host.numbers import is_count
-from advisor.i18n import N_, _, english_page, translate
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.folding import Folded, fold_alike
 from advisor.report.layout import (
@@ -47,54 +46,53 @@ FINGERPRINT_DIGITS: Final = 12
 
 # Titles in the order in which they are printed: first what blocks the plan.
 _STATES: Final[Mapping[SkipState, tuple[str, Style]]] = {
-    "blocked": (N_("Blocked: cannot be done here"), "red"),
-    "overridden": (N_("Would be overridden at the next boot"), "red"),
-    "unknown": (N_("Unknown: could not be read"), "yellow"),
-    "would-lower": (N_("Unchanged: already sufficient"), ""),
-    "kept": (N_("Not changed by this profile"), ""),
-    "by-hand": (N_("Manual steps"), "yellow"),
-    "not-applicable": (N_("Does not apply here"), ""),
-    "in-place": (N_("Already set"), ""),
+    "blocked": ("Blocked: cannot be done here", "red"),
+    "overridden": ("Would be overridden at the next boot", "red"),
+    "unknown": ("Unknown: could not be read", "yellow"),
+    "would-lower": ("Unchanged: already sufficient", ""),
+    "kept": ("Not changed by this profile", ""),
+    "by-hand": ("Manual steps", "yellow"),
+    "not-applicable": ("Does not apply here", ""),
+    "in-place": ("Already set", ""),
 }
 _COUNTS: Final[Mapping[SkipState, str]] = {
-    "blocked": N_("{count} blocked"),
-    "overridden": N_("{count} overridden"),
-    "unknown": N_("{count} unknown"),
-    "would-lower": N_("{count} already sufficient"),
-    "kept": N_("{count} not changed by the profile"),
-    "by-hand": N_("{count} to do by hand"),
-    "not-applicable": N_("{count} not applicable"),
-    "in-place": N_("{count} already set"),
+    "blocked": "{count} blocked",
+    "overridden": "{count} overridden",
+    "unknown": "{count} unknown",
+    "would-lower": "{count} already sufficient",
+    "kept": "{count} not changed by the profile",
+    "by-hand": "{count} to do by hand",
+    "not-applicable": "{count} not applicable",
+    "in-place": "{count} already set",
 }
 
 
-@english_page
 def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True, is_asked: bool = False) -> str:
     """The whole plan for a person, in at most ``width`` columns; ends with what to type next, on this host or (not
     ``is_live``) on the one that was captured, or why not. Where a question follows (``is_asked``) nothing is to be
     typed but its answer."""
     page = Page(width, color=color)
-    title = _("Plan of {profiles}").format(profiles=listed(plan.profiles))
-    fingerprint = _("fingerprint {digits}").format(digits=plan.fingerprint[:FINGERPRINT_DIGITS])
+    title = f"Plan of {listed(plan.profiles)}"
+    fingerprint = f"fingerprint {plan.fingerprint[:FINGERPRINT_DIGITS]}"
     gap = page.width - columns(title) - columns(fingerprint)
     if gap < 2:
         page.add(Span(title, "bold"))
         page.add(Span(fingerprint, "dim"))
     else:
         page.row(Span(title, "bold"), " " * gap, Span(fingerprint, "dim"))
-    amount = _("{items} would change").format(items=counted_values(len(plan.changes), len(plan.files)))
-    parts = (_("Nothing would change") if plan.is_empty else amount, skipped_counts(plan.skipped))
-    said = _("{sentence}.") if plan.is_empty else _("{sentence}. Nothing has been changed.")
-    page.add(said.format(sentence=_("; ").join(filter(None, parts))))
+    amount = f"{counted_values(len(plan.changes), len(plan.files))} would change"
+    parts = ("Nothing would change" if plan.is_empty else amount, skipped_counts(plan.skipped))
+    said = "{sentence}." if plan.is_empty else "{sentence}. Nothing has been changed."
+    page.add(said.format(sentence="; ".join(filter(None, parts))))
     add_plan(page, plan)
     page.blank()
     reason = cannot_apply_reason(plan)
     if reason:
-        page.add(Span(_("Cannot be applied:"), "red"), " ", translate(reason), hang=2)
+        page.add(Span("Cannot be applied:", "red"), " ", reason, hang=2)
     elif plan.is_empty:
-        page.add(_("Nothing to do: everything is already set."))
+        page.add("Nothing to do: everything is already set.")
     elif not is_asked:
-        page.add(_("To apply it, as root:") if is_live else _("To apply it, as root on the captured host:"))
+        page.add("To apply it, as root:" if is_live else "To apply it, as root on the captured host:")
         page.command(" ".join((apply_command(plan), *(f"--instead-of {one}" for one in plan.instead_of))))
     return page.text
 
@@ -105,60 +103,57 @@ def add_plan(page: Page, plan: Plan) -> None:
     for (profile, kind), run in groupby(plan.changes, key=lambda change: (change.profile, kind_of(change.tunable))):
         _add_block(page, profile, kind, tuple(run), bounds)
     if plan.files:
-        page.heading(_("Files"))
+        page.heading("Files")
         for file in plan.files:
             for line, style in file_diff(file):
                 page.verbatim(line, style, indent=2)
             for step in file.reload:
-                page.add(_("then"), " ", command_span(hand_command(step)), indent=2, hang=2)
+                page.add("then", " ", command_span(hand_command(step)), indent=2, hang=2)
             page.blank()
     moving = [one for one in plan.side_effects if not one.keeps and not one.resets]
     if moving:
-        page.heading(_("Possible side effects"))
-        page.add(_("The kernel may change these values with the ones above; a rollback restores them too."), indent=2)
+        page.heading("Possible side effects")
+        page.add("The kernel may change these values with the ones above; a rollback restores them too.", indent=2)
         links = fold_alike(moving, lambda one: one.tunable, same=lambda one: one.before)
-        page.table([(one.title, _("{value} now").format(value=one.items[0].before)) for one in links])
+        page.table([(one.title, f"{one.items[0].before} now") for one in links])
     kept = sorted({one.tunable.split(":")[1] for one in plan.side_effects if one.keeps})
     if kept:
         page.blank()
-        text = _("Addresses and routes of {links} are recorded, and restored if a link loses them.")
+        text = "Addresses and routes of {links} are recorded, and restored if a link loses them."
         page.add(text.format(links=listed(kept)))
     for state, (title, style) in _STATES.items():
         items = [one for one in plan.skipped if one.state == state]
         if items:
             page.blank()
-            page.add(Span(_(title), style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
+            page.add(Span(title, style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
             by_reason: dict[str, list[Folded[Skipped]]] = {}
             for one in fold_alike(items, lambda one: one.tunable, lambda one: one.reason):
                 by_reason.setdefault("" if _is_plain(one.items) else one.detail, []).append(one)
             for reason, folded in by_reason.items():
                 # A reason that several have in common stands above them, that of a single one on its line.
                 if reason and len(folded) > 1:
-                    page.add(f"{translate(reason)}:", indent=2)
+                    page.add(f"{reason}:", indent=2)
                     page.table([(_open_name(one), _skipped_values(one.items, bounds)) for one in folded], indent=4)
                 else:
                     texts = (
-                        (
-                            _open_name(one),
-                            ": ".join(filter(None, (_skipped_values(one.items, bounds), translate(reason)))),
-                        )
+                        (_open_name(one), ": ".join(filter(None, (_skipped_values(one.items, bounds), reason))))
                         for one in folded
                     )
                     page.table(list(texts))
-    page.bulleted(_("Notes"), (translate(note) for note in plan.notes))
+    page.bulleted("Notes", (note for note in plan.notes))
 
 
 def skipped_counts(skipped: Iterable[Skipped]) -> str:
     """``2 already set, 200 not applicable``."""
     states = [one.state for one in skipped]
-    counts = (_(words).format(count=states.count(state)) for state, words in _COUNTS.items() if state in states)
-    return _(", ").join(counts)
+    counts = (words.format(count=states.count(state)) for state, words in _COUNTS.items() if state in states)
+    return ", ".join(counts)
 
 
 _WANTED: Final[Mapping[str, str]] = {
-    "=": N_("wanted {value}"),
-    ">=": N_("wanted at least {value}"),
-    "<=": N_("wanted at most {value}"),
+    "=": "wanted {value}",
+    ">=": "wanted at least {value}",
+    "<=": "wanted at most {value}",
 }
 
 
@@ -172,7 +167,7 @@ def _asked_bounds(words: Iterable[str]) -> Mapping[str, WantedValue]:
 
 
 def _wanted_words(operator: str, value: str) -> str:
-    return _(_WANTED[operator]).format(value=value)
+    return _WANTED[operator].format(value=value)
 
 
 def _add_block(
@@ -181,7 +176,7 @@ def _add_block(
     """Changes of one profile and kind: what they have in common once, then each of them."""
     page.heading(profile, f": {counted_kind(kind, len(changes))}")
     why, most = _shared_why(changes), {label: _most_common(changes, words) for label, words in _ATTRIBUTES.items()}
-    page.labelled([*_common_rows(changes, most), *([(_("why"), [why])] if why else [])])
+    page.labelled([*_common_rows(changes, most), *([("why", [why])] if why else [])])
     page.blank()
     folded = folded_changes(changes)
     size = max(columns(one.title) for one in folded)
@@ -194,9 +189,9 @@ def _add_block(
         texts.setdefault(change.hurts_when, []).append(short_name(change.tunable))
     page.blank()
     if len(texts) == 1:
-        page.labelled([(_("hurts when"), [next(iter(texts))])])
+        page.labelled([("hurts when", [next(iter(texts))])])
     else:
-        page.add(Span(_("hurts when"), "dim"), indent=2)
+        page.add(Span("hurts when", "dim"), indent=2)
         for text, tunables in texts.items():
             page.bullet(f"{', '.join(tunables)}: {text}", indent=4)
 
@@ -228,7 +223,7 @@ def _common_rows(changes: Sequence[Change], most: Mapping[str, str | None]) -> l
             named.setdefault(_ATTRIBUTES[label](change), []).append(short_name(change.tunable))
         texts = [common] if common else []
         texts += [f"{', '.join(names)}: {text}" for text, names in named.items() if text and text != common]
-        rows += [(_(label) if number == 0 else "", [text]) for number, text in enumerate(texts)]
+        rows += [(label if number == 0 else "", [text]) for number, text in enumerate(texts)]
     return rows
 
 
@@ -240,24 +235,24 @@ def _most_common(changes: Sequence[Change], words: Callable[[Change], str]) -> s
 
 def _takes_effect(change: Change) -> str:
     commands = restart_commands((change,))
-    effect = _(EFFECTS[change.takes_effect])
+    effect = EFFECTS[change.takes_effect]
     return f"{effect}: {commands[0]}" if commands else effect
 
 
 def _persistence_words(change: Change) -> str:
     if change.persist:
-        return _("in {path}").format(path=change.persist)
-    return _("no: {why}").format(why=translate(change.persist_note or N_("a reboot undoes it")))
+        return f"in {change.persist}"
+    return f"no: {change.persist_note or 'a reboot undoes it'}"
 
 
 def _risk_words(change: Change) -> str:
-    return _(RISKS[change.risk]) if RISKS[change.risk] else ""
+    return RISKS[change.risk] if RISKS[change.risk] else ""
 
 
 _ATTRIBUTES: Final[Mapping[str, Callable[[Change], str]]] = {
-    N_("takes effect"): _takes_effect,
-    N_("persists"): _persistence_words,
-    N_("risk"): _risk_words,
+    "takes effect": _takes_effect,
+    "persists": _persistence_words,
+    "risk": _risk_words,
 }
 
 
@@ -287,7 +282,7 @@ def _add_change(
         page.add(why, indent=6)
     for label in own:
         if text := _ATTRIBUTES[label](change):
-            page.add(Span(f"{_(label)}: {text}", "dim"), indent=6, hang=2)
+            page.add(Span(f"{label}: {text}", "dim"), indent=6, hang=2)
 
 
 def add_values(page: Page, name: Span, change: Change, size: int) -> None:
@@ -308,9 +303,7 @@ def add_values(page: Page, name: Span, change: Change, size: int) -> None:
 def _value_pieces(change: Change) -> tuple[list[Piece], Span]:
     """Before and after, and what they are in other words."""
     if change.before == change.after:
-        return [Span(value_text(change.tunable, change.after), "green")], Span(
-            _("is active; the file persists it"), "dim"
-        )
+        return [Span(value_text(change.tunable, change.after), "green")], Span("is active; the file persists it", "dim")
     human = human_change(change.tunable, change.before, change.after)
     remark = f"({human})" if human else unit_word(change.tunable)
     before, after = (value_text(change.tunable, value) for value in (change.before, change.after))
@@ -327,7 +320,7 @@ def file_diff(file: FileChange) -> list[tuple[str, Style]]:
     diff = difflib.unified_diff(before, after, *names, n=3)
     head: list[tuple[str, Style]] = []
     if file.before is None:
-        head.append((_("new file, mode {mode}").format(mode=f"{file.mode:04o}"), "dim"))
+        head.append((f"new file, mode {file.mode:04o}", "dim"))
     found = [(line, _diff_style(line)) for line in diff]
     return head + [part for line, style in found for part in _end_lines(line, style)]
 
@@ -372,12 +365,12 @@ def _skipped_values(items: Sequence[Skipped], bounds: Mapping[str, WantedValue])
     bound = bounds.get(items[0].tunable)
     if items[0].state in ("in-place", "kept") and bound is None:
         return (is_there or "") if _is_plain(items) else ""
-    there = [] if is_there is None else [_("is {value}").format(value=is_there)]
+    there = [] if is_there is None else [f"is {is_there}"]
     if bound is not None:
-        return _(", ").join([*there, _wanted_words(bound.operator, bound.value)])
+        return ", ".join([*there, _wanted_words(bound.operator, bound.value)])
     # A number that is left because it is higher is wanted as at least.
     is_least = items[0].state == "would-lower" and asked is not None and is_count(asked)
-    return _(", ").join([*there, *([] if asked is None else [_wanted_words(">=" if is_least else "=", asked)])])
+    return ", ".join([*there, *([] if asked is None else [_wanted_words(">=" if is_least else "=", asked)])])
 
 
 def cannot_apply_reason(plan: Plan) -> str | None:

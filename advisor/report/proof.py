@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from advisor.i18n import _, english_page
 from advisor.proof.records import Proof
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, axis_labels, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
@@ -45,7 +44,6 @@ from advisor.report.proof_words import (
 __all__ = ["METRIC_WORDS", "format_percent", "p_words", "proof_text"]
 
 
-@english_page
 def proof_text(proof: Proof, *, width: int, color: bool) -> str:
     """The whole result for a person, in at most ``width`` columns; its first word is the verdict."""
     page = Page(width, color=color)
@@ -56,17 +54,17 @@ def proof_text(proof: Proof, *, width: int, color: bool) -> str:
         page.add(line, indent=2, hang=2)
     what, where = subject_words(proof)
     page.add(Span(what, "bold"), f" {where}", hang=2)
-    page.bulleted(_("Why"), reasons_of(proof))
+    page.bulleted("Why", reasons_of(proof))
     _add_figures(page, proof)
-    page.bulleted(_("Notes"), notes_of(proof))
+    page.bulleted("Notes", notes_of(proof))
     rows = value_rows(proof)
     if rows:
-        page.heading(_("Arms"), Span(": " + _("in A → in B"), "dim"))
+        page.heading("Arms", Span(": " + "in A → in B", "dim"))
         page.table(rows)
-    _add_labelled(page, _("Host"), host_rows(proof))
-    _add_labelled(page, _("Session"), session_rows(proof))
+    _add_labelled(page, "Host", host_rows(proof))
+    _add_labelled(page, "Session", session_rows(proof))
     page.blank()
-    page.add(_(AGAIN))
+    page.add(AGAIN)
     page.command(command_again(proof))
     return page.text
 
@@ -107,7 +105,7 @@ def _add_figures(page: Page, proof: Proof) -> None:
     page.blank()
     for text in (
         arms_words(proof),
-        _(
+        (
             "├──●──┤ estimate and interval, │ no change, ░ within the margin (guardrail: the cost allowed); "
             "better is to the right, where less is better (latency, CPU, time) to the left."
         ),

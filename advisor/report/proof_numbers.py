@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from advisor.i18n import _
 from advisor.proof.comparison import MetricDifference
 from advisor.proof.records import Summary
 from advisor.report.units import format_binary
@@ -48,7 +47,7 @@ def interval_words(item: Summary | MetricDifference) -> str:
     if item.ci95 is None:
         return ""
     low, high = (format_percent(bound - 1) for bound in item.ci95)
-    return _("{low} to {high}").format(low=low, high=high)
+    return f"{low} to {high}"
 
 
 def figures_words(before: float | None, after: float | None) -> str:
@@ -86,11 +85,9 @@ def p_words(p: float | None) -> str:
 def format_written(count: int, budget: int) -> str:
     """What a session wrote of what it was allowed to, in bytes."""
     if not count:
-        return _("nothing")
+        return "nothing"
     exact = f" ({counted_bytes(count)})" if count >= 1024 else ""
-    return _("{size}; {budget} were allowed").format(
-        size=f"{format_binary(count)}{exact}", budget=format_binary(budget)
-    )
+    return f"{format_binary(count)}{exact}; {format_binary(budget)} were allowed"
 
 
 def counted_bytes(count: int) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from advisor.i18n import english_page
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Proof, Summary
 from advisor.report.chart_file import CHART_WIDTH, chart_svg
@@ -56,7 +55,6 @@ class Twin(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-@english_page
 def proof_page(proof: Proof) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()
@@ -123,7 +121,6 @@ def proof_page(proof: Proof) -> str:
     )
 
 
-@english_page
 def proof_svg(proof: Proof) -> str:
     """The forest as a file of its own, which says by itself what was compared and how far it can be relied on."""
     what, where = subject_words(proof)

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from advisor.i18n import N_, _
 from advisor.proof.records import Proof, Summary
 from advisor.proof.statistics import MINIMUM_PAIRS
 from advisor.proof.verdict import has_moved
@@ -58,13 +57,13 @@ class Cells(NamedTuple):
     mde: str
 
 
-_NOT_MEASURED: Final = N_("not measured")
-_VOIDED: Final = N_("void")
+_NOT_MEASURED: Final = "not measured"
+_VOIDED: Final = "void"
 
 
 def table_head() -> Cells:
     """The headings of the columns."""
-    return Cells("", _("before → after"), _("change"), _("interval"), "p", _("pairs"), "MDE")
+    return Cells("", "before → after", "change", "interval", "p", "pairs", "MDE")
 
 
 def rows_of(groups: Iterable[RowGroup]) -> list[MetricRow]:
@@ -73,20 +72,20 @@ def rows_of(groups: Iterable[RowGroup]) -> list[MetricRow]:
 
 def groups_of(proof: Proof) -> list[RowGroup]:
     """Claims, guardrails, control, explored; those without rows left out."""
-    remarks = {"invalid": _("; void, nothing follows from them"), "indicative": _("; indicative only")}
+    remarks = {"invalid": "; void, nothing follows from them", "indicative": "; indicative only"}
     remark = remarks.get(proof.verdict, "")
-    margins = _("margin ±{margin}").format(margin=format_amounts(claim.margin for claim in proof.workloads))
+    margins = f"margin ±{format_amounts(claim.margin for claim in proof.workloads)}"
     most = format_amounts(item.limit for item in proof.guardrails)
-    limits = _("what must not get worse by more than {limit}").format(limit=most)
+    limits = f"what must not get worse by more than {most}"
     claims = [MetricRow(one, _claim_says(proof, one), band_of(one.margin, one.margin)) for one in proof.workloads]
-    explored = [MetricRow(item, Span(_("not judged"), "dim")) for item in proof.exploratory]
+    explored = [MetricRow(item, Span("not judged", "dim")) for item in proof.exploratory]
     groups = (
-        RowGroup(_("Claims"), margins + remark, tuple(claims)),
-        RowGroup(_("Guardrails"), limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
+        RowGroup("Claims", margins + remark, tuple(claims)),
+        RowGroup("Guardrails", limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
         RowGroup(
-            _("Control"), _("what the change cannot touch"), _control_rows(proof), is_judged=not unjudged_control(proof)
+            "Control", "what the change cannot touch", _control_rows(proof), is_judged=not unjudged_control(proof)
         ),
-        RowGroup(_("Explored"), _("not judged"), tuple(explored), is_judged=False),
+        RowGroup("Explored", "not judged", tuple(explored), is_judged=False),
     )
     return [group for group in groups if group.rows]
 
@@ -94,14 +93,14 @@ def groups_of(proof: Proof) -> list[RowGroup]:
 def _claim_says(proof: Proof, claim: Summary) -> Span:
     """The verdict on one claim; in brackets where the session as a whole proves nothing."""
     if not claim.pairs:
-        return Span(_(_NOT_MEASURED), "dim")
+        return Span(_NOT_MEASURED, "dim")
     words, style = VERDICTS[claim.verdict or "inconclusive"]
     match proof.verdict:
         case "invalid":
-            return Span(_(_VOIDED), "dim")
+            return Span(_VOIDED, "dim")
         case "indicative":
-            return Span(f"({_(words)})", "yellow")
-    return Span(_(words), style)
+            return Span(f"({words})", "yellow")
+    return Span(words, style)
 
 
 def band_of(down: float | None, up: float | None) -> tuple[float, float] | None:
@@ -111,17 +110,17 @@ def band_of(down: float | None, up: float | None) -> tuple[float, float] | None:
 
 
 def _guard_row(proof: Proof, item: Summary) -> MetricRow:
-    says = Span(_("limit kept"))
+    says = Span("limit kept")
     if not item.pairs:
-        says = Span(_(_NOT_MEASURED), "dim")
+        says = Span(_NOT_MEASURED, "dim")
     elif proof.verdict == "invalid":
-        says = Span(_(_VOIDED), "dim")
+        says = Span(_VOIDED, "dim")
     elif item.verdict == "loss" and proof.session.self_test:
-        says = Span(_("false difference"), "red")
+        says = Span("false difference", "red")
     elif item.verdict == "loss":
-        says = Span(_("over {share} worse").format(share=format_amount(item.limit)), "red")
+        says = Span(f"over {format_amount(item.limit)} worse", "red")
     elif item.status == "undecided":
-        says = Span(_("undecided"), "yellow")
+        says = Span("undecided", "yellow")
     band = band_of(item.limit, 0.0) if item.better == "higher" else band_of(0.0, item.limit)
     return MetricRow(item, says, band)
 
@@ -131,14 +130,14 @@ def _control_rows(proof: Proof) -> tuple[MetricRow, ...]:
         return ()
     margin = min((claim.margin for claim in proof.workloads if claim.margin is not None), default=math.inf)
     if not proof.control.pairs:
-        return (MetricRow(proof.control, Span(_(_NOT_MEASURED), "dim")),)
+        return (MetricRow(proof.control, Span(_NOT_MEASURED, "dim")),)
     if proof.control.pairs < MINIMUM_PAIRS:
         # An estimate from so few pairs invites a judgement that they do not carry: the medians alone are printed.
         bare = msgspec.structs.replace(
             proof.control, ratio=None, ci95=None, effect=None, p_value=None, minimum_detectable_effect=None
         )
         return (MetricRow(bare, Span(unjudged_control(proof) or "", "dim")),)
-    says = Span(_("moved"), "red") if _has_moved(proof.control, margin) else Span(_("did not move"), "green")
+    says = Span("moved", "red") if _has_moved(proof.control, margin) else Span("did not move", "green")
     return (MetricRow(proof.control, says),)
 
 
@@ -152,7 +151,7 @@ def cells_of(row: MetricRow) -> Cells:
     item = row.summary
     return Cells(
         metric=metric_words(item),
-        values=f"{figures_words(item.before, item.after)} {clean(item.unit)}" if item.pairs else _("no figures"),
+        values=f"{figures_words(item.before, item.after)} {clean(item.unit)}" if item.pairs else "no figures",
         change=change_words(item),
         interval=interval_words(item),
         p=p_figure(p_of(item)),

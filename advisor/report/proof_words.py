@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from advisor.errors import AdvisorError
-from advisor.i18n import N_, _
 from advisor.proof.comparison import ComparedSeries
 from advisor.proof.metrics import MetricName
 from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OWN_WORKLOADS, OwnCommand
@@ -28,49 +27,49 @@ from advisor.report.session_progress import format_duration
 from advisor.shell.quote import shell_quote
 
 VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {
-    "gain": (N_("gain"), "green"),
-    "gain-with-cost": (N_("gain with a cost"), "yellow"),
-    "loss": (N_("loss"), "red"),
-    "no-difference": (N_("no difference"), "bold"),
-    "inconclusive": (N_("inconclusive"), "yellow"),
-    "invalid": (N_("invalid"), "red"),
-    "indicative": (N_("indicative, no proof"), "yellow"),
+    "gain": ("gain", "green"),
+    "gain-with-cost": ("gain with a cost", "yellow"),
+    "loss": ("loss", "red"),
+    "no-difference": ("no difference", "bold"),
+    "inconclusive": ("inconclusive", "yellow"),
+    "invalid": ("invalid", "red"),
+    "indicative": ("indicative, no proof", "yellow"),
 }
 # Both arms were the same: what else they are called would be a mistake of the measurement.
 _SELF_TEST: Final[Mapping[Verdict, tuple[str, Style]]] = {
-    "gain": (N_("self-test failed, a false gain"), "red"),
-    "gain-with-cost": (N_("self-test failed, a false gain"), "red"),
-    "loss": (N_("self-test failed, a false loss"), "red"),
-    "no-difference": (N_("self-test passed"), "green"),
-    "inconclusive": (N_("self-test passed"), "green"),
-    "invalid": (N_("self-test invalid"), "red"),
-    "indicative": (N_("self-test indicative, no proof"), "yellow"),
+    "gain": ("self-test failed, a false gain", "red"),
+    "gain-with-cost": ("self-test failed, a false gain", "red"),
+    "loss": ("self-test failed, a false loss", "red"),
+    "no-difference": ("self-test passed", "green"),
+    "inconclusive": ("self-test passed", "green"),
+    "invalid": ("self-test invalid", "red"),
+    "indicative": ("self-test indicative, no proof", "yellow"),
 }
 METRIC_WORDS: Final[Mapping[MetricName, str]] = {
-    "iops": N_("IOPS"),
-    "bandwidth": N_("bandwidth"),
-    "latency_mean": N_("mean latency"),
-    "latency_p50": N_("p50 latency"),
-    "latency_p95": N_("p95 latency"),
-    "latency_p99": N_("p99 latency"),
-    "latency_p999": N_("p99.9 latency"),
-    "cpu_per_io": N_("CPU per I/O"),
-    "delivered": N_("delivered"),
+    "iops": "IOPS",
+    "bandwidth": "bandwidth",
+    "latency_mean": "mean latency",
+    "latency_p50": "p50 latency",
+    "latency_p95": "p95 latency",
+    "latency_p99": "p99 latency",
+    "latency_p999": "p99.9 latency",
+    "cpu_per_io": "CPU per I/O",
+    "delivered": "delivered",
 }
 _ENDED: Final[Mapping[Ended, str]] = {
-    "complete": N_("all pairs were run"),
-    "settled": N_("early, at a look: every claim was decided"),
-    "budget": N_("the time budget was used up"),
-    "interrupted": N_("interrupted by a signal"),
-    "fault": N_("by a fault"),
-    "io-pressure": N_("early: others were waiting for I/O"),
-    "bytes": N_("the byte budget was used up"),
-    "harm": N_("early: harm was shown, and the change withdrawn"),
-    "limit": N_("early: a limit was exceeded, and the change withdrawn"),
+    "complete": "all pairs were run",
+    "settled": "early, at a look: every claim was decided",
+    "budget": "the time budget was used up",
+    "interrupted": "interrupted by a signal",
+    "fault": "by a fault",
+    "io-pressure": "early: others were waiting for I/O",
+    "bytes": "the byte budget was used up",
+    "harm": "early: harm was shown, and the change withdrawn",
+    "limit": "early: a limit was exceeded, and the change withdrawn",
 }
-_ARMS: Final = N_("before: the host as it was, arm A; after: with the profile, arm B")
-_CONSTANT: Final = N_("all runs gave the same figure; does the expression match the right number?")
-AGAIN: Final = N_("To measure again in the same order:")
+_ARMS: Final = "before: the host as it was, arm A; after: with the profile, arm B"
+_CONSTANT: Final = "all runs gave the same figure; does the expression match the right number?"
+AGAIN: Final = "To measure again in the same order:"
 _CLASSES: Final[Mapping[ToggleClass, str]] = {
     "T0": "acts at once",
     "T1": "acts on new sockets, sessions or mounts",
@@ -84,34 +83,34 @@ def verdict_words(proof: Proof) -> tuple[str, Style]:
     """The verdict, and the style that it is set in."""
     words, style = (_SELF_TEST if proof.session.self_test else VERDICTS)[proof.verdict]
     if proof.session.self_test or proof.verdict != "gain":
-        return _(words), style
+        return words, style
     if proof.below_margin:
-        return _("gain, below the margin"), "yellow"
-    return (_("gain, cost undecided"), "yellow") if proof.cost == "undecided" else (_(words), style)
+        return "gain, below the margin", "yellow"
+    return ("gain, cost undecided", "yellow") if proof.cost == "undecided" else (words, style)
 
 
 def subject_words(proof: Proof) -> tuple[str, str]:
     """What was put to the test, and where: ``storage``, ``on /srv (xfs on sda)``."""
     session = proof.session
-    what = _("this host against itself") if session.self_test else proof.profile
+    what = "this host against itself" if session.self_test else proof.profile
     if session.live is not None:
-        return what, _("under the traffic that was there")
+        return what, "under the traffic that was there"
     if session.subject.command is not None:
-        return what, _("judged by {command}").format(command=command_words(session.subject.command))
-    return what, _("on {place}").format(place=f"{session.target} ({medium_words(session)})")
+        return what, f"judged by {command_words(session.subject.command)}"
+    return what, f"on {session.target} ({medium_words(session)})"
 
 
 def command_words(command: OwnCommand) -> str:
     """The user's own command as one line, and as whom it ran."""
     words = clean(command.words)
-    return words if command.user is None else _("{command} (as {user})").format(command=words, user=command.user)
+    return words if command.user is None else f"{words} (as {command.user})"
 
 
 def medium_words(of: Session | Series | ComparedSeries) -> str:
     """``xfs on sda``; of a file system on no device that is known, its kind."""
     if not of.device:
         return of.file_system
-    return _("{what} on {device}").format(what=of.file_system, device=of.device)
+    return f"{of.file_system} on {of.device}"
 
 
 def write_headlines(proof: Proof) -> list[str]:
@@ -127,16 +126,16 @@ def unjudged_control(proof: Proof) -> str | None:
     """``control not judged (2 of 6)``; None where it was judged, or not measured at all."""
     if proof.control is None or not 0 < proof.control.pairs < MINIMUM_PAIRS:
         return None
-    return _("control not judged ({count} of {needed})").format(count=proof.control.pairs, needed=MINIMUM_PAIRS)
+    return f"control not judged ({proof.control.pairs} of {MINIMUM_PAIRS})"
 
 
 def _verdict_lines(proof: Proof) -> list[str]:
-    more = " " + _("(and {count} more)").format(count=len(proof.reasons) - 1) if len(proof.reasons) > 1 else ""
+    more = " " + f"(and {len(proof.reasons) - 1} more)" if len(proof.reasons) > 1 else ""
     why = f"{''.join(proof.reasons[:1])}{more}"
     is_withdrawn = proof.session.ended in ("harm", "limit")
     claims = [_claim_words(claim, is_withdrawn=is_withdrawn) for claim in _by_weight(proof.workloads)]
     # Where nothing was changed there is no cost either.
-    cost = _("a false difference: {effect}") if proof.session.self_test else _("at the cost of {effect}")
+    cost = "a false difference: {effect}" if proof.session.self_test else "at the cost of {effect}"
     costs = [cost.format(effect=_effect_words(item)) for item in proof.guardrails if item.verdict == "loss"]
     match proof.verdict:
         case "loss" if proof.session.ended == "harm":
@@ -146,21 +145,21 @@ def _verdict_lines(proof: Proof) -> list[str]:
                 *(claim for one, claim in zip(_by_weight(proof.workloads), claims, strict=True) if one.pairs),
             ]
         case "invalid":
-            return [_("nothing follows from these figures: {why}").format(why=why)]
+            return [f"nothing follows from these figures: {why}"]
         case "indicative":
             return [why, *costs, *claims]
         case "inconclusive" | "no-difference" if proof.session.self_test:
-            return [*(costs or [_("no effect was invented")]), *claims]
+            return [*(costs or ["no effect was invented"]), *claims]
         case "inconclusive":
-            return [*costs, _("nothing is shown either way"), *claims]
+            return [*costs, "nothing is shown either way", *claims]
         case "no-difference" | "loss":
             return [*costs, *claims]
     margins: list[str] = []
     for claim in proof.workloads:
         if claim.below_margin:
-            sure = _("sure, but smaller than the margin of {margin} that was asked for: {effect}")
+            sure = "sure, but smaller than the margin of {margin} that was asked for: {effect}"
             margins.append(sure.format(margin=format_amount(claim.margin), effect=_effect_words(claim)))
-    undecided = _("not shown to stay within its limit: {effect}")
+    undecided = "not shown to stay within its limit: {effect}"
     open_ones = [undecided.format(effect=_effect_words(one)) for one in proof.guardrails if one.status == "undecided"]
     return [*claims, *margins, *costs, *(open_ones if proof.cost == "undecided" else [])]
 
@@ -174,37 +173,34 @@ def _by_weight(claims: Iterable[Summary]) -> list[Summary]:
 def _claim_words(claim: Summary, *, is_withdrawn: bool = False) -> str:
     """``+38 % bandwidth (+28 % to +51 %) on …, 16 pairs, p = 0.0005``."""
     if claim.ratio is None and is_withdrawn:
-        return _("{metric} of {workload} is not compared: the change was withdrawn before a whole pair").format(
-            metric=metric_words(claim), workload=_claim_title(claim)
+        return (
+            f"{metric_words(claim)} of {_claim_title(claim)} is not compared: the change was withdrawn before a "
+            "whole pair"
         )
     if claim.ratio is None:
-        return _("{metric} of {workload} was not measured").format(
-            metric=metric_words(claim), workload=_claim_title(claim)
-        )
+        return f"{metric_words(claim)} of {_claim_title(claim)} was not measured"
     if claim.is_constant:
-        return f"{metric_words(claim)}: {_(_CONSTANT)}"
+        return f"{metric_words(claim)}: {_CONSTANT}"
     if claim.verdict in ("gain", "loss"):
-        return _(", ").join((_effect_words(claim), counted(claim.pairs, "pair"), p_words(p_of(claim))))
+        return ", ".join((_effect_words(claim), counted(claim.pairs, "pair"), p_words(p_of(claim))))
     if claim.verdict == "no-difference":
-        within = _("{effect} is within ±{margin}").format(
-            effect=_effect_words(claim), margin=format_amount(claim.margin)
-        )
-        return _(", ").join((within, counted(claim.pairs, "pair")))
+        within = f"{_effect_words(claim)} is within ±{format_amount(claim.margin)}"
+        return ", ".join((within, counted(claim.pairs, "pair")))
     seen = format_amount(claim.minimum_detectable_effect)
-    limit = _("effects below {size} could hardly be seen") if seen else _("too few pairs to see an effect of any size")
-    return f"{_effect_words(claim)}: {_(', ').join((counted(claim.pairs, 'pair'), limit.format(size=seen)))}"
+    limit = "effects below {size} could hardly be seen" if seen else "too few pairs to see an effect of any size"
+    return f"{_effect_words(claim)}: {', '.join((counted(claim.pairs, 'pair'), limit.format(size=seen)))}"
 
 
 def _effect_words(item: Summary) -> str:
     effect = f"{change_words(item)} {metric_words(item)} ({interval_words(item)})"
-    return _("{effect} on {workload}").format(effect=effect, workload=_claim_title(item))
+    return f"{effect} on {_claim_title(item)}"
 
 
 def _claim_title(item: Summary) -> str:
     if item.name == COMMAND_WORKLOAD:
-        return _("the command")
+        return "the command"
     if item.name == LIVE_WORKLOAD:
-        return _("the live traffic")
+        return "the live traffic"
     base = split_threads(item.name)[0]
     # The title of a twin is a line of figures, which stands below with its path.
     return Path(base).name if is_workload_path(base) else workload_title(item.name) or item.name
@@ -228,14 +224,14 @@ def metric_words(item: Summary) -> str:
 
 def name_metric(metric: str) -> str:
     """One of fio's in the reader's words, another as the user named it."""
-    return _(METRIC_WORDS[metric]) if metric in METRIC_WORDS else clean(metric)
+    return METRIC_WORDS[metric] if metric in METRIC_WORDS else clean(metric)
 
 
 def reasons_of(proof: Proof) -> list[str]:
     """Why the verdict is not another one, and what it would take."""
     reasons = list(proof.reasons)
     if proof.reasons and proof.tendency != proof.verdict and counted_pairs(proof.session):
-        reasons.append(f"without that the figures would have said: {_(VERDICTS[proof.tendency][0])}")
+        reasons.append(f"without that the figures would have said: {VERDICTS[proof.tendency][0]}")
     if proof.verdict != "invalid":
         for claim in proof.workloads:
             reasons += _shortfall_words(claim) if claim.verdict == "inconclusive" and claim.pairs else []
@@ -248,7 +244,7 @@ def _shortfall_words(claim: Summary) -> list[str]:
     """What could have been seen, and what it would take."""
     found = f"{metric_words(claim)} of {claim.name}: "
     if claim.is_constant:
-        return [f"{found}{_(_CONSTANT)}"]
+        return [f"{found}{_CONSTANT}"]
     if claim.minimum_detectable_effect is None:
         found += f"with {counted(claim.pairs, 'pair')} no effect of any size could be significant"
     else:
@@ -274,17 +270,18 @@ def _needed_words(claim: Summary) -> str:
 
 def arms_words(proof: Proof) -> str:
     """What *before* and *after* were, and how the change comes of them."""
-    arms = _("before and after: the host as it is") if proof.session.self_test else _(_ARMS)
-    return _("{arms}. Medians of the runs; the change is estimated from the pairs.").format(arms=arms)
+    arms = "before and after: the host as it is" if proof.session.self_test else _ARMS
+    return f"{arms}. Medians of the runs; the change is estimated from the pairs."
 
 
 def level_words(proof: Proof) -> str:
     """Up to which p a change is significant, and what the MDE is."""
     several = len(proof.workloads) > 1 or len(proof.guardrails) > 1
-    adjusted = " " + _("(adjusted for the number of claims)") if several else ""
-    return _(
-        "p{adjusted} is significant up to {level}. MDE: the smallest effect that these pairs find in 80 % of cases."
-    ).format(adjusted=adjusted, level=f"{proof.alpha:g}")
+    adjusted = " " + "(adjusted for the number of claims)" if several else ""
+    return (
+        f"p{adjusted} is significant up to {proof.alpha:g}. MDE: the smallest effect that these pairs find in 80 "
+        "% of cases."
+    )
 
 
 def notes_of(proof: Proof) -> list[str]:
@@ -312,8 +309,8 @@ def host_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     """What became of the host, each with its label."""
     session = proof.session
     rows: list[tuple[str, tuple[Piece, ...]]] = [
-        (_("active"), _active_arm(proof)),
-        (_("kept"), (_("yes") if proof.kept else _("no"),)),
+        ("active", _active_arm(proof)),
+        ("kept", ("yes" if proof.kept else "no",)),
     ]
     if session.subject.command is not None:
         return rows
@@ -321,8 +318,8 @@ def host_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     scratch_piece = Span(left, "red") if left is not None else scratch_words(proof.session)
     return [
         *rows,
-        (_("scratch"), (scratch_piece,)),
-        (_("written"), (format_written(session.bytes_written, session.schedule.byte_budget),)),
+        ("scratch", (scratch_piece,)),
+        ("written", (format_written(session.bytes_written, session.schedule.byte_budget),)),
     ]
 
 
@@ -332,45 +329,42 @@ def session_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     count, most = len(counted_pairs(proof.session)), proof.session.schedule.pairs
     command, seconds = session.subject.command, session.schedule.seconds_per_run
     if session.live is not None:
-        words = _("{seconds} s, the first {discard} s not counted")
+        words = "{seconds} s, the first {discard} s not counted"
         discard = f"{session.live.discard_seconds:g}"
         tool_row: tuple[str, tuple[Piece, ...]] = (
-            _("periods"),
+            "periods",
             (words.format(seconds=f"{session.live.period_seconds:g}", discard=discard),),
         )
     elif command is None:
         tool_row = "fio", (fio_words(session.fio_version, seconds),)
     else:
-        tool_row = (
-            _("command"),
-            (_("{command}, runs of {seconds} s").format(command=command_words(command), seconds=f"{seconds:.2g}"),),
-        )
+        tool_row = ("command", (f"{command_words(command)}, runs of {seconds:.2g} s",))
     contaminated = [pair for pair in proof.session.pairs if pair.contaminated]
     if not contaminated:
-        contamination_words = "; " + _("none was contaminated")
+        contamination_words = "; " + "none was contaminated"
     else:
         lamps = dict.fromkeys(lamp for pair in contaminated for run in pair.runs for lamp in run.lamps)
         by = f" by {', '.join(lamps)}" if lamps else ""
         repeated = sum(pair.superseded for pair in contaminated)
         contamination_words = f"; {len(contaminated)} contaminated{by}, {repeated} of them repeated"
     return [
-        (_("pairs"), (_("{count} of at most {most}").format(count=count, most=most) + contamination_words,)),
-        (_("ended"), (_(_ENDED[session.ended]),)),
-        (_("order"), (_order_words(proof),)),
-        (_("seed"), (str(proof.seed),)),
+        ("pairs", (f"{count} of at most {most}" + contamination_words,)),
+        ("ended", (_ENDED[session.ended],)),
+        ("order", (_order_words(proof),)),
+        ("seed", (str(proof.seed),)),
         tool_row,
-        (_("begun"), (begun_words(session.started, session.seconds),)),
+        ("begun", (begun_words(session.started, session.seconds),)),
     ]
 
 
 def fio_words(version: str, seconds: float) -> str:
     """The version, and how long each run takes."""
-    return _("{version}, runs of {seconds} s").format(version=version, seconds=f"{seconds:g}")
+    return f"{version}, runs of {seconds:g} s"
 
 
 def begun_words(started: str, seconds: float) -> str:
     """When it began, and how long it took."""
-    return _("{time}, took {duration}").format(time=started, duration=format_duration(seconds))
+    return f"{started}, took {format_duration(seconds)}"
 
 
 def value_rows(proof: Proof) -> list[tuple[str, str]]:
@@ -404,13 +398,13 @@ def looks_words(proof: Proof) -> str:
 
 def _active_arm(proof: Proof) -> tuple[Piece, ...]:
     if not proof.session.restored:
-        lost = Span(_("unknown: arm A could not be restored"), "red")
-        return (lost, _(", "), _("see advisor status, then advisor rollback"))
+        lost = Span("unknown: arm A could not be restored", "red")
+        return (lost, ", ", "see advisor status, then advisor rollback")
     if proof.kept:
-        return (Span(_("arm B"), "bold"), _(", "), _("the profile: a gain was to be kept"))
+        return (Span("arm B", "bold"), ", ", "the profile: a gain was to be kept")
     if proof.session.self_test:
-        return (_("the host as it was; nothing was changed"),)
-    return (Span(_("arm A"), "bold"), " ", _("is back, the host as it was"))
+        return ("the host as it was; nothing was changed",)
+    return (Span("arm A", "bold"), " ", "is back, the host as it was")
 
 
 def scratch_words(of: Session | Series) -> str:
@@ -418,7 +412,7 @@ def scratch_words(of: Session | Series) -> str:
     if of.raw_device is not None and of.schedule.device_bytes:
         done = "was written to: what it held is gone" if of.raw_device.may_write else "was read only"
         return f"no file; {of.raw_device.path} itself {done}"
-    return _("file removed") if of.schedule.scratch_bytes else _("none was needed")
+    return "file removed" if of.schedule.scratch_bytes else "none was needed"
 
 
 def place_options(of: Session | Series) -> Iterable[str]:
@@ -435,11 +429,11 @@ def place_options(of: Session | Series) -> Iterable[str]:
 def _order_words(proof: Proof) -> str:
     counts = ", ".join(f"{proof.order.count(order)} {order}" for order in dict.fromkeys(sorted(proof.order)))
     if proof.carry_over_p is None:
-        return counts or _("no pairs")
+        return counts or "no pairs"
     if proof.carry_over_p < CARRY_OVER_LEVEL:
-        sign = _("it matters")
+        sign = "it matters"
     else:
-        sign = _("it may matter") if proof.carry_over_p <= CARRY_OVER_DOUBT_LEVEL else _("not shown to matter")
+        sign = "it may matter" if proof.carry_over_p <= CARRY_OVER_DOUBT_LEVEL else "not shown to matter"
     return f"{counts}; {sign} ({p_words(proof.carry_over_p)})"
 
 

@@ -8,20 +8,19 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import N_, _, ngettext, translate, translated_page
 from advisor.reach.records import Limit, Reach, Role
 from advisor.reach.survey import Survey
 from advisor.report.layout import Page, Piece, Span, Style, listed, padded, width_of
 
 _ROLES: Final[Mapping[Role, str]] = {
-    "named": N_("named"),
-    "gateway": N_("gateway"),
-    "llt": N_("LLT"),
-    "iscsi": N_("iSCSI"),
-    "nfs": N_("NFS"),
-    "nvme": N_("NVMe"),
+    "named": "named",
+    "gateway": "gateway",
+    "llt": "LLT",
+    "iscsi": "iSCSI",
+    "nfs": "NFS",
+    "nvme": "NVMe",
 }
-_LIMITS: Final[Mapping[Limit, str]] = {"link": N_("link"), "silent": N_("silent"), "way-back": N_("way back")}
+_LIMITS: Final[Mapping[Limit, str]] = {"link": "link", "silent": "silent", "way-back": "way back"}
 _JUMBO: Final = 9000
 Meaning = tuple[str, str, Sequence[Sequence[str]]]
 """A word of the table, what it means, and commands that show more."""
@@ -44,7 +43,6 @@ def _peer_dict(survey: Survey, reach: Reach) -> dict[str, object]:
     return {**peer, **rest, "carries": survey.carries(reach)}
 
 
-@translated_page
 def probe_text(survey: Survey, *, width: int, color: bool) -> str:
     """The table, what each kind of end means and the command that helps, and who could not be asked."""
     page = Page(width, color=color)
@@ -53,22 +51,20 @@ def probe_text(survey: Survey, *, width: int, color: bool) -> str:
         failing = [reach for reach in survey.reaches if not survey.carries(reach)]
         page.blank()
         if not failing:
-            text = ngettext(
-                "the peer carries packets of {mtu} bytes.",
-                "all {count} peers carry packets of {mtu} bytes.",
-                len(survey.reaches),
+            text = (
+                "the peer carries packets of {mtu} bytes."
+                if len(survey.reaches) == 1
+                else "all {count} peers carry packets of {mtu} bytes."
             )
-            page.add(Span(_("Yes"), "green"), f": {text.format(count=len(survey.reaches), mtu=survey.mtu)}")
+            page.add(Span("Yes", "green"), f": {text.format(count=len(survey.reaches), mtu=survey.mtu)}")
         else:
             named = [f"{reach.peer.address} ({reach.path_mtu or _limit_words(reach)})" for reach in failing]
-            text = _("packets of {mtu} bytes do not get to {peers} and back whole.").format(
-                mtu=survey.mtu, peers=listed(named)
-            )
-            page.add(Span(_("No"), "red"), f": {text}", hang=4)
+            text = f"packets of {survey.mtu} bytes do not get to {listed(named)} and back whole."
+            page.add(Span("No", "red"), f": {text}", hang=4)
             links = {reach.peer.link: reach.path_mtu for reach in failing if reach.limit == "link" and reach.peer.link}
             if links:
                 own = listed([f"{link} ({size})" for link, size in links.items()])
-                text = _("Nothing so large leaves this host by {links}: raise the MTU there before you ask again.")
+                text = "Nothing so large leaves this host by {links}: raise the MTU there before you ask again."
                 page.add(text.format(links=own), indent=4)
     for word, text, commands in (*_limit_meanings(survey.reaches), *_answer_meanings(survey.reaches)):
         page.blank()
@@ -76,11 +72,8 @@ def probe_text(survey: Survey, *, width: int, color: bool) -> str:
         for command in commands:
             page.command(shlex.join(command), indent=4)
     page.bulleted(
-        _("Not asked"),
-        (
-            [Span(one.what, "bold"), f" ({one.link})" if one.link else "", f": {translate(one.why)}"]
-            for one in survey.unprobeable
-        ),
+        "Not asked",
+        ([Span(one.what, "bold"), f" ({one.link})" if one.link else "", f": {one.why}"] for one in survey.unprobeable),
     )
     return page.text
 
@@ -108,10 +101,10 @@ def _row_style(survey: Survey, reach: Reach) -> Style:
 
 def _limit_words(reach: Reach) -> str:
     if reach.limit == "too-big":
-        return _("too big, says {router}").format(router=reach.limited_by)
+        return f"too big, says {reach.limited_by}"
     if reach.limit in _LIMITS:
-        return _(_LIMITS[reach.limit])
-    return _("unsteady") if reach.answered else _("no answer")
+        return _LIMITS[reach.limit]
+    return "unsteady" if reach.answered else "no answer"
 
 
 def _add_table(page: Page, survey: Survey) -> None:
@@ -119,10 +112,10 @@ def _add_table(page: Page, survey: Survey) -> None:
 
     An address that leaves no room for even so much has a line of its own.
     """
-    columns = (_("peer"), _("who"), _("link"), "RTT ms", _("lost"), _("path MTU"), _("limit"))
+    columns = ("peer", "who", "link", "RTT ms", "lost", "path MTU", "limit")
     titles = tuple(Span(title, "dim") for title in columns)
-    full = [titles, *(_peer_row(survey, reach, translate(reach.peer.why)) for reach in survey.reaches)]
-    short = [titles, *(_peer_row(survey, reach, _(_ROLES[reach.peer.role])) for reach in survey.reaches)]
+    full = [titles, *(_peer_row(survey, reach, reach.peer.why) for reach in survey.reaches)]
+    short = [titles, *(_peer_row(survey, reach, _ROLES[reach.peer.role]) for reach in survey.reaches)]
     for table in (full, short):
         if sum(_column_sizes(table)) <= page.prose:
             page.table(table, indent=0)
@@ -144,57 +137,57 @@ def _limit_meanings(reaches: Sequence[Reach]) -> Iterator[Meaning]:
     low = {reach.peer.link for reach in reaches if reach.limit == "link" and (reach.path_mtu or 0) < _JUMBO}
     names = ",".join(sorted(name for name in low if name and name != "lo"))
     if names:
-        text = _(
+        text = (
             "nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it. "
             "What it would take to raise it (this changes nothing):"
         )
-        yield _("link"), text, [("advisor", "plan", "jumbo-frames", "--set", f"links={names}")]
+        yield "link", text, [("advisor", "plan", "jumbo-frames", "--set", f"links={names}")]
     elif any(reach.limit == "link" for reach in reaches):
-        text = _("nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it.")
-        yield _("link"), text, []
+        text = "nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it."
+        yield "link", text, []
     # One for each router that says so.
     routers: dict[str | None, str] = {}
     for reach in reaches:
         if reach.limit == "too-big":
             routers.setdefault(reach.limited_by, reach.peer.address)
     if routers:
-        text = _(
+        text = (
             "a router on the way says that it cannot pass more on. TCP adapts to that for as long as these messages "
             "get through; a datagram with don't-fragment is lost. Where it is:"
         )
-        yield _("too big"), text, [("tracepath", "-n", address) for address in routers.values()]
+        yield "too big", text, [("tracepath", "-n", address) for address in routers.values()]
     if any(reach.limit == "silent" for reach in reaches):
-        text = _(
+        text = (
             "small packets are answered; larger ones vanish and nobody says so. A switch port or the peer has a "
             "smaller MTU, or a firewall drops the messages that would report it. Connections hang on this: they open, "
             "and stall at the first full packet. See which MTU the peer has; if it is not the limit, the switches "
             "between are. On the peer:"
         )
-        yield _("silent"), text, [("ip", "link", "show")]
-    sized = _("{peer} in {mtu} bytes")
+        yield "silent", text, [("ip", "link", "show")]
+    sized = "{peer} in {mtu} bytes"
     sizes = [sized.format(peer=one.peer.address, mtu=one.said_mtu) for one in reaches if one.limit == "way-back"]
     if sizes:
-        text = _(
+        text = (
             "the peer takes larger packets in, but its answers come in fragments ({sizes}): its own link, or the way "
             "back, has a smaller MTU. On the peer:"
         )
-        yield _("way back"), text.format(sizes=listed(sizes)), [("ip", "link", "show")]
+        yield "way back", text.format(sizes=listed(sizes)), [("ip", "link", "show")]
 
 
 def _answer_meanings(reaches: Sequence[Reach]) -> Iterator[Meaning]:
     silent = [reach for reach in reaches if not reach.answered]
     if silent:
-        text = _(
+        text = (
             "{reasons}. Nobody has the address, it is down, or echoes are dropped on the way: nothing can be said "
             "about the path. Whether it is there at all, on a network that is directly connected (FAILED: nobody):"
         )
         commands = [("ip", "neigh", "show", reach.peer.address.partition("%")[0]) for reach in silent]
-        yield _("no answer"), text.format(reasons=_list_reasons(silent)), commands
+        yield "no answer", text.format(reasons=_list_reasons(silent)), commands
     unsteady = [reach for reach in reaches if reach.answered and reach.limit == "unknown"]
     if unsteady:
-        text = _("{reasons}. How much is lost:").format(reasons=_list_reasons(unsteady))
-        yield _("unsteady"), text, [("advisor", "probe", one.peer.address, "--count", "50") for one in unsteady]
+        text = f"{_list_reasons(unsteady)}. How much is lost:"
+        yield "unsteady", text, [("advisor", "probe", one.peer.address, "--count", "50") for one in unsteady]
 
 
 def _list_reasons(reaches: Iterable[Reach]) -> str:
-    return "; ".join(f"{reach.peer.address}: {translate(reach.why_not or '')}" for reach in reaches)
+    return "; ".join(f"{reach.peer.address}: {reach.why_not or ''}" for reach in reaches)

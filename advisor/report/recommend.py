@@ -6,27 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from advisor.facts.infoscale_configuration import TITLES, Recognition
-from advisor.i18n import N_, _, english_page, ngettext
 from advisor.recommend.records import Figure, Recommendation, Standing
 from advisor.report.encode import encode_document
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.rules.workload import DeclaredWorkload
 
 SCHEMA: Final = "advisor.recommendation/1"
-_HEADINGS: Final = {"yes": N_("Fits"), "perhaps": N_("May fit"), "no": N_("Does not fit")}
+_HEADINGS: Final = {"yes": "Fits", "perhaps": "May fit", "no": "Does not fit"}
 _STYLES: Final[dict[str, Style]] = {"yes": "green", "perhaps": "yellow", "no": "dim"}
 _STANDINGS: Final[Mapping[Standing, str]] = {
-    "symptom": N_("symptom"),
-    "workload": N_("workload"),
-    "intent": N_("intent"),
-    "in-force": N_("already set"),
-    "not-applicable": N_("not-applicable"),
-    "blocked": N_("blocked"),
-    "unfit": N_("unfit"),
-    "unknown": N_("unknown"),
-    "broken": N_("broken"),
+    "symptom": "symptom",
+    "workload": "workload",
+    "intent": "intent",
+    "in-force": "already set",
+    "not-applicable": "not-applicable",
+    "blocked": "blocked",
+    "unfit": "unfit",
+    "unknown": "unknown",
+    "broken": "broken",
 }
-_HOLDS: Final = {True: N_("yes"), False: N_("no"), None: N_("not declared")}
+_HOLDS: Final = {True: "yes", False: "no", None: "not declared"}
 
 
 def recommendation_document(
@@ -37,7 +36,6 @@ def recommendation_document(
     return encode_document(document)
 
 
-@english_page
 def recommendation_text(
     workload: DeclaredWorkload | None,
     found: Sequence[Recommendation],
@@ -54,33 +52,33 @@ def recommendation_text(
     page.add(Span(_headline_words(found, findings), "bold"))
     page.add(_workload_words(workload))
     if not is_live:
-        page.add(_("Captured host: the commands below are to be run there."))
+        page.add("Captured host: the commands below are to be run there.")
     if recognised is not None:
         page.add(_recognised_words(recognised, workload), hang=2)
     for fits, heading in _HEADINGS.items():
         chosen = [one for one in found if one.fits == fits]
         if chosen:
-            page.heading(_(heading))
+            page.heading(heading)
         for one in chosen:
             page.blank()
             page.add(
-                Span(one.profile, "bold"), ": ", Span(_(_STANDINGS[one.standing]), _STYLES[one.fits]), indent=2, hang=4
+                Span(one.profile, "bold"), ": ", Span(_STANDINGS[one.standing], _STYLES[one.fits]), indent=2, hang=4
             )
             page.add(one.summary, indent=4)
             why = () if one.standing == "not-applicable" else one.why
             rows: list[tuple[str, Sequence[Piece]]] = [
-                *_label_rows(_("why"), [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why])
+                *_label_rows("why", [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why])
             ]
             if one.fits != "no":
-                rows += _label_rows(_("its cases"), [(f"{case.text}: {_(_HOLDS[case.holds])}") for case in one.cases])
+                rows += _label_rows("its cases", [(f"{case.text}: {_HOLDS[case.holds]}") for case in one.cases])
                 rows += _label_rows(
-                    _("measured"), [f"{each.text} {_('With:')} {each.workload}. {each.source}" for each in one.measured]
+                    "measured", [f"{each.text} With: {each.workload}. {each.source}" for each in one.measured]
                 )
-                rows += _label_rows(_("hurts when"), one.hurts)
-                rows += _label_rows(_("unknown"), one.unknown)
+                rows += _label_rows("hurts when", one.hurts)
+                rows += _label_rows("unknown", one.unknown)
             page.labelled(rows, indent=4)
             if one.command:
-                page.add(Span(_("next"), "dim"), indent=4)
+                page.add(Span("next", "dim"), indent=4)
                 page.command(one.command, indent=6)
     return page.text
 
@@ -88,62 +86,62 @@ def recommendation_text(
 def _headline_words(found: Sequence[Recommendation], findings: int) -> str:
     fitting = [one for one in found if one.fits == "yes" and one.standing != "in-force"]
     in_force = sum(one.standing == "in-force" for one in found)
-    text = ngettext("{count} profile is already set.", "{count} profiles are already set.", in_force)
+    text = "{count} profile is already set." if in_force == 1 else "{count} profiles are already set."
     tail = f" {text.format(count=in_force)}" if in_force else ""
     if not fitting and findings:
-        text = ngettext(
-            "No profile fits, and {count} finding asks for something else: advisor scan.",
-            "No profile fits, and {count} findings ask for something else: advisor scan.",
-            findings,
+        text = (
+            "No profile fits, and {count} finding asks for something else: advisor scan."
+            if findings == 1
+            else "No profile fits, and {count} findings ask for something else: advisor scan."
         )
         return text.format(count=findings) + tail
     if not fitting:
-        return _("Nothing to recommend.") + tail
-    text = _("{profiles} to consider: {names}.")
+        return "Nothing to recommend." + tail
+    text = "{profiles} to consider: {names}."
     names = ", ".join(one.profile for one in fitting)
     return text.format(profiles=counted(len(fitting), "profile"), names=names) + tail
 
 
 def _workload_words(workload: DeclaredWorkload | None) -> str:
     if workload is None:
-        return _("No workload is declared: only what this host shows by itself is judged (--workload NAME or K=V,…).")
+        return "No workload is declared: only what this host shows by itself is judged (--workload NAME or K=V,…)."
     said = [
-        _given_words(N_("blocks of {value}"), workload.block_bytes, lambda size: _size_words(int(size))),
-        _given_words(N_("{value} % writes"), workload.write_share, lambda share: f"{100 * share:g}"),
+        _given_words("blocks of {value}", workload.block_bytes, lambda size: _size_words(int(size))),
+        _given_words("{value} % writes", workload.write_share, lambda share: f"{100 * share:g}"),
         workload.access or "",
-        "" if workload.transport is None else _("over {links}").format(links=workload.transport),
-        _given_words(N_("round trip {value} ms"), workload.rtt_seconds, lambda seconds: f"{seconds * 1e3:g}"),
-        "" if workload.replication is None else _("replication {mode}").format(mode=workload.replication),
-        _given_words(N_("threads: {value}"), workload.threads, lambda count: f"{count:,}"),
+        "" if workload.transport is None else f"over {workload.transport}",
+        _given_words("round trip {value} ms", workload.rtt_seconds, lambda seconds: f"{seconds * 1e3:g}"),
+        "" if workload.replication is None else f"replication {workload.replication}",
+        _given_words("threads: {value}", workload.threads, lambda count: f"{count:,}"),
     ]
     name = f"{workload.name}: " if workload.name else ""
-    return f"{_('Workload')}: {name}{_(', ').join(word for word in said if word)}"
+    return f"Workload: {name}{', '.join(word for word in said if word)}"
 
 
 def _given_words(words: str, value: float | None, shown: Callable[[float], str]) -> str:
-    return "" if value is None else _(words).format(value=shown(value))
+    return "" if value is None else words.format(value=shown(value))
 
 
 def _recognised_words(found: Recognition, workload: DeclaredWorkload | None) -> str:
     if found.configuration is not None:
-        how = _("recognised, not declared") if workload is None else _("recognised, with what is declared")
+        how = "recognised, not declared" if workload is None else "recognised, with what is declared"
         return f"InfoScale: {TITLES[found.configuration]}: {how} ({'; '.join(found.evidence)})."
     possible = [title for name, title in TITLES.items() if found.fits[name] != "no"]
     if not possible:
-        return _("InfoScale: none of the white paper's five configurations.")
-    text = _("InfoScale: {configurations}. Unknown: {facts}.")
-    return text.format(configurations=_(", or ").join(possible), facts="; ".join(found.untold))
+        return "InfoScale: none of the white paper's five configurations."
+    text = "InfoScale: {configurations}. Unknown: {facts}."
+    return text.format(configurations=", or ".join(possible), facts="; ".join(found.untold))
 
 
 def _size_words(size: int) -> str:
     for shift, unit in ((20, "MiB"), (10, "KiB")):
         if size % (1 << shift) == 0:
             return f"{size >> shift} {unit}"
-    return _("{count} bytes").format(count=size)
+    return f"{size} bytes"
 
 
 def _figure_words(each: Figure) -> str:
-    return f"{each.text} {_('With:')} {each.workload}. {each.source}"
+    return f"{each.text} With: {each.workload}. {each.source}"
 
 
 def _label_rows(label: str, texts: Sequence[str]) -> list[tuple[str, Sequence[Piece]]]:

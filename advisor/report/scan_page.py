@@ -12,7 +12,6 @@ from advisor.facts.llt import LltLink, Llttab
 from advisor.facts.numa import Node
 from advisor.host.numbers import is_count
 from advisor.host.provenance import Provenance
-from advisor.i18n import N_, _, english_page, noun
 from advisor.report.device_blocks import add_arrays, add_disks, add_links
 from advisor.report.devices import Shelf, list_shelves, named_by
 from advisor.report.finding_blocks import add_findings
@@ -38,11 +37,11 @@ _OF_INTEREST = frozenset(
     }
 )
 _KINDS: Mapping[Kind, str] = {
-    "links": N_("links"),
-    "disks": N_("disks"),
-    "arrays": N_("arrays"),
-    "services": N_("services"),
-    "interrupts": N_("interrupts"),
+    "links": "links",
+    "disks": "disks",
+    "arrays": "arrays",
+    "services": "services",
+    "interrupts": "interrupts",
 }
 
 
@@ -51,7 +50,6 @@ LINKS_SHOWN: Final = 24
 """Links that are shown per node before the rest is counted; one that a finding names is always shown."""
 
 
-@english_page
 def scan_text(
     facts: Facts, findings: tuple[Finding, ...], *, width: int, color: bool, provenance: Provenance | None = None
 ) -> str:
@@ -71,16 +69,16 @@ def scan_text(
         was_empty = not shelf.has_devices
     buffers = [key for key in _BUFFERS if key in facts.sysctl]
     if buffers:
-        page.section(_("Network buffers"), [])
+        page.section("Network buffers", [])
         page.table([(key, _human(facts.sysctl[key]), Span(facts.sysctl[key], QUIET)) for key in buffers])
     others = sorted(key for key in facts.sysctl if key not in _BUFFERS and _is_of_interest(facts, key))
     if others:
         rest = len(facts.sysctl) - len(others) - len(buffers)
-        page.section(_("Other sysctls"), [_("{count} more with --json").format(count=rest)] if rest else [])
+        page.section("Other sysctls", [f"{rest} more with --json"] if rest else [])
         page.add(*join_parts(join_parts([Span(key, QUIET), facts.sysctl[key]], " ") for key in others), indent=2)
     if facts.llt is not None:
         llt = facts.llt
-        state = {True: _("running"), False: _("not running"), None: _("whether it runs is unknown")}[llt.running]
+        state = {True: "running", False: "not running", None: "whether it runs is unknown"}[llt.running]
         flow = [f"{name} {value}" for name, value in sorted(llt.flow_control.items())]
         settings = [f"set-flow {name}:{value}" for name, value in sorted(llt.llttab.flow.items())] if llt.llttab else []
         if llt.llttab:
@@ -89,7 +87,7 @@ def scan_text(
         page.table([_llt_link(link) for link in llt.links])
         page.labelled(
             _with_words(
-                (_("flow control"), join_parts(flow) if flow else [_(UNKNOWN)]), ("/etc/llttab", join_parts(settings))
+                ("flow control", join_parts(flow) if flow else [UNKNOWN]), ("/etc/llttab", join_parts(settings))
             )
         )
     if facts.unknown:
@@ -98,8 +96,8 @@ def scan_text(
         for entry in facts.unknown:
             names.setdefault((entry.fact.partition(".")[0], entry.why), []).append(entry.fact)
         is_denied = any("ermission" in entry.why or "not permitted" in entry.why for entry in facts.unknown)
-        note = [times(len(facts.unknown), "fact"), _("root would see more") if is_denied else ""]
-        page.section(_("Unknown"), join_parts(note))
+        note = [times(len(facts.unknown), "fact"), "root would see more" if is_denied else ""]
+        page.section("Unknown", join_parts(note))
         for reason in sorted(names, key=lambda one: (-len(names[one]), one)):
             listed = sorted({*names[reason]}, key=lambda fact: [natural(part) for part in fact.split(".")])
             page.add(", ".join(listed), ": ", Span(reason[1], QUIET), indent=2, hang=2)
@@ -110,33 +108,30 @@ def scan_text(
 def _add_host(page: Page, facts: Facts, provenance: Provenance | None) -> None:
     host, cloud = facts.host, facts.host.cloud
     machine = (host.vendor, host.product, host.virtualization if host.virtualization != "none" else None)
-    page.add(Span(host.hostname or _("host of unknown name"), "bold"))
+    page.add(Span(host.hostname or "host of unknown name", "bold"))
     # How the clocks of the CPUs are chosen, in the kernel's words.
     clocks: list[str] = []
     power = facts.cpu.power
     for group in facts.cpu.frequency.groups if facts.cpu.frequency else ():
         words = (group.governor, group.energy_performance_preference)
-        clocks.append(_("governor {words}").format(words=" ".join(filter(None, words))) if any(words) else "")
+        clocks.append(f"governor {' '.join(filter(None, words))}" if any(words) else "")
     if power is not None:
-        clocks.append("" if power.turbo is None else _("turbo on") if power.turbo else _("turbo off"))
+        clocks.append("" if power.turbo is None else "turbo on" if power.turbo else "turbo off")
         clocks.append(f"SMT {power.smt}" if power.smt in ("on", "off", "forceoff") else "")
-        clocks.append(_("clock source {name}").format(name=power.clock_source) if power.clock_source else "")
+        clocks.append(f"clock source {power.clock_source}" if power.clock_source else "")
     page.labelled(
         _with_words(
             ("scanned", [provenance_text(provenance)] if provenance else []),
-            (_("kernel"), join_parts([host.kernel or _(UNKNOWN), host.architecture or ""])),
-            (_("system"), [host.os or _(UNKNOWN)]),
-            (_("machine"), join_parts(part for part in machine if part)),
+            ("kernel", join_parts([host.kernel or UNKNOWN, host.architecture or ""])),
+            ("system", [host.os or UNKNOWN]),
+            ("machine", join_parts(part for part in machine if part)),
             ("container", join_parts(_container(facts.container))),
-            (
-                _("cloud"),
-                join_parts([cloud.provider, cloud.instance_type or _("instance type unknown")]) if cloud else [],
-            ),
-            (_("cpu"), join_parts(_cpu(facts))),
-            (_("clocks"), join_parts(clocks)),
-            (_("memory"), join_parts(_memory(facts))),
-            (_("managed by"), join_parts(_owners(facts))),
-            (_("locality"), join_parts(_locality(locality(facts)))),
+            ("cloud", join_parts([cloud.provider, cloud.instance_type or "instance type unknown"]) if cloud else []),
+            ("cpu", join_parts(_cpu(facts))),
+            ("clocks", join_parts(clocks)),
+            ("memory", join_parts(_memory(facts))),
+            ("managed by", join_parts(_owners(facts))),
+            ("locality", join_parts(_locality(locality(facts)))),
         )
     )
 
@@ -158,34 +153,34 @@ def _with_words(*rows: tuple[str, list[Piece]]) -> list[tuple[str, list[Piece]]]
 def _cpu(facts: Facts) -> Iterator[str]:
     cpu = facts.cpu
     yield cpu.model or ""
-    counts = ((cpu.packages, noun("package")), (cpu.cores, noun("core")), (cpu.threads, noun("thread")))
-    yield _(", ").join(times(count, what) for count, what in counts if count is not None) or _(UNKNOWN)
+    counts = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
+    yield ", ".join(times(count, what) for count, what in counts if count is not None) or UNKNOWN
     # The kernel lists ids up to its bound as offline; those that no CPU has are nothing that is switched off.
     there = format_list(split_ids(cpu.offline) & split_ids(cpu.present)) if cpu.present else cpu.offline
-    yield _("offline {cpus}").format(cpus=cpu_text(there)) if there else ""
+    yield f"offline {cpu_text(there)}" if there else ""
 
 
 def _memory(facts: Facts) -> Iterator[str]:
     memory = facts.memory
-    yield format_binary(memory.total_bytes) if memory.total_bytes is not None else _(UNKNOWN)
+    yield format_binary(memory.total_bytes) if memory.total_bytes is not None else UNKNOWN
     sizes = [node.memory_bytes for node in facts.numa.nodes]
     on_nodes = sum(size for size in sizes if size is not None)
     # Memory of a balloon or a container's limit is counted in one of the two alone.
     if memory.total_bytes and on_nodes and None not in sizes and abs(on_nodes / memory.total_bytes - 1) > _NEAR:
-        yield _("{size} on nodes").format(size=format_binary(on_nodes))
+        yield f"{format_binary(on_nodes)} on nodes"
     if memory.available_bytes is not None:
-        yield _("{size} available").format(size=format_binary(memory.available_bytes))
+        yield f"{format_binary(memory.available_bytes)} available"
     for pool in memory.hugepages:
         # As the kernel's own name for it, in the plural for one, too.
-        text = _("{count} huge pages of {size}")
+        text = "{count} huge pages of {size}"
         yield text.format(count=pool.total, size=format_binary(pool.size_bytes)) if pool.total else ""
-    yield _("transparent huge pages {mode}").format(mode=memory.thp_enabled) if memory.thp_enabled else ""
+    yield f"transparent huge pages {memory.thp_enabled}" if memory.thp_enabled else ""
 
 
 def _owners(facts: Facts) -> Iterator[str]:
     owners = facts.owners
     yield from owners.network_managers
-    yield _("TuneD profile {name}").format(name=owners.tuned_profile) if owners.tuned_profile else ""
+    yield f"TuneD profile {owners.tuned_profile}" if owners.tuned_profile else ""
     yield f"saptune, {counted(len(owners.saptune_notes), 'note')}" if owners.saptune_notes else ""
     yield "irqbalance" if owners.irqbalance else ""
     yield "power-profiles-daemon" if owners.power_profiles_daemon else ""
@@ -196,26 +191,26 @@ def _locality(found: Locality) -> Iterator[str]:
     """The score and what loses most by it; nothing where there is nothing to lose or nothing known."""
     if found.score is None:
         return
-    yield _("{score} of 100").format(score=found.score)
-    off = _("{count} of {all} {devices} off their node")
+    yield f"{found.score} of 100"
+    off = "{count} of {all} {devices} off their node"
     kinds = (one for one in found.kinds if one.losing)
-    yield from (off.format(count=one.losing, all=one.counted, devices=_(_KINDS[one.kind])) for one in kinds)
+    yield from (off.format(count=one.losing, all=one.counted, devices=_KINDS[one.kind]) for one in kinds)
 
 
 def _shelf_note(shelf: Shelf) -> list[Piece]:
     if shelf.node is not None:
         return join_parts(_node(shelf.node))
-    return [] if shelf.has_devices else [_("none known")]
+    return [] if shelf.has_devices else ["none known"]
 
 
 def _node(node: Node) -> Iterator[str]:
-    cpus = _("CPUs unknown") if node.cpus is None else _("no CPUs")
-    yield _("CPUs {cpus}").format(cpus=cpu_text(node.cpus)) if node.cpus else cpus
-    memory = [format_binary(node.memory_bytes) if node.memory_bytes is not None else _("memory unknown")]
-    memory += [] if node.free_bytes is None else [_("{size} free").format(size=format_binary(node.free_bytes))]
-    yield _(", ").join(memory)
+    cpus = "CPUs unknown" if node.cpus is None else "no CPUs"
+    yield f"CPUs {cpu_text(node.cpus)}" if node.cpus else cpus
+    memory = [format_binary(node.memory_bytes) if node.memory_bytes is not None else "memory unknown"]
+    memory += [] if node.free_bytes is None else [f"{format_binary(node.free_bytes)} free"]
+    yield ", ".join(memory)
     distances = " ".join(map(str, node.distances))
-    yield _("distances {distances}").format(distances=distances) if len(node.distances) > 1 else ""
+    yield f"distances {distances}" if len(node.distances) > 1 else ""
 
 
 def _is_of_interest(facts: Facts, key: str) -> bool:
@@ -226,17 +221,17 @@ def _is_of_interest(facts: Facts, key: str) -> bool:
 def _human(value: str) -> str:
     words = value.split()
     is_size = all(is_count(word) and len(word) < 20 for word in words)
-    return " / ".join(format_binary(int(word)) for word in words) if is_size else _(UNKNOWN)
+    return " / ".join(format_binary(int(word)) for word in words) if is_size else UNKNOWN
 
 
 def _llt_names(table: Llttab) -> Iterator[str]:
-    yield _("node {name}").format(name=table.node) if table.node else ""
-    yield _("cluster {name}").format(name=table.cluster) if table.cluster else ""
+    yield f"node {table.node}" if table.node else ""
+    yield f"cluster {table.cluster}" if table.cluster else ""
 
 
 def _llt_link(link: LltLink) -> list[Cell]:
-    carrier = _("over {links}").format(links=link.link) if link.link else _("kernel link unknown")
-    port = _("port {number}").format(number=link.port) if link.port else ""
-    details = [port, f"MTU {link.mtu}" if link.mtu else _("default MTU"), link.address or ""]
-    kind = _(", ").join((link.type, _("low priority"))) if link.low_priority else link.type
+    carrier = f"over {link.link}" if link.link else "kernel link unknown"
+    port = f"port {link.port}" if link.port else ""
+    details = [port, f"MTU {link.mtu}" if link.mtu else "default MTU", link.address or ""]
+    kind = ", ".join((link.type, "low priority")) if link.low_priority else link.type
     return [link.tag, kind, carrier, join_parts(details)]

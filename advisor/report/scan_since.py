@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from advisor.i18n import english_page
 from advisor.report.finding_blocks import SEVERITY_WORDS
 from advisor.report.finding_lines import finding_text, shortened
 from advisor.report.format import format_minute
@@ -17,7 +16,6 @@ from advisor.rules.finding import Finding
 from advisor.rules.numbering import NumberedFindings, number_findings
 
 
-@english_page
 def since_text(summary: ScanSummary, difference: ScanDifference, *, width: int, color: bool) -> str:
     """The page of ``advisor scan --since``: new, worse and gone, each finding in a line. ``width`` in columns."""
     numbers = {id(one): group.number for group in summary.numbered for one in group.findings}
@@ -72,7 +70,6 @@ def _did_you_mean(names: Sequence[str]) -> str:
     return f"; did you mean {', '.join(names)}?" if names else ""
 
 
-@english_page
 def muted_text(rows: Sequence[MutingRow], place: str, *, muted: int, width: int, color: bool) -> str:
     """The page of ``advisor scan --muted``; ``muted`` counts findings."""
     page = Page(width, color=color)

@@ -16,7 +16,6 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
-from advisor.i18n import english_page
 from advisor.report.devices import list_shelves
 from advisor.report.finding_lines import counts_text, finding_lines, finding_text, is_settable, shortened
 from advisor.report.format import clean, format_minute
@@ -52,7 +51,6 @@ class ScanSummary(msgspec.Struct, frozen=True):
         return number_findings(self.findings)
 
 
-@english_page
 def summary_text(summary: ScanSummary, *, width: int, color: bool) -> str:
     """The default page of ``advisor scan``. ``width`` in columns."""
     head = list(write_headline(summary.facts, summary.provenance, width))
@@ -65,14 +63,12 @@ def summary_text(summary: ScanSummary, *, width: int, color: bool) -> str:
     return "\n".join(emit_line(line, color=color) for line in lines) + "\n"
 
 
-@english_page
 def list_text(summary: ScanSummary, *, width: int, color: bool) -> str:
     """The counts and every finding's line: what stands below the whole page on a terminal."""
     lines = [[], *_list_lines(summary, width, most=None), *_footer(summary, width)]
     return "\n".join(emit_line(line, color=color) for line in lines) + "\n"
 
 
-@english_page
 def brief_text(summary: ScanSummary) -> str:
     """One line: host, counts, the gravest finding, time and provenance."""
     numbered = summary.numbered

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from advisor.i18n import N_, _
 from advisor.planning.records import Change
 from advisor.report.layout import counted
 from advisor.report.units import cpu_text, format_binary
@@ -15,22 +14,22 @@ from advisor.tunables import Effect, Risk, find_kind, parse_tunable
 from advisor.tunables.preflight import NeedsRestart
 
 EFFECTS: Final[Mapping[Effect, str]] = {
-    "now": N_("at once"),
-    "new-sockets": N_("for new sockets; open ones keep their value"),
-    "new-links": N_("for links that first come up from then on; others keep their qdisc"),
-    "remount": N_("at the next mount"),
-    "service-restart": N_("when the service is restarted (manual step)"),
-    "reboot": N_("at the next boot"),
+    "now": "at once",
+    "new-sockets": "for new sockets; open ones keep their value",
+    "new-links": "for links that first come up from then on; others keep their qdisc",
+    "remount": "at the next mount",
+    "service-restart": "when the service is restarted (manual step)",
+    "reboot": "at the next boot",
 }
 
 RISKS: Final[Mapping[Risk, str]] = {
     "none": "",
-    "link": N_("the link may lose frames for a moment while its driver applies the value"),
+    "link": "the link may lose frames for a moment while its driver applies the value",
     # When it takes effect says it already.
     "restart": "",
 }
 
-_FIELDS: Final = (N_("first"), N_("second"), N_("third"), N_("fourth"))
+_FIELDS: Final = ("first", "second", "third", "fourth")
 
 
 def kind_of(identity: str) -> str:
@@ -51,7 +50,7 @@ def unit_word(identity: str) -> str:
     """What a value counts, where a word says it: ``bytes`` of an MTU, ``packets`` of LLT; else empty."""
     kind, rest = find_kind(identity), short_name(identity)
     units = kind.units if kind else ()
-    return next((_(unit) for pattern, unit in units if re.fullmatch(pattern, rest)), "")
+    return next((unit for pattern, unit in units if re.fullmatch(pattern, rest)), "")
 
 
 def value_text(identity: str, value: str) -> str:
@@ -67,7 +66,7 @@ def human_change(identity: str, before: str, after: str) -> str:
         return ""
     names = _FIELDS if len(new) > 1 else ("",)
     return ", ".join(
-        f"{_(name)} {format_binary(int(one))} → {format_binary(int(two))}".strip()
+        f"{name} {format_binary(int(one))} → {format_binary(int(two))}".strip()
         for name, one, two in zip(names, old, new, strict=False)
         if one != two
     )

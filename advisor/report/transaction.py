@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.host.trusted_files import named_directory
-from advisor.i18n import N_, _, english_page, ngettext, translate, translated_page
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold_alike
 from advisor.report.layers import add_layers
@@ -29,68 +28,64 @@ _PROSE: Final = ("restore the earlier content of ", "set it to ")
 
 
 _STATES: Final[Mapping[State, tuple[str, Style]]] = {
-    "applying": (N_("interrupted during apply"), "red"),
-    "applied": (N_("active"), "green"),
-    "awaiting-confirmation": (N_("active, awaiting confirmation"), "yellow"),
-    "rolling-back": (N_("interrupted during rollback"), "red"),
-    "rolled-back": (N_("rolled back"), ""),
-    "partly-rolled-back": (N_("partially rolled back"), "yellow"),
+    "applying": ("interrupted during apply", "red"),
+    "applied": ("active", "green"),
+    "awaiting-confirmation": ("active, awaiting confirmation", "yellow"),
+    "rolling-back": ("interrupted during rollback", "red"),
+    "rolled-back": ("rolled back", ""),
+    "partly-rolled-back": ("partially rolled back", "yellow"),
 }
 
 
-@english_page
 def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) -> str:
     """What an apply did: values read back, files, what is left to do, and how to roll it all back."""
     page = Page(width, color=color)
     if record is None:
         counts = skipped_counts(plan.skipped)
-        said = _("{sentence}.").format(sentence=counts) if counts else _("everything is already set.")
-        page.add(Span(_("Unchanged"), "bold"), ": ", said, hang=2)
+        said = f"{counts}." if counts else "everything is already set."
+        page.add(Span("Unchanged", "bold"), ": ", said, hang=2)
         _add_notes(page, plan)
         return page.text
     left = dict(record.left)
     made = [change for change in plan.changes if change.tunable not in left]
     values, files = counted(len(made), "value"), counted(len(plan.files), "file")
-    done = _("{values} set and read back, {files} written.").format(values=values, files=files)
+    done = f"{values} set and read back, {files} written."
     if not plan.files:
-        done = _("{values} set and read back.").format(values=values)
+        done = f"{values} set and read back."
     elif not made:
-        done = _("{files} written.").format(files=files)
-    page.add(Span(_("Applied {transaction}").format(transaction=record.id), "green"), ": ", done, hang=2)
+        done = f"{files} written."
+    page.add(Span(f"Applied {record.id}", "green"), ": ", done, hang=2)
     page.blank()
     _add_changes(page, made, plan.files)
     for folded in fold_alike(left, lambda what: what, same=lambda what: left[what].rpartition(": ")[2]):
-        why = _("skipped: the kernel manages it ({reason})").format(reason=left[folded.items[0]])
+        why = f"skipped: the kernel manages it ({left[folded.items[0]]})"
         page.add(Span(folded.title, "bold"), f": {why}", indent=2, hang=2)
     before = {one.tunable: one.before for one in record.plan.side_effects if not one.resets}
     for name, live in sorted(record.side_effects_after.items()):
         if before.get(name, live) != live:
-            text = _("side effect: {before} → {after}").format(
-                before=value_words(before[name]), after=value_words(live)
-            )
+            text = f"side effect: {value_words(before[name])} → {value_words(live)}"
             page.add(Span(name, "bold"), f" {text}", indent=2, hang=2)
     counts = skipped_counts(plan.skipped)
     if counts:
         page.blank()
-        page.add(_("Unchanged: {counts}.").format(counts=counts))
+        page.add(f"Unchanged: {counts}.")
     _add_notes(page, plan)
     _add_consequences(page, plan)
     _add_way_back(page, record)
     # Last of all, as it is what has to be done now.
     if record.seconds_left is not None:
         page.blank()
-        text = _("{seconds} s left; confirm from a new login, or everything rolls back:")
-        page.add(Span(_("Applied on trial"), "yellow"), ": ", text.format(seconds=round(record.seconds_left)), hang=2)
+        text = "{seconds} s left; confirm from a new login, or everything rolls back:"
+        page.add(Span("Applied on trial", "yellow"), ": ", text.format(seconds=round(record.seconds_left)), hang=2)
         page.command(f"advisor confirm {record.id}")
     return page.text
 
 
-@translated_page
 def confirmed_text(record: Record, *, width: int, color: bool) -> str:
     """That a transaction stays, and how to roll it back."""
     page = Page(width, color=color)
-    title = _("Confirmed {transaction}").format(transaction=record.id)
-    page.add(Span(title, "green"), f" ({listed(record.plan.profiles)}): ", _("it stays active."), hang=2)
+    title = f"Confirmed {record.id}"
+    page.add(Span(title, "green"), f" ({listed(record.plan.profiles)}): ", "it stays active.", hang=2)
     _add_way_back(page, record)
     return page.text
 
@@ -101,30 +96,30 @@ def _add_changes(page: Page, changes: Sequence[Change], files: Iterable[FileChan
     for one in folded:
         add_values(page, Span(one.title, "bold"), one.items[0], size)
     for file in files:
-        words = _("is new, mode {mode}").format(mode=f"{file.mode:04o}") if file.before is None else _("is changed")
+        words = f"is new, mode {file.mode:04o}" if file.before is None else "is changed"
         page.add(Span(file.path, "bold"), f" {words}", indent=2, hang=2)
 
 
 def _add_notes(page: Page, plan: Plan) -> None:
     for note in plan.notes:
-        page.add(translate(note))
+        page.add(note)
 
 
 def _add_consequences(page: Page, plan: Plan) -> None:
     """What the host still does not do, and what undoes it."""
     if any(one.takes_effect == "new-sockets" and one.tunable.startswith("sysctl:") for one in plan.changes):
         page.blank()
-        page.add(_("Open sockets keep their value: programs use the new one with the next connection."))
-    _add_restarts(page, _("Restart these services to apply the placement:"), plan.changes)
+        page.add("Open sockets keep their value: programs use the new one with the next connection.")
+    _add_restarts(page, "Restart these services to apply the placement:", plan.changes)
     found: dict[str, list[str]] = {}
     for change in plan.changes:
         if change.persist is None:
-            found.setdefault(change.persist_note or N_("no file sets them again"), []).append(change.tunable)
+            found.setdefault(change.persist_note or "no file sets them again", []).append(change.tunable)
     lost = found
     for note, names in lost.items():
         page.blank()
-        text = _("{values} will not survive a reboot: {why}.")
-        page.add(text.format(values=counted(len(names), "value"), why=translate(note)))
+        text = "{values} will not survive a reboot: {why}."
+        page.add(text.format(values=counted(len(names), "value"), why=note))
 
 
 def _add_restarts(page: Page, text: str, changes: Iterable[Change]) -> None:
@@ -138,13 +133,12 @@ def _add_restarts(page: Page, text: str, changes: Iterable[Change]) -> None:
 
 def _add_way_back(page: Page, record: Record) -> None:
     page.blank()
-    page.add(_("To roll back:"))
+    page.add("To roll back:")
     page.command(f"advisor rollback {record.id}")
-    page.add(_("or, in a shell without advisor:"))
+    page.add("or, in a shell without advisor:")
     page.command(f"sh {Store().script_path(record.id)}")
 
 
-@translated_page
 def status_text(status: Status, *, width: int, color: bool, everything: bool = False) -> str:
     """The transactions that are active, pending or unfinished, the last one first, then the last five others (all with
     ``everything``), and the drift of the active ones."""
@@ -152,9 +146,9 @@ def status_text(status: Status, *, width: int, color: bool, everything: bool = F
     if not status.records and not status.damaged:
         named = named_directory()
         page.add(
-            _("No transactions: advisor has changed nothing on this host.")
+            "No transactions: advisor has changed nothing on this host."
             if named is None
-            else _("No transactions in {directory}, which ADVISOR_STATE_DIR names.").format(directory=named)
+            else f"No transactions in {named}, which ADVISOR_STATE_DIR names."
         )
         return page.text
     _add_damaged(page, status.damaged)
@@ -167,9 +161,9 @@ def status_text(status: Status, *, width: int, color: bool, everything: bool = F
     if len(over) > len(shown):
         page.blank()
         page.add(
-            ngettext("{count} more transaction:", "{count} more transactions:", len(over) - len(shown)).format(
-                count=len(over) - len(shown)
-            )
+            f"{len(over) - len(shown)} more transaction:"
+            if (len(over) - len(shown)) == 1
+            else f"{len(over) - len(shown)} more transactions:"
         )
         page.command("advisor status --all")
     add_layers(page, status.records)
@@ -183,86 +177,86 @@ def _add_damaged(page: Page, damaged: Iterable[Damaged]) -> None:
     """Transactions with an unreadable journal: which file it is, and what still rolls them back."""
     for one in damaged:
         page.blank()
-        words = _(_WHY[BY_SCRIPT]) if one.by_script else _("presumably active")
-        page.add(Span(one.id, "bold"), ": ", Span(_("damaged"), "red"), _(", "), words, hang=2)
+        words = _WHY[BY_SCRIPT] if one.by_script else "presumably active"
+        page.add(Span(one.id, "bold"), ": ", Span("damaged", "red"), ", ", words, hang=2)
         page.add(one.message, indent=2, hang=2)
         if one.by_script:
             continue
         if one.script is None:
-            page.add(_("no rollback script is left"), indent=2)
+            page.add("no rollback script is left", indent=2)
         else:
-            page.add(_("its rollback script rolls it back:"), indent=2)
+            page.add("its rollback script rolls it back:", indent=2)
             page.command(f"sh {shell_quote(one.script)}", indent=4)
-        page.add(_("what is left of it:"), indent=2)
+        page.add("what is left of it:", indent=2)
         page.command(one.look_command, indent=4)
-        page.add(_("to keep its values, and set its records aside:"), indent=2)
+        page.add("to keep its values, and set its records aside:", indent=2)
         page.command(one.settle_commands[-1], indent=4)
 
 
 def _add_record(page: Page, record: Record, *, is_drifted: bool, is_held: bool) -> None:
     """``is_held``: a process holds the store, and so works on what is unfinished."""
     is_running = record.is_unfinished and (record.process is not None or is_held)
-    running: tuple[str, Style] = (N_("running"), "yellow")
+    running: tuple[str, Style] = ("running", "yellow")
     words, style = running if is_running else _STATES[record.state]
-    drifted: list[Piece] = [_(", "), Span(_("drifted"), "red")] if is_drifted else []
+    drifted: list[Piece] = [", ", Span("drifted", "red")] if is_drifted else []
     page.blank()
-    page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(_(words), style), *drifted, hang=2)
+    page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(words, style), *drifted, hang=2)
     size = [counted_values(len(record.plan.changes), len(record.plan.files))]
     if record.plan.claims:
         shared = counted(len(record.plan.claims), "value")
-        size.append(_("{values} shared with other transactions").format(values=shared))
-    page.add(_("; ").join((_(", ").join(size), _last_event(record))), indent=2, hang=2)
+        size.append(f"{shared} shared with other transactions")
+    page.add("; ".join((", ".join(size), _last_event(record))), indent=2, hang=2)
     if record.why_undone in _WHY:
-        page.add(_(_WHY[record.why_undone]), indent=2, hang=2)
+        page.add(_WHY[record.why_undone], indent=2, hang=2)
     elif record.why_undone and record.why_undone != "asked for":
-        page.add(_("rolled back because: {why}").format(why=translate(record.why_undone)), indent=2, hang=2)
+        page.add(f"rolled back because: {record.why_undone}", indent=2, hang=2)
     if record.is_unfinished and record.pending:
-        page.add(_("the last step announced: {step}").format(step=record.pending), indent=2, hang=2)
+        page.add(f"the last step announced: {record.pending}", indent=2, hang=2)
     for what, why in record.kept:
-        text = _("not restored: {why}").format(why=translate(why))
+        text = f"not restored: {why}"
         page.add(Span(what, "yellow"), f" {text}", indent=2, hang=2)
     if record.seconds_left is not None:
         page.add(_seconds_left(record.seconds_left), indent=2)
         page.command(f"advisor confirm {record.id}", indent=4)
     if record.process is not None and record.is_unfinished:
-        page.add(_("running, process {number}").format(number=record.process), indent=2)
+        page.add(f"running, process {record.process}", indent=2)
     elif record.is_unfinished and not is_running:
-        page.add(_("to roll back:"), indent=2)
+        page.add("to roll back:", indent=2)
         page.command("advisor rollback", indent=4)
 
 
 def _seconds_left(seconds: float) -> str:
-    text = _("rolls back automatically in {seconds} s unless confirmed:")
+    text = "rolls back automatically in {seconds} s unless confirmed:"
     return text.format(seconds=round(seconds))
 
 
 def _last_event(record: Record) -> str:
     """What happened to it last, and when; of one that never ended, when it began."""
     if record.ended is None:
-        return _("started {time}").format(time=format_time(record.began))
+        return f"started {format_time(record.began)}"
     if record.confirmed is not None and record.is_active:
         times = {"applied": format_time(record.ended), "confirmed": format_time(record.confirmed)}
-        return _("applied {applied}, confirmed {confirmed}").format(**times)
-    text = _("rolled back {time}") if record.state.endswith("rolled-back") else _("applied {time}")
+        return "applied {applied}, confirmed {confirmed}".format(**times)
+    text = "rolled back {time}" if record.state.endswith("rolled-back") else "applied {time}"
     return text.format(time=format_time(record.ended))
 
 
 WATCHDOG_REASONS: Final = (
-    N_("nobody confirmed it in time"),
-    N_("its client ended half-way"),
-    N_("its client hung"),
-    N_("the client that rolled it back ended half-way"),
-    N_("the client that rolled it back hung"),
-    N_("the host was restarted before it was confirmed"),
-    N_("the host went down before it was done"),
+    "nobody confirmed it in time",
+    "its client ended half-way",
+    "its client hung",
+    "the client that rolled it back ended half-way",
+    "the client that rolled it back hung",
+    "the host was restarted before it was confirmed",
+    "the host went down before it was done",
 )
 """What templates/watch.sh.j2 notes as the reason for which it rolled back: for the catalogues."""
 
 # The reasons that are no error's message.
 _WHY: Final[Mapping[str | None, str]] = {
-    "trial": N_("a trial of its live values, for a measurement"),
-    "interrupted": N_("rolled back after an interruption"),
-    BY_SCRIPT: N_("rolled back by its rollback script"),
+    "trial": "a trial of its live values, for a measurement",
+    "interrupted": "rolled back after an interruption",
+    BY_SCRIPT: "rolled back by its rollback script",
 }
 
 
@@ -271,10 +265,9 @@ def format_time(seconds: float) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
     except (OverflowError, OSError, ValueError):
-        return _("at an unknown time")
+        return "at an unknown time"
 
 
-@translated_page
 def verify_text(status: Status, *, width: int, color: bool) -> str:
     """A line for each value and file that is no longer as it was set, or how many are; and who else writes them."""
     page = Page(width, color=color)
@@ -285,41 +278,41 @@ def verify_text(status: Status, *, width: int, color: bool) -> str:
     for record in status.records:
         if record.seconds_left is not None:
             page.blank()
-            title = _("{transaction} awaits confirmation").format(transaction=record.id)
+            title = f"{record.id} awaits confirmation"
             page.add(Span(title, "yellow"), ": ", _seconds_left(record.seconds_left), hang=2)
             page.command(f"advisor confirm {record.id}")
     for other in status.others:
         page.blank()
-        page.add(translate(other.note))
+        page.add(other.note)
     return page.text
 
 
 def _add_verdict(page: Page, status: Status) -> None:
     if status.stopped_holder is not None:
         number = status.stopped_holder
-        text = _("Process {number} works on this host and is stopped. To let it go on, or to end it and roll back:")
+        text = "Process {number} works on this host and is stopped. To let it go on, or to end it and roll back:"
         page.add(Span(text.format(number=number), "red"))
         page.command(f"kill -CONT {number}")
         page.command("advisor rollback")
     elif status.lock_holder is not None:
-        text = _("Running: the lock is held by {holder}")
+        text = "Running: the lock is held by {holder}"
         page.add(Span(text.format(holder=status.lock_holder), "yellow"))
     running = [record for record in status.unfinished if record.process is not None]
     for record in running:
-        text = _("{transaction}: running since {time}, process {number}")
+        text = "{transaction}: running since {time}, process {number}"
         time_ = format_time(record.began)
         page.add(Span(text.format(transaction=record.id, time=time_, number=record.process), "yellow"))
     is_held = status.lock_holder is not None
     interrupted = [] if is_held else [record.id for record in status.unfinished if record.process is None]
     if interrupted:
         names = listed(interrupted)
-        text = _("{transactions}: neither applied nor rolled back. To roll back:")
-        page.add(Span(_("Interrupted:"), "red"), " ", text.format(transactions=names))
+        text = "{transactions}: neither applied nor rolled back. To roll back:"
+        page.add(Span("Interrupted:", "red"), " ", text.format(transactions=names))
         page.command("advisor rollback")
     in_force = [record for record in status.records if record.is_active]
     if not in_force:
         if not status.unfinished and not is_held:
-            page.add(_("No transaction is active: nothing to verify."))
+            page.add("No transaction is active: nothing to verify.")
         return
     values, files = count_values(in_force)
     paths = {file.path for record in in_force for file in record.plan.files}
@@ -328,23 +321,25 @@ def _add_verdict(page: Page, status: Status) -> None:
     if status.drift:
         _add_drift(page, status.drift, values + files)
     count = values + files - drifted_values - drifted_files
-    matching = ngettext("{items} matches.", "{items} match.", count).format(
-        items=counted_values(values - drifted_values, files - drifted_files)
+    matching = (
+        f"{counted_values(values - drifted_values, files - drifted_files)} matches."
+        if count == 1
+        else f"{counted_values(values - drifted_values, files - drifted_files)} match."
     )
-    page.add(*(() if status.drift else (Span(_("Active:"), "green"), " ")), matching)
+    page.add(*(() if status.drift else (Span("Active:", "green"), " ")), matching)
     if status.drift:
         drifted = {one.transaction for one in status.drift}
-        page.add(_("To apply them again:"))
+        page.add("To apply them again:")
         for command in dict.fromkeys(apply_command(record.plan) for record in in_force if record.id in drifted):
             page.command(command)
-        page.add(_("To restore the earlier values:"))
+        page.add("To restore the earlier values:")
         for record in reversed(in_force):
             if record.id in drifted:
                 page.command(f"advisor rollback {record.id}")
 
 
 def _add_drift(page: Page, drift: Sequence[Drift], total: int) -> None:
-    page.add(Span(_("Drift: {count} of {items}").format(count=len(drift), items=counted(total, "item")), "red"))
+    page.add(Span(f"Drift: {len(drift)} of {counted(total, 'item')}", "red"))
     for one in fold_alike(drift, lambda one: one.what, same=lambda one: (_drift_words(one), one.transaction)):
         first = one.items[0]
         where = Span(f"({first.transaction})", "dim")
@@ -354,13 +349,12 @@ def _add_drift(page: Page, drift: Sequence[Drift], total: int) -> None:
 
 def _drift_words(one: Drift) -> str:
     if one.what.startswith("/"):
-        return translate(one.reason)
-    parts = [_("expected {value}").format(value=one.wanted)]
-    parts += [] if one.live is None else [_("found {value}").format(value=one.live)]
-    return _(", ").join((*parts, translate(one.reason)))
+        return one.reason
+    parts = [f"expected {one.wanted}"]
+    parts += [] if one.live is None else [f"found {one.live}"]
+    return ", ".join((*parts, one.reason))
 
 
-@translated_page
 def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
     """What became of each item of each transaction that was rolled back."""
     page = Page(width, color=color)
@@ -368,52 +362,47 @@ def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
         lost = [one for one in outcomes if not one.is_back]
         force = f"advisor rollback {record.id} --force"
         page.blank()
-        words = _("Partially rolled back {transaction}") if lost else _("Rolled back {transaction}")
+        words = "Partially rolled back {transaction}" if lost else "Rolled back {transaction}"
         if lost and not any(one.state in ("restored", "passed") for one in outcomes):
-            words = _("Not rolled back: {transaction}")
+            words = "Not rolled back: {transaction}"
         title = Span(words.format(transaction=record.id), "yellow" if lost else "green")
         states = [one.state for one in outcomes]
-        counts = (_(words).format(count=states.count(state)) for state, words in _OUTCOMES.items() if state in states)
-        page.add(
-            title,
-            f" ({listed(record.plan.profiles)}): ",
-            _("{sentence}.").format(sentence=_(", ").join(counts) or _("no items")),
-            hang=2,
-        )
+        counts = (words.format(count=states.count(state)) for state, words in _OUTCOMES.items() if state in states)
+        page.add(title, f" ({listed(record.plan.profiles)}): ", f"{', '.join(counts) or 'no items'}.", hang=2)
         for folded in fold_alike(outcomes, lambda one: one.what, same=lambda one: (one.state, one.detail, one.by_hand)):
             _add_outcome(page, folded.title, folded.items[0], force)
         if any(one.state == "kept" for one in lost):
             page.blank()
-            page.add(_("To restore also what was modified externally:"))
+            page.add("To restore also what was modified externally:")
             page.command(force)
         restored = {one.what for one in outcomes if one.state == "restored"}
         changes = [change for change in record.plan.changes if change.tunable in restored]
-        _add_restarts(page, _("Restart these services to apply the earlier placement:"), changes)
+        _add_restarts(page, "Restart these services to apply the earlier placement:", changes)
     return page.text
 
 
 _OUTCOMES: Final = {
-    "restored": N_("{count} restored"),
-    "already": N_("{count} already restored"),
-    "passed": N_("{count} held by an upper layer"),
-    "kept": N_("{count} skipped"),
-    "failed": N_("{count} failed"),
+    "restored": "{count} restored",
+    "already": "{count} already restored",
+    "passed": "{count} held by an upper layer",
+    "kept": "{count} skipped",
+    "failed": "{count} failed",
 }
-_NOT_BACK: Final = {"kept": N_("skipped"), "failed": N_("failed")}
+_NOT_BACK: Final = {"kept": "skipped", "failed": "failed"}
 
 
 def _add_outcome(page: Page, title: str, one: ItemOutcome, force: str) -> None:
     """``force`` is the command that is printed once, below all of them."""
     style: Style = "" if one.is_back else "red" if one.state == "failed" else "yellow"
     if one.is_back:
-        page.add(Span(title, "bold"), f": {translate(one.detail)}", indent=2, hang=4)
+        page.add(Span(title, "bold"), f": {one.detail}", indent=2, hang=4)
         return
-    state = _(_NOT_BACK.get(one.state, one.state))
-    page.add(Span(title, "bold"), " ", Span(state, style), f": {translate(one.detail)}", indent=2, hang=4)
+    state = _NOT_BACK.get(one.state, one.state)
+    page.add(Span(title, "bold"), " ", Span(state, style), f": {one.detail}", indent=2, hang=4)
     if one.by_hand and one.by_hand != force:
         by_hand = one.by_hand
         if by_hand.startswith(_PROSE):
-            page.add(_("by hand: {command}").format(command=translate(by_hand)), indent=6, hang=2)
+            page.add(f"by hand: {by_hand}", indent=6, hang=2)
         else:
-            page.add(_("by hand:"), indent=6)
+            page.add("by hand:", indent=6)
             page.command(by_hand, indent=8)

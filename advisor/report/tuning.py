@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from advisor.i18n import english_page
 from advisor.proof.budget import write_budget
 from advisor.proof.records import ArmSetting
 from advisor.proof.tuning_records import PLACEBO, TuneCandidate, Tuned, TuneSession
@@ -20,7 +19,6 @@ _NO_PROOF: Final[Mapping[str, tuple[str, Style]]] = {
 }
 
 
-@english_page
 def tuned_text(found: Tuned, *, width: int, color: bool) -> str:
     """The whole result in at most ``width`` columns; the first line says what is proven."""
     page = Page(width, color=color)

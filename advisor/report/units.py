@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from advisor.facts.cpulist import fold_list, parse_list
-from advisor.i18n import is_english
 from advisor.report.layout import counted
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -42,8 +41,7 @@ def format_speed(mbps: int) -> str:
 
 def times(count: int, noun: str) -> str:
     """``no links``, ``1 link``, ``2 links``."""
-    text = f"no {noun}s" if not count else f"{{count}} {noun}" if count == 1 else f"{{count}} {noun}s"
-    return text.format(count=count) if is_english() else counted(count, noun)
+    return counted(count, noun) if count else f"no {noun}s"
 
 
 def cpu_text(cpus: str) -> str:

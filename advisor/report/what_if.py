@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.i18n import _
 from advisor.limits.host_records import Binding, HostCeiling, HostStage, PathChange, PathFigures, StageSum, WhatIf
 from advisor.report.host_ceiling import binding_words, figure_piece, measured_words, members_words, stage_words
 from advisor.report.layout import Page, Piece, Span
@@ -17,44 +16,42 @@ _MOST_PATHS = 12
 
 def add_what_if(page: Page, before: HostCeiling, found: WhatIf) -> None:
     """What was given, whether it changes the ceiling, and each figure before and after."""
-    page.heading(_("What if"))
+    page.heading("What if")
     for given in found.given:
         page.bullet(given)
     after = found.host
     if not found.changes_ceiling:
         is_known = before.read_mb_s is not None or before.write_mb_s is not None
-        same = _("The ceiling of the host does not change.")
-        page.add(
-            Span(same if is_known else _("The ceiling of the host is unknown before and after."), "bold"), indent=2
-        )
+        same = "The ceiling of the host does not change."
+        page.add(Span(same if is_known else "The ceiling of the host is unknown before and after.", "bold"), indent=2)
         if after.binds:
             words = binding_words(after.read_mb_s or after.write_mb_s, after.binds, after.machine)
             page.add(words, indent=2, hang=2)
-    head = (_("before"), _("after"), _("change"), _("what"))
+    head = ("before", "after", "change", "what")
     page.table([tuple(Span(word, "dim") for word in head), *_change_rows(before, found)], indent=2)
     page.labelled(list(_binding_rows(before, after)), indent=2)
     for measured in after.measured:
-        page.add(f"{_('measured')}: {measured_words(measured)} ({_('after')})", indent=2, hang=2)
+        page.add(f"measured: {measured_words(measured)} (after)", indent=2, hang=2)
     for note in found.notes:
         page.add(note, indent=2, hang=2)
 
 
 def _change_rows(before: HostCeiling, found: WhatIf) -> Iterator[Row]:
     after = found.host
-    yield _figures_row(Span(f"{_('ceiling')}: {_('reads MB/s')}", "bold"), before.read_mb_s, after.read_mb_s)
-    yield _figures_row(Span(f"{_('ceiling')}: {_('writes MB/s')}", "bold"), before.write_mb_s, after.write_mb_s)
+    yield _figures_row(Span("ceiling: reads MB/s", "bold"), before.read_mb_s, after.read_mb_s)
+    yield _figures_row(Span("ceiling: writes MB/s", "bold"), before.write_mb_s, after.write_mb_s)
     for name, old, new in (
-        ("IOPS (" + _("reads") + ")", before.read_iops, after.read_iops),
-        ("IOPS (" + _("writes") + ")", before.write_iops, after.write_iops),
+        ("IOPS (" + "reads" + ")", before.read_iops, after.read_iops),
+        ("IOPS (" + "writes" + ")", before.write_iops, after.write_iops),
     ):
         if old is not None or new is not None or before.iops_unknown_of or after.iops_unknown_of:
-            yield _figures_row(f"{_('ceiling')}: {name}", old, new)
+            yield _figures_row(f"ceiling: {name}", old, new)
     for name, old, new in (
-        ("IOPS (" + _("reads") + ")", before.read_iops_at_most, after.read_iops_at_most),
-        ("IOPS (" + _("writes") + ")", before.write_iops_at_most, after.write_iops_at_most),
+        ("IOPS (" + "reads" + ")", before.read_iops_at_most, after.read_iops_at_most),
+        ("IOPS (" + "writes" + ")", before.write_iops_at_most, after.write_iops_at_most),
     ):
         if old is not None or new is not None:
-            yield _figures_row(f"{_('without the machine, whose IOPS are not known')}: {name}", old, new)
+            yield _figures_row(f"without the machine, whose IOPS are not known: {name}", old, new)
     machine = after.machine or before.machine
     for stage in dict.fromkeys(one.stage for one in (*before.stages, *after.stages)):
         yield from _stage_rows(stage, before.stages, after.stages, machine)
@@ -73,8 +70,8 @@ def _alike_changes(paths: Sequence[PathChange]) -> Iterator[tuple[PathChange, ..
 
 def _binding_rows(before: HostCeiling, after: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     for name, old, new in (
-        (_("binds reads"), before.binds, after.binds),
-        (_("binds writes"), before.write_binds, after.write_binds),
+        ("binds reads", before.binds, after.binds),
+        ("binds writes", before.write_binds, after.write_binds),
     ):
         words = (_bound_words(old, before.machine), _bound_words(new, after.machine))
         yield name, (words[0] if words[0] == words[1] else f"{words[0]} → {words[1]}",)
@@ -88,7 +85,7 @@ def _stage_rows(
     stage: HostStage, before: Sequence[StageSum], after: Sequence[StageSum], machine: str | None
 ) -> Iterator[Row]:
     old, new = (next((one for one in stages if one.stage == stage), None) for stages in (before, after))
-    for way, name in (("read_mb_s", _("reads MB/s")), ("write_mb_s", _("writes MB/s"))):
+    for way, name in (("read_mb_s", "reads MB/s"), ("write_mb_s", "writes MB/s")):
         values = [getattr(one, way) if one else None for one in (old, new)]
         if any(value is not None for value in values):
             yield _figures_row(f"{stage_words(stage, machine)}: {name}", *values)
@@ -96,10 +93,10 @@ def _stage_rows(
 
 def _path_rows(name: str, path: PathChange) -> Iterator[Row]:
     names = (
-        ("read_mb_s", _("reads MB/s")),
-        ("write_mb_s", _("writes MB/s")),
-        ("read_iops", "IOPS (" + _("reads") + ")"),
-        ("write_iops", "IOPS (" + _("writes") + ")"),
+        ("read_mb_s", "reads MB/s"),
+        ("write_mb_s", "writes MB/s"),
+        ("read_iops", "IOPS (" + "reads" + ")"),
+        ("write_iops", "IOPS (" + "writes" + ")"),
     )
     for field, unit in names:
         old, new = _read_field(path.before, field), _read_field(path.after, field)
@@ -108,7 +105,7 @@ def _path_rows(name: str, path: PathChange) -> Iterator[Row]:
     old, new = _read_field(path.before, "usable_bytes"), _read_field(path.after, "usable_bytes")
     if old != new:
         shown = ["?" if value is None else format_binary(round(value)) for value in (old, new)]
-        yield shown[0], shown[1], _change_words(old, new), f"{name}: {_('usable capacity')}"
+        yield shown[0], shown[1], _change_words(old, new), f"{name}: usable capacity"
 
 
 def _read_field(figures: PathFigures | None, field: str) -> float | None:
@@ -124,4 +121,4 @@ def _change_words(old: float | None, new: float | None) -> str:
     if old is None or new is None or not old:
         return ""
     part = new / old - 1
-    return _("unchanged") if abs(part) < _SAME else f"{100 * part:+.0f} %"
+    return "unchanged" if abs(part) < _SAME else f"{100 * part:+.0f} %"

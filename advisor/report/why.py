@@ -9,7 +9,6 @@ import msgspec
 
 from advisor.diagnosis.cause import Asker, BindingCause, Help, percent
 from advisor.diagnosis.diagnose import Diagnosis
-from advisor.i18n import english_page
 from advisor.report.format import format_timestamp
 from advisor.report.layout import COMMAND, HEADING, Page, Piece, Span
 from advisor.report.units import format_binary, format_decimal
@@ -45,7 +44,6 @@ def _binding_document(one: BindingCause) -> dict[str, object]:
     return document
 
 
-@english_page
 def why_text(diagnosis: Diagnosis, *, width: int, color: bool) -> str:
     """The verdict, its evidence, what would help, and what was found well."""
     page = Page(width, color=color)

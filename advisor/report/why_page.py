@@ -14,7 +14,6 @@ from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.host.provenance import Provenance
-from advisor.i18n import english_page
 from advisor.observe.rates import link_rates
 from advisor.observe.span import CounterSpan
 from advisor.report.format import format_timestamp, natural
@@ -45,7 +44,6 @@ class UseRow(msgspec.Struct, frozen=True):
     paths: tuple[tuple[str, str], ...]
 
 
-@english_page
 def why_page(
     diagnosis: Diagnosis,
     span: CounterSpan,

@@ -15,7 +15,6 @@ from advisor.errors import UsageError
 from advisor.facts.block import natural
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.rules.finding import Finding, Severity, finding_devices
 
 NAME: Final = "\0"
@@ -88,10 +87,9 @@ def find_numbered(numbered: Sequence[NumberedFindings], name: str) -> tuple[Numb
         return wanted
     if is_count(name) and numbered:
         raise UsageError(
-            msg("finding {name}: there are {count}", name=name, count=len(numbered)),
-            hint="advisor scan lists them with their numbers",
+            f"finding {name}: there are {len(numbered)}", hint="advisor scan lists them with their numbers"
         )
     raise UsageError(
-        msg("{name}: no finding on this host has this number or id", name=name),
+        f"{name}: no finding on this host has this number or id",
         hint="advisor scan lists the findings with their numbers, advisor scan --muted those that are accepted",
     )

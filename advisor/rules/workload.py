@@ -15,7 +15,6 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.i18n import N_, joined, msg
 
 Access = Literal["sequential", "random"]
 Transport = Literal["tcp", "udp", "rdma", "local"]
@@ -138,54 +137,51 @@ def _word_parser(kind: object) -> Callable[[str], str | None]:
 
 # key → field, how its text is read, what to write there
 _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
-    "write": ("write_share", _parse_share, N_("a share of writes, as 70% or 0.7")),
+    "write": ("write_share", _parse_share, "a share of writes, as 70% or 0.7"),
     "read": (
         "write_share",
         lambda text: None if (share := _parse_share(text)) is None else 1 - share,
-        N_("a share of reads, as 30% or 0.3"),
+        "a share of reads, as 30% or 0.3",
     ),
-    "block": ("block_bytes", _parse_block, N_("a size from 512 to 1g, as 8k or 1m")),
-    "access": ("access", _word_parser(Access), N_("sequential or random")),
-    "transport": ("transport", _word_parser(Transport), N_("tcp, udp, rdma or local")),
-    "rtt": ("rtt_seconds", _parse_rtt, N_("a time with its unit, as 1.16ms or 300us")),
-    "replication": ("replication", _word_parser(Replication), N_("none, sync or async")),
-    "threads": ("threads", _parse_threads, N_("a number of threads from 1 to 65,536, as 256")),
+    "block": ("block_bytes", _parse_block, "a size from 512 to 1g, as 8k or 1m"),
+    "access": ("access", _word_parser(Access), "sequential or random"),
+    "transport": ("transport", _word_parser(Transport), "tcp, udp, rdma or local"),
+    "rtt": ("rtt_seconds", _parse_rtt, "a time with its unit, as 1.16ms or 300us"),
+    "replication": ("replication", _word_parser(Replication), "none, sync or async"),
+    "threads": ("threads", _parse_threads, "a number of threads from 1 to 65,536, as 256"),
 }
 
 
 def _list_names(others: Mapping[str, DeclaredWorkload]) -> str:
     groups = dict.fromkeys(f"{name.partition('.')[0]}.…" for name in others)
-    return msg(
-        "names: {names}{patterns}; keys: {keys}",
+    return "names: {names}{patterns}; keys: {keys}".format(
         names=", ".join(WORKLOADS),
-        patterns=msg("; patterns of advisor bench: {names}", names=", ".join(groups)) if groups else "",
-        keys=joined(", ", (msg("{key} ({reason})", key=key, reason=form) for key, (_, _, form) in _KEYS.items())),
+        patterns=f"; patterns of advisor bench: {', '.join(groups)}" if groups else "",
+        keys=", ".join((f"{key} ({form})" for key, (_, _, form) in _KEYS.items())),
     )
 
 
 def _named_workload(name: str, others: Mapping[str, DeclaredWorkload]) -> DeclaredWorkload:
     known = WORKLOADS.get(name) or others.get(name)
     if known is None:
-        raise UsageError(msg("--workload: no workload is named {name!r}", name=name), hint=_list_names(others))
+        raise UsageError(f"--workload: no workload is named {name!r}", hint=_list_names(others))
     return known
 
 
 def _parse_setting(text: str, others: Mapping[str, DeclaredWorkload]) -> tuple[str, object]:
     key, _, value = (part.strip() for part in text.partition("="))
     if key not in _KEYS:
-        raise UsageError(msg("--workload: unknown key {key!r}", key=key), hint=_list_names(others))
+        raise UsageError(f"--workload: unknown key {key!r}", hint=_list_names(others))
     field, read, form = _KEYS[key]
     parsed = read(value)
     if parsed is None:
-        raise UsageError(msg("--workload: {key}={value}: expected {reason}", key=key, value=value, reason=form))
+        raise UsageError(f"--workload: {key}={value}: expected {form}")
     return field, parsed
 
 
 def _second_name(part: str, named: DeclaredWorkload) -> str:
-    why = msg("{name!r} is one already", name=named.name) if named.name else msg("write {name},KEY=VALUE", name=part)
-    return msg(
-        "--workload: {name!r} is a name: one NAME comes first, and only one is taken ({why})", name=part, why=why
-    )
+    why = f"{named.name!r} is one already" if named.name else f"write {part},KEY=VALUE"
+    return f"--workload: {part!r} is a name: one NAME comes first, and only one is taken ({why})"
 
 
 def parse_workload(text: str, others: Mapping[str, DeclaredWorkload] = MappingProxyType({})) -> DeclaredWorkload:
@@ -207,9 +203,9 @@ def parse_workload(text: str, others: Mapping[str, DeclaredWorkload] = MappingPr
             key = part.partition("=")[0].strip()
             if said[field].partition("=")[0].strip() != key:
                 raise UsageError(
-                    msg("--workload: {first} and {second}: only one of both is taken", first=said[field], second=part),
+                    f"--workload: {said[field]} and {part}: only one of both is taken",
                     hint="what is not read is written: read=70% is write=30%",
                 )
-            raise UsageError(msg("--workload: {part} is given twice", part=key))
+            raise UsageError(f"--workload: {key} is given twice")
         fields[field], said[field] = value, part
     return msgspec.structs.replace(named, **fields)

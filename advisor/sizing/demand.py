@@ -9,7 +9,6 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.limits.measured import UNITS, parse_throughput
 
 _COUNT: Final = lazy_regex(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([kKM]?)", re.ASCII)
@@ -59,12 +58,12 @@ def parse_demand(
     capacity: str | None = None,
 ) -> Demand:
     """From the values of the options. Raises UsageError that names the option and the value."""
-    found = _parse_scaled("--capacity", capacity, _SIZE, _BYTES, msg("a size, as 10TiB or 500GB"))
+    found = _parse_scaled("--capacity", capacity, _SIZE, _BYTES, "a size, as 10TiB or 500GB")
     return Demand(
         read_mb_s=_parse_throughput("--read", read),
         write_mb_s=_parse_throughput("--write", write),
-        iops=_parse_scaled("--iops", iops, _COUNT, _THOUSANDS, msg("a number, as 200000, 200k or 1.5M")),
-        latency_ms=_parse_scaled("--latency", latency, _TIME, _MS, msg("a time, as 1ms or 500us")),
+        iops=_parse_scaled("--iops", iops, _COUNT, _THOUSANDS, "a number, as 200000, 200k or 1.5M"),
+        latency_ms=_parse_scaled("--latency", latency, _TIME, _MS, "a time, as 1ms or 500us"),
         capacity_bytes=None if found is None else round(found),
     )
 
@@ -74,14 +73,7 @@ def _parse_throughput(option: str, text: str | None) -> float | None:
         return None
     value = parse_throughput(text)
     if value is None or not 0 < value < 1e9:
-        raise UsageError(
-            msg(
-                "{option} {text}: expected a throughput above 0, as 8GB/s; units: {units}",
-                option=option,
-                text=text,
-                units=", ".join(UNITS),
-            )
-        )
+        raise UsageError(f"{option} {text}: expected a throughput above 0, as 8GB/s; units: {', '.join(UNITS)}")
     return value
 
 
@@ -93,5 +85,5 @@ def _parse_scaled(
     found = form.fullmatch(text.strip().replace(",", ""))
     value = float(found[1]) * units[found[2]] if found else 0.0
     if not value:
-        raise UsageError(msg("{option} {text}: expected {what}, above 0", option=option, text=text, what=what))
+        raise UsageError(f"{option} {text}: expected {what}, above 0")
     return value

@@ -12,12 +12,11 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from advisor.i18n import N_
 from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
 from advisor.sizing.records import Choice, Links, Price, VolumePurchase
 
 HOURS_PER_MONTH: Final = 730
-_HINT: Final = N_("docs/size.md describes the file")
+_HINT: Final = "docs/size.md describes the file"
 Per = Literal["hour", "month", "once"]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Count = Annotated[float, msgspec.Meta(ge=0, le=1e9)]

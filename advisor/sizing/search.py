@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.i18n import msg
 from advisor.limits.declared import Declared
 from advisor.limits.google_disks import GOOGLE_DISKS
 from advisor.limits.machines import Given, Machine, all_machines
@@ -52,23 +51,10 @@ def parse_layouts(text: str) -> Layouts:
         count = int(match[2]) if match and match[2] else None
         if name is None:
             names = ", ".join((*BY_NAME, *metal.LEAST))
-            raise UsageError(
-                msg(
-                    "--layout {part}: expected one of {names}, with xN for the number of volumes",
-                    part=part.strip(),
-                    names=names,
-                )
-            )
+            raise UsageError(f"--layout {part.strip()}: expected one of {names}, with xN for the number of volumes")
         most = metal.MOST_DRIVES if name in metal.LEAST else MOST_ASKED
         if count is not None and not 1 <= count <= most:
-            raise UsageError(
-                msg(
-                    "--layout {part}: expected 1 to {most} volumes, found {count}",
-                    part=part.strip(),
-                    most=most,
-                    count=count,
-                )
-            )
+            raise UsageError(f"--layout {part.strip()}: expected 1 to {most} volumes, found {count}")
         found.append((name, count))
     return tuple(found)
 
@@ -81,9 +67,7 @@ def answer(question: SizeQuestion) -> Sizing:
     of_google = next((one.type for one in question.declared.volume if one.type in GOOGLE_DISKS), None)
     if of_google is not None:
         raise UsageError(
-            msg(
-                "{where}: no machine of Google Cloud is known for {type}", where=question.declared.where, type=of_google
-            ),
+            f"{question.declared.where}: no machine of Google Cloud is known for {of_google}",
             hint="advisor limits --volumes FILE says what a host of Google Cloud reaches with them",
         )
     found: list[Choice] = []
@@ -94,11 +78,7 @@ def answer(question: SizeQuestion) -> Sizing:
     unknown = [name for name in question.instances if name not in known]
     if unknown:
         raise UsageError(
-            msg(
-                "--instance {unknown}: it is in no table of {clouds}",
-                unknown=unknown[0],
-                clouds=", ".join(question.clouds),
-            ),
+            f"--instance {unknown[0]}: it is in no table of {', '.join(question.clouds)}",
             hint="--instance-types FILE takes what aws ec2 describe-instance-types or az vm list-skus printed",
         )
     for cloud in _asked_clouds(question):
@@ -166,13 +146,8 @@ def _check_layouts(question: SizeQuestion) -> None:
     if clouds and not set(clouds.values()) & set(question.clouds):
         name = next(iter(clouds))
         raise UsageError(
-            msg(
-                "--layout {name} contradicts --cloud {clouds}: {name} is of {clouds_2}",
-                name=name,
-                clouds=", ".join(question.clouds),
-                clouds_2=clouds[name],
-            ),
-            hint=msg("--cloud {clouds}", clouds=clouds[name]),
+            f"--layout {name} contradicts --cloud {', '.join(question.clouds)}: {name} is of {clouds[name]}",
+            hint=f"--cloud {clouds[name]}",
         )
 
 

@@ -25,7 +25,6 @@ from advisor.host.commands import DEADLINE_SECONDS, MeteredCommands
 from advisor.host.ethtool import Answer
 from advisor.host.files import IS_DIRECTORY, UNRECORDED, ReadBudget
 from advisor.host.input_files import open_given
-from advisor.i18n import msg
 from advisor.snapshot import tar as tarball
 
 if TYPE_CHECKING:
@@ -276,11 +275,9 @@ def _open_path(path: Path, use: Callable[[_Members, str], T]) -> T:
         with open_given(path) as file:
             return _open_file(file, str(path), use)
     except FileNotFoundError as error:
-        raise InvalidInputError(
-            msg("{path}: no such file", path=path), hint="advisor snapshot -o FILE makes one"
-        ) from error
+        raise InvalidInputError(f"{path}: no such file", hint="advisor snapshot -o FILE makes one") from error
     except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+        raise InvalidInputError(f"{path}: {error.strerror or error}") from error
 
 
 def open_archive(data: bytes, where: str) -> Host:
@@ -301,9 +298,7 @@ def _make_host(members: _Members, where: str) -> Host:
             directories = {name.removeprefix(top) or "/" for name in directories}
             tops = _top_directories(contents, links, directories)
         if not tops & {"proc", "sys"}:
-            raise InvalidInputError(
-                msg("{where}: holds neither {index} nor a /proc or /sys tree", where=where, index=INDEX)
-            )
+            raise InvalidInputError(f"{where}: holds neither {INDEX} nor a /proc or /sys tree")
         source = MemoryFiles(contents, links, frozenset(directories), budget=ReadBudget(where, MAX_READ_STEPS))
         return Host(source, NoCommands(), is_root=True)
     index = _decode_index(index_bytes, f"{where}: {INDEX}")
@@ -324,16 +319,16 @@ def _open_file(file: IO[bytes], where: str, use: Callable[[_Members, str], T]) -
             measured = tarball.BoundedStream(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
             return use(_read_members(tarball.TarReader(measured), where), where)
     except RecursionError as error:
-        raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
+        raise InvalidInputError(f"{where}: nested too deeply") from error
     except OSError as error:
-        raise InvalidInputError(msg("{where}: {error}", where=where, error=error.strerror or error)) from error
+        raise InvalidInputError(f"{where}: {error.strerror or error}") from error
     except (EOFError, ValueError) as error:
         raise InvalidInputError(
-            msg("{where}: not a snapshot archive: {reason}", where=where, reason=str(error)),
+            f"{where}: not a snapshot archive: {error!s}",
             hint="--snapshot takes what advisor snapshot -o FILE wrote, or what the script of --script printed",
         ) from error
     except _damage_errors() as error:
-        raise InvalidInputError(msg("{where}: damaged archive: {error}", where=where, error=error)) from error
+        raise InvalidInputError(f"{where}: damaged archive: {error}") from error
 
 
 def _damage_errors() -> tuple[type[Exception], ...]:
@@ -361,10 +356,10 @@ def _decode_index(data: bytes, where: str) -> Index:
     index = _decode_at_once(data) or _decode_with_reasons(data, where)
     for path in (*index.links, *index.directories, *index.unreadable):
         if path != "/" and not is_host_path(path):
-            raise InvalidInputError(msg("{where}: {path!r}: no path of a captured host", where=where, path=path[:80]))
+            raise InvalidInputError(f"{where}: {path[:80]!r}: no path of a captured host")
     for path, target in index.links.items():
         if len(target) > MAX_NAME_BYTES:
-            raise InvalidInputError(msg("{where}: {path!r}: its link is longer than any path", where=where, path=path))
+            raise InvalidInputError(f"{where}: {path!r}: its link is longer than any path")
     return index
 
 
@@ -382,19 +377,12 @@ def _decode_with_reasons(data: bytes, where: str) -> Index:
         document = json.loads(data)
         schema = document.get("schema") if isinstance(document, dict) else None
         if schema != SCHEMA:
-            raise InvalidInputError(
-                msg(
-                    "{where}: schema is {schema!r}, this version reads {schema_2}",
-                    where=where,
-                    schema=str(schema)[:80],
-                    schema_2=SCHEMA,
-                )
-            )
+            raise InvalidInputError(f"{where}: schema is {str(schema)[:80]!r}, this version reads {SCHEMA}")
         return msgspec.convert(document, Index)
     except (ValueError, msgspec.ValidationError) as error:
-        raise InvalidInputError(msg("{where}: {error}", where=where, error=error)) from error
+        raise InvalidInputError(f"{where}: {error}") from error
     except RecursionError as error:
-        raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
+        raise InvalidInputError(f"{where}: nested too deeply") from error
 
 
 @lru_cache(maxsize=2048)
@@ -412,12 +400,10 @@ def _read_members(archive: tarball.TarReader, where: str) -> _Members:
     total = 0
     for number, member in enumerate(archive):
         if number >= MAX_MEMBERS:
-            raise InvalidInputError(
-                msg("{where}: more than {max_members} members", where=where, max_members=MAX_MEMBERS)
-            )
+            raise InvalidInputError(f"{where}: more than {MAX_MEMBERS} members")
         path = _checked_name(member.name, where)
         if path in contents or path in links or (path in directories and member.kind != "directory"):
-            raise InvalidInputError(msg("{where}: {name!r}: is there twice", where=where, name=member.name))
+            raise InvalidInputError(f"{where}: {member.name!r}: is there twice")
         if member.kind == "directory":
             directories.add(path)
         elif member.kind == "link":
@@ -426,21 +412,15 @@ def _read_members(archive: tarball.TarReader, where: str) -> _Members:
         elif member.kind == "file":
             total += member.size
             if member.size > MAX_MEMBER_BYTES or total > MAX_TOTAL_BYTES:
-                raise InvalidInputError(
-                    msg("{where}: {name!r}: too large; a captured host is never so big", where=where, name=member.name)
-                )
+                raise InvalidInputError(f"{where}: {member.name!r}: too large; a captured host is never so big")
             contents[path] = archive.content()
         else:
-            raise InvalidInputError(
-                msg("{where}: {name!r}: neither a file, a directory nor a symbolic link", where=where, name=member.name)
-            )
+            raise InvalidInputError(f"{where}: {member.name!r}: neither a file, a directory nor a symbolic link")
     # What lies below a file or a link has no place that a file system could have given it.
     paths = (*contents, *links, *directories)
     for parent, child in _list_directories(paths, where).items():
         if parent in contents or parent in links:
-            raise InvalidInputError(
-                msg("{where}: {path!r}: lies below what is no directory", where=where, path=child[1:])
-            )
+            raise InvalidInputError(f"{where}: {child[1:]!r}: lies below what is no directory")
     return contents, links, directories
 
 
@@ -448,7 +428,7 @@ def _list_directories(paths: tuple[str, ...], where: str) -> Mapping[str, str]:
     """Every directory above the paths, and the first path below it. Raises InvalidInputError for too many."""
     found = _find_directories(paths)
     if len(found) > MAX_DIRECTORIES:
-        raise InvalidInputError(msg("{where}: more than {most} directories", where=where, most=MAX_DIRECTORIES))
+        raise InvalidInputError(f"{where}: more than {MAX_DIRECTORIES} directories")
     return found
 
 
@@ -469,7 +449,7 @@ def _find_directories(paths: tuple[str, ...]) -> Mapping[str, str]:
 def _checked_name(name: str, where: str) -> str:
     path, fault = _path_of(name)
     if fault:
-        raise InvalidInputError(msg("{where}: {name!r}: {fault}", where=where, name=name[:80], fault=fault))
+        raise InvalidInputError(f"{where}: {name[:80]!r}: {fault}")
     return path
 
 
@@ -493,9 +473,7 @@ def _keep_link(path: str, target: str, where: str) -> bool:
     resolved; a capture that was moved climbs one step too far with them, which is no attack.
     """
     if len(target) > MAX_NAME_BYTES or "\0" in target:
-        raise InvalidInputError(
-            msg("{where}: {path!r}: its link is none that a file system can hold", where=where, path=path[1:])
-        )
+        raise InvalidInputError(f"{where}: {path[1:]!r}: its link is none that a file system can hold")
     if "/sys/devices/" in f"/{path}" and not target.startswith("/"):
         return True
     if "/proc/" in path and (target.startswith("/") or ":[" in target):
@@ -506,14 +484,7 @@ def _keep_link(path: str, target: str, where: str) -> bool:
         if depth < 0:
             break
     if target.startswith("/") or depth < 0:
-        raise InvalidInputError(
-            msg(
-                "{where}: {path!r}: its link leads out of the archive to {target!r}",
-                where=where,
-                path=path[1:],
-                target=target,
-            )
-        )
+        raise InvalidInputError(f"{where}: {path[1:]!r}: its link leads out of the archive to {target!r}")
     return True
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host, live_host, tree_host
-from advisor.i18n import N_, msg
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +30,7 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
         path = Path(snapshot)
         if path.is_dir():
             raise InvalidInputError(
-                msg("{path}: a directory, not an archive of advisor snapshot", path=path),
-                hint=msg("--root {path} reads a captured tree", path=path),
+                f"{path}: a directory, not an archive of advisor snapshot", hint=f"--root {path} reads a captured tree"
             )
         from advisor.snapshot.remote.stream import is_capture
 
@@ -46,14 +44,12 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
     assert root is not None
     root = Path(root)
     if not root.is_dir():
-        hint: str = N_("--root takes a directory with a captured /proc and /sys")
+        hint: str = "--root takes a directory with a captured /proc and /sys"
         if root.is_file():
-            hint = msg("--snapshot {path} reads an archive of advisor snapshot", path=root)
-        raise InvalidInputError(msg("{root}: not a directory", root=root), hint=hint)
+            hint = f"--snapshot {root} reads an archive of advisor snapshot"
+        raise InvalidInputError(f"{root}: not a directory", hint=hint)
     if not any((root / name).is_dir() for name in ("proc", "sys")):
-        raise InvalidInputError(
-            msg("{root}: holds neither proc nor sys", root=root), hint="--root takes the top of a captured host"
-        )
+        raise InvalidInputError(f"{root}: holds neither proc nor sys", hint="--root takes the top of a captured host")
     return tree_host(str(root))
 
 

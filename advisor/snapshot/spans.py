@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 
 from advisor.errors import InvalidInputError
-from advisor.i18n import msg
 from advisor.observe.recording import decode_span
 from advisor.observe.span import CounterSpan
 from advisor.snapshot.archive import read_attachment, read_attachment_of
@@ -25,10 +24,9 @@ def read_span(path: Path, archive: bytes | None = None) -> tuple[CounterSpan, fl
     data = read_attachment(path, SPAN) if archive is None else read_attachment_of(archive, str(path), SPAN)
     if data is None:
         raise InvalidInputError(
-            msg("{path}: holds no counters over time", path=path),
-            hint="advisor snapshot --seconds 30 -o FILE records them",
+            f"{path}: holds no counters over time", hint="advisor snapshot --seconds 30 -o FILE records them"
         )
     try:
         return decode_span(data)
     except (ValueError, msgspec.ValidationError, RecursionError) as error:
-        raise InvalidInputError(msg("{path}: {name}: {error}", path=path, name=SPAN, error=error)) from error
+        raise InvalidInputError(f"{path}: {SPAN}: {error}") from error

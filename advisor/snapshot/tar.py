@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import IO, Final, Literal, NamedTuple
 
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_
 
 BLOCK_BYTES: Final = 512
 MAX_HEADER_BYTES: Final = 1 << 20
@@ -131,7 +130,7 @@ class TarReader:
             return header
         if not is_first:
             raise self._make_damage("damaged or cut off")
-        raise ValueError(N_("no tar archive") if block else N_("empty file"))
+        raise ValueError("no tar archive" if block else "empty file")
 
     def _read_long(self, header: _Header) -> bytes:
         if header.size > MAX_HEADER_BYTES:

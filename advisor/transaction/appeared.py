@@ -13,7 +13,6 @@ from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadFile, RunCommand, WriteFile
 from advisor.host.device_identity import located
 from advisor.host.text_words import or_empty
-from advisor.i18n import N_, msg
 from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import hand_command
 from advisor.transaction.side_effects import ItemOutcome
@@ -121,7 +120,7 @@ def _restore_device(host: Host, one: Reached) -> ItemOutcome | None:
     path = find_again(host, one.device)
     if path is None:
         is_taken = host.exists(one.device.path)
-        why = N_("is gone: another device has its name now, and gets nothing of it") if is_taken else N_("is gone")
+        why = "is gone: another device has its name now, and gets nothing of it" if is_taken else "is gone"
         return ItemOutcome(name, "already", why)
     device = msgspec.structs.replace(one.device, path=path)
     live = device_value(host, device)
@@ -129,14 +128,14 @@ def _restore_device(host: Host, one: Reached) -> ItemOutcome | None:
     if isinstance(live, Missing) or one.wanted in (live, given):
         return None
     if live != given:
-        return ItemOutcome(name, "already", msg("is {live}, not what its udev rule gave it", live=live))
+        return ItemOutcome(name, "already", f"is {live}, not what its udev rule gave it")
     step = WriteFile(path, one.wanted)
     try:
         host.do(step)
     except CommandError as error:
         return ItemOutcome(name, "failed", error.message, hand_command(step))
     if device_value(host, device) != one.wanted:
-        return ItemOutcome(name, "failed", N_("written, but reads otherwise"), hand_command(step))
+        return ItemOutcome(name, "failed", "written, but reads otherwise", hand_command(step))
     return ItemOutcome(name, "restored", f"{or_empty(live)} → {or_empty(one.wanted)}")
 
 

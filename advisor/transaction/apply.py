@@ -18,7 +18,6 @@ from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
 from advisor.host.device_identity import located
 from advisor.host.signals import Interrupted
 from advisor.host.text_words import or_empty
-from advisor.i18n import N_, msg
 from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import rollback_data
 from advisor.transaction.confirm import settle_claims
@@ -118,7 +117,7 @@ def begin_transaction(
             try:
                 watchdog.start_watching(persists=plan.persists, state="pending", step_seconds=step_seconds)
             except BaseException as error:
-                note_entry(journal, Undoing(time.time(), N_("the watchdog could not be started")))
+                note_entry(journal, Undoing(time.time(), "the watchdog could not be started"))
                 note_entry(journal, Undone(time.time(), ()))
                 watchdog.close_files()
                 release_space(journal.directory)
@@ -144,51 +143,40 @@ class _Place:
         self.announced.add(what)
 
 
-_READ_AGAIN = N_("nothing was changed; plan again once it can be read")
+_READ_AGAIN = "nothing was changed; plan again once it can be read"
 
 
 def check_preconditions(host: Host, plan: Plan) -> None:
     """What must hold before the journal is opened. Raises RefusedError."""
     if plan.blocking:
         first = plan.blocking[0]
-        raise RefusedError(
-            msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
-            hint="advisor plan shows everything that is blocked",
-        )
+        raise RefusedError(f"{first.tunable}: {first.reason}", hint="advisor plan shows everything that is blocked")
     if plan.is_empty:
-        reason = plan.skipped[0].reason if plan.skipped else N_("it sets nothing")
-        raise RefusedError(
-            msg("nothing of this profile applies here: {reason}", reason=reason), hint="advisor plan lists every item"
-        )
+        reason = plan.skipped[0].reason if plan.skipped else "it sets nothing"
+        raise RefusedError(f"nothing of this profile applies here: {reason}", hint="advisor plan lists every item")
     machine = host.read("/etc/machine-id")
     if plan.machine_id is not None and machine != plan.machine_id:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
     for why in foreign_links(host, plan.links).values():
-        raise RefusedError(msg("changed since the plan was made: {why}", why=why), hint="plan again")
+        raise RefusedError(f"changed since the plan was made: {why}", hint="plan again")
     # What a device is found by is compared with that of all others, for each value.
     reading = host.remembering()
     for change in (*plan.changes, *plan.claims):
         live = observe(reading, change.probe)
         if isinstance(live, Missing):
-            raise RefusedError(
-                msg("{tunable}: cannot be read: {why}", tunable=change.tunable, why=live.why), hint=_READ_AGAIN
-            )
+            raise RefusedError(f"{change.tunable}: cannot be read: {live.why}", hint=_READ_AGAIN)
         if live != change.before:
-            raise RefusedError(
-                msg("{tunable}: changed since the plan was made", tunable=change.tunable), hint="plan again"
-            )
+            raise RefusedError(f"{change.tunable}: changed since the plan was made", hint="plan again")
     for file in plan.files:
         content = file_content(host, file.path)
         if isinstance(content, Missing):
-            raise RefusedError(msg("{path}: cannot be read: {why}", path=file.path, why=content.why), hint=_READ_AGAIN)
+            raise RefusedError(f"{file.path}: cannot be read: {content.why}", hint=_READ_AGAIN)
         if content != file.before:
-            raise RefusedError(msg("{path}: changed since the plan was made", path=file.path), hint="plan again")
+            raise RefusedError(f"{file.path}: changed since the plan was made", hint="plan again")
         # Asked for before the first live value is touched; a disk that fills up later makes the transaction roll back.
         parent = (file.new_directories or (file.path,))[-1].rpartition("/")[0] or "/"
         if not os.access(host.locate(f"{parent.rstrip('/')}/x").rpartition("/")[0] or "/", os.W_OK):
-            raise RefusedError(
-                msg("{path}: its directory cannot be written to", path=file.path), hint="or use --runtime-only"
-            )
+            raise RefusedError(f"{file.path}: its directory cannot be written to", hint="or use --runtime-only")
 
 
 def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
@@ -204,19 +192,13 @@ def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
             own = irqs.get(place) if isinstance(place := _find_device(host, change.probe), str) else None
             if own is not None and own != name:
                 raise RefusedError(
-                    msg(
-                        "{own}: transaction {id} holds it as {name}, its number then", own=own, id=record.id, name=name
-                    ),
-                    hint=msg("roll it back first: advisor rollback {id}", id=record.id),
+                    f"{own}: transaction {record.id} holds it as {name}, its number then",
+                    hint=f"roll it back first: advisor rollback {record.id}",
                 )
             if places.get(name) and places[name] != (_find_device(host, change.probe) or places[name]):
                 raise RefusedError(
-                    msg(
-                        "{name}: transaction {id} holds it on another device, which had this name then",
-                        name=name,
-                        id=record.id,
-                    ),
-                    hint=msg("roll it back first: advisor rollback {id}", id=record.id),
+                    f"{name}: transaction {record.id} holds it on another device, which had this name then",
+                    hint=f"roll it back first: advisor rollback {record.id}",
                 )
 
 
@@ -236,25 +218,12 @@ def _refuse_other_links(host: Host, plan: Plan, store: Store) -> None:
                 continue
             if isinstance(place, LostLink):
                 raise RefusedError(
-                    msg(
-                        "{name}: transaction {id} holds it on a link that is not found ({why})",
-                        name=name,
-                        id=record.id,
-                        why=place.why,
-                    ),
-                    hint=msg("roll it back first: advisor rollback {id}", id=record.id),
+                    f"{name}: transaction {record.id} holds it on a link that is not found ({place.why})",
+                    hint=f"roll it back first: advisor rollback {record.id}",
                 )
             raise RefusedError(
-                msg(
-                    "{name}: transaction {id} holds it on another link (named {link} then, {place} now)",
-                    name=name,
-                    id=record.id,
-                    link=link,
-                    place=place,
-                ),
-                hint=msg(
-                    "roll it back first: advisor rollback {id}; or name that link {place}", id=record.id, place=place
-                ),
+                f"{name}: transaction {record.id} holds it on another link (named {link} then, {place} now)",
+                hint=f"roll it back first: advisor rollback {record.id}; or name that link {place}",
             )
 
 
@@ -284,7 +253,7 @@ def _carry_out(
         if why is not None:
             left.add(change.tunable)
             journal.write_entry(Left(change.tunable, why))
-            progress(msg("{tunable}: skipped, the kernel manages it ({why})", tunable=change.tunable, why=why))
+            progress(f"{change.tunable}: skipped, the kernel manages it ({why})")
         elif change.steps:
             journal.write_entry(Done(change.tunable, read_back(host, change)))
         expected.note_moves(change)
@@ -297,7 +266,7 @@ def _carry_out(
     for file in plan.files:
         watchdog.check_ownership()
         if file_content(host, file.path) != file.before:
-            raise CommandError(msg("{path}: changed since the plan was made", path=file.path))
+            raise CommandError(f"{file.path}: changed since the plan was made")
         at.announce_step(file.path)
         journal.write_entry(Doing(file.path))
         progress(f"{file.path}: {'written' if file.before is None else 'changed'}")
@@ -327,7 +296,7 @@ def check_link(host: Host, plan: Plan, change: Change) -> None:
     """The link is the one that the plan was made for. Raises CommandError."""
     own = [mark for mark in plan.links if mark.name == link_of(change.tunable)]
     for why in foreign_links(host, own).values():
-        raise CommandError(msg("{tunable}: {why}", tunable=change.tunable, why=why), hint="plan again")
+        raise CommandError(f"{change.tunable}: {why}", hint="plan again")
 
 
 class _Expected:
@@ -346,15 +315,10 @@ class _Expected:
         if live == change.before or is_own or (self._moved and live == self._moved.get(change.tunable)):
             return
         found = (
-            msg("cannot be read: {why}", why=live.why)
-            if isinstance(live, Missing)
-            else msg("expected {before}, found {live}", before=change.before, live=live)
+            f"cannot be read: {live.why}" if isinstance(live, Missing) else f"expected {change.before}, found {live}"
         )
         at.external = change.tunable
-        raise CommandError(
-            msg("{tunable}: changed since the plan was made: {found}", tunable=change.tunable, found=found),
-            hint="plan again",
-        )
+        raise CommandError(f"{change.tunable}: changed since the plan was made: {found}", hint="plan again")
 
     def note_moves(self, change: Change) -> None:
         """After a step: what it may have moved is looked at. The CPUs of an interrupt move nothing else."""
@@ -393,12 +357,8 @@ def set_value(host: Host, change: Change) -> str | None:
 def read_back(host: Host, change: Change) -> str:
     live = observe(host, change.probe)
     if live != change.after:
-        found = (
-            msg("cannot be read: {why}", why=live.why) if isinstance(live, Missing) else msg("reads {live}", live=live)
-        )
-        raise CommandError(
-            msg("{tunable}: set to {after}, but {found}", tunable=change.tunable, after=change.after, found=found)
-        )
+        found = f"cannot be read: {live.why}" if isinstance(live, Missing) else f"reads {live}"
+        raise CommandError(f"{change.tunable}: set to {change.after}, but {found}")
     return change.after
 
 
@@ -429,6 +389,6 @@ def _roll_back_after(
         raise not_restored_error(reason, lost) from error
     if isinstance(error, AdvisorError | OSError):
         hint = error.hint if isinstance(error, AdvisorError) else None
-        raise RestoredError(msg("{reason}; everything has been rolled back", reason=reason), hint=hint) from error
+        raise RestoredError(f"{reason}; everything has been rolled back", hint=hint) from error
     if isinstance(error, Interrupted):
         error.rolled_back = journal.id

@@ -20,7 +20,6 @@ from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedErro
 from advisor.host import Host
 from advisor.host.putfile import put_file, sync_directory
 from advisor.host.trusted_files import make_own_directory, open_own_file, read_own_file
-from advisor.i18n import N_, msg
 from advisor.transaction.journal import Store
 
 FORMAT: Final = 1
@@ -98,7 +97,7 @@ class ApprovalStore:
         found = [path for path in place.glob("*.json") if path.stem.startswith(fingerprint)]
         if len(found) != 1 or not fingerprint:
             raise RefusedError(
-                msg("no plan with the fingerprint {fingerprint} was asked for", fingerprint=fingerprint),
+                f"no plan with the fingerprint {fingerprint} was asked for",
                 hint="let the program plan again; this host's state may have changed",
             )
         return _read_file(found[0], PlanRequest)
@@ -132,7 +131,7 @@ class ApprovalStore:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+            raise RefusedError(f"{path}: {error.strerror}") from error
         what: dict[str, object] = {"operation": operation, "fingerprint": fingerprint, "asked_by": asked_by}
         self.write_entry("declined", by=declined_by, **what)
 
@@ -154,7 +153,7 @@ class ApprovalStore:
                 hint=approve_hint(operation, fingerprint),
             ) from None
         except OSError as error:
-            raise RefusedError(msg("{path}: {error}", path=file, error=error.strerror)) from error
+            raise RefusedError(f"{file}: {error.strerror}") from error
         try:
             found = _read_file(taken, Approval)
         finally:
@@ -164,9 +163,7 @@ class ApprovalStore:
             sync_directory(str(place))
         fault = self._find_fault(found, operation, fingerprint, transaction, restores)
         if fault is not None:
-            raise RefusedError(
-                msg("the approval does not hold: {reason}", reason=fault), hint=approve_hint(operation, fingerprint)
-            )
+            raise RefusedError(f"the approval does not hold: {fault}", hint=approve_hint(operation, fingerprint))
         return found
 
     def write_entry(self, event: str, **fields: object) -> None:
@@ -181,15 +178,15 @@ class ApprovalStore:
                 reserve = END_BYTES if event in BEGINNINGS else 0
                 if os.fstat(fd).st_size + len(line) + reserve > MAX_JOURNAL_BYTES:
                     raise RefusedError(
-                        msg("{path}: the journal is full", path=self.journal_path),
-                        hint=msg("move it away: mv {path} {path}.old", path=self.journal_path),
+                        f"{self.journal_path}: the journal is full",
+                        hint=f"move it away: mv {self.journal_path} {self.journal_path}.old",
                     )
                 os.write(fd, line)
                 os.fsync(fd)
             finally:
                 os.close(fd)
         except OSError as error:
-            raise RefusedError(msg("{path}: {error}", path=self.journal_path, error=error.strerror)) from error
+            raise RefusedError(f"{self.journal_path}: {error.strerror}") from error
 
     def has_room_to_spare(self) -> bool:
         """Whether less than half of the journal is used; the rest is kept for what a person approved."""
@@ -205,13 +202,13 @@ class ApprovalStore:
     ) -> str | None:
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - found.boot_seconds
         faults = {
-            N_("it is of another version of advisor"): found.format != FORMAT,
-            N_("it is for another operation"): found.operation != operation or found.transaction != transaction,
-            N_("it is for another plan"): found.fingerprint != fingerprint,
-            N_("what the rollback restores has changed since"): found.restores != restores,
-            N_("it is for another host"): found.host != self._identify_host(),
-            N_("it was given before the last boot"): found.boot != self._boot(),
-            N_("it has expired"): not 0 <= age < min(found.seconds, MAX_SECONDS),
+            "it is of another version of advisor": found.format != FORMAT,
+            "it is for another operation": found.operation != operation or found.transaction != transaction,
+            "it is for another plan": found.fingerprint != fingerprint,
+            "what the rollback restores has changed since": found.restores != restores,
+            "it is for another host": found.host != self._identify_host(),
+            "it was given before the last boot": found.boot != self._boot(),
+            "it has expired": not 0 <= age < min(found.seconds, MAX_SECONDS),
         }
         return next((why for why, holds in faults.items() if holds), None)
 
@@ -222,7 +219,7 @@ class ApprovalStore:
     def _boot(self) -> str:
         known = self._host.read("/proc/sys/kernel/random/boot_id")
         if not isinstance(known, str):
-            raise RefusedError(msg("the id of this boot: {why}", why=known.why))
+            raise RefusedError(f"the id of this boot: {known.why}")
         return known.strip()
 
     def _make_directory(self, name: str) -> Path:
@@ -230,22 +227,16 @@ class ApprovalStore:
             for place in (self._store.directory, self._place, self._place / name):
                 make_own_directory(str(place))
         except PermissionError as error:
-            raise PermissionDeniedError(
-                msg("{directory}: {error}", directory=self._place, error=error.strerror), hint="run it as root"
-            ) from error
+            raise PermissionDeniedError(f"{self._place}: {error.strerror}", hint="run it as root") from error
         except OSError as error:
-            raise RefusedError(msg("{path}: {error}", path=self._place, error=error.strerror)) from error
+            raise RefusedError(f"{self._place}: {error.strerror}") from error
         return self._place / name
 
 
 def approve_hint(operation: Operation, fingerprint: str) -> str:
     """The command that a person runs."""
     option = " --rollback" if operation == "rollback" else ""
-    return msg(
-        "a person approves it on a terminal of this host: sudo advisor approve {digits}{option} --for 10m",
-        digits=fingerprint[:16],
-        option=option,
-    )
+    return f"a person approves it on a terminal of this host: sudo advisor approve {fingerprint[:16]}{option} --for 10m"
 
 
 def _write_file(path: Path, record: msgspec.Struct) -> None:
@@ -253,15 +244,13 @@ def _write_file(path: Path, record: msgspec.Struct) -> None:
     try:
         put_file(str(path), data, mode=0o600, uid=os.geteuid(), gid=os.getegid())
     except OSError as error:
-        raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        raise RefusedError(f"{path}: {error.strerror}") from error
 
 
 def _read_file(path: Path, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(read_own_file(str(path), limit=_MAX_FILE_BYTES), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            msg("{path}: not a file that advisor wrote", path=path), hint="approve the plan again"
-        ) from error
+        raise InvalidInputError(f"{path}: not a file that advisor wrote", hint="approve the plan again") from error
     except OSError as error:
-        raise RefusedError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+        raise RefusedError(f"{path}: {error.strerror}") from error

@@ -7,16 +7,15 @@ from typing import Final
 
 from advisor.errors import RefusedError
 from advisor.host import Host
-from advisor.i18n import N_, msg
 from advisor.transaction.journal import Applied, Confirmed, Record, Store
 from advisor.transaction.layers import claim_owned, data_of
 from advisor.transaction.rollback import write_scripts
 from advisor.transaction.watchdog import current_session
 
 _STATES: Final = {
-    "applied": N_("it is active for good"),
-    "rolled-back": N_("it has been rolled back"),
-    "unchanged": N_("it changed nothing"),
+    "applied": "it is active for good",
+    "rolled-back": "it has been rolled back",
+    "unchanged": "it changed nothing",
 }
 
 
@@ -29,29 +28,27 @@ def confirm_record(host: Host, record: Record, store: Store, *, same_session: bo
     if record.state != "awaiting-confirmation":
         words = _STATES.get(record.state)
         message = (
-            msg("transaction {id} is not awaiting confirmation: {said}", id=record.id, said=words)
+            f"transaction {record.id} is not awaiting confirmation: {words}"
             if words
-            else msg("transaction {id} is not awaiting confirmation", id=record.id)
+            else f"transaction {record.id} is not awaiting confirmation"
         )
         raise RefusedError(message, hint="advisor status")
     if not same_session and record.session is not None and record.session == current_session():
         raise RefusedError(
             "the change was made over this ssh connection; that it still works proves nothing about new connections",
-            hint=msg("reconnect and run: advisor confirm {id} (or add --same-session)", id=record.id),
+            hint=f"reconnect and run: advisor confirm {record.id} (or add --same-session)",
         )
     watchdog = store.watchdog_of(record.id)
     if record.seconds_left == 0 and watchdog.place is None:
         # Its watchdog has restored the values and could not record it.
         raise RefusedError(
-            msg("too late: the time to confirm transaction {id} is over", id=record.id),
-            hint=msg("advisor rollback {id}", id=record.id),
+            f"too late: the time to confirm transaction {record.id} is over", hint=f"advisor rollback {record.id}"
         )
     with store.reopen_journal(record.id) as journal:
         journal.write_entry(Confirmed(time.time()))
         if not watchdog.keep_change():
             raise RefusedError(
-                msg("too late: transaction {id} is being rolled back", id=record.id),
-                hint="advisor status shows the outcome",
+                f"too late: transaction {record.id} is being rolled back", hint="advisor status shows the outcome"
             )
     record = settle_claims(store, store.find_record(record.id))
     write_scripts(store, record)

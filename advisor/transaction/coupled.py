@@ -12,7 +12,6 @@ import msgspec
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
-from advisor.i18n import msg
 from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import coupled_changes, hand_command
 from advisor.transaction.side_effects import ItemOutcome
@@ -75,9 +74,7 @@ class Coupled:
             wanted.append(_Wanted(one.tunable, one.probe, value, _make_steps(one, one.undo, value)))
             if value != one.before:
                 by_hand = "; ".join(hand_command(step) for step in one.undo)
-                found.append(
-                    ItemOutcome(one.tunable, "kept", msg("modified externally ({value})", value=value), by_hand)
-                )
+                found.append(ItemOutcome(one.tunable, "kept", f"modified externally ({value})", by_hand))
         written = settle_group(self._host, wanted)
         for each in wanted:
             live = observe(self._host, each.probe)
@@ -86,10 +83,10 @@ class Coupled:
                 continue
             if live != each.value:
                 by_hand = "; ".join(hand_command(step) for step in each.steps)
-                why = written.get(each.name) or msg("written, but reads {live}", live=live)
+                why = written.get(each.name) or f"written, but reads {live}"
                 found.append(ItemOutcome(each.name, "failed", why, by_hand))
             elif each.name in written and each.name not in {*states, *(one.what for one in found)}:
-                found.append(ItemOutcome(each.name, "restored", msg("side effect reversed: {value}", value=each.value)))
+                found.append(ItemOutcome(each.name, "restored", f"side effect reversed: {each.value}"))
         return found
 
     def _value_of(self, change: Change, state: str | None) -> str | None:

@@ -31,7 +31,6 @@ from advisor.host.trusted_files import (
     open_own_file,
     read_own_file,
 )
-from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import script_text
 from advisor.shell.state_table import (
@@ -68,7 +67,7 @@ MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 
 _MAX_NOTE_BYTES: Final = 1 << 10
 _MOST_NAMED: Final = 5
-BY_SCRIPT: Final = N_("rolled back by its rollback script")
+BY_SCRIPT: Final = "rolled back by its rollback script"
 """Why a transaction is rolled back that its script alone has rolled back."""
 
 
@@ -221,10 +220,10 @@ def decode_journal(data: bytes, where: str) -> tuple[Entry, ...]:
     for number, line in enumerate(lines, 1):
         entry = _decode_line(line)
         if entry is None:
-            raise InvalidInputError(msg("{where}: line {number}: damaged", where=where, number=number))
+            raise InvalidInputError(f"{where}: line {number}: damaged")
         is_repeated = number > 1 and line == lines[number - 2] and not isinstance(entry, Undoing | Confirmed)
         if is_repeated or not order.accepts_entry(entry):
-            raise InvalidInputError(msg("{where}: line {number}: damaged (out of order)", where=where, number=number))
+            raise InvalidInputError(f"{where}: line {number}: damaged (out of order)")
         entries.append(entry)
     torn = _decode_line(last)
     if torn is not None and order.accepts_entry(torn):
@@ -355,11 +354,9 @@ def find_record(records: Iterable[Record], identity: str, damaged: Iterable[Dama
     named = [one for one in listed if one.is_active and identity in one.plan.profiles]
     if not matching and len(named) > 1:
         ids = ", ".join(one.id for one in named)
-        raise UsageError(
-            msg("{identity} is active more than once: {ids}", identity=identity, ids=ids), hint="name one of these ids"
-        )
+        raise UsageError(f"{identity} is active more than once: {ids}", hint="name one of these ids")
     if not matching and not named:
-        raise UsageError(msg("there is no transaction {identity!r}", identity=identity), hint=_name_records(listed))
+        raise UsageError(f"there is no transaction {identity!r}", hint=_name_records(listed))
     return (*matching, *named)[0]
 
 
@@ -367,12 +364,12 @@ def _name_records(records: Sequence[Record]) -> str:
     """Which transactions there are, the last of many."""
     ids = [one.id for one in records]
     if not ids:
-        return N_("this host has none: advisor apply makes one")
+        return "this host has none: advisor apply makes one"
     if len(ids) == 1:
-        return msg("there is {id} alone: advisor status", id=ids[0])
+        return f"there is {ids[0]} alone: advisor status"
     if len(ids) <= _MOST_NAMED:
-        return msg("there are {ids}: advisor status", ids=", ".join(ids))
-    return msg("there are {count}, at last {ids}: advisor status --all", count=len(ids), ids=", ".join(ids[-3:]))
+        return f"there are {', '.join(ids)}: advisor status"
+    return f"there are {len(ids)}, at last {', '.join(ids[-3:])}: advisor status --all"
 
 
 def find_waiting(records: Iterable[Record]) -> Record | None:
@@ -436,12 +433,7 @@ def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
             name = next((one for one in names if rest.startswith(one)), rest)
             kept.append((name, f"{word}: {rest.removeprefix(name).lstrip(': ')}".rstrip(": ")))
     if outcome.code and not kept:
-        kept.append(
-            (
-                "rollback.sh",
-                msg("ended with {code}: {lines}", code=outcome.code, lines=" ".join(outcome.lines) or "no message"),
-            )
-        )
+        kept.append(("rollback.sh", f"ended with {outcome.code}: {' '.join(outcome.lines) or 'no message'}"))
     return tuple(kept)
 
 
@@ -492,13 +484,8 @@ class Damaged(msgspec.Struct, frozen=True):
     @property
     def hint(self) -> str:
         *script, aside = self.settle_commands
-        roll = msg("to roll it back: {script}", script=script[0]) if script else N_("no rollback script is left")
-        return msg(
-            "to look: {look}\n{roll}\nto keep its values, and set its records aside: {aside}",
-            look=self.look_command,
-            roll=roll,
-            aside=aside,
-        )
+        roll = f"to roll it back: {script[0]}" if script else "no rollback script is left"
+        return f"to look: {self.look_command}\n{roll}\nto keep its values, and set its records aside: {aside}"
 
 
 def damaged_above(record: Record, damaged: Iterable[Damaged]) -> tuple[Damaged, ...]:
@@ -602,9 +589,7 @@ class Store:
             for directory in (self.directory, self._transactions):
                 make_own_directory(str(directory))
         except PermissionError as error:
-            raise PermissionDeniedError(
-                msg("{directory}: {error}", directory=self.directory, error=error.strerror), hint="run it as root"
-            ) from error
+            raise PermissionDeniedError(f"{self.directory}: {error.strerror}", hint="run it as root") from error
         except OSError as error:
             raise self._unwritable_error(error) from error
         path, flags = self.directory / "lock", os.O_NOFOLLOW | os.O_CLOEXEC
@@ -618,9 +603,9 @@ class Store:
             if not _take_lock(fd) and (
                 stopped_for is None or not end_stopped_holders(path, stopped_for) or not _take_lock(fd)
             ):
-                holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or N_("another process")
+                holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
                 raise BusyError(
-                    msg("another transaction is under way ({holder})", holder=holder),
+                    f"another transaction is under way ({holder})",
                     hint=stopped_hint(lock_holders(path)) or "wait for it to end",
                 )
             self._refuse_under_directory_lock()
@@ -643,14 +628,14 @@ class Store:
             text = ""
         found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", text)
         if found is None or is_alive(int(found[1]), found[2]):
-            holder = f"process {found[1]}" if found else N_("another process")
-            hint = msg("wait for it to end; where no such process is left: rm -r {quote}", quote=quote(str(place)))
-            raise BusyError(msg("another transaction is under way ({holder})", holder=holder), hint=hint)
+            holder = f"process {found[1]}" if found else "another process"
+            hint = f"wait for it to end; where no such process is left: rm -r {quote(str(place))}"
+            raise BusyError(f"another transaction is under way ({holder})", hint=hint)
         rmtree(place, ignore_errors=True)
 
     def _unwritable_error(self, error: OSError) -> RefusedError:
         return RefusedError(
-            msg("{directory}: the journal cannot be written: {error}", directory=self.directory, error=error.strerror),
+            f"{self.directory}: the journal cannot be written: {error.strerror}",
             hint="make room there, or name another directory in ADVISOR_STATE_DIR",
         )
 
@@ -774,9 +759,7 @@ class Store:
         except FileNotFoundError:
             return (), ()
         except PermissionError as error:
-            raise PermissionDeniedError(
-                msg("{directory}: only root can read it", directory=self.directory), hint="run it as root"
-            ) from error
+            raise PermissionDeniedError(f"{self.directory}: only root can read it", hint="run it as root") from error
         found = [self._load_record(name) for name in names]
         records = tuple(one for one in found if isinstance(one, Record))
         return records, tuple(one for one in found if isinstance(one, Damaged))
@@ -788,28 +771,24 @@ class Store:
             data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
             record = replay_entries(name, decode_journal(data, str(path)))
         except FileNotFoundError:
-            return self._without_beginning(name, msg("{path}: is not there", path=path), 0)
+            return self._without_beginning(name, f"{path}: is not there", 0)
         except PermissionError as error:
-            raise PermissionDeniedError(
-                msg("{path}: only root can read it", path=path), hint="run it as root"
-            ) from error
+            raise PermissionDeniedError(f"{path}: only root can read it", hint="run it as root") from error
         except InvalidInputError as error:
             return self._make_damaged(name, error.message, len(data))
         if record is None:
-            message = msg("{path}: line 1: damaged", path=path) if data else msg("{path}: is empty", path=path)
+            message = f"{path}: line 1: damaged" if data else f"{path}: is empty"
             return self._without_beginning(name, message, len(data))
         standing = self.watchdog_of(name).read_state()
         # The files of a running transaction are there before it does anything, and until its journal says how it
         # ended: an unfinished journal without them cannot be right.
         if record.is_unfinished and standing.open is None and standing.outcome is None:
-            word = N_("applied") if record.state == "applying" else N_("rolled back")
-            why = msg(
-                "ends while the transaction is being {word}, and no file of a running transaction is there", word=word
-            )
+            word = "applied" if record.state == "applying" else "rolled back"
+            why = f"ends while the transaction is being {word}, and no file of a running transaction is there"
         else:
             why = None
         if why is None and not self._is_as_noted(name, data):
-            why = N_("entries are missing, or are not those that were written")
+            why = "entries are missing, or are not those that were written"
         if why is not None:
             return self._make_damaged(name, f"{path}: damaged: {why}", len(data))
         return with_note(with_watchdog_files(record, standing), self._read_note(name), len(data))

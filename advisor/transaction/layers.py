@@ -15,7 +15,6 @@ import msgspec
 from advisor.errors import RefusedError
 from advisor.host import Host, Missing
 from advisor.host.missing import ABSENT
-from advisor.i18n import N_, msg
 from advisor.planning.ownership import OwnedValue, Ownership
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.planning.unmerge import remove_edits, settings_of
@@ -90,16 +89,9 @@ def replacement_notes(records: Sequence[Record], made: Plan) -> Iterator[str]:
             files = [file for file in record.plan.files if file.path not in taken | staying]
             back += [f"{file.path} {'is removed' if file.before is None else 'is restored'}" for file in files]
             listed = ", ".join(back)
-            what = (
-                msg("what it alone holds is restored ({listed})", listed=listed) if back else N_("nothing is restored")
-            )
+            what = f"what it alone holds is restored ({listed})" if back else "nothing is restored"
             profiles = ", ".join(record.plan.profiles)
-            yield msg(
-                "replaces {id} ({profiles}), which is rolled back once this one is confirmed; {what}",
-                id=record.id,
-                profiles=profiles,
-                what=what,
-            )
+            yield f"replaces {record.id} ({profiles}), which is rolled back once this one is confirmed; {what}"
 
 
 class _PreviewHost(Host):
@@ -248,11 +240,7 @@ def still_active(record: Record, records: Iterable[Record]) -> tuple[ItemOutcome
     }
     both = ((one, below[one.tunable]) for one in record.plan.claims if one.tunable in applied & below.keys())
     return tuple(
-        ItemOutcome(
-            one.tunable,
-            "already",
-            msg("lower layer {identity} holds it at {after}", identity=identity, after=other.after),
-        )
+        ItemOutcome(one.tunable, "already", f"lower layer {identity} holds it at {other.after}")
         for one, (identity, other) in both
         if other.after == one.after
     )
@@ -285,8 +273,8 @@ def plan_layer_rollback(host: Host, record: Record, records: Iterable[Record], *
     for upper in later:
         if upper.state == "awaiting-confirmation" and upper.id in sharing:
             raise RefusedError(
-                msg("upper layer {id} holds some of the same items and awaits confirmation", id=upper.id),
-                hint=msg("advisor confirm {id}, or advisor rollback {id}", id=upper.id),
+                f"upper layer {upper.id} holds some of the same items and awaits confirmation",
+                hint=f"advisor confirm {upper.id}, or advisor rollback {upper.id}",
             )
     return _LayerPlanner(host, record, later, force=force).make_plan()
 
@@ -336,15 +324,12 @@ class _LayerPlanner:
             if along is not None and is_side_effect(upper, name):
                 # The upper layer changed it as a side effect, and restores it with the cause.
                 if self._is_restored_already(name) or name in dict(self._record.left):
-                    self._outcomes.append(ItemOutcome(name, "already", msg("{id} restores it", id=upper.id)))
+                    self._outcomes.append(ItemOutcome(name, "already", f"{upper.id} restores it"))
                 elif self._is_passable(upper, change, along.before):
                     self._pass_side_effect(upper, change, along)
-                    self._pass_item(name, upper, msg("side effect of {id}, which restores it", id=upper.id))
+                    self._pass_item(name, upper, f"side effect of {upper.id}, which restores it")
                 else:
-                    self._skip_item(
-                        name,
-                        msg("modified externally ({before}) before {id} was applied", before=along.before, id=upper.id),
-                    )
+                    self._skip_item(name, f"modified externally ({along.before}) before {upper.id} was applied")
                 return False
             if along is not None and along.before == change.after:
                 # It did not change then: the upper layer now starts from the value before this one.
@@ -355,18 +340,16 @@ class _LayerPlanner:
     def _pass_value(self, upper: Record, change: Change, above: Change) -> None:
         name = change.tunable
         if self._is_restored_already(name) or name in dict(self._record.left):
-            self._outcomes.append(ItemOutcome(name, "already", msg("{id} holds it", id=upper.id)))
+            self._outcomes.append(ItemOutcome(name, "already", f"{upper.id} holds it"))
         elif self._is_passable(upper, change, above.before):
             members = change.members or above.members
             self._later.set_value(upper.id, _replace(above, before=change.before, undo=change.undo, members=members))
             along = side_effects_of(upper).get(name)
             if along is not None and along.before == change.after:
                 self._pass_side_effect(upper, change, along)
-            self._pass_item(name, upper, msg("{id} holds it at {after}", id=upper.id, after=above.after))
+            self._pass_item(name, upper, f"{upper.id} holds it at {above.after}")
         else:
-            self._skip_item(
-                name, msg("modified externally ({before}) before {id} was applied", before=above.before, id=upper.id)
-            )
+            self._skip_item(name, f"modified externally ({above.before}) before {upper.id} was applied")
 
     def _is_passable(self, upper: Record, change: Change, found: str) -> bool:
         """Whether the upper layer found what this one had set, or is treated so."""
@@ -383,14 +366,9 @@ class _LayerPlanner:
             above = values_of(upper)[twin]
             self._later.set_value(upper.id, _replace(above, before=own.before, undo=change.undo))
             self._pass_side_effect(upper, change, along)
-            self._pass_item(
-                change.tunable, upper, msg("{id} holds {twin}, the same limit in another unit", id=upper.id, twin=twin)
-            )
+            self._pass_item(change.tunable, upper, f"{upper.id} holds {twin}, the same limit in another unit")
         else:
-            self._skip_item(
-                change.tunable,
-                msg("upper layer {id} set {twin}, the same limit in another unit", id=upper.id, twin=twin),
-            )
+            self._skip_item(change.tunable, f"upper layer {upper.id} set {twin}, the same limit in another unit")
 
     def _is_restored_already(self, name: str) -> bool:
         """An earlier rollback restored it."""
@@ -414,7 +392,7 @@ class _LayerPlanner:
         if not any(_shares_lines(file, files_of(upper)[file.path]) for upper in uppers):
             return file
         if self._is_restored_already(file.path):
-            self._outcomes.append(ItemOutcome(file.path, "already", N_("its lines are removed")))
+            self._outcomes.append(ItemOutcome(file.path, "already", "its lines are removed"))
             return None
         live = self._host.read_bytes(file.path)
         keep = [edit for upper in uppers for edit in files_of(upper)[file.path].edits]
@@ -423,18 +401,14 @@ class _LayerPlanner:
         if isinstance(wanted, Missing) or isinstance(plans, Missing):
             why = wanted.why if isinstance(wanted, Missing) else plans.why if isinstance(plans, Missing) else ""
             lines = ", ".join(sorted({f"{edit.key} {edit.value}" for edit in file.edits}))
-            by_hand = msg("edit {path}: remove {lines}", path=file.path, lines=lines)
+            by_hand = f"edit {file.path}: remove {lines}"
             self._outcomes.append(ItemOutcome(file.path, "kept", why, by_hand))
             return None
         for identity, new in plans.items():
             self._later.set_file(identity, new)
         names = ", ".join(upper.id for upper in uppers)
         if wanted == live:
-            self._pass_item(
-                file.path,
-                uppers[-1],
-                msg("holds what {names} wrote, and nothing else of this transaction", names=names),
-            )
+            self._pass_item(file.path, uppers[-1], f"holds what {names} wrote, and nothing else of this transaction")
             return None
         self._passed.append((file.path, uppers[-1].id))
         mode = file.mode_before if wanted is None else file.mode
@@ -457,7 +431,7 @@ class _LayerPlanner:
             if isinstance(before, Missing):
                 return before
             if isinstance(after, Missing) or after is None:
-                return after or Missing("unreadable", N_("nothing would be left of it"))
+                return after or Missing("unreadable", "nothing would be left of it")
             new = _replace(theirs, before=before, after=after)
             if before is None and theirs.before is not None:
                 new = _replace(new, mode_before=file.mode_before, new_directories=file.new_directories)

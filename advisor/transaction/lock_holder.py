@@ -17,7 +17,6 @@ from typing import Final
 import msgspec
 
 from advisor.host.numbers import is_count
-from advisor.i18n import N_, msg
 from advisor.transaction.watchdog import process_fields
 
 _STOPPED_STATES: Final = ("T", "t")
@@ -72,10 +71,9 @@ def stopped_hint(holders: tuple[LockHolder, ...]) -> str | None:
     if not holders or not all(one.is_stopped for one in holders):
         return None
     numbers = " ".join(str(one.number) for one in holders)
-    return msg(
-        "it is stopped; to let it go on: kill -CONT {numbers}\n"
-        "to end it: kill -KILL {numbers}; advisor rollback then restores what it has left",
-        numbers=numbers,
+    return (
+        f"it is stopped; to let it go on: kill -CONT {numbers}\nto end it: kill -KILL {numbers}; advisor "
+        "rollback then restores what it has left"
     )
 
 
@@ -94,7 +92,7 @@ def read_lock_holder(path: Path) -> str | None:
         text = path.read_text("utf-8", "replace")[:200]
     except OSError:
         text = ""
-    return " ".join(text.split()) or N_("another process")
+    return " ".join(text.split()) or "another process"
 
 
 def _is_locked(path: Path) -> bool:

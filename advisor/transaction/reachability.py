@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host import Host
-from advisor.i18n import N_, joined, msg
 from advisor.planning.records import Plan
 
 if TYPE_CHECKING:
@@ -40,10 +39,7 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
     peers = peers_of(host, read_peer_facts(host), links=links, extra=named)
     for one in peers.unprobeable:
         if one.role == "named":
-            raise RefusedError(
-                msg("--peer {what}: {why}", what=one.what, why=one.why),
-                hint="name one that these links lead to, or none",
-            )
+            raise RefusedError(f"--peer {one.what}: {one.why}", hint="name one that these links lead to, or none")
     before = gate(peers)
     _refuse_silent(before.failing)
     up = up_links(host, links)
@@ -54,23 +50,15 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
         after = await_gate(host, up, before.passing, _LARGEST_PACKET_BYTES, window_seconds=WINDOW_SECONDS)
         for link, seconds in sorted(after.link_seconds.items()):
             if seconds:
-                say(msg("{link}: up after {seconds:.1f} s", link=link, seconds=seconds))
+                say(f"{link}: up after {seconds:.1f} s")
         if not after.held:
             raise CommandError(
-                joined("; ", (one.why for one in after.failing))
-                or "somebody who answered before does not answer any more",
+                "; ".join(one.why for one in after.failing) or "somebody who answered before does not answer any more",
                 hint="advisor probe shows what each path carries",
             )
         if after.passing:
             sizes = sorted({one.size for one in after.passing})
-            say(
-                msg(
-                    "{count} of {count_2} answer again, at {listed} bytes",
-                    count=len(after.passing),
-                    count_2=len(before.passing),
-                    listed=_join_words(sizes),
-                )
-            )
+            say(f"{len(after.passing)} of {len(before.passing)} answer again, at {_join_words(sizes)} bytes")
 
     return ask
 
@@ -84,20 +72,20 @@ def _refuse_silent(failing: Iterable[NotPassed]) -> None:
     for one in failing:
         if one.peer.role == "named":
             raise RefusedError(
-                msg("--peer: {why}, and that before anything was changed", why=one.why),
+                f"--peer: {one.why}, and that before anything was changed",
                 hint="leave it out, or mend the path first: advisor probe shows what it carries",
             )
 
 
 def _summarize_answers(answering: Sequence[str], silent: Sequence[str]) -> str:
-    parts = [N_("no peer answers over these links: none can confirm afterwards that the path still works")]
+    parts = ["no peer answers over these links: none can confirm afterwards that the path still works"]
     if answering:
         names = f"{_join_words(answering[:6])}{', …' if len(answering) > 6 else ''}"
-        parts = [msg("these answer over these links: {names}", names=names)]
+        parts = [f"these answer over these links: {names}"]
     if silent:
         names = "; ".join(silent[:6])
-        parts.append(msg("{count} do not, and will not be asked again: {names}", count=len(silent), names=names))
-    return joined("; ", parts)
+        parts.append(f"{len(silent)} do not, and will not be asked again: {names}")
+    return "; ".join(parts)
 
 
 def _join_words(words: Sequence[object]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.errors import RefusedError, UsageError
-from advisor.i18n import msg
 from advisor.transaction.journal import Store, find_waiting, sequence_of
 
 
@@ -21,8 +20,7 @@ def active_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
         }
         if not meant:
             raise UsageError(
-                msg("--instead-of {name}: no active transaction has this id or profile", name=name),
-                hint="advisor status",
+                f"--instead-of {name}: no active transaction has this id or profile", hint="advisor status"
             )
         found |= meant
     return tuple(record.id for record in in_force if record.id in found)
@@ -40,10 +38,6 @@ def refuse_while_one_waits(store: Store) -> None:
     waiting = find_waiting(records)
     if waiting is not None:
         raise RefusedError(
-            msg(
-                "transaction {id} awaits confirmation, {seconds_left:.0f} s left",
-                id=waiting.id,
-                seconds_left=waiting.seconds_left or 0,
-            ),
-            hint=msg("advisor confirm {id}, or advisor rollback {id}", id=waiting.id),
+            f"transaction {waiting.id} awaits confirmation, {waiting.seconds_left or 0:.0f} s left",
+            hint=f"advisor confirm {waiting.id}, or advisor rollback {waiting.id}",
         )

@@ -16,7 +16,6 @@ from advisor.errors import CommandError, NotRestoredError
 from advisor.host import Host, Missing, Probe, ReadFile, observe
 from advisor.host.irq_identity import is_gone_since_boot, is_interrupt
 from advisor.host.text_words import or_empty
-from advisor.i18n import N_, msg
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import commands_by_hand, hand_command, queue_file
 from advisor.transaction.appeared import list_reached, own_places, restore_early, restore_reached
@@ -41,8 +40,7 @@ Progress = Callable[[str], None]
 
 def not_restored_error(reason: str, lost: tuple[ItemOutcome, ...]) -> NotRestoredError:
     return NotRestoredError(
-        msg("{reason}; not restored: {count}", reason=reason, count=len(lost)),
-        items=tuple((one.what, one.by_hand or one.detail) for one in lost),
+        f"{reason}; not restored: {len(lost)}", items=tuple((one.what, one.by_hand or one.detail) for one in lost)
     )
 
 
@@ -179,21 +177,21 @@ def restore_file(host: Host, file: FileChange, *, force: bool, is_begun: bool = 
     live = file_content(host, file.path)
     host.remove_leftovers(file.undo, prune=is_begun and live is None and file.before is None)
     if live == file.before:
-        return ItemOutcome(file.path, "already", N_("as before"))
+        return ItemOutcome(file.path, "already", "as before")
     by_hand = hand_command(file.undo)
     if not is_begun:
         return ItemOutcome(file.path, "already", _NOT_BEGUN)
     if file.path == APPEARING and live != file.after and not isinstance(live, Missing):
         return _remove_rules(host, file, live, force=force)
     if live != file.after and not force:
-        return ItemOutcome(file.path, "kept", N_("modified externally"), by_hand)
+        return ItemOutcome(file.path, "kept", "modified externally", by_hand)
     try:
         host.do(file.undo)
     except CommandError as error:
         return ItemOutcome(file.path, "failed", error.message, by_hand)
     if file_content(host, file.path) != file.before:
-        return ItemOutcome(file.path, "failed", N_("written, but reads otherwise"), by_hand)
-    return ItemOutcome(file.path, "restored", N_("removed") if file.before is None else N_("earlier content"))
+        return ItemOutcome(file.path, "failed", "written, but reads otherwise", by_hand)
+    return ItemOutcome(file.path, "restored", "removed" if file.before is None else "earlier content")
 
 
 def _reload_again(host: Host, files: Iterable[FileChange]) -> list[ItemOutcome]:
@@ -211,22 +209,22 @@ def _remove_rules(host: Host, file: FileChange, live: bytes | None, *, force: bo
     line stays as it is, byte for byte."""
     rest = without_rules(live, file.before, file.after)
     if rest.edited and not force:
-        by_hand = msg("edit {path}: remove {lines}", path=file.path, lines=", ".join(rest.edited))
-        return ItemOutcome(file.path, "kept", N_("modified externally"), by_hand)
+        by_hand = f"edit {file.path}: remove {', '.join(rest.edited)}"
+        return ItemOutcome(file.path, "kept", "modified externally", by_hand)
     content = rest.without_edited if rest.edited else rest.content
     if content == live:
-        return ItemOutcome(file.path, "already", N_("its lines are removed"))
+        return ItemOutcome(file.path, "already", "its lines are removed")
     step = msgspec.structs.replace(file.undo, content=content)
     try:
         host.do(step)
     except CommandError as error:
         return ItemOutcome(file.path, "failed", error.message, hand_command(step))
     if file_content(host, file.path) != content:
-        return ItemOutcome(file.path, "failed", N_("written, but reads otherwise"), hand_command(step))
-    return ItemOutcome(file.path, "restored", N_("removed") if content is None else N_("its lines are removed"))
+        return ItemOutcome(file.path, "failed", "written, but reads otherwise", hand_command(step))
+    return ItemOutcome(file.path, "restored", "removed" if content is None else "its lines are removed")
 
 
-_NOT_BEGUN: Final = N_("was not changed by this transaction")
+_NOT_BEGUN: Final = "was not changed by this transaction"
 
 
 def _is_gone_since_boot(host: Host, probe: Probe) -> bool:
@@ -241,20 +239,20 @@ def restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_be
     if not isinstance(found, LostLink):
         live = observe(host, found.probe)
         if live == found.before:
-            return ItemOutcome(found.tunable, "already", msg("is {before}", before=found.before))
+            return ItemOutcome(found.tunable, "already", f"is {found.before}")
         if isinstance(live, Missing) and live.is_absent and queue_file(found.probe) is not None:
-            return ItemOutcome(found.tunable, "already", N_("is gone with its queue"))
+            return ItemOutcome(found.tunable, "already", "is gone with its queue")
         if isinstance(live, Missing) and _is_gone_since_boot(host, found.probe):
-            return ItemOutcome(found.tunable, "already", N_("is not there since the boot"))
+            return ItemOutcome(found.tunable, "already", "is not there since the boot")
         by_hand = commands_by_hand(host, found.undo)
         if by_hand == "":
-            by_hand = msg("set it to {before}", before=found.before)
+            by_hand = f"set it to {found.before}"
         if isinstance(live, Missing):
-            return ItemOutcome(found.tunable, "failed", msg("cannot be read: {why}", why=live.why), by_hand)
+            return ItemOutcome(found.tunable, "failed", f"cannot be read: {live.why}", by_hand)
         if not is_begun:
             return ItemOutcome(found.tunable, "already", _NOT_BEGUN)
         if live != found.after and not force:
-            return ItemOutcome(found.tunable, "kept", msg("modified externally ({value})", value=live), by_hand)
+            return ItemOutcome(found.tunable, "kept", f"modified externally ({live})", by_hand)
         try:
             for step in found.undo:
                 host.do(step)
@@ -263,7 +261,7 @@ def restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_be
         now = observe(host, found.probe)
         if now != found.before:
             shown = now.why if isinstance(now, Missing) else now
-            return ItemOutcome(found.tunable, "failed", msg("written, but reads {shown}", shown=shown), by_hand)
+            return ItemOutcome(found.tunable, "failed", f"written, but reads {shown}", by_hand)
         return ItemOutcome(found.tunable, "restored", f"{or_empty(live)} → {or_empty(found.before)}")
     return (
         ItemOutcome(change.tunable, "failed", found.why)

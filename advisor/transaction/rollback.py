@@ -11,7 +11,6 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError, RestoredError
 from advisor.host import Host, Missing
-from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import rollback_data
 from advisor.transaction.journal import (
@@ -61,15 +60,15 @@ def taken_over_error(host: Host, plan: Plan, watchdog: Watchdog, at: str | None 
     late += [restore_file(host, one, force=False) for one in plan.files if is_late and one.path == at]
     lost = tuple(one for one in (*watched_outcomes(plan, outcome), *late) if not one.is_back)
     if lost:
-        return not_restored_error(msg("the watchdog took over ({why})", why=outcome.why), lost)
-    return RestoredError(msg("the watchdog took over ({why}); everything has been rolled back", why=outcome.why))
+        return not_restored_error(f"the watchdog took over ({outcome.why})", lost)
+    return RestoredError(f"the watchdog took over ({outcome.why}); everything has been rolled back")
 
 
 def watched_outcomes(plan: Plan, outcome: Watched) -> tuple[ItemOutcome, ...]:
     """What the watchdog did, item by item."""
     lost = dict(kept_items(plan, outcome))
     names = [file.path for file in reversed(plan.files)] + [change.tunable for change in reversed(plan.changes)]
-    back = [ItemOutcome(name, "restored", N_("by the watchdog")) for name in names if name not in lost]
+    back = [ItemOutcome(name, "restored", "by the watchdog") for name in names if name not in lost]
     return (
         *back,
         *(ItemOutcome(name, "kept" if why.startswith("kept") else "failed", why) for name, why in lost.items()),
@@ -115,7 +114,7 @@ def roll_back(
     _refuse_under_damaged(record, damaged)
     taken = plan_layer_rollback(host, record, records, force=force)
     own = msgspec.structs.replace(record, plan=taken.remaining, side_effects_after=taken.side_effects.after)
-    why = N_("interrupted") if record.is_unfinished else N_("asked for")
+    why = "interrupted" if record.is_unfinished else "asked for"
     watchdog = store.watchdog_of(record.id)
     with store.reopen_journal(record.id, may_fail=True) as journal:
         is_open = watchdog.read_state().open is not None
@@ -150,12 +149,8 @@ def roll_back(
             raise _taken_over_while_undoing(host, own, journal, watchdog, taken) from error
         if not journal.is_ended:
             warn(
-                msg(
-                    "{directory}: cannot be written: the rollback of {id} is not recorded; once it can be"
-                    " written, run: advisor rollback {id}",
-                    directory=journal.directory,
-                    id=record.id,
-                )
+                f"{journal.directory}: cannot be written: the rollback of {record.id} is not recorded; once "
+                f"it can be written, run: advisor rollback {record.id}"
             )
         close_rolled_back(journal, watchdog, outcomes)
     write_scripts(store, record)
@@ -183,13 +178,7 @@ def _claim_rollback(watchdog: Watchdog, warn: Progress) -> Watched | None:
         watchdog.open_files("taken")
     except OSError as error:
         watchdog.stand_down()
-        warn(
-            msg(
-                "{directory}: {error}: it is rolled back without a watchdog",
-                directory=watchdog.directory,
-                error=error.strerror,
-            )
-        )
+        warn(f"{watchdog.directory}: {error.strerror}: it is rolled back without a watchdog")
     return None
 
 
@@ -200,11 +189,7 @@ def _start_again(plan: Plan, watchdog: Watchdog, warn: Progress) -> None:
         watchdog.start_watching(persists=plan.persists, state="taken", step_seconds=seconds)
     except OSError as error:
         watchdog.stand_down()
-        warn(
-            msg(
-                "the watchdog cannot be started ({error}): it is rolled back without one", error=error.strerror or error
-            )
-        )
+        warn(f"the watchdog cannot be started ({error.strerror or error}): it is rolled back without one")
 
 
 def _record_outcome(journal: Journal, watchdog: Watchdog, own: Record, taken: LayerRollback, outcome: Watched) -> None:
@@ -234,11 +219,7 @@ def _refuse_under_damaged(record: Record, damaged: Iterable[Damaged]) -> None:
     above = damaged_above(record, damaged)
     if above:
         raise RefusedError(
-            msg(
-                "upper layer {id} is damaged, and what it holds is unknown: {reason}",
-                id=above[0].id,
-                reason=above[0].message,
-            ),
+            f"upper layer {above[0].id} is damaged, and what it holds is unknown: {above[0].message}",
             hint=above[0].as_error.hint,
         )
 
@@ -261,10 +242,8 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: LayerRollback
         store.write_script(own.id, rollback_data(cut_off, taken.cut_off.after, fingerprint=fingerprint))
     except OSError as error:
         raise RefusedError(
-            msg("{directory}: the journal cannot be written: {error}", directory=store.directory, error=error.strerror),
-            hint=msg(
-                "once it can be written: advisor rollback {id}; advisor rollback --all needs no journal", id=own.id
-            ),
+            f"{store.directory}: the journal cannot be written: {error.strerror}",
+            hint=f"once it can be written: advisor rollback {own.id}; advisor rollback --all needs no journal",
         ) from error
 
 

@@ -11,7 +11,6 @@ import msgspec
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadFile, observe
-from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import commands_by_hand, hand_command
 from advisor.tunables.preflight import SideEffect
@@ -117,9 +116,7 @@ def _restore_moved(
         # The kernel has just set it to something else by itself: a bridge follows its ports.
         return None
     if after and standing != after and not force:
-        return ItemOutcome(
-            one.tunable, "kept", msg("modified externally ({value})", value=_shorten(live)), _by_hand(one)
-        )
+        return ItemOutcome(one.tunable, "kept", f"modified externally ({_shorten(live)})", _by_hand(one))
     return _undo_side_effect(host, one, live)
 
 
@@ -147,23 +144,17 @@ def _restore_reset(host: Host, one: SideEffect, after: str | None, standing: str
         return None
     if isinstance(live, Missing):
         # A queue is removed with its channels, which have an outcome of their own.
-        gone = ItemOutcome(one.tunable, "failed", msg("cannot be read: {why}", why=live.why), by_hand)
+        gone = ItemOutcome(one.tunable, "failed", f"cannot be read: {live.why}", by_hand)
         return None if isinstance(one.probe, ReadFile) else gone
     if after and standing != after and live == standing:
-        return ItemOutcome(one.tunable, "kept", msg("modified externally ({value})", value=_shorten(live)), by_hand)
+        return ItemOutcome(one.tunable, "kept", f"modified externally ({_shorten(live)})", by_hand)
     if not one.undo:
         return ItemOutcome(
-            one.tunable,
-            "failed",
-            msg(
-                "was {short}, which no command can set; is {short_2}",
-                short=_shorten(one.before),
-                short_2=_shorten(live),
-            ),
+            one.tunable, "failed", f"was {_shorten(one.before)}, which no command can set; is {_shorten(live)}"
         )
     outcome = _undo_side_effect(host, one, live)
     if outcome.state == "restored" and observe(host, one.probe) != one.before:
-        return ItemOutcome(one.tunable, "failed", N_("written, but reads otherwise"), by_hand)
+        return ItemOutcome(one.tunable, "failed", "written, but reads otherwise", by_hand)
     return outcome
 
 
@@ -173,11 +164,7 @@ def _undo_side_effect(host: Host, one: SideEffect, live: str) -> ItemOutcome:
             host.do(step)
     except CommandError as error:
         return ItemOutcome(one.tunable, "failed", error.message, commands_by_hand(host, one.undo))
-    return ItemOutcome(
-        one.tunable,
-        "restored",
-        msg("side effect reversed: {live} -> {before}", live=_shorten(live), before=_shorten(one.before)),
-    )
+    return ItemOutcome(one.tunable, "restored", f"side effect reversed: {_shorten(live)} -> {_shorten(one.before)}")
 
 
 def _shorten(text: str) -> str:

@@ -11,7 +11,6 @@ from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.host.signals import interruptible
 from advisor.host.trusted_files import named_directory
-from advisor.i18n import msg
 from advisor.importers.conflicts import writers_beside
 from advisor.importers.other_writer import OtherWriter
 from advisor.transaction.confirm import confirm_record
@@ -84,7 +83,7 @@ def verify_transactions(
     everything, damaged = (store or Store()).survey_records()
     asked = (find_record(everything, identity, damaged),) if identity else everything
     if identity and not asked[0].is_active:
-        raise RefusedError(msg("transaction {id} is {state}, not active", id=asked[0].id, state=asked[0].state))
+        raise RefusedError(f"transaction {asked[0].id} is {asked[0].state}, not active")
     # What an upper layer holds is verified with that layer.
     own = {record.id for record in asked}
     drift = tuple(one for one in find_drift(host, everything) if one.transaction in own)
@@ -124,7 +123,7 @@ def rollback_transactions(
     if identity and everything:
         raise UsageError(
             "name a transaction or --all, not both",
-            hint=msg("advisor rollback {id} rolls one back, advisor rollback --all every active one", id=identity),
+            hint=f"advisor rollback {identity} rolls one back, advisor rollback --all every active one",
         )
     kept = store or Store()
     # A damaged transaction is rolled back by its script alone: only the others can be asked for.
@@ -134,7 +133,7 @@ def rollback_transactions(
             "nothing to roll back: there is no transaction",
             hint="advisor status lists all transactions"
             if named is None
-            else msg("looked for in {directory}, which ADVISOR_STATE_DIR names", directory=named),
+            else f"looked for in {named}, which ADVISOR_STATE_DIR names",
         )
     with kept.hold_lock(may_be_read_only=True, stopped_for=STOPPED_SECONDS), interruptible():
         permit()
@@ -155,13 +154,13 @@ def _choose_records(
     if identity:
         named = [record for record in store.readable_records() if identity in record.plan.profiles]
         if named and not has_recovered and not any(record.is_active for record in named):
-            raise RefusedError(msg("nothing to roll back: no transaction of {profile} is active", profile=identity))
+            raise RefusedError(f"nothing to roll back: no transaction of {identity} is active")
         record = store.find_record(identity)
         if record.state != "rolled-back":
             return (record,)
         if has_recovered:
             return ()
-        raise RefusedError(msg("nothing to roll back: {id} is already rolled back", id=record.id))
+        raise RefusedError(f"nothing to roll back: {record.id} is already rolled back")
     in_force = [
         record
         for record in reversed(store.readable_records())

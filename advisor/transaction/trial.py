@@ -9,7 +9,6 @@ from typing import Final
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, observe
-from advisor.i18n import N_, msg
 from advisor.planning.records import Change, Plan
 from advisor.transaction.apply import begin_transaction, check_link, check_preconditions, read_back, set_value
 from advisor.transaction.journal import Doing, Store
@@ -45,7 +44,7 @@ class _Pace:
     def require_watchdog(self) -> None:
         """Raise CommandError where the watchdog's process is gone: nobody would restore the values after a kill."""
         if self._watchdog is not None and not self._watchdog.is_watching:
-            raise CommandError(msg("the watchdog of this measurement was killed: nothing is switched without it"))
+            raise CommandError("the watchdog of this measurement was killed: nothing is switched without it")
 
     @contextlib.contextmanager
     def extend_during(self, hung_after: float) -> Iterator[None]:
@@ -123,9 +122,7 @@ class Trial:
             with self._pace.guard_step():
                 outcome = restore_change(self._host, self._plan, change, force=change.tunable == self.pending)
             if not outcome.is_back:
-                raise CommandError(
-                    msg("{what}: {detail}", what=outcome.what, detail=outcome.detail), hint=outcome.by_hand
-                )
+                raise CommandError(f"{outcome.what}: {outcome.detail}", hint=outcome.by_hand)
         self.pending = None
 
 
@@ -163,4 +160,4 @@ def run_trial(
             close_rolled_back(journal, watchdog, outcomes)
     lost = tuple(one for one in outcomes if not one.is_back)
     if lost:
-        raise not_restored_error(N_("the trial is over"), lost)
+        raise not_restored_error("the trial is over", lost)

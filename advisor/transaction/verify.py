@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from advisor.host import Host, Missing, observe
-from advisor.i18n import N_, msg
 from advisor.planning.records import Change, FileChange
 from advisor.planning.unmerge import holds_edit, settings_of
 from advisor.transaction.appeared import classes_of, own_places, unreached_devices
@@ -80,24 +79,24 @@ def _value_drift(host: Host, record: Record, change: Change, found: Change, in_f
         return None
     named = "" if found is change else now_named(host, record.plan.links, change.tunable)
     if isinstance(live, Missing):
-        why = msg("cannot be read: {why}", why=live.why)
+        why = f"cannot be read: {live.why}"
         return Drift(record.id, change.tunable, change.after, None, f"{why}{named}")
-    reason = N_("is as before the transaction") if live == change.before else N_("modified externally")
+    reason = "is as before the transaction" if live == change.before else "modified externally"
     if live == change.before and change.persist is None and change.persist_note:
-        reason = msg("is as before the transaction; {note}", note=change.persist_note)
+        reason = f"is as before the transaction; {change.persist_note}"
     later = (one for one in in_force if sequence_of(one.id) > sequence_of(record.id))
     moved = [one.id for one in later if one.side_effects_after.get(change.tunable) == live]
     if moved:
-        reason = msg("side effect of {moved}", moved=moved[-1])
+        reason = f"side effect of {moved[-1]}"
     return Drift(record.id, change.tunable, change.after, live, f"{reason}{named}")
 
 
 def _file_drift(host: Host, identity: str, file: FileChange, overlaid: frozenset[tuple[str, ...]]) -> Drift | None:
     content = file_content(host, file.path)
     if isinstance(content, Missing):
-        return Drift(identity, file.path, N_("its content"), None, msg("cannot be read: {why}", why=content.why))
+        return Drift(identity, file.path, "its content", None, f"cannot be read: {content.why}")
     if content is None:
-        return Drift(identity, file.path, N_("its content"), None, N_("was removed"))
+        return Drift(identity, file.path, "its content", None, "was removed")
     if all(holds_edit(content, edit) for edit in file.edits if not settings_of(edit) & overlaid):
         return None
-    return Drift(identity, file.path, N_("its content"), None, N_("no longer holds what the transaction wrote"))
+    return Drift(identity, file.path, "its content", None, "no longer holds what the transaction wrote")

@@ -27,7 +27,6 @@ import msgspec
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host.putfile import fixed_temporary, put_file, remove_temporary, sync_directory
-from advisor.i18n import msg
 from advisor.shell.data_file import FORMAT, make_data, make_records
 from advisor.shell.state_table import OPEN_FILES, OUTCOME, RUNNING_FILES, WATCH_DATA
 from advisor.shell.templates import render_shell
@@ -53,8 +52,8 @@ class TakenOverError(CommandError):
 def not_started(watchdog: Watchdog, error: OSError) -> RefusedError:
     """The refusal of a change that no watchdog can guard."""
     return RefusedError(
-        msg("the watchdog, which guards the change, cannot be started: {error}", error=error),
-        hint=msg("nothing was changed; see {directory}", directory=watchdog.directory),
+        f"the watchdog, which guards the change, cannot be started: {error}",
+        hint=f"nothing was changed; see {watchdog.directory}",
     )
 
 

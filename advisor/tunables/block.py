@@ -16,7 +16,6 @@ from typing import Final
 from advisor.facts.memory import parse_meminfo
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg, noun
 from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
 from advisor.tunables.block_value import BlockValue, example_files
 from advisor.tunables.kind import Capture, Kind
@@ -68,19 +67,19 @@ class BlockQueue(BlockValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.attribute == "scheduler":
-            return None if _SCHEDULER.fullmatch(value) else N_("is not the name of a scheduler")
+            return None if _SCHEDULER.fullmatch(value) else "is not the name of a scheduler"
         if self.attribute == "write_cache" and value == "write through":
-            return N_("makes the kernel leave out flushes, which loses data where the device has a cache of its own")
+            return "makes the kernel leave out flushes, which loses data where the device has a cache of its own"
         if self.attribute in _WORDS:
             words = _WORDS[self.attribute]
-            return None if value in words else msg("is not {words}", words=" or ".join(words))
+            return None if value in words else f"is not {' or '.join(words)}"
         least = _LEAST[self.attribute]
         if re.fullmatch(r"[1-9][0-9]{10,}", value, re.ASCII):
-            return N_("is more than the kernel takes")
+            return "is more than the kernel takes"
         if not _NUMBER.fullmatch(value) or int(value) < least:
-            return msg("is not a whole number from {least} on", least=least)
+            return f"is not a whole number from {least} on"
         if self.attribute in _IN_PAGES and int(value) % 4:
-            return N_("is not a multiple of 4: the kernel counts in pages of 4 KiB")
+            return "is not a multiple of 4: the kernel counts in pages of 4 KiB"
         return None
 
     def list_values(self, host: Host) -> tuple[str, ...]:
@@ -146,23 +145,20 @@ class BlockQueue(BlockValue, frozen=True):
         if not (release and int(release[0]) >= LINUX_MQ) and not host.is_dir(f"/sys/block/{self.device}/mq"):
             return None, ()
         if wanted > MAX_SCHEDULED:
-            return msg("the kernel takes at most {most} (block/blk-mq-sched.h)", most=MAX_SCHEDULED), ()
+            return f"the kernel takes at most {MAX_SCHEDULED} (block/blk-mq-sched.h)", ()
         if wanted <= before or "[none]" not in host.read_or_empty(f"/sys/block/{self.device}/queue/scheduler"):
             return None, ()
         tags = _count_tags(host, self.device)
         if tags is None:
             return None, (
-                msg(
-                    "{identity}: without a scheduler the queue is no longer than the drive's own, which is not known "
-                    "here: the plan is rolled back if it is shorter",
-                    identity=self.id,
+                (
+                    f"{self.id}: without a scheduler the queue is no longer than the drive's own, which is not "
+                    "known here: the plan is rolled back if it is shorter"
                 ),
             )
         if wanted <= tags:
             return None, ()
-        return msg(
-            "without a scheduler the queue holds what the drive's own does, {most}; a scheduler allows more", most=tags
-        ), ()
+        return f"without a scheduler the queue holds what the drive's own does, {tags}; a scheduler allows more", ()
 
     def _side_effects(self, host: Host) -> tuple[SideEffect, ...]:
         """What the kernel resets with the scheduler: the length of the queue, and its throttling (none with bfq)."""
@@ -189,11 +185,9 @@ def _explain_read_ahead(host: Host, kibibytes: int) -> str | None:
     most = None if not total else int(total * READ_AHEAD_SHARE) >> 10
     if most is None or kibibytes <= most:
         return None
-    return msg(
-        "each file that is read in order would take {size} MiB of {total} MiB of memory: at most {most} KiB here",
-        size=f"{kibibytes >> 10:,}",
-        total=f"{(total or 0) >> 20:,}",
-        most=f"{most:,}",
+    return (
+        f"each file that is read in order would take {kibibytes >> 10:,} MiB of {(total or 0) >> 20:,} MiB of "
+        f"memory: at most {most:,} KiB here"
     )
 
 
@@ -207,7 +201,7 @@ KIND: Final = Kind(
     order=40,
     parse=BlockQueue.parse,
     devices=_list_devices,
-    noun=noun("block device setting"),
+    noun="block device setting",
     examples=(("block:nvme0n1:scheduler", "mq-deadline"),),
     capture=Capture(files=(("/sys/block/*/queue", ATTRIBUTES),)),
     written_by=frozenset({"tuned", "saptune"}),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.tunables.block_identity import device_rule, is_device_name
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
@@ -31,7 +30,7 @@ class BlockValue(KernelFile, frozen=True):
         device, _, attribute = rest.rpartition(":")
         if attribute not in cls.attributes or not is_device_name(device):
             example, names = f"{cls.kind}:{cls.example}:ATTRIBUTE", ", ".join(cls.attributes)
-            hint = msg("write {id}, one of {names}", id=example, names=names)
+            hint = f"write {example}, one of {names}"
             raise UnknownIdError(rest, kind=cls.kind, hint=hint)
         return cls(device, attribute)
 

@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import Final
 
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.tunables.kind import Kind, Namespace
 from advisor.tunables.tunable import Tunable, UnknownIdError
 
@@ -72,5 +71,5 @@ def parse_tunable(identity: str) -> Tunable:
     kind = find_kind(identity)
     if kind is None:
         known = ", ".join(sorted(one.name for one in all_kinds()))
-        raise UnknownIdError(identity, hint=msg("an id begins with one of: {known}", known=known))
+        raise UnknownIdError(identity, hint=f"an id begins with one of: {known}")
     return kind.parse(identity.partition(":")[2])

@@ -13,7 +13,6 @@ from typing import Final
 
 from advisor.host import Host, Missing, Probe, ReadFile
 from advisor.host.kernel_text import SET
-from advisor.i18n import msg, noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.programs import refused_word
@@ -45,7 +44,7 @@ class CommandLine(StoredValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         fits = value == SET or re.fullmatch(r"[\w.,:;/+@%=-]{1,200}", value, re.ASCII)
-        return None if fits else msg("is neither one word nor {word}", word=SET)
+        return None if fits else f"is neither one word nor {SET}"
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> Missing:
         return _BY_HAND
@@ -93,7 +92,7 @@ KIND: Final = Kind(
     name="cmdline",
     order=160,
     parse=CommandLine.parse,
-    noun=noun("boot parameter"),
+    noun="boot parameter",
     examples=(("cmdline:intel_idle.max_cstate", "1"),),
     capture=Capture(
         files=(("/proc", ("cmdline",)),),

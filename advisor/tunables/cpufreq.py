@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.i18n import noun
 from advisor.tunables.cpufreq_boost import CpuBoost
 from advisor.tunables.cpufreq_policy import CPUFREQ, CpuFrequency
 from advisor.tunables.kind import Capture, Kind
@@ -20,7 +19,7 @@ KIND: Final = Kind(
     name="cpufreq",
     order=100,
     parse=parse_cpufreq,
-    noun=noun("clock setting"),
+    noun="clock setting",
     examples=(("cpufreq:policy0:governor", "performance"), ("cpufreq:boost", "1")),
     capture=Capture(
         files=(

@@ -6,7 +6,6 @@ The switch of the drivers acpi-cpufreq, amd_pstate and cppc_cpufreq; that of int
 from __future__ import annotations
 
 from advisor.host import Host, Missing
-from advisor.i18n import N_
 from advisor.tunables.cpufreq_policy import CPUFREQ
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
@@ -32,7 +31,7 @@ class CpuBoost(WrittenAtBoot, frozen=True):
         return Missing("absent", "no driver with such a switch runs here") if missing.is_absent else missing
 
     def check_value(self, value: str) -> str | None:
-        return None if value in ("0", "1") else N_("is not 0 or 1")
+        return None if value in ("0", "1") else "is not 0 or 1"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         return Preflight(

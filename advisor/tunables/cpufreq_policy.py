@@ -17,7 +17,6 @@ from typing import Final
 
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 from advisor.tunables.tunable import UnknownIdError
@@ -56,10 +55,7 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
             raise UnknownIdError(
                 rest,
                 kind="cpufreq",
-                hint=msg(
-                    "write cpufreq:policy0:ATTRIBUTE, or cpufreq:*:ATTRIBUTE for all, one of {files}",
-                    files=", ".join(_FILES),
-                ),
+                hint=f"write cpufreq:policy0:ATTRIBUTE, or cpufreq:*:ATTRIBUTE for all, one of {', '.join(_FILES)}",
             )
         return cls(policy, attribute)
 
@@ -95,8 +91,8 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.attribute in _OFFERS:
-            return None if re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", value) else N_("is not a word such as performance")
-        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else N_("is not a whole number of kHz")
+            return None if re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", value) else "is not a word such as performance"
+        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "is not a whole number of kHz"
 
     def choose_value(self, host: Host, live: str, wanted: str) -> str:
         words = [word.strip() for word in wanted.split("|")]
@@ -128,11 +124,7 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
             return None
         driver = host.read(f"{CPUFREQ}/{self.policy}/scaling_driver")
         name = "its driver" if isinstance(driver, Missing) else f"the driver {driver}"
-        return (
-            msg("{name} offers {words}", name=name, words=", ".join(offered))
-            if offered
-            else msg("{name} offers nothing that could be read", name=name)
-        )
+        return f"{name} offers {', '.join(offered)}" if offered else f"{name} offers nothing that could be read"
 
     def _out_of_range(self, host: Host, wanted: str) -> str | None:
         if self.attribute in _OFFERS:

@@ -20,7 +20,6 @@ import msgspec
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand
 from advisor.host.config_text import UNSET, Layout, key_value, multipath_layout
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Kind
 from advisor.tunables.preflight import Preflight
@@ -155,9 +154,9 @@ class FileKey(StoredValue, frozen=True):
                 "/etc/beegfs/beegfs-*.conf, /etc/multipath.conf, /etc/iscsi/iscsid.conf, "
                 "/etc/iscsi/nodes/TARGET/PORTAL/INTERFACE, /etc/llttab, …/iris.cpf"
             )
-            raise UnknownIdError(rest, kind="file", hint=msg("write file:PATH:KEY with one of {files}", files=files))
+            raise UnknownIdError(rest, kind="file", hint=f"write file:PATH:KEY with one of {files}")
         if not any(one.key.fullmatch(key) for one in known):
-            hint = msg("{key!r} is no key of {product} that is set here", key=key[:80], product=known[0].product)
+            hint = f"{key[:80]!r} is no key of {known[0].product} that is set here"
             raise UnknownIdError(rest, kind="file", hint=hint)
         return cls(path, key)
 
@@ -199,15 +198,13 @@ class FileKey(StoredValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.dialect.edit == "llttab-directive":
-            return None if value in ("0", "1") else N_("is not 0 or 1")
+            return None if value in ("0", "1") else "is not 0 or 1"
         if self.dialect.edit == "llttab-mtu":
             is_size = re.fullmatch("[0-9]{3,5}", value, re.ASCII) and 512 <= int(value) <= 65535
-            return (
-                None if is_size or value == "-" else N_("is neither - (LLT's default) nor an MTU of 512 to 65535 bytes")
-            )
+            return None if is_size or value == "-" else "is neither - (LLT's default) nor an MTU of 512 to 65535 bytes"
         if _VALUE.fullmatch(value) and len(value) <= 400:
             return None
-        return N_("holds signs that are set here in no configuration file: letters, digits, blanks and _.,:+*- are")
+        return "holds signs that are set here in no configuration file: letters, digits, blanks and _.,:+*- are"
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return FileEdit(self.path, self.dialect.edit, self._name, value)
@@ -251,7 +248,7 @@ KIND: Final = Kind(
     name="file",
     order=90,
     parse=FileKey.parse,
-    noun=noun("configuration key"),
+    noun="configuration key",
     examples=(("file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers", "32"),),
     capture=None,
     namespaces=((".+", "mnt"),),

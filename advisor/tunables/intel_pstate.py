@@ -10,7 +10,6 @@ import re
 from typing import Final
 
 from advisor.host import Host, Missing, observe
-from advisor.i18n import N_, noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tmpfiles_line import NamedAttribute
@@ -36,9 +35,9 @@ class IntelPstate(NamedAttribute, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.name == NO_TURBO:
-            return None if value in ("0", "1") else N_("is not 0 or 1")
+            return None if value in ("0", "1") else "is not 0 or 1"
         fits = re.fullmatch(r"0|[1-9][0-9]?|100", value)
-        return None if fits else N_("is not a percentage from 0 to 100")
+        return None if fits else "is not a percentage from 0 to 100"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         other = {LOWEST: HIGHEST, HIGHEST: LOWEST}.get(self.name)
@@ -64,7 +63,7 @@ KIND: Final = Kind(
     name="intel_pstate",
     order=110,
     parse=IntelPstate.parse,
-    noun=noun("clock setting"),
+    noun="clock setting",
     examples=(("intel_pstate:min_perf_pct", "100"),),
     capture=Capture(
         files=((DIRECTORY, ("*",)),),

@@ -19,7 +19,6 @@ from advisor.facts.systemd import read_systemd
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step, WriteFile
 from advisor.host.irq_identity import DEVICES, FUNCTIONS, read_identity
 from advisor.host.numbers import is_count
-from advisor.i18n import N_, msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Kind
 from advisor.tunables.link_file import link_file_edit
@@ -121,16 +120,12 @@ class IrqAffinity(DirectValue, frozen=True):
         try:
             cpus = parse_list(value)
         except ValueError:
-            return N_("is not a list of CPUs such as 0-3,8")
+            return "is not a list of CPUs such as 0-3,8"
         if not cpus:
-            return N_("names no CPU")
+            return "names no CPU"
         # What reads otherwise than it was written would count as not set.
         form = format_list(cpus)
-        return (
-            None
-            if value == form
-            else msg("is not as the kernel prints the list of these CPUs: write {form}", form=form)
-        )
+        return None if value == form else f"is not as the kernel prints the list of these CPUs: write {form}"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (WriteFile(f"/proc/irq/{self.number}/smp_affinity_list", value),)
@@ -176,11 +171,9 @@ def explain_absent_cpus(host: Host, value: str) -> str | None:
         return None
     if there and wanted - there:
         absent = format_list(wanted - there)
-        return msg(
-            "names CPU {absent}, which this host does not have: it has CPUs {present}", absent=absent, present=present
-        )
+        return f"names CPU {absent}, which this host does not have: it has CPUs {present}"
     if running and not wanted & running:
-        return msg("names no CPU that is online: CPUs {online} are", online=online)
+        return f"names no CPU that is online: CPUs {online} are"
     return None
 
 
@@ -236,7 +229,7 @@ KIND: Final = Kind(
     order=30,
     parse=IrqAffinity.parse,
     devices=_list_devices,
-    noun=noun("interrupt"),
+    noun="interrupt",
     examples=(("irq:42:affinity", "0-3"),),
     capture=None,
     written_by=frozenset({"tuned", "irqbalance"}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from advisor.host import Host, Missing, ReadFile, Step, WriteFile
-from advisor.i18n import N_
 from advisor.tunables.tunable import DirectValue
 
 
@@ -34,4 +33,4 @@ class KernelFile(DirectValue, frozen=True):
         """Why no value can be written: the file's mode; None where one can be, and where the mode is unknown."""
         real = host.real(self.path)
         owner = host.owner(real) if isinstance(real, str) else real
-        return None if isinstance(owner, Missing) or owner[0] & 0o222 else N_("the kernel lets it be read alone")
+        return None if isinstance(owner, Missing) or owner[0] & 0o222 else "the kernel lets it be read alone"

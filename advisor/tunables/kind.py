@@ -55,8 +55,8 @@ def no_devices(host: Host) -> Iterable[str]:
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of tunable, declared as ``KIND`` in the module of its name (``pm-qos`` in ``pm_qos.py``).
 
-    ``parse`` makes a tunable of what follows ``NAME:`` in an id and raises UsageError. ``noun`` names one value
-    (`advisor.i18n.noun`). ``examples``: ids, each with a value; the first stands for the kind, the others for its
+    ``parse`` makes a tunable of what follows ``NAME:`` in an id and raises UsageError. ``noun`` names one value.
+    ``examples``: ids, each with a value; the first stands for the kind, the others for its
     further forms. ``capture`` is None where the facts read all that a plan needs, or where an id may name any file.
     ``written_by``: other programs that set values of the kind. ``order``: the place in documents.
     """
@@ -71,7 +71,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     sysfs: tuple[tuple[str, str], ...] = ()
     """Files below /sys that the kind sets: pattern of the path, and the id with the pattern's groups (``\\1``)."""
     units: tuple[tuple[str, str], ...] = ()
-    """Pattern of an id, and the unit of its value (`advisor.i18n.N_`)."""
+    """Pattern of an id, and the unit of its value."""
     namespaces: tuple[tuple[str, Namespace], ...] = ()
     """Pattern of an id, and the namespace whose value it is; what no pattern fits belongs to the whole host."""
     harms: tuple[tuple[str, str], ...] = ()

@@ -8,7 +8,6 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host
-from advisor.i18n import N_, noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.link_channels import LinkChannels
 from advisor.tunables.link_coalesce import LinkCoalesce
@@ -93,7 +92,7 @@ KIND: Final = Kind(
     order=20,
     parse=parse_link,
     devices=_list_devices,
-    noun=noun("link"),
+    noun="link",
     examples=(
         ("link:eth1:mtu", "9000"),
         ("link:eth1:ring.rx", "4096"),
@@ -124,7 +123,7 @@ KIND: Final = Kind(
     namespaces=((".+", "net"),),
     written_by=frozenset({"tuned", "network-manager"}),
     sysfs=((rf"{_SYSFS}/mtu", r"link:\1:mtu"), (rf"{_SYSFS}/tx_queue_len", r"link:\1:txqueuelen")),
-    units=((r".+:mtu", N_("bytes")),),
+    units=((r".+:mtu", "bytes"),),
     example_files=_example_files,
     harms=(
         (r".*:(ring|channels).* .*", "The link is interrupted for a moment; more queues take memory and interrupts."),

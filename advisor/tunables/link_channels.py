@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host
-from advisor.i18n import N_
 from advisor.tunables.link_driver import DriverValue
 from advisor.tunables.link_queue_state import queue_state, rss_notes
 from advisor.tunables.preflight import Preflight
@@ -28,7 +27,7 @@ class LinkChannels(DriverValue, frozen=True):
     group = "channels"
     word = "channels"
     keys = ("rx", "tx", "other", "combined")
-    unit = N_("queues")
+    unit = "queues"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         around = super().run_preflight(host, before, after, profile=profile)

@@ -6,7 +6,6 @@ or adaptive-tx, on where the driver finds the values by itself. A driver has tho
 
 from __future__ import annotations
 
-from advisor.i18n import N_
 from advisor.tunables.link_driver import DriverValue
 
 
@@ -15,4 +14,4 @@ class LinkCoalesce(DriverValue, frozen=True):
     word = "coalesce"
     keys = ("adaptive-rx", "adaptive-tx", "rx-usecs", "rx-frames", "tx-usecs", "tx-frames")
     switches = frozenset({"adaptive-rx", "adaptive-tx"})
-    unit = N_("microseconds or frames")
+    unit = "microseconds or frames"

@@ -9,7 +9,6 @@ from advisor.host import Host, Missing, Probe, ReadEthtool, SetEthtool, Step, ob
 from advisor.host.ethtool import answer_key
 from advisor.host.patterns import lazy_regex
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
-from advisor.i18n import N_, msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_override import overriding_setting
 from advisor.tunables.link_rules import run_rule
@@ -39,8 +38,8 @@ class DriverValue(DirectValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.key in self.switches:
-            return None if value in SWITCH else N_("is not on or off")
-        return None if _NUMBER.fullmatch(value) else msg("is not a number of {detail}", detail=self.unit)
+            return None if value in SWITCH else "is not on or off"
+        return None if _NUMBER.fullmatch(value) else f"is not a number of {self.unit}"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetEthtool(self.link, self.group, self.key, value),)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 
 from advisor.host import Host, Missing
-from advisor.i18n import N_
 from advisor.tunables.link_driver import SWITCH, DriverValue, observe_side_effect
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.tunable import Risk
@@ -35,7 +34,7 @@ class LinkFeature(DriverValue, frozen=True):
         return bool(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,30}", word))
 
     def check_value(self, value: str) -> str | None:
-        return None if value in SWITCH else N_("is not on or off")
+        return None if value in SWITCH else "is not on or off"
 
     def refusal(self, host: Host, value: str) -> str | None:
         changeable, requested = host.ethtool(self.link, "changeable"), host.ethtool(self.link, "requested")

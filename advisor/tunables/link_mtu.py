@@ -11,7 +11,6 @@ import re
 from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_driver import observe_side_effect
 from advisor.tunables.link_ring import LinkRing
@@ -45,7 +44,7 @@ class LinkMtu(DirectValue, frozen=True):
         return ReadFile(f"/sys/class/net/{self.link}/mtu")
 
     def check_value(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else N_("is no MTU: that is a number of bytes")
+        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "is no MTU: that is a number of bytes"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetMtu(self.link, int(value)),)

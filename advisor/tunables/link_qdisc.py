@@ -15,7 +15,6 @@ import re
 from advisor.host import Host, Missing, Probe, ReadCommand, SetQdisc, Step
 from advisor.host.link_text import DEFAULT
 from advisor.host.steps import QDISC_HANDLES
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
 from advisor.tunables.preflight import Preflight
@@ -37,7 +36,7 @@ class LinkQdisc(DirectValue, frozen=True):
         return ReadCommand(("tc", "qdisc", "show", "dev", self.link), "qdisc")
 
     def check_value(self, value: str) -> str | None:
-        return None if value in QDISC_HANDLES else msg("is none of {names}", names=", ".join(QDISC_HANDLES))
+        return None if value in QDISC_HANDLES else f"is none of {', '.join(QDISC_HANDLES)}"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetQdisc(self.link, None if value.startswith(f"{DEFAULT} ") else value),)

@@ -7,7 +7,6 @@ from typing import ClassVar
 from advisor.facts.cpulist import format_list, mask_words, parse_list
 from advisor.host import Host, Missing
 from advisor.host.link_text import NO_CPUS
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
@@ -52,9 +51,9 @@ class QueueCpus(QueueValue, frozen=True):
         except ValueError:
             cpus = ()
         if not cpus:
-            return msg("is not a list of CPUs such as 0-3,8, or {word}", word=NO_CPUS)
+            return f"is not a list of CPUs such as 0-3,8, or {NO_CPUS}"
         shortest = format_list(cpus)
-        return None if value == shortest else msg("is written {form}", form=shortest)
+        return None if value == shortest else f"is written {shortest}"
 
     def format_value(self, value: str) -> str:
         mask = 0 if value == NO_CPUS else sum(1 << cpu for cpu in parse_list(value))

@@ -6,7 +6,6 @@ Many drivers take the link down for a moment to make new rings.
 
 from __future__ import annotations
 
-from advisor.i18n import N_
 from advisor.tunables.link_driver import DriverValue
 
 
@@ -15,4 +14,4 @@ class LinkRing(DriverValue, frozen=True):
     group = "rings"
     word = "ring"
     keys = ("rx", "rx-mini", "rx-jumbo", "tx")
-    unit = N_("descriptors")
+    unit = "descriptors"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from advisor.i18n import N_, msg
 from advisor.tunables.link_queues import QueueValue
 
 _MAX_FLOWS = 1 << 29
@@ -21,7 +20,5 @@ class LinkRpsFlows(QueueValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or int(value) > _MAX_FLOWS:
-            return msg("is not a number of flows up to {most}", most=_MAX_FLOWS)
-        return (
-            N_("is no power of two, to which the kernel would round it up") if int(value) & (int(value) - 1) else None
-        )
+            return f"is not a number of flows up to {_MAX_FLOWS}"
+        return "is no power of two, to which the kernel would round it up" if int(value) & (int(value) - 1) else None

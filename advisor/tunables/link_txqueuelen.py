@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 
 from advisor.host import Host, Missing, Probe, ReadFile, SetTxqueuelen, Step
-from advisor.i18n import N_
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_rules import attribute_rule
 from advisor.tunables.tunable import DirectValue
@@ -25,7 +24,7 @@ class LinkTxqueuelen(DirectValue, frozen=True):
         return ReadFile(f"/sys/class/net/{self.link}/tx_queue_len")
 
     def check_value(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[1-9][0-9]{0,6}", value) else N_("is not a number of packets from 1 to 9999999")
+        return None if re.fullmatch(r"[1-9][0-9]{0,6}", value) else "is not a number of packets from 1 to 9999999"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetTxqueuelen(self.link, int(value)),)

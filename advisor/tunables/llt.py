@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.i18n import N_, noun
 from advisor.tunables.kind import Kind
 from advisor.tunables.llt_flow import LltFlow
 from advisor.tunables.llt_timer import LltTimer
@@ -20,9 +19,9 @@ KIND: Final = Kind(
     name="llt",
     order=70,
     parse=parse_llt,
-    noun=noun("LLT value"),
+    noun="LLT value",
     examples=(("llt:highwater", "2000"), ("llt:timer.peerinact", "3200")),
     capture=None,
     written_by=frozenset(),
-    units=((r"\w*(water|window)", N_("packets")),),
+    units=((r"\w*(water|window)", "packets"),),
 )

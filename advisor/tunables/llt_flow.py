@@ -6,7 +6,6 @@ import re
 from typing import ClassVar, Final
 
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
-from advisor.i18n import N_
 from advisor.tunables.edits import FileEdit, Form
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import DirectValue, UnknownIdError
@@ -57,7 +56,7 @@ class LltFlow(LltValue, frozen=True):
         return cls(rest)
 
     def check_value(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[0-9]{1,9}", value) else N_("is a number of packets")
+        return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         return Preflight(notes=(ONE_VALUE,))

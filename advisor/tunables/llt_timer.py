@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from advisor.i18n import N_
 from advisor.tunables.edits import Form
 from advisor.tunables.llt_flow import LltValue
 from advisor.tunables.tunable import UnknownIdError
@@ -27,4 +26,4 @@ class LltTimer(LltValue, frozen=True):
         return cls(found[1])
 
     def check_value(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[1-9][0-9]{0,8}", value) else N_("is not a number of hundredths of a second")
+        return None if re.fullmatch(r"[1-9][0-9]{0,8}", value) else "is not a number of hundredths of a second"

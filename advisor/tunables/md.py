@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from advisor.host import Host
-from advisor.i18n import msg, noun
 from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
 from advisor.tunables.block_value import BlockValue, example_files
 from advisor.tunables.kind import Capture, Kind
@@ -54,8 +53,8 @@ class MdSetting(BlockValue, frozen=True):
         if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) and low <= int(value) <= high:
             return None
         if self._is_speed:
-            return msg("is not a whole number from {low} to {high} or the word system", low=low, high=high)
-        return msg("is not a whole number from {low} to {high}", low=low, high=high)
+            return f"is not a whole number from {low} to {high} or the word system"
+        return f"is not a whole number from {low} to {high}"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         identity = identity_of(host, self.device)
@@ -76,7 +75,7 @@ KIND: Final = Kind(
     order=50,
     parse=MdSetting.parse,
     devices=_list_devices,
-    noun=noun("md array setting"),
+    noun="md array setting",
     examples=(("md:md0:stripe_cache_size", "4096"),),
     capture=Capture(files=(("/sys/block/*/md", ATTRIBUTES),)),
     written_by=frozenset(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.i18n import noun
 from advisor.tunables.kernel_modules import module_name
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.module_load import KernelModule
@@ -27,7 +26,7 @@ KIND: Final = Kind(
     name="module",
     order=150,
     parse=parse_module,
-    noun=noun("module setting"),
+    noun="module setting",
     examples=(
         ("module:nf_conntrack", "loaded"),
         ("module:nvme_core:io_timeout", "255"),

@@ -8,7 +8,6 @@ kernel is there already.
 from __future__ import annotations
 
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
-from advisor.i18n import N_
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import (
     BUILT_IN,
@@ -53,7 +52,7 @@ class KernelModule(DirectValue, frozen=True):
         return missing if loads_modules(host) else Missing("absent", "this kernel loads no modules")
 
     def check_value(self, value: str) -> str | None:
-        return None if value in ("loaded", "unloaded") else N_("is not loaded")
+        return None if value in ("loaded", "unloaded") else "is not loaded"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (RunCommand(("modprobe", self.name)) if value == "loaded" else removal_command(self.name),)
@@ -66,7 +65,7 @@ class KernelModule(DirectValue, frozen=True):
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if after == "unloaded":
-            why = "what was loaded before is not taken away" if before == "loaded" else N_("is not loaded")
+            why = "what was loaded before is not taken away" if before == "loaded" else "is not loaded"
             return Preflight(refusal=why, state="not-applicable" if before == "loaded" else "in-place")
         if before == "loaded":
             return Preflight()

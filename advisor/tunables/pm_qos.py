@@ -12,7 +12,6 @@ import re
 from typing import Final
 
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
-from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
@@ -49,7 +48,7 @@ class PmQos(DirectValue, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> PmQos:
         if rest != NAME:
-            raise UnknownIdError(rest, kind="pm-qos", hint=msg("write pm-qos:{name}", name=NAME))
+            raise UnknownIdError(rest, kind="pm-qos", hint=f"write pm-qos:{NAME}")
         return cls(rest)
 
     @property
@@ -59,7 +58,7 @@ class PmQos(DirectValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         fits = re.fullmatch(r"0|[1-9][0-9]{0,9}", value) and int(value) <= NOBODY
-        return None if fits else msg("is not a whole number of microseconds from 0 to {most}", most=NOBODY)
+        return None if fits else f"is not a whole number of microseconds from 0 to {NOBODY}"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         words = ("/bin/sh", "-c", _HOLD.format(_to_hexadecimal(value)))
@@ -97,7 +96,7 @@ KIND: Final = Kind(
     name="pm-qos",
     order=120,
     parse=PmQos.parse,
-    noun=noun("latency limit"),
+    noun="latency limit",
     examples=(("pm-qos:cpu_dma_latency", "10"),),
     capture=Capture(root_commands=(("od", "-A", "n", "-t", "d4", DEVICE),), values={"pm-qos:cpu_dma_latency": "0"}),
     written_by=frozenset({"tuned", "saptune"}),

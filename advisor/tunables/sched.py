@@ -16,7 +16,6 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host, Missing
-from advisor.i18n import N_, noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import sysctl_path
@@ -75,10 +74,8 @@ class SchedDebug(NamedAttribute, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.name == _PREEMPT:
-            return (
-                None if value in ("none", "voluntary", "full", "lazy") else N_("is not none, voluntary, full or lazy")
-            )
-        return None if re.fullmatch(r"0|[1-9][0-9]{0,12}", value) else N_("is not a whole number")
+            return None if value in ("none", "voluntary", "full", "lazy") else "is not none, voluntary, full or lazy"
+        return None if re.fullmatch(r"0|[1-9][0-9]{0,12}", value) else "is not a whole number"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         masked = host.readlink("/etc/systemd/system/sys-kernel-debug.mount")
@@ -91,7 +88,7 @@ KIND: Final = Kind(
     name="sched",
     order=130,
     parse=SchedDebug.parse,
-    noun=noun("scheduler value"),
+    noun="scheduler value",
     examples=(("sched:migration_cost_ns", "5000000"),),
     capture=Capture(
         files=(

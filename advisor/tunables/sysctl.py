@@ -14,7 +14,6 @@ from advisor.facts.sysctl_keys import WORDS, refusal
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_preflight
 from advisor.tunables.kind import Capture, Kind
@@ -53,7 +52,7 @@ _COMMIT: Final[Mapping[str, str | None]] = {
     "vm.overcommit_kbytes": None,
 }
 """Keys that decide what all programs together may ask for, each with the value with which it does (None: any)."""
-_HINT = N_("a key is names with dots between, such as net.core.rmem_max")
+_HINT = "a key is names with dots between, such as net.core.rmem_max"
 
 
 class Sysctl(DirectValue, frozen=True):
@@ -96,23 +95,21 @@ class Sysctl(DirectValue, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.key.endswith("_bytes") and self.twin and value == "0":
-            return msg(
-                "is refused by advisor, before the kernel is asked: {twin} is what to set instead", twin=self.twin
-            )
+            return f"is refused by advisor, before the kernel is asked: {self.twin} is what to set instead"
         if '"' in value or "'" in value:
-            return N_("quotes would be written into the kernel's value and refused there")
+            return "quotes would be written into the kernel's value and refused there"
         if not value or re.search(r"[\0-\x1f\x7f]", value):
-            return N_("needs one line of plain text")
+            return "needs one line of plain text"
         # A value that does not read back as it was written would roll back the whole transaction.
         folded = " ".join(value.split())
         read = to_canonical(self.key, folded)
         refused = refusal(self.key, read) or out_of_bounds(self.key, read)
         if refused:
-            return msg("is refused by advisor, before the kernel is asked: {reason}", reason=refused)
+            return f"is refused by advisor, before the kernel is asked: {refused}"
         incomplete = explain_fields(self.key, read)
         if incomplete:
             return incomplete
-        return None if read == folded else msg("is {read} to the kernel: write that", read=read)
+        return None if read == folded else f"is {read} to the kernel: write that"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (WriteFile(sysctl_path(self.key), value),)
@@ -146,19 +143,9 @@ class Sysctl(DirectValue, frozen=True):
             return Missing("unreadable", "no MemTotal in /proc/meminfo")
         if self.twin.endswith("_ratio"):
             amount = total * other // 100
-            return str(amount), msg(
-                "{twin} is {ratio}, of this host's memory {size} MiB at most",
-                twin=self.twin,
-                ratio=other,
-                size=f"{amount >> 20:,}",
-            )
+            return str(amount), f"{self.twin} is {other}, of this host's memory {amount >> 20:,} MiB at most"
         percent = min(100, -(-100 * other // total))
-        return str(percent), msg(
-            "{twin} is {size} MiB, {percent} % of this host's memory",
-            twin=self.twin,
-            size=f"{other >> 20:,}",
-            percent=percent,
-        )
+        return str(percent), f"{self.twin} is {other >> 20:,} MiB, {percent} % of this host's memory"
 
     def _with_coupled(self, host: Host, before: str) -> Preflight:
         """What the kernel changes along with it, and how to go back."""
@@ -200,11 +187,9 @@ def _explain_commit_limit(host: Host, key: str, value: str) -> str | None:
         limit = None if total is None else swap + (part if part is not None else (total - huge) * int(value) // 100)
     if limit is None or asked is None or asked < limit:
         return None
-    return msg(
-        "programs have asked for {asked} MiB (Committed_AS), and with 2 only {limit} MiB may be asked for "
-        "(CommitLimit): no program could start; more swap or a larger vm.overcommit_ratio first",
-        asked=asked // 1024,
-        limit=limit // 1024,
+    return (
+        f"programs have asked for {asked // 1024} MiB (Committed_AS), and with 2 only {limit // 1024} MiB may be "
+        "asked for (CommitLimit): no program could start; more swap or a larger vm.overcommit_ratio first"
     )
 
 
@@ -221,7 +206,7 @@ KIND: Final = Kind(
     name="sysctl",
     order=10,
     parse=Sysctl.parse,
-    noun=noun("kernel parameter"),
+    noun="kernel parameter",
     examples=(("sysctl:net.core.rmem_max", "8388608"),),
     capture=Capture(
         files=(

@@ -16,7 +16,6 @@ from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports, ports_text
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 from advisor.tunables.kernel_modules import has_index, is_built_in, module_name, read_dependencies
 from advisor.tunables.preflight import list_choices
 
@@ -38,19 +37,19 @@ class MemoryShare(NamedTuple):
     source: str
 
 
-_BUFFER: Final = N_("may be taken by the buffer of one socket")
-_SOCKETS: Final = N_("may be taken by socket buffers, which are never swapped")
-_DIRTY: Final = N_("may be dirty before anything is written")
+_BUFFER: Final = "may be taken by the buffer of one socket"
+_SOCKETS: Final = "may be taken by socket buffers, which are never swapped"
+_DIRTY: Final = "may be dirty before anything is written"
 _ONE_SOCKET: Final = MemoryShare(1, 0.05, 0.5, _BUFFER, "socket(7); the shares are advisor's choice")
 _ALL_SOCKETS: Final = MemoryShare(0, 0.25, 0.5, _SOCKETS, f"{_IP}: the kernel's own is 9 to 19 %")
-_CONNTRACK: Final = MemoryShare(320, 0.1, 0.5, N_("may be taken by tracked connections"), "nf_conntrack-sysctl")
+_CONNTRACK: Final = MemoryShare(320, 0.1, 0.5, "may be taken by tracked connections", "nf_conntrack-sysctl")
 SHARES: Final[Mapping[str, MemoryShare]] = {
     "vm.min_free_kbytes": MemoryShare(
-        1024, 0.02, 0.05, N_("would be kept free of every program"), f"{_VM}; Red Hat: 5 to 10 % end programs at once"
+        1024, 0.02, 0.05, "would be kept free of every program", f"{_VM}; Red Hat: 5 to 10 % end programs at once"
     ),
-    "vm.admin_reserve_kbytes": MemoryShare(1024, 0.05, 0.25, N_("would be kept for administrators"), _VM),
-    "vm.user_reserve_kbytes": MemoryShare(1024, 0.1, 0.5, N_("would be kept from each program"), _VM),
-    "vm.nr_overcommit_hugepages": MemoryShare(-1, 0.5, 1.0, N_("may become huge pages"), "admin-guide/mm/hugetlbpage"),
+    "vm.admin_reserve_kbytes": MemoryShare(1024, 0.05, 0.25, "would be kept for administrators", _VM),
+    "vm.user_reserve_kbytes": MemoryShare(1024, 0.1, 0.5, "would be kept from each program", _VM),
+    "vm.nr_overcommit_hugepages": MemoryShare(-1, 0.5, 1.0, "may become huge pages", "admin-guide/mm/hugetlbpage"),
     **dict.fromkeys(("vm.dirty_bytes", "vm.dirty_background_bytes"), MemoryShare(1, 0.5, 0.8, _DIRTY, _VM)),
     **dict.fromkeys((f"net.core.{way}mem_{end}" for way in "rw" for end in ("default", "max")), _ONE_SOCKET),
     **dict.fromkeys(("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.core.optmem_max"), _ONE_SOCKET),
@@ -60,10 +59,9 @@ SHARES: Final[Mapping[str, MemoryShare]] = {
 """Keys whose largest number takes memory."""
 
 _LEAST: Final[Mapping[str, tuple[int, str]]] = {
-    "vm.min_free_kbytes": (1024, N_("the kernel breaks down under load (admin-guide/sysctl/vm)")),
+    "vm.min_free_kbytes": (1024, "the kernel breaks down under load (admin-guide/sysctl/vm)"),
     **dict.fromkeys(
-        ("net.ipv4.tcp_mem", "net.ipv4.udp_mem"),
-        (128, N_("no connection gets memory: 128 pages are the kernel's least")),
+        ("net.ipv4.tcp_mem", "net.ipv4.udp_mem"), (128, "no connection gets memory: 128 pages are the kernel's least")
     ),
 }
 """The least that the largest number of a key may be, and what happens below it."""
@@ -77,18 +75,18 @@ class InUse(NamedTuple):
     what: str
 
 
-_THREADS: Final = InUse("/proc/loadavg", r"^\S+ \S+ \S+ [0-9]+/([0-9]+)", N_("threads"))
-_TRACKED: Final = InUse("/proc/sys/net/netfilter/nf_conntrack_count", r"^([0-9]+)", N_("tracked connections"))
+_THREADS: Final = InUse("/proc/loadavg", r"^\S+ \S+ \S+ [0-9]+/([0-9]+)", "threads")
+_TRACKED: Final = InUse("/proc/sys/net/netfilter/nf_conntrack_count", r"^([0-9]+)", "tracked connections")
 IN_USE: Final[Mapping[str, InUse]] = {
     "kernel.threads-max": _THREADS,
     "kernel.pid_max": _THREADS,
-    "kernel.pty.max": InUse("/proc/sys/kernel/pty/nr", r"^([0-9]+)", N_("terminals")),
-    "fs.file-max": InUse("/proc/sys/fs/file-nr", r"^([0-9]+)", N_("open files")),
-    "fs.aio-max-nr": InUse("/proc/sys/fs/aio-nr", r"^([0-9]+)", N_("slots of asynchronous I/O")),
+    "kernel.pty.max": InUse("/proc/sys/kernel/pty/nr", r"^([0-9]+)", "terminals"),
+    "fs.file-max": InUse("/proc/sys/fs/file-nr", r"^([0-9]+)", "open files"),
+    "fs.aio-max-nr": InUse("/proc/sys/fs/aio-nr", r"^([0-9]+)", "slots of asynchronous I/O"),
     "net.netfilter.nf_conntrack_max": _TRACKED,
     "net.nf_conntrack_max": _TRACKED,
-    "net.ipv4.tcp_mem": InUse("/proc/net/sockstat", r"(?m)^TCP:.* mem ([0-9]+)", N_("pages of TCP's buffers")),
-    "net.ipv4.udp_mem": InUse("/proc/net/sockstat", r"(?m)^UDP:.* mem ([0-9]+)", N_("pages of UDP's buffers")),
+    "net.ipv4.tcp_mem": InUse("/proc/net/sockstat", r"(?m)^TCP:.* mem ([0-9]+)", "pages of TCP's buffers"),
+    "net.ipv4.udp_mem": InUse("/proc/net/sockstat", r"(?m)^UDP:.* mem ([0-9]+)", "pages of UDP's buffers"),
 }
 """Limits that are refused where nothing more would fit under them."""
 
@@ -130,7 +128,7 @@ def _below_least(key: str, largest: int) -> str | None:
     least, what = _LEAST.get(key, (0, ""))
     if largest >= least:
         return None
-    return msg("{value} is less than {least}, with which {what}", value=largest, least=least, what=what)
+    return f"{largest} is less than {least}, with which {what}"
 
 
 def _below_use(host: Host, key: str, before: str, largest: int) -> str | None:
@@ -141,12 +139,7 @@ def _below_use(host: Host, key: str, before: str, largest: int) -> str | None:
     found = re.search(use.pattern, host.read_or_empty(use.path), re.ASCII)
     if found is None or int(found[1]) < largest:
         return None
-    return msg(
-        "{used} {what} are in use, so that no other would fit under {value}",
-        used=found[1],
-        what=use.what,
-        value=largest,
-    )
+    return f"{found[1]} {use.what} are in use, so that no other would fit under {largest}"
 
 
 def _judge_share(host: Host, key: str, number: int) -> Judgement:
@@ -155,24 +148,18 @@ def _judge_share(host: Host, key: str, number: int) -> Judgement:
     total = sizes.get("MemTotal")
     unit = sizes.get("Hugepagesize") if share.unit < 0 else share.unit or read_page_bytes(host) or X86_PAGE_BYTES
     if not total or not unit:
-        why = N_("the memory of this host could not be read")
-        return Judgement(
-            notes=(msg("sysctl:{key}: whether {value} fits is unknown: {why}", key=key, value=number, why=why),)
-        )
+        why = "the memory of this host could not be read"
+        return Judgement(notes=(f"sysctl:{key}: whether {number} fits is unknown: {why}",))
     part = number * unit / total
     if part <= share.warn:
         return Judgement()
-    words = msg(
-        "{size} of {total} MiB of memory ({percent} %) {what} ({source})",
-        size=f"{number * unit // MIB:,}",
-        total=f"{total // MIB:,}",
-        percent=f"{100 * part:,.0f}",
-        what=share.what,
-        source=share.source,
+    words = (
+        f"{number * unit // MIB:,} of {total // MIB:,} MiB of memory ({100 * part:,.0f} %) {share.what} "
+        f"({share.source})"
     )
     if part <= share.refuse:
-        return Judgement(notes=(msg("sysctl:{key}: {words}", key=key, words=words),))
-    return Judgement(msg("{words}; at most {most} here", words=words, most=int(share.refuse * total / unit)))
+        return Judgement(notes=(f"sysctl:{key}: {words}",))
+    return Judgement(f"{words}; at most {int(share.refuse * total / unit)} here")
 
 
 def _judge_congestion(host: Host, value: str) -> Judgement:
@@ -188,28 +175,13 @@ def _judge_module(host: Host, key: str, value: str, module: str, offered: tuple[
         return Judgement()
     if _NAME.fullmatch(value) and has_index(host):
         if read_dependencies(host, name) is not None:
-            return Judgement(
-                notes=(
-                    msg(
-                        "sysctl:{key}: {value} is in the module {module}, which the kernel loads for it",
-                        key=key,
-                        value=value,
-                        module=name,
-                    ),
-                )
-            )
+            return Judgement(notes=(f"sysctl:{key}: {value} is in the module {name}, which the kernel loads for it",))
     elif _NAME.fullmatch(value):
-        why = N_("the list of its modules (modules.dep) could not be read")
-        return Judgement(
-            notes=(
-                msg("sysctl:{key}: whether the kernel has {value} is unknown: {why}", key=key, value=value, why=why),
-            )
-        )
+        why = "the list of its modules (modules.dep) could not be read"
+        return Judgement(notes=(f"sysctl:{key}: whether the kernel has {value} is unknown: {why}",))
     if offered:
-        return Judgement(
-            msg("the kernel offers {offered}, and has no module {module}", offered=list_choices(offered), module=name)
-        )
-    return Judgement(msg("the kernel has no module {module}", module=name))
+        return Judgement(f"the kernel offers {list_choices(offered)}, and has no module {name}")
+    return Judgement(f"the kernel has no module {name}")
 
 
 def _judge_ports(host: Host, before: str, value: str) -> Judgement:
@@ -217,9 +189,7 @@ def _judge_ports(host: Host, before: str, value: str) -> Judgement:
     low, high = map(int, value.split())
     least = host.read_int("/proc/sys/net/ipv4/ip_unprivileged_port_start")
     if isinstance(least, int) and low < least:
-        return Judgement(
-            msg("the kernel refuses a range below {least} (net.ipv4.ip_unprivileged_port_start)", least=least)
-        )
+        return Judgement(f"the kernel refuses a range below {least} (net.ipv4.ip_unprivileged_port_start)")
     old = tuple(map(int, before.split())) if _NUMBERS.fullmatch(before) else (0, 0)
     added = frozenset(range(low, high + 1)) - frozenset(range(old[0], old[-1] + 1))
     return Judgement(notes=tuple(_port_notes(host, added))) if added else Judgement()
@@ -229,22 +199,15 @@ def _port_notes(host: Host, added: frozenset[int]) -> Iterator[str]:
     reserved = parse_ports(host.read_or_empty("/proc/sys/net/ipv4/ip_local_reserved_ports")) or frozenset()
     inside = reserved & added
     if inside:
-        yield msg(
-            "of the wider range {ports} are reserved, and stay so ({key})", ports=ports_text(inside), key=RESERVED_PORTS
-        )
+        yield f"of the wider range {ports_text(inside)} are reserved, and stay so ({RESERVED_PORTS})"
     listing = host.run(LISTENERS)
     if isinstance(listing, Missing) or not listing.ok:
-        yield msg(
-            "which services listen on ports of the wider range is unknown: {command} gave no answer",
-            command=" ".join(LISTENERS),
-        )
+        yield f"which services listen on ports of the wider range is unknown: {' '.join(LISTENERS)} gave no answer"
         return
     open_ports = (parse_listeners(listing.stdout) & added) - reserved
     if open_ports:
-        yield msg(
-            "services listen on {ports}, which the wider range takes in: a connection may have such a port while its "
-            "service restarts. To keep them: advisor plan sysctl:{key}={all}",
-            ports=ports_text(open_ports),
-            key=RESERVED_PORTS,
-            all=ports_text(reserved | open_ports),
+        yield (
+            f"services listen on {ports_text(open_ports)}, which the wider range takes in: a connection may have "
+            "such a port while its service restarts. To keep them: advisor plan "
+            f"sysctl:{RESERVED_PORTS}={ports_text(reserved | open_ports)}"
         )

@@ -13,7 +13,6 @@ from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports, ports_text
 from advisor.facts.sysctl_keys import UNSIGNED_KEYS, kernel_number, numbers_of
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 
 # Keys whose words are no such numbers: text, lists and masks of CPUs or ports, hexadecimal in what is read back.
 _TEXT: Final = lazy_regex(
@@ -91,22 +90,13 @@ def explain_fields(key: str, value: str) -> str | None:
         return None
     shown = " ".join(name.upper() for name in names)
     if len(read) < len(names):
-        return msg(
-            "has {found} of {count} numbers: write {names}, none below the one before it",
-            count=len(names),
-            found=len(read),
-            names=shown,
-        )
+        return f"has {len(read)} of {len(names)} numbers: write {shown}, none below the one before it"
     falling = next((place for place in range(1, len(names)) if read[place] < read[place - 1]), None)
     if falling is None:
         return None
-    return msg(
-        "has {name} {number} below {lower} {least}: write {names}, none below the one before it",
-        name=names[falling],
-        number=read[falling],
-        lower=names[falling - 1],
-        least=read[falling - 1],
-        names=shown,
+    return (
+        f"has {names[falling]} {read[falling]} below {names[falling - 1]} {read[falling - 1]}: write {shown}, "
+        "none below the one before it"
     )
 
 
@@ -153,8 +143,8 @@ def out_of_bounds(key: str, value: str) -> str | None:
     if wrong is not None:
         low, high, source = bounds.low, bounds.high, bounds.source
         if high is None:
-            return msg("{wrong} is not from {low} on ({source})", wrong=wrong, low=low, source=source)
-        return msg("{wrong} is not {low} to {high} ({source})", wrong=wrong, low=low, high=high, source=source)
+            return f"{wrong} is not from {low} on ({source})"
+        return f"{wrong} is not {low} to {high} ({source})"
     if bounds.is_ordered and found != sorted(found):
-        return msg("{last} is less than {first} ({source})", last=found[-1], first=found[0], source=bounds.source)
+        return f"{found[-1]} is less than {found[0]} ({bounds.source})"
     return None

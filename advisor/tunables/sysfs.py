@@ -18,7 +18,6 @@ from typing import Final
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg, noun
 from advisor.tunables.kind import Kind
 from advisor.tunables.preflight import Preflight, list_choices
 from advisor.tunables.sysfs_owner import owner_of
@@ -104,8 +103,8 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if not value or len(value) > 400 or re.search(r"[\0-\x1f\x7f\\%\"']", value):
-            return N_("needs one line of plain text, without quotes, backslashes and percent signs")
-        return None if value.isascii() else N_("has signs that are not ASCII")
+            return "needs one line of plain text, without quotes, backslashes and percent signs"
+        return None if value.isascii() else "has signs that are not ASCII"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         return Preflight(
@@ -117,7 +116,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
     def explain_unwritable(self, host: Host) -> str | None:
         real = host.real(self.place)
         if isinstance(real, str) and not _is_settable(real):
-            return msg("it leads to {real}, which is not set here", real=real)
+            return f"it leads to {real}, which is not set here"
         return super().explain_unwritable(host)
 
     def _not_offered(self, host: Host, before: str, wanted: str) -> str | None:
@@ -125,7 +124,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         offered = [word.strip("[]()") for word in words]
         if len(words) < 2 or " ".join(words) == before or wanted in offered:
             return None
-        return msg("it offers {words}", words=list_choices(offered))
+        return f"it offers {list_choices(offered)}"
 
 
 def refused_place(path: str) -> str | None:
@@ -159,7 +158,7 @@ KIND: Final = Kind(
     name="sysfs",
     order=140,
     parse=SysfsAttribute.parse,
-    noun=noun("kernel attribute"),
+    noun="kernel attribute",
     examples=(("sysfs:/sys/kernel/mm/ksm/run", "0"),),
     capture=None,
     written_by=frozenset({"tuned", "saptune"}),

@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host, Missing
-from advisor.i18n import N_, noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tmpfiles_line import NamedAttribute
@@ -39,10 +38,10 @@ class HugePages(NamedAttribute, frozen=True):
 
     def check_value(self, value: str) -> str | None:
         if self.name in _CHOICES:
-            return None if re.fullmatch(r"[a-z_]+(\+[a-z_]+)?", value) else N_("is not a word such as madvise")
+            return None if re.fullmatch(r"[a-z_]+(\+[a-z_]+)?", value) else "is not a word such as madvise"
         if self.name in _SWITCHES:
-            return None if value in ("0", "1") else N_("is not 0 or 1")
-        return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else N_("is not a whole number")
+            return None if value in ("0", "1") else "is not 0 or 1"
+        return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else "is not a whole number"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         found = super().run_preflight(host, before, after, profile=profile)
@@ -60,7 +59,7 @@ KIND: Final = Kind(
     name="thp",
     order=60,
     parse=HugePages.parse,
-    noun=noun("huge page setting"),
+    noun="huge page setting",
     examples=(("thp:enabled", "madvise"),),
     capture=Capture(files=((_BASE, _CHOICES),)),
     written_by=frozenset({"tuned", "saptune"}),

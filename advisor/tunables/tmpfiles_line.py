@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Final, Self
 
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.own_files import with_last_word
@@ -41,7 +40,7 @@ class NamedAttribute(WrittenAtBoot, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> Self:
         if rest not in cls.names:
-            hint = msg("write {id}, one of {names}", id=f"{cls.kind}:NAME", names=", ".join(cls.names))
+            hint = f"write {cls.kind}:NAME, one of {', '.join(cls.names)}"
             raise UnknownIdError(rest, kind=cls.kind, hint=hint)
         return cls(rest)
 
@@ -55,7 +54,7 @@ class NamedAttribute(WrittenAtBoot, frozen=True):
         if self.value_form == "words" or isinstance(text, Missing):
             return None
         offered = [word.strip("[]()") for word in text.split()]
-        return None if wanted in offered else msg("this kernel offers {words}", words=", ".join(offered))
+        return None if wanted in offered else f"this kernel offers {', '.join(offered)}"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         unwritable = self.explain_unwritable(host)

@@ -9,7 +9,6 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, Step
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit, Persisted
 
 _SHOWN: Final = 40
@@ -114,11 +113,11 @@ class UnknownIdError(UsageError):
     """An id that no kind understands."""
 
     def __init__(self, rest: str, *, kind: str = "", hint: str) -> None:
-        super().__init__(msg("{identity!r} is not a tunable", identity=f"{kind}:{rest}" if kind else rest), hint=hint)
+        super().__init__(f"{f'{kind}:{rest}' if kind else rest!r} is not a tunable", hint=hint)
 
 
 class RefusedIdError(UsageError):
     """An id that has the form of its kind, and is not offered."""
 
     def __init__(self, rest: str, *, kind: str, hint: str) -> None:
-        super().__init__(msg("{identity!r} is not a tunable here", identity=f"{kind}:{rest}"), hint=hint)
+        super().__init__(f"{f'{kind}:{rest}'!r} is not a tunable here", hint=hint)

@@ -29,7 +29,6 @@ from advisor.host.device_identity import device_of, is_nvme_path, udev_propertie
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.host.probes import reduce
-from advisor.i18n import N_, msg, noun
 from advisor.tunables.block import ATTRIBUTES, SCHEDULERS, BlockQueue
 from advisor.tunables.block_identity import identities_of, identity_refusal, later_rules
 from advisor.tunables.edits import FileEdit
@@ -62,7 +61,7 @@ _ROLES: Final = {"multipath-path": ("DM_MULTIPATH_DEVICE_PATH", "1"), "md-member
 """The property by which udev knows a device of the role, and its value."""
 _FILES: Final = {"txqueuelen": "tx_queue_len"}
 _DEFAULTS: Final = {
-    "scheduler": N_("none where the driver has several queues, else mq-deadline"),
+    "scheduler": "none where the driver has several queues, else mq-deadline",
     "read_ahead_kb": "128",
     "io_timeout": "30000",
     "nomerges": "0",
@@ -105,11 +104,9 @@ class DeviceClass(StoredValue, frozen=True):
         if subsystem == "link" and attribute in _FILES and _DRIVER.fullmatch(members):
             return cls("link", members, attribute)
         names = ", ".join(name for name in ATTRIBUTES if name not in _CHOSEN_BY)
-        hint = msg(
-            "write udev:block:nvme*:ATTRIBUTE, one of {names}; or udev:link:DRIVER:txqueuelen; to the names of block "
-            "devices add /model/PATTERN, /rotational/0 or /role/ROLE, one of {roles}",
-            names=names,
-            roles=", ".join(_ROLES),
+        hint = (
+            f"write udev:block:nvme*:ATTRIBUTE, one of {names}; or udev:link:DRIVER:txqueuelen; to the names of "
+            f"block devices add /model/PATTERN, /rotational/0 or /role/ROLE, one of {', '.join(_ROLES)}"
         )
         raise UnknownIdError(rest, kind="udev", hint=hint)
 
@@ -136,7 +133,7 @@ class DeviceClass(StoredValue, frozen=True):
     def check_value(self, value: str) -> str | None:
         bare = plain_value(value)
         if bare != value and not re.fullmatch(r"[1-9][0-9]{0,9}", bare, re.ASCII):
-            return N_("is not a whole number from 1 on after at-least")
+            return "is not a whole number from 1 on after at-least"
         return (BlockQueue("sda", self.attribute) if self.subsystem == "block" else LinkTxqueuelen("eth0")).check_value(
             bare
         )
@@ -187,10 +184,10 @@ class DeviceClass(StoredValue, frozen=True):
         there = [device for device in self.list_devices(host) if device.is_member]
         whys = [BlockQueue(device.tunable.split(":")[1], "scheduler").explain_refusal(host, wanted) for device in there]
         if there and None not in whys:
-            example = msg("{device}: {why}", device=there[0].tunable.split(":")[1], why=whys[0] or "")
-            return msg("no device of the class that is there takes it ({example})", example=example)
+            example = f"{there[0].tunable.split(':')[1]}: {whys[0] or ''}"
+            return f"no device of the class that is there takes it ({example})"
         if not there and wanted not in SCHEDULERS:
-            return msg("is not a scheduler of the kernel, which has {names}", names=list_choices(SCHEDULERS))
+            return f"is not a scheduler of the kernel, which has {list_choices(SCHEDULERS)}"
         return None
 
     def _list_members(self, host: Host) -> Iterator[ClassMember]:
@@ -213,10 +210,9 @@ class DeviceClass(StoredValue, frozen=True):
         if before == after:
             return None
         if before != UNSET:
-            return msg(
-                "a udev rule gives this class {value} already, and devices that it reached would keep that: roll back "
-                "what set it first",
-                value=before,
+            return (
+                f"a udev rule gives this class {before} already, and devices that it reached would keep that: "
+                "roll back what set it first"
             )
         for line in host.read_or_empty(RULES).splitlines():
             asked = dict(_MATCHED.findall(line))
@@ -228,11 +224,9 @@ class DeviceClass(StoredValue, frozen=True):
                 rest = {"model": asked.get("ATTR{device/model}"), "rotational": asked.get("ATTR{queue/rotational}")}
                 is_apart = _are_apart(asked.get("KERNEL", "*").split("|"), rest, *self._block_criteria())
             if not is_apart:
-                return msg(
-                    "a udev rule gives {attribute} to devices of this class already ({path}): roll back what set it "
-                    "first",
-                    attribute=self.attribute,
-                    path=RULES,
+                return (
+                    f"a udev rule gives {self.attribute} to devices of this class already ({RULES}): roll back "
+                    "what set it first"
                 )
         return None
 
@@ -249,7 +243,7 @@ class DeviceClass(StoredValue, frozen=True):
         return not _are_apart(*self._block_criteria(), *other._block_criteria())
 
     def _explain_reach(self) -> str:
-        return msg("{tunable}: also for devices that appear later (udev rule in {path})", tunable=self.id, path=RULES)
+        return f"{self.id}: also for devices that appear later (udev rule in {RULES})"
 
     def later_rules(self, host: Host) -> tuple[str, ...]:
         """Notes on rule files that are read after advisor's and assign the attribute."""
@@ -272,12 +266,8 @@ class DeviceClass(StoredValue, frozen=True):
         """What is said about a device that has the rule's value, and of which nothing says what it had before."""
         default = _DEFAULTS.get(self.attribute)
         if default is None:
-            return msg("stays {live}: what it had when it appeared is not recorded", live=device.live)
-        return msg(
-            "stays {live}: what it had when it appeared is not recorded; the kernel's default is {default}",
-            live=device.live,
-            default=default,
-        )
+            return f"stays {device.live}: what it had when it appeared is not recorded"
+        return f"stays {device.live}: what it had when it appeared is not recorded; the kernel's default is {default}"
 
     def list_present(self, host: Host, value: str) -> Iterator[tuple[str, str]]:
         for device in self.list_devices(host):
@@ -315,18 +305,18 @@ class DeviceClass(StoredValue, frozen=True):
         """Why a device of the class has not the value; None where it has."""
         bare = plain_value(wanted)
         if isinstance(device.live, Missing):
-            return msg("cannot be read: {why}", why=device.live.why)
+            return f"cannot be read: {device.live.why}"
         if device.live == bare or (bare != wanted and is_count(device.live) and int(device.live) >= int(bare)):
             return None
         if self.attribute == "scheduler":
             offered = [word.strip("[]") for word in host.read_or_empty(device.path).split()]
             if bare not in offered:
-                return msg("the device offers {names}", names=list_choices(offered))
+                return f"the device offers {list_choices(offered)}"
         if device.recorded is None:
             node = device.path.removesuffix(f"/{self.file}")
-            return msg("the udev rule has not reached it: udevadm trigger {node}", node=node)
+            return f"the udev rule has not reached it: udevadm trigger {node}"
         later = self.later_rules(host)
-        return later[0] if later else msg("modified since the udev rule set it")
+        return later[0] if later else "modified since the udev rule set it"
 
 
 def _are_apart(
@@ -480,7 +470,7 @@ KIND: Final = Kind(
     name="udev",
     order=45,
     parse=DeviceClass.parse,
-    noun=noun("device class setting"),
+    noun="device class setting",
     examples=(("udev:block:nvme*:scheduler", "none"),),
     capture=Capture(),
     written_by=frozenset({"tuned", "saptune"}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.i18n import noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.tunable import Tunable
 from advisor.tunables.unit_numa import UnitNuma
@@ -23,7 +22,7 @@ KIND: Final = Kind(
     name="unit",
     order=80,
     parse=parse_unit,
-    noun=noun("service"),
+    noun="service",
     examples=(
         ("unit:beegfs-storage.service:numa", "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa"),
         ("unit:beegfs-storage.service:LimitNOFILE", "1048576"),

@@ -12,7 +12,6 @@ import re
 from advisor.facts.cpulist import parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import UnknownIdError
 from advisor.tunables.unit_setting import RELOAD, UNIT, ServiceValue
@@ -55,7 +54,7 @@ class UnitNuma(ServiceValue, frozen=True):
         return ReadCommand(("systemctl", "show", f"--property={_PROPERTIES}", "--", self.unit), "unit-numa")
 
     def check_value(self, value: str) -> str | None:
-        return None if _PLACEMENT.fullmatch(value) else msg("is not a placement such as {form}", form=binding_value(0))
+        return None if _PLACEMENT.fullmatch(value) else f"is not a placement such as {binding_value(0)}"
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         path = f"/etc/systemd/system/{self.unit}.d/50-advisor-numa.conf"

@@ -14,7 +14,6 @@ from typing import Final
 from advisor.facts.cpulist import format_list, parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import StoredValue, UnknownIdError
 
@@ -53,9 +52,7 @@ class UnitSetting(ServiceValue, frozen=True):
     def parse(cls, rest: str) -> UnitSetting:
         unit, _, directive = rest.rpartition(":")
         if directive not in DIRECTIVES or not UNIT.fullmatch(unit):
-            hint = msg(
-                "write {id}, one of {names}", id="unit:NAME.service:DIRECTIVE", names=", ".join(("numa", *DIRECTIVES))
-            )
+            hint = f"write unit:NAME.service:DIRECTIVE, one of {', '.join(('numa', *DIRECTIVES))}"
             raise UnknownIdError(rest, kind="unit", hint=hint)
         return cls(unit, directive)
 
@@ -73,22 +70,22 @@ class UnitSetting(ServiceValue, frozen=True):
                 is_canonical = bool(value) and format_list(parse_list(value)) == value
             except ValueError:
                 is_canonical = False
-            return None if is_canonical else N_("is not a list of CPUs such as 0-3,8")
+            return None if is_canonical else "is not a list of CPUs such as 0-3,8"
         if self.directive in _BOUNDS:
             low, high = _BOUNDS[self.directive]
             fits = re.fullmatch(r"0|-?[1-9][0-9]{0,4}", value) and low <= int(value) <= high
-            return None if fits else msg("is not a whole number from {low} to {high}", low=low, high=high)
+            return None if fits else f"is not a whole number from {low} to {high}"
         # As systemd shows it again: plain numbers, and one alone where both limits are the same.
         has_soft = self.directive in _LIMITS
         soft, colon, hard = value.partition(":")
         if not all(one == "infinity" or _COUNT.fullmatch(one) for one in ((soft, hard) if colon else (soft,))):
-            return N_("is not a whole number or infinity")
+            return "is not a whole number or infinity"
         if not colon:
             return None
         if not has_soft:
-            return N_("has no soft limit with it")
+            return "has no soft limit with it"
         is_lower = soft != "infinity" and (hard == "infinity" or int(soft) < int(hard))
-        return None if is_lower else N_("has a soft limit that is not below the hard one")
+        return None if is_lower else "has a soft limit that is not below the hard one"
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         path = f"/etc/systemd/system/{self.unit}.d/50-advisor.conf"

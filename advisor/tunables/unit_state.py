@@ -13,7 +13,6 @@ from typing import Final
 
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_
 from advisor.tunables.edits import Persisted
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import DirectValue, RefusedIdError, UnknownIdError
@@ -61,7 +60,7 @@ class UnitState(DirectValue, frozen=True):
     def check_value(self, value: str) -> str | None:
         # systemd knows more states than enabled and disabled; these stay as they are.
         fits = re.fullmatch(r"[a-z][a-z-]{0,30} (active|inactive)", value)
-        return None if fits else N_("is not two words such as enabled active or disabled inactive")
+        return None if fits else "is not two words such as enabled active or disabled inactive"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         at_boot, runs = value.split(" ")

@@ -11,7 +11,6 @@ from unittest.mock import patch
 
 import pytest
 
-from advisor import i18n
 from advisor.cli import main
 
 
@@ -20,10 +19,14 @@ def call_inside(*words: object, **environment: object) -> subprocess.CompletedPr
     argv = ["advisor", *map(str, words)]
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     asked = {name: str(value) for name, value in environment.items()}
-    with patch.dict(os.environ, asked), patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(err):
-        with pytest.raises(SystemExit) as ended:
-            main()
-        i18n.choose("en")
+    with (
+        patch.dict(os.environ, asked),
+        patch.object(sys, "argv", argv),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
     said, errors = (stream.buffer.getvalue().decode() for stream in (out, err))
     assert isinstance(ended.value.code, int)
     assert "Traceback" not in errors

@@ -46,8 +46,6 @@ def run_on_terminal(*words: str, environment: Mapping[str, str]) -> str:
         (("profiles",), {"FORCE_COLOR": ""}, False),
         (("profiles",), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
         (("--no-color", "profiles"), {"FORCE_COLOR": "1"}, False),
-        (("--lang", "de", "--no-color", "profiles"), {"FORCE_COLOR": "1"}, False),
-        (("--no-color", "--lang=ja", "profiles"), {"FORCE_COLOR": "1"}, False),
     ],
 )
 def test_colour_in_a_pipe(words: tuple[str, ...], more: Mapping[str, str], is_colored: bool) -> None:

@@ -83,24 +83,6 @@ def test_a_network_namespace_alone_is_no_container(tmp_path: Path) -> None:
     assert all(one["persist"] for one in plan["changes"])
 
 
-@pytest.mark.parametrize(
-    ("value", "setup", "said"),
-    [
-        (f"{HOST}=7", "", "gehört dem Host"),
-        ("sysctl:kernel.shmmni=4097", CLOSED, "in diesem Container nur lesbar"),
-        ("sysctl:kernel.msgmnb=4097", "", "dessen IPC-Namensraum dieser Container nutzt"),
-    ],
-)
-def test_what_a_container_cannot_apply_is_said_in_the_reader_s_language(
-    tmp_path: Path, value: str, setup: str, said: str
-) -> None:
-    inside = tuple(word for word in INSIDE if word != "--ipc") if "IPC" in said else INSIDE
-    done = call(tmp_path, "--lang", "de", "apply", value, "--yes", inside=inside, setup=setup)
-    assert done.returncode == 3
-    assert done.stderr.startswith("advisor: nichts von diesem Profil gilt hier: ")
-    assert said in done.stderr
-
-
 def test_scan_names_the_container_and_a_snapshot_of_it_does_elsewhere(tmp_path: Path) -> None:
     page = call(tmp_path, "scan").stdout
     # The name of the machine's system needs more or less of a line.

@@ -28,7 +28,7 @@ def talk(where: Path, answers: Sequence[tuple[str, str]], *before: str) -> tuple
     """The exit code and all that advisor prints on a terminal of its own, where each prompt gets its answer."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "ADVISOR_STATE_DIR": str(where / "state"), "PYTHONPATH": str(ROOT)}
-    environment |= {"NO_COLOR": "1", "COLUMNS": "80", "ADVISOR_LANG": "en"}
+    environment |= {"NO_COLOR": "1", "COLUMNS": "80"}
     after = '\ntrap : INT; stty -opost; code=0; "$@" || code=$?; cat /proc/sys/net/ipv4/tcp_sack; exit $code'
     command = [
         "setsid",

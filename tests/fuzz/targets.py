@@ -28,8 +28,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, NamedTuple, TypeGuard
 
-import advisor
 from advisor.cli.quick import parse_call
+
+import advisor
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from advisor.cli.tables.pages import PAGES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.cli.tables.pages import PAGES
 from advisor.errors import RefusedError, UsageError
 from advisor.exporters import FORMATS, Bundle, Exported, export_form
 from advisor.exporters.settings import ExportedSetting

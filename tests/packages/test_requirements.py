@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from packaging.version import Version
-
 from advisor.cli.tables.pages import PAGES
+from packaging.version import Version
 
 from .conftest import ROOT, find_python, read_floors, run
 

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
 from advisor.cli.quick import parse_call
+
 from advisor.errors import UsageError
 from advisor.facts.site_settings import SiteSetting, parse_fstab, read_site_settings
 from advisor.facts.systemd import Systemd, read_systemd

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.i18n import noun
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.tmpfiles_line import NamedAttribute
 
@@ -46,7 +45,7 @@ class FoldsSetting(NamedAttribute, frozen=True):
 KIND: Final = Kind(
     name="folds",
     parse=FoldsSetting.parse,
-    noun=noun("page folding setting"),
+    noun="page folding setting",
     examples=(("folds:run", "1"),),
     capture=Capture(files=((DIRECTORY, ("run", "pages_to_scan")),), values={"folds:run": "1"}),
     written_by=frozenset({"tuned"}),

@@ -33,7 +33,6 @@ from advisor.fleet.compare.topology import (
 )
 from advisor.fleet.paths.findings import judge_matrix as judge_paths
 from advisor.fleet.paths.matrix import Matrix
-from advisor.i18n import msg
 from advisor.rules import sources
 from advisor.rules.finding import SEVERITIES
 
@@ -96,12 +95,9 @@ def _pair_numbers(fleet: Fleet, pair: tuple[str, str]) -> list[int]:
     numbers = {fleet.hosts[number].name: number for number in fleet.ordered()}
     for name in pair:
         if name not in numbers:
-            raise UsageError(
-                msg("--pair {name}: no such host among {count}", name=name, count=len(numbers)),
-                hint=", ".join(list(numbers)[:8]),
-            )
+            raise UsageError(f"--pair {name}: no such host among {len(numbers)}", hint=", ".join(list(numbers)[:8]))
     if pair[0] == pair[1]:
-        raise UsageError(msg("--pair {pair} {pair_2}: one host; two are compared", pair=pair[0], pair_2=pair[1]))
+        raise UsageError(f"--pair {pair[0]} {pair[1]}: one host; two are compared")
     return [numbers[name] for name in pair]
 
 

@@ -12,7 +12,6 @@ from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.engine import HostAnswer, HostJob, run_job
 from advisor.fleet.inventory import Inventory, InventoryHost, file_name
 from advisor.fleet.paths.matrix import Answer, Matrix, choose_targets, make_matrix, parse_answer, probe_script
-from advisor.i18n import msg
 
 _SECONDS: Final = 300
 _MAX_ANSWER: Final = 4 << 20
@@ -41,4 +40,4 @@ def _parse_answer(one: HostAnswer) -> Answer | str:
         with one.path.open(encoding="utf-8", errors="replace") as file:
             return parse_answer(file.read(_MAX_ANSWER))
     except OSError as error:
-        return msg("its answer cannot be read: {error}", error=error.strerror)
+        return f"its answer cannot be read: {error.strerror}"

@@ -32,7 +32,6 @@ from advisor.fleet.runs.run_store import find_run, lock_store, next_id
 from advisor.fleet.runs.trial_records import TrialTerms
 from advisor.fleet.runs.waves import Canary, WaveShape
 from advisor.fleet.store import FleetStore
-from advisor.i18n import msg
 from advisor.planner import profile_requests
 from advisor.version import __version__
 
@@ -67,8 +66,7 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     found = inventory_hosts(inventory)
     for names in find_duplicates(found):
         raise RefusedError(
-            msg("{names} are one host: the same address and port", names=", ".join(names)),
-            hint="leave all but one out, by --limit",
+            f"{', '.join(names)} are one host: the same address and port", hint="leave all but one out, by --limit"
         )
     return found
 
@@ -94,7 +92,7 @@ def plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> Fle
     """Capture the hosts and plan for all but ``leave``. Raises CommandError where none could be asked."""
     names = [*hands.hosts]
     check_failover(hands.hosts.values(), wish.shape.failover)
-    say(msg("capturing {hosts}", hosts=counted_hosts(len(names))))
+    say(f"capturing {counted_hosts(len(names))}")
     captured = hands.capture(names)
     plan = plan_fleet(
         [captured[name] for name in names],
@@ -107,8 +105,7 @@ def plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> Fle
     if plan.hosts and all(one.state == "failed" for one in plan.hosts):
         first = plan.hosts[0]
         raise CommandError(
-            msg("no host could be asked; {name}: {reason}", name=first.name, reason=first.message),
-            hint="advisor fleet scan says more",
+            f"no host could be asked; {first.name}: {first.message}", hint="advisor fleet scan says more"
         )
     return plan
 
@@ -161,13 +158,11 @@ def resume_fleet(
         run = find_run(store, wanted)
         if run.asked.trial is not None:
             raise RefusedError(
-                msg("run {id} is a trial with hosts as units", id=run.id),
-                hint=msg("advisor fleet prove --resume {id}", id=run.id),
+                f"run {run.id} is a trial with hosts as units", hint=f"advisor fleet prove --resume {run.id}"
             )
         if run.ended is not None and run.ended.outcome in ("done", "rolled-back"):
             raise RefusedError(
-                msg("run {id} has ended ({outcome})", id=run.id, outcome=run.ended.outcome),
-                hint="advisor fleet apply begins a new run",
+                f"run {run.id} has ended ({run.ended.outcome})", hint="advisor fleet apply begins a new run"
             )
         # What a run was asked for; how to get in is not kept with it.
         asked = run.asked
@@ -184,8 +179,7 @@ def resume_fleet(
         missing = [name for name in {**run.hosts, **run.open_proofs} if name not in hands.hosts]
         if missing:
             raise UsageError(
-                msg("run {id}: {missing} left the inventory since", id=run.id, missing=", ".join(missing)),
-                hint="add them to it again",
+                f"run {run.id}: {', '.join(missing)} left the inventory since", hint="add them to it again"
             )
         check_failover(hands.hosts.values(), wish.shape.failover)
         # What stopped before its proof let it begin has nothing to resume but that proof.
@@ -200,13 +194,7 @@ def resume_fleet(
             if sent is not None:
                 check_provers(hands, plan, sent, wish.settings)
             if not agree(plan):
-                raise RefusedError(
-                    msg(
-                        "cancelled; what run {id} has done stays: {counted_hosts}",
-                        id=run.id,
-                        counted_hosts=counted_hosts(len(done)),
-                    )
-                )
+                raise RefusedError(f"cancelled; what run {run.id} has done stays: {counted_hosts(len(done))}")
             return _carried_out(wish, hands, plan, journal, run.id, say, sent)
 
 

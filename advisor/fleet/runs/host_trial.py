@@ -33,7 +33,6 @@ from advisor.fleet.runs.trial_verdict import judge_trial
 from advisor.fleet.runs.waves import Candidate, Waves, WaveShape, make_waves
 from advisor.fleet.store import FleetStore
 from advisor.host.signals import interruptible
-from advisor.i18n import msg
 from advisor.planner import profile_requests
 from advisor.proof.host_units import LEVEL, Design, detectable_effect, estimate_spread, fewest_hosts, make_design
 
@@ -103,13 +102,10 @@ def resume_trial(wanted: str | None, store: FleetStore, access: Access, *, agree
         run = find_run(store, wanted)
         terms = run.asked.trial
         if terms is None:
-            raise RefusedError(
-                msg("run {id} is no trial", id=run.id), hint=msg("advisor fleet apply --resume {id}", id=run.id)
-            )
+            raise RefusedError(f"run {run.id} is no trial", hint=f"advisor fleet apply --resume {run.id}")
         if run.ended is not None and run.ended.outcome in ("done", "rolled-back"):
             raise RefusedError(
-                msg("run {id} has ended ({outcome})", id=run.id, outcome=run.ended.outcome),
-                hint="advisor fleet prove begins a new trial",
+                f"run {run.id} has ended ({run.ended.outcome})", hint="advisor fleet prove begins a new trial"
             )
         asked = run.asked
         wish = Wish(
@@ -125,8 +121,7 @@ def resume_trial(wanted: str | None, store: FleetStore, access: Access, *, agree
         units = [name for block in run.assigned.blocks for name in block] if run.assigned else []
         if missing := [name for name in (*run.hosts, *units) if name not in names]:
             raise UsageError(
-                msg("run {id}: {missing} left the inventory since", id=run.id, missing=", ".join(missing)),
-                hint="add them to it again",
+                f"run {run.id}: {', '.join(missing)} left the inventory since", hint="add them to it again"
             )
         hands = _make_hands(wish, hosts, store, run.id)
         end_orphans(hands.directory)
@@ -154,18 +149,11 @@ def _refuse_few(count: int, left_out: str = "") -> None:
     if count < fewest_hosts():
         design = Design((tuple(map(str, range(count))),))
         raise RefusedError(
-            msg(
-                "{hosts} can be treated: the smallest p of {assignments} assignments is {smallest:.3f}, and a claim"
-                " needs {level:g}; nothing was touched",
-                hosts=counted_hosts(count),
-                assignments=design.assignments,
-                smallest=design.smallest_p,
-                level=LEVEL,
+            (
+                f"{counted_hosts(count)} can be treated: the smallest p of {design.assignments} assignments is "
+                f"{design.smallest_p:.3f}, and a claim needs {LEVEL:g}; nothing was touched"
             ),
-            hint=left_out
-            or msg(
-                "expected {count} hosts or more; on one host, advisor prove toggles the value", count=fewest_hosts()
-            ),
+            hint=left_out or f"expected {fewest_hosts()} hosts or more; on one host, advisor prove toggles the value",
         )
 
 
@@ -177,7 +165,7 @@ def _design_of(plan: FleetPlan, names: Sequence[str], terms: TrialTerms, hosts: 
         variable = terms.blocks.removeprefix("var=")
         kinds = {name: known[name].variables.get(variable, "") for name in names}
         if not any(kinds.values()):
-            raise UsageError(msg("--block {blocks}: no host has this variable", blocks=terms.blocks))
+            raise UsageError(f"--block {terms.blocks}: no host has this variable")
     elif terms.blocks == "none":
         kinds = dict.fromkeys(names, "")
     else:
@@ -201,11 +189,7 @@ def window_seconds(terms: TrialTerms, waves: Waves) -> int:
     window = int(applied + terms.settle_seconds + measured + _END_SECONDS)
     if window > MAX_WINDOW_SECONDS:
         raise UsageError(
-            msg(
-                "--period: a host would wait {seconds} s before it rolls back, {most} s at most",
-                seconds=window,
-                most=MAX_WINDOW_SECONDS,
-            ),
+            f"--period: a host would wait {window} s before it rolls back, {MAX_WINDOW_SECONDS} s at most",
             hint="a shorter --period, fewer --readings, a shorter --command-timeout or a larger --batch",
         )
     return window
@@ -235,14 +219,11 @@ class _HostTrial:
                 self._journal.note(Ended(time.time(), code, "stopped", reason))
                 if left:
                     items = tuple((name, self._hands.by_hand(name)) for name in left)
-                    raise NotRestoredError(
-                        msg("{reason}; hosts not known to be back: {count}", reason=reason, count=len(left)),
-                        items=items,
-                    ) from error
+                    raise NotRestoredError(f"{reason}; hosts not known to be back: {len(left)}", items=items) from error
                 run_id = self._journal.directory.name
-                self._say(msg("run {id}: nothing of it is active on any host", id=run_id))
+                self._say(f"run {run_id}: nothing of it is active on any host")
                 if not isinstance(error, RefusedError):
-                    self._say(msg("to resume it: advisor fleet prove --resume {id}", id=run_id))
+                    self._say(f"to resume it: advisor fleet prove --resume {run_id}")
                 raise
         return TrialResult(plan, design, self._record, code)
 
@@ -253,11 +234,11 @@ class _HostTrial:
             return self._finish(run.judged)
         opened = [*(run.open_wave.hosts if run.open_wave else ()), *run.touched]
         if opened:
-            self._say(msg("rolling back {names}", names=", ".join(dict.fromkeys(opened))))
+            self._say(f"rolling back {', '.join(dict.fromkeys(opened))}")
         if left := self._roll_back(run, opened):
             self._journal.write(Ended(time.time(), 5, "stopped", f"not rolled back: {', '.join(left)}"))
             raise NotRestoredError(
-                msg("{reason}; hosts not known to be back: {count}", reason="the trial was cut short", count=len(left)),
+                f"the trial was cut short; hosts not known to be back: {len(left)}",
                 items=tuple((name, self._hands.by_hand(name)) for name in left),
             )
         return None
@@ -274,13 +255,13 @@ class _HostTrial:
             for name in design.hosts:
                 if name not in measured:
                     why = before.failures.get(name, "no figure")
-                    self._say(msg("{host}: left out, as it cannot be measured: {reason}", host=name, reason=why))
+                    self._say(f"{name}: left out, as it cannot be measured: {why}")
             if len(measured) < len(design.hosts):
                 design = _design_of(plan, measured, terms, [*self._hands.hosts.values()])
             detectable = self._detectable(before, design)
             assigned = HostsAssigned(time.time(), design.blocks, design.toss(terms.seed), terms.seed, detectable)
             self._journal.write(assigned)
-        self._say(msg("treated by the toss: {names}", names=", ".join(assigned.treated)))
+        self._say(f"treated by the toss: {', '.join(assigned.treated)}")
         code = self._treat(plan, assigned.treated)
         if code is not None:
             return code, design
@@ -306,13 +287,7 @@ class _HostTrial:
             return None
         # The halves of a period scatter more than two whole ones; so this rather overstates it.
         ratio = math.expm1(shift)
-        self._say(
-            msg(
-                "by the scatter of the baseline, {effect:.1%} on {metric} is found in about 80 % of trials",
-                effect=ratio,
-                metric=claim.name,
-            )
-        )
+        self._say(f"by the scatter of the baseline, {ratio:.1%} on {claim.name} is found in about 80 % of trials")
         return ratio
 
     def _treat(self, plan: FleetPlan, treated: Sequence[str]) -> int | None:

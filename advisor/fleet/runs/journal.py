@@ -18,7 +18,6 @@ from advisor.fleet.runs.trial_records import HostsAssigned, PhaseMeasured, Trial
 from advisor.fleet.runs.waves import Wave, WaveShape
 from advisor.host.putfile import sync_directory
 from advisor.host.trusted_files import open_own_file, read_own_file
-from advisor.i18n import msg
 from advisor.snapshot.remote.store import Sought
 
 NAME: Final = "journal"
@@ -233,8 +232,7 @@ def read_entries(directory: Path) -> tuple[Entry, ...]:
             found.append(_DECODER.decode(line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidInputError(
-                msg("{where}: line {number}: {error}", where=where, number=number, error=error),
-                hint="the run cannot be read from it",
+                f"{where}: line {number}: {error}", hint="the run cannot be read from it"
             ) from error
     return tuple(found)
 

@@ -14,7 +14,6 @@ from advisor.fleet.inventory import InventoryHost
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.order import OrderSubject, find_segments, known_groups, mtu_order, mtu_warnings, subject_of
 from advisor.fleet.runs.waves import Candidate, FailoverGroup, Waves, WaveShape, make_waves
-from advisor.i18n import msg
 from advisor.planner import plan_profiles, profile_requests
 from advisor.planning.records import Plan
 from advisor.snapshot.archive import open_snapshot
@@ -160,7 +159,7 @@ def check_failover(inventory: Iterable[InventoryHost], failover: str | None) -> 
         return
     what = "has this variable" if failover.startswith("var=") else "is in a group of this name"
     raise UsageError(
-        msg("--failover-group {failover}: no host that is asked {what}", failover=failover, what=what),
+        f"--failover-group {failover}: no host that is asked {what}",
         hint="a group of the inventory, or var=NAME for a variable of it; see --limit",
     )
 

@@ -22,7 +22,6 @@ from advisor.fleet.runs.executor import Hands, Say
 from advisor.fleet.runs.journal import Ended, ProofBegun, ProofDone, RunJournal, RunRecord
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.host.signals import interruptible
-from advisor.i18n import msg
 from advisor.planning.records import Plan
 from advisor.profiles.profile import profile_paths, read_profile_files
 from advisor.profiles.requested import is_file_word, load_one
@@ -85,7 +84,7 @@ def check_provers(hands: Hands, plan: FleetPlan, sent: SentProfile, settings: Ma
         why = _plan_difference(answers.get(name), plan.plan(name))
         if why is not None:
             raise RefusedError(
-                msg("--prove-canary: {name}: {why}", name=name, why=why),
+                f"--prove-canary: {name}: {why}",
                 hint="mend that, name another --canary, or let a --gate-command of your own decide",
             )
 
@@ -152,7 +151,7 @@ def prove_on_canaries(
     """
     toggled = False
     for name in choose_provers(plan):
-        say(msg("{host}: proving {profile} there", host=name, profile=sent.name))
+        say(f"{name}: proving {sent.name} there")
         token = secrets.token_hex(8)
         journal.write(ProofBegun(time.time(), name, token))
         with interruptible():
@@ -165,13 +164,13 @@ def prove_on_canaries(
                 journal.note(Ended(time.time(), done.code, "stopped", f"{name}: {done.message}"))
                 if done.by_hand is not None:
                     raise _not_restored_error(name, done.message, done.by_hand) from error
-                say(msg("{host}: {result}", host=name, result=done.message))
+                say(f"{name}: {done.message}")
                 raise
         if toggled and done.code in _NOT_BEGUN:
             # An earlier canary had the profile: "nothing was changed" would not be true.
             done = msgspec.structs.replace(done, code=4)
         journal.write(done)
-        say(msg("{host}: {result}", host=name, result=done.message))
+        say(f"{name}: {done.message}")
         if done.code:
             return done.code
         toggled = True
@@ -185,17 +184,17 @@ def settle_open_proofs(hands: Hands, journal: RunJournal, run: RunRecord, say: S
     nothing, and would be called done.
     """
     for name, token in run.open_proofs.items():
-        say(msg("{host}: asking what its proof left", host=name))
+        say(f"{name}: asking what its proof left")
         done = _settle_proof(hands, name, token, "what its proof left was not known")
         journal.write(done)
         if done.by_hand is not None:
             journal.write(Ended(time.time(), done.code, "stopped", f"{name}: {done.message}"))
             raise _not_restored_error(name, done.message, done.by_hand)
-        say(msg("{host}: {result}", host=name, result=done.message))
+        say(f"{name}: {done.message}")
 
 
 def _not_restored_error(name: str, message: str, by_hand: str) -> NotRestoredError:
-    return NotRestoredError(msg("{host}: {result}", host=name, result=message), items=((name, by_hand),))
+    return NotRestoredError(f"{name}: {message}", items=((name, by_hand),))
 
 
 def _prove_on(

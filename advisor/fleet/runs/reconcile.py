@@ -12,7 +12,6 @@ from advisor.errors import AdvisorError
 from advisor.fleet.runs.executor import Hands, Result, Say
 from advisor.fleet.runs.journal import HostDone, HostState, RunJournal, Verb
 from advisor.fleet.runs.planning import CapturedHost
-from advisor.i18n import msg
 from advisor.shell.state_table import State
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import CapturedStore, Sought
@@ -143,18 +142,11 @@ class FleetRollback:
         entry = make_host_done(self._hands, wave, "rollback", result)
         self._journal.note(entry)
         if result.state == "applied":
-            self._say(msg("{host}: still active: {reason}", host=result.host, reason=result.message))
+            self._say(f"{result.host}: still active: {result.message}")
         elif entry.by_hand:
-            self._say(
-                msg(
-                    "{host}: not known to be back: {reason}; by hand: {command}",
-                    host=result.host,
-                    reason=result.message,
-                    command=entry.by_hand,
-                )
-            )
+            self._say(f"{result.host}: not known to be back: {result.message}; by hand: {entry.by_hand}")
         else:
-            self._say(msg("{host}: rolled back", host=result.host))
+            self._say(f"{result.host}: rolled back")
 
 
 def make_host_done(hands: Hands, wave: int, verb: Verb, result: Result) -> HostDone:

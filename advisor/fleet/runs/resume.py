@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import GateDone, Resumed, RunJournal, RunRecord, WaveEnded
 from advisor.fleet.runs.reconcile import FleetRollback, make_host_done, settle_transactions
-from advisor.i18n import N_, count_msg, msg
 from advisor.snapshot.remote.store import Sought
 
 
@@ -22,9 +21,9 @@ def take_up(hands: Hands, journal: RunJournal, run: RunRecord, say: Say) -> froz
     ended = end_orphans(hands.directory)
     if ended:
         say(
-            count_msg(
-                "ended {count} process of the interrupted run", "ended {count} processes of the interrupted run", ended
-            )
+            f"ended {ended} process of the interrupted run"
+            if ended == 1
+            else f"ended {ended} processes of the interrupted run"
         )
     journal.write(Resumed(time.time()))
     states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
@@ -34,7 +33,7 @@ def take_up(hands: Hands, journal: RunJournal, run: RunRecord, say: Say) -> froz
     names = list(dict.fromkeys([*named, *more]))
     if names:
         wave = run.open_wave.wave if run.open_wave else 0
-        say(msg("asking the hosts of wave {number}: {names}", number=wave, names=", ".join(names)))
+        say(f"asking the hosts of wave {wave}: {', '.join(names)}")
         _settle_wave(hands, journal, run, wave, {name: run.sought[name] for name in names}, states, say)
         is_open = any(states[name].state == "unknown" for name in names)
         is_kept = any(states[name].state == "applied" for name in names)
@@ -58,7 +57,7 @@ def _settle_wave(
     held = last is not None and last.held and last.time >= began
     for result in settle_transactions(hands, wanted, seconds=0):
         states[result.host] = result
-        say(msg("{host}: {result}", host=result.host, result=_WORDS.get(result.state, result.state)))
+        say(f"{result.host}: {_WORDS.get(result.state, result.state)}")
         if result.state != "awaiting-confirmation":
             journal.write(make_host_done(hands, wave, "apply", result))
     waiting = [name for name in wanted if states[name].state == "awaiting-confirmation"]
@@ -67,7 +66,7 @@ def _settle_wave(
             states[result.host] = result
             if result.state == "applied":
                 journal.write(make_host_done(hands, wave, "confirm", result))
-                say(msg("{host}: kept", host=result.host))
+                say(f"{result.host}: kept")
     left = {name: known for name, known in wanted.items() if states[name].state not in _SETTLED}
     window = float(run.asked.confirm_within)
     FleetRollback(hands, journal, states, say, window_seconds=window).run(wave, left)
@@ -75,8 +74,8 @@ def _settle_wave(
 
 _SETTLED = ("applied", "rolled-back", "failed", "unchanged", "refused")
 _WORDS: Mapping[str, str] = {
-    "applied": N_("changed, and kept"),
-    "awaiting-confirmation": N_("changed, awaiting confirmation"),
-    "rolled-back": N_("rolled back"),
-    "failed": N_("not begun"),
+    "applied": "changed, and kept",
+    "awaiting-confirmation": "changed, awaiting confirmation",
+    "rolled-back": "rolled back",
+    "failed": "not begun",
 }

@@ -38,7 +38,6 @@ from advisor.fleet.runs.wave_gate import (
 from advisor.fleet.runs.waves import Wave
 from advisor.fleet.store import put_own
 from advisor.host.signals import interruptible
-from advisor.i18n import N_, msg
 
 COMMAND_SECONDS: Final = 600
 _IN_FORCE: Final = ("applied", "awaiting-confirmation", "unknown")
@@ -95,7 +94,7 @@ class FleetRun:
     def _run_wave(self, wave: Wave) -> bool:
         """Whether the wave is confirmed; if not, all of it has been rolled back, as far as that could be done."""
         count, names = len(self._plan.waves.waves), ", ".join(wave.hosts)
-        self._say(msg("wave {number} of {count}: {names}", number=wave.number, count=count, names=names))
+        self._say(f"wave {wave.number} of {count}: {names}")
         self._journal.write(WaveBegun(time.time(), wave.number, wave.hosts))
         try:
             before = self._measure_baselines(wave)
@@ -116,7 +115,7 @@ class FleetRun:
                         passing.append(f"the gate command ended with 0 on {counted_hosts(len(wave.hosts))}")
                 self._journal.write(GateDone(time.time(), wave.number, not failing, tuple(failing), tuple(passing)))
                 for why in failing or (f"held, {len(passing)} asked and answered",) if passing or failing else ():
-                    self._say(msg("gate of wave {number}: {why}", number=wave.number, why=why))
+                    self._say(f"gate of wave {wave.number}: {why}")
                 is_kept = not failing and (self._options.is_trial or self._confirm_wave(wave))
         except BaseException as error:
             # A signal, a full disk, a fault here: while this process lives, no host is left to its watchdog.
@@ -191,22 +190,13 @@ class FleetRun:
         for name, before in found.items():
             asked = len(targets[name])
             if asked and not before.answered:
-                why = N_("has no ping that can") if before.unasked else msg("hears none of {count}", count=asked)
-                self._say(
-                    msg("{host}: {why}: no peer can confirm afterwards that the path still works", host=name, why=why)
-                )
+                why = "has no ping that can" if before.unasked else f"hears none of {asked}"
+                self._say(f"{name}: {why}: no peer can confirm afterwards that the path still works")
             elif before.silent:
                 listed = ", ".join(target.address for target in before.silent[:6])
-                self._say(
-                    msg(
-                        "{host}: {count} do not answer and will not be asked again: {names}",
-                        host=name,
-                        count=len(before.silent),
-                        names=listed,
-                    )
-                )
+                self._say(f"{name}: {len(before.silent)} do not answer and will not be asked again: {listed}")
         for name in silent:
-            self._say(msg("{host}: did not answer what its peers are; its gate is its own values alone", host=name))
+            self._say(f"{name}: did not answer what its peers are; its gate is its own values alone")
 
     def _asked_again(self, wave: Wave, before: Mapping[str, Baseline]) -> tuple[list[str], list[str]]:
         carried = carried_by(self._plan.subjects.values(), [*self._done, *wave.hosts])
@@ -247,15 +237,7 @@ class FleetRun:
         if result.is_sure:
             self._journal.write(make_host_done(self._hands, wave.number, verb, result))
         if result.state not in _WENT_WELL:
-            self._say(
-                msg(
-                    "{host}: {verb}: {state}: {reason}",
-                    host=result.host,
-                    verb=verb,
-                    state=result.state,
-                    reason=result.message,
-                )
-            )
+            self._say(f"{result.host}: {verb}: {result.state}: {result.message}")
 
     def _settle_hosts(self, wave: Wave, verb: Verb, names: Sequence[str]) -> None:
         """Ask the hosts themselves where an answer was not certain."""
@@ -266,7 +248,7 @@ class FleetRun:
         earlier = [one for one in self._plan.waves.waves if one.number < wave.number]
         for one in reversed(earlier) if self._options.rollback_all else ():
             names = ", ".join(one.hosts)
-            self._say(msg("wave {number} is rolled back as well: {names}", number=one.number, names=names))
+            self._say(f"wave {one.number} is rolled back as well: {names}")
             self._roll_back(one)
             self._end_wave(one)
         self._journal.write(Ended(time.time(), self._exit_code(), "stopped", f"wave {wave.number} did not pass"))
@@ -280,19 +262,15 @@ class FleetRun:
         run_id = self._journal.directory.name
         kept = [*(one.name for one in self._plan.hosts if one.state == "done"), *self._done]
         names = ", ".join(wave.hosts)
-        self._say(
-            msg("run {id}: nothing is active of wave {number} ({names})", id=run_id, number=wave.number, names=names)
-        )
+        self._say(f"run {run_id}: nothing is active of wave {wave.number} ({names})")
         if kept:
-            self._say(msg("changed and kept: {names} (advisor fleet rollback {id})", names=", ".join(kept), id=run_id))
+            self._say(f"changed and kept: {', '.join(kept)} (advisor fleet rollback {run_id})")
         if not self._options.is_trial:
-            self._say(msg("to resume it: advisor fleet apply --resume {id}", id=run_id))
+            self._say(f"to resume it: advisor fleet apply --resume {run_id}")
 
     def _left_behind(self, reason: str) -> NotRestoredError:
         items = tuple((name, self._hands.by_hand(name)) for name in sorted(self._not_back))
-        return NotRestoredError(
-            msg("{reason}; hosts not known to be back: {count}", reason=reason, count=len(items)), items=items
-        )
+        return NotRestoredError(f"{reason}; hosts not known to be back: {len(items)}", items=items)
 
 
 def finish_run(journal: RunJournal, plan: FleetPlan) -> int:

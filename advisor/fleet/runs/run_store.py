@@ -13,7 +13,6 @@ from advisor.fleet.runs.journal import RunRecord, read_entries, read_run
 from advisor.fleet.store import FleetStore
 from advisor.host.numbers import is_count
 from advisor.host.trusted_files import make_own_directory
-from advisor.i18n import msg
 
 
 @contextlib.contextmanager
@@ -24,17 +23,14 @@ def lock_store(store: FleetStore) -> Iterator[None]:
         fd = os.open(store.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise RefusedError(
-            msg("{directory}: cannot be written: {error}", directory=store.directory, error=error.strerror),
-            hint="name another place in ADVISOR_STATE_DIR",
+            f"{store.directory}: cannot be written: {error.strerror}", hint="name another place in ADVISOR_STATE_DIR"
         ) from error
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
-            raise BusyError(
-                msg("another fleet run is under way here ({holder})", holder=holder), hint="wait for it to end"
-            ) from None
+            raise BusyError(f"another fleet run is under way here ({holder})", hint="wait for it to end") from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"process {os.getpid()}, since {time.strftime('%F %T')}\n".encode(), 0)
         yield
@@ -64,7 +60,7 @@ def find_run(store: FleetStore, wanted: str | None) -> RunRecord:
     for one in runs:
         if one.id == wanted or one.id.lstrip("0") == str(wanted).lstrip("0"):
             return one
-    raise UsageError(msg("there is no run {wanted!r}", wanted=wanted), hint="advisor fleet status lists them")
+    raise UsageError(f"there is no run {wanted!r}", hint="advisor fleet status lists them")
 
 
 def same_order(run: RunRecord) -> tuple[tuple[int, tuple[str, ...]], ...]:

@@ -18,7 +18,6 @@ from advisor.fleet.runs.reconcile import FleetRollback
 from advisor.fleet.runs.run_store import all_runs, find_run, lock_store, same_order
 from advisor.fleet.store import FleetStore
 from advisor.host.signals import interruptible
-from advisor.i18n import msg
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import captured_status
 from advisor.transaction.journal import Record
@@ -76,7 +75,7 @@ def verify_fleet(
 
     run = find_run(store, wanted) if wanted is not None or inventory is None else None
     if run is not None and not run.touched:
-        raise RefusedError(msg("run {id} has nothing active", id=run.id), hint="advisor fleet status lists the runs")
+        raise RefusedError(f"run {run.id} has nothing active", hint="advisor fleet status lists the runs")
     meant = inventory
     if meant is None:
         assert run is not None
@@ -95,7 +94,7 @@ def _missing_hosts(names: Iterable[str]) -> Iterator[HostStanding]:
 def _ask_hosts(
     inventory: Inventory, hosts: Sequence[InventoryHost], store: FleetStore, forks: int, say: Say, run: RunRecord | None
 ) -> Iterator[HostStanding]:
-    say(msg("capturing {hosts}", hosts=counted_hosts(len(hosts))))
+    say(f"capturing {counted_hosts(len(hosts))}")
     hands = Hands(inventory, hosts, store, store.directory, forks=forks)
     with interruptible():
         captured = hands.capture([one.name for one in hosts])
@@ -172,7 +171,7 @@ def rollback_fleet(
         hosts = named_hosts(meant)
         waves = _hosts_to_roll_back(run, {one.name for one in hosts})
         if not waves:
-            raise RefusedError(msg("run {id} has nothing active to roll back", id=run.id), hint="advisor fleet status")
+            raise RefusedError(f"run {run.id} has nothing active to roll back", hint="advisor fleet status")
         directory = store.run(run.id)
         end_orphans(directory)
         hands = Hands(meant, hosts, store, directory, forks=run.asked.forks)
@@ -181,7 +180,7 @@ def rollback_fleet(
             states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
             rollback = FleetRollback(hands, journal, states, say, window_seconds=float(run.asked.confirm_within))
             for number, names in waves:
-                say(msg("rolling back wave {number}: {names}", number=number, names=", ".join(names)))
+                say(f"rolling back wave {number}: {', '.join(names)}")
                 rollback.run(number, {name: run.sought[name] for name in names}, force=force)
             # Who was not left out on purpose should be back: also one that has left the inventory since.
             asked = [name for _, names in waves for name in names] if inventory or only else [*run.touched]

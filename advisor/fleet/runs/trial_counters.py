@@ -8,7 +8,6 @@ from typing import Final
 from advisor.host import Host
 from advisor.host.commands import Completed, RecordedCommands
 from advisor.host.files import MemoryFiles
-from advisor.i18n import msg
 from advisor.observe.connections import CONNECTIONS
 from advisor.proof.host_metrics import DISK_METRICS, NETWORK_METRICS, PRESSURE_METRICS, HostCounters
 from advisor.proof.live_source import figure_of
@@ -59,7 +58,7 @@ class TrialCounters:
         if self._counters is None:
             disks = [name for name in texts.get(_DISKS, "").split() if name != "*"]
             if _DISKS in texts and not disks:
-                raise ValueError(msg("there is no disk"))
+                raise ValueError("there is no disk")
             self._counters = HostCounters(self._host, self._names, disks)
         found = self._counters.read_since(now)
         return {name: None if is_first else figure_of(found.get(name)) for name in self._names}

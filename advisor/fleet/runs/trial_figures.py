@@ -19,7 +19,6 @@ from advisor.fleet.runs.executor import Hands, Say
 from advisor.fleet.runs.trial_counters import TrialCounters, list_sources, source_command
 from advisor.fleet.runs.trial_records import Phase, PhaseMeasured, TrialTerms
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.proof.own_command import CommandMetric, CommandOutput, MetricError, read_figure, read_number
 from advisor.proof.prometheus import read_query
 from advisor.proof.statistics import median
@@ -100,9 +99,9 @@ def read_phase(
     for number in range(readings):
         sleep(max(0.0, began + number * step - time.monotonic()))
         if phase == "before":
-            say(msg("before the treatment: reading {number} of {count}", number=number + 1, count=readings))
+            say(f"before the treatment: reading {number + 1} of {readings}")
         else:
-            say(msg("after the treatment: reading {number} of {count}", number=number + 1, count=readings))
+            say(f"after the treatment: reading {number + 1} of {readings}")
         token = f"ADVISOR-{secrets.token_hex(8)}"
         seconds = terms.timeout_seconds * (1 + len(terms.metrics)) + _SLACK_SECONDS
         answers = hands.command(reading_script(terms, token), names, seconds=seconds, label=f"measure-{phase}")
@@ -119,7 +118,7 @@ def read_phase(
 def _sections(answer: HostAnswer | None, token: str) -> dict[int, ReadingSection]:
     """What a host printed. Raises ValueError where it did not answer."""
     if answer is None or answer.state != "ok" or answer.path is None:
-        raise ValueError((answer.message or answer.state) if answer is not None else msg("no answer"))
+        raise ValueError((answer.message or answer.state) if answer is not None else "no answer")
     with answer.path.open("rb") as file:
         return parse_reading(file.read(_MAX_BYTES).decode("utf-8", "replace"), token)
 
@@ -164,7 +163,7 @@ class _Reader:
         for number, source in enumerate(sources, first):
             section = sections.get(number)
             if section is None or section.code:
-                raise ValueError(msg("{source} cannot be read there", source=source))
+                raise ValueError(f"{source} cannot be read there")
             texts[source] = section.output
         return self._counters.figures_since(texts, sections[first].began)
 
@@ -173,13 +172,13 @@ class _Reader:
         try:
             return read_number(read_query(expression, began, lambda: None))
         except ValueError as error:
-            raise ValueError(msg("metric {name}: {reason}", name=metric.name, reason=str(error))) from None
+            raise ValueError(f"metric {metric.name}: {error!s}") from None
 
     def _positive(self, metric: CommandMetric, value: float | None, *, is_first: bool) -> float | None:
         """A rate, of which 0 is no figure: the change is a ratio."""
         if is_first or value:
             return value
-        raise ValueError(msg("metric {name}: nothing was counted since the reading before", name=metric.name))
+        raise ValueError(f"metric {metric.name}: nothing was counted since the reading before")
 
     def _printed(self, metric: CommandMetric, sections: Mapping[int, ReadingSection]) -> float | None:
         number = _commands(self._terms).index(
@@ -187,26 +186,19 @@ class _Reader:
         )
         section = sections.get(number)
         if section is None:
-            raise ValueError(msg("metric {name}: the answer breaks off", name=metric.name))
+            raise ValueError(f"metric {metric.name}: the answer breaks off")
         output = CommandOutput(section.output, "", section.ended - section.began, section.code)
         lines = output.last_lines
         if section.code == _TIMED_OUT:
-            raise ValueError(msg("metric {name}: the command took too long: {lines}", name=metric.name, lines=lines))
+            raise ValueError(f"metric {metric.name}: the command took too long: {lines}")
         if section.code:
-            raise ValueError(
-                msg(
-                    "metric {name}: the command ended with {code}: {lines}",
-                    name=metric.name,
-                    code=section.code,
-                    lines=lines,
-                )
-            )
+            raise ValueError(f"metric {metric.name}: the command ended with {section.code}: {lines}")
         if metric.kind not in ("command", "counter"):
             return read_figure(metric, output)
         try:
             value = read_number(section.output.strip())
         except ValueError as error:
-            raise ValueError(msg("metric {name}: {reason}", name=metric.name, reason=str(error))) from None
+            raise ValueError(f"metric {metric.name}: {error!s}") from None
         return value if metric.kind == "command" else self._rate_since(metric, value, section.ended)
 
     def _rate_since(self, metric: CommandMetric, count: float, at: float) -> float | None:
@@ -216,9 +208,7 @@ class _Reader:
         if before is None:
             return None
         if count < before[0] or at <= before[1]:
-            raise ValueError(
-                msg("the count fell from {before:g} to {after:g}: it was reset", before=before[0], after=count)
-            )
+            raise ValueError(f"the count fell from {before[0]:g} to {count:g}: it was reset")
         return self._positive(metric, (count - before[0]) / (at - before[1]), is_first=False)
 
 

@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.i18n import msg
 
 GROWTH_PERCENT: Final = (10, 50, 100)
 """Of all hosts to be changed, the waves after the canary take at most these shares.
@@ -105,7 +104,7 @@ def batch_of(text: str | None) -> Batch:
     found = re.fullmatch(r"([0-9]{1,6})(%?)", text.strip(), re.ASCII)
     amount = int(found[1]) if found else 0
     if found is None or amount < 1 or (found[2] and amount > 100):
-        raise UsageError(msg("--batch {text}: neither a number of hosts nor a share such as 25%", text=text))
+        raise UsageError(f"--batch {text}: neither a number of hosts nor a share such as 25%")
     return Batch(percent=amount) if found[2] else Batch(count=amount)
 
 
@@ -119,9 +118,7 @@ def canary_of(words: Sequence[str], known: Iterable[str]) -> Canary:
         return Canary(count=int(named[0]))
     for name in named:
         if name not in names:
-            raise UsageError(
-                msg("--canary {name}: neither a number nor a host that is asked", name=name), hint="see --limit"
-            )
+            raise UsageError(f"--canary {name}: neither a number nor a host that is asked", hint="see --limit")
     return Canary(tuple(dict.fromkeys(named)), len(named))
 
 

@@ -14,7 +14,6 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 
 MAX_BYTES: Final = 256 * 1024
 DEFAULT: Final = "DEFAULT"
@@ -47,16 +46,12 @@ def decode_text(data: bytes, path: str, what: str = "TuneD profile", *, is_stric
     surrogate.
     """
     if len(data) > MAX_BYTES:
-        raise InvalidInputError(
-            msg("{path}: larger than {max_bytes} KiB: no {what} is", path=path, max_bytes=MAX_BYTES // 1024, what=what)
-        )
+        raise InvalidInputError(f"{path}: larger than {MAX_BYTES // 1024} KiB: no {what} is")
     try:
         text = data.decode("utf-8", "strict" if is_strict else "surrogateescape")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInputError(
-            msg("{path}: line {line}: not UTF-8 at byte {start}", path=path, line=line, start=error.start)
-        ) from error
+        raise InvalidInputError(f"{path}: line {line}: not UTF-8 at byte {error.start}") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -142,10 +137,7 @@ class _Reader:
             values.append("")
 
     def _make_error(self, number: int, message: str) -> InvalidInputError:
-        return InvalidInputError(
-            msg("{path}: line {number}: {message}", path=self._path, number=number, message=message),
-            hint="TuneD does not load such a file",
-        )
+        return InvalidInputError(f"{self._path}: line {number}: {message}", hint="TuneD does not load such a file")
 
     def sections(self) -> Sections:
         found: dict[str, dict[str, IniOption]] = {}

@@ -11,7 +11,6 @@ import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.importers.tuned.functions import AssertionFailedError
 from advisor.importers.tuned.ini import IniOption, Sections, decode_text, parse_tuned_ini
 from advisor.importers.tuned.places import is_plain_file, profile_directories
@@ -96,7 +95,7 @@ class _Loader:
     def load(self, names: str, path: str | None) -> TunedProfile:
         wanted = [name for name in names.split() if re.match(r"^[a-zA-Z0-9_.-]+$", name)]
         if not wanted:
-            raise UsageError(msg("{names!r} is no name of a TuneD profile", names=names[:80]))
+            raise UsageError(f"{names[:80]!r} is no name of a TuneD profile")
         main: dict[str, IniOption] = {}
         units: dict[str, Unit] = {}
         loaded = self._read_file(path, wanted[0]) if path else self._read_named(wanted, None)
@@ -105,13 +104,7 @@ class _Loader:
             for unit in own:
                 self._merge_units(units, unit)
         if not self._done:
-            raise UsageError(
-                msg(
-                    "there is no TuneD profile {names!r} in {searched}",
-                    names=names[:80],
-                    searched=self._searched_places(),
-                )
-            )
+            raise UsageError(f"there is no TuneD profile {names[:80]!r} in {self._searched_places()}")
         name = " ".join(wanted)
         failed: str | None = None
         variables = units.pop("variables", None)
@@ -157,16 +150,9 @@ class _Loader:
         if skipped:
             return None
         if heir is not None:
-            raise InvalidInputError(
-                msg(
-                    "{heir}: includes {name!r}, which is in none of {searched}",
-                    heir=heir,
-                    name=name[:80],
-                    searched=self._searched_places(),
-                )
-            )
+            raise InvalidInputError(f"{heir}: includes {name[:80]!r}, which is in none of {self._searched_places()}")
         raise UsageError(
-            msg("there is no TuneD profile {name!r} in {searched}", name=name[:80], searched=self._searched_places()),
+            f"there is no TuneD profile {name[:80]!r} in {self._searched_places()}",
             hint="advisor profiles import --list shows what is installed; a snapshot holds none: name the file instead",
         )
 
@@ -179,9 +165,7 @@ class _Loader:
     def _read_file(self, place: str, name: str) -> Iterator[tuple[str, dict[str, IniOption], list[Unit]]]:
         """What a file includes, and then the file."""
         if len(self._done) >= MAX_FILES:
-            raise InvalidInputError(
-                msg("{place}: the {max_files}th profile that one includes: too many", place=place, max_files=MAX_FILES)
-            )
+            raise InvalidInputError(f"{place}: the {MAX_FILES}th profile that one includes: too many")
         self._done.append(place)
         sections = self._read_sections(place)
         main = dict(sections.get("main", {}))
@@ -197,24 +181,17 @@ class _Loader:
         try:
             expanded = self._variables.expand(include.value or "")
         except AssertionFailedError as error:
-            raise InvalidInputError(
-                msg("{place}: line {line}: assertion {error}", place=place, line=include.line, error=error)
-            ) from error
+            raise InvalidInputError(f"{place}: line {include.line}: assertion {error}") from error
         if expanded.unresolved:
             raise InvalidInputError(
-                msg(
-                    "{place}: line {line}: what it includes is unknown: {unresolved}",
-                    place=place,
-                    line=include.line,
-                    unresolved=expanded.unresolved[0],
-                )
+                f"{place}: line {include.line}: what it includes is unknown: {expanded.unresolved[0]}"
             )
         return expanded.text
 
     def _read_sections(self, place: str, *, is_variables: bool = False) -> Sections:
         data = self._files.read_bytes(place)
         if isinstance(data, Missing):
-            raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
+            raise InvalidInputError(f"{place}: {data.why}")
         sections = parse_tuned_ini(decode_text(data, place), place, is_variables=is_variables)
         if is_variables:
             return sections

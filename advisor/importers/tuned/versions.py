@@ -8,7 +8,6 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 from advisor.importers.tuned.places import package_version, python_packages
 
 TunedVersion = tuple[int, ...]
@@ -44,12 +43,7 @@ def parse_tuned_version(text: str) -> TunedVersion:
     version = tuple(int(part) for part in found[1].split(".")) if found else ()
     if not OLDEST <= version[:2] <= NEWEST:
         raise UsageError(
-            msg(
-                "--tuned-version {version}: no release of TuneD between {oldest} and {newest}",
-                version=text,
-                oldest=show_version(OLDEST),
-                newest=show_version(NEWEST),
-            )
+            f"--tuned-version {text}: no release of TuneD between {show_version(OLDEST)} and {show_version(NEWEST)}"
         )
     return version
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.i18n import english_page
 from advisor.limits.host_records import Binding, HostCeiling, StageSum
 from advisor.report.format import clean
 from advisor.report.host_ceiling import members_words, stage_words
 from advisor.report.picture.records import CeilingBar, CeilingPicture
 
 
-@english_page
 def ceiling_picture(ceiling: HostCeiling) -> CeilingPicture:
     """The stages of which a sum is known, as bars to one scale; the others by name."""
     most = max((value for one in ceiling.stages for value in (one.read_mb_s, one.write_mb_s) if value), default=0.0)

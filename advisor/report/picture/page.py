@@ -11,7 +11,6 @@ from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
 from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
-from advisor.i18n import english_page
 from advisor.limits.host_records import HostCeiling
 from advisor.report.finding_blocks import value_text
 from advisor.report.format import format_minute
@@ -41,7 +40,6 @@ _MAX_FACTS: Final = 3
 _VARIABLE: Final = lazy_regex(r"var\((--\w+)\)")
 
 
-@english_page
 def picture_svg(
     facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
 ) -> str:
@@ -54,7 +52,6 @@ def picture_svg(
     return f"{drawn(draw_sheet(picture, sheet), _page_title(picture), describe_picture(picture), style)}\n".lstrip()
 
 
-@english_page
 def picture_page(
     facts: Facts,
     findings: Sequence[Finding],

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.i18n import english_page
 from advisor.report.format import clean
 from advisor.report.layout import Piece, Span, Style, columns, paint_text, wrap_pieces
 from advisor.report.picture.content import host_picture
@@ -40,7 +39,6 @@ _UTF8: Final = BoxSigns("┌┐└┘", "─", "│", "└ ", " · ", "…", "×
 _ASCII: Final = BoxSigns("++++", "-", "|", "- ", ", ", "...", "x")
 
 
-@english_page
 def picture_text(
     facts: Facts,
     findings: Sequence[Finding],

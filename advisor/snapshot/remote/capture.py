@@ -30,7 +30,6 @@ from advisor.host import Completed, Host, MemoryFiles, Missing, lazy_regex
 from advisor.host.commands import SAFE_PATH, MeteredCommands
 from advisor.host.files import UNRECORDED, ReadBudget
 from advisor.host.input_files import open_given
-from advisor.i18n import msg
 from advisor.observe.connections import CONNECTIONS
 from advisor.observe.recording import encode_span
 from advisor.observe.span import CounterSpan
@@ -186,7 +185,7 @@ def read_capture(path: Path) -> bytes:
         with open_given(path) as file:
             return decode_capture(file, str(path)).archive
     except OSError as error:
-        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+        raise InvalidInputError(f"{path}: {error.strerror or error}") from error
 
 
 def capture_host(stream: IO[bytes] | bytes, where: str) -> Host:
@@ -253,20 +252,16 @@ def _named_members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str
     try:
         for number, member in enumerate(reader):
             if number >= MAX_MEMBERS:
-                raise InvalidInputError(
-                    msg("{where}: more than {max_members} files", where=where, max_members=MAX_MEMBERS)
-                )
+                raise InvalidInputError(f"{where}: more than {MAX_MEMBERS} files")
             path = "/" + "/".join(part for part in member.name.split("/") if part not in ("", "."))
             if path != "/" and not snapshot.is_host_path(path):
-                raise InvalidInputError(
-                    msg("{where}: {name!r}: no path of a captured host", where=where, name=member.name[:80])
-                )
+                raise InvalidInputError(f"{where}: {member.name[:80]!r}: no path of a captured host")
             if member.kind == "file":
                 yield path, reader.content()
             elif member.kind == "link":
                 yield path, member.target
     except (EOFError, OSError, ValueError, zlib.error, tarball.DamagedError) as error:
-        raise InvalidInputError(msg("{where}: damaged capture: {error}", where=where, error=error)) from error
+        raise InvalidInputError(f"{where}: damaged capture: {error}") from error
 
 
 def _memory_files(

@@ -11,7 +11,6 @@ import msgspec
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
 from advisor.shell.state_table import NOTE, OPEN_FILES, OUTCOME
 from advisor.transaction.journal import (
     STATE_DIRECTORY,
@@ -46,9 +45,7 @@ class CapturedStore(Store):
         if isinstance(names, Missing):
             if names.is_absent and self._host.is_root:
                 return ()
-            raise PermissionDeniedError(
-                msg("{place}: {why}", place=place, why=names.why), hint="only root on that host can read it"
-            )
+            raise PermissionDeniedError(f"{place}: {names.why}", hint="only root on that host can read it")
         known = sorted(filter(sequence_of, names), key=lambda name: (sequence_of(name), name))
         found = (self._read_captured(f"{place}/{name}", name) for name in known)
         return tuple(record for record in found if record is not None)
@@ -58,7 +55,7 @@ class CapturedStore(Store):
         if isinstance(data, Missing):
             if data.is_absent:
                 return None
-            raise InvalidInputError(msg("{place}/journal: {why}", place=place, why=data.why))
+            raise InvalidInputError(f"{place}/journal: {data.why}")
         record = replay_entries(name, decode_journal(data, f"{place}/journal"))
         if record is None:
             return None
@@ -102,7 +99,7 @@ def captured_status(host: Host, *, only: Iterable[str] | None = None) -> Status:
         wanted = {sequence_of(one) for one in only}
         missing = wanted - {sequence_of(one.id) for one in records}
         if missing:
-            raise UsageError(msg("there is no transaction {missing:04d} on that host", missing=min(missing)))
+            raise UsageError(f"there is no transaction {min(missing):04d} on that host")
         records = tuple(one for one in records if sequence_of(one.id) in wanted)
     return Status(records, find_drift(host, records))
 

@@ -16,7 +16,6 @@ from typing import IO, Final, NamedTuple
 from advisor.errors import InvalidInputError
 from advisor.host.input_files import open_given
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
 
 MAGIC: Final = "advisor-capture"
 VERSION: Final = 1
@@ -82,15 +81,14 @@ def read_stream(file: IO[bytes], where: str) -> Stream:
     for line in lines:
         if found := _END.fullmatch(line):
             if (int(found[1]), int(found[2])) != (checksum.length, checksum.value):
-                raise InvalidInputError(msg("{where}: damaged capture: its checksum does not fit", where=where))
+                raise InvalidInputError(f"{where}: damaged capture: its checksum does not fit")
             return Stream(header, b"".join(parts))
         checksum.add(line)
         if checksum.length > MAX_STREAM_BYTES:
-            raise InvalidInputError(msg("{where}: larger than any capture", where=where))
+            raise InvalidInputError(f"{where}: larger than any capture")
         parts.append(_decode_line(line, where))
     raise InvalidInputError(
-        msg("{where}: truncated capture: its last line is missing", where=where),
-        hint="the host was lost, or the script was ended",
+        f"{where}: truncated capture: its last line is missing", hint="the host was lost, or the script was ended"
     )
 
 
@@ -105,12 +103,7 @@ def _skip_banner(lines: Iterator[bytes], checksum: Checksum, where: str) -> None
         if found := _FIRST.fullmatch(line):
             if int(found[1]) != VERSION:
                 raise InvalidInputError(
-                    msg(
-                        "{where}: capture of version {found}, this version reads {version}",
-                        where=where,
-                        found=int(found[1]),
-                        version=VERSION,
-                    ),
+                    f"{where}: capture of version {int(found[1])}, this version reads {VERSION}",
                     hint="capture the host with the script of this version: advisor snapshot --script",
                 )
             checksum.add(line)
@@ -119,10 +112,8 @@ def _skip_banner(lines: Iterator[bytes], checksum: Checksum, where: str) -> None
         if skipped > MAX_BANNER_BYTES:
             break
     if not skipped:
-        raise InvalidInputError(msg("{where}: the host sent nothing", where=where))
-    raise InvalidInputError(
-        msg("{where}: not a capture: there is no line '{magic} {version}'", where=where, magic=MAGIC, version=VERSION)
-    )
+        raise InvalidInputError(f"{where}: the host sent nothing")
+    raise InvalidInputError(f"{where}: not a capture: there is no line '{MAGIC} {VERSION}'")
 
 
 def _read_header(lines: Iterator[bytes], checksum: Checksum, where: str) -> dict[str, str]:
@@ -135,19 +126,17 @@ def _read_header(lines: Iterator[bytes], checksum: Checksum, where: str) -> dict
         if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
             break
         if found is None or len(header) >= MAX_HEADER_LINES:
-            raise InvalidInputError(
-                msg("{where}: damaged capture: {line!r} is no line of its header", where=where, line=line[:40])
-            )
+            raise InvalidInputError(f"{where}: damaged capture: {line[:40]!r} is no line of its header")
         header[found[1].decode()] = found[2].decode("utf-8", "replace")
-    raise InvalidInputError(msg("{where}: truncated capture: it ends in its header", where=where))
+    raise InvalidInputError(f"{where}: truncated capture: it ends in its header")
 
 
 def _decode_line(line: bytes, where: str) -> bytes:
     if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
-        raise InvalidInputError(msg("{where}: truncated capture: its last line is missing", where=where))
+        raise InvalidInputError(f"{where}: truncated capture: its last line is missing")
     try:
         if _BODY.fullmatch(line):
             return binascii.a2b_base64(line)
     except binascii.Error:
         pass
-    raise InvalidInputError(msg("{where}: damaged capture: {line!r} is no base64", where=where, line=line[:40]))
+    raise InvalidInputError(f"{where}: damaged capture: {line[:40]!r} is no base64")

@@ -1,1 +1,0 @@
-"""What is known of the command line without typer."""
