@@ -1,0 +1,250 @@
+"""How many of 60 planted faults the tests find: one change of one place each, drawn by a seed, planted one at a time.
+
+    python -m benchmarks.planted_faults --tests TREE --list               print the faults, measure nothing
+    python -m benchmarks.planted_faults --tests TREE --json RESULT        plant them in a copy of TREE, one by one
+    python -m benchmarks.planted_faults --tests LATER --faults RESULT --json OTHER    the same faults in a later tree
+
+First the tests of the parts run once with a probe at every place, which gives the tests that reach it and their times.
+Then each fault gets the tests that reach its place or import its module, nearest first, until one fails that passes
+without the fault. A place that a later tree has no more is "gone". RESULT is written after each fault, and resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import venv
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.fault_places import KINDS, PARTS, Fault, choose_faults, find_place, planted, probed
+
+TESTS_SECONDS: Final = 120
+"""A fault gets tests that take so long together without it. They may take five times as long with it, and a minute."""
+_TWO_WORKERS_SECONDS: Final = 15
+_TWO_WORKERS: Final = ("-n", "2", "--dist", "worksteal")
+_OPTIONS: Final = ("-p", "fault_probe", "-p", "no:cacheprovider", "-p", "no:tests.machine_guard", "--hypothesis-seed=0")
+_ENDS: Final = (0, 1, 2, 5)
+"""Exit codes of pytest: passed, failed, interrupted by -x, no tests."""
+_MARKS: Final = ("-m", "not lab and not thorough and not alone")
+
+
+class Scratch:
+    """A copy of a tree with an environment of its own, in which faults are planted."""
+
+    def __init__(self, tree: Path, room: Path) -> None:
+        self.tree = room / "tree"
+        left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".hypothesis", ".pytest_cache")
+        shutil.copytree(tree, self.tree, symlinks=True, ignore=left_out)
+        if (tree.parent / "shared").exists():
+            (room / "shared").symlink_to((tree.parent / "shared").resolve())
+        venv.create(self.tree / ".venv", symlinks=True)
+        (self.site,) = (self.tree / ".venv").glob("lib/python*/site-packages")
+        packages = [str(self.tree), *(path for path in sys.path if path.endswith("-packages"))]
+        (self.site / "a.pth").write_text("\n".join(packages))
+        self.python = self.tree / ".venv/bin/python"
+        for program in Path(sys.executable).parent.iterdir():
+            if program.name == "advisor":
+                (place := self.python.with_name("advisor")).write_text(
+                    f"#!{self.python}\n" + program.read_text().partition("\n")[2]
+                )
+                place.chmod(0o755)
+            elif not (self.python.parent / program.name).exists():
+                (self.python.parent / program.name).symlink_to(program)
+        shutil.copy(Path(__file__).with_name("fault_probe.py"), self.site)
+        # Such bytecode is compared with the source's hash, so that none is used that another fault left.
+        words = ["-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "advisor"]
+        subprocess.run([self.python, *words], cwd=self.tree, check=True)
+
+    def run(self, tests: Iterable[str] | None, limit: float, *words: str) -> tuple[dict[str, float], list[str], bool]:
+        """Run modules of tests, or only these tests; return the seconds of each, those that failed, and whether the run
+        ended within the limit."""
+        record, chosen = self.site / "record", self.site / "chosen.json"
+        record.write_text("")
+        chosen.unlink(missing_ok=True)
+        if tests is not None:
+            chosen.write_text(json.dumps(list(tests)))
+            words = (*words, *dict.fromkeys(test.partition("::")[0] for test in tests))
+        call = [str(self.python), "-m", "pytest", "-q", *_OPTIONS, *words]
+        sink, ended = subprocess.DEVNULL, True
+        with subprocess.Popen(call, cwd=self.tree, stdout=sink, stderr=sink, start_new_session=True) as process:
+            try:
+                process.wait(limit)
+            except subprocess.TimeoutExpired:
+                ended = False
+                os.killpg(process.pid, signal.SIGKILL)
+        seconds: dict[str, float] = {}
+        failed: dict[str, None] = {}
+        for test, spent, wrong in map(json.loads, record.read_text().splitlines()):
+            seconds[test] = round(seconds.get(test, 0.0) + spent, 3)
+            failed |= {test: None} if wrong else {}
+        if ended and not failed and process.returncode not in _ENDS:
+            failed = {f"pytest ended with {process.returncode}": None}
+        return seconds, list(failed), ended
+
+    def write(self, module: str, text: str) -> None:
+        """Write a module of the copy."""
+        (self.tree / module).write_text(text)
+
+
+def modules_imported(path: Path) -> set[str]:
+    """Return the dotted names that a module imports, modules and members alike."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+class Measurement:
+    """The document of a measurement: the faults, the tests without a fault, and the outcome of each fault."""
+
+    def __init__(self, scratch: Scratch, faults: Sequence[Fault], file: Path | None) -> None:
+        self.scratch, self.file = scratch, file
+        self.document: dict[str, Any] = {"faults": list(faults), "baseline": {}, "outcomes": []}
+        if file and file.exists():
+            self.document = json.loads(file.read_text())
+        self.save()
+        tests = [path for path in (scratch.tree / "tests").rglob("test_*.py") if "lab" not in path.parts]
+        self.imported = {str(path.relative_to(scratch.tree)): modules_imported(path) for path in tests}
+
+    def save(self) -> None:
+        """Write the document, if it has a file."""
+        if self.file:
+            self.file.write_text(json.dumps(self.document, indent=1))
+
+    def importing(self, fault: Fault) -> set[str]:
+        """Return the modules of tests that import the fault's module by name."""
+        name = fault["module"].removesuffix(".py").replace("/", ".")
+        return {module for module, names in self.imported.items() if name in names}
+
+    def run_baseline(self) -> None:
+        """Run the tests of the parts with probes at all places; then those that fail, without."""
+        nodes: dict[str, dict[int, ast.AST]] = defaultdict(dict)
+        modules = {path for path in self.imported for _, some in PARTS.values() if path.split("/")[1] in some}
+        for number, fault in enumerate(self.document["faults"]):
+            if (node := find_place(self.scratch.tree, fault)) is not None:
+                nodes[fault["module"]][number] = node
+                modules |= self.importing(fault)
+        sources = {module: (self.scratch.tree / module).read_text() for module in nodes}
+        for module, places in nodes.items():
+            self.scratch.write(module, probed(sources[module], places))
+        reached = self.scratch.site / "reached"
+        reached.touch(0o666)
+        seconds, failed, ended = self.scratch.run(None, 7200, *_TWO_WORKERS, *_MARKS, *sorted(modules))
+        for module, source in sources.items():
+            self.scratch.write(module, source)
+        if failed:
+            failed = self.scratch.run(failed, 1800)[1]
+        lines = sorted({line for line in reached.read_text().splitlines() if line.count("\t") == 1})
+        self.document["baseline"] = {"seconds": seconds, "broken": failed, "ended": ended, "reached": lines}
+        self.save()
+
+    def tests_of(self, number: int, fault: Fault) -> list[str]:
+        """Return the tests that reach a fault, then those that import its module, nearest and shortest first."""
+        baseline = self.document["baseline"]
+        notes = [line.partition("\t")[2] for line in baseline["reached"] if line.startswith(f"{number}\t")]
+        calls = {note.removesuffix(" (call)") for note in notes if note.endswith(" (call)")}
+        # A fixture may serve all tests of its module, and so does what is called at import.
+        whole = {note.partition("::")[0] for note in notes if not note.endswith(" (call)")}
+        importing, folders = self.importing(fault), PARTS[fault["part"]][1]
+        keys: dict[str, tuple[bool, bool, int, float]] = {}
+        for test, seconds in baseline["seconds"].items():
+            module = test.partition("::")[0]
+            reaches = test in calls or module in whole
+            folder = module.split("/")[1]
+            if (reaches or module in importing) and test not in baseline["broken"]:
+                place = folders.index(folder) if folder in folders else len(folders)
+                keys[test] = (not reaches, module not in importing, place, seconds)
+        return sorted(keys, key=keys.__getitem__)
+
+    def judge(self, number: int, fault: Fault) -> dict[str, Any]:
+        """Plant a fault, run its tests, and return the outcome; a test counts only if it passes without the fault."""
+        text = planted(self.scratch.tree, fault)
+        if text is None:
+            return {"outcome": "gone"}
+        seconds, broken = self.document["baseline"]["seconds"], self.document["baseline"]["broken"]
+        every = tests = self.tests_of(number, fault)
+        if not tests:
+            return {"outcome": "not reached"}
+        while sum(seconds[test] for test in tests) > TESTS_SECONDS and len(tests) > 1:
+            tests = tests[:-1]
+        source = (self.scratch.tree / fault["module"]).read_text()
+        while True:
+            total = sum(seconds[test] for test in tests)
+            self.scratch.write(fault["module"], text)
+            workers = _TWO_WORKERS if total > _TWO_WORKERS_SECONDS else ()
+            _, failed, ended = self.scratch.run(tests, 60 + 5 * total, "-x", *workers)
+            self.scratch.write(fault["module"], source)
+            clean = self.scratch.run(failed, 300)[1] if failed and failed[0] in seconds else []
+            by = [test for test in failed if test not in clean]
+            outcome = "found" if by else "not found" if ended else "no end"
+            if by or not clean:
+                return {"outcome": outcome, "by": by[:1], "tests": len(tests), "of": len(every)}
+            broken += clean
+            tests = [test for test in tests if test not in broken]
+
+    def run(self) -> None:
+        """Measure all faults that have no outcome yet."""
+        if not self.document["baseline"]:
+            self.run_baseline()
+        outcomes = self.document["outcomes"]
+        for number, fault in list(enumerate(self.document["faults"]))[len(outcomes) :]:
+            outcomes.append(self.judge(number, fault))
+            self.save()
+            print(number, name_fault(fault), json.dumps(outcomes[-1]), flush=True)
+
+
+def name_fault(fault: Fault) -> str:
+    """Return a line that names a fault."""
+    place = f"{fault['module']}:{fault['function']} {fault['ordinal'] + 1}/{fault['of']}"
+    return f"{fault['part']} {fault['kind']} {place}: {fault['text'].splitlines()[0]}"
+
+
+def print_table(document: dict[str, Any]) -> None:
+    """Print how many were found of those that the tree still has, by part and by kind."""
+    found: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
+    for fault, outcome in zip(document["faults"], document["outcomes"], strict=True):
+        for row in (fault["part"], fault["kind"], "all"):
+            counted[row] += outcome["outcome"] != "gone"
+            found[row] += outcome["outcome"] == "found"
+    print("\n| faults | planted | found |\n|---|---|---|")
+    for row in (*PARTS, *KINDS, "all"):
+        print(f"| {row} | {counted[row]} | {found[row]} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tests", type=Path, default=Path(__file__).parents[1], metavar="TREE")
+    parser.add_argument("--seed", type=int, default=30)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--faults", type=Path, metavar="FILE", help="of an earlier --json, instead of drawing")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--list", action="store_true")
+    asked = parser.parse_args()
+    tree = asked.tests.resolve()
+    drawn = json.loads(asked.faults.read_text())["faults"] if asked.faults else None
+    faults = drawn or choose_faults(tree, asked.seed, asked.count)
+    if asked.list:
+        print(*(name_fault(fault) + ("" if planted(tree, fault) else " (gone)") for fault in faults), sep="\n")
+        return
+    with tempfile.TemporaryDirectory(prefix="planted-faults-", dir="/var/tmp") as room:
+        measurement = Measurement(Scratch(tree, Path(room)), faults, asked.json)
+        measurement.run()
+    print_table(measurement.document)
+
+
+if __name__ == "__main__":
+    main()
