@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from advisor.facts.controller import Controller, data_disks, device_name, level_of, media_of, size_bytes
 from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, controller_arrays, read_controllers
@@ -241,12 +239,8 @@ def test_a_controller_of_ssacli() -> None:
     one = only(parse_ssacli(SSACLI_TEXT))
     assert (one.name, one.model, one.firmware, one.is_protected) == ("0", "Smart Array P440ar", "6.60", True)
     first, second = one.volumes
-    assert (first.level, first.state, first.write_policy, first.chunk_bytes) == (
-        "raid10",
-        "active",
-        "write-back",
-        256 << 10,
-    )
+    assert (first.level, first.state, first.write_policy) == ("raid10", "active", "write-back")
+    assert first.chunk_bytes == 256 << 10
     assert (first.drives, first.media) == (2, "hdd")
     assert (second.level, second.state, second.write_policy) == ("raid5", "degraded", "write-through")
     assert (second.device, second.media, second.drives) == ("sdb", "ssd", 1)
@@ -379,11 +373,3 @@ def test_a_volume_is_one_path_and_no_array_that_a_profile_selects() -> None:
     wanted = Wanted("block:{array}:read_ahead_kb", "1024", "why", "when", ("source",), for_each="arrays")
     assert select_arrays(wanted, {}, host) == ()
     assert explain_none_chosen(wanted, {}, host) == "this host has no arrays that a scan knows"
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner), max_leaves=4))
-def test_any_value_in_any_place(value: object) -> None:
-    for key in ("Basics", "Version", "HwCfg", "VD LIST", "PD LIST", "Cachevault_Info", "BBU_Info"):
-        parse_storcli(storcli(**{key: value}))
-        parse_storcli(storcli(**{"VD LIST": [{"DG/VD": value, "TYPE": value, "Cache": value, "State": value}]}))

@@ -366,26 +366,6 @@ def test_flags_of_each_architecture() -> None:
     assert parse_flags("") == frozenset()
 
 
-@given(st.text())
-def test_any_cpuinfo(text: str) -> None:
-    parse_model(text)
-    parse_flags(text)
-    parse_cpuinfo(text)
-
-
-@given(st.lists(st.sampled_from([X86, S390, POWER, IA64, ARM64, ARM32, "processor : 9\n", "\0", "core id : x\n"])))
-def test_any_mixture_of_cpuinfo(parts: list[str]) -> None:
-    numbers = [processor.number for processor in parse_cpuinfo("".join(parts))]
-    assert numbers == sorted(set(numbers))
-    parse_model("".join(parts))
-
-
-@given(st.text(), st.sampled_from(["cpus", "mems"]))
-def test_any_status(text: str, resource: str) -> None:
-    found = parse_allowed(f"{text}\nCpus_allowed_list:\t{text}\n", "cpus" if resource == "cpus" else "mems")
-    assert isinstance(found, (tuple, Missing))
-
-
 ODD = st.sampled_from(
     ["", "0", "1", "-1", "0-1", "0,1", "3", "\0", "x", "18446744073709551615", "0-", "2-3", "9" * 5000]
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.array import Array
+from advisor.facts.arrays import read_arrays
+from advisor.facts.disks import read_disks
 from advisor.facts.dm import STATUS, TABLE, read_dm, role_of
 from advisor.facts.dm_text import (
     ArrayShape,
@@ -21,7 +21,7 @@ from advisor.facts.dm_text import (
     raid_status,
     shape_of,
 )
-from advisor.facts.storage import Stack
+from advisor.facts.storage import MAX_DEPTH, Stack
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Missing
 from tests import captured
@@ -461,28 +461,23 @@ def test_failed_paths_of_a_state() -> None:
     assert failed_paths(tuple(MULTIPATH_STATUS.format("F", "A").split())) == ("8:16",)
 
 
-@given(st.text())
-def test_any_text_is_a_table(text: str) -> None:
-    for targets in parse_dm_lines(text).values():
-        shape_of(targets)
-    parse_volume_name(text)
-
-
-WORDS = ["raid", "striped", "mirror", "cache", "thin-pool", "multipath", "snapshot", "0", "1", "2", "8:0", "-", "A"]
-
-
-@given(st.lists(st.sampled_from(WORDS)))
-def test_any_words_have_a_shape_and_a_state(words: Sequence[str]) -> None:
-    for targets in parse_dm_lines(f"x: 0 8 {' '.join(words)}").values():
-        shape_of(targets)
-    raid_status(tuple(words))
-    mirror_status(tuple(words))
-    failed_paths(tuple(words))
-
-
 @given(st.dictionaries(st.integers(0, 9).map(str), st.lists(st.integers(0, 9).map(str)).map(tuple)))
 def test_a_stack_that_goes_round_in_circles_ends(lower: dict[str, tuple[str, ...]]) -> None:
     stack = Stack(lower, {"1": "2", "2": "1"})
     for device in "0123456789":
         stack.disks(device)
         assert device not in stack.through(device, {"3", "4"})
+
+
+@pytest.mark.parametrize(("layers", "disks"), [(MAX_DEPTH - 1, ("nvme0n1",)), (1000, ())])
+def test_volumes_one_on_the_other(layers: int, disks: tuple[str, ...]) -> None:
+    tree = Tree()
+    tree.nvme(0, 1, number="259:0")
+    tree.dm(0, "vg0-v0", uuid(0), ("nvme0n1",))
+    for index in range(1, layers):
+        tree.dm(index, f"layer{index}", "", (f"dm-{index - 1}",))
+    tree.dm(layers, "vg1-top", "LVM-" + "x" * 64, (f"dm-{layers - 1}",))
+    unknown = Unknowns()
+    host = tree.host()
+    arrays = {array.name: array for array in read_arrays(host, read_disks(host, unknown), unknown)}
+    assert arrays["vg1/top"].disks == disks

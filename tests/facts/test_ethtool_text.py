@@ -179,12 +179,6 @@ def test_an_unknown_speed_is_none() -> None:
     assert settings_speed_mbps({}) is None
 
 
-@given(st.text())
-@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: str(parser.__name__))
-def test_no_text_makes_a_parser_raise(parser: Callable[[str], object], text: str) -> None:
-    assert isinstance(parser(text), dict | Missing)
-
-
 @given(st.lists(st.sampled_from([*RINGS.splitlines(), *CHANNELS.splitlines(), "RX: -1", "RX:", "TX: 9" * 30, "\0"])))
 def test_no_order_of_lines_gives_a_number_that_was_not_printed(lines: list[str]) -> None:
     parsed = parse_ethtool_rings("\n".join(lines))

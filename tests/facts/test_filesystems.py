@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.facts.block import node_path
 from advisor.facts.filesystems import (
@@ -18,9 +16,7 @@ from advisor.facts.filesystems import (
     FileSystem,
     Geometry,
     option_number,
-    parse_block_sizes,
     parse_dumpe2fs,
-    parse_udev_kind,
     parse_xfs_info,
     read_filesystems,
 )
@@ -241,20 +237,6 @@ def test_dumpe2fs(text: str, expected: Geometry) -> None:
 def test_numbers_among_options() -> None:
     options = "rw,sunit=1024,swidth=2048,xsunit=1,usrquota"
     assert [option_number(options, name) for name in ("sunit", "swidth", "stripe", "rw")] == [1024, 2048, None, None]
-
-
-@given(st.text())
-def test_any_text_has_a_geometry(text: str) -> None:
-    parse_xfs_info(text)
-    parse_dumpe2fs(text)
-    parse_block_sizes(text)
-    parse_udev_kind(text)
-    option_number(text, "stripe")
-
-
-@given(st.text(alphabet="data=bsize sunit0123456789\n"))
-def test_any_text_of_these_letters_has_a_geometry(text: str) -> None:
-    parse_xfs_info(f"data {text}")
 
 
 @pytest.fixture

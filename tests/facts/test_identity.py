@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from advisor.facts.identity import Cloud, Identity, is_ec2_uuid, parse_os_release, read_identity
+from advisor.facts.identity import Cloud, Identity, read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, NoCommands, RecordedCommands
 from tests.trees import host_of, make_command, make_tree
@@ -207,27 +205,3 @@ def test_os_release(text: str, expected: str) -> None:
 def test_distribution_before_os_release() -> None:
     text = "Red Hat Enterprise Linux Server release 6.10 (Santiago)"
     assert look({"/etc/redhat-release": f"{text}\n"})[0].os == text
-
-
-@given(st.text())
-def test_any_text(text: str) -> None:
-    assert all(isinstance(value, str) for value in parse_os_release(text).values())
-    assert is_ec2_uuid(text) in (True, False)
-
-
-PATHS = [
-    *("/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/sysinfo", "/etc/os-release", "/sys/hypervisor/type"),
-    *("/proc/sys/kernel/osrelease", "/sys/hypervisor/uuid", "/proc/device-tree/hypervisor/compatible", CLOCKS),
-    *(f"{DMI}/{name}" for name in ("sys_vendor", "product_name", "bios_version", "chassis_asset_tag", "product_uuid")),
-]
-
-
-@settings(max_examples=200)
-@given(
-    st.dictionaries(
-        st.sampled_from(PATHS),
-        st.one_of(st.text(), st.sampled_from(["Amazon EC2", "xen", "QEMU", "Xen", "ec2", "\0\0", "-", "."])),
-    )
-)
-def test_no_content_raises(files: dict[str, str]) -> None:
-    look(files)

@@ -7,10 +7,7 @@ import tarfile
 from collections.abc import Mapping
 from functools import cache
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.facts.ip_json import parse_ip_links
 from advisor.facts.ip_text import parse_ip_text
@@ -133,31 +130,6 @@ def test_what_is_no_list_of_links_is_refused(text: str) -> None:
         parse_ip_links(text)
 
 
-_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-_NAMES = ("ifname", "mtu", "flags", "linkinfo", "addr_info", "link", "master", "address", "txqlen", "link_type")
-
-
-@given(st.lists(st.dictionaries(st.sampled_from(_NAMES), _values), max_size=3))
-def test_no_content_of_the_list_raises_or_gives_what_json_cannot_hold(entries: list[dict[str, object]]) -> None:
-    try:
-        links = parse_ip_links(json.dumps(entries))
-    except ValueError:
-        return  # a number beyond what msgspec reads
-    msgspec.json.encode(links)
-
-
-@given(st.text())
-def test_arbitrary_text_raises_nothing_else(text: str) -> None:
-    try:
-        parse_ip_links(text)
-    except ValueError:
-        return
-
-
 # --- ip without -j --------------------------------------------------------------------------------------------------
 
 TEXT = """\
@@ -207,11 +179,6 @@ def test_without_details_a_card_and_a_bridge_look_alike() -> None:
     assert parse_ip_text(text)["br0"].kind is None
 
 
-@given(st.text() | st.lists(st.sampled_from(TEXT.splitlines())).map("\n".join))
-def test_text_never_raises(text: str) -> None:
-    msgspec.json.encode(list(parse_ip_text(text).values()))
-
-
 # --- /proc/net ------------------------------------------------------------------------------------------------------
 
 ROUTE = """\
@@ -259,17 +226,6 @@ def test_vlan_config() -> None:
         "bond0.10       | 10  | bond0\nv | x | y\n"
     )
     assert parse_vlan_config(text) == {"bond0.10": ("10", "bond0")}
-
-
-@given(st.text())
-def test_tables_never_raise(text: str) -> None:
-    parse_bonding(text)
-    parse_vlan_config(text)
-    parse_default_routes(text)
-    parse_default_routes6(text)
-    parse_inet6(text)
-    place_addresses(parse_local_addresses(text), text)
-    place_addresses({text}, ROUTE)
 
 
 # --- the captured texts ---------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from advisor.facts.irqs import Irq, is_managed, parse_interrupts, read_irqs
 from advisor.facts.unknown import Unknowns
@@ -197,28 +195,3 @@ def test_a_captured_host_without_proc_irq_still_tells_whose_they_are() -> None:
     }
     assert all(irq.affinity is None for irq in found)
     assert [entry.fact for entry in unknown.listed()] == ["irqs.affinity"]
-
-
-@given(st.text())
-def test_any_interrupts(text: str) -> None:
-    assert all(number >= 0 for number in parse_interrupts(f"  CPU0\n{text}"))
-    parse_interrupts(text)
-
-
-@given(st.lists(st.text()).map(tuple), st.one_of(st.none(), st.text()), st.lists(st.integers(0, 9)).map(tuple))
-def test_any_actions(actions: tuple[str, ...], driver: str | None, kernel: tuple[int, ...]) -> None:
-    assert is_managed(actions, driver, kernel) in (True, False, None)
-
-
-PATHS = [
-    *(f"{PCI}/0000:01:00.0/{name}" for name in ("class", "irq", "msi_irqs/5", "msi_irqs/x")),
-    *(f"/proc/irq/5/{name}" for name in ("smp_affinity_list", "smp_affinity", "effective_affinity_list", "node")),
-    *("/sys/kernel/irq/5/actions", "/proc/interrupts", "/proc/sys/kernel/osrelease", f"{DEBUG}/5"),
-]
-ODD = ["", "0x020000", "5", "-1", "0-3", "\0", ",", "nvme0q1", "ffff", "9" * 5000]
-
-
-@settings(max_examples=200)
-@given(st.dictionaries(st.sampled_from(PATHS), st.one_of(st.sampled_from(ODD), st.text(max_size=20))))
-def test_no_content_raises(files: dict[str, str]) -> None:
-    look(files)

@@ -6,8 +6,6 @@ import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from advisor.facts.array import Array
 from advisor.facts.disks import read_disks
@@ -192,21 +190,6 @@ def test_a_snapshot_replays_it_and_holds_no_secret(tmp_path: Path) -> None:
 def test_the_password_of_a_record_is_redacted_wherever_records_lie() -> None:
     for path in ("/etc/iscsi/nodes/a/b/c", "/var/lib/iscsi/nodes/a/b/c", "/var/lib/iscsi/send_targets/a/st_config"):
         assert SECRET.encode() not in without_secrets(path, RECORD.encode())
-
-
-ODD = ("", "\0", "-1", "99999999999999999999999", "(null)", "[", "x" * 5000, "\udcff", "1\n2", "٣")
-FILES = sorted(path for path in two_paths().files if "iscsi" in path or "session" in path)
-
-
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.dictionaries(st.sampled_from(FILES), st.one_of(st.sampled_from(ODD), st.text()), min_size=1, max_size=8))
-def test_odd_contents_are_read_to_the_end(changed: dict[str, str]) -> None:
-    tree = two_paths()
-    contents = {path: text.encode() for path, text in tree.files.items()}
-    contents |= {path: text.encode("utf-8", "surrogateescape") for path, text in changed.items()}
-    found, _ = read(Host(MemoryFiles(contents, tree.links, frozenset(tree.directories)), RecordedCommands({})))
-    assert found is not None
-    assert len(found.sessions) == 2
 
 
 def test_a_thousand_sessions_are_read_as_far_as_the_bound() -> None:

@@ -13,7 +13,6 @@ from advisor.facts.ifupdown import read_stanzas
 from advisor.facts.interfaces_text import parse_interfaces
 from advisor.facts.link_owner import LinkOwner, read_link_owner
 from advisor.facts.networkd import NetworkMtu, read_network_mtu
-from advisor.facts.sysconfig import parse_assignments
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.managers import NETWORK, PROFILE, UUID, configured, links, managed, profile, running
@@ -329,11 +328,6 @@ def test_wicked() -> None:
     files = {path: "STARTMODE='auto'\n", "/etc/sysconfig/network/ifcfg.template": "MTU=''\n"}
     assert owner(files) == ("wicked", path, "eth1")
     assert owner(files, running("NetworkManager"))[0] == "udev"
-
-
-@given(st.text(alphabet="A=\"'\\ \n#x;$("))
-def test_any_assignment(text: str) -> None:
-    assert all(isinstance(value, str) for value in parse_assignments(text).values())
 
 
 # --- all --------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.facts.infiniband import CLASS, parse_rate_mbps, read_ports
 from advisor.facts.link_sources import IP_JSON, IP_TEXT
@@ -486,15 +484,6 @@ def test_hostile_names_break_nothing(name: str) -> None:
         msgspec.json.encode(links)
 
 
-@given(
-    st.dictionaries(st.sampled_from(["mtu", "type", "uevent", "operstate", "carrier", "speed", "address"]), st.text())
-)
-def test_no_content_of_an_attribute_breaks_anything(contents: dict[str, str]) -> None:
-    files, links = nic_files()
-    raw = {f"{NIC}/virtio0/net/eth0/{key}": text.encode("utf-8", "replace") for key, text in contents.items()}
-    msgspec.json.encode(by_name(host({**files, **raw}, links)))
-
-
 # --- InfiniBand -----------------------------------------------------------------------------------------------------
 
 
@@ -520,11 +509,6 @@ def test_a_link_on_the_second_port_of_a_card() -> None:
 )
 def test_rate(text: str, mbps: int | None) -> None:
     assert parse_rate_mbps(text) == mbps
-
-
-@given(st.text())
-def test_rate_never_raises(text: str) -> None:
-    parse_rate_mbps(text)
 
 
 # --- the captured hosts ---------------------------------------------------------------------------------------------

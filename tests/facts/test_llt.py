@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.facts.links import Link
 from advisor.facts.llt import LltLink, Llttab, find_carrier, parse_llttab, read_llt
@@ -127,11 +124,6 @@ def test_comments() -> None:
     assert parse_llttab("#link a b - ether - -\n  # x\nset-node n1 #x\n") == Llttab("n1", None, (), (), {}, {}, ())
 
 
-@given(st.text())
-def test_no_file_makes_the_parser_raise(text: str) -> None:
-    msgspec.json.encode(parse_llttab(text))
-
-
 # --- who carries it -------------------------------------------------------------------------------------------------
 
 LINKS = (
@@ -228,13 +220,6 @@ def test_lltstat_n_counts_only() -> None:
         LltNode(1, "south", "OPEN", False, 2, ()),
         LltNode(2, None, "CONNWAIT", False, 0, ()),
     )
-
-
-@given(
-    st.text() | st.lists(st.sampled_from(["* 0 n OPEN", "1 m OPEN 2", "eth0 UP a:b", "eth1 DOWN", "x"])).map("\n".join)
-)
-def test_no_output_makes_the_parser_raise(text: str) -> None:
-    msgspec.json.encode(parse_lltstat_nodes(text))
 
 
 # --- a host ---------------------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.facts.lvm_text import LogicalVolume, is_hidden, parse_lvs, parse_size
 from tests.facts.test_mdstat import command_texts
@@ -124,15 +122,3 @@ def test_volumes_that_lvm_keeps_for_itself() -> None:
     hidden = ["lv_rimage_0", "lv_rmeta_11", "p_tdata", "p_tmeta", "c_corig", "c_cdata", "lvol0_pmspare", "m_mlog"]
     assert all(map(is_hidden, hidden))
     assert not any(map(is_hidden, ["data", "rimage", "my_tdata2", "lv_rimage_x"]))
-
-
-@given(st.text())
-def test_any_text_has_volumes_or_none(text: str) -> None:
-    parse_lvs(text)
-    parse_lvs('{"lv_name":"' + text)
-    parse_size(text)
-
-
-@given(st.lists(st.sampled_from([*JSON.split(" "), "LV", "VG", "Attr", "LVM2_LV_NAME='a'", "\n"]), max_size=60))
-def test_any_order_of_words_has_volumes_or_none(words: list[str]) -> None:
-    parse_lvs(" ".join(words))

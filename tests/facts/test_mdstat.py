@@ -6,8 +6,6 @@ import tarfile
 from functools import cache
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.facts.mdstat import DetailDevice, MdstatArray, parse_mdadm_detail, parse_mdstat
 from tests import captured
@@ -68,12 +66,8 @@ def test_geometry_and_work() -> None:
     array = parse_mdstat(MDSTAT)[0]
     assert (array.level, array.chunk_bytes, array.layout, array.metadata) == ("raid5", 524288, "left-symmetric", "1.2")
     assert (array.disks, array.up, array.pattern) == (3, 2, "_UU")
-    assert (array.action, array.progress_percent, array.finish_minutes, array.speed_kib) == (
-        "recovery",
-        12.5,
-        85.3,
-        166857,
-    )
+    assert (array.action, array.progress_percent, array.finish_minutes) == ("recovery", 12.5, 85.3)
+    assert array.speed_kib == 166857
     assert array.size_bytes == 1953260544 * 1024
     assert array.bitmap == "0/8 pages [0KB], 65536KB chunk"
 
@@ -92,40 +86,16 @@ def test_a_cut_text_says_what_it_still_says(end: int) -> None:
         assert array.state == whole[array.name].state
 
 
-@given(st.text())
-def test_any_text_is_mdstat(text: str) -> None:
-    assert all(isinstance(array, MdstatArray) for array in parse_mdstat(text))
-
-
-@given(st.lists(st.sampled_from(MDSTAT.split(" ")), max_size=60))
-def test_any_order_of_words_is_mdstat(words: list[str]) -> None:
-    parse_mdstat(" ".join(words))
-
-
 def test_detail_between_messages() -> None:
     (detail,) = parse_mdadm_detail(DETAIL)
-    assert (detail.device, detail.level, detail.chunk_bytes, detail.progress_percent) == (
-        "/dev/md0",
-        "raid6",
-        1 << 20,
-        7,
-    )
+    assert (detail.device, detail.level, detail.chunk_bytes) == ("/dev/md0", "raid6", 1 << 20)
+    assert detail.progress_percent == 7
     assert detail.uuid == "85c5b164:d58a5ada:14f5fe07:d642e843"
     assert detail.devices == (
         DetailDevice("/dev/sdb1", 0, "active sync"),
         DetailDevice(None, 1, "removed"),
         DetailDevice("/dev/cciss/c0d0", None, "journal"),
     )
-
-
-@given(st.text())
-def test_any_text_is_detail(text: str) -> None:
-    parse_mdadm_detail(text)
-
-
-@given(st.lists(st.sampled_from([*DETAIL.split(" "), "/dev/md0:\n"]), max_size=60))
-def test_any_order_of_words_is_detail(words: list[str]) -> None:
-    parse_mdadm_detail(" ".join(words))
 
 
 def mdstat_rows() -> list[dict[str, str]]:

@@ -7,19 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from advisor.facts.memory import (
-    HugePagePool,
-    Memory,
-    Sockets,
-    parse_meminfo,
-    parse_page_bytes,
-    parse_selected,
-    parse_sockets,
-    read_memory,
-)
+from advisor.facts.memory import HugePagePool, Memory, Sockets, parse_page_bytes, read_memory
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands, tree_host
 from tests import captured
@@ -94,28 +83,3 @@ def test_page_size_of_either_word_size_and_byte_order(layout: str) -> None:
 def test_sockets_of_a_captured_host() -> None:
     memory = read_memory(captured.host("procfs/procfs-fixtures"), Unknowns())
     assert memory.sockets == Sockets(tcp=52, udp=21)
-
-
-@given(st.text())
-def test_any_text(text: str) -> None:
-    assert all(number >= 0 for number in parse_meminfo(text).values())
-    assert all(number >= 0 for number in parse_sockets(text).values())
-    assert parse_selected(text) is None or f"[{parse_selected(text)}]" in text
-
-
-@given(st.binary(max_size=400))
-def test_any_auxiliary_vector(content: bytes) -> None:
-    size = parse_page_bytes(content)
-    assert size is None or size & (size - 1) == 0
-
-
-PATHS = [
-    *("/proc/meminfo", "/proc/self/auxv", "/proc/net/sockstat", "/proc/net/sockstat6", f"{THP}/enabled"),
-    *(f"{POOLS}/hugepages-{size}/{name}" for size in ("2048kB", "x") for name in ("nr_hugepages", "free_hugepages")),
-]
-
-
-@settings(max_examples=100)
-@given(st.dictionaries(st.sampled_from(PATHS), st.one_of(st.sampled_from(["-1", "0", "9" * 5000]), st.text())))
-def test_no_content_raises(files: dict[str, str]) -> None:
-    look(files)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.facts.block import BlockNames
 from advisor.facts.mounts import Mount, mountpoints, parse_mountinfo, parse_mounts, read_mounted, read_mounts
@@ -41,17 +39,6 @@ def test_a_table() -> None:
 def test_the_table_without_numbers() -> None:
     (mount,) = parse_mounts("/dev/sda2 /mnt/a\\040b ext3 rw,relatime 0 0\nbroken line\n")
     assert mount == Mount(None, "/", "/mnt/a b", "ext3", "/dev/sda2", "rw,relatime")
-
-
-@given(st.text())
-def test_any_text_is_a_table(text: str) -> None:
-    parse_mountinfo(text)
-    parse_mounts(text)
-
-
-@given(st.lists(st.sampled_from([*TABLE.split(" "), "\n", "-", "\\777"]), max_size=50))
-def test_any_order_of_words_is_a_table(words: list[str]) -> None:
-    parse_mountinfo(" ".join(words))
 
 
 @pytest.mark.captured

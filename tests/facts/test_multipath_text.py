@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.facts.multipath_text import MultipathMap, parse_multipath
 from tests import captured
@@ -40,16 +38,6 @@ def test_a_map() -> None:
 def test_a_cut_text(end: int) -> None:
     for one in parse_multipath(TEXT[:end]):
         assert one.name == "mpatha"
-
-
-@given(st.text())
-def test_any_text_has_maps_or_none(text: str) -> None:
-    parse_multipath(text)
-
-
-@given(st.lists(st.sampled_from([*TEXT.split(" "), "dm-1", "(", ")", "\n"]), max_size=60))
-def test_any_order_of_words_has_maps_or_none(words: list[str]) -> None:
-    parse_multipath(" ".join(words))
 
 
 def map_rows() -> list[dict[str, str]]:

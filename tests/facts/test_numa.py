@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from advisor.facts.numa import Numa, parse_distances, read_numa
+from advisor.facts.numa import Numa, read_numa
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands, tree_host
 from tests.trees import make_tree
@@ -112,29 +110,3 @@ def test_unreadable_balancing_is_noted() -> None:
     numa, unknown = look({"/proc/sys/kernel/numa_balancing": "x"})
     assert numa.balancing is None
     assert "numa.balancing" in unknown
-
-
-@given(st.one_of(st.text(), st.lists(st.integers(0, 255)).map(lambda numbers: " ".join(map(str, numbers)))))
-def test_any_distances(text: str) -> None:
-    try:
-        distances = parse_distances(text)
-    except ValueError:
-        return
-    assert all(isinstance(distance, int) for distance in distances)
-
-
-ODD = st.one_of(st.sampled_from(["", "0", "-1", "0-1", "1", "\0", "ffff", "10 20", "9" * 5000]), st.text(max_size=20))
-PATHS = [
-    f"{NODE}/online",
-    f"{CPU}/online",
-    *(f"{NODE}/node{number}/{name}" for number in (0, 1) for name in ("cpulist", "cpumap", "meminfo", "distance")),
-    "/proc/self/status",
-    "/proc/sys/kernel/numa_balancing",
-]
-
-
-@settings(max_examples=200)
-@given(st.dictionaries(st.sampled_from(PATHS), ODD))
-def test_no_content_raises(files: dict[str, str]) -> None:
-    numa, _ = look(files)
-    assert [one.id for one in numa.nodes] == sorted({one.id for one in numa.nodes})

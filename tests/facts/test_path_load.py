@@ -66,23 +66,8 @@ def test_a_path_that_began_again_says_nothing(tmp_path: Path) -> None:
 
 def test_tables_that_are_cut_give_no_groups() -> None:
     whole = [
-        "2",
-        "queue_if_no_path",
-        "x",
-        "1",
-        "alua",
-        "1",
-        "1",
-        "service-time",
-        "0",
-        "2",
-        "2",
-        "8:16",
-        "1",
-        "1",
-        "8:32",
-        "1",
-        "1",
+        *("2", "queue_if_no_path", "x", "1", "alua", "1", "1", "service-time", "0", "2", "2", "8:16", "1", "1"),
+        *("8:32", "1", "1"),
     ]
     assert [one.paths for one in multipath_groups(tuple(whole))] == [(("8:16", ("1", "1")), ("8:32", ("1", "1")))]
     for end in range(len(whole)):

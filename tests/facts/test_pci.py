@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from advisor.facts.pci import (
     PcieLink,
@@ -259,29 +257,3 @@ def test_what_functions_share_is_read_once() -> None:
     found = [reader.read(place, "links.vf") for place in places]
     assert {(place.numa_node, place.pcie and place.pcie.bandwidth_mbps) for place in found if place} == {(1, 8 * 7876)}
     assert memory.reads <= 7 * 64 + 20
-
-
-@given(st.text())
-def test_any_text(text: str) -> None:
-    assert parse_speed(text) is None or parse_speed(text) != 0
-    assert parse_width(text) in (None, *range(1, 33))
-    assert all(path.startswith("/") for path in functions_above(text))
-
-
-PATHS = [
-    *(f"{NIC}/{name}" for name in ("numa_node", "local_cpulist", "local_cpus", "irq", "current_link_speed")),
-    *(f"{NIC}/{name}" for name in ("current_link_width", "max_link_speed", "max_link_width", "msi_irqs/5")),
-    *(f"{DOWN}/current_link_speed", f"{DOWN}/current_link_width"),
-    *ONLINE,
-    *NODES,
-]
-ODD = ["", "-1", "0", "1", "7", "0-7", "4-7", "\0", "8.0 GT/s PCIe", "Unknown", "255", "9" * 5000]
-
-
-@settings(max_examples=200)
-@given(st.dictionaries(st.sampled_from(PATHS), st.one_of(st.sampled_from(ODD), st.text(max_size=20))))
-def test_no_content_raises(files: dict[str, str]) -> None:
-    place, _ = look({f"{NIC}/uevent": "", **files})
-    assert place is not None
-    assert place.address == "0000:60:00.0"
-    assert place.numa_node is None or place.numa_node >= 0

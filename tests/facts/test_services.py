@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from advisor.facts.services import Service, parse_show, read_services, show_command
+from advisor.facts.services import Service, read_services, show_command
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from tests.trees import host_of, make_command, make_tree
@@ -107,9 +105,3 @@ def test_no_units_ask_for_nothing() -> None:
 def test_odd_answers(text: str) -> None:
     services, _ = look(Completed(0, text, ""))
     assert [service.main_pid for service in services] in ([], [None])
-
-
-@given(st.text())
-def test_any_answer(text: str) -> None:
-    assert all(block for block in parse_show(text))
-    look(Completed(0, text, ""))

@@ -9,7 +9,6 @@ import sys
 import tarfile
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,19 +54,13 @@ def test_keys_are_sorted_and_named_once() -> None:
     "key",
     [
         *(
-            "net.core.rmem_default",
-            "net.core.wmem_max",
-            "net.core.default_qdisc",
-            "net.ipv4.tcp_rmem",
-            "net.ipv4.udp_mem",
+            *("net.core.rmem_default", "net.core.wmem_max", "net.core.default_qdisc", "net.ipv4.tcp_rmem"),
+            *("net.ipv4.udp_mem",),
         ),
         *("net.ipv4.conf.all.arp_announce", "net.ipv4.ip_local_reserved_ports", "vm.dirty_background_bytes"),
         *(
-            "vm.zone_reclaim_mode",
-            "kernel.numa_balancing",
-            "kernel.shmmax",
-            "dev.raid.speed_limit_max",
-            "fs.aio-max-nr",
+            *("vm.zone_reclaim_mode", "kernel.numa_balancing", "kernel.shmmax", "dev.raid.speed_limit_max"),
+            *("fs.aio-max-nr",),
         ),
     ],
 )
@@ -121,25 +114,14 @@ def test_a_line_that_sets_nothing(line: str) -> None:
 
 def test_dashes() -> None:
     forgiving, excluding = parse_sysctl_file("- vm.swappiness = 5\n-net.ipv4.conf.lo.rp_filter\n", "x")
-    assert (forgiving.key, forgiving.value, forgiving.ignores_failure, forgiving.excludes) == (
-        "vm.swappiness",
-        "5",
-        True,
-        False,
-    )
+    assert (forgiving.key, forgiving.value, forgiving.ignores_failure) == ("vm.swappiness", "5", True)
+    assert forgiving.excludes is False
     assert (excluding.key, excluding.excludes) == ("net.ipv4.conf.lo.rp_filter", True)
 
 
 def test_a_dot_in_a_link_name_finds_its_file() -> None:
     assert key_path(dotted_key("net/ipv4/conf/eth0.10/rp_filter")) == "/proc/sys/net/ipv4/conf/eth0.10/rp_filter"
     assert key_path(dotted_key("net.ipv4.conf.eth0/10.rp_filter")) == "/proc/sys/net/ipv4/conf/eth0.10/rp_filter"
-
-
-@given(st.text())
-def test_no_file_makes_the_parser_raise(text: str) -> None:
-    sources = parse_sysctl_file(text, "x")
-    msgspec.json.encode(sources)
-    origins(sources, [*KEYS, *(source.key for source in sources)])
 
 
 @given(st.text(alphabet="ab./", min_size=1))
@@ -297,11 +279,6 @@ def test_a_dotted_link_name_in_a_pattern() -> None:
 )
 def test_refusal(key: str, value: str, *, is_refused: bool) -> None:
     assert (refusal(key, value) is not None) == is_refused
-
-
-@given(st.sampled_from(KEYS), st.text())
-def test_refusal_never_raises(key: str, value: str) -> None:
-    refusal(key, value)
 
 
 # --- the captured texts ---------------------------------------------------------------------------------------------

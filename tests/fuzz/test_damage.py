@@ -34,9 +34,6 @@ def test_damaged_captures_end_in_no_fault() -> None:
         ask(seed, profiles=4, hosts=CAPTURED)
 
 
-@pytest.mark.parametrize("kind", ["vxprint", "tw_cli", "beegfs"])
-def test_hosts_of_each_kind_are_damaged(kind: str) -> None:
-    assert any(kind in place for host in HOSTS.values() for place in parts_of(host()).places())
 
 
 @pytest.mark.parametrize("seed", FAILED)
@@ -59,12 +56,6 @@ def test_many_damaged_captures_end_in_no_fault(batch: int) -> None:
         ask(seed, profiles=8, hosts=CAPTURED)
 
 
-def test_a_seed_makes_the_same_host() -> None:
-    one, other = make(7), make(7)
-    assert one[0] == other[0]
-    assert isinstance(one[1].files, MemoryFiles)
-    assert isinstance(other[1].files, MemoryFiles)
-    assert one[1].files._contents == other[1].files._contents
 
 
 def with_file(path: str, text: str) -> Host:

@@ -132,56 +132,11 @@ def test_a_text_that_nobody_asked_for_is_cut_and_says_so() -> None:
     assert "(1234 characters more)" in page.text.replace("\n", " ")
 
 
-class CountedSteps:
-    """Measures a reading by the steps that it counts itself: no machine is too fast, too slow or too busy for it."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-
-    def measure(self, read: Callable[[], object]) -> float:
-        before = self.steps
-        read()
-        return (self.steps - before) * NOISE_SECONDS
 
 
-@pytest.mark.parametrize(("power", "steep"), [(1, False), (1.5, False), (2, True), (3, True)])
-def test_the_measure_sees_a_quadratic_reader(power: float, steep: bool) -> None:
-    counted = CountedSteps()
-
-    def read(size: int) -> None:
-        counted.steps += round(size**power)
-
-    assert (too_steep(read, 100, counted.measure) is not None) == steep
 
 
-def test_a_moment_of_noise_is_not_steep() -> None:
-    counted, sizes = CountedSteps(), list[int]()
-
-    def disturbed(size: int) -> None:
-        # Each of the first looks at twice the size is slowed by something else.
-        sizes.append(size)
-        counted.steps += size * (4 if size > 100 and len(sizes) < 8 else 1)
-
-    assert too_steep(disturbed, 100, counted.measure) is None
-    assert len(sizes) > 7
 
 
-def test_what_is_over_in_a_moment_says_nothing() -> None:
-    assert too_steep(lambda size: size, 100, lambda read: 0.9 * NOISE_SECONDS) is None
 
 
-def test_collecting_garbage_does_not_count() -> None:
-    collected: list[str] = []
-
-    def note(phase: str, _: object) -> None:
-        collected.append(phase)
-
-    def allocating() -> None:
-        gc.callbacks.append(note)
-        # Enough containers for collections, were the collector on.
-        assert len([[number] for number in range(100_000)]) == 100_000
-        gc.callbacks.remove(note)
-
-    seconds(allocating)
-    assert collected == []
-    assert gc.isenabled()

@@ -59,13 +59,9 @@ def test_units_are_handled_by_the_macros_of_each_family() -> None:
 def test_it_holds_commands_manual_completions_units_and_profiles(package: Path) -> None:
     names = run("rpm", "--query", "--list", "--package", package).splitlines()
     for name in (
-        "/usr/bin/advisor",
-        "/usr/share/man/man1/advisor.1.gz",
-        "/usr/share/man/man1/advisor-apply.1.gz",
-        "/usr/share/bash-completion/completions/advisor",
-        "/usr/share/zsh/site-functions/_advisor",
-        "/usr/share/fish/vendor_completions.d/advisor.fish",
-        "/usr/lib/systemd/system/advisor-metrics.timer",
+        *("/usr/bin/advisor", "/usr/share/man/man1/advisor.1.gz", "/usr/share/man/man1/advisor-apply.1.gz"),
+        *("/usr/share/bash-completion/completions/advisor", "/usr/share/zsh/site-functions/_advisor"),
+        *("/usr/share/fish/vendor_completions.d/advisor.fish", "/usr/lib/systemd/system/advisor-metrics.timer"),
     ):
         assert name in names
     profiles = {Path(name).name for name in names if "/_data/profiles/" in name}

@@ -27,6 +27,7 @@ from tests.rules import (
     cases_checks,
     cases_controllers,
     cases_drive_health,
+    cases_edges,
     cases_infoscale,
     cases_iscsi,
     cases_power,
@@ -69,6 +70,7 @@ LISTED: Final = (
     *map(Listed, (cases_drive_health.CASES, cases_power.CASES, cases_checks.CASES)),
     Listed(cases_vxvm.CASES, shown_in="advice"),
     Listed(test_ebs.CASES),
+    Listed(cases_edges.CASES),
     Listed(test_iris.CASES, test_iris.COMMON, "title"),
     Listed(cases_iscsi.CASES),
 )

@@ -19,9 +19,9 @@ from advisor.rules.beegfs_sizes import (
     workers,
 )
 from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
 from tests.beegfs_server import CPUS, SOURCE_RULES, layout, server
+from tests.each import for_each
 from tests.rules.build import nothing_known, replaced
 from tests.rules.cases_beegfs import (
     QUIET_ARP,
@@ -58,29 +58,168 @@ def test_hosts_without_beegfs_and_unknown_hosts_are_quiet() -> None:
         assert found(facts) == found(facts, "beegfs") == {}
 
 
-@pytest.mark.parametrize(
-    ("facts", "fires"),
-    [
-        (unbound(), True),
-        (process(calm(), **STOPPED, numa_policy=None, numa_mask=None, cpu_affinity=None), True),
-        # Bound by its unit, or by its own file, once it runs.
-        (process(calm(), **STOPPED), False),
-        (
-            changed(
-                process(calm(), **STOPPED, numa_policy=None, numa_mask=None, cpu_affinity=None),
-                settings={"tuneBindToNumaZone": "0"},
-            ),
-            False,
-        ),
-        # Nothing is known of the process, or of the node.
-        (process(calm(), cpus_allowed=None), False),
-        (changed(calm(), service=None), False),
-        (changed(unbound(), targets=()), False),
-        (replaced(unbound(), {"numa": replaced(calm().numa, {"nodes": calm().numa.nodes[:1]})}), False),
-    ],
-)
-def test_services_that_are_not_bound(facts: Facts, fires: bool) -> None:
-    assert ("beegfs.not-bound" in found(facts)) is fires
+def one_node(facts: Facts) -> Facts:
+    return replaced(facts, {"numa": replaced(facts.numa, {"nodes": facts.numa.nodes[:1]})})
+
+
+HALF = server(targets=layout("storage")[:4], arp=QUIET_ARP)
+IDLE = process(calm(), **STOPPED, numa_policy=None, numa_mask=None, cpu_affinity=None)
+TUNED = {"vm.dirty_background_ratio": "0", "vm.min_free_kbytes": "1048576", "vm.vfs_cache_pressure": "50"}
+OVER_TWO_NODES = BeegfsTarget("/x", "/x", "xfs", "md0", "md0", "raid0", ("nvme0n1", "nvme12n1"), (0, 1))
+CLIENT = BeegfsService("client", None, "/etc/beegfs/beegfs-client.conf", None, {"connMaxInternodeNum": "9000"})
+
+
+def with_disks(facts: Facts, name: str = "", **parts: Any) -> Facts:
+    """With these parts in the disk of that name, or in all disks."""
+    return replaced(facts, {"disks": tuple(replaced(one, parts) if name in one.name else one for one in facts.disks)})
+
+
+def with_client(facts: Facts) -> Facts:
+    assert facts.beegfs is not None
+    services = (*facts.beegfs.services, CLIENT)
+    return replaced(facts, {"beegfs": msgspec.structs.replace(facts.beegfs, services=services)})
+
+
+# rule: hosts on which it fires, hosts on which it is silent; each with its workload where one is declared
+HOSTS: dict[str, tuple[list[Any], list[Any]]] = {
+    "beegfs.not-bound": (
+        [unbound(), IDLE],
+        [
+            # Bound by its unit, or by its own file, once it runs.
+            process(calm(), **STOPPED),
+            changed(IDLE, settings={"tuneBindToNumaZone": "0"}),
+            # Nothing is known of the process, or of the node.
+            process(calm(), cpus_allowed=None),
+            changed(calm(), service=None),
+            changed(unbound(), targets=()),
+            one_node(unbound()),
+            process(calm(), cpus_allowed=CPUS[1]),
+            changed(calm(), settings={"tuneBindToNumaZone": "1"}),
+        ],
+    ),
+    "beegfs.wrong-node": (
+        [process(calm(), cpus_allowed=CPUS[1]), changed(calm(), settings={"tuneBindToNumaZone": "1"})],
+        [changed(calm(), settings={"tuneBindToNumaZone": zone}) for zone in ("0", "first", "")],
+    ),
+    "beegfs.memory-not-bound": (
+        [process(calm(), numa_policy=None, numa_mask=None), process(calm(), numa_policy="default")],
+        [process(calm(), numa_policy="preferred"), unbound(numa_policy=None)],
+    ),
+    # An array of two nodes is another rule's business.
+    "beegfs.service-spans-nodes": ([both_zones()], [changed(calm(), targets=(OVER_TWO_NODES,))]),
+    "beegfs.uneven-zones": (
+        [HALF, server(link_nodes=(0, 0), arp=QUIET_ARP), server(link_nodes=(0,), arp=QUIET_ARP)],
+        # Of drives on an unknown node nothing is counted.
+        [server(link_nodes=(), networks=(), arp=QUIET_ARP), calm("meta"), with_disks(HALF, "nvme0n1", numa_node=None)],
+    ),
+    "beegfs.metadata-not-mirrored": (
+        [
+            *(with_level(level, "meta") for level in ("raid6", "raid5_ls", "raid0", "linear")),
+            with_level(None, "meta", array=None, disks=("nvme0n1",)),
+        ],
+        [
+            *(with_level(level, "meta") for level in ("raid10", "raid1")),
+            with_level(None, "meta", array=None, disks=("sda",)),
+            with_level(None, "meta", array=None, disks=(), device=None),
+        ],
+    ),
+    "beegfs.storage-on-parity": (
+        [with_level(level, "storage") for level in ("raid6", "raid5")],
+        # On parity of hard disks it is as it should be.
+        [
+            *(with_level(level, "storage") for level in ("raid10", "raid0")),
+            with_disks(with_level("raid6", "storage"), kind="scsi"),
+        ],
+    ),
+    "beegfs.links-in-one-subnet": ([], [server(networks=("10.10.0.1/24", "10.11.0.1/24"))]),
+    "beegfs.interfaces": (
+        [server(interfaces=False, arp=QUIET_ARP), changed(calm(), interfaces=("ib1", "ib0"))],
+        [
+            *(changed(calm(), interfaces=names) for names in (("ib0", "ib1"), None, ("eth9",))),
+            server(interfaces=False, link_nodes=(0, 0), arp=QUIET_ARP),
+        ],
+    ),
+    "beegfs.buffer-memory": (
+        [
+            # 96 CPUs × 2 workers × six services × 8 MiB = 9 GiB.
+            small(16 << 30, everywhere(calm("meta"), tuneNumWorkers="0")),
+            small(1 << 30, everywhere(calm(), tuneNumWorkers="1")),
+            # 79 MiB for each client: 52 of them take a quarter of 16 GiB, 208 of 64 GiB.
+            small(16 << 30),
+            everywhere(calm(), connRDMABufSize="65536", connRDMABufNum="10000"),
+            # A client's own file says how many connections it opens.
+            with_client(calm()),
+        ],
+        [
+            small(64 << 30),
+            everywhere(calm(), tuneNumWorkers="many"),
+            replaced(calm(), {"memory": replaced(calm().memory, {"total_bytes": None})}),
+        ],
+    ),
+    "beegfs.worker-buffer": (
+        [
+            changed(calm(), settings={"tuneFileReadSize": "4m"}),
+            changed(calm(), settings={"tuneFileWriteSize": "8m", "tuneWorkerBufSize": "8m"}),
+        ],
+        [
+            changed(calm(), settings={"tuneFileWriteSize": "8m", "tuneWorkerBufSize": "9m"}),
+            *(changed(calm(), settings={"tuneFileReadSize": size}) for size in ("3m", "all")),
+        ],
+    ),
+    "beegfs.rdma-buffers": (
+        [
+            # The article's chunks of 2 MiB, with the default of 70 × 8 KiB.
+            with_pattern(calm(), 2 << 20, 3),
+            # It would fit, but for the four buffers more.
+            with_pattern(calm(), 560 << 10, 3),
+            everywhere(calm(), connRDMABufSize="10000"),
+        ],
+        [
+            with_pattern(calm(), 512 << 10, 3),
+            with_pattern(everywhere(calm(), connRDMABufSize="32768"), 2 << 20, 3),
+            with_pattern(calm(), None, 3),
+        ],
+    ),
+    "beegfs.same-port": (
+        [
+            changed(STOPPED_ONE, settings={"connStoragePortTCP": "9001"}),
+            changed(STOPPED_ONE, settings={"connStoragePortTCP": "8001", "connPortShift": "1000"}),
+            changed(STOPPED_ONE, settings={"connStoragePort": "9001"}),
+        ],
+        [
+            # Both run: they have found their ports.
+            changed(calm(), settings={"connStoragePortTCP": "9001"}),
+            STOPPED_ONE,
+            changed(STOPPED_ONE, settings={"connStoragePortTCP": "x"}),
+        ],
+    ),
+    "beegfs.stripes": (
+        [with_pattern(calm(), 512 << 10, 4), (calm(), "beegfs"), (calm(), "beegfs,write=100%")],
+        [(with_pattern(calm(), 512 << 10, 3), "beegfs"), with_pattern(calm(), 512 << 10, 1), (calm(), "oltp"), calm()],
+    ),
+    # They are left where nobody asks, or they fit.
+    "beegfs.memory-settings": (
+        [],
+        [
+            calm(),
+            (calm(), "batch"),
+            (small(16 << 30), "beegfs"),
+            (replaced(calm(), {"sysctl": {**calm().sysctl, **TUNED}}), "beegfs"),
+            (replaced(calm(), {"sysctl": {}}), "beegfs"),
+        ],
+    ),
+}
+
+
+@for_each("rule", HOSTS)
+def test_hosts_on_which_a_rule_fires_and_is_silent(rule: str) -> None:
+    fires, silent = (
+        [found(*host) if isinstance(host, tuple) else found(host) for host in hosts] for hosts in HOSTS[rule]
+    )
+    assert [number for number, findings in enumerate(fires) if rule not in findings] == []
+    assert [number for number, findings in enumerate(silent) if rule in findings] == []
+    if rule in ("beegfs.storage-on-parity", "beegfs.stripes"):
+        assert all(findings[rule].intent for findings in fires)
 
 
 def test_what_is_not_bound_names_unit_node_and_profile() -> None:
@@ -90,57 +229,10 @@ def test_what_is_not_bound_names_unit_node_and_profile() -> None:
     assert (one.profile, one.advice) == ("beegfs-nvme", "advisor plan beegfs-nvme")
 
 
-@pytest.mark.parametrize(
-    ("facts", "fires"),
-    [
-        (process(calm(), cpus_allowed=CPUS[1]), True),
-        (changed(calm(), settings={"tuneBindToNumaZone": "1"}), True),
-        (changed(calm(), settings={"tuneBindToNumaZone": "0"}), False),
-        (changed(calm(), settings={"tuneBindToNumaZone": "first"}), False),
-        (changed(calm(), settings={"tuneBindToNumaZone": ""}), False),
-    ],
-)
-def test_services_that_are_bound_to_the_wrong_node(facts: Facts, fires: bool) -> None:
-    assert ("beegfs.wrong-node" in found(facts)) is fires
-    assert "beegfs.not-bound" not in found(facts)
-
-
-@pytest.mark.parametrize(
-    ("facts", "fires"),
-    [
-        (process(calm(), numa_policy=None, numa_mask=None), True),
-        (process(calm(), numa_policy="default"), True),
-        (process(calm(), numa_policy="preferred"), False),
-        (unbound(numa_policy=None), False),
-    ],
-)
-def test_memory_that_is_not_bound(facts: Facts, fires: bool) -> None:
-    assert ("beegfs.memory-not-bound" in found(facts)) is fires
-
-
 def test_a_service_of_two_zones() -> None:
     one = found(both_zones())["beegfs.service-spans-nodes"]
     assert "/data/storage0 on node 0, /data/storage5 on node 1" in str(one.evidence["detail"])
     assert "beegfs.not-bound" not in found(both_zones())
-
-
-def test_an_array_of_two_nodes_is_another_rule_s_business() -> None:
-    target = BeegfsTarget("/x", "/x", "xfs", "md0", "md0", "raid0", ("nvme0n1", "nvme12n1"), (0, 1))
-    assert "beegfs.service-spans-nodes" not in found(changed(calm(), targets=(target,)))
-
-
-@pytest.mark.parametrize(
-    ("facts", "fires"),
-    [
-        (server(targets=layout("storage")[:4], arp=QUIET_ARP), True),
-        (server(link_nodes=(0, 0), arp=QUIET_ARP), True),
-        (server(link_nodes=(0,), arp=QUIET_ARP), True),
-        (server(link_nodes=(), networks=(), arp=QUIET_ARP), False),
-        (calm("meta"), False),
-    ],
-)
-def test_zones_that_are_not_alike(facts: Facts, fires: bool) -> None:
-    assert ("beegfs.uneven-zones" in found(facts)) is fires
 
 
 @pytest.mark.parametrize("unknown", [{"default_route": None}, {"speed_mbps": None}, {"numa_node": None}])
@@ -149,7 +241,7 @@ def test_links_of_which_it_cannot_be_told_whether_they_carry_data_are_left_out(u
         return replaced(host, {"links": tuple(replaced(one, unknown) for one in host.links)})
 
     assert "beegfs.uneven-zones" not in found(without(server(link_nodes=(0, 0), arp=QUIET_ARP)))
-    one = found(without(server(targets=layout("storage")[:4], arp=QUIET_ARP)))["beegfs.uneven-zones"]
+    one = found(without(HALF))["beegfs.uneven-zones"]
     assert "link" not in str(one.evidence["detail"])
     assert "drive" in str(one.evidence["detail"])
 
@@ -162,43 +254,6 @@ def test_one_link_and_one_drive_are_singular() -> None:
     detail = str(found(lone)["beegfs.uneven-zones"].evidence["detail"])
     assert "1 drive," in detail
     assert "0 drives," in detail
-
-
-def test_zones_of_drives_on_an_unknown_node_are_not_counted() -> None:
-    facts = server(targets=layout("storage")[:4], arp=QUIET_ARP)
-    disks = tuple(replaced(one, {"numa_node": None}) if one.name == "nvme0n1" else one for one in facts.disks)
-    assert "beegfs.uneven-zones" not in found(replaced(facts, {"disks": disks}))
-
-
-@pytest.mark.parametrize(
-    ("level", "target", "fires"),
-    [
-        ("raid6", {}, True),
-        ("raid5_ls", {}, True),
-        ("raid0", {}, True),
-        ("linear", {}, True),
-        ("raid10", {}, False),
-        ("raid1", {}, False),
-        (None, {"array": None, "disks": ("nvme0n1",)}, True),
-        (None, {"array": None, "disks": ("sda",)}, False),
-        (None, {"array": None, "disks": (), "device": None}, False),
-    ],
-)
-def test_metadata_that_is_not_mirrored(level: str | None, target: dict[str, Any], fires: bool) -> None:
-    assert ("beegfs.metadata-not-mirrored" in found(with_level(level, "meta", **target))) is fires
-
-
-@pytest.mark.parametrize(("level", "fires"), [("raid6", True), ("raid5", True), ("raid10", False), ("raid0", False)])
-def test_storage_on_parity_is_a_matter_of_intent(level: str, fires: bool) -> None:
-    facts = with_level(level, "storage")
-    assert ("beegfs.storage-on-parity" in found(facts)) is fires
-    assert all(one.intent for one in found(facts).values())
-
-
-def test_storage_on_parity_of_hard_disks_is_as_it_should_be() -> None:
-    facts = with_level("raid6", "storage")
-    disks = tuple(replaced(one, {"kind": "scsi"}) for one in facts.disks)
-    assert "beegfs.storage-on-parity" not in found(replaced(facts, {"disks": disks}))
 
 
 NETAPP = {"rp_filter": 1, "arp_filter": 1, "arp_ignore": 2, "arp_announce": 2}
@@ -233,10 +288,6 @@ def test_both_sides_of_the_contradiction_are_named() -> None:
     assert any("53031" in source for source in one.sources)
 
 
-def one_node(facts: Facts) -> Facts:
-    return replaced(facts, {"numa": replaced(facts.numa, {"nodes": facts.numa.nodes[:1]})})
-
-
 @pytest.mark.parametrize(
     ("facts", "rule", "profile", "words"),
     [
@@ -264,44 +315,6 @@ def test_a_profile_is_named_only_where_it_has_a_plan(facts: Facts, rule: str, pr
     assert one.advice.startswith(words)
 
 
-def test_links_in_networks_of_their_own_are_quiet() -> None:
-    facts = server(networks=("10.10.0.1/24", "10.11.0.1/24"))
-    assert "beegfs.links-in-one-subnet" not in found(facts)
-
-
-@pytest.mark.parametrize(
-    ("facts", "fires"),
-    [
-        (server(interfaces=False, arp=QUIET_ARP), True),
-        (changed(calm(), interfaces=("ib1", "ib0")), True),
-        (changed(calm(), interfaces=("ib0", "ib1")), False),
-        (changed(calm(), interfaces=None), False),
-        (changed(calm(), interfaces=("eth9",)), False),
-        (server(interfaces=False, link_nodes=(0, 0), arp=QUIET_ARP), False),
-    ],
-)
-def test_services_without_the_link_of_their_node(facts: Facts, fires: bool) -> None:
-    assert ("beegfs.interfaces" in found(facts)) is fires
-
-
-@pytest.mark.parametrize(
-    ("facts", "fires"),
-    [
-        # 96 CPUs × 2 workers × six services × 8 MiB = 9 GiB.
-        (small(16 << 30, everywhere(calm("meta"), tuneNumWorkers="0")), True),
-        (small(1 << 30, everywhere(calm(), tuneNumWorkers="1")), True),
-        # 79 MiB for each client: 52 of them take a quarter of 16 GiB, 208 of 64 GiB.
-        (small(16 << 30), True),
-        (small(64 << 30), False),
-        (everywhere(calm(), connRDMABufSize="65536", connRDMABufNum="10000"), True),
-        (everywhere(calm(), tuneNumWorkers="many"), False),
-        (replaced(calm(), {"memory": replaced(calm().memory, {"total_bytes": None})}), False),
-    ],
-)
-def test_memory_in_buffers(facts: Facts, fires: bool) -> None:
-    assert ("beegfs.buffer-memory" in found(facts)) is fires
-
-
 @pytest.mark.parametrize(
     ("size", "words"),
     [
@@ -319,83 +332,10 @@ def test_socket_buffers(size: str, words: str | None) -> None:
     assert one is None or str(words) in str(one.evidence["detail"])
 
 
-def test_a_client_s_own_file_says_how_many_connections_it_opens() -> None:
-    facts = calm()
-    assert facts.beegfs is not None
-    client = BeegfsService("client", None, "/etc/beegfs/beegfs-client.conf", None, {"connMaxInternodeNum": "9000"})
-    both = msgspec.structs.replace(facts.beegfs, services=(*facts.beegfs.services, client))
-    assert "beegfs.buffer-memory" in found(replaced(facts, {"beegfs": both}))
-
-
 def test_six_metadata_services_with_the_default_start_twelve_workers_for_each_cpu() -> None:
     one = found(server("meta", arp=QUIET_ARP))["beegfs.workers"]
     assert one.evidence == {"workers": 6 * 2 * 96 + 3 * 12, "cpus": 96, "services": 9}
     assert [each.id for each in one.contradictions] == ["contradiction.beegfs-meta-workers"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "fires"),
-    [
-        ({"tuneFileReadSize": "4m"}, True),
-        ({"tuneFileWriteSize": "8m", "tuneWorkerBufSize": "8m"}, True),
-        ({"tuneFileWriteSize": "8m", "tuneWorkerBufSize": "9m"}, False),
-        ({"tuneFileReadSize": "3m"}, False),
-        ({"tuneFileReadSize": "all"}, False),
-    ],
-)
-def test_worker_buffers(settings: dict[str, str], fires: bool) -> None:
-    assert ("beegfs.worker-buffer" in found(changed(calm(), settings=settings))) is fires
-
-
-@pytest.mark.parametrize(
-    ("facts", "fires"),
-    [
-        # The article's chunks of 2 MiB, with the default of 70 × 8 KiB.
-        (with_pattern(calm(), 2 << 20, 3), True),
-        (with_pattern(calm(), 512 << 10, 3), False),
-        # It would fit, but for the four buffers more.
-        (with_pattern(calm(), 560 << 10, 3), True),
-        (with_pattern(everywhere(calm(), connRDMABufSize="32768"), 2 << 20, 3), False),
-        (with_pattern(calm(), None, 3), False),
-        (everywhere(calm(), connRDMABufSize="10000"), True),
-    ],
-)
-def test_rdma_buffers(facts: Facts, fires: bool) -> None:
-    assert ("beegfs.rdma-buffers" in found(facts)) is fires
-
-
-@pytest.mark.parametrize(
-    ("facts", "fires"),
-    [
-        (changed(STOPPED_ONE, settings={"connStoragePortTCP": "9001"}), True),
-        (changed(STOPPED_ONE, settings={"connStoragePortTCP": "8001", "connPortShift": "1000"}), True),
-        (changed(STOPPED_ONE, settings={"connStoragePort": "9001"}), True),
-        # Both run: they have found their ports.
-        (changed(calm(), settings={"connStoragePortTCP": "9001"}), False),
-        (STOPPED_ONE, False),
-        (changed(STOPPED_ONE, settings={"connStoragePortTCP": "x"}), False),
-    ],
-)
-def test_instances_of_one_port(facts: Facts, fires: bool) -> None:
-    assert ("beegfs.same-port" in found(facts)) is fires
-
-
-@pytest.mark.parametrize(
-    ("facts", "workload", "fires"),
-    [
-        (with_pattern(calm(), 512 << 10, 4), None, True),
-        (with_pattern(calm(), 512 << 10, 3), "beegfs", False),
-        (with_pattern(calm(), 512 << 10, 1), None, False),
-        (calm(), "beegfs", True),
-        (calm(), "beegfs,write=100%", True),
-        (calm(), "oltp", False),
-        (calm(), None, False),
-    ],
-)
-def test_stripes(facts: Facts, workload: str | None, fires: bool) -> None:
-    one = found(facts, workload).get("beegfs.stripes")
-    assert (one is not None) is fires
-    assert one is None or one.intent
 
 
 def test_stripes_say_how_many_streams_reach_every_target_of_the_host() -> None:
@@ -418,23 +358,6 @@ def test_memory_settings_are_those_on_which_the_guides_agree() -> None:
     }
 
 
-TUNED = {"vm.dirty_background_ratio": "0", "vm.min_free_kbytes": "1048576", "vm.vfs_cache_pressure": "50"}
-
-
-@pytest.mark.parametrize(
-    ("facts", "workload"),
-    [
-        (calm(), None),
-        (calm(), "batch"),
-        (small(16 << 30), "beegfs"),
-        (replaced(calm(), {"sysctl": {**calm().sysctl, **TUNED}}), "beegfs"),
-        (replaced(calm(), {"sysctl": {}}), "beegfs"),
-    ],
-)
-def test_memory_settings_are_left_where_nobody_asks_or_they_fit(facts: Facts, workload: str | None) -> None:
-    assert "beegfs.memory-settings" not in found(facts, workload)
-
-
 def test_the_arithmetic() -> None:
     assert [streams_for_all_targets(33, count) for count in (3, 4, 33, 0)] == [11, 9, 1, 33]
     assert stripe_counts(6) == (6, 3, 2, 1)
@@ -454,7 +377,3 @@ def test_workers_of_a_service() -> None:
     assert workers(shared, 96) == 12
     assert (workers(meta.services[0], 96), workers(meta.services[0], None)) == (192, None)
     assert buffers_of_workers(meta.services, None) is None
-
-
-def test_findings_are_among_those_of_a_scan() -> None:
-    assert {one.id for one in judge(unbound())} >= {"beegfs.not-bound"}

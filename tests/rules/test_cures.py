@@ -36,11 +36,8 @@ BY_HAND = {
     "which value is right": (
         *("sysctl.overridden", "sysctl.differs-at-boot", "llt.flow-control-order", "llt.timer-order"),
         *(
-            "vm.dirty-at-limit",
-            "llt.window-below-path",
-            "beegfs.buffer-memory",
-            "beegfs.same-port",
-            "iscsi.data-digest",
+            *("vm.dirty-at-limit", "llt.window-below-path", "beegfs.buffer-memory", "beegfs.same-port"),
+            *("iscsi.data-digest",),
         ),
     ),
     "the line alone does harm, and goes": (

@@ -20,7 +20,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
 from benchmarks.large_host import LargeHost
 
-DISKS = 320
+DISKS = 160
 
 
 def count_steps(run: Callable[[], object]) -> int:
@@ -84,6 +84,6 @@ def test_what_else_reads_a_host_grows_as_its_devices_do(command: str) -> None:
     run, most = COMMANDS[command]
     first, second, third = (
         count_steps(lambda disks=disks: run(disks))  # type: ignore[misc]
-        for disks in (40, 160, 280)
+        for disks in (20, 80, 140)
     )
     assert third - second < most * (second - first), f"{first:,}, {second:,} and {third:,} steps"
