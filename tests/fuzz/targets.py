@@ -28,8 +28,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from advisor.cli.quick import parse_call
-
 import advisor
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
@@ -232,7 +230,6 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_demand", _demand, str, (UsageError,)),
     Target("parse_muting", lambda text: parse_muting(text, Path("x.toml")), str, (InvalidInputError,)),
     Target("parse_until", lambda text: parse_until(text, date(2026, 11, 23)), str, (UsageError,)),
-    Target("parse_call", lambda text: parse_call(text.split("\n")) is None, str),
     Target("check_severity", check_severity, str, (UsageError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
     Target("parse_port_use", lambda text: parse_port_use(text, 1024, 60999), str),
@@ -342,11 +339,18 @@ def samples(name: str) -> tuple[bytes, ...]:
 
 # Parsers that tests reach by way of another function.
 SOUGHT: Final = {
+    "parse_assignments": "read_link_owner",
+    "parse_distances": "read_numa",
     "parse_limits": "abort",
+    "parse_os_release": "read_identity",
     "parse_report": "read_version",
     "parse_settings": "networkd",
+    "parse_show": "read_services",
+    "parse_snmp6": "read_counters",
     "parse_variable": "environment",
     "tarball": "-",
+    **dict.fromkeys(("parse_block_sizes", "parse_udev_kind"), "parse_dumpe2fs"),
+    **dict.fromkeys(("parse_selected", "parse_sockets"), "read_memory"),
     **dict.fromkeys(("parse_cpufreq", "parse_link", "parse_llt", "parse_module", "parse_unit"), "tunable"),
 }
 
@@ -403,7 +407,6 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
             smart.BEHIND_A_CONTROLLER,
         )
     ),
-    "parse_call": (b"scan\n--json\n--root\n/x", b"plan\njumbo-frames\n--set\nlinks=eth0", b"profiles\nshow\niris"),
     "parse_plain_links": (ANSWERS,),
     "parse_io_lines": (
         b"8:16 enable=1 ctrl=auto rpct=95.00 rlat=75000 min=50.00 max=150.00\n",

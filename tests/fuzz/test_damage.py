@@ -6,12 +6,11 @@ from typing import Final
 
 import pytest
 
-from advisor.host import MemoryFiles
 from advisor.host.machine import Host
 from advisor.host.numbers import is_count, whole_number
 from advisor.planner import plan_profiles
-from tests.fuzz.damage import ask, make
-from tests.fuzz.hosts import CAPTURED, HOSTS, parts_of
+from tests.fuzz.damage import ask
+from tests.fuzz.hosts import CAPTURED, parts_of
 from tests.quiet_hosts import quiet_host
 
 SHORT: Final = range(60)
@@ -34,8 +33,6 @@ def test_damaged_captures_end_in_no_fault() -> None:
         ask(seed, profiles=4, hosts=CAPTURED)
 
 
-
-
 @pytest.mark.parametrize("seed", FAILED)
 def test_what_once_ended_in_a_fault(seed: int) -> None:
     ask(seed)
@@ -54,8 +51,6 @@ def test_many_damaged_hosts_end_in_no_fault(batch: int) -> None:
 def test_many_damaged_captures_end_in_no_fault(batch: int) -> None:
     for seed in range(1000 + 500 * batch, 1500 + 500 * batch):
         ask(seed, profiles=8, hosts=CAPTURED)
-
-
 
 
 def with_file(path: str, text: str) -> Host:

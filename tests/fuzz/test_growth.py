@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +13,7 @@ from advisor.facts.host_facts import scan
 from advisor.report.layout import MAX_PIECE, Page
 from advisor.report.scan_page import scan_text
 from advisor.rules.registry import judge
-from tests.fuzz.growth import NOISE_SECONDS, Growing, grown, seconds, too_steep
+from tests.fuzz.growth import Growing, grown, too_steep
 from tests.fuzz.hosts import ARTICLES, Parts, parts_of
 from tests.fuzz.targets import Target, samples, targets
 
@@ -130,13 +129,3 @@ def test_a_text_that_nobody_asked_for_is_cut_and_says_so() -> None:
     page.add("x" * (MAX_PIECE + 1234))
     assert page.text.replace("\n", "").count("x") == MAX_PIECE
     assert "(1234 characters more)" in page.text.replace("\n", " ")
-
-
-
-
-
-
-
-
-
-
