@@ -77,242 +77,124 @@ _KVM = {
     "/proc/cpuinfo": "".join(f"processor\t: {cpu}\nflags\t\t: fpu hypervisor\n\n" for cpu in range(4)),
 }
 
+# fmt: off
 HIDDEN: dict[str, Hidden] = {
-    "slow member of RAID 10, of which its mirror takes the reads": Hidden(
-        Machine(
-            io_some=0.8,
-            arrays=(Array(),),
-            disks=(
-                _sd("b", 300, 0.7, writes=80, write_kib=64),
-                _sd("c", 30, 38, writes=80, write_kib=64, busy=1.0),
-                _sd("d", 190, 0.8, writes=80, write_kib=64),
-                _sd("e", 185, 0.7, writes=80, write_kib=64),
-                _top("md0", "sdb sdc sdd sde", 705, 3, "9:0", writes=160, write_kib=64, busy=0.98),
-            ),
-        ),
-        "disk.slow-member",
-    ),
-    "slow member of RAID 10 of rotating drives below LVM": Hidden(
-        Machine(
-            io_some=0.9,
-            arrays=(Array(),),
-            disks=(
-                *(_sd(letter, 40, 12, 0.45, rotational=True) for letter in "bcd"),
-                _sd("e", 40, 140, 1.0, rotational=True),
-                _top("md0", "sdb sdc sdd sde", 160, 44, "9:0", rotational=True, busy=1.0),
-                _top("dm-0", "md0", 160, 44, "253:0", rotational=True, busy=1.0),
-            ),
-        ),
-        "disk.slow-member",
-        never="disk.saturated disk.slow",
-    ),
-    "one slow path of four of a multipath map": Hidden(
-        Machine(
-            io_some=0.7,
-            paths={f"mpatha 8:{16 * at}": "active" for at in range(1, 5)},
-            disks=(
-                *(_sd(letter, 220, 0.6) for letter in "bce"),
-                _sd("d", 60, 16, 0.9),
-                _top("dm-0", "sdb sdc sdd sde", 720, 2, "253:0", busy=0.95),
-            ),
-        ),
-        "disk.slow-member",
-    ),
-    "one slow path of two": Hidden(
-        Machine(
-            io_some=0.7,
-            paths={f"mpatha 8:{16 * at}": "active" for at in (1, 2)},
-            disks=(_sd("b", 400, 0.6), _sd("c", 60, 15, 0.9), _top("dm-0", "sdb sdc", 460, 2.4, "253:0", busy=0.95)),
-        ),
-        "disk.slow-member",
-    ),
-    "slow path of NVMe's own multipath": Hidden(
-        Machine(
-            io_some=0.8,
-            disks=(
-                Disk("nvme0c0n1", 900, 0, 16, 16, 0.2, number="259:1"),
-                Disk("nvme0c1n1", 120, 0, 16, 16, 9.0, busy=0.95, number="259:2"),
-                Disk("nvme0n1", 1020, 0, 16, 16, 1.3, busy=0.95, number="259:0"),
-            ),
-        ),
-        "disk.slow-member",
-        never="disk.saturated disk.slow",
-    ),
-    "nvme drive of which all tags are taken": Hidden(
-        Machine(
-            io_some=0.9,
-            iowait=0.4,
-            disks=(_nvme(0, 160_000, 0.2, read_kib=4, busy=1.0),),
-            extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"},
-        ),
-        "disk.queue-full",
-    ),
-    "SSD that is given one request at a time by its driver": Hidden(
-        Machine(
-            io_some=0.9,
-            iowait=0.4,
-            disks=(_sd("b", 2200, 14, 1.0, read_kib=4),),
-            extra={"/sys/block/sdb/device/queue_depth": "1\n", "/sys/block/sdb/queue/nr_requests": "64\n"},
-        ),
-        "disk.queue-full",
-        never="disk.saturated",
-    ),
+    "slow member of RAID 10, of which its mirror takes the reads":
+        Hidden(Machine(io_some=0.8, arrays=(Array(),),
+                       disks=(_sd("b", 300, 0.7, writes=80, write_kib=64),
+                              _sd("c", 30, 38, writes=80, write_kib=64, busy=1.0),
+                              _sd("d", 190, 0.8, writes=80, write_kib=64), _sd("e", 185, 0.7, writes=80, write_kib=64),
+                              _top("md0", "sdb sdc sdd sde", 705, 3, "9:0", writes=160, write_kib=64, busy=0.98))),
+               "disk.slow-member"),
+    "slow member of RAID 10 of rotating drives below LVM":
+        Hidden(Machine(io_some=0.9, arrays=(Array(),),
+                       disks=(*(_sd(letter, 40, 12, 0.45, rotational=True) for letter in "bcd"),
+                              _sd("e", 40, 140, 1.0, rotational=True),
+                              _top("md0", "sdb sdc sdd sde", 160, 44, "9:0", rotational=True, busy=1.0),
+                              _top("dm-0", "md0", 160, 44, "253:0", rotational=True, busy=1.0))), "disk.slow-member",
+               never="disk.saturated disk.slow"),
+    "one slow path of four of a multipath map":
+        Hidden(Machine(io_some=0.7, paths={f"mpatha 8:{16 * at}": "active" for at in range(1, 5)},
+                       disks=(*(_sd(letter, 220, 0.6) for letter in "bce"), _sd("d", 60, 16, 0.9),
+                              _top("dm-0", "sdb sdc sdd sde", 720, 2, "253:0", busy=0.95))), "disk.slow-member"),
+    "one slow path of two":
+        Hidden(Machine(io_some=0.7, paths={f"mpatha 8:{16 * at}": "active" for at in (1, 2)},
+                       disks=(_sd("b", 400, 0.6), _sd("c", 60, 15, 0.9),
+                              _top("dm-0", "sdb sdc", 460, 2.4, "253:0", busy=0.95))), "disk.slow-member"),
+    "slow path of NVMe's own multipath":
+        Hidden(Machine(io_some=0.8,
+                       disks=(Disk("nvme0c0n1", 900, 0, 16, 16, 0.2, number="259:1"),
+                              Disk("nvme0c1n1", 120, 0, 16, 16, 9.0, busy=0.95, number="259:2"),
+                              Disk("nvme0n1", 1020, 0, 16, 16, 1.3, busy=0.95, number="259:0"))), "disk.slow-member",
+               never="disk.saturated disk.slow"),
+    "nvme drive of which all tags are taken":
+        Hidden(Machine(io_some=0.9, iowait=0.4, disks=(_nvme(0, 160_000, 0.2, read_kib=4, busy=1.0),),
+                       extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"}), "disk.queue-full"),
+    "SSD that is given one request at a time by its driver":
+        Hidden(Machine(io_some=0.9, iowait=0.4, disks=(_sd("b", 2200, 14, 1.0, read_kib=4),),
+                       extra={"/sys/block/sdb/device/queue_depth": "1\n", "/sys/block/sdb/queue/nr_requests": "64\n"}),
+               "disk.queue-full", never="disk.saturated"),
     "receive buffers that are pruned": Hidden(Machine(tcp={"PruneCalled": 60, "RcvPruned": 4}), "net.receive-window"),
-    "few packets of very many over the allowance": Hidden(
-        Machine(allowances={"pps_allowance_exceeded": 120.0}, links=(Link(rx_bytes=1e8, tx_bytes=2e8),)),
-        "cloud.network-limit",
-    ),
-    "nvme drive with few tags and many who ask": Hidden(
-        Machine(io_some=0.7, iowait=0.4, disks=(_nvme(0, 9000, 7, read_kib=8, busy=1.0),)), "disk.saturated"
-    ),
-    "nvme drive that collects garbage": Hidden(
-        Machine(io_some=0.8, iowait=0.2, disks=(_nvme(0, 150, 6.0, writes=10, busy=0.95),)), "disk.slow"
-    ),
-    "receive window closed by a slow reader here": Hidden(
-        Machine(tcp={"TCPToZeroWindowAdv": 30, "TCPFromZeroWindowAdv": 30, "TCPWantZeroWindowAdv": 90}),
-        "net.receive-window",
-    ),
-    "listen queue that overflows now and then": Hidden(
-        Machine(tcp={"ListenOverflows": 1.2, "ListenDrops": 1.2, "PassiveOpens": 60}), "net.listen-drops"
-    ),
-    "queue of half-open connections full, with cookies": Hidden(
-        Machine(tcp={"TCPReqQFullDoCookies": 50, "PassiveOpens": 400}), "net.listen-drops"
-    ),
+    "few packets of very many over the allowance":
+        Hidden(Machine(allowances={"pps_allowance_exceeded": 120.0}, links=(Link(rx_bytes=1e8, tx_bytes=2e8),)),
+               "cloud.network-limit"),
+    "nvme drive with few tags and many who ask":
+        Hidden(Machine(io_some=0.7, iowait=0.4, disks=(_nvme(0, 9000, 7, read_kib=8, busy=1.0),)), "disk.saturated"),
+    "nvme drive that collects garbage":
+        Hidden(Machine(io_some=0.8, iowait=0.2, disks=(_nvme(0, 150, 6.0, writes=10, busy=0.95),)), "disk.slow"),
+    "receive window closed by a slow reader here":
+        Hidden(Machine(tcp={"TCPToZeroWindowAdv": 30, "TCPFromZeroWindowAdv": 30, "TCPWantZeroWindowAdv": 90}),
+               "net.receive-window"),
+    "listen queue that overflows now and then":
+        Hidden(Machine(tcp={"ListenOverflows": 1.2, "ListenDrops": 1.2, "PassiveOpens": 60}), "net.listen-drops"),
+    "queue of half-open connections full, with cookies":
+        Hidden(Machine(tcp={"TCPReqQFullDoCookies": 50, "PassiveOpens": 400}), "net.listen-drops"),
     "conntrack full, and emptied at the end": Hidden(_conntrack, "net.conntrack-full"),
-    "softirq storm on one CPU of 64": Hidden(
-        Machine(
-            cpus=64,
-            softirq=(0.97, *[0.005] * 63),
-            packets=(600_000, *[200] * 63),
-            irqs=(45_000, *[50] * 63),
-            links=(Link(rx_bytes=5e8, speed=100_000),),
-        ),
-        "net.one-cpu",
-    ),
-    "hard interrupts of a controller on one CPU": Hidden(
-        Machine(
-            cpus=8,
-            hard_irq=(0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0),
-            softirq=(0.01, 0.01, 0.35, 0.01, 0.01, 0.01, 0.01, 0.01),
-            irqs=(50, 50, 120_000, 50, 50, 50, 50, 50),
-            irq_name="mpt3sas0-msix2",
-        ),
-        "cpu.interrupts",
-    ),
+    "softirq storm on one CPU of 64":
+        Hidden(Machine(cpus=64, softirq=(0.97, *[0.005] * 63), packets=(600_000, *[200] * 63),
+                       irqs=(45_000, *[50] * 63), links=(Link(rx_bytes=5e8, speed=100_000),)), "net.one-cpu"),
+    "hard interrupts of a controller on one CPU":
+        Hidden(Machine(cpus=8, hard_irq=(0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0),
+                       softirq=(0.01, 0.01, 0.35, 0.01, 0.01, 0.01, 0.01, 0.01),
+                       irqs=(50, 50, 120_000, 50, 50, 50, 50, 50), irq_name="mpt3sas0-msix2"), "cpu.interrupts"),
     "stolen time with an idle disk": Hidden(
         Machine(user=0.25, steal=0.18, cpu_some=0.3, disks=(Disk("vda", 0.1, 0.1, number="254:0"),), extra=_KVM),
         "cpu.steal",
     ),
-    "quota of 5 CPUs of which 4.9 are used": Hidden(
-        Machine(
-            cpus=16, user=0.3, groups=(Group(throttled=0.25, quota="500000 100000", path="/kubepods.slice/pod.scope"),)
-        ),
-        "cpu.quota",
-    ),
+    "quota of 5 CPUs of which 4.9 are used":
+        Hidden(Machine(cpus=16, user=0.3,
+                       groups=(Group(throttled=0.25, quota="500000 100000", path="/kubepods.slice/pod.scope"),)),
+               "cpu.quota"),
     "memory.high of a service": Hidden(_memory_high, "memory.cgroup-limit"),
-    "thrashing with zram": Hidden(
-        Machine(
-            memory_some=0.7,
-            io_some=0.2,
-            user=0.2,
-            system=0.5,
-            cpu_some=0.4,
-            vm={"pswpin": 22_000, "pswpout": 23_000, "allocstall_normal": 400, "workingset_refault_anon": 22_000},
-            disks=(Disk(), Disk("zram0", 22_000, 23_000, 4, 4, 0.005, number="252:0")),
-            extra=_ZRAM,
-        ),
-        "memory.swap",
-    ),
-    "writers that wait for a slow NFS server": Hidden(
-        Machine(
-            io_some=0.9,
-            iowait=0.4,
-            dirty=(280_000, 60_000),
-            mounts=(NfsMount(requests=60, queue_ms=1, rtt_ms=180, operation="WRITE"),),
-        ),
-        "net.nfs-server",
-    ),
-    "NFS over a way that loses packets": Hidden(
-        Machine(
-            io_some=0.9,
-            tcp={"OutSegs": 4000, "RetransSegs": 120, "TCPTimeouts": 8},
-            connections=(Connection("10.0.0.9:2049", busy=0.97, bytes=4e6, resent=100),),
-            mounts=(NfsMount(requests=60, rtt_ms=70),),
-        ),
-        "net.loss",
-    ),
-    "NFS server that drops requests, which are sent again": Hidden(
-        Machine(io_some=0.9, mounts=(NfsMount(requests=30, rtt_ms=900, sent_again=0.4),)), "net.nfs-server"
-    ),
-    "reclaim by kswapd without swap": Hidden(
-        Machine(
-            memory_some=0.35,
-            io_some=0.5,
-            iowait=0.2,
-            vm={
-                "pgscan_kswapd": 90_000,
-                "pgsteal_kswapd": 60_000,
-                "pgscan_direct": 20_000,
-                "allocstall_movable": 150,
-                "workingset_refault_file": 30_000,
-                "pgmajfault": 800,
-            },
-            disks=(_nvme(0, 6000, 0.4, read_kib=20, busy=0.9),),
-        ),
-        "memory.pressure",
-        never="disk.saturated",
-    ),
-    "EBS volume without credits, by its log": Hidden(
-        Machine(
-            io_some=0.95, ebs={"volume_iops_us": 0.93}, extra=_EBS, disks=(_nvme(1, 100, 80, busy=1.0, number="259:1"),)
-        ),
-        "cloud.volume-limit",
-        never="disk.slow disk.saturated",
-    ),
-    "EBS volume without credits, as no root": Hidden(
-        Machine(io_some=0.95, extra=_EBS | _KVM, disks=(_nvme(1, 100, 80, busy=1.0, number="259:1"),)),
-        "disk.slow disk.saturated",
-    ),
+    "thrashing with zram":
+        Hidden(Machine(memory_some=0.7, io_some=0.2, user=0.2, system=0.5, cpu_some=0.4,
+                       vm={"pswpin": 22_000, "pswpout": 23_000, "allocstall_normal": 400,
+                           "workingset_refault_anon": 22_000},
+                       disks=(Disk(), Disk("zram0", 22_000, 23_000, 4, 4, 0.005, number="252:0")), extra=_ZRAM),
+               "memory.swap"),
+    "writers that wait for a slow NFS server":
+        Hidden(Machine(io_some=0.9, iowait=0.4, dirty=(280_000, 60_000),
+                       mounts=(NfsMount(requests=60, queue_ms=1, rtt_ms=180, operation="WRITE"),)), "net.nfs-server"),
+    "NFS over a way that loses packets":
+        Hidden(Machine(io_some=0.9, tcp={"OutSegs": 4000, "RetransSegs": 120, "TCPTimeouts": 8},
+                       connections=(Connection("10.0.0.9:2049", busy=0.97, bytes=4e6, resent=100),),
+                       mounts=(NfsMount(requests=60, rtt_ms=70),)), "net.loss"),
+    "NFS server that drops requests, which are sent again":
+        Hidden(Machine(io_some=0.9, mounts=(NfsMount(requests=30, rtt_ms=900, sent_again=0.4),)), "net.nfs-server"),
+    "reclaim by kswapd without swap":
+        Hidden(Machine(memory_some=0.35, io_some=0.5, iowait=0.2,
+                       vm={"pgscan_kswapd": 90_000, "pgsteal_kswapd": 60_000, "pgscan_direct": 20_000,
+                           "allocstall_movable": 150, "workingset_refault_file": 30_000, "pgmajfault": 800},
+                       disks=(_nvme(0, 6000, 0.4, read_kib=20, busy=0.9),)), "memory.pressure", never="disk.saturated"),
+    "EBS volume without credits, by its log":
+        Hidden(Machine(io_some=0.95, ebs={"volume_iops_us": 0.93}, extra=_EBS,
+                       disks=(_nvme(1, 100, 80, busy=1.0, number="259:1"),)), "cloud.volume-limit",
+               never="disk.slow disk.saturated"),
+    "EBS volume without credits, as no root":
+        Hidden(Machine(io_some=0.95, extra=_EBS | _KVM, disks=(_nvme(1, 100, 80, busy=1.0, number="259:1"),)),
+               "disk.slow disk.saturated"),
     "virtual disk with a limit of its hypervisor": Hidden(
         Machine(io_some=0.9, extra=_KVM, disks=(Disk("vda", 3000, 0, 8, 4, 21.0, number="254:0"),)), "disk.saturated"
     ),
-    "packets a second of an ENA instance, and nothing lost": Hidden(
-        Machine(
-            allowances={"pps_allowance_exceeded": 600.0, "bw_in_allowance_exceeded": 0.0}, links=(Link(tx_bytes=2e8),)
-        ),
-        "cloud.network-limit",
-    ),
+    "packets a second of an ENA instance, and nothing lost":
+        Hidden(Machine(allowances={"pps_allowance_exceeded": 600.0, "bw_in_allowance_exceeded": 0.0},
+                       links=(Link(tx_bytes=2e8),)), "cloud.network-limit"),
     "conntrack allowance of an ENA instance": Hidden(
         Machine(allowances={"conntrack_allowance_exceeded": 30.0}, links=(Link(tx_bytes=2e6),)), "cloud.network-limit"
     ),
-    "check of an array while the load binds": Hidden(
-        Machine(
-            io_some=0.85,
-            iowait=0.3,
-            arrays=(Array(action="check", done="1000 / 90000"),),
-            disks=(
-                *(_sd(letter, 160, 45, 1.0, rotational=True, read_kib=256) for letter in "bcd"),
-                _top("md0", "sdb sdc sdd", 90, 80, "9:0", rotational=True, busy=1.0),
-            ),
-        ),
-        "array.rebuilding",
-    ),
+    "check of an array while the load binds":
+        Hidden(Machine(io_some=0.85, iowait=0.3, arrays=(Array(action="check", done="1000 / 90000"),),
+                       disks=(*(_sd(letter, 160, 45, 1.0, rotational=True, read_kib=256) for letter in "bcd"),
+                              _top("md0", "sdb sdc sdd", 90, 80, "9:0", rotational=True, busy=1.0))),
+               "array.rebuilding"),
     "heat, and nothing else": Hidden(Machine(user=0.45, thermal=0.3), "cpu.thermal"),
-    "clock that nobody steers, and nothing else": Hidden(
-        Machine(
-            user=0.0, clock="unsynchronised", processes=(Process("systemd-timesyncd", "systemd-timesyncd.service"),)
-        ),
-        "clock.unsynchronised",
-    ),
-    "quota of a service and loss on the way": Hidden(
-        Machine(
-            groups=(Group(throttled=0.6, quota="200000 100000"),),
-            tcp={"OutSegs": 3000, "RetransSegs": 90},
-            connections=(Connection(busy=0.9, bytes=3e6, resent=80),),
-        ),
-        "cpu.quota net.loss",
-        "cpu.quota net.loss",
-    ),
+    "clock that nobody steers, and nothing else":
+        Hidden(Machine(user=0.0, clock="unsynchronised",
+                       processes=(Process("systemd-timesyncd", "systemd-timesyncd.service"),)), "clock.unsynchronised"),
+    "quota of a service and loss on the way":
+        Hidden(Machine(groups=(Group(throttled=0.6, quota="200000 100000"),), tcp={"OutSegs": 3000, "RetransSegs": 90},
+                       connections=(Connection(busy=0.9, bytes=3e6, resent=80),)), "cpu.quota net.loss",
+               "cpu.quota net.loss"),
     "stolen time and a slow member": Hidden(
         Machine(
             user=0.4,
@@ -327,63 +209,30 @@ HIDDEN: dict[str, Hidden] = {
         "cpu.steal disk.slow-member",
         "cpu.steal disk.slow-member",
     ),
-    "limit of a slice in which a service waits": Hidden(
-        Machine(
-            io_some=0.9,
-            iowait=0.2,
-            disks=(_nvme(0, 2000, 0.1, read_kib=4),),
-            groups=(
-                Group(
-                    "/batch.slice",
-                    io_some=0.9,
-                    reads=2000,
-                    read_bytes=8.2e6,
-                    io_max="259:0 rbps=max wbps=max riops=2000 wiops=max",
-                ),
-                Group("/batch.slice/etl.service", io_some=0.9, device="259:0", reads=2000, read_bytes=8.2e6),
-            ),
-        ),
-        "disk.cgroup-limit",
-    ),
-    "limit of a service that asks asynchronously": Hidden(
-        Machine(
-            io_some=0.02,
-            disks=(_nvme(0, 1000, 0.1, read_kib=4),),
-            groups=(
-                Group(
-                    io_some=0.02, reads=1000, read_bytes=4.1e6, io_max="259:0 rbps=max wbps=max riops=1000 wiops=max"
-                ),
-            ),
-        ),
-        "disk.cgroup-limit",
-    ),
-    "rotating drive on USB and too many dirty pages": Hidden(
-        Machine(
-            io_some=0.9,
-            iowait=0.4,
-            dirty=(250_000, 60_000),
-            disks=(_sd("b", 1, 900, 1.0, writes=60, write_kib=512, rotational=True),),
-        ),
-        "memory.dirty-limit disk.saturated disk.slow",
-    ),
-    "full link of a bond": Hidden(
-        Machine(
-            links=(
-                Link("bond0", tx_bytes=1.2e9, speed=20_000),
-                Link("eth0", tx_bytes=1.2e9),
-                Link("eth1", tx_bytes=1e6),
-            ),
-            extra={"/sys/class/net/bond0/lower_eth0/uevent": "", "/sys/class/net/bond0/lower_eth1/uevent": ""},
-        ),
-        "net.link-saturated",
-    ),
-    "compaction and direct reclaim": Hidden(
-        Machine(memory_some=0.25, system=0.4, vm={"compact_stall": 90, "allocstall_normal": 300, "pgscan_direct": 9e4}),
-        "memory.pressure",
-    ),
-    "all CPUs busy by tasks that are not niced": Hidden(
-        Machine(user=0.93, nice=0.03, cpu_some=0.6, running=9), "cpu.saturated"
-    ),
+    "limit of a slice in which a service waits":
+        Hidden(Machine(io_some=0.9, iowait=0.2, disks=(_nvme(0, 2000, 0.1, read_kib=4),),
+                       groups=(Group("/batch.slice", io_some=0.9, reads=2000, read_bytes=8.2e6,
+                                     io_max="259:0 rbps=max wbps=max riops=2000 wiops=max"),
+                               Group("/batch.slice/etl.service", io_some=0.9, device="259:0", reads=2000,
+                                     read_bytes=8.2e6))), "disk.cgroup-limit"),
+    "limit of a service that asks asynchronously":
+        Hidden(Machine(io_some=0.02, disks=(_nvme(0, 1000, 0.1, read_kib=4),),
+                       groups=(Group(io_some=0.02, reads=1000, read_bytes=4.1e6,
+                                     io_max="259:0 rbps=max wbps=max riops=1000 wiops=max"),)), "disk.cgroup-limit"),
+    "rotating drive on USB and too many dirty pages":
+        Hidden(Machine(io_some=0.9, iowait=0.4, dirty=(250_000, 60_000),
+                       disks=(_sd("b", 1, 900, 1.0, writes=60, write_kib=512, rotational=True),)),
+               "memory.dirty-limit disk.saturated disk.slow"),
+    "full link of a bond":
+        Hidden(Machine(links=(Link("bond0", tx_bytes=1.2e9, speed=20_000), Link("eth0", tx_bytes=1.2e9),
+                              Link("eth1", tx_bytes=1e6)),
+                       extra={"/sys/class/net/bond0/lower_eth0/uevent": "",
+                              "/sys/class/net/bond0/lower_eth1/uevent": ""}), "net.link-saturated"),
+    "compaction and direct reclaim":
+        Hidden(Machine(memory_some=0.25, system=0.4,
+                       vm={"compact_stall": 90, "allocstall_normal": 300, "pgscan_direct": 9e4}), "memory.pressure"),
+    "all CPUs busy by tasks that are not niced":
+        Hidden(Machine(user=0.93, nice=0.03, cpu_some=0.6, running=9), "cpu.saturated"),
     "path that was lost, and the others carry it": Hidden(
         lambda at: Machine(
             io_some=0.5,
@@ -393,38 +242,23 @@ HIDDEN: dict[str, Hidden] = {
         ),
         "disk.failing",
     ),
-    "asynchronous writer at its limit": Hidden(
-        lambda at: Machine(io_some=0.02, groups=(_writer(at, io_some=0.0),)), "disk.cgroup-limit"
-    ),
-    "check of an array of which one member is slow": Hidden(
-        Machine(
-            io_some=0.85,
-            arrays=(Array(action="check", done="1000 / 90000"),),
-            disks=(
-                *(_sd(letter, 60, 9, 0.5, rotational=True, read_kib=256) for letter in "bcd"),
-                _sd("e", 60, 300, 1.0, rotational=True, read_kib=256),
-                _top("md0", "sdb sdc sdd sde", 40, 200, "9:0", rotational=True, busy=1.0),
-            ),
-        ),
-        "array.rebuilding disk.slow-member",
-        "disk.slow-member",
-    ),
-    "one busy thread of a process with others": Hidden(
-        Machine(
-            user=0.35, processes=(Process(), Process("redis", "redis.service", cpu=1.3, threads=(0.99, 0.2, 0.11)))
-        ),
-        "application.single-thread",
-    ),
-    "reclaim by kswapd without swap and without PSI": Hidden(
-        Machine(
-            psi=False,
-            iowait=0.3,
-            vm={"pgscan_kswapd": 90_000, "pgsteal_kswapd": 60_000, "workingset_refault_file": 28_000},
-            disks=(_nvme(0, 6000, 1.4, read_kib=20, busy=0.98),),
-        ),
-        "memory.pressure",
-        never="disk.saturated",
-    ),
+    "asynchronous writer at its limit":
+        Hidden(lambda at: Machine(io_some=0.02, groups=(_writer(at, io_some=0.0),)), "disk.cgroup-limit"),
+    "check of an array of which one member is slow":
+        Hidden(Machine(io_some=0.85, arrays=(Array(action="check", done="1000 / 90000"),),
+                       disks=(*(_sd(letter, 60, 9, 0.5, rotational=True, read_kib=256) for letter in "bcd"),
+                              _sd("e", 60, 300, 1.0, rotational=True, read_kib=256),
+                              _top("md0", "sdb sdc sdd sde", 40, 200, "9:0", rotational=True, busy=1.0))),
+               "array.rebuilding disk.slow-member", "disk.slow-member"),
+    "one busy thread of a process with others":
+        Hidden(Machine(user=0.35,
+                       processes=(Process(), Process("redis", "redis.service", cpu=1.3, threads=(0.99, 0.2, 0.11)))),
+               "application.single-thread"),
+    "reclaim by kswapd without swap and without PSI":
+        Hidden(Machine(psi=False, iowait=0.3,
+                       vm={"pgscan_kswapd": 90_000, "pgsteal_kswapd": 60_000, "workingset_refault_file": 28_000},
+                       disks=(_nvme(0, 6000, 1.4, read_kib=20, busy=0.98),)), "memory.pressure",
+               never="disk.saturated"),
     "NVMe drive that answers too late, by the log": Hidden(
         Machine(
             io_some=0.9,
@@ -436,58 +270,35 @@ HIDDEN: dict[str, Hidden] = {
         "disk.failing",
         never="disk.slow",
     ),
-    "tasks of one node while the other idles": Hidden(
-        Machine(cpus=8, users=(0.96,) * 4 + (0.02,) * 4, cpu_some=0.9, running=9), "cpu.affinity"
-    ),
-    "limits of CPU and memory of one service": Hidden(
-        lambda at: Machine(
-            memory_some=0.4,
-            groups=(
-                Group(
-                    memory_some=0.4,
-                    throttled=0.5,
-                    quota="100000 100000",
-                    more={"memory.high": "1073741824\n", "memory.events": _events(400)(at + 1000)},
-                ),
-            ),
-        ),
-        "cpu.quota memory.cgroup-limit",
-        "cpu.quota memory.cgroup-limit",
-    ),
-    "limit of a service and stolen time": Hidden(
-        Machine(
-            user=0.3,
-            steal=0.2,
-            io_some=0.9,
-            disks=(_nvme(0, 160, 0.12, read_kib=64),),
-            groups=(Group(io_some=0.9, io_max="259:0 rbps=10485760 wbps=max riops=max wiops=max", read_bytes=1.04e7),),
-        ),
-        "disk.cgroup-limit cpu.steal",
-        "disk.cgroup-limit cpu.steal",
-    ),
-    "heat and a clock that nobody steers": Hidden(
-        Machine(user=0.6, thermal=0.5, clock="unsynchronised", processes=(Process("chronyd", "chronyd.service"),)),
-        "cpu.thermal",
-        "cpu.thermal clock.unsynchronised",
-    ),
+    "tasks of one node while the other idles":
+        Hidden(Machine(cpus=8, users=(0.96,) * 4 + (0.02,) * 4, cpu_some=0.9, running=9), "cpu.affinity"),
+    "limits of CPU and memory of one service":
+        Hidden(lambda at: Machine(memory_some=0.4,
+                                  groups=(Group(memory_some=0.4, throttled=0.5, quota="100000 100000",
+                                                more={"memory.high": "1073741824\n",
+                                                      "memory.events": _events(400)(at + 1000)}),)),
+               "cpu.quota memory.cgroup-limit", "cpu.quota memory.cgroup-limit"),
+    "limit of a service and stolen time":
+        Hidden(Machine(user=0.3, steal=0.2, io_some=0.9, disks=(_nvme(0, 160, 0.12, read_kib=64),),
+                       groups=(Group(io_some=0.9, io_max="259:0 rbps=10485760 wbps=max riops=max wiops=max",
+                                     read_bytes=1.04e7),)), "disk.cgroup-limit cpu.steal",
+               "disk.cgroup-limit cpu.steal"),
+    "heat and a clock that nobody steers":
+        Hidden(Machine(user=0.6, thermal=0.5, clock="unsynchronised",
+                       processes=(Process("chronyd", "chronyd.service"),)), "cpu.thermal",
+               "cpu.thermal clock.unsynchronised"),
     "table of connections full and queue of a listener full": Hidden(
         Machine(conntrack=(65_536, 65_536), tcp={"ListenOverflows": 90, "ListenDrops": 90, "PassiveOpens": 200}),
         "net.conntrack-full net.listen-drops",
         "net.conntrack-full net.listen-drops",
     ),
-    "degraded array under full load": Hidden(
-        Machine(
-            io_some=0.8,
-            arrays=(Array(degraded=1),),
-            disks=(
-                *(_sd(letter, 120, 90, 1.0, rotational=True) for letter in "bc"),
-                _top("md0", "sdb sdc", 240, 90, "9:0", rotational=True, busy=1.0),
-            ),
-        ),
-        "array.degraded",
-        "array.degraded disk.saturated",
-    ),
+    "degraded array under full load":
+        Hidden(Machine(io_some=0.8, arrays=(Array(degraded=1),),
+                       disks=(*(_sd(letter, 120, 90, 1.0, rotational=True) for letter in "bc"),
+                              _top("md0", "sdb sdc", 240, 90, "9:0", rotational=True, busy=1.0))), "array.degraded",
+               "array.degraded disk.saturated"),
 }
+# fmt: on
 
 
 def _nice_batch(threads: tuple[float, ...] = ()) -> tuple[Process, ...]:
@@ -526,19 +337,16 @@ def _memory_max_of_files(at: float) -> Machine:
     return Machine(groups=(Group(memory_max="4294967296\n", memory_some=0.02, more=more),))
 
 
+# fmt: off
 WELL_BUT_BUSY: dict[str, Moments] = {
-    "backup at 100 % of an NVMe drive, depth 32, answered at once": Machine(
-        io_some=0.08, disks=(_nvme(0, 100_000, 0.32, read_kib=16, busy=1.0),)
-    ),
-    "the same with tasks that wait": Machine(
-        io_some=0.6, iowait=0.3, disks=(_nvme(0, 90_000, 0.25, read_kib=64, busy=1.0),)
-    ),
-    "asynchronous reader of 128 KiB at depth 8": Machine(
-        io_some=0.02, disks=(_nvme(0, 24_000, 0.33, read_kib=128, busy=1.0),)
-    ),
-    "idle database of which one thread is in iowait": Machine(
-        iowait=0.25, io_some=0.99, disks=(_nvme(0, 0.5, 0.1, writes=0.5),)
-    ),
+    "backup at 100 % of an NVMe drive, depth 32, answered at once":
+        Machine(io_some=0.08, disks=(_nvme(0, 100_000, 0.32, read_kib=16, busy=1.0),)),
+    "the same with tasks that wait":
+        Machine(io_some=0.6, iowait=0.3, disks=(_nvme(0, 90_000, 0.25, read_kib=64, busy=1.0),)),
+    "asynchronous reader of 128 KiB at depth 8":
+        Machine(io_some=0.02, disks=(_nvme(0, 24_000, 0.33, read_kib=128, busy=1.0),)),
+    "idle database of which one thread is in iowait":
+        Machine(iowait=0.25, io_some=0.99, disks=(_nvme(0, 0.5, 0.1, writes=0.5),)),
     "the same, and it writes a little": Machine(iowait=0.25, io_some=0.99, disks=(_nvme(0, 3, 0.1, writes=12),)),
     "1 in 100,000 segments is sent again": Machine(
         tcp={"OutSegs": 200_000, "RetransSegs": 2, "TCPTimeouts": 0}, connections=(Connection(busy=0.3, bytes=2e8),)
@@ -546,113 +354,78 @@ WELL_BUT_BUSY: dict[str, Moments] = {
     "a burst of segments sent again": lambda at: Machine(
         tcp={"OutSegs": 50_000, "RetransSegs": 0.5 if at < 3 else 0.51}, connections=(Connection(busy=0.3, bytes=2e7),)
     ),
-    "every CPU busy with what is niced": Machine(
-        user=0.03, nice=0.93, cpu_some=0.12, running=5, processes=_nice_batch()
-    ),
+    "every CPU busy with what is niced":
+        Machine(user=0.03, nice=0.93, cpu_some=0.12, running=5, processes=_nice_batch()),
     "more niced tasks than CPUs": Machine(user=0.04, nice=0.92, cpu_some=0.95, running=9, processes=_nice_batch()),
     "more niced tasks than CPUs, no PSI": Machine(user=0.04, nice=0.92, psi=False, running=9),
-    "one CPU busy with what is niced": Machine(
-        user=0.02, nice=0.25, processes=(Process(), Process("borg", "backup.service", cpu=0.99, nice=19))
-    ),
-    "the same, where niceness is not recorded": Machine(
-        user=0.02, nice=0.25, processes=(Process(), Process("borg", "backup.service", cpu=0.99))
-    ),
-    "writeback that is held at the limit of a service": lambda at: Machine(
-        io_some=0.03, dirty=(30_000, 9_000), groups=(_writer(at, io_some=0.01),)
-    ),
+    "one CPU busy with what is niced":
+        Machine(user=0.02, nice=0.25, processes=(Process(), Process("borg", "backup.service", cpu=0.99, nice=19))),
+    "the same, where niceness is not recorded":
+        Machine(user=0.02, nice=0.25, processes=(Process(), Process("borg", "backup.service", cpu=0.99))),
+    "writeback that is held at the limit of a service":
+        lambda at: Machine(io_some=0.03, dirty=(30_000, 9_000), groups=(_writer(at, io_some=0.01),)),
     "timer that is throttled for a moment": _short_runs,
-    "server that is gone is asked for a connection": Machine(
-        tcp={"OutSegs": 100, "RetransSegs": 3, "TCPSynRetrans": 3, "TCPTimeouts": 3}
-    ),
-    "segments that were late and not lost": Machine(
-        tcp={"OutSegs": 4000, "RetransSegs": 40, "TCPDSACKRecv": 38, "TCPSpuriousRTOs": 1},
-        connections=(Connection(busy=0.3, bytes=5e6),),
-    ),
-    "rotating drive of a log server": Machine(
-        io_some=0.3, disks=(_sd("b", 2, 8, 0.35, writes=40, write_kib=64, rotational=True),)
-    ),
-    "swap on zram that is used a little": Machine(
-        memory_some=0.03,
-        vm={"pswpin": 300, "pswpout": 400},
-        disks=(Disk(), Disk("zram0", 300, 400, 4, 4, 0.005, number="252:0")),
-        extra=_ZRAM,
-    ),
+    "server that is gone is asked for a connection":
+        Machine(tcp={"OutSegs": 100, "RetransSegs": 3, "TCPSynRetrans": 3, "TCPTimeouts": 3}),
+    "segments that were late and not lost":
+        Machine(tcp={"OutSegs": 4000, "RetransSegs": 40, "TCPDSACKRecv": 38, "TCPSpuriousRTOs": 1},
+                connections=(Connection(busy=0.3, bytes=5e6),)),
+    "rotating drive of a log server":
+        Machine(io_some=0.3, disks=(_sd("b", 2, 8, 0.35, writes=40, write_kib=64, rotational=True),)),
+    "swap on zram that is used a little":
+        Machine(memory_some=0.03, vm={"pswpin": 300, "pswpout": 400},
+                disks=(Disk(), Disk("zram0", 300, 400, 4, 4, 0.005, number="252:0")), extra=_ZRAM),
     "four threads that each use a CPU": Machine(
         cpus=16, user=0.3, processes=(Process(), Process("postgres", "db.service", cpu=3.96, threads=(0.99,) * 4))
     ),
-    "all tags taken by who does not wait": Machine(
-        io_some=0.05,
-        disks=(_nvme(0, 160_000, 0.2, read_kib=4, busy=1.0),),
-        extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"},
-    ),
-    "paths of NVMe's own multipath, of which one is used": Machine(
-        disks=(
-            Disk("nvme0c0n1", 2900, 0, 16, 16, 0.2, number="259:1"),
-            Disk("nvme0c1n1", 3, 0, 16, 16, 0.9, number="259:2"),
-            Disk("nvme0n1", 2903, 0, 16, 16, 0.2, number="259:0"),
-        )
-    ),
+    "all tags taken by who does not wait":
+        Machine(io_some=0.05, disks=(_nvme(0, 160_000, 0.2, read_kib=4, busy=1.0),),
+                extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"}),
+    "paths of NVMe's own multipath, of which one is used":
+        Machine(disks=(Disk("nvme0c0n1", 2900, 0, 16, 16, 0.2, number="259:1"),
+                       Disk("nvme0c1n1", 3, 0, 16, 16, 0.9, number="259:2"),
+                       Disk("nvme0n1", 2903, 0, 16, 16, 0.2, number="259:0"))),
     "guest with 2 % of its time stolen": Machine(user=0.5, steal=0.02, cpu_some=0.1, extra=_KVM),
     "idle guest with 4 % stolen": Machine(user=0.1, steal=0.04, cpu_some=0.06, extra=_KVM),
     "as many tasks as CPUs": Machine(user=0.96, cpu_some=0.05, running=4),
-    "multipath with optimized and other paths": Machine(
-        io_some=0.08,
-        paths={"mpatha 8:16": "active", "mpatha 8:32": "active"},
-        disks=(_sd("b", 900, 0.6), _sd("c", 3, 14), _top("dm-0", "sdb sdc", 900, 0.6, "253:0")),
-    ),
-    "mirror of which one side takes the reads": Machine(
-        io_some=0.08,
-        arrays=(Array(),),
-        disks=(
-            _sd("b", 700, 0.6, writes=40),
-            _sd("c", 2, 0.7, writes=40),
-            _top("md0", "sdb sdc", 702, 0.6, "9:0", writes=40),
-        ),
-    ),
-    "write-mostly member of a mirror": Machine(
-        io_some=0.12,
-        arrays=(Array(),),
-        disks=(
-            _nvme(0, 900, 0.15, writes=60),
-            _sd("c", 0, 14, writes=60, busy=0.6, rotational=True),
-            _top("md0", "nvme0n1 sdc", 900, 0.2, "9:0", writes=60),
-        ),
-    ),
-    "pages that nobody uses are put into swap": Machine(
-        memory_some=0.03, vm={"pswpout": 900, "pswpin": 4, "pgscan_kswapd": 9000}, swap="sda"
-    ),
-    "page cache that turns over": Machine(
-        io_some=0.09,
-        memory_some=0.01,
-        vm={"pgscan_kswapd": 80_000, "pgsteal_kswapd": 80_000, "workingset_refault_file": 900},
-        disks=(_nvme(0, 6000, 0.2, read_kib=64, busy=0.7),),
-    ),
-    "writeback in the background": Machine(
-        io_some=0.05, dirty=(210_000, 40_000), disks=(_sd("b", 1, 30, 0.9, writes=130, write_kib=256),)
-    ),
+    "multipath with optimized and other paths":
+        Machine(io_some=0.08, paths={"mpatha 8:16": "active", "mpatha 8:32": "active"},
+                disks=(_sd("b", 900, 0.6), _sd("c", 3, 14), _top("dm-0", "sdb sdc", 900, 0.6, "253:0"))),
+    "mirror of which one side takes the reads":
+        Machine(io_some=0.08, arrays=(Array(),),
+                disks=(_sd("b", 700, 0.6, writes=40), _sd("c", 2, 0.7, writes=40),
+                       _top("md0", "sdb sdc", 702, 0.6, "9:0", writes=40))),
+    "write-mostly member of a mirror":
+        Machine(io_some=0.12, arrays=(Array(),),
+                disks=(_nvme(0, 900, 0.15, writes=60), _sd("c", 0, 14, writes=60, busy=0.6, rotational=True),
+                       _top("md0", "nvme0n1 sdc", 900, 0.2, "9:0", writes=60))),
+    "pages that nobody uses are put into swap":
+        Machine(memory_some=0.03, vm={"pswpout": 900, "pswpin": 4, "pgscan_kswapd": 9000}, swap="sda"),
+    "page cache that turns over":
+        Machine(io_some=0.09, memory_some=0.01,
+                vm={"pgscan_kswapd": 80_000, "pgsteal_kswapd": 80_000, "workingset_refault_file": 900},
+                disks=(_nvme(0, 6000, 0.2, read_kib=64, busy=0.7),)),
+    "writeback in the background":
+        Machine(io_some=0.05, dirty=(210_000, 40_000), disks=(_sd("b", 1, 30, 0.9, writes=130, write_kib=256),)),
     "page cache of a service that fills its limit": _memory_max_of_files,
     "quota that is reached now and then": Machine(groups=(Group(throttled=0.08, quota="400000 100000"),)),
     "frames that nobody here wants": _drops,
     "packets of scanners that are no connection": _invalid,
     "table of connections at 85 %": Machine(conntrack=(222_000, 262_144)),
-    "soft interrupts spread over all CPUs": Machine(
-        softirq=(0.4, 0.42, 0.38, 0.41), packets=(90_000,) * 4, links=(Link(rx_bytes=8e8),)
-    ),
-    "one CPU of eight takes half of the packets": Machine(
-        cpus=8, softirq=(0.45, *[0.1] * 7), packets=(90_000, *[12_000] * 7), links=(Link(rx_bytes=3e8),)
-    ),
+    "soft interrupts spread over all CPUs":
+        Machine(softirq=(0.4, 0.42, 0.38, 0.41), packets=(90_000,) * 4, links=(Link(rx_bytes=8e8),)),
+    "one CPU of eight takes half of the packets":
+        Machine(cpus=8, softirq=(0.45, *[0.1] * 7), packets=(90_000, *[12_000] * 7), links=(Link(rx_bytes=3e8),)),
     "commits on a drive whose cache survives": Machine(
         io_some=0.15, disks=(_nvme(0, 50, 0.05, writes=900, write_kib=8, flushes=800, flush_ms=0.02, busy=0.1),)
     ),
     "virtual disk that is always busy and in time": Machine(
         io_some=0.5, iowait=0.2, extra=_KVM, disks=(Disk("vda", 7000, 0, 8, 4, 2.0, busy=1.0, number="254:0"),)
     ),
-    "EBS volume that exceeds its limit for a moment": Machine(
-        io_some=0.05, ebs={"volume_iops_us": 0.04}, extra=_EBS, disks=(_nvme(1, 900, 1.1, number="259:1"),)
-    ),
-    "some packets over the allowance of an instance": Machine(
-        allowances={"pps_allowance_exceeded": 3.0}, links=(Link(tx_bytes=6e8),)
-    ),
+    "EBS volume that exceeds its limit for a moment":
+        Machine(io_some=0.05, ebs={"volume_iops_us": 0.04}, extra=_EBS, disks=(_nvme(1, 900, 1.1, number="259:1"),)),
+    "some packets over the allowance of an instance":
+        Machine(allowances={"pps_allowance_exceeded": 3.0}, links=(Link(tx_bytes=6e8),)),
     "long connections that are seldom used": Machine(
         connections=tuple(
             Connection(f"198.51.100.{at}:443", busy=0.2, rtt=140, least_rtt=130, bytes=9000) for at in range(9)
@@ -667,3 +440,4 @@ WELL_BUT_BUSY: dict[str, Moments] = {
         filesystems=(FileSystem(), FileSystem("/boot", "ext4", used=900_000_000, available=60_000_000, grows=0))
     ),
 }
+# fmt: on

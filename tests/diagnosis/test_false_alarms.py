@@ -44,39 +44,30 @@ def _spread(at: float) -> dict[str, str]:
     return {f"/sys/devices/system/node/node{node}/numastat": text for node in range(2)}
 
 
+# fmt: off
 QUIET: dict[str, Machine | Callable[[float], Machine]] = {
-    "a check of an array that holds nobody up": Machine(
-        io_some=0.03,
-        arrays=(Array(action="check", done="100 / 2000"),),
-        disks=(
-            *(Disk(name, 300, 0, 512, 16, 40, busy=0.99, rotational=True) for name in ("sda", "sdb")),
-            Disk("md0", 1, 0, below=("sda", "sdb"), number="9:0"),
-        ),
-    ),
-    "a card reader without a card": Machine(
-        disks=(Disk(), Disk("sdq", 0, 0, errors=1, number="65:0")), extra={"/sys/block/sdq/size": "0\n"}
-    ),
-    "a full image that is only read": Machine(
-        filesystems=(FileSystem(), FileSystem("/recovery", "ext4", used=1000, available=0, grows=0)),
-        extra={"/proc/self/mountinfo": "30 1 8:3 / /recovery ro,relatime - ext4 /dev/sda3 ro\n"},
-    ),
+    "a check of an array that holds nobody up":
+        Machine(io_some=0.03, arrays=(Array(action="check", done="100 / 2000"),),
+                disks=(*(Disk(name, 300, 0, 512, 16, 40, busy=0.99, rotational=True) for name in ("sda", "sdb")),
+                       Disk("md0", 1, 0, below=("sda", "sdb"), number="9:0"))),
+    "a card reader without a card":
+        Machine(disks=(Disk(), Disk("sdq", 0, 0, errors=1, number="65:0")), extra={"/sys/block/sdq/size": "0\n"}),
+    "a full image that is only read":
+        Machine(filesystems=(FileSystem(), FileSystem("/recovery", "ext4", used=1000, available=0, grows=0)),
+                extra={"/proc/self/mountinfo": "30 1 8:3 / /recovery ro,relatime - ext4 /dev/sda3 ro\n"}),
     "some pauses of a fast link": Machine(links=(Link(tx_bytes=4e9, speed=100_000),), pauses={"rx": 150.0, "tx": 0.0}),
-    "a target that polls": Machine(
-        user=0.25, processes=(Process(), Process("nvmf_tgt", "spdk.service", cpu=1.0, threads=(0.99, 0.0)))
-    ),
-    "a heartbeat each 100 ms over a long way": Machine(
-        connections=(Connection("198.51.100.7:2380", busy=0.6, rtt=60, least_rtt=55, bytes=2000),)
-    ),
+    "a target that polls":
+        Machine(user=0.25, processes=(Process(), Process("nvmf_tgt", "spdk.service", cpu=1.0, threads=(0.99, 0.0)))),
+    "a heartbeat each 100 ms over a long way":
+        Machine(connections=(Connection("198.51.100.7:2380", busy=0.6, rtt=60, least_rtt=55, bytes=2000),)),
     "a connection that was refused once": Machine(tcp={"ListenDrops": 0.1, "ListenOverflows": 0.1, "PassiveOpens": 2}),
     "writeback of what nobody waits for": Machine(
         io_some=0.03, dirty=(30_000, 5_000), disks=(Disk("sda", 1, 140, 4, 512, 280, busy=0.99, rotational=True),)
     ),
-    "busy EBS volume that answers in its usual 1 ms": Machine(
-        io_some=0.15, disks=(Disk("nvme1n1", 1000, 900, 16, 16, 1.1, busy=0.9, number="259:1"),), extra=_EBS
-    ),
-    "LUN of an all-flash array at 1.6 ms": Machine(
-        io_some=0.15, disks=(Disk("sdaa", 550, 0, 8, 16, 1.7, busy=0.95, number="65:160"),), extra=_FILER
-    ),
+    "busy EBS volume that answers in its usual 1 ms":
+        Machine(io_some=0.15, disks=(Disk("nvme1n1", 1000, 900, 16, 16, 1.1, busy=0.9, number="259:1"),), extra=_EBS),
+    "LUN of an all-flash array at 1.6 ms":
+        Machine(io_some=0.15, disks=(Disk("sdaa", 550, 0, 8, 16, 1.7, busy=0.95, number="65:160"),), extra=_FILER),
     "bcache: a rotating drive and its cache are no peers": Machine(
         io_some=0.08, disks=(*_CACHE, Disk("bcache0", 930, 500, 16, 16, 0.7, below=("sda", "nvme0n1"), number="252:0"))
     ),
@@ -89,12 +80,9 @@ QUIET: dict[str, Machine | Callable[[float], Machine]] = {
         extra=_ONE_MODEL,
     ),
     "interleaved memory": lambda at: Machine(nodes=((1, 0), (1, 0)), extra=_spread(1000 + at)),
-    "NFS is waited for, and the disk has little to do": Machine(
-        io_some=0.6,
-        iowait=0.2,
-        disks=(Disk("nvme0n1", 800, 100, 8, 16, 0.18, busy=0.16, number="259:0"),),
-        mounts=(NfsMount(requests=900, rtt_ms=3),),
-    ),
+    "NFS is waited for, and the disk has little to do":
+        Machine(io_some=0.6, iowait=0.2, disks=(Disk("nvme0n1", 800, 100, 8, 16, 0.18, busy=0.16, number="259:0"),),
+                mounts=(NfsMount(requests=900, rtt_ms=3),)),
     "asynchronous direct reads of 1 MiB": Machine(
         io_some=0.15,
         disks=(Disk("nvme0n1", 900, 0, 1024, 16, 1.3, busy=0.9, number="259:0"),),
@@ -102,13 +90,11 @@ QUIET: dict[str, Machine | Callable[[float], Machine]] = {
         vm={"pgmajfault": 2},
         extra={"/sys/block/nvme0n1/queue/read_ahead_kb": "1024"},
     ),
-    "an NFS server that reads for its clients": Machine(
-        io_some=0.15,
-        disks=(Disk("sda", 200, 0, 512, 16, 2, busy=0.6),),
-        vm={"pgmajfault": 2},
-        extra={"/sys/block/sda/queue/read_ahead_kb": "1024"},
-    ),
+    "an NFS server that reads for its clients":
+        Machine(io_some=0.15, disks=(Disk("sda", 200, 0, 512, 16, 2, busy=0.6),), vm={"pgmajfault": 2},
+                extra={"/sys/block/sda/queue/read_ahead_kb": "1024"}),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("name", QUIET)

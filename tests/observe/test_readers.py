@@ -34,138 +34,72 @@ class Case(NamedTuple):
     field: str
 
 
-def one_file(path: str, head: str, line: str) -> Callable[[int | None], Files]:
-    """A file of a heading and, where the thing is there, its line, in which N or X stands for the count."""
+def one_file(path: str, head: str, line: str, **more: str) -> Callable[[int | None], Files]:
+    """A file of a heading and, where the thing is there, its line, in which N or X stands for the count; without a
+    heading the file comes and goes with the thing. ``more`` are files that are always there, by any name."""
+    others = dict(text.split(" ", 1) for text in more.values())
 
     def make(count: int | None) -> Files:
         own = "" if count is None else line.replace("{N}", str(count)).replace("{X}", f"{count:08x}")
-        return {path: head + own}
+        return {path: head + own, **others} if head + own else others
 
     return make
 
 
+def of_sys(path: str, line: str = "{N}\n", **more: str) -> Callable[[int | None], Files]:
+    return one_file(f"/sys/{path}", "", line, **more)
+
+
 HEAD_OF_DEV = "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n"
+CPU = "devices/system/cpu"
+GROUP = "fs/cgroup/a.slice/b.service/cpu.stat"
+UNIFIED = "/sys/fs/cgroup/cgroup.controllers cpu io memory"
+# fmt: off
 CASES = [
-    Case(
-        read_disks,
-        one_file("/proc/diskstats", "   8  0 sda 1 0 8 0 1 0 8 0 0 1 1\n", "8 16 sdb {N} 0 8 1 1 0 8 1 0 1 1\n"),
-        *("disk", "sdb", "reads"),
-    ),
-    Case(
-        read_cpus,
-        one_file("/proc/stat", "cpu  1 0 1 9 0 0 0 0 0 0\ncpu0 1 0 1 9 0 0 0 0 0 0\n", "cpu1 {N} 0 1 9 0 0 0 0 0 0\n"),
-        *("cpu", "1", "user_ticks"),
-    ),
-    Case(
-        read_pressure,
-        one_file("/proc/pressure/io", "", "some avg10=0.00 avg60=0.00 avg300=0.00 total={N}\n"),
-        *("pressure", "io", "some_us"),
-    ),
-    Case(
-        read_links,
-        one_file("/proc/net/dev", HEAD_OF_DEV, "  eth1:{N} 9 0 0 0 0 0 0 8 7 0 0 0 0 0 0\n"),
-        *("link", "eth1", "rx_bytes"),
-    ),
-    Case(
-        read_link_errors,
-        lambda count: {} if count is None else {"/sys/class/net/eth1/carrier_changes": f"{count}\n"},
-        *("link-errors", "eth1", "carrier_changes"),
-    ),
-    Case(
-        read_protocols,
-        one_file("/proc/net/snmp", "Udp: InErrors\nUdp: 3\n", "Tcp: MaxConn RetransSegs\nTcp: -1 {N}\n"),
-        *("protocol", "Tcp", "RetransSegs"),
-    ),
-    Case(
-        read_softnet,
-        one_file("/proc/net/softnet_stat", "000000ff 00000000 00000000\n", "000000ff {X} 00000000\n"),
-        *("softnet", "1", "dropped"),
-    ),
-    Case(
-        read_conntrack,
-        lambda count: (
-            {}
-            if count is None
-            else {
-                "/proc/sys/net/netfilter/nf_conntrack_count": "12",
-                "/proc/net/stat/nf_conntrack": f"entries drop early_drop\n0000000c {count:08x} 00000000\n",
-            }
-        ),
-        *("conntrack", "host", "drop"),
-    ),
-    Case(read_memory, one_file("/proc/vmstat", "", "nr_dirty 7\noom_kill {N}\n"), *("vm", "host", "oom_kill")),
-    Case(
-        read_nodes,
-        lambda count: (
-            {"/sys/devices/system/node/node0/numastat": "numa_hit 5\n"}
-            | ({} if count is None else {"/sys/devices/system/node/node1/numastat": f"numa_foreign {count}\n"})
-        ),
-        *("node", "1", "numa_foreign"),
-    ),
-    Case(
-        read_interrupts,
-        one_file(
-            "/proc/interrupts",
-            "           CPU0       CPU2\n",
-            " 41:  {N}  3  PCI-MSIX-0000:00:04.0   1-edge   nvme0q1\n",
-        ),
-        *("irq", "41", "0"),
-    ),
-    Case(
-        read_thermal,
-        lambda count: (
-            {"/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": "1"}
-            | (
-                {}
-                if count is None
-                else {"/sys/devices/system/cpu/cpu3/thermal_throttle/package_throttle_count": f"{count}\n"}
-            )
-        ),
-        *("thermal", "3", "package_throttle_count"),
-    ),
-    Case(
-        read_cgroups,
-        lambda count: {
-            "/sys/fs/cgroup/cgroup.controllers": "cpu io memory",
-            "/sys/fs/cgroup/cpu.stat": "usage_usec 5",
-            **({} if count is None else {"/sys/fs/cgroup/a.slice/b.service/cpu.stat": f"throttled_usec {count}\n"}),
-        },
-        *("cgroup", "/a.slice/b.service", "cpu_throttled_us"),
-    ),
-    Case(
-        read_cgroups,
-        lambda count: {
-            "/sys/fs/cgroup/cpu/tasks": "",
-            "/sys/fs/cgroup/blkio/b/blkio.throttle.io_serviced": "8:0 Read 7\n"
-            + ("" if count is None else f"8:16 Read {count}\n"),
-        },
-        *("cgroup-io", "/b 8:16", "reads"),
-    ),
-    Case(
-        read_memory_errors,
-        lambda count: {} if count is None else {"/sys/devices/system/edac/mc/mc0/ce_count": f"{count}\n"},
-        *("edac", "mc0", "ce_count"),
-    ),
-    Case(
-        read_adapters,
-        lambda count: (
-            {} if count is None else {"/sys/class/fc_host/host7/statistics/invalid_crc_count": f"0x{count:08x}\n"}
-        ),
-        *("fc", "host7", "invalid_crc_count"),
-    ),
-    Case(
-        read_adapters,
-        lambda count: (
-            {} if count is None else {"/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence": f"{count}\n"}
-        ),
-        *("rdma", "mlx5_0/1", "out_of_sequence"),
-    ),
-    Case(
-        read_scsi,
-        lambda count: {} if count is None else {"/sys/block/sdab/device/iotmo_cnt": f"0x{count:08x}\n"},
-        *("scsi", "sdab", "iotmo_cnt"),
-    ),
+    Case(read_disks,
+         one_file("/proc/diskstats", "   8  0 sda 1 0 8 0 1 0 8 0 0 1 1\n", "8 16 sdb {N} 0 8 1 1 0 8 1 0 1 1\n"),
+         "disk", "sdb", "reads"),
+    Case(read_cpus,
+         one_file("/proc/stat", "cpu  1 0 1 9 0 0 0 0 0 0\ncpu0 1 0 1 9 0 0 0 0 0 0\n", "cpu1 {N} 0 1 9 0 0 0 0 0 0\n"),
+         "cpu", "1", "user_ticks"),
+    Case(read_pressure, one_file("/proc/pressure/io", "", "some avg10=0.00 avg60=0.00 avg300=0.00 total={N}\n"),
+         "pressure", "io", "some_us"),
+    Case(read_links, one_file("/proc/net/dev", HEAD_OF_DEV, "  eth1:{N} 9 0 0 0 0 0 0 8 7 0 0 0 0 0 0\n"),
+         "link", "eth1", "rx_bytes"),
+    Case(read_link_errors, of_sys("class/net/eth1/carrier_changes"), "link-errors", "eth1", "carrier_changes"),
+    Case(read_protocols,
+         one_file("/proc/net/snmp", "Udp: InErrors\nUdp: 3\n", "Tcp: MaxConn RetransSegs\nTcp: -1 {N}\n"),
+         "protocol", "Tcp", "RetransSegs"),
+    Case(read_softnet, one_file("/proc/net/softnet_stat", "000000ff 00000000 00000000\n", "000000ff {X} 00000000\n"),
+         "softnet", "1", "dropped"),
+    Case(read_conntrack,
+         one_file("/proc/net/stat/nf_conntrack", "", "entries drop early_drop\n0000000c {X} 00000000\n",
+                  count="/proc/sys/net/netfilter/nf_conntrack_count 12"), "conntrack", "host", "drop"),
+    Case(read_memory, one_file("/proc/vmstat", "", "nr_dirty 7\noom_kill {N}\n"), "vm", "host", "oom_kill"),
+    Case(read_nodes,
+         of_sys("devices/system/node/node1/numastat", "numa_foreign {N}\n",
+                other="/sys/devices/system/node/node0/numastat numa_hit 5\n"), "node", "1", "numa_foreign"),
+    Case(read_interrupts,
+         one_file("/proc/interrupts", "           CPU0       CPU2\n",
+                  " 41:  {N}  3  PCI-MSIX-0000:00:04.0   1-edge   nvme0q1\n"), "irq", "41", "0"),
+    Case(read_thermal,
+         of_sys(f"{CPU}/cpu3/thermal_throttle/package_throttle_count",
+                other=f"/sys/{CPU}/cpu0/thermal_throttle/core_throttle_count 1"),
+         "thermal", "3", "package_throttle_count"),
+    Case(read_cgroups,
+         of_sys(GROUP, "throttled_usec {N}\n", kind=UNIFIED, top="/sys/fs/cgroup/cpu.stat usage_usec 5"),
+         "cgroup", "/a.slice/b.service", "cpu_throttled_us"),
+    Case(read_cgroups,
+         one_file("/sys/fs/cgroup/blkio/b/blkio.throttle.io_serviced", "8:0 Read 7\n", "8:16 Read {N}\n",
+                  kind="/sys/fs/cgroup/cpu/tasks "), "cgroup-io", "/b 8:16", "reads"),
+    Case(read_memory_errors, of_sys("devices/system/edac/mc/mc0/ce_count"), "edac", "mc0", "ce_count"),
+    Case(read_adapters, of_sys("class/fc_host/host7/statistics/invalid_crc_count", "0x{X}\n"),
+         "fc", "host7", "invalid_crc_count"),
+    Case(read_adapters, of_sys("class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence"),
+         "rdma", "mlx5_0/1", "out_of_sequence"),
+    Case(read_scsi, of_sys("block/sdab/device/iotmo_cnt", "0x{X}\n"), "scsi", "sdab", "iotmo_cnt"),
 ]
+# fmt: on
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
 
 
