@@ -5,8 +5,8 @@
 Simulated seconds of a service's wait under five loads, with an effect that relaxes within 2 s; the short pairs, the
 relaxation read off them, the test for harm and the verdict are the product's own functions, and a test holds a
 simulated session against one that was conducted. Before the first switch the load is watched for five minutes, in
-simulated time as in a real one. Prints Markdown tables; docs/how-to/prove-under-live-traffic.md holds
-one run. Uses numpy, which comes with the tests' scipy.
+simulated time as in a real one. Prints Markdown tables; docs/proof.md sums
+up one run. Uses numpy, which comes with the tests' scipy.
 """
 
 from __future__ import annotations
