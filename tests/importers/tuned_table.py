@@ -1,4 +1,4 @@
-"""Prints what becomes of the settings of TuneD's profiles on the tests' small machine, as the table of docs/import.md.
+"""Prints what becomes of the settings of TuneD's profiles on the tests' small machine, as a table.
 
 python -m tests.importers.tuned_table
 """

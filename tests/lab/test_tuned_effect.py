@@ -1,6 +1,6 @@
 """What TuneD makes of its own profiles on a real kernel, and what our import of them makes there: equal or reported.
 
-`python -m tests.lab.tuned_effect` prints the table of docs/import.md and every value that differs.
+`python -m tests.lab.tuned_effect` prints a table and every value that differs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What TuneD makes of a profile in the guest, against what our import of it makes there, value by value.
 
-    python -m tests.lab.tuned_effect [--socket /tmp/lab.sock] [PROFILE…]     prints the table of docs/import.md
+    python -m tests.lab.tuned_effect [--socket /tmp/lab.sock] [PROFILE…]     prints a table of differences
 
 The two states are whole: every sysctl, every file of the block queues, of the CPUs, of the memory management and of the
 modules' parameters, all that ethtool prints of the links, the loaded modules and the mounts (`guest/look.py`). A
