@@ -9,9 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.sysctl_files import parse_sysctl_file
-from advisor.host.lltconfig_text import parse_flow
 from advisor.host.steps import RunCommand
 from advisor.limits.ebs import EbsVolume, bucket_of, lasts_seconds
 from advisor.limits.instances import find_instance
@@ -20,15 +18,13 @@ from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS
 from advisor.recommend.infoscale import PARTS
 from advisor.rules import sources
-from advisor.rules.buffers import LLT_WINDOW, LLT_WINDOW_BYTES, WHITE_PAPER_BYTES, below_profile
-from advisor.rules.infoscale import MIRRORED_IOPS_SHARE, MIRRORING_CPU_PERCENT, profile_of, recognition
+from advisor.rules.buffers import LLT_WINDOW_BYTES, WHITE_PAPER_BYTES, below_profile
+from advisor.rules.infoscale import MIRRORED_IOPS_SHARE, MIRRORING_CPU_PERCENT, profile_of
 from advisor.rules.mtu import LLT_UDP_MTU, fragments
 from advisor.rules.queries import largest_mtu
 from advisor.rules.registry import judge
-from advisor.rules.workload import parse_workload
 from advisor.tunables import parse_tunable
-from tests.facts.test_llt import FLOW_7_4_2
-from tests.recommend.test_infoscale import FSS_TCP, HOSTS, NARROW, OPEN, of
+from tests.recommend.test_infoscale import FSS_TCP, NARROW, OPEN, of
 from tests.report import plans
 from tests.rules.build import facts, link, on_cloud
 
@@ -54,17 +50,6 @@ def test_s000_s001_env() -> None:
     assert lasts_seconds(bucket, 101) is not None
     assert find_instance("t2.large") is None
     assert find_instance("m5.large") is not None
-
-
-@pytest.mark.parametrize(("number", "name"), list(enumerate(TITLES, 1)))
-def test_s000_s001_configs(number: int, name: str) -> None:
-    """Row "000/001,configs": 1 single node, 2 shared disk, 3 FSS over TCP, 4 FSS over UDP, 5 FSS across zones."""
-    order = ("single-node", "shared-disk", "fss-tcp", "fss-udp", "fss-zones")
-    assert order[number - 1] == name
-    parts, workload = HOSTS.get(name, OPEN), None if name in HOSTS else parse_workload("fss-cross-zone")
-    found = recognition(facts(**parts), workload)
-    assert found is not None
-    assert found.configuration == name
 
 
 def test_s000_s001_patterns() -> None:
@@ -124,16 +109,6 @@ def test_s000_s001_rule_buffers() -> None:
         assert "socket-memory" in load(name).guards
 
 
-def test_s000_s001_four_times_is_what_one_window_needs(tmp_path: Path) -> None:
-    """Row "000/001,rule buffers" with S001's window of 50: the default is short of it, four times is not."""
-    flow = parse_flow(FLOW_7_4_2)
-    assert flow["window"] == LLT_WINDOW
-    short = [one.id for one in judge(facts(**OPEN))]
-    large = {**OPEN, "sysctl": {**OPEN["sysctl"], "net.core.rmem_default": str(LLT_WINDOW_BYTES)}}
-    assert "buffers.below-llt-window" in short
-    assert "buffers.below-llt-window" not in [one.id for one in judge(facts(**large))]
-
-
 def test_s000_s001_rule_llt(tmp_path: Path) -> None:
     """Row "000/001,rule LLT": twice the mark, at once; the queue must not exceed memory (ours: 5 % of it)."""
     plan = plans.make(tmp_path, "llt-highwater-doubled", facts=facts(**OPEN))
@@ -175,14 +150,6 @@ def test_s001_sysctl_block(tmp_path: Path) -> None:
     assert not any('"' in value for value in after.values())
     assert {line.key for line in lines} == {
         one.tunable.removeprefix("sysctl:") for one in load("socket-buffers-8m").tunables
-    }
-
-
-def test_s001_llt_query() -> None:
-    """Row "001,LLT query": the nine values as printed, under the one right spelling."""
-    assert parse_flow(FLOW_7_4_2) == {
-        **{"lowwater": 800, "highwater": 1000, "rportlowwater": 800, "rporthighwater": 1000, "largepktlen": 1024},
-        **{"window": 50, "ackval": 10, "sws": 40, "linkburst": 32},
     }
 
 

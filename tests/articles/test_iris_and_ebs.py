@@ -6,14 +6,12 @@ docs/systems/iris.md. The share of test 2 that the instance cannot use: tests/li
 
 from __future__ import annotations
 
-import re
-from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
 
 from advisor.facts.cpf_text import parse_cpf
-from advisor.facts.iris import Iris, IrisPlace
+from advisor.facts.iris import Iris
 from advisor.facts.iris_memory import globals_bytes, pages_for, wanted_pages
 from advisor.limits.declared import Declared, DeclaredVolume, Quota
 from advisor.limits.ebs import EbsVolume, carried
@@ -23,18 +21,16 @@ from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, StoragePath
 from advisor.planning.guards import HUGE_PAGE_SHARE
 from advisor.planning.targets import Request, resolve_targets
-from advisor.profiles.profile import load, parse_profile
+from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS as PATTERNS
 from advisor.rules.buffers import bandwidth_delay_bytes
 from advisor.rules.contradictions import R5B_LIMIT
 from advisor.rules.iris import ARTICLE_STRIPE_BYTES
-from advisor.rules.registry import RULES, judge
-from advisor.rules.rule import Rule
+from advisor.rules.registry import judge
 from advisor.rules.workload import WORKLOADS, parse_workload
 from tests.limits.hosts import EBS, array, disk, facts, mounted
 from tests.rules.build import facts as calm
 from tests.rules.build import replaced
-from tests.rules.selection import rules_of
 
 INSTANCE = "r5b.24xlarge"
 GIB = 1 << 30
@@ -200,21 +196,6 @@ def test_s002_the_cpf_is_what_the_rules_are_content_with_and_the_profile_sets() 
     }
 
 
-@pytest.mark.parametrize(
-    ("stripe_kib", "kind", "said"),
-    [(4096, "xfs", set()), (64, "xfs", {"iris.stripe-size"}), (4096, "ext4", {"iris.file-system"})],
-)
-def test_s002_stripes_of_4_mb_on_xfs(stripe_kib: int, kind: str, said: set[str]) -> None:
-    """Row "002,LVM": what the article has is not reported, another stripe or file system is."""
-    place = IrisPlace("database", "APP", "/db/", "/db", kind, "dm-0", ("nvme1n1", "nvme2n1"))
-    volume = {"manager": "lvm", "level": "striped", "chunk_bytes": stripe_kib << 10, "name": "vg/db"}
-    host = host_of_the_article()
-    one = replaced(host.iris[0], {"places": (place,)})
-    striped = replaced(array("dm-0", "striped", ["nvme1n1", "nvme2n1"]), volume)
-    found = judge(replaced(host, {"iris": (one,), "arrays": (striped,)}))
-    assert {each.id for each in found} & {"iris.stripe-size", "iris.file-system"} == said
-
-
 def test_s002_reads_and_writes_are_70_to_30() -> None:
     """Row "002,RW mix"."""
     assert WORKLOADS["iris"].write_share == pytest.approx(0.3)
@@ -233,22 +214,3 @@ def test_s002_between_two_zones(rtt: str, commits: int) -> None:
 def test_s002_what_is_in_flight_between_the_zones(gbit: int, megabytes: float) -> None:
     """Row "002,AZ ping", as the evidence has it: bandwidth × 1.16 ms at 10, 25 and 5 Gbit/s."""
     assert bandwidth_delay_bytes(gbit * 1000, 1.16e-3) / 1e6 == pytest.approx(megabytes, abs=0.006)
-
-
-SYSTEMS = FilePath(__file__).parents[2] / "docs" / "systems"
-
-
-@pytest.mark.parametrize(
-    ("page", "rules"), [("ebs.md", rules_of("ebs")), ("iris.md", rules_of("iris", "iris_memory"))], ids=["ebs", "iris"]
-)
-def test_the_page_names_every_rule_and_no_other(page: str, rules: tuple[Rule, ...]) -> None:
-    named = set(re.findall(r"`((?:iris|ebs)\.[a-z-]+)`", (SYSTEMS / page).read_text()))
-    known = {rule.id for rule in RULES}
-    assert {rule.id for rule in rules} <= named
-    assert {name for name in named if name not in PATTERNS} <= known
-
-
-def test_the_profile_on_the_page_of_ebs_is_one() -> None:
-    example = re.search(r"```toml\n(.*?)```", (SYSTEMS / "ebs.md").read_text(), re.DOTALL)
-    assert example is not None
-    assert parse_profile(example[1].encode(), "ebs.md").name == "hdd-volumes"

@@ -12,13 +12,11 @@ from typing import Final
 import pytest
 
 from advisor.facts.block import SECTOR_BYTES
-from advisor.facts.controller import CacheProtection, Controller, ControllerVolume
 from advisor.limits.declared import Declared
-from advisor.limits.figures import MIB, Figures
+from advisor.limits.figures import MIB
 from advisor.limits.observed import Measurement, with_observed
 from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import PciAndNetwork
-from advisor.limits.raid import combined
 from advisor.limits.records import StoragePath
 from advisor.proof.workloads import get_workload
 from advisor.reach.icmp import echo_data, small_size
@@ -26,10 +24,9 @@ from advisor.rules import controllers
 from advisor.rules.controllers import gain_percent
 from advisor.rules.iscsi import disk_test_bytes
 from advisor.rules.registry import judge
-from advisor.rules.workload import parse_workload
 from tests.limits import hosts
 from tests.rules.build import array, facts
-from tests.rules.cases_iscsi import MAP, MAPPED, OLD, exports, over, path, set_in_file
+from tests.rules.cases_iscsi import exports
 
 GB: Final = 1_000_000_000
 GIB: Final = 1 << 30
@@ -58,17 +55,6 @@ def test_s003_operations_times_block_are_the_throughput(
     # In units of 10^6 bytes it would be 4.9 % more, which no rounding explains.
     if mb_per_s > 100:
         assert iops * section.block_bytes / 1e6 > 1.04 * mb_per_s
-
-
-@pytest.mark.parametrize(("row", "pattern", "latency_ms", "iops", "mb_per_s"), EVERY)
-def test_s003_operations_times_latency_are_the_outstanding_requests(
-    row: str, pattern: str, latency_ms: float, iops: float, mb_per_s: float
-) -> None:
-    """All tables: Little's law gives 55 to 62 outstanding, of the 64 that our patterns of the same names keep."""
-    (section,) = get_workload(pattern).sections
-    outstanding = iops * latency_ms / 1000
-    assert section.depth == 64
-    assert 0.85 * section.depth < outstanding < section.depth
 
 
 def test_s003_the_links_put_right_gave_208_percent_more() -> None:
@@ -119,15 +105,6 @@ def test_s003_128_mb_per_s_are_little_more_than_one_link() -> None:
     assert round(100 * (seen.share or 0)) == 27
 
 
-def test_s003_a_path_that_changes_after_1000_requests_is_found() -> None:
-    """Row "003,pitfalls": round robin changes the path after 1,000 requests only."""
-    old = {**MAPPED, "arrays": (MAP,), "host": OLD}
-    host = facts(**old, site_settings=(set_in_file("rr_min_io_rq", "1000"),))
-    assert [one.severity for one in judge(host) if one.id == "iscsi.late-path-switch"] == ["advice"]
-    host = facts(**old, site_settings=(set_in_file("rr_min_io_rq", "1"),))
-    assert not [one for one in judge(host) if one.id == "iscsi.late-path-switch"]
-
-
 def test_s003_a_ping_that_may_not_be_fragmented_has_8972_bytes_of_data() -> None:
     """Row "003,pitfalls": jumbo frames are tested with large pings; 9000 less 20 of IPv4 and 8 of ICMP."""
     token = bytes(8)
@@ -162,42 +139,3 @@ def test_s003_eight_drives_instead_of_four_give_2_percent_and_take_20() -> None:
     assert "+2 %" in found.why
     assert "-20 %" in found.why
     assert found.intent
-
-
-def test_s003_what_four_and_eight_drives_could_do_without_the_links() -> None:
-    """The same rows: the arithmetic of RAID 10 doubles with the drives, so the links bound both."""
-    one = Figures(130.0, 130.0, 80.0, 80.0)
-    four, eight = (combined("raid10", [one] * count) for count in (4, 8))
-    assert eight.read_mb_per_s == 2 * four.read_mb_per_s
-    assert eight.read_mb_per_s > 495 > 385.3 * MIB
-
-
-def test_s003_raid_6_of_eight_is_worse_at_random() -> None:
-    """Row "003,RAID6 x8" has no numbers; the arithmetic: a third of RAID 10's small writes."""
-    one = Figures(130.0, 130.0, 80.0, 80.0)
-    mirrored, parity = (combined(level, [one] * 8) for level in ("raid10", "raid6"))
-    assert parity.write_iops == pytest.approx(mirrored.write_iops / 3)
-    host = facts(arrays=(array("md0", level="raid6"),))
-    found = [one for one in judge(host, parse_workload("iscsi-vm")) if one.id == "controllers.parity-small-writes"]
-    assert [one.severity for one in found] == ["advice"]
-
-
-def test_s003_an_unprotected_cache_is_for_the_test_bed_only() -> None:
-    """Row "003,rule": unsafe cache only in step 2; the article's own card, a 3ware 9650SE without a battery."""
-    unit = ControllerVolume("u0", "raid10", "active", "OK", "write-back", "RiW")
-    bare = Controller("0", "tw_cli", "9650SE-8LPML", None, (unit,), has_protection=False, protection=None)
-    (found,) = [one for one in judge(facts(controllers=(bare,))) if one.id == "controllers.unprotected-cache"]
-    assert found.severity == "critical"
-    assert found.advice.startswith("tw_cli /c0/u0 set cache=off")
-    battery = CacheProtection("battery", "OK", healthy=True)
-    kept = Controller("0", "tw_cli", "9650SE-8LPML", None, (unit,), has_protection=True, protection=battery)
-    assert not [one for one in judge(facts(controllers=(kept,))) if one.id.startswith("controllers.")]
-
-
-def test_s003_one_subnet_for_each_of_the_four_paths_is_silent_and_one_for_all_is_not() -> None:
-    """Row "003,bed": 4 VLANs with 4 address ranges for 4 links."""
-    names = [f"eth{n}" for n in range(4)]
-    for subnets, found in (((0, 1, 2, 3), 0), ((1, 1, 1, 1), 1)):
-        wires = tuple(path(name, subnet) for name, subnet in zip(names, subnets, strict=True))
-        host = facts(iscsi=over(*names), links=wires)
-        assert len([one for one in judge(host) if one.id == "iscsi.paths-share-subnet"]) == found

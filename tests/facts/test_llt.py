@@ -11,7 +11,7 @@ from advisor.facts.links import Link
 from advisor.facts.llt import LltLink, Llttab, find_carrier, parse_llttab, read_llt
 from advisor.facts.lltstat import LltNode, LltNodeLink, parse_lltstat_nodes
 from advisor.facts.unknown import Unknowns
-from advisor.host import Completed, DirectoryFiles, Host, LiveCommands, MemoryFiles, Missing, RecordedCommands
+from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 
 FLOW_7_4_2 = """\
 Current LLT flow control values (in packets):
@@ -343,27 +343,6 @@ def test_without_its_module_llt_does_not_run() -> None:
 def test_a_file_that_cannot_be_read_is_noted() -> None:
     files = MemoryFiles({}, {}, frozenset(), {"/etc/llttab": "Permission denied"})
     assert noted(Host(files, RecordedCommands(RUNNING)))["llt.llttab"] == "Permission denied"
-
-
-def stand_in(directory: Path, name: str, script: str) -> None:
-    directory.mkdir(exist_ok=True)
-    (directory / name).write_text(f"#!/bin/sh\n{script}\n")
-    (directory / name).chmod(0o755)
-
-
-def test_real_executables(tmp_path: Path) -> None:
-    tools = tmp_path / "bin"
-    stand_in(
-        tools,
-        "lltconfig",
-        f'case "$1" in\n"") echo "LLT is running";;\n-F) cat <<END\n{FLOW_7_4_2}END\n;;\n*) exit 2;;\nesac',
-    )
-    machine = Host(DirectoryFiles(str(tmp_path)), LiveCommands(path=f"{tools}:/usr/bin:/bin"))
-    unknown = Unknowns()
-    llt = read_llt(machine, (), unknown)
-    assert llt is not None
-    assert (llt.running, llt.flow_control, llt.timers, llt.nodes) == (True, VALUES_7_4_2, {}, ())
-    assert [(one.fact, one.why) for one in unknown.listed()] == [("llt.nodes", "lltstat is not installed")]
 
 
 def test_lltconfig_that_hangs_is_asked_once() -> None:

@@ -19,6 +19,7 @@ from advisor.facts.sysctl_keys import refusal
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.captured import captured_file
+from tests.each import for_each
 
 ROOT = Path(__file__).parents[2]
 RMEM = "net.ipv4.tcp_rmem"
@@ -50,22 +51,13 @@ def test_keys_are_sorted_and_named_once() -> None:
     assert list(KEYS) == sorted(set(KEYS))
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        *(
-            *("net.core.rmem_default", "net.core.wmem_max", "net.core.default_qdisc", "net.ipv4.tcp_rmem"),
-            *("net.ipv4.udp_mem",),
-        ),
-        *("net.ipv4.conf.all.arp_announce", "net.ipv4.ip_local_reserved_ports", "vm.dirty_background_bytes"),
-        *(
-            *("vm.zone_reclaim_mode", "kernel.numa_balancing", "kernel.shmmax", "dev.raid.speed_limit_max"),
-            *("fs.aio-max-nr",),
-        ),
-    ],
-)
-def test_keys_hold_what_rules_and_profiles_name(key: str) -> None:
-    assert key in KEYS
+def test_keys_hold_what_rules_and_profiles_name() -> None:
+    assert {
+        *("net.core.rmem_default", "net.core.wmem_max", "net.core.default_qdisc", "net.ipv4.tcp_rmem"),
+        *("net.ipv4.udp_mem", "net.ipv4.conf.all.arp_announce", "net.ipv4.ip_local_reserved_ports"),
+        *("vm.dirty_background_bytes", "vm.zone_reclaim_mode", "kernel.numa_balancing", "kernel.shmmax"),
+        *("dev.raid.speed_limit_max", "fs.aio-max-nr"),
+    } <= {*KEYS}
 
 
 def test_live_values() -> None:
@@ -129,120 +121,92 @@ def test_both_spellings_of_a_key_are_one(written: str) -> None:
     assert dotted_key(dotted_key(written)) == dotted_key(written) or "/" in written
 
 
-# --- the order of the files -----------------------------------------------------------------------------------------
+# --- the order of the files, and who wins ----------------------------------------------------------------------------
 
 
-def test_files_are_sorted_by_name_over_all_directories() -> None:
-    files = {"/etc/sysctl.d/10-a.conf": "vm.swappiness=1", "/usr/lib/sysctl.d/50-b.conf": "vm.swappiness=2"}
-    assert winner(files) == "2"
-    found = origin(files)
-    assert found is not None
-    assert [loser.value for loser in found.losers] == ["1"]
-
-
-def test_a_name_in_an_earlier_directory_hides_the_later_one() -> None:
-    later = {"/usr/lib/sysctl.d/50-b.conf": "vm.swappiness=2"}
-    assert winner({**later, "/run/sysctl.d/50-b.conf": "vm.swappiness=3"}) == "3"
-    assert winner({**later, "/etc/sysctl.d/50-b.conf": "", "/run/sysctl.d/50-b.conf": "vm.swappiness=3"}) is None
-    assert winner(later, links={"/etc/sysctl.d/50-b.conf": "/dev/null"}) is None
-
-
-def test_other_names_are_not_read() -> None:
-    files = {f"/etc/sysctl.d/{name}": "vm.swappiness=9" for name in ("README", "x.conf.bak", ".x.conf", "x.conf~")}
-    assert winner(files) is None
-
-
-def test_a_merged_lib_is_read_once() -> None:
-    sources = read_sysctl_sources(
-        host({"/usr/lib/sysctl.d/50-b.conf": "vm.swappiness=2"}, {"/lib": "usr/lib"}), Unknowns()
-    )
-    assert [source.path for source in sources] == ["/usr/lib/sysctl.d/50-b.conf"]
-
-
-def test_a_separate_lib_is_read_too() -> None:
-    assert (
-        winner({"/lib/sysctl.d/60-c.conf": "vm.swappiness=4", "/usr/lib/sysctl.d/50-b.conf": "vm.swappiness=2"}) == "4"
-    )
-
-
-def test_a_file_that_cannot_be_read_is_noted() -> None:
-    unknown = Unknowns()
-    read_sysctl_sources(host({}, unreadable={"/etc/sysctl.d/10-a.conf": "Permission denied"}), unknown)
-    assert [one.why for one in unknown.listed()] == ["Permission denied"]
-
-
+ETC, RUN, USR, LIB = ("/etc/sysctl.d/", "/run/sysctl.d/", "/usr/lib/sysctl.d/", "/lib/sysctl.d/")
+ARP, ALL = "net.ipv4.conf.*.rp_filter", "net.ipv4.conf.all.rp_filter"
 CONF = {"/etc/sysctl.conf": "vm.swappiness=7"}
+LAST = {f"{ETC}zz.conf": "vm.swappiness=1"}
+LINK = {f"{ETC}99-sysctl.conf": "../sysctl.conf"}
 
 
-def test_without_systemd_sysctl_conf_is_read_last() -> None:
-    assert winner({**CONF, "/etc/sysctl.d/zz.conf": "vm.swappiness=1"}) == "7"
+def swap(**places: str) -> dict[str, str]:
+    """Files that set vm.swappiness, by a directory and a name in it: ``etc_10_a="1"``."""
+    directories = {"etc": ETC, "run": RUN, "usr": USR, "lib": LIB}
+    split = {name.partition("_")[::2]: value for name, value in places.items()}
+    return {f"{directories[where]}{name}.conf": f"vm.swappiness={value}" for (where, name), value in split.items()}
 
 
-def test_with_systemd_sysctl_conf_counts_only_through_a_link() -> None:
-    link = {"/etc/sysctl.d/99-sysctl.conf": "../sysctl.conf"}
-    assert winner({**CONF, **SYSTEMD}) is None
-    assert winner({**CONF, **SYSTEMD}, links=link) == "7"
-    assert winner({**CONF, **SYSTEMD, "/etc/sysctl.d/50-a.conf": "vm.swappiness=1"}, links=link) == "7"
-    assert winner({**CONF, **SYSTEMD, "/etc/sysctl.d/zz.conf": "vm.swappiness=1"}, links=link) == "1"
+@for_each(
+    "files links value",
+    [
+        (swap(etc_10a="1", usr_50b="2"), {}, "2"),
+        (swap(usr_50b="2", run_50b="3"), {}, "3"),
+        ({**swap(usr_50b="2", run_50b="3"), f"{ETC}50b.conf": ""}, {}, None),
+        (swap(usr_50b="2"), {f"{ETC}50b.conf": "/dev/null"}, None),
+        ({f"{ETC}{name}": "vm.swappiness=9" for name in ("README", "x.conf.bak", ".x.conf", "x.conf~")}, {}, None),
+        (swap(lib_60c="4", usr_50b="2"), {}, "4"),
+        # Without systemd /etc/sysctl.conf is read last, with it only through a link, which is made for systemd.
+        ({**CONF, **LAST}, {}, "7"),
+        ({**CONF, **SYSTEMD}, {}, None),
+        ({**CONF, **SYSTEMD}, LINK, "7"),
+        ({**CONF, **SYSTEMD, **swap(etc_50a="1")}, LINK, "7"),
+        ({**CONF, **SYSTEMD, **LAST}, LINK, "1"),
+        ({**CONF, **LAST}, LINK, "1"),
+    ],
+)
+def test_the_file_that_wins(files: dict[str, str], links: dict[str, str], value: str | None) -> None:
+    assert winner(files, links=links) == value
 
 
-def test_a_link_to_sysctl_conf_is_made_for_systemd() -> None:
-    link = {"/etc/sysctl.d/99-sysctl.conf": "../sysctl.conf"}
-    assert winner({**CONF, "/etc/sysctl.d/zz.conf": "vm.swappiness=1"}, links=link) == "1"
+@for_each(
+    "text key value",
+    [
+        # A pattern gives way to the exact key wherever it is.
+        (f"{ALL}=1\n{ARP}=2\n", ALL, "1"),
+        (f"{ARP}=2\nnet.ipv4.conf.a*.rp_filter=0", ALL, "0"),
+        (f"{ARP}=2\n-{ALL}\n", ALL, None),
+        ("net.*.rp_filter=2\n", ALL, None),
+        ("net/ipv4/conf/eth0.*/rp_filter=2\n", "net.ipv4.conf.eth0/10.rp_filter", "2"),
+        ("-vm.swappiness\nvm.swappiness=5\n", "vm.swappiness", "5"),
+    ],
+)
+def test_the_line_that_wins(text: str, key: str, value: str | None) -> None:
+    assert winner({f"{ETC}50-a.conf": text}, key) == value
 
 
-def test_what_sysctl_system_would_change_is_told() -> None:
-    found = origin({**CONF, **SYSTEMD, "/etc/sysctl.d/50-a.conf": "vm.swappiness=1"})
+def decided(files: dict[str, str] | str, key: str = "vm.swappiness") -> SysctlOrigin:
+    found = origin({f"{ETC}50-a.conf": files} if isinstance(files, str) else files, key)
     assert found is not None
-    assert found.later is not None
-    assert (found.winner.value, found.later.value, found.later.at_boot) == ("1", "7", False)
-    same = origin({**CONF, **SYSTEMD, "/etc/sysctl.d/50-a.conf": "vm.swappiness=7"})
-    assert same is not None
-    assert same.later is None
+    return found
 
 
-# --- who wins -------------------------------------------------------------------------------------------------------
-
-
-def conf(text: str) -> dict[str, str]:
-    return {"/etc/sysctl.d/50-a.conf": text}
-
-
-def test_the_last_line_that_the_kernel_accepts_wins() -> None:
-    found = origin(conf(f'{RMEM} = 4096 87380 1000000\n{RMEM} = "4096 87380 8388608"\n'), RMEM)
-    assert found is not None
-    assert found.winner.value == "4096 87380 1000000"
-    assert [loser.rejected for loser in found.losers] == ["the quotes become part of the value"]
+def test_what_was_decided_is_told() -> None:
+    assert [one.value for one in decided(swap(etc_10a="1", usr_50b="2")).losers] == ["1"]
+    later = decided({**CONF, **SYSTEMD, **swap(etc_50a="1")})
+    assert later.later is not None
+    assert (later.winner.value, later.later.value, later.later.at_boot) == ("1", "7", False)
+    assert decided({**CONF, **SYSTEMD, **swap(etc_50a="7")}).later is None
+    refused = decided(f'{RMEM} = 4096 87380 1000000\n{RMEM} = "4096 87380 8388608"\n', RMEM)
+    assert refused.winner.value == "4096 87380 1000000"
+    assert [one.rejected for one in refused.losers] == ["the quotes become part of the value"]
     # systemd-sysctl keeps one line per key and that one fails.
-    assert found.voided_by == found.losers[0]
+    assert refused.voided_by == refused.losers[0]
+    both = decided(f"{RMEM} = \"1 2 3\"\n{RMEM} = '4 5 6'\n", RMEM)
+    assert (both.winner.value, both.winner.rejected is None, both.voided_by) == ("'4 5 6'", False, None)
+    out = decided("vm.swappiness=5\n-vm.swappiness\n")
+    assert out.winner.value == "5"
+    assert out.voided_by is not None
+    assert out.voided_by.excludes
 
 
-def test_where_all_are_refused_the_last_one_stands_for_them() -> None:
-    found = origin(conf(f"{RMEM} = \"1 2 3\"\n{RMEM} = '4 5 6'\n"), RMEM)
-    assert found is not None
-    assert (found.winner.value, found.winner.rejected is None, found.voided_by) == ("'4 5 6'", False, None)
-
-
-def test_a_pattern_gives_way_to_the_exact_key_wherever_it_stands() -> None:
-    key = "net.ipv4.conf.all.rp_filter"
-    assert winner(conf(f"{key}=1\nnet.ipv4.conf.*.rp_filter=2\n"), key) == "1"
-    assert winner(conf("net.ipv4.conf.*.rp_filter=2\nnet.ipv4.conf.a*.rp_filter=0"), key) == "0"
-    assert winner(conf(f"net.ipv4.conf.*.rp_filter=2\n-{key}\n"), key) is None
-    assert winner(conf("net.*.rp_filter=2\n"), key) is None
-
-
-def test_a_key_that_is_taken_out_later() -> None:
-    found = origin(conf("vm.swappiness=5\n-vm.swappiness\n"))
-    assert found is not None
-    assert found.winner.value == "5"
-    assert found.voided_by is not None
-    assert found.voided_by.excludes
-    assert winner(conf("-vm.swappiness\nvm.swappiness=5\n")) == "5"
-
-
-def test_a_dotted_link_name_in_a_pattern() -> None:
-    key = "net.ipv4.conf.eth0/10.rp_filter"
-    assert winner(conf("net/ipv4/conf/eth0.*/rp_filter=2\n"), key) == "2"
+def test_a_merged_lib_is_read_once_and_what_cannot_be_read_is_noted() -> None:
+    merged = read_sysctl_sources(host(swap(usr_50b="2"), {"/lib": "usr/lib"}), Unknowns())
+    assert [source.path for source in merged] == [f"{USR}50b.conf"]
+    unknown = Unknowns()
+    read_sysctl_sources(host({}, unreadable={f"{ETC}10-a.conf": "Permission denied"}), unknown)
+    assert [one.why for one in unknown.listed()] == ["Permission denied"]
 
 
 # --- what the kernel refuses ----------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.profiles.lint import lint_profile
@@ -312,23 +310,3 @@ def test_a_huge_file(size: int, tmp_path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"nix\.toml: No such file"):
         lint_profile(tmp_path / "nix.toml")
-
-
-def only_documented(data: bytes) -> None:
-    try:
-        parse_profile(data, "x.toml")
-    except InvalidInputError:
-        return
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=300))
-def test_any_bytes(data: bytes) -> None:
-    only_documented(data)
-
-
-@settings(deadline=None)
-@given(st.sampled_from(SHIPPED), st.integers(0, 6000), st.integers(0, 40), st.text(max_size=20) | st.just("[[a]]\n"))
-def test_any_damage_to_a_shipped_profile(path: Path, at: int, length: int, instead: str) -> None:
-    text = path.read_text()
-    only_documented((text[:at] + instead + text[at + length :]).encode())

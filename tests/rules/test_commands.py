@@ -54,9 +54,12 @@ def test_a_finding_has_a_remedy_in_words_and_as_data(rule: Rule) -> None:
         assert not re.search(r"  |\bNone\b|\.\.", one.fix + "".join(one.commands)), one
 
 
+program = cache(build_program)
+
+
 def parse_call(words: list[str]) -> None:
     """Raise the error of a call that advisor does not take."""
-    command = build_program()
+    command = program()
     context = command.make_context("advisor", [*words])
     while hasattr(command, "commands"):
         name, *words = words

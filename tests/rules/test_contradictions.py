@@ -50,13 +50,6 @@ def test_all_are_listed_under_one_word() -> None:
     assert explain_id("contradictions").contradictions == CONTRADICTIONS
 
 
-def test_the_rule_that_gives_the_advice_is_explained_with_both_sides() -> None:
-    (one,) = explain_id("buffers.below-profile").contradictions
-    text = flat(explanation_text(explain_id("buffers.below-profile"), width=90, color=False))
-    assert all(flat(f"{side.says} ({side.source})") in text for side in one.sides)
-    assert ("shown by", "buffers.below-profile") in explain_id(one.id).details
-
-
 def test_a_finding_names_both_sources_and_its_document_holds_both_sides() -> None:
     host = facts(sysctl=SYSCTL, counters=Counters(tcp_collapsed=40))
     found = judge(host)
