@@ -14,14 +14,11 @@ SEEN_LIVE: Final = frozenset(identity for one in INJECTIONS for identity in one.
 
 
 def cause_rows() -> list[str]:
-    """What each cause reads, from when it counts, and by which source."""
-    rows = ["| cause | helps | what is read | counts from | sources |", "|---|---|---|---|---|"]
-    for cause in sorted(list_causes(), key=lambda one: one.id):
-        error = "; an error: it comes first" if cause.is_error else ""
-        error += "" if cause.id in SEEN_LIVE else "; *not seen live*"
-        rows.append(
-            f"| `{cause.id}` | {cause.help} | {cause.what} | {cause.threshold}{error} | {' · '.join(cause.sources)} |"
-        )
+    """Return a row for each cause: its id, its help, and the counters that it reads."""
+    rows = ["| cause | helps | reads |", "|---|---|---|"]
+    for cause in sorted(list_causes(), key=lambda cause: cause.id):
+        name = f"**`{cause.id}`**" if cause.is_error else f"`{cause.id}`"
+        rows.append(f"| {name}{'' if cause.id in SEEN_LIVE else ' *'} | {cause.help} | {cause.what} |")
     return rows
 
 
