@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import walk_packages
@@ -368,12 +369,16 @@ def _rule(row: Row, names: Mapping[str, str]) -> tuple[str, ...]:
 def cases_page(system: str) -> str:
     """Return what advisor answers on hosts built from an article, computed now; the tests hold every row."""
     rows = [_case(case) for case in cases(system)]
+    # The usual source of the page is named once.
+    (usual, _), *_ = Counter(row[1].partition(": ")[0] for row in rows).most_common(1)
+    rows = [(case, article.removeprefix(f"{usual}: "), command, answer) for case, article, command, answer in rows]
     parts = [
         GENERATED,
         f"# {SYSTEMS[system]}: case, article, advisor\n",
-        "Each row is a host built from the article's text, with the answer of this version, of which … leaves out"
-        " the words that the case is not about. ″ repeats the cell above. What the system needs, and what is not known:"
-        f" [{system}]({system}.md). S000 and S001: InfoScale. S002: IRIS and EBS. S003: iSCSI. S004: BeeGFS.\n",
+        "Each row is a host built from the article's text, with the answer of this version, of which … leaves out the"
+        " words that the case is not about. ″ repeats the cell above."
+        f" The article is {usual} unless named (S000 and S001:"
+        f" InfoScale; S002: IRIS and EBS; S003: iSCSI; S004: BeeGFS). [Rules, changes and unknowns]({system}.md).\n",
         *table(("case", "article", "`advisor` …", "answer"), _with_dittos(rows)),
         "",
     ]
@@ -400,6 +405,7 @@ def _shown(answer: str, says: Iterable[str]) -> str:
     if len(answer) <= SHORT_ANSWER or not spans:
         return answer
     covered = {at for start, end in spans for at in range(start, end)}
+    covered |= {at for at, letter in enumerate(answer) if letter == " " and {at - 1, at + 1} <= covered}
     words = "".join(letter if at in covered else "\0" for at, letter in enumerate(answer))
     return re.sub(r"\0+", " … ", re.sub(r"[.;:]?\0+$", "", words)).strip()
 
