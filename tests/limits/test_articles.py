@@ -96,21 +96,3 @@ def test_s004_190_tib_are_usable_of_211_tb() -> None:
     usable = usable_bytes(33 * 4 * 1_600_000_000_000)
     assert int(usable / 2**40) == 190
     assert round(33 * 4 * 1.6) == 211
-
-
-def test_s004_drives_carry_422_and_172_gb_per_s() -> None:
-    """S004, row "004,drive": 132 drives of 3.2 GB/s read and 1.3 written."""
-    found = combined("raid0", [Figures(3.2, 1.3)] * 132)
-    assert (round(found.read_mb_per_s), round(found.write_mb_per_s)) == (422, 172)
-
-
-def test_s004_twelve_drives_of_x4_behind_a_switch_of_x16() -> None:
-    """S004, row "004,PCIe": 48 lanes on 16, 15.75 GB/s for the twelve."""
-    names = [f"nvme{n}n1" for n in range(12)]
-    up = PciHop("0000:17:00.0", 7876 * 16)
-    hops = {name: (PciHop(f"0000:{20 + at}:00.0", 7876 * 4), up) for at, name in enumerate(names)}
-    host = facts([disk(name) for name in names], [array("md0", "raid0", names)])
-    path = storage(limits_of(host, PciAndNetwork(hops=hops)))
-    assert round(path.sustained[0].value / 1000, 2) == 15.75
-    assert path.ceilings[path.sustained[0].ceiling].where == ("0000:17:00.0",)
-    assert wire.mb_per_s(7876 * 16) == pytest.approx(path.sustained[0].value)

@@ -90,10 +90,6 @@ def test_the_bucket_of_gp2_as_amazon_s_table_has_it(gib: int, base: int, burst_s
     assert round(fills_seconds(bucket)) == fill_seconds
 
 
-def test_a_gp2_volume_of_a_thousand_gib_needs_no_bucket() -> None:
-    assert bucket_of(EbsVolume("gp2", 1000)) is None
-
-
 @given(st.sampled_from(["gp2", "st1", "sc1"]), st.integers(125, 16_384))
 def test_what_is_drawn_and_what_fills_are_the_same_bucket(kind: Any, gib: int) -> None:
     bucket = bucket_of(EbsVolume(kind, gib))

@@ -43,17 +43,35 @@ def order(found: Bench) -> list[list[str]]:
 # -- what is run -------------------------------------------------------------------------------------------------------
 
 
-def test_a_series_is_measured_and_nothing_is_left(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    found = measure(fake_fio, host, disk, WORKLOAD, OTHER)
+def test_a_series_is_measured_saved_and_nothing_is_left(
+    fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path
+) -> None:
+    place, shown = tmp_path / "before", list[ProgressEvent]()
+    chosen = settings(disk, save_to=str(place))
+    found = bench(host, (WORKLOAD, OTHER), chosen, runner=fake_fio.runner, progress=shown.append)
     assert (found.quality, found.reasons, found.series.ended) == ("sound", (), "complete")
     assert [(one.name, one.runs) for one in found.workloads] == [(WORKLOAD, 8), (OTHER, 8)]
     for one in found.workloads:
         assert one.median == pytest.approx(1000, rel=0.05)
         assert one.interval is not None
-        assert one.median is not None
         assert one.interval[0] <= one.median <= one.interval[1]
     assert found.workloads[0].latency_p99_us == pytest.approx(1000, rel=0.05)
     assert os.listdir(disk) == []
+    # the warm-up is not counted
+    assert [run.workload for run in found.series.warm_up] == [WORKLOAD, WORKLOAD, OTHER, OTHER]
+    numbers = {run.number for one in found.series.rounds for run in one.runs}
+    assert min(numbers) == 4
+    # the record gives the same figures again
+    saved = load_any(place)
+    assert isinstance(saved, SavedBench)
+    assert saved.bench == found == reanalyse_series(saved)
+    assert numbers <= set(saved.fio)
+    assert found.saved_to == str(place)
+    # progress has rounds and no figure
+    assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", *["round"] * 8]
+    assert [event.pair for event in shown if event.stage == "round"] == list(range(1, 9))
+    assert (shown[0].workloads, shown[0].pairs) == (2, 8)
+    assert all(event.seconds_left >= 0 for event in shown)
 
 
 def test_each_round_runs_every_workload_once_in_an_order_of_its_own(fake_fio: FakeFio, host: Host, disk: Path) -> None:
@@ -74,15 +92,13 @@ def test_a_seed_that_was_not_given_is_drawn_and_recorded(fake_fio: FakeFio, host
 def test_without_names_the_usual_ones_are_measured_and_each_only_once(
     fake_fio: FakeFio, host: Host, disk: Path
 ) -> None:
-    found = bench(host, (), settings(disk), runner=fake_fio.runner)
+    few = {"budget_seconds": 15.0, "seconds": 0.1}
+    found = bench(host, (), settings(disk, save_to="/proc/nowhere/result", **few), runner=fake_fio.runner)
     assert found.series.workloads == DEFAULT_WORKLOADS
-    assert measure(fake_fio, host, disk, OTHER, OTHER).series.workloads == (OTHER,)
-
-
-def test_the_warm_up_is_not_counted(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    found = measure(fake_fio, host, disk, WORKLOAD, OTHER)
-    assert [run.workload for run in found.series.warm_up] == [WORKLOAD, WORKLOAD, OTHER, OTHER]
-    assert min(run.number for one in found.series.rounds for run in one.runs) == 4
+    # one that cannot be saved is given all the same
+    assert (found.workloads[0].runs > 0, found.saved_to) == (True, None)
+    assert any("not saved: /proc/nowhere/result" in note for note in found.notes)
+    assert measure(fake_fio, host, disk, OTHER, OTHER, **few).series.workloads == (OTHER,)
 
 
 def test_a_budget_in_seconds_cuts_the_rounds(fake_fio: FakeFio, host: Host, disk: Path) -> None:
@@ -132,15 +148,6 @@ def test_a_repeat_takes_no_bytes_from_the_rounds_to_come(fake_fio: FakeFio, disk
     assert (found.workloads[0].runs, found.series.ended) == (8, "complete")
     assert found.series.bytes_written <= 40 * MIB
     assert any("2 contaminated rounds are included" in note for note in found.notes)
-
-
-def test_progress_shows_rounds_and_no_figure(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    shown: list[ProgressEvent] = []
-    bench(host, (WORKLOAD, OTHER), settings(disk), runner=fake_fio.runner, progress=shown.append)
-    assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", *["round"] * 8]
-    assert [event.pair for event in shown if event.stage == "round"] == list(range(1, 9))
-    assert (shown[0].workloads, shown[0].pairs) == (2, 8)
-    assert all(event.seconds_left >= 0 for event in shown)
 
 
 # -- refusals and faults -----------------------------------------------------------------------------------------------
@@ -208,23 +215,6 @@ def test_something_unforeseen_still_removes_and_saves(
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------
-
-
-def test_a_saved_series_gives_the_same_figures_again(fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path) -> None:
-    place = tmp_path / "before"
-    found = measure(fake_fio, host, disk, WORKLOAD, OTHER, save_to=str(place))
-    saved = load_any(place)
-    assert isinstance(saved, SavedBench)
-    assert saved.bench == found == reanalyse_series(saved)
-    assert {run.number for one in found.series.rounds for run in one.runs} <= set(saved.fio)
-    assert found.saved_to == str(place)
-
-
-def test_a_series_that_cannot_be_saved_is_still_given(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    found = measure(fake_fio, host, disk, save_to="/proc/nowhere/result")
-    assert found.workloads[0].runs == 8
-    assert found.saved_to is None
-    assert any("not saved: /proc/nowhere/result" in note for note in found.notes)
 
 
 def test_the_host_is_recorded_without_giving_its_machine_id_away(tmp_path: Path) -> None:

@@ -11,17 +11,6 @@ from advisor.proof.credits import EBS_MODEL, MOST_SHARE, EbsVolume, bucket_of, c
 NOWHERE = Host(MemoryFiles({}, {}, frozenset()), NoCommands())
 
 
-@pytest.mark.parametrize(
-    ("gib", "base", "seconds"), [(5, 100, 1862), (100, 300, 2000), (334, 1002, 2703), (750, 2250, 7200)]
-)
-def test_how_long_a_full_gp2_bucket_lasts(gib: int, base: float, seconds: int) -> None:
-    """The table of the user guide: baseline and seconds of burst."""
-    bucket = bucket_of(EbsVolume("gp2", gib))
-    assert bucket is not None
-    assert bucket.base == base
-    assert round(bucket.size / (bucket.burst - bucket.base)) == seconds
-
-
 @pytest.mark.parametrize("text", ["gp3:100", "io1:100", "io2:4", "gp2:1000", "gp2:16384", "st1:12800"])
 def test_what_has_no_bucket_to_spend(text: str) -> None:
     assert bucket_of(parse_volume(text)) is None

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from advisor.host import Host
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.fio import EndedProcess, FioMissingError, FioProcess
 from advisor.proof.interrupt import Stop
-from advisor.proof.records import Arm, Claim, Proof, ProofSubject
+from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import ProgressEvent, Settings, plan_session, prove, self_test
 from advisor.proof.workloads import UnknownWorkloadError
@@ -47,26 +48,57 @@ def arms(proof: Proof) -> str:
     return "".join(run.arm for pair in proof.session.pairs for run in pair.runs)
 
 
-def test_a_gain_is_proven_and_the_host_restored(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    proof, toggle = settle(fake_fio, host, disk, 1.3)
+def test_a_gain_is_proven_saved_and_the_host_restored(
+    fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path
+) -> None:
+    """By force, which costs nothing on a calm host."""
+    place = tmp_path / "result.proof"
+    toggle, shown = SpeedToggle(fake_fio, 1.3), list[ProgressEvent]()
+    chosen = settings(disk, save_to=str(place), force=True)
+    proof = prove(host, SUBJECT, toggle, chosen, runner=fake_fio.runner, progress=shown.append)
     assert proof.verdict == "gain"
     assert proof.workloads[0].ratio == pytest.approx(1.3, rel=0.03)
-    assert toggle.in_force == "A"
-    assert not proof.kept
-    assert os.listdir(disk) == []
-
-
-def test_a_loss_is_a_loss(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    assert settle(fake_fio, host, disk, 0.7)[0].verdict == "loss"
+    assert (toggle.in_force, proof.kept, os.listdir(disk)) == ("A", False, [])
+    # the record gives the same verdict again
+    saved = load_proof(place)
+    assert saved.proof == reanalyse_proof(place) == reanalyse_proof(saved) == reanalyse_proof(proof) == proof
+    assert {run.number for pair in proof.session.pairs for run in (*pair.runs, *pair.control_runs)} <= set(saved.fio)
+    assert all(text.startswith("{") for text in saved.fio.values())
+    # progress has no figure
+    assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", "warm-up", *["pair"] * 8, "restore"]
+    assert [event.pair for event in shown if event.stage == "pair"] == list(range(1, 9))
+    assert all(event.pairs == 8 and event.seconds_left >= 0 for event in shown)
+    allowed = {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule", "workloads", "are_combined"}
+    assert set(ProgressEvent.__struct_fields__) == allowed
 
 
 def test_nothing_is_no_difference_after_the_looks(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     proof, toggle = settle(fake_fio, host, disk, 1.0, mode="default")
-    assert proof.verdict == "no-difference"
-    assert proof.workloads[0].pairs == 24
+    assert (proof.verdict, proof.workloads[0].pairs) == ("no-difference", 24)
     assert proof.session.schedule.looks == (8, 16, 24)
     # warm-up of each arm, both arms of each pair, both held, and the restoring
     assert len(toggle.placed) == 2 + 2 * 24 + 2 + 1
+    assert [pair.index for pair in proof.session.pairs if pair.control_runs] == list(range(24))
+    assert proof.control is not None
+    assert proof.control.pairs == 24
+
+
+def test_a_short_session_of_a_change_that_needs_new_connections(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle, seen = SpeedToggle(fake_fio, 1.3, toggle_class="T1"), list[Arm]()
+    chosen = settings(disk, save_to="/proc/nowhere/result", **SHORT)
+    proof = prove(host, SUBJECT, toggle, chosen, reconnect=seen.append, runner=fake_fio.runner)
+    assert seen == toggle.placed
+    assert toggle.in_force == "A"
+    # fewer than six pairs are indicative, and the warm-up is none of them
+    assert proof.workloads[0].pairs == 3
+    assert (proof.verdict, proof.session.ended) == ("indicative", "complete")
+    assert [run.arm for run in proof.session.warm_up] == ["A", "A", "B", "B"]
+    assert min(run.number for pair in proof.session.pairs for run in (*pair.runs, *pair.control_runs)) == 4
+    assert any("not saved" in note for note in proof.notes)
+    # fio works in our directory only
+    calls = zip(fake_fio.calls(), fake_fio.directories(), strict=True)
+    (place,) = {place for words, place in calls if "--filename=scratch" in words}
+    assert os.path.dirname(place) == str(disk)
 
 
 def test_a_clear_gain_ends_at_the_first_look(fake_fio: FakeFio, host: Host, disk: Path) -> None:
@@ -94,13 +126,6 @@ def test_a_seed_that_was_not_given_is_drawn_and_recorded(fake_fio: FakeFio, host
     assert len(seeds) == 2
 
 
-def test_the_warm_up_is_not_counted(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    proof, _ = settle(fake_fio, host, disk, 1.0, **SHORT)
-    assert [run.arm for run in proof.session.warm_up] == ["A", "A", "B", "B"]
-    numbers = [run.number for pair in proof.session.pairs for run in (*pair.runs, *pair.control_runs)]
-    assert min(numbers) == 4
-
-
 def test_a_warm_up_that_does_not_settle_is_noted(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     fake_fio.plan(noise=0.6, seed=3)
     proof, _ = settle(fake_fio, host, disk, 1.0, **SHORT)
@@ -108,52 +133,11 @@ def test_a_warm_up_that_does_not_settle_is_noted(fake_fio: FakeFio, host: Host, 
     assert any("after the warm-up" in note for note in proof.notes)
 
 
-@pytest.mark.thorough
-def test_every_pair_has_a_control(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    proof, _ = settle(fake_fio, host, disk, 1.0, mode="default")
-    with_control = [pair.index for pair in proof.session.pairs if pair.control_runs]
-    assert with_control == list(range(24))
-    assert proof.control is not None
-    assert proof.control.pairs == 24
-
-
 def test_a_control_that_moves_makes_the_session_invalid(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     fake_fio.plan(control_factor=1.15)
     proof, _ = settle(fake_fio, host, disk, 1.001, mode="default")
     assert proof.verdict == "invalid"
     assert "null.4k moved by +1" in proof.reasons[0]
-
-
-def test_fio_works_in_our_directory_only(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    settle(fake_fio, host, disk, 1.0, **SHORT)
-    stored = [
-        place
-        for words, place in zip(fake_fio.calls(), fake_fio.directories(), strict=True)
-        if "--filename=scratch" in words
-    ]
-    assert stored
-    assert {os.path.dirname(place) for place in stored} == {str(disk)}
-    assert len(set(stored)) == 1
-
-
-def test_a_session_is_saved_and_gives_the_same_verdict_again(
-    fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path
-) -> None:
-    place = tmp_path / "result.proof"
-    proof, _ = settle(fake_fio, host, disk, 1.3, save_to=str(place))
-    saved = load_proof(place)
-    assert saved.proof == proof
-    assert reanalyse_proof(place) == reanalyse_proof(saved) == reanalyse_proof(proof) == proof
-    numbers = {run.number for pair in proof.session.pairs for run in (*pair.runs, *pair.control_runs)}
-    assert numbers <= set(saved.fio)
-    assert all(text.startswith("{") for text in saved.fio.values())
-
-
-def test_a_result_that_cannot_be_saved_is_still_given(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    proof, toggle = settle(fake_fio, host, disk, 1.3, save_to="/proc/nowhere/result", **SHORT)
-    assert proof.workloads[0].pairs == 3
-    assert any("not saved" in note for note in proof.notes)
-    assert toggle.in_force == "A"
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 5])
@@ -167,6 +151,18 @@ def test_an_arm_that_does_not_read_back_ends_in_invalid_with_a_in_force(
     assert "reads back 20 instead of 40" in proof.reasons[0]
     assert toggle.placed[-1] == toggle.in_force == "A"
     assert os.listdir(disk) == []
+
+
+def test_a_reconnect_that_fails_makes_it_invalid(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
+
+    def reconnect(arm: Arm) -> None:
+        if len(toggle.placed) == 4:
+            raise CommandError("mount: device is busy")
+
+    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), reconnect=reconnect, runner=fake_fio.runner)
+    assert proof.verdict == "invalid"
+    assert "device is busy" in proof.reasons[0]
 
 
 def test_where_a_cannot_be_put_back_it_is_said_with_code_5(
@@ -282,31 +278,28 @@ def refused(
     return caught.value
 
 
-def test_new_sockets_only_without_a_reconnect_is_refused(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
-    assert "new sockets" in refused(fake_fio, host, SUBJECT, toggle, settings(disk)).message
+@pytest.mark.parametrize(
+    ("path", "toggle_class", "chosen", "words"),
+    [
+        (None, "T1", {}, "new sockets"),
+        ("network", "T0", {}, "local"),
+        (None, "T0", {"keep": Keep(1 << 60, 0.0)}, "stay free"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything(
+    fake_fio: FakeFio,
+    host: Host,
+    disk: Path,
+    path: Literal["network"] | None,
+    toggle_class: ToggleClass,
+    chosen: dict[str, object],
+    words: str,
+) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class=toggle_class)
+    subject = msgspec.structs.replace(SUBJECT, path=path) if path else SUBJECT
+    assert words in refused(fake_fio, host, subject, toggle, settings(disk, **chosen)).message
     assert toggle.placed == []
-    assert fake_fio.calls() == []
-
-
-def test_with_a_reconnect_it_is_called_after_every_placing(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
-    seen: list[Arm] = []
-    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), reconnect=seen.append, runner=fake_fio.runner)
-    assert proof.workloads[0].pairs == 3
-    assert seen == toggle.placed
-
-
-def test_a_reconnect_that_fails_makes_it_invalid(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
-
-    def reconnect(arm: Arm) -> None:
-        if len(toggle.placed) == 4:
-            raise CommandError("mount: device is busy")
-
-    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), reconnect=reconnect, runner=fake_fio.runner)
-    assert proof.verdict == "invalid"
-    assert "device is busy" in proof.reasons[0]
+    assert [call for call in fake_fio.calls() if call != ["--version"]] == []
 
 
 def test_link_flaps_need_permission(fake_fio: FakeFio, host: Host, disk: Path) -> None:
@@ -317,13 +310,6 @@ def test_link_flaps_need_permission(fake_fio: FakeFio, host: Host, disk: Path) -
     allowed = settings(disk, allow_link_flap=True, **SHORT)
     assert prove(host, SUBJECT, toggle, allowed, runner=fake_fio.runner).tendency != "loss"
     assert "B" in toggle.placed
-
-
-def test_a_network_profile_is_not_measured_on_a_local_disk(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    subject = msgspec.structs.replace(SUBJECT, path="network")
-    toggle = SpeedToggle(fake_fio, 1.3)
-    assert "local" in refused(fake_fio, host, subject, toggle, settings(disk)).message
-    assert toggle.placed == []
 
 
 def test_a_network_profile_is_measured_on_a_network_mount(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
@@ -354,10 +340,6 @@ def test_a_busy_host_is_refused_and_forcing_it_is_indicative(fake_fio: FakeFio, 
     assert proof.gate.busy
 
 
-def test_forcing_a_calm_host_costs_nothing(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    assert settle(fake_fio, host, disk, 1.3, force=True)[0].verdict == "gain"
-
-
 def test_foreign_io_is_refused_before_arm_b_is_ever_placed(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
     """Somebody writes to the device while the session takes its idle sample."""
     import threading
@@ -382,13 +364,6 @@ def test_a_missing_fio_is_refused_before_anything(host: Host, disk: Path, tmp_pa
         prove(host, SUBJECT, toggle, settings(disk), runner=FioProcess(search_path=str(tmp_path)))
     assert toggle.placed == []
     assert os.listdir(disk) == []
-
-
-def test_a_full_disk_is_refused_before_anything(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    toggle = SpeedToggle(fake_fio, 1.3)
-    error = refused(fake_fio, host, SUBJECT, toggle, settings(disk, keep=Keep(1 << 60, 0.0)))
-    assert "stay free" in error.message
-    assert toggle.placed == []
 
 
 def test_bad_input_is_told_before_anything(fake_fio: FakeFio, host: Host, disk: Path) -> None:
@@ -417,12 +392,6 @@ def test_the_clock_ends_the_session_even_where_the_layout_was_too_hopeful(
     assert len(proof.session.pairs) < 2
     assert proof.session.ended == "budget"
     assert toggle.in_force == "A"
-
-
-def test_fewer_than_six_pairs_are_indicative(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    proof, _ = settle(fake_fio, host, disk, 1.3, **SHORT)
-    assert proof.workloads[0].pairs == 3
-    assert (proof.verdict, proof.session.ended) == ("indicative", "complete")
 
 
 def test_written_bytes_stay_in_the_budget_and_are_shown_before(fake_fio: FakeFio, host: Host, disk: Path) -> None:
@@ -473,17 +442,22 @@ def stealing(fake_fio: FakeFio, tmp_path: Path, stolen: set[int], *, more: int =
     return host, StealingToggle(fake_fio, tmp_path / "stealing", stolen, more)
 
 
-def test_a_contaminated_pair_is_repeated_and_kept_on_record(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    host, toggle = stealing(fake_fio, tmp_path, {7})
-    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
-    assert proof.verdict == "gain"
-    assert len(proof.session.pairs) == 9
+@pytest.mark.parametrize(("at", "hit"), [(7, 0), (8, 1)])
+def test_a_contaminated_pair_is_repeated_and_kept_on_record(
+    fake_fio: FakeFio, disk: Path, tmp_path: Path, at: int, hit: int
+) -> None:
+    """Placings 7 and 8 are the third pair."""
+    host, toggle = stealing(fake_fio, tmp_path, {at})
+    shown: list[ProgressEvent] = []
+    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner, progress=shown.append)
+    assert (proof.verdict, len(proof.session.pairs), proof.workloads[0].pairs) == ("gain", 9, 8)
     (spoiled,) = [pair for pair in proof.session.pairs if pair.contaminated]
     assert spoiled.superseded
-    assert {lamp for run in spoiled.runs for lamp in run.lamps} == {"steal"}
+    # the lamp is at the run that was hit, and shown with the next pair
+    assert [run.lamps for run in spoiled.runs] == [("steal",) if number == hit else () for number in range(2)]
+    assert [event.pair for event in shown if event.lamps == ("steal",)] == [3]
     (repeated,) = [pair for pair in proof.session.pairs if pair.attempt == 1]
     assert repeated.index == spoiled.index
-    assert proof.workloads[0].pairs == 8
     assert 0 < proof.contaminated_share < 0.2
 
 
@@ -526,42 +500,14 @@ def test_what_an_arm_always_costs_is_no_contamination(fake_fio: FakeFio, disk: P
     assert (stolen["B"] or 0) > 0.2
 
 
-def test_of_a_spoiled_pair_the_lamp_is_at_the_run_that_was_hit(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    # placings 7 and 8 are the third pair
-    host, toggle = stealing(fake_fio, tmp_path, {8})
-    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
-    (spoiled,) = [pair for pair in proof.session.pairs if pair.contaminated]
-    assert [run.lamps for run in spoiled.runs] == [(), ("steal",)]
-
-
-# -- progress -----------------------------------------------------------------------------------------------------
-
-
-def test_progress_shows_where_it_is_but_no_figure(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    shown: list[ProgressEvent] = []
-    prove(host, SUBJECT, SpeedToggle(fake_fio, 1.3), settings(disk), runner=fake_fio.runner, progress=shown.append)
-    assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", "warm-up", *["pair"] * 8, "restore"]
-    assert [event.pair for event in shown if event.stage == "pair"] == list(range(1, 9))
-    assert all(event.pairs == 8 and event.seconds_left >= 0 for event in shown)
-    allowed = {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule", "workloads", "are_combined"}
-    assert set(ProgressEvent.__struct_fields__) == allowed
-
-
-def test_lamps_show_what_spoiled_the_last_pair(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    host, toggle = stealing(fake_fio, tmp_path, {7})
-    shown: list[ProgressEvent] = []
-    prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner, progress=shown.append)
-    assert [event.pair for event in shown if event.lamps == ("steal",)] == [3]
-
-
 # -- several workloads, self-test ---------------------------------------------------------------------------------
 
 
 def test_all_workloads_of_an_arm_share_one_placing(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     subject = ProofSubject("storage", (Claim(READ), Claim(WRITE)), exploratory=("iris.ranread",))
     toggle = SpeedToggle(fake_fio, 1.3)
-    proof = prove(host, subject, toggle, settings(disk), runner=fake_fio.runner)
-    assert len(toggle.placed) == 2 + 16 + 1
+    proof = prove(host, subject, toggle, settings(disk, budget_seconds=30.0, seconds=0.1), runner=fake_fio.runner)
+    assert len(toggle.placed) == 2 + 2 * len(proof.session.pairs) + 1
     assert {run.workload for run in proof.session.pairs[0].runs} == {READ, WRITE, "iris.ranread"}
     assert [item.name for item in proof.workloads] == [READ, WRITE]
     assert {item.name for item in proof.exploratory} >= {"iris.ranread"}
@@ -569,7 +515,7 @@ def test_all_workloads_of_an_arm_share_one_placing(fake_fio: FakeFio, host: Host
 
 def test_the_self_test_invents_no_gain(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     fake_fio.plan(noise=0.05)
-    proof = self_test(host, [READ], settings(disk, mode="default", keep_if_gain=True), runner=fake_fio.runner)
+    proof = self_test(host, [READ], settings(disk, keep_if_gain=True), runner=fake_fio.runner)
     assert proof.profile == "self-test"
     assert proof.verdict in ("no-difference", "inconclusive")
     assert not proof.kept
@@ -577,9 +523,8 @@ def test_the_self_test_invents_no_gain(fake_fio: FakeFio, host: Host, disk: Path
 
 
 def test_a_workload_without_storage_makes_no_scratch_file(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    proof = self_test(host, ["null.4k"], settings(disk), runner=fake_fio.runner)
-    assert proof.workloads[0].pairs == 8
-    assert proof.session.bytes_written == 0
+    proof = self_test(host, ["null.4k"], settings(disk, **SHORT), runner=fake_fio.runner)
+    assert (proof.workloads[0].pairs > 0, proof.session.bytes_written) == (True, 0)
     assert not [words for words in fake_fio.calls() if "--filename=scratch" in words]
 
 
