@@ -35,6 +35,7 @@ def test_what_resembles_it_is_no_alarm(name: str) -> None:
     assert found.binds == (), [(one.id, one.device, one.share, one.evidence) for one in found.binds]
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("how", DEGRADED)
 def test_with_less_to_read_nothing_else_is_named(how: str) -> None:
     wrong: dict[str, str] = {}

@@ -28,6 +28,7 @@ def test_what_only_looks_held_up_is_no_alarm(name: str) -> None:
     assert found.binds == (), [(one.id, one.device, one.share, one.evidence) for one in found.binds]
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("how", DEGRADED)
 def test_with_less_to_read_nothing_else_is_named(how: str) -> None:
     wrong = {}

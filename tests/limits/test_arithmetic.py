@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from advisor.limits.ebs import EbsVolume, carried
 from advisor.limits.figures import QUANTITIES, Figures
 from advisor.limits.instances import find_instance, table_directory
 from advisor.limits.raid import combined, family_of
-from advisor.limits.wire import infiniband_efficiency, tcp_efficiency
+from advisor.limits.wire import tcp_efficiency
 
 ONE = Figures(100, 50, 1000, 600)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.limits import wire
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.ebs import EbsVolume, bucket_of, lasts_seconds
 from advisor.limits.figures import Figures, total
 from advisor.limits.observed import Measurement, share, with_observed
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import PciAndNetwork, PciHop
-from advisor.limits.raid import combined, usable_bytes
+from advisor.limits.pci_and_network import PciAndNetwork
+from advisor.limits.raid import usable_bytes
 from advisor.limits.records import Limits, StoragePath
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 

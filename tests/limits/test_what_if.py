@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from advisor.limits.storage_use import Front, front_of, read_front
 from advisor.limits.what_if import Scene, limits_of_scene, parse_changes, with_what_if
 from advisor.report.limits import limits_text
 from tests import beegfs_server
+from tests.cli.inside import call_inside
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 from tests.limits.test_host_ceiling import drives, near, stage
 from tests.schemas import judge
@@ -225,11 +224,7 @@ def test_an_infiniband_link_s_limit_is_named() -> None:
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "advisor", "limits", *map(str, words)]
-    whole = {**os.environ, "COLUMNS": "80"}
-    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=60, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+    return call_inside("limits", *words, COLUMNS=80)
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Missing
@@ -148,6 +148,7 @@ def test_what_is_no_count_is_unknown(case: Case, count: str) -> None:
 
 
 @each_case
+@settings(max_examples=30)
 @given(data=st.data())
 def test_damaged_files_raise_nothing_and_give_nothing_negative(case: Case, data: st.DataObject) -> None:
     moments = []

@@ -96,7 +96,7 @@ def test_an_effect_is_rarely_invented(name: str) -> None:
 
 
 def test_it_finds_no_less_than_the_looks_and_sooner() -> None:
-    anytime, looks = simulate(LOADS["constant"], math.log1p(0.10), 300, 5)
+    anytime, looks = simulate(LOADS["constant"], math.log1p(0.10), 150, 5)
     assert anytime.share > 0.9
     assert anytime.share > looks.share - 0.03
     assert np.mean(anytime.pairs) < np.mean(looks.pairs)

@@ -160,8 +160,8 @@ def claimed(drift: str, sessions: int) -> float:
 
 
 def test_the_reason_given_is_true_a_step_between_or_within_them_is_called_a_difference() -> None:
-    assert claimed("step", 60) > 0.9
+    assert claimed("step", 40) > 0.9
 
 
 def test_without_any_drift_the_error_rate_is_the_level() -> None:
-    assert claimed("calm", 300) <= ALPHA + 0.03
+    assert claimed("calm", 150) <= ALPHA + 0.03

@@ -106,6 +106,7 @@ def test_the_side_of_a_difference_alone_decides_what_is_won() -> None:
     assert weigh_repetitions(below, LEAST).since == 0
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("law", LAWS)
 def test_a_gain_at_the_lower_end_is_hardly_ever_called_gone_in_a_year(law: str) -> None:
     source, wrong, histories = random.Random(law), 0, 60

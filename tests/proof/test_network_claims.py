@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -22,6 +20,7 @@ from advisor.proof.session import reconnects_itself, require_measurable
 from advisor.proof.verdict import decide_session
 from advisor.proof.workloads import get_workload
 from advisor.report.proof import proof_text
+from tests.cli.inside import call_inside
 
 from .fakes import FakeFio, SpeedToggle
 from .sessions import figures, pair, session
@@ -172,7 +171,6 @@ def test_what_reconnects_is_checked_with_the_profile() -> None:
     ],
 )
 def test_a_call_that_makes_no_sense_is_a_usage_error(words: list[str], expected: str) -> None:
-    command = [sys.executable, "-m", "advisor", "prove", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = call_inside("prove", *words)
     assert done.returncode == 2
     assert expected in " ".join(done.stderr.split())

@@ -78,10 +78,10 @@ def test_a_race_of_nothing_is_won_in_few(load: str) -> None:
 
 
 def test_a_planted_optimum_is_found_and_its_promise_kept() -> None:
-    planted = Tally(search, LOADS["constant"], PLANTED, 30, 12)
+    planted = Tally(search, LOADS["constant"], PLANTED, 16, 12)
     assert planted.found >= 0.75
     assert planted.kept >= 0.9
-    assert Tally(search, LOADS["constant"], NOTHING, 10, 13).any_winner <= 0.1
+    assert Tally(search, LOADS["constant"], NOTHING, 8, 13).any_winner <= 0.1
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@ change is toggled as its tunables need, whatever the profile declares."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from advisor.profiles.profile import load, shipped_directory
 from advisor.proof.relevance import class_of, find_unseen, laxer_than_needed, require_visible, stack_of, toggle_class
 from advisor.proof.target import MeasuredTarget, is_remote, read_target
 from advisor.proof.workloads import get_workload
+from tests.cli.inside import call_inside
 from tests.facts.storage import Tree
 from tests.trees import host_of, make_tree
 
@@ -214,8 +213,7 @@ def test_lint_names_a_declaration_that_is_too_lax(
     path.write_text(LAX.format(tunable=tunable, value=value, toggle=toggle))
     found = laxer_than_needed(lint_profile(path))
     assert found == (None if needed is None else (tunable, needed))
-    words = [sys.executable, "-m", "advisor", "profiles", "lint", str(path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = call_inside("profiles", "lint", path)
     assert done.returncode == 0, done.stderr
     assert ("needs" in done.stdout) == (needed is not None)
 

@@ -85,6 +85,7 @@ def test_a_gain_must_exceed_what_the_control_shows() -> None:
     assert decide_session(session(large, control=NULL)).verdict == "gain"
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("noise", [0.1, 0.2, 0.4])
 @pytest.mark.parametrize("count", [8, 24])
 def test_a_control_too_noisy_to_be_judged_leaves_no_plain_gain(count: int, noise: float) -> None:
@@ -130,7 +131,7 @@ def scattered(p99: float, scatter: float, factor: float, seed: int) -> Callable[
     return make
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_tail_that_triples_is_a_cost_however_early_the_session_ends(seed: int) -> None:
     proof = conducted(scattered(3.0, 0.1, 1.25, seed))
     assert (proof.verdict, proof.cost) == ("gain-with-cost", "shown")
@@ -215,6 +216,7 @@ def test_a_gain_must_survive_the_worst_case(on_a: int, on_b: int, tail: float, s
         assert "if the change caused it" in text(proof)
 
 
+@pytest.mark.repeats(3)
 @pytest.mark.parametrize("mode", ["quick", "default", "deep"])
 @pytest.mark.parametrize("share", STALL_SHARES[1:])
 def test_random_stalls_of_arm_b_are_no_plain_gain_once_one_was_seen(mode: ModeName, share: float) -> None:
@@ -254,6 +256,7 @@ def stalling(mode: ModeName, seed: int) -> Proof:
     return decide_session(whole)
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize("mode", ["quick", "default", "deep"])
 @pytest.mark.parametrize("seed", range(4))
 def test_stalls_of_arm_b_are_no_plain_gain_however_early_it_could_end(mode: ModeName, seed: int) -> None:
@@ -313,7 +316,8 @@ def test_the_interval_and_the_verdict_come_from_one_level() -> None:
         assert excludes == (claim.verdict in ("gain", "loss")), claim
 
 
-@pytest.mark.parametrize("factor", [1.0, 1.06])
+@pytest.mark.repeats(1)
+@pytest.mark.parametrize("factor", [1.06, 1.0])
 def test_the_interval_pays_for_every_look(factor: float) -> None:
     """Coverage of sessions that may end early, nominal 95 %."""
     covered = 0

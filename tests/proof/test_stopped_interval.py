@@ -156,6 +156,7 @@ def test_it_excludes_no_change_exactly_where_a_difference_is_called(name: str, t
         assert decide_session(proof.session) == proof
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("test", ["looks", "any-time"])
 def test_it_covers_as_often_as_it_says_and_is_narrower(test: SequentialTest) -> None:
     source, effect = np.random.default_rng(3), math.log1p(0.2)

@@ -61,6 +61,7 @@ def _against(judged: Recommendation, whole: set[str]) -> Iterator[str]:
             yield reason.text
 
 
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_scan_sends_only_to_what_recommend_takes_and_calls_declared_what_was(system: str) -> None:
     made = hosts(system)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -46,6 +47,9 @@ def sized(*clouds: Cloud, limit: int = 10_000, **asked: Any) -> Sizing:
     names = ("read", "write", "iops", "latency", "capacity")
     demand = parse_demand(**{name: asked.pop(name) for name in names if name in asked})
     return answer(SizeQuestion(demand, clouds=clouds or CLOUDS, limit=limit, **asked))
+
+
+find_cached = functools.cache(find_machine)
 
 
 def kinds(found: Sizing) -> set[str]:
@@ -95,7 +99,7 @@ def test_every_choice_carries_what_is_asked() -> None:
         assert one.iops >= 60_000
         assert 0 <= one.headroom <= 1
         assert one.headroom == min(part.headroom for part in one.parts)
-        machine = find_machine(one.cloud, str(one.instance))
+        machine = find_cached(one.cloud, str(one.instance))
         assert machine is not None
         assert machine.volumes is not None
         limits = machine.volumes.for_kinds({volume.kind for volume in one.volumes})
@@ -207,7 +211,7 @@ def test_disks_that_a_vm_cannot_attach_are_no_choice() -> None:
     found = sized("azure", iops="2000", layouts=parse_layouts("Premium_LRSx9"))
     assert found.choices
     for one in found.choices:
-        machine = find_machine("azure", str(one.instance))
+        machine = find_cached("azure", str(one.instance))
         assert machine is not None
         assert (machine.most_disks or 0) >= 9
 
