@@ -103,60 +103,111 @@ def test_nothing_binds(name: str) -> None:
     assert found.binds == (), [(one.id, one.device, one.share) for one in found.binds]
 
 
-def test_an_ebs_volume_at_one_request_is_not_called_slow() -> None:
-    machine = Machine(
-        io_some=0.9, iowait=0.2, disks=(Disk("nvme1n1", 1100, 0, 16, 16, 0.85, busy=0.95, number="259:1"),), extra=_EBS
-    )
-    assert [one.id for one in diagnose_machine(machine).binds] == ["application.serial"]
+_OF_FIVE = tuple((f"sd{letter}", 20, 13, 0.3) for letter in "abcd")
+_AT_ONE_REQUEST = Disk("nvme1n1", 1100, 0, 16, 16, 0.85, busy=0.95, number="259:1")
+_SWAPPED = Disk("nvme0n1", 5000, 0, 8, 16, 0.15, busy=0.8, number="259:0")
+_LEAKED = Disk("dm-3", 0, 0, in_flight=2, busy=1.0, number="253:3")
+_BUSY = Disk("nvme0n1", 3000, 0, 8, 16, 0.2, busy=0.5, number="259:0")
+_PATH, _HEAD = (
+    Disk(name, 9000, 0, 64, 16, 5.0, number=f"259:{at}") for at, name in enumerate(("nvme0c1n1", "nvme0n1"))
+)
+_IMAGE = {
+    "/sys/block/loop0/loop/backing_file": "/srv/disk.img\n",
+    "/proc/self/mountinfo": "21 1 8:0 / /srv rw - xfs /dev/sda rw\n",
+    "/sys/class/block/sda/dev": "8:0",
+}
+_ON_NVME = {
+    **_IMAGE,
+    "/proc/self/mountinfo": "21 1 259:0 / /srv rw - xfs /dev/nvme0n1 rw\n",
+    "/sys/class/block/nvme0n1/dev": "259:0",
+}
+_LOOP, _FAST_LOOP = Disk("loop0", 90, 40, 16, 16, 121.0, number="7:0"), Disk("loop0", 5000, 0, 4, 4, 0.15, number="7:0")
+_BELOW = Disk("sda", 90, 40, 16, 16, 120.0, rotational=True)
 
 
-def test_a_local_drive_of_an_instance_is_still_measured_as_one() -> None:
-    machine = Machine(
-        io_some=0.9,
-        iowait=0.2,
-        disks=(Disk("nvme1n1", 1100, 0, 16, 16, 0.85, busy=0.95, number="259:1"),),
-        extra={"/sys/block/nvme1n1/device/model": "Amazon EC2 NVMe Instance Storage"},
-    )
-    assert [one.id for one in diagnose_machine(machine).binds] == ["disk.slow"]
+def _threads(*shares: float) -> Machine:
+    return Machine(user=0.25, processes=(Process(), Process("java", "app.service", cpu=1.0, threads=shares)))
 
 
-def test_a_slow_drive_of_equal_ones_is_still_found() -> None:
-    machine = Machine(
-        io_some=0.5,
-        disks=_drives(*((f"sd{letter}", 20, 13, 0.3) for letter in "abcd"), ("sde", 15, 60, 0.9)),
-        extra=_ONE_MODEL,
-    )
-    found = diagnose_machine(machine).binds
-    assert (found[0].id, found[0].device) == ("disk.slow-member", "sde")
+# What binds, as ID DEVICE; an id alone stands for any device. "…": others may follow.
+# fmt: off
+BOUND: dict[str, tuple[Machine, str]] = {
+    "an EBS volume at one request is not called slow":
+        (Machine(io_some=0.9, iowait=0.2, disks=(_AT_ONE_REQUEST,), extra=_EBS), "application.serial"),
+    "a local drive of an instance is still measured as one":
+        (Machine(io_some=0.9, iowait=0.2, disks=(_AT_ONE_REQUEST,),
+                 extra={"/sys/block/nvme1n1/device/model": "Amazon EC2 NVMe Instance Storage"}), "disk.slow"),
+    "a slow drive of equal ones is still found":
+        (Machine(io_some=0.5, disks=_drives(*_OF_FIVE, ("sde", 15, 60, 0.9)), extra=_ONE_MODEL),
+         "disk.slow-member sde …"),
+    "few pages from swap":
+        (Machine(io_some=0.8, iowait=0.2, disks=(_SWAPPED,), vm={"pswpin": 40, "pswpout": 10}), "application.serial"),
+    "pages from swap are what is read":
+        (Machine(io_some=0.8, iowait=0.2, disks=(_SWAPPED,), vm={"pswpin": 9000, "pswpout": 9000}), "memory.swap …"),
+    "a device whose driver lost count is not what is waited for":
+        (Machine(io_some=0.4, iowait=0.2, disks=(_BUSY, _LEAKED)), "application.serial …"),
+    "the same beside a quiet drive":
+        (Machine(io_some=0.4, iowait=0.2, disks=(Disk("nvme0n1", 30, 0, 8, 16, 0.2, number="259:0"), _LEAKED)),
+         "disk.stuck …"),
+    "the same with a process that waits":
+        (Machine(io_some=0.9, iowait=0.2, disks=(_BUSY, _LEAKED),
+                 processes=(Process(), Process("rsync", "", cpu=0, chars=0, read=0, waits_in="io_schedule"))),
+         "disk.stuck …"),
+    "a multipath drive is named once and by its head":
+        (Machine(io_some=0.9, iowait=0.3, disks=(_PATH, _HEAD)), "disk.saturated nvme0n1"),
+    "a path without its head": (Machine(io_some=0.9, iowait=0.3, disks=(_PATH,)), "disk.saturated nvme0c1n1"),
+    "asynchronous direct writes to a full drive":
+        (Machine(io_some=0.02, disks=(Disk("sda", 1, 140, 4, 512, 280, busy=0.99, rotational=True),)),
+         "disk.saturated"),
+    "the member that a rebuild writes is no slow one":
+        (Machine(disks=(*(Disk(name, 300, 0, 512, 16, 9, busy=0.95, rotational=True) for name in ("sda", "sdb")),
+                        Disk("sdc", 0, 300, 16, 512, 30, busy=1.0, rotational=True),
+                        Disk("md0", 1, 0, below=("sda", "sdb", "sdc"), number="9:0")),
+                 arrays=(Array(action="recover", degraded=1, done="100 / 2000"),)), "array.rebuilding"),
+    "every full link, but not what lies on it":
+        (Machine(links=tuple(Link(name, tx_bytes=1.24e9) for name in ("eth0.100", "eth0", "eth1")),
+                 extra={"/sys/class/net/eth0.100/lower_eth0/uevent": ""}),
+         "net.link-saturated eth0, net.link-saturated eth1"),
+    "threads that share the work of one CPU": (_threads(*[0.1] * 10), ""),
+    "one thread that does the work": (_threads(0.97, 0.02, 0.01), "application.single-thread"),
+    # A member that is read again for each parity: more requests, each of which takes longer.
+    "a slow member that also has more to do":
+        (Machine(io_some=0.95,
+                 disks=(*(Disk(f"sd{letter}", 100, 100, 4, 4, 1.5, number=f"8:{at}") for at, letter in enumerate("ab")),
+                        Disk("sdc", 170, 160, 4, 4, 30, busy=1.0, number="8:32"),
+                        Disk("md0", 0, 200, 512, 4, 20, busy=1.0, below=("sda", "sdb", "sdc"), number="9:0"))),
+         "disk.slow-member sdc …"),
+    # A Smart Array of 2.6: 20 ms are the time of its arm, and no slowness of an unknown medium.
+    "a disk whose name has a slash is that of sysfs":
+        (Machine(psi=False, iowait=0.3, disks=(Disk("cciss/c0d0", 45, 0, 16, 16, 20, busy=0.9, number="104:0"),),
+                 extra={"/sys/block/cciss!c0d0/queue/rotational": "1", "/sys/block/cciss!c0d0/dev": "104:0"}),
+         "disk.saturated cciss!c0d0"),
+    "a loop device waits for the disk of its file":
+        (Machine(io_some=0.9, iowait=0.3, disks=(_BELOW, _LOOP), extra=_IMAGE), "disk.saturated sda"),
+    # 8 ms for a request are what the arm of the drive takes, not a slow loop device.
+    "a loop device takes the time of the medium below it":
+        (Machine(io_some=0.45, disks=(Disk("sda", 60, 0, 16, 16, 8.0, rotational=True),
+                                      Disk("loop0", 60, 0, 16, 16, 8.2, number="7:0")), extra=_IMAGE), ""),
+    "one request at a time is said of the disk below a loop device":
+        (Machine(io_some=0.8, iowait=0.2, disks=(Disk("nvme0n1", 5000, 0, 4, 4, 0.12, number="259:0"), _FAST_LOOP),
+                 extra=_ON_NVME), "application.serial nvme0n1"),
+    # The drive has nothing to do.
+    "a file of a loop device in the page cache":
+        (Machine(io_some=0.8, iowait=0.2, disks=(Disk("nvme0n1", number="259:0"), _FAST_LOOP), extra=_ON_NVME),
+         "application.serial loop0"),
+}
+# fmt: on
 
 
-def test_pages_from_swap_bind_only_where_they_are_what_is_read() -> None:
-    disk = Disk("nvme0n1", 5000, 0, 8, 16, 0.15, busy=0.8, number="259:0")
-    few = Machine(io_some=0.8, iowait=0.2, disks=(disk,), vm={"pswpin": 40, "pswpout": 10})
-    assert [one.id for one in diagnose_machine(few).binds] == ["application.serial"]
-    most = Machine(io_some=0.8, iowait=0.2, disks=(disk,), vm={"pswpin": 9000, "pswpout": 9000})
-    assert diagnose_machine(most).binds[0].id == "memory.swap"
-
-
-def test_a_device_whose_driver_lost_count_is_not_what_is_waited_for() -> None:
-    leaked = Disk("dm-3", 0, 0, in_flight=2, busy=1.0, number="253:3")
-    busy = Disk("nvme0n1", 3000, 0, 8, 16, 0.2, busy=0.5, number="259:0")
-    assert diagnose_machine(Machine(io_some=0.4, iowait=0.2, disks=(busy, leaked))).binds[0].id == "application.serial"
-    quiet = Disk("nvme0n1", 30, 0, 8, 16, 0.2, number="259:0")
-    assert diagnose_machine(Machine(io_some=0.4, iowait=0.2, disks=(quiet, leaked))).binds[0].id == "disk.stuck"
-    stuck = Process("rsync", "", cpu=0, chars=0, read=0, waits_in="io_schedule")
-    both = Machine(io_some=0.9, iowait=0.2, disks=(busy, leaked), processes=(Process(), stuck))
-    assert diagnose_machine(both).binds[0].id == "disk.stuck"
-
-
-def test_a_multipath_drive_is_named_once_and_by_its_head() -> None:
-    path, head = (
-        Disk(name, 9000, 0, 64, 16, 5.0, number=f"259:{at}") for at, name in enumerate(("nvme0c1n1", "nvme0n1"))
-    )
-    both = diagnose_machine(Machine(io_some=0.9, iowait=0.3, disks=(path, head)))
-    assert [one.device for one in both.binds] == ["nvme0n1"]
-    older = diagnose_machine(Machine(io_some=0.9, iowait=0.3, disks=(path,)))
-    assert [one.device for one in older.binds] == ["nvme0c1n1"]
+@pytest.mark.parametrize("name", BOUND)
+def test_what_binds(name: str) -> None:
+    machine, expected = BOUND[name]
+    *wanted, last = expected.removesuffix(" …").split(", ")
+    wanted = [*wanted, last] if last else []
+    binds = diagnose_machine(machine).binds
+    found = [f"{one.id} {one.device}" if " " in text else one.id for one, text in zip(binds, wanted, strict=False)]
+    assert found == wanted, [(one.id, one.device, one.share) for one in binds]
+    assert expected.endswith("…") or len(binds) == len(wanted), [(one.id, one.device, one.share) for one in binds]
 
 
 @pytest.mark.parametrize(
@@ -170,96 +221,9 @@ def test_the_speed_of_a_virtual_link_is_no_limit(name: str, speed: int, own_file
     assert not [one for one in found.near if "link" in one]
 
 
-def test_asynchronous_direct_writes_to_a_full_drive_still_bind() -> None:
-    machine = Machine(io_some=0.02, disks=(Disk("sda", 1, 140, 4, 512, 280, busy=0.99, rotational=True),))
-    assert [one.id for one in diagnose_machine(machine).binds] == ["disk.saturated"]
-
-
-def test_the_member_that_a_rebuild_writes_is_no_slow_one() -> None:
-    read = tuple(Disk(name, 300, 0, 512, 16, 9, busy=0.95, rotational=True) for name in ("sda", "sdb"))
-    written = Disk("sdc", 0, 300, 16, 512, 30, busy=1.0, rotational=True)
-    array = Disk("md0", 1, 0, below=("sda", "sdb", "sdc"), number="9:0")
-    machine = Machine(disks=(*read, written, array), arrays=(Array(action="recover", degraded=1, done="100 / 2000"),))
-    assert [one.id for one in diagnose_machine(machine).binds] == ["array.rebuilding"]
-
-
-def test_every_full_link_is_named_but_not_what_lies_on_it() -> None:
-    full = 1.24e9
-    links = (Link("eth0.100", tx_bytes=full), Link("eth0", tx_bytes=full), Link("eth1", tx_bytes=full))
-    machine = Machine(links=links, extra={"/sys/class/net/eth0.100/lower_eth0/uevent": ""})
-    found = diagnose_machine(machine).binds
-    assert [(one.id, one.device) for one in found] == [("net.link-saturated", name) for name in ("eth0", "eth1")]
-
-
-def test_threads_that_share_the_work_of_one_cpu_are_no_single_one() -> None:
-    def machine(*threads: float) -> Machine:
-        return Machine(user=0.25, processes=(Process(), Process("java", "app.service", cpu=1.0, threads=threads)))
-
-    assert diagnose_machine(machine(*[0.1] * 10)).binds == ()
-    assert [one.id for one in diagnose_machine(machine(0.97, 0.02, 0.01)).binds] == ["application.single-thread"]
-
-
-def test_a_slow_member_that_also_has_more_to_do_is_found() -> None:
-    """A member that is read again for each parity: more requests, each of which takes longer."""
-    well = tuple(Disk(f"sd{letter}", 100, 100, 4, 4, 1.5, number=f"8:{at}") for at, letter in enumerate("ab"))
-    slow = Disk("sdc", 170, 160, 4, 4, 30, busy=1.0, number="8:32")
-    array = Disk("md0", 0, 200, 512, 4, 20, busy=1.0, below=("sda", "sdb", "sdc"), number="9:0")
-    found = diagnose_machine(Machine(io_some=0.95, disks=(*well, slow, array))).binds
-    assert (found[0].id, found[0].device) == ("disk.slow-member", "sdc")
-
-
-def test_a_disk_whose_name_has_a_slash_is_that_of_sysfs() -> None:
-    """A Smart Array of 2.6: 20 ms are the time of its arm, and no slowness of an unknown medium."""
-    machine = Machine(
-        psi=False,
-        iowait=0.3,
-        disks=(Disk("cciss/c0d0", 45, 0, 16, 16, 20, busy=0.9, number="104:0"),),
-        extra={f"/sys/block/cciss!c0d0/{path}": text for path, text in (("queue/rotational", "1"), ("dev", "104:0"))},
-    )
-    found = diagnose_machine(machine).binds
-    assert [(one.id, one.device) for one in found] == [("disk.saturated", "cciss!c0d0")]
-    assert float(found[0].evidence["medium_ms"]) > 10
-
-
-_IMAGE = {
-    "/sys/block/loop0/loop/backing_file": "/srv/disk.img\n",
-    "/proc/self/mountinfo": "21 1 8:0 / /srv rw - xfs /dev/sda rw\n",
-    "/sys/class/block/sda/dev": "8:0",
-}
-
-
-def test_a_loop_device_waits_for_the_disk_of_its_file() -> None:
-    loop = Disk("loop0", 90, 40, 16, 16, 121.0, number="7:0")
-    drive = Disk("sda", 90, 40, 16, 16, 120.0, rotational=True)
-    found = diagnose_machine(Machine(io_some=0.9, iowait=0.3, disks=(drive, loop), extra=_IMAGE)).binds
-    assert [(one.id, one.device) for one in found] == [("disk.saturated", "sda")]
-    assert found[0].asks is not None
-
-
-def test_a_loop_device_takes_the_time_of_the_medium_below_it() -> None:
-    """8 ms for a request are what the arm of the drive takes, not a slow loop device."""
-    loop = Disk("loop0", 60, 0, 16, 16, 8.2, number="7:0")
-    drive = Disk("sda", 60, 0, 16, 16, 8.0, rotational=True)
-    assert diagnose_machine(Machine(io_some=0.45, disks=(drive, loop), extra=_IMAGE)).binds == ()
-
-
-def test_one_request_at_a_time_is_said_of_the_disk_below_a_loop_device() -> None:
-    loop = Disk("loop0", 5000, 0, 4, 4, 0.15, number="7:0")
-    drive = Disk("nvme0n1", 5000, 0, 4, 4, 0.12, number="259:0")
-    mount = {"/proc/self/mountinfo": "21 1 259:0 / /srv rw - xfs /dev/nvme0n1 rw\n"}
-    files = {**_IMAGE, **mount, "/sys/class/block/nvme0n1/dev": "259:0"}
-    machine = Machine(io_some=0.8, iowait=0.2, disks=(drive, loop), extra=files)
-    assert [(one.id, one.device) for one in diagnose_machine(machine).binds] == [("application.serial", "nvme0n1")]
-    # Of a file in the page cache the drive has nothing to do.
-    cached = Machine(io_some=0.8, iowait=0.2, disks=(Disk("nvme0n1", number="259:0"), loop), extra=files)
-    assert [one.device for one in diagnose_machine(cached).binds] == ["loop0"]
-
-
 def test_who_asks_a_disk_is_counted_once_where_loop_devices_lie_on_it() -> None:
-    loop = Disk("loop0", 90, 40, 16, 16, 121.0, number="7:0")
-    drive = Disk("sda", 90, 40, 16, 16, 120.0, rotational=True)
     moved = (90 + 40) * 16 * 1024.0
     reader = (Process(), Process("tar", "backup.service", read=moved, chars=moved))
-    found = diagnose_machine(Machine(io_some=0.9, disks=(drive, loop), processes=reader, extra=_IMAGE)).binds
-    assert found[0].asks is not None
-    assert (found[0].asks.unit, round(found[0].asks.share or 0, 1)) == ("backup.service", 1.0)
+    (found,) = diagnose_machine(Machine(io_some=0.9, disks=(_BELOW, _LOOP), processes=reader, extra=_IMAGE)).binds
+    assert found.asks is not None
+    assert (found.asks.unit, round(found.asks.share or 0, 1)) == ("backup.service", 1.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.disks import Disk
 from advisor.facts.unknown import Unknown
-from advisor.limits.declared import Declared, DeclaredVolume, Quota
+from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.figures import QUANTITIES
 from advisor.limits.links import wire_ceiling
 from advisor.limits.observed import Measurement, mixed, with_observed
@@ -118,13 +118,6 @@ def test_the_user_names_the_type_only_where_the_firmware_does_not() -> None:
     for reported, found in ((None, "r5b.24xlarge"), ("m5.large", "m5.large")):
         host = facts([disk("nvme1n1", model=EBS)], instance_type=reported)
         assert limits_of(host, None, said).instance_type == found
-
-
-def test_a_quota_binds_below_the_instance() -> None:
-    one = DeclaredVolume("io2", device="nvme1n1", gib=1000, iops=50_000)
-    said = Declared((one,), Quota(iops=1000), instance_type="r5b.24xlarge")
-    path = only(limits_of(facts([disk("nvme1n1", model=EBS)]), None, said))
-    assert bound(path, "write_iops") == ("quota", 1000)
 
 
 def test_a_mirror_sends_its_writes_to_the_instance_twice() -> None:
@@ -277,11 +270,6 @@ def test_a_measurement_of_another_device_is_told() -> None:
     host = facts([disk("nvme0n1")])
     found = with_observed(limits_of(host), [Measurement("w", "sdz", "iops", 1.0, 1.0)], host, Declared())
     assert "no path of this host" in found.notes[0]
-
-
-def test_volumes_of_other_hosts_are_left_out_and_named() -> None:
-    said = Declared((DeclaredVolume("gp3", volume_id="vol-0abc12345", gib=1),))
-    assert "1 declared volume is no disk of this host" in limits_of(facts(), None, said).notes[0]
 
 
 def test_disks_that_cannot_be_read_are_not_no_disks() -> None:

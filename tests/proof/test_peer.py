@@ -82,33 +82,20 @@ def refusal(second: SecondHost, destination: str = "far", address: str | None = 
     return caught.value
 
 
-def test_a_host_key_that_is_not_known(second: SecondHost) -> None:
-    second.configure(host_key=None)
+@pytest.mark.parametrize(
+    ("configured", "words", "hint"),
+    [
+        ({"host_key": None}, "host key is not known", "ssh far"),
+        ({"host_key": "other_key"}, "another one than before", "ssh-keygen -R"),
+        ({"key": "other_key"}, "no key of this user is accepted", "ssh-copy-id far"),
+        ({"client": "Host far\n  Port 2222\n"}, "no server listens", "sshd"),
+    ],
+)
+def test_a_host_that_lets_nobody_in(second: SecondHost, configured: dict[str, str], words: str, hint: str) -> None:
+    second.configure(**configured)
     error = refusal(second)
-    assert "host key is not known" in error.message
-    assert error.hint is not None
-    assert "ssh far" in error.hint
-
-
-def test_a_host_key_that_has_changed(second: SecondHost) -> None:
-    second.configure(host_key="other_key")
-    error = refusal(second)
-    assert "another one than before" in error.message
-    assert "ssh-keygen -R" in (error.hint or "")
-
-
-def test_no_key_that_is_accepted(second: SecondHost) -> None:
-    second.configure(key="other_key")
-    error = refusal(second)
-    assert "no key of this user is accepted" in error.message
-    assert error.hint == "ssh-copy-id far"
-
-
-def test_no_server_there(second: SecondHost) -> None:
-    second.configure(client="Host far\n  Port 2222\n")
-    error = refusal(second)
-    assert "no server listens" in error.message
-    assert "sshd" in (error.hint or "")
+    assert words in error.message
+    assert hint in (error.hint or "")
 
 
 def test_no_fio_there(second: SecondHost) -> None:
@@ -127,10 +114,8 @@ def test_no_fio_there(second: SecondHost) -> None:
     assert "apt-get install fio" in (error.hint or "")
 
 
-def test_an_address_of_this_host_itself(second: SecondHost) -> None:
-    assert "this host itself" in refusal(second, address=HERE).message
-    assert "this host itself" in refusal(second, address="127.0.0.1").message
-
-
-def test_an_address_that_no_route_leads_to(second: SecondHost) -> None:
-    assert "route" in refusal(second, address="203.0.113.9").message
+@pytest.mark.parametrize(
+    ("address", "words"), [(HERE, "this host itself"), ("127.0.0.1", "this host itself"), ("203.0.113.9", "route")]
+)
+def test_an_address_that_is_no_peer(second: SecondHost, address: str, words: str) -> None:
+    assert words in refusal(second, address=address).message

@@ -161,19 +161,17 @@ def test_a_partition_is_no_disk(vdz: Disk) -> None:
 # -- in use ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_mounted_disk_is_refused(vdz: Disk) -> None:
-    (vdz.tree / "proc/self/mountinfo").write_text(f"27 1 {vdz.label} / /srv/data rw - xfs /dev/vdz rw\n")
-    assert "mounted at /srv/data" in refused(vdz.host, chosen())
-
-
-def test_a_member_of_an_array_or_volume_is_refused(vdz: Disk) -> None:
-    (vdz.tree / "sys/block/vdz/holders/dm-3").mkdir(parents=True)
-    assert "dm-3" in refused(vdz.host, chosen())
-
-
-def test_swap_space_is_refused(vdz: Disk) -> None:
-    make_tree(vdz.tree, {"/proc/swaps": "Filename Type Size Used Priority\n/dev/vdz partition 1 0 -2\n"})
-    assert "swap space" in refused(vdz.host, chosen())
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"/proc/self/mountinfo": "27 1 {label} / /srv/data rw - xfs /dev/vdz rw\n"}, "mounted at /srv/data"),
+        ({"/sys/block/vdz/holders/dm-3/uevent": ""}, "dm-3"),
+        ({"/proc/swaps": "Filename Type Size Used Priority\n/dev/vdz partition 1 0 -2\n"}, "swap space"),
+    ],
+)
+def test_a_disk_that_is_mounted_a_member_or_swap_is_refused(vdz: Disk, files: dict[str, str], words: str) -> None:
+    make_tree(vdz.tree, {path: text.replace("{label}", vdz.label) for path, text in files.items()})
+    assert words in refused(vdz.host, chosen())
 
 
 def test_what_somebody_holds_is_refused_although_nothing_tells_who(vdz: Disk) -> None:

@@ -53,15 +53,12 @@ def test_signed_rank_with_ties_and_zeros_equals_enumeration(values: list[float])
     assert signed_rank(values).p_value == pytest.approx(enumerated_signed_rank(values), rel=1e-12)
 
 
-def test_signed_rank_of_only_zeros_says_nothing() -> None:
+def test_zeros_are_left_out_and_counted() -> None:
     found = signed_rank([0.0, 0.0, 0.0])
     assert (found.p_value, found.pairs, found.zeros) == (1.0, 0, 3)
+    some = signed_rank([0.0, 1.0, 2.0, 0.0, -3.0])
+    assert (some.pairs, some.zeros) == (3, 2)
     assert signed_rank([]).p_value == 1.0
-
-
-def test_signed_rank_counts_what_it_left_out() -> None:
-    found = signed_rank([0.0, 1.0, 2.0, 0.0, -3.0])
-    assert (found.pairs, found.zeros) == (3, 2)
 
 
 @given(samples)
@@ -195,14 +192,6 @@ def test_rank_sum_takes_what_differs_in_the_last_bit_for_ties(nudge: float) -> N
     assert rank_sum(plain[:4], nudged[2:]) == rank_sum(plain[:4], plain[2:])
 
 
-def test_rank_sum_equals_scipy_without_ties() -> None:
-    source = random.Random(3)
-    for _ in range(100):
-        first = [source.gauss(0, 1) for _ in range(source.randint(1, 12))]
-        second = [source.gauss(0.5, 1) for _ in range(source.randint(1, 12))]
-        assert rank_sum(first, second) == pytest.approx(stats.mannwhitneyu(first, second, method="exact").pvalue)
-
-
 def test_needed_pairs_are_the_measured_ones() -> None:
     """20, 10 and 5 % took 6-8, about 12 and 45-48 pairs at the run-to-run noise of a noisy machine."""
     assert 6 <= needed_pairs(0.1155, 0.20, 0.05) <= 8
@@ -214,10 +203,6 @@ def test_needed_pairs_could_be_significant_at_all() -> None:
     for alpha in (0.05, 0.0221, 0.0221 / 3):
         assert attainable_level(needed_pairs(1e-6, 0.5, alpha), alpha) > 0
     assert needed_pairs(1e-6, 0.5, 0.0221) == 7
-
-
-def test_needed_pairs_of_wild_data_are_many() -> None:
-    assert needed_pairs(5.0, 0.01, 0.05) > 1_000_000
 
 
 @pytest.mark.parametrize("pairs", [8, 24])
