@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from advisor.host import Host, live_host
 from advisor.proof.covariates import covariates_between, read_counters
@@ -18,7 +17,7 @@ from advisor.proof.fio import EndedProcess, FioError, FioJob, FioProcess, read_v
 from advisor.proof.interrupt import Stop
 from advisor.proof.records import Arm, Claim, ProofSubject, ToggleClass
 from advisor.proof.scratch import MIB, Keep, Scratch, scratch_file
-from advisor.proof.session import Settings, prove, self_test
+from advisor.proof.session import Settings, prove
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import WORKLOADS, JobSection, Pattern, get_workload
 from tests.waiting import PATIENCE_SECONDS
@@ -164,18 +163,3 @@ def test_a_real_effect_is_a_proven_gain(target: MeasuredTarget, host: Host, tmp_
     assert proof.workloads[0].ratio > 1.5
     assert proof.session.fio_version == read_version(FioProcess(), Stop())
     assert arm.read_text() == "A"
-
-
-@pytest.mark.thorough
-def test_a_session_on_this_machine_as_it_is(target: MeasuredTarget) -> None:
-    """The live host's own covariates, whatever it is busy with; the few pairs that fit must prove nothing."""
-    before = set(os.listdir(target.path))
-    chosen = replace(settings(target), force=True, budget_seconds=12.0)
-    proof = self_test(live_host(), [READ.name], chosen)
-    assert proof.verdict in ("indicative", "invalid")
-    assert proof.tendency == "inconclusive"
-    assert proof.workloads[0].pairs < 6
-    measured = proof.session.warm_up[0].covariates
-    assert measured.foreign_cpu_share is not None
-    assert measured.steal_share is not None
-    assert set(os.listdir(target.path)) == before

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.profiles.requested import load_one
+from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.profile import prove_profile
 from advisor.proof.records import ArmSetting, Proof
@@ -31,28 +31,30 @@ def text_of(proof: Proof) -> str:
     return proof_text(proof, width=100, color=False)
 
 
-def test_a_proof_of_a_profile_holds_the_values_that_were_toggled(
-    fake_fio: FakeFio, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tree = calm_tree(tmp_path / "tree", proc__self__mountinfo=NFS, proc__meminfo="MemTotal: 16000000 kB\nDirty: 0 kB\n")
-    make_tree(tree, {f"/proc/sys/{name.replace('.', '/')}": f"{value}\n" for name, value in SOCKETS.items()})
+@pytest.fixture
+def tree(fake_fio: FakeFio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A captured host on NFS; fio is the fake one."""
     monkeypatch.setenv("PATH", f"{fake_fio.directory}:/usr/bin:/bin")
+    made = calm_tree(tmp_path / "tree", proc__self__mountinfo=NFS, proc__meminfo="MemTotal: 16000000 kB\nDirty: 0 kB\n")
+    return make_tree(made, {f"/proc/sys/{name.replace('.', '/')}": f"{value}\n" for name, value in SOCKETS.items()})
+
+
+def prove_values(tree: Path, disk: Path, asked: str | RequestedProfile, **more: object) -> Proof:
     before = listing(tree)
+    chosen = settings(disk, **more, **SHORT)
+    store = Store(str(tree.parent / "state"))
+    proof = prove_profile(host_of(tree), asked, {}, chosen, workloads=(WORKLOAD,), reconnect="true", store=store)
+    assert listing(tree) == before
+    return proof
+
+
+def test_a_proof_of_a_profile_holds_the_values_that_were_toggled(tree: Path, disk: Path, tmp_path: Path) -> None:
     place = tmp_path / "kept.gz"
-    proof = prove_profile(
-        host_of(tree),
-        "socket-buffers-8m",
-        {},
-        settings(disk, save_to=str(place), **SHORT),
-        workloads=(WORKLOAD,),
-        reconnect="true",
-        store=Store(str(tmp_path / "state")),
-    )
+    proof = prove_values(tree, disk, "socket-buffers-8m", save_to=str(place))
     assert {one.tunable: (one.before, one.after) for one in proof.values or ()} == {
         f"sysctl:{name}": (SMALL, "8388608") for name in SOCKETS
     }
     assert all(one.why for one in proof.values or ())
-    assert listing(tree) == before
     assert reanalyse_proof(load_proof(place)).values == proof.values
     assert msgspec.json.decode(msgspec.json.encode(proof))["values"][0]["after"] == "8388608"
     for said in (text_of(proof), proof_page(proof)):
@@ -60,23 +62,9 @@ def test_a_proof_of_a_profile_holds_the_values_that_were_toggled(
         assert "8388608" in said
 
 
-def test_a_proof_of_values_says_how_to_repeat_it(
-    fake_fio: FakeFio, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tree = calm_tree(tmp_path / "tree", proc__self__mountinfo=NFS, proc__meminfo="MemTotal: 16000000 kB\nDirty: 0 kB\n")
-    make_tree(tree, {f"/proc/sys/{name.replace('.', '/')}": f"{value}\n" for name, value in SOCKETS.items()})
-    monkeypatch.setenv("PATH", f"{fake_fio.directory}:/usr/bin:/bin")
-    before = listing(tree)
+def test_a_proof_of_values_says_how_to_repeat_it(tree: Path, disk: Path) -> None:
     words = ("sysctl:net.core.rmem_max>=8388608", "sysctl:net.core.wmem_max=8388608")
-    proof = prove_profile(
-        host_of(tree),
-        load_one(words),
-        {},
-        settings(disk, **SHORT),
-        workloads=(WORKLOAD,),
-        reconnect="true",
-        store=Store(str(tmp_path / "state")),
-    )
+    proof = prove_values(tree, disk, load_one(words))
     assert {one.tunable: one.after for one in proof.values or ()} == {
         "sysctl:net.core.rmem_max": "8388608",
         "sysctl:net.core.wmem_max": "8388608",
@@ -85,22 +73,18 @@ def test_a_proof_of_values_says_how_to_repeat_it(
     assert command_again(proof).startswith(
         "advisor prove 'sysctl:net.core.rmem_max>=8388608' sysctl:net.core.wmem_max=8388608 "
     )
-    assert listing(tree) == before
 
 
-def test_a_self_test_has_no_values_and_an_old_record_does_not_know_them(
+def test_a_self_test_has_no_values_and_many_alike_are_one_line_of_the_text(
     fake_fio: FakeFio, disk: Path, tmp_path: Path
 ) -> None:
     proof = self_test(calm_host(tmp_path / "calm"), [WORKLOAD], settings(disk, **SHORT), runner=fake_fio.runner)
     assert proof.values == ()
+    assert "Arms" not in text_of(proof)
+    # an old record does not know them
     old = msgspec.json.decode(msgspec.json.encode(proof))
     del old["values"], old["session"]["values"]
     assert msgspec.convert(old, Proof).values is None
-    assert "Arms" not in text_of(proof)
-
-
-def test_many_alike_values_are_one_line_of_the_text(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    proof = self_test(calm_host(tmp_path / "calm"), [WORKLOAD], settings(disk, **SHORT), runner=fake_fio.runner)
     interrupts = tuple(ArmSetting(f"irq:{number}:affinity", "0-31", "0-15") for number in range(24, 224))
     made = msgspec.structs.replace(proof, values=(*interrupts, ArmSetting("sysctl:vm.swappiness", "60", "10")))
     lines = text_of(made).splitlines()

@@ -1,4 +1,4 @@
-"""Signals in the midst of a session, sent to a real process that conducts one."""
+"""Signals in the midst of a session or a series, sent to a real process that conducts one."""
 
 from __future__ import annotations
 
@@ -8,67 +8,96 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from advisor.proof.archive import load_proof, reanalyse_proof
+from advisor.proof.archive import SavedBench, load_any, load_proof, reanalyse_proof
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
 from tests.waiting import PATIENCE_SECONDS
 
 from .fakes import FakeFio, calm_tree
 
 ROOT = Path(__file__).parents[2]
-SESSION = """
+SCRIPT = """
 import sys
 from pathlib import Path
 from advisor.errors import AdvisorError
 from advisor.host import tree_host
+from advisor.proof.bench import bench
 from advisor.proof.session import Settings, prove
 from advisor.proof.records import Claim, ProofSubject
 from advisor.proof.scratch import Keep, MIB
 from tests.proof.fakes import FakeFio, SpeedToggle
 
-bin, tree, disk, saved, megabytes = sys.argv[1:]
-fio = FakeFio.existing(Path(bin))
-toggle = SpeedToggle(fio, 1.3)
+kind, bin, tree, disk, saved, megabytes = sys.argv[1:]
+fio, workload = FakeFio.existing(Path(bin)), "infoscale.4k-rand-r100"
+more = dict(runner=fio.runner, progress=lambda event: print(event.stage, event.pair, flush=True))
 settings = Settings(target=disk, mode="default", scratch_bytes=int(megabytes) * MIB, keep=Keep(0, 0.0),
                     byte_budget=1 << 40, save_to=saved)
 try:
-    subject = ProofSubject("storage", (Claim("infoscale.4k-rand-r100"),))
-    prove(tree_host(tree), subject, toggle, settings, runner=fio.runner,
-          progress=lambda event: print(event.stage, event.pair, flush=True))
+    if kind == "bench":
+        bench(tree_host(tree), (workload,), settings, **more)
+    else:
+        prove(tree_host(tree), ProofSubject("storage", (Claim(workload),)), SpeedToggle(fio, 1.3), settings, **more)
 except AdvisorError as error:
     print("ended:", error.message, flush=True)
     raise SystemExit(error.exit_code)
 """
+# By name, not from the product: whatever ends a process by default and can be caught in good order.
+ENDING = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM),
+)
 
 
 class Running:
-    """A session in a process of its own."""
+    """A session, or a series, in a process of its own."""
 
-    def __init__(self, fake_fio: FakeFio, tmp_path: Path, disk: Path, megabytes: int = 1) -> None:
-        self.saved = tmp_path / "partial.proof"
-        self.fio = fake_fio
-        self.disk = disk
-        tree = calm_tree(tmp_path / "tree")
-        words = [fake_fio.directory, tree, disk, self.saved, megabytes]
+    def __init__(
+        self,
+        fake_fio: FakeFio,
+        tmp_path: Path,
+        disk: Path,
+        megabytes: int = 1,
+        kind: Literal["prove", "bench"] = "prove",
+    ) -> None:
+        self.saved = tmp_path / "partial"
+        words = [kind, fake_fio.directory, calm_tree(tmp_path / "tree"), disk, self.saved, megabytes]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SESSION, *map(str, words)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", SCRIPT, *map(str, words)], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
 
     def wait_for(self, line: str) -> None:
         assert self.process.stdout is not None
-        for seen in self.process.stdout:
-            if seen.strip() == line:
-                return
-        raise AssertionError(f"the session ended before {line!r}")
+        assert line in (seen.strip() for seen in self.process.stdout), f"the session ended before {line!r}"
 
     def end(self, number: signal.Signals) -> str:
         self.process.send_signal(number)
         output, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
+        assert self.process.returncode == 130
         return output
 
 
+@pytest.mark.repeats(3)
+@pytest.mark.parametrize(
+    ("number", "line"), [*((number, "round 2") for number in ENDING), (signal.SIGTERM, "scratch 0")]
+)
+def test_any_signal_ends_a_series_without_a_file_and_keeps_the_partial_result(
+    fake_fio: FakeFio, tmp_path: Path, disk: Path, number: signal.Signals, line: str
+) -> None:
+    fake_fio.plan(sleep=0.1)
+    running = Running(fake_fio, tmp_path, disk, 1 if line == "round 2" else 2000, "bench")
+    running.wait_for(line)
+    time.sleep(0.05)
+    assert f"stopped by {number.name}" in running.end(number)
+    assert os.listdir(disk) == []
+    partial = load_any(running.saved)
+    assert isinstance(partial, SavedBench)
+    assert (partial.bench.quality, partial.bench.series.ended) == ("indicative", "interrupted")
+
+
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_fio_runs_restores_a_and_keeps_the_partial_result(
     fake_fio: FakeFio, tmp_path: Path, disk: Path, number: signal.Signals
@@ -78,7 +107,6 @@ def test_a_signal_while_fio_runs_restores_a_and_keeps_the_partial_result(
     running.wait_for("pair 2")
     time.sleep(0.1)
     output = running.end(number)
-    assert running.process.returncode == 130
     assert f"stopped by {number.name} after 1 pairs" in output
     assert (fake_fio.directory / "speed").read_text() == "1.0", "arm A is active"
     assert os.listdir(disk) == []
@@ -94,7 +122,6 @@ def test_a_signal_while_fio_hangs_leaves_no_process(fake_fio: FakeFio, tmp_path:
     running.wait_for("pair 2")
     time.sleep(0.3)
     running.end(signal.SIGTERM)
-    assert running.process.returncode == 130
     assert os.listdir(disk) == []
     found = subprocess.run(["pgrep", "-f", str(fake_fio.directory)], capture_output=True, text=True, check=False)
     assert found.stdout == ""
@@ -105,7 +132,6 @@ def test_a_signal_while_the_scratch_file_is_filled(fake_fio: FakeFio, tmp_path: 
     running.wait_for("scratch 0")
     time.sleep(0.1)
     output = running.end(signal.SIGINT)
-    assert running.process.returncode == 130
     assert "after 0 pairs" in output
     assert os.listdir(disk) == []
     assert not (fake_fio.directory / "speed").exists(), "no arm was ever placed"
