@@ -4,7 +4,7 @@
 
 Half an hour of CPU time; with --quick half a minute, with few sessions each. Every part runs the product's own
 functions in the simulations of another module here (live, anytime, ablation, tuning, decisions, gain_sequence,
-host_units, validation), which prints more of it. The table has a row for each requirement, with the load under which
+validation), which prints more of it. The table has a row for each requirement, with the load under which
 it was measured worst; FILE gets a row for each load. A requirement *holds* where the figure meets it, holds *within
 chance* where the figure misses it and its 99 % interval (Clopper and Pearson) does not, and *does not hold*
 otherwise: then the exit code is 1.
@@ -27,7 +27,7 @@ import numpy as np
 from scipy import stats
 
 from advisor.proof.anytime import reference_signs
-from benchmarks import ablation, anytime, decisions, gain_sequence, host_units, live, tuning
+from benchmarks import ablation, anytime, decisions, gain_sequence, live, tuning
 from benchmarks.validation import count_errors
 from benchmarks.validation_series import SHIPPED, load_series
 from tests.proof.sessions import DRIFTS
@@ -267,18 +267,6 @@ def check_repetitions(law: str, effort: Effort) -> list[Finding]:
     ]
 
 
-def check_hosts(count: int, kinds: int, law: str, effort: Effort) -> list[Finding]:
-    """Trials with unlike hosts as units: without an effect, and with one of 10 %."""
-    trials, design = effort.sessions(2000, 30), host_units.design_of(count, kinds)
-    load = f"{law}, {count} hosts in {len(design.blocks)} {'block' if len(design.blocks) == 1 else 'blocks'}"
-    claimed, _ = host_units.count_claims(design, law, trials, is_odd=True)
-    _, inside = host_units.count_claims(design, law, trials, 0.10, is_odd=True)
-    return [
-        share("hosts", "false claims, at most 5 %", load, claimed, trials, most=ERRORS),
-        covered("hosts", "intervals cover +10 %, 93 to 97 %", load, inside, trials),
-    ]
-
-
 Task = tuple[Callable[..., list[Finding]], tuple[object, ...]]
 WORKLOADS: Final = ("infoscale.4k-rand-r100", "infoscale.64k-seq-r100")
 PARTS: Final[dict[str, list[Task]]] = {
@@ -292,7 +280,6 @@ PARTS: Final[dict[str, list[Task]]] = {
     "tune": [(check, (load,)) for check in (check_placebo_race, check_planted) for load in tuning.LOADS],
     "decisions": [(check_decisions, ())],
     "again": [(check_repetitions, (law,)) for law in gain_sequence.LAWS],
-    "hosts": [(check_hosts, (*size, law)) for size in ((8, 1), (10, 1), (12, 2)) for law in host_units.LAWS],
 }
 """What each part runs, a piece for a process."""
 

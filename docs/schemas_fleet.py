@@ -9,7 +9,6 @@ from advisor.fleet.compare.comparison import HostComparison, HostLine
 from advisor.fleet.peers import Outlier, PeerGroup
 from advisor.fleet.runs.journal import GateDone, HostState, PlannedState, ProofDone
 from advisor.fleet.runs.status import HostState as StandingState
-from advisor.fleet.runs.trial_records import MetricEffect, TrialVerdict
 from advisor.fleet.runs.waves import Wave
 from advisor.fleet.scan import HostScan
 from advisor.importers.records import Imported, Outcome
@@ -84,18 +83,6 @@ _STANDING = record(
         ("taken", float | None),
     ],
 )
-_TRIAL_HOST = record(
-    "HostOfTrial",
-    [
-        ("name", str),
-        ("is_treated", bool),
-        ("state", HostState | None),
-        ("by_hand", str | None),
-        ("before", dict[str, tuple[float | None, ...]]),
-        ("after", dict[str, tuple[float | None, ...]]),
-    ],
-    "A host; the figures by metric, one for each reading, null where it failed.",
-)
 _SHORT_HOST = record("ShortHost", [("name", str), ("state", HostState), ("transaction", str | None)])
 _RUN_STATE = Literal["planned", "interrupted", "done", "nothing", "stopped", "rolled-back"]
 _RUN = record(
@@ -152,23 +139,6 @@ FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
         ("gates", tuple[_GATE_RUN, ...]),  # type: ignore[valid-type]
         ("proofs", tuple[_PROOF_RUN, ...]),  # type: ignore[valid-type]
         ("failed", _NAMES),
-    ],
-    "advisor.fleet-trial/1": [
-        ("id", str | None),
-        ("state", _RUN_STATE),
-        ("code", int),
-        ("message", str),
-        ("profiles", _NAMES),
-        ("blocks", tuple[_NAMES, ...]),
-        ("assignments", int),
-        ("smallest_p", float),
-        ("seed", int | None),
-        ("detectable", float | None),
-        ("verdict", TrialVerdict | None),
-        ("reasons", _NAMES),
-        ("effects", tuple[MetricEffect, ...]),
-        ("missing", _NAMES),
-        ("hosts", tuple[_TRIAL_HOST, ...]),  # type: ignore[valid-type]
     ],
     "advisor.fleet-verify/1": [
         ("run", str | None),

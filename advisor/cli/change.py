@@ -19,7 +19,6 @@ from typer import Argument, Option
 from advisor import operations
 from advisor.cli.complete import profile_parameters, requestable_words, transaction_ids, transactions_or_profiles
 from advisor.cli.monitored import (
-    Junit,
     MetricFiles,
     Nagios,
     OpenMetrics,
@@ -299,7 +298,6 @@ def verify(
     ] = None,
     prometheus: Prometheus = None,
     openmetrics: OpenMetrics = None,
-    junit: Junit = None,
     nagios: Nagios = False,
     as_json: Json = False,
     root: MountedHost = None,
@@ -307,7 +305,7 @@ def verify(
     """Compare values, live and on disk, with what was applied. Exit code 0 where all match, 1 for drift, 2 where a
     journal is damaged; with --nagios, a plugin's."""
 
-    files = MetricFiles(prometheus, openmetrics, junit)
+    files = MetricFiles(prometheus, openmetrics)
 
     def look() -> Status:
         check_forms(files, nagios=nagios, as_json=as_json)

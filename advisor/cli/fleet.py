@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from advisor.cli import fleet_change, fleet_compare, fleet_limits, fleet_look, fleet_prove, fleet_why
+from advisor.cli import fleet_change, fleet_compare, fleet_limits, fleet_look, fleet_why
 from advisor.cli.commands import make_group
 
 _VERBS: Final[dict[str, Callable[..., int]]] = {
@@ -14,6 +14,5 @@ _VERBS: Final[dict[str, Callable[..., int]]] = {
     **fleet_why.COMMANDS,
     **fleet_limits.COMMANDS,
     **fleet_change.COMMANDS,
-    **fleet_prove.COMMANDS,
 }
 COMMANDS: Final = {"fleet": make_group("Do the same on many hosts of an Ansible inventory.", _VERBS)}

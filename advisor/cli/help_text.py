@@ -225,10 +225,6 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor fleet rollback", "the last run, on every host"),
         ("advisor fleet rollback 3 --limit h7", "run 3, on one host"),
     ),
-    "fleet prove": (
-        ("advisor fleet prove socket-buffers-8m -i hosts.ini --metric command:p99:lower", "one figure"),
-        ("advisor fleet prove --resume last", "go on, with the same toss"),
-    ),
     "fleet status": (
         ("advisor fleet status", "the runs of this controller"),
         ("advisor fleet status -i hosts.ini", "and each host's transactions"),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from typer import Option
 
@@ -31,18 +31,14 @@ Prometheus = Annotated[
 OpenMetrics = Annotated[
     str | None, Option("--openmetrics", metavar="FILE", help="Write metrics as OpenMetrics text; - is stdout.")
 ]
-Junit = Annotated[
-    str | None, Option("--junit", metavar="FILE", help="Write test results as JUnit XML, for CI; - is stdout.")
-]
 Nagios = Annotated[bool, Option("--nagios", help="Answer as a Nagios plugin, with its exit codes 0 to 3.")]
 
 
 class MetricFiles(NamedTuple):
-    """Where metrics and test results are written, by their form; ``-`` is standard output."""
+    """Where metrics are written, by their form; ``-`` is standard output."""
 
     prometheus: str | None
     openmetrics: str | None
-    junit: str | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -71,11 +67,7 @@ def check_forms(
     if len(forms) > 1:
         raise UsageError(
             f"{' and '.join(forms)}: one document at a time",
-            hint="give --junit a file"
-            if forms[-1] == "--junit -"
-            else "give --openmetrics a file"
-            if forms[-1] == "--openmetrics -"
-            else "give --prometheus a file",
+            hint=f"give {'--openmetrics' if forms[-1] == '--openmetrics -' else '--prometheus'} a file",
         )
     places: dict[str, str] = {}
     named = {f"--{form}": file for form, file in files._asdict().items()}
@@ -121,30 +113,6 @@ def with_metrics(
     return found
 
 
-def with_junit(
-    look: Callable[[], T], text: Callable[[T], str], command: Literal["verify", "scan"], file: str | None
-) -> T:
-    """What ``look`` finds, as test results in ``file`` as well; where it fails, one error says so."""
-    if file is None:
-        return look()
-    from advisor.operations.files import write_output
-    from advisor.report.junit import failed_junit
-
-    def write(document: str) -> None:
-        if file == "-":
-            print_text(document)
-        else:
-            write_output(file, document)
-
-    try:
-        found = look()
-    except BaseException as error:
-        write(failed_junit(command, str(error), time.time()))
-        raise
-    write(text(found))
-    return found
-
-
 def one_host(found: Status) -> States:
     """This host, which has no name here."""
     from advisor.report.monitoring import VerifyState
@@ -152,8 +120,8 @@ def one_host(found: Status) -> States:
     return {None: VerifyState(time.time(), found)}
 
 
-def scan_host(look: Callable[[], Scan], files: MetricFiles, floor: str | None = None) -> Scan:
-    """What a scan finds, in the metrics' files and as test results as well, where ``floor`` is what fails."""
+def scan_host(look: Callable[[], Scan], files: MetricFiles) -> Scan:
+    """Return what ``look`` finds on this host, and write it into the metrics' files."""
     if not files.is_asked:
         return look()  # what a scan has no use for is not loaded: 15 ms
     from advisor.report.host_metrics import failed_scan_metrics, scan_metrics
@@ -163,17 +131,7 @@ def scan_host(look: Callable[[], Scan], files: MetricFiles, floor: str | None = 
         at_seconds = found.provenance.captured_at or found.provenance.scanned_at
         return scan_metrics(found.active, muted=muted, unknown=len(found.facts.unknown), at_seconds=at_seconds)
 
-    def results(found: Scan) -> str:
-        from advisor.report.junit import junit_text, scan_cases
-
-        at_seconds = found.provenance.captured_at or found.provenance.scanned_at
-        cases = scan_cases(found.findings, found.facts.unknown, floor or "critical")
-        return junit_text("scan", found.facts.host.hostname, at_seconds, cases)
-
-    def measure() -> Scan:
-        return with_metrics(look, families, lambda _: failed_scan_metrics(time.time()), files)
-
-    return with_junit(measure, results, "scan", files.junit)
+    return with_metrics(look, families, lambda _: failed_scan_metrics(time.time()), files)
 
 
 def observe_host(look: Callable[[], ObservedSpan], files: MetricFiles) -> ObservedSpan:
@@ -202,19 +160,10 @@ def failed_state(error: str) -> Families:
 
 
 def verify_host(look: Callable[[], Status], files: MetricFiles) -> Status:
-    """What ``look`` finds on this host, in the metrics' files and as test results as well."""
+    """Return what ``look`` finds on this host, and write it into the metrics' files."""
     from advisor.report.monitoring import verify_metrics
 
-    def results(found: Status) -> str:
-        from advisor.report.junit import junit_text, verify_cases
-
-        state = one_host(found)[None]
-        return junit_text("verify", os.uname().nodename, state.time, verify_cases(state))
-
-    def measure() -> Status:
-        return with_metrics(look, lambda found: verify_metrics(one_host(found)), failed_state, files)
-
-    return with_junit(measure, results, "verify", files.junit)
+    return with_metrics(look, lambda found: verify_metrics(one_host(found)), failed_state, files)
 
 
 def verified_fleet(look: Callable[[], FleetStanding], files: MetricFiles) -> FleetStanding:

@@ -10,7 +10,7 @@ from typer import Option
 
 from advisor import operations
 from advisor.cli.complete import declarable_workloads, severity_names
-from advisor.cli.monitored import Junit, MetricFiles, OpenMetrics, Prometheus, check_forms, scan_host
+from advisor.cli.monitored import MetricFiles, OpenMetrics, Prometheus, check_forms, scan_host
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ def scan(
     keep: Annotated[bool, Option("--keep", help="Keep this scan in the state directory, for --since DATE.")] = False,
     prometheus: Prometheus = None,
     openmetrics: OpenMetrics = None,
-    junit: Junit = None,
 ) -> int:
     """Find what is wrong with this host, a line each. Needs no root."""
     from advisor.errors import UsageError
@@ -99,9 +98,7 @@ def scan(
     forms = {"--picture": picture, "--json": as_json, "--all": whole, "--brief": brief, "--muted": muted}
     # A document holds everything, and what has changed as well.
     forms["--since"] = since is not None and not as_json
-    files = MetricFiles(prometheus, openmetrics, junit)
-    if junit is not None and floor is None:
-        raise UsageError("--junit: needs --fail-on, which says what is a failure", hint="add --fail-on warning")
+    files = MetricFiles(prometheus, openmetrics)
     check_forms(files, as_json=as_json, pages={"--svg": svg, "--html": html})
     forms |= {f"--{form} -": file == "-" for form, file in files._asdict().items()}
     asked = [option for option, is_asked in forms.items() if is_asked]
@@ -142,7 +139,7 @@ def scan(
             only_judged=not (as_json or whole or keep or svg or html or picture),
         )
 
-    found = scan_host(look, files, floor)
+    found = scan_host(look, files)
     assert host is not None
     if keep:
         from advisor.operations.since import keep_scan

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.facts.ip_json import BareLink, links_by_name, parse_ip_links
+from advisor.facts.ip_json import BareLink, parse_ip_links
 from advisor.facts.link_sysfs import NET, LinkDirectory, list_links, number, read_sysfs_links
 from advisor.facts.link_tables import (
     parse_default_routes,
@@ -62,10 +62,7 @@ def _complete_link(by_ip: BareLink, by_sysfs: BareLink | None) -> BareLink:
 
 
 def _read_ip(host: Host, unknown: Unknowns) -> dict[str, BareLink]:
-    """Links by the kernel or ip(8); none, with the reason noted, where it fails."""
-    plain = host.plain_links()
-    if plain is not None:
-        return links_by_name(plain)
+    """Return the links that ip(8) lists; none, with the reason noted, if it fails."""
     done = host.run(IP_JSON)
     why = done.why if isinstance(done, Missing) else f"ip returned {done.rc}: {done.stderr.strip()[:200]}"
     if not isinstance(done, Missing):

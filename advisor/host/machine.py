@@ -155,15 +155,6 @@ class Host:
             return self._drivers.query(link, what)
         return (self._ethtool or {}).get((link, what), ethtool_ioctl.NOT_RECORDED)
 
-    def plain_links(self) -> list[dict[str, Any]] | None:
-        """The links as ``ip -j -d addr show`` lists them; None where ip itself has to be asked: of a captured host, and
-        where a link has more than every link has. Without the process a scan takes 3 ms less."""
-        if not self.asks_kernel:
-            return None
-        from advisor.host.rtnetlink import read_plain_links
-
-        return read_plain_links()
-
     def locate(self, path: str) -> str:
         """Where a host path lies on this machine, for writing; directories on the way need not exist yet.
 

@@ -227,7 +227,6 @@ def _add_left_out(page: Page, plan: FleetPlan | None, run: RunRecord | None) -> 
 
 def _add_next(page: Page, run: RunRecord) -> None:
     kept = [one for one in run.hosts.values() if one.state == "applied"]
-    verb = "apply" if run.asked.trial is None else "prove"
     page.blank()
     if run.is_going_back and run.touched:
         if any(not _is_kept(run.hosts[name]) for name in run.touched):
@@ -236,7 +235,7 @@ def _add_next(page: Page, run: RunRecord) -> None:
         return
     if run.state in ("interrupted", "stopped") and run.planned:
         page.add("To resume it:")
-        page.command(f"advisor fleet {verb} --resume {run.id}")
+        page.command(f"advisor fleet apply --resume {run.id}")
     elif run.is_to_be_proven and run.state in ("interrupted", "stopped"):
         page.add("To prove it again on the canary, and go on where that shows a gain:")
         page.command(f"advisor fleet apply --resume {run.id}")

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from unittest.mock import patch
 
 import pytest
 
 from advisor.cli import main
+from advisor.cli.parser import build_program
 
 
 def call_inside(*words: object, **environment: object) -> subprocess.CompletedProcess[str]:
@@ -31,3 +33,16 @@ def call_inside(*words: object, **environment: object) -> subprocess.CompletedPr
     assert isinstance(ended.value.code, int)
     assert "Traceback" not in errors
     return subprocess.CompletedProcess(argv, ended.value.code, said, errors)
+
+
+program = cache(build_program)
+
+
+def parse_words(words: list[str]) -> None:
+    """Parse the words of a call and run nothing; a call that is refused raises typer's error."""
+    command, rest = program(), list(words)
+    context = command.make_context("advisor", [*rest])
+    while rest and hasattr(command, "list_commands"):
+        name, *rest = rest
+        command = command.get_command(context, name)
+        context = command.make_context(name, [*rest], parent=context)

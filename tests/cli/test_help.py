@@ -13,6 +13,7 @@ import pytest
 from advisor.cli import parser
 from advisor.cli.help_text import EXAMPLES, GROUPS
 from docs.command_page import help_pages
+from tests.cli.inside import parse_words
 from tests.each import for_each
 
 PAGES = help_pages()
@@ -69,16 +70,7 @@ def test_every_command_is_in_one_group() -> None:
 def test_an_example_is_a_call(path: str, call: str) -> None:
     words = shlex.split(call.partition(" < ")[0].partition(" | ")[0])
     assert words[0] == "advisor"
-    top = parser.build_program()
-    command, rest = top, words[1:]
-    context = top.make_context("advisor", list(rest), resilient_parsing=False)
-    while hasattr(command, "commands"):
-        name, *rest = rest
-        command = command.get_command(context, name)
-        if not rest and hasattr(command, "commands"):
-            break
-    with context:
-        command.make_context(command.name, list(rest), parent=context)
+    parse_words(words[1:])
     called = " ".join(words[1:])
     assert not path or any(called.startswith(one) for one in (path, "scan --snapshot")), f"of another command: {call}"
 

@@ -62,38 +62,6 @@ links = read_links(host, unknown)
 sys.stdout.buffer.write(msgspec.json.encode({"links": links, "unknown": unknown.listed()}))
 """
 
-PLAIN = r"""
-set -e
-ip link set lo up
-ip link add va type veth peer name vb
-ip link add 'q"\$(x)' type veth peer name 'ünï`é'
-ip link add "$(printf 'c\001d')" type veth peer name "$(printf 'e\377f')"
-ip link set va mtu 3000
-ip link set va up; ip link set vb up
-ip link set vb txqueuelen 0
-ip addr add 10.0.0.1/24 dev va
-ip addr add 10.0.0.9/24 dev va
-ip addr add 10.9.0.1 peer 10.9.0.2/32 dev va
-ip addr add fd00::1/64 dev va nodad
-ip addr add fd01::1 peer fd01::2 dev vb nodad
-# One whose other end is in a network namespace of its own.
-ip link add near type veth peer name far
-unshare --net sleep 60 & other=$!
-until ip link set far netns $other 2>/dev/null && ! ip link show far >/dev/null 2>&1; do sleep 0.05; done
-sleep 0.5
-"""
-
-PLAIN_READER = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import msgspec
-from advisor.facts.ip_json import links_by_name, parse_ip_links
-from advisor.host import live_host
-host = live_host()
-kernel, asked = host.plain_links(), parse_ip_links(host.run(("ip", "-j", "-d", "addr", "show")).stdout)
-sys.stdout.buffer.write(msgspec.json.encode([None if kernel is None else links_by_name(kernel), asked]))
-"""
-
 # Attributes as sysfs has them, one shell read each: nothing of advisor.
 JUDGE = r"""
 cd /sys/class/net
@@ -153,27 +121,6 @@ def links(answer: Any) -> dict[str, dict[str, Any]]:
 
 def text(value: object) -> str:
     return "" if value is None else str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def test_the_kernel_says_of_plain_links_what_ip_says() -> None:
-    read = f"{sys.executable} -c '{PLAIN_READER}' {ROOT}"
-    out = in_namespace(f"{PLAIN}\n{read}\nip link set far netns $$ 2>/dev/null || :\nkill $other\n")
-    kernel, by_ip = json.loads(out)
-    assert kernel == by_ip
-    assert len(by_ip) == 8
-    assert by_ip["va"]["addresses"] == ["10.0.0.1/24", "10.9.0.1/32", "10.0.0.9/24", "fd00::1/64"] + [
-        one for one in by_ip["va"]["addresses"] if one.startswith("fe80")
-    ]
-    assert "link_netnsid" in by_ip["near"]["detail"]
-
-
-@pytest.mark.parametrize(
-    "more", ["tuntap add t0 mode tap", "link add zz link va type macvlan", "link add zz type bridge"]
-)
-def test_ip_is_asked_of_links_with_more_to_say(more: str) -> None:
-    read = f"{sys.executable} -c '{PLAIN_READER}' {ROOT}"
-    build = f"ip link add va type veth peer name vb && ip {more} || exit 99"
-    assert json.loads(in_namespace(f"{build}\n{read}"))[0] is None
 
 
 @pytest.mark.parametrize("way", [0, 1], ids=["with ip", "without ip"])

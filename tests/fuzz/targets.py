@@ -33,7 +33,6 @@ from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.sysctl_files import parse_sysctl_file
-from advisor.fleet.runs.trial_figures import parse_reading
 from advisor.host import Completed, Missing
 from advisor.host.probes import reduce
 from advisor.importers.tuned.ini import parse_tuned_ini
@@ -78,7 +77,6 @@ from advisor.tunables import FileEdit, apply_edit, mentions_key, parse_tunable
 from tests import smart_documents as smart
 from tests.fuzz import capture_stream
 from tests.fuzz.conform import conforms
-from tests.host.test_rtnetlink import ANSWERS
 from tests.observe import trace
 
 TESTS: Final = Path(__file__).parents[1]
@@ -234,7 +232,6 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
     Target("parse_port_use", lambda text: parse_port_use(text, 1024, 60999), str),
     Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
-    Target("parse_reading", lambda text: parse_reading(text, "T"), str),
     Target("parse_counts", lambda text: parse_counts(text.split(" ")), str),
     Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
     Target("parse_said", _said, bytes),
@@ -407,7 +404,6 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
             smart.BEHIND_A_CONTROLLER,
         )
     ),
-    "parse_plain_links": (ANSWERS,),
     "parse_io_lines": (
         b"8:16 enable=1 ctrl=auto rpct=95.00 rlat=75000 min=50.00 max=150.00\n",
         b"8:0 ctrl=user model=linear",
@@ -421,9 +417,6 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
     "check_severity": (b"warning", b"critical", b"nope"),
     "parse_script_answer": (
         b'a line of a tool\n{"schema":"advisor.transaction/1","state":"applied","code":0,"id":"0001"}\n',
-    ),
-    "parse_reading": (
-        b"T begin 0 90623.28\ntps = 34\n\nT end 0 0 90623.30\nT begin 1 90623.30\n\nT end 1 3 90624.0\n",
     ),
     "parse_fstab": (b"/dev/sda1 /srv xfs noatime,nobarrier 0 2\nUUID=1 / ext4 barrier=0,errors=remount-ro 0 1\n",),
     "parse_udev_rules": (

@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from advisor.cli.tables.pages import PAGES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +28,7 @@ from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
+from docs.command_page import help_pages
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +99,7 @@ def test_a_form_that_is_none_and_a_directory_that_is_full_are_told(place: Path) 
 
 
 def test_the_help_of_the_option_names_each_form() -> None:
-    said = PAGES["profiles export"].partition("--format FORM")[2].partition("[required]")[0]
+    said = help_pages()["profiles export"].partition("--format FORM")[2].partition("[required]")[0]
     missing = sorted(FORMATS.keys() - {*re.findall(r"[a-z-]+", said)})
     assert not missing, f"advisor/cli/exporting.py, help of --format: {missing}"
 

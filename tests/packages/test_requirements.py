@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from advisor.cli.tables.pages import PAGES
 from packaging.version import Version
+
+from docs.command_page import help_pages
 
 from .conftest import ROOT, find_python, read_floors, run
 
@@ -83,7 +84,8 @@ print(json.dumps(ended))
 
 
 def test_every_page_of_help_is_made_by_this_typer(installed: Path, tmp_path: Path) -> None:
-    calls = [["--no-color", *name.split(), "--help"] for name in PAGES]
+    pages = help_pages()
+    calls = [["--no-color", *name.split(), "--help"] for name in pages]
     done = subprocess.run(
         [str(installed), "-c", IN_ONE_PROCESS, json.dumps(calls)],
         capture_output=True,
@@ -93,7 +95,7 @@ def test_every_page_of_help_is_made_by_this_typer(installed: Path, tmp_path: Pat
         env={**os.environ, "ADVISOR_STATE_DIR": str(tmp_path / "state"), "NO_COLOR": "1"},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    for name, (code, page) in zip(PAGES, json.loads(done.stdout), strict=True):
+    for name, (code, page) in zip(pages, json.loads(done.stdout), strict=True):
         assert code == 0
         assert page.startswith(f"Usage: advisor {name}".rstrip())
 

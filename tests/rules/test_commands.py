@@ -23,6 +23,7 @@ from advisor.rules.registry import RULES
 from advisor.rules.remedy import PlanProfile, RunShell, SetTunable, comment_out, list_commands, set_sysctl
 from advisor.rules.rule import Rule
 from advisor.tunables import parse_tunable
+from tests.cli.inside import parse_words
 from tests.each import for_each
 from tests.rules.build import filesystem, link, llt, llt_link
 from tests.rules.cases_storage import sysctl
@@ -57,25 +58,13 @@ def test_a_finding_has_a_remedy_in_words_and_as_data(rule: Rule) -> None:
 program = cache(build_program)
 
 
-def parse_call(words: list[str]) -> None:
-    """Raise the error of a call that advisor does not take."""
-    command = program()
-    context = command.make_context("advisor", [*words])
-    while hasattr(command, "commands"):
-        name, *words = words
-        command = command.get_command(context, name)
-        assert command is not None, name
-    with context:
-        command.make_context(command.name, words, parent=context)
-
-
 @every_rule
 def test_commands_of_advisor_are_calls_that_it_takes_and_others_are_shell(rule: Rule) -> None:
     for command in dict.fromkeys(command for one in findings(rule.id) for command in one.commands):
         assert "\n" not in command
         words = shlex.split(command)
         if words[0] == "advisor":
-            parse_call(words[1:])
+            parse_words(words[1:])
         checked = subprocess.run(["sh", "-n"], input=command, text=True, capture_output=True, check=False)
         assert (checked.returncode, checked.stderr) == (0, ""), command
 

@@ -29,7 +29,6 @@ from advisor.fleet.runs.proving import (
 )
 from advisor.fleet.runs.resume import take_up
 from advisor.fleet.runs.run_store import find_run, lock_store, next_id
-from advisor.fleet.runs.trial_records import TrialTerms
 from advisor.fleet.runs.waves import Canary, WaveShape
 from advisor.fleet.store import FleetStore
 from advisor.planner import profile_requests
@@ -156,10 +155,6 @@ def resume_fleet(
     NotRestoredError where it is not known what a proof of it left."""
     with lock_store(store):
         run = find_run(store, wanted)
-        if run.asked.trial is not None:
-            raise RefusedError(
-                f"run {run.id} is a trial with hosts as units", hint=f"advisor fleet prove --resume {run.id}"
-            )
         if run.ended is not None and run.ended.outcome in ("done", "rolled-back"):
             raise RefusedError(
                 f"run {run.id} has ended ({run.ended.outcome})", hint="advisor fleet apply begins a new run"
@@ -205,7 +200,7 @@ def _without_canary(wish: Wish, done: frozenset[str]) -> Wish:
     return msgspec.structs.replace(wish, shape=msgspec.structs.replace(wish.shape, canary=Canary(count=0)))
 
 
-def asked_entry(wish: Wish, trial: TrialTerms | None = None) -> Asked:
+def asked_entry(wish: Wish) -> Asked:
     """The first entry of a run's journal."""
     return Asked(
         time.time(),
@@ -219,7 +214,6 @@ def asked_entry(wish: Wish, trial: TrialTerms | None = None) -> Asked:
         wish.shape,
         wish.options.gate_command,
         wish.options.proof,
-        trial,
     )
 
 

@@ -14,7 +14,6 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.runs.trial_records import HostsAssigned, PhaseMeasured, TrialJudged, TrialTerms
 from advisor.fleet.runs.waves import Wave, WaveShape
 from advisor.host.putfile import sync_directory
 from advisor.host.trusted_files import open_own_file, read_own_file
@@ -50,16 +49,13 @@ class Asked(msgspec.Struct, frozen=True, tag="asked", tag_field="event"):
     gate_command: str | None = None
     proof: tuple[str, ...] | None = None
     """The options of the proof on the canary; None where none was asked for."""
-    trial: TrialTerms | None = None
-    """Of a trial with hosts as units; None for a run that only changes hosts."""
 
 
-PlannedState = Literal["change", "nothing", "unfit", "cannot", "failed", "done", "control"]
+PlannedState = Literal["change", "nothing", "unfit", "cannot", "failed", "done"]
 """What a plan amounts to on a host.
 
 ``change`` there is something to do, ``nothing`` all is there already, ``unfit`` nothing of it applies there, ``cannot``
-something is blocked, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it,
-``control`` a trial measures it and changes nothing there.
+something is blocked, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it.
 """
 
 
@@ -174,8 +170,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="event"):
 
 ProofEntry = ProofBegun | ProofDone
 WaveEntry = WaveBegun | HostDone | GateDone | WaveEnded
-TrialEntry = HostsAssigned | PhaseMeasured | TrialJudged
-Entry = Asked | Planned | ProofEntry | WaveEntry | TrialEntry | RunInterrupted | Resumed | Ended
+Entry = Asked | Planned | ProofEntry | WaveEntry | RunInterrupted | Resumed | Ended
 _DECODER: Final = msgspec.json.Decoder(Entry)
 
 
@@ -262,11 +257,6 @@ class RunRecord(msgspec.Struct, frozen=True):
     open_proofs: dict[str, str] = {}
     """The token of each proof that may go on, or have left something, by host: one without an end, or whose end is
     unknown."""
-    assigned: HostsAssigned | None = None
-    """The toss of a trial."""
-    phases: dict[str, PhaseMeasured] = {}
-    """What a trial measured last, by phase."""
-    judged: TrialJudged | None = None
 
     @property
     def state(self) -> str:
@@ -303,9 +293,6 @@ def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
     is_going_back = False
     proofs: list[ProofDone] = []
     open_proofs: dict[str, str] = {}
-    assigned: HostsAssigned | None = None
-    phases: dict[str, PhaseMeasured] = {}
-    judged: TrialJudged | None = None
     for entry in entries:
         match entry:
             case Planned():
@@ -329,12 +316,6 @@ def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
             case WaveEnded():
                 outcomes[entry.wave] = entry.outcome
                 opened = None
-            case HostsAssigned():
-                assigned = entry
-            case PhaseMeasured():
-                phases[entry.phase] = entry
-            case TrialJudged():
-                judged = entry
             case Resumed():
                 ended, is_going_back = None, entry.verb == "rollback"
             case Ended():
@@ -344,5 +325,5 @@ def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
     began = entries[0].time
     return RunRecord(
         run_id, entries[0], planned, hosts, tuple(gates), outcomes, began, ended, opened, tuple(begun), sought,
-        is_going_back, tuple(proofs), open_proofs, assigned, phases, judged,
+        is_going_back, tuple(proofs), open_proofs,
     )  # fmt: skip

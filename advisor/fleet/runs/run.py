@@ -52,8 +52,6 @@ class Options(msgspec.Struct, frozen=True):
     rollback_all: bool = False
     proof: tuple[str, ...] | None = None
     """The options of ``advisor prove`` on the canary; None for no proof."""
-    is_trial: bool = False
-    """Whether the hosts go on waiting for their confirmation: who measures decides about it."""
 
 
 class FleetRun:
@@ -116,7 +114,7 @@ class FleetRun:
                 self._journal.write(GateDone(time.time(), wave.number, not failing, tuple(failing), tuple(passing)))
                 for why in failing or (f"held, {len(passing)} asked and answered",) if passing or failing else ():
                     self._say(f"gate of wave {wave.number}: {why}")
-                is_kept = not failing and (self._options.is_trial or self._confirm_wave(wave))
+                is_kept = not failing and self._confirm_wave(wave)
         except BaseException as error:
             # A signal, a full disk, a fault here: while this process lives, no host is left to its watchdog.
             reason = str(error) or type(error).__name__
@@ -167,7 +165,7 @@ class FleetRun:
         elif "applied" in states:
             outcome = "confirmed"
         self._journal.note(WaveEnded(time.time(), wave.number, outcome))
-        if outcome == "confirmed" or (self._options.is_trial and "awaiting-confirmation" in states):
+        if outcome == "confirmed":
             self._done += wave.hosts
 
     # -- the gate -------------------------------------------------------------------------------------------------
@@ -265,8 +263,7 @@ class FleetRun:
         self._say(f"run {run_id}: nothing is active of wave {wave.number} ({names})")
         if kept:
             self._say(f"changed and kept: {', '.join(kept)} (advisor fleet rollback {run_id})")
-        if not self._options.is_trial:
-            self._say(f"to resume it: advisor fleet apply --resume {run_id}")
+        self._say(f"to resume it: advisor fleet apply --resume {run_id}")
 
     def _left_behind(self, reason: str) -> NotRestoredError:
         items = tuple((name, self._hands.by_hand(name)) for name in sorted(self._not_back))
