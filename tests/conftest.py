@@ -31,7 +31,7 @@ _LONGEST_NAMED_BYTES = 24
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt anew")
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt again")
 
 
 def pytest_configure(config: pytest.Config) -> None:

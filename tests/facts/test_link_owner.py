@@ -27,7 +27,7 @@ def host(files: dict[str, str], marks: dict[str, str] | None = None) -> Host:
 
 
 class Row(NamedTuple):
-    """``owner`` is the manager alone, or manager, file and name; ``refused`` a part of the reason that none is told;
+    """``owner`` is the manager alone, or manager, file and name; ``refused`` a part of the reason that none is known;
     ``shared`` are the links that the same file is for."""
 
     what: str
@@ -128,7 +128,7 @@ ROWS = (
         )
     ),
     Row("files of a program that is gone", {INTERFACES: "auto eth1\niface eth1 inet dhcp\n"}, "udev"),
-    Row("what is up now tells the stanza", {INTERFACES: MAPPED, **UP}, ("ifupdown", INTERFACES, "home")),
+    Row("the state of now decides the stanza", {INTERFACES: MAPPED, **UP}, ("ifupdown", INTERFACES, "home")),
     Row("a mapping that nothing resolves", {INTERFACES: MAPPED, **IFUP}, refused="mapping"),
     Row(
         "one for two",
