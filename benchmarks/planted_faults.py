@@ -30,11 +30,12 @@ from benchmarks.fault_places import KINDS, PARTS, Fault, choose_faults, find_pla
 
 TESTS_SECONDS: Final = 120
 """A fault gets tests that take so long together without it. They may take five times as long with it, and a minute."""
-_TWO_WORKERS_SECONDS: Final = 15
 _TWO_WORKERS: Final = ("-n", "2", "--dist", "worksteal")
-_OPTIONS: Final = ("-p", "fault_probe", "-p", "no:cacheprovider", "-p", "no:tests.machine_guard", "--hypothesis-seed=0")
-_ENDS: Final = (0, 1, 2, 5)
-"""Exit codes of pytest: passed, failed, interrupted by -x, no tests."""
+_PYTEST: Final = (
+    *("-m", "pytest", "-q", "-o", "tmp_path_retention_policy=none", "--hypothesis-seed=0"),
+    *("-p", "fault_probe", "-p", "no:cacheprovider", "-p", "no:tests.machine_guard"),
+)
+_ENDS: Final = (0, 1, 2, 5)  # passed, failed, interrupted by -x, no tests
 _MARKS: Final = ("-m", "not lab and not thorough and not alone")
 
 
@@ -53,13 +54,13 @@ class Scratch:
         (self.site / "a.pth").write_text("\n".join(packages))
         self.python = self.tree / ".venv/bin/python"
         for program in Path(sys.executable).parent.iterdir():
-            if program.name == "advisor":
-                (place := self.python.with_name("advisor")).write_text(
-                    f"#!{self.python}\n" + program.read_text().partition("\n")[2]
-                )
-                place.chmod(0o755)
-            elif not (self.python.parent / program.name).exists():
-                (self.python.parent / program.name).symlink_to(program)
+            if not (place := self.python.with_name(program.name)).exists():
+                place.symlink_to(program)
+        own = self.python.with_name("advisor")
+        text = own.read_text()
+        own.unlink()
+        own.write_text(f"#!{self.python}\n" + text.partition("\n")[2])
+        own.chmod(0o755)
         shutil.copy(Path(__file__).with_name("fault_probe.py"), self.site)
         # Such bytecode is compared with the source's hash, so that none is used that another fault left.
         words = ["-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "advisor"]
@@ -74,7 +75,7 @@ class Scratch:
         if tests is not None:
             chosen.write_text(json.dumps(list(tests)))
             words = (*words, *dict.fromkeys(test.partition("::")[0] for test in tests))
-        call = [str(self.python), "-m", "pytest", "-q", *_OPTIONS, *words]
+        call = [str(self.python), *_PYTEST, f"--basetemp={self.tree.with_name('tests')}", *words]
         sink, ended = subprocess.DEVNULL, True
         with subprocess.Popen(call, cwd=self.tree, stdout=sink, stderr=sink, start_new_session=True) as process:
             try:
@@ -90,10 +91,6 @@ class Scratch:
         if ended and not failed and process.returncode not in _ENDS:
             failed = {f"pytest ended with {process.returncode}": None}
         return seconds, list(failed), ended
-
-    def write(self, module: str, text: str) -> None:
-        """Write a module of the copy."""
-        (self.tree / module).write_text(text)
 
 
 def modules_imported(path: Path) -> set[str]:
@@ -112,7 +109,7 @@ class Measurement:
 
     def __init__(self, scratch: Scratch, faults: Sequence[Fault], file: Path | None) -> None:
         self.scratch, self.file = scratch, file
-        self.document: dict[str, Any] = {"faults": list(faults), "baseline": {}, "outcomes": []}
+        self.document: dict[str, Any] = {"faults": list(faults), "baseline": {}, "outcomes": [None] * len(faults)}
         if file and file.exists():
             self.document = json.loads(file.read_text())
         self.save()
@@ -137,14 +134,14 @@ class Measurement:
             if (node := find_place(self.scratch.tree, fault)) is not None:
                 nodes[fault["module"]][number] = node
                 modules |= self.importing(fault)
-        sources = {module: (self.scratch.tree / module).read_text() for module in nodes}
-        for module, places in nodes.items():
-            self.scratch.write(module, probed(sources[module], places))
+        sources = {self.scratch.tree / module: (self.scratch.tree / module).read_text() for module in nodes}
+        for (path, source), places in zip(sources.items(), nodes.values(), strict=True):
+            path.write_text(probed(source, places))
         reached = self.scratch.site / "reached"
         reached.touch(0o666)
         seconds, failed, ended = self.scratch.run(None, 7200, *_TWO_WORKERS, *_MARKS, *sorted(modules))
-        for module, source in sources.items():
-            self.scratch.write(module, source)
+        for path, source in sources.items():
+            path.write_text(source)
         if failed:
             failed = self.scratch.run(failed, 1800)[1]
         lines = sorted({line for line in reached.read_text().splitlines() if line.count("\t") == 1})
@@ -170,40 +167,44 @@ class Measurement:
         return sorted(keys, key=keys.__getitem__)
 
     def judge(self, number: int, fault: Fault) -> dict[str, Any]:
-        """Plant a fault, run its tests, and return the outcome; a test counts only if it passes without the fault."""
+        """Plant a fault, run its tests, and return the outcome."""
         text = planted(self.scratch.tree, fault)
         if text is None:
             return {"outcome": "gone"}
-        seconds, broken = self.document["baseline"]["seconds"], self.document["baseline"]["broken"]
+        seconds = self.document["baseline"]["seconds"]
         every = tests = self.tests_of(number, fault)
         if not tests:
             return {"outcome": "not reached"}
         while sum(seconds[test] for test in tests) > TESTS_SECONDS and len(tests) > 1:
             tests = tests[:-1]
-        source = (self.scratch.tree / fault["module"]).read_text()
-        while True:
-            total = sum(seconds[test] for test in tests)
-            self.scratch.write(fault["module"], text)
-            workers = _TWO_WORKERS if total > _TWO_WORKERS_SECONDS else ()
-            _, failed, ended = self.scratch.run(tests, 60 + 5 * total, "-x", *workers)
-            self.scratch.write(fault["module"], source)
-            clean = self.scratch.run(failed, 300)[1] if failed and failed[0] in seconds else []
-            by = [test for test in failed if test not in clean]
-            outcome = "found" if by else "not found" if ended else "no end"
-            if by or not clean:
-                return {"outcome": outcome, "by": by[:1], "tests": len(tests), "of": len(every)}
-            broken += clean
-            tests = [test for test in tests if test not in broken]
+        path = self.scratch.tree / fault["module"]
+        source = path.read_text()
+        path.write_text(text)
+        _, failed, ended = self.scratch.run(tests, 60 + 5 * sum(seconds[test] for test in tests), "-x")
+        path.write_text(source)
+        outcome = "found" if failed else "not found" if ended else "no end"
+        return {"outcome": outcome, "by": failed[:1], "tests": len(tests), "of": len(every)}
 
     def run(self) -> None:
-        """Measure all faults that have no outcome yet."""
+        """Measure all faults that have no outcome yet; a test counts only if it passes again without the fault."""
         if not self.document["baseline"]:
             self.run_baseline()
-        outcomes = self.document["outcomes"]
-        for number, fault in list(enumerate(self.document["faults"]))[len(outcomes) :]:
-            outcomes.append(self.judge(number, fault))
+        faults, outcomes, broken = (
+            self.document["faults"],
+            self.document["outcomes"],
+            self.document["baseline"]["broken"],
+        )
+        while None in outcomes:
+            for number, fault in enumerate(faults):
+                if outcomes[number] is None:
+                    outcomes[number] = self.judge(number, fault)
+                    self.save()
+                    print(number, name_fault(fault), json.dumps(outcomes[number]), flush=True)
+            finders = sorted({test for outcome in outcomes for test in outcome.get("by", ()) if "/" in test})
+            broken += self.scratch.run(finders, 1800)[1]
+            again = [bool(set(outcome.get("by", ())) & set(broken)) for outcome in outcomes]
+            outcomes[:] = [None if wrong else outcome for wrong, outcome in zip(again, outcomes, strict=True)]
             self.save()
-            print(number, name_fault(fault), json.dumps(outcomes[-1]), flush=True)
 
 
 def name_fault(fault: Fault) -> str:
@@ -214,8 +215,7 @@ def name_fault(fault: Fault) -> str:
 
 def print_table(document: dict[str, Any]) -> None:
     """Print how many were found of those that the tree still has, by part and by kind."""
-    found: Counter[str] = Counter()
-    counted: Counter[str] = Counter()
+    found, counted = Counter[str](), Counter[str]()
     for fault, outcome in zip(document["faults"], document["outcomes"], strict=True):
         for row in (fault["part"], fault["kind"], "all"):
             counted[row] += outcome["outcome"] != "gone"
