@@ -52,6 +52,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "installed"
 
 
+@pytest.mark.thorough
 def test_ansible_lint_finds_nothing_in_its_strictest_profile(tmp_path: Path) -> None:
     place = tmp_path / "ansible_collections/advisor/host"
     shutil.copytree(SOURCE, place, ignore=shutil.ignore_patterns(".ansible", "__pycache__"))
@@ -170,29 +171,32 @@ def everywhere(hosts: Hosts, value: tuple[int, int]) -> dict[str, tuple[int, int
 
 
 @needs_hosts
-def test_predicted_applied_once_and_rolled_back(hosts: Hosts, installed: Path) -> None:
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_predicted_applied_once_and_rolled_back(hosts: Hosts, installed: Path, *, whole: bool) -> None:
+    """In the common run without the predictions of a roll-back, and of what is there."""
     task = profile("jumbo-frames", parameters={"links": ["s0"]})
     undo = profile("jumbo-frames", state="rolled_back")
     output = play(hosts, installed, [task], "--check", "--diff")
     assert recap(output) == everywhere(hosts, (1, 0)), output
     assert output.count("-link:s0:mtu = 1500") == output.count("+link:s0:mtu = 9000") == 2, output
     assert {mtu(hosts, name) for name in hosts.names} == {1500}
-    assert recap(play(hosts, installed, [undo], "--check")) == everywhere(hosts, (0, 0))
+    assert not whole or recap(play(hosts, installed, [undo], "--check")) == everywhere(hosts, (0, 0))
     output = play(hosts, installed, [task])
     assert recap(output) == everywhere(hosts, (1, 0)), output
     assert {mtu(hosts, name) for name in hosts.names} == {9000}
-    for words in ((), ("--check",)):
+    for words in ((), ("--check",)) if whole else ((),):
         output = play(hosts, installed, [task], *words)
         assert recap(output) == everywhere(hosts, (0, 0)), output
         assert [f"ok: [{name}]" in output for name in hosts.names] == [True, True], output
-    output = play(hosts, installed, [undo], "--check", "--diff")
-    assert recap(output) == everywhere(hosts, (1, 0)), output
-    assert output.count("+link:s0:mtu = 1500") == 2, output
-    assert {mtu(hosts, name) for name in hosts.names} == {9000}
+    if whole:
+        output = play(hosts, installed, [undo], "--check", "--diff")
+        assert recap(output) == everywhere(hosts, (1, 0)), output
+        assert output.count("+link:s0:mtu = 1500") == 2, output
+        assert {mtu(hosts, name) for name in hosts.names} == {9000}
     output = play(hosts, installed, [undo])
     assert recap(output) == everywhere(hosts, (1, 0)), output
     assert {mtu(hosts, name) for name in hosts.names} == {1500}
-    assert recap(play(hosts, installed, [undo])) == everywhere(hosts, (0, 0))
+    assert not whole or recap(play(hosts, installed, [undo])) == everywhere(hosts, (0, 0))
 
 
 def values(hosts: Hosts, name: str) -> str:

@@ -206,10 +206,11 @@ def test_a_profile_that_only_raises_is_not_advised_for_lowering() -> None:
 
 
 def test_doubled_flow_control_is_a_profile() -> None:
-    def change(facts: Facts) -> Facts:
-        return llt(flow_control={**build.FLOW, "highwater": 2000})(facts)
-
-    comparison = find_outliers(fleet_of(twelve(change, odd=[f"n{number}" for number in range(1, 12)])))
+    comparison = find_outliers(
+        fleet_of(
+            twelve(llt(flow_control={**build.FLOW, "highwater": 2000}), odd=[f"n{number}" for number in range(1, 12)])
+        )
+    )
     assert only(comparison).hosts == ("n12",)
     assert only(comparison).commands == ("advisor plan llt-highwater-doubled  # on n12",)
 
@@ -234,10 +235,10 @@ def test_flow_control_is_one_setting_for_the_cluster(
         table = Llttab(None, "7", (), (), in_file, {}, ())
         return llt(flow_control={**build.FLOW, **flow}, llttab=table)(facts)
 
-    def usual(facts: Facts) -> Facts:
-        return llt(llttab=Llttab(None, "7", (), (), {}, {}, ()))(facts)
-
-    hosts = [(name, change(facts) if name == "n1" else usual(facts)) for name, facts in twelve(count=count)]
+    hosts = [
+        (name, change(facts) if name == "n1" else llt(llttab=Llttab(None, "7", (), (), {}, {}, ()))(facts))
+        for name, facts in twelve(count=count)
+    ]
     finding = only(find_outliers(fleet_of(hosts)))
     assert (finding.id, finding.severity) == ("fleet.llt-flow-control", "advice")
     assert "n1" in finding.hosts
@@ -246,10 +247,7 @@ def test_flow_control_is_one_setting_for_the_cluster(
 
 
 def test_values_derived_from_memory_are_no_outliers() -> None:
-    def change(facts: Facts) -> Facts:
-        return with_sysctl(net__ipv4__tcp_mem="45000 60000 90000")(facts)
-
-    comparison = compared(change)
+    comparison = compared(with_sysctl(net__ipv4__tcp_mem="45000 60000 90000"))
     assert comparison.findings == ()
 
 
@@ -365,11 +363,11 @@ def test_other_hardware_is_told_once() -> None:
 
 
 def test_an_outlier_within_its_type_is_found() -> None:
-    def change(facts: Facts) -> Facts:
-        return with_link("eth1", rings=Rings(512, 8192, 512, 8192))(facts)
-
     hosts = twelve(other_type, odd=("n3", "n4", "n5"))
-    hosts = [(name, change(facts) if name == "n4" else facts) for name, facts in hosts]
+    hosts = [
+        (name, with_link("eth1", rings=Rings(512, 8192, 512, 8192))(facts) if name == "n4" else facts)
+        for name, facts in hosts
+    ]
     rings = [one for one in find_outliers(fleet_of(hosts)).findings if one.id == "fleet.link-rings"]
     assert [one.hosts for one in rings] == [("n4",)]
     assert "PowerEdge R750" in rings[0].scope

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.inside import call_inside
 from tests.fleet.alike import snapshot
 from tests.schemas import judge
 
 
 def run(*arguments: str | Path, code: int, width: int = 100) -> tuple[str, str]:
     """Standard output and error of the command, which ends with ``code``."""
-    environment = {**os.environ, "COLUMNS": str(width), "PYTHONIOENCODING": "utf-8"}
-    argv = [sys.executable, "-m", "advisor", "fleet", "compare", *map(str, arguments)]
-    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    done = call_inside("fleet", "compare", *arguments, COLUMNS=width)
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout, done.stderr
 

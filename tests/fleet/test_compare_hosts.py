@@ -54,6 +54,7 @@ def test_kept_captures_are_compared_without_asking_anybody(hosts: Hosts) -> None
     assert [one["name"] for one in json.loads(done.stdout)["hosts"]] == names
 
 
+@pytest.mark.thorough
 def test_a_pair_and_groups(hosts: Hosts) -> None:
     text = run(hosts, "--kept", "--limit", "!node04", "--pair", "node01", "node03", code=1)
     assert "1400 on node03 · 1500 on node01" in text

@@ -4,9 +4,6 @@ page that say what to type next. No host is asked here."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +32,7 @@ from advisor.report.fleet_plan import fleet_plan_text
 from advisor.report.fleet_run import fleet_run_text, fleet_status_text
 from advisor.report.fleet_scan import fleet_scan_text
 from advisor.rules.finding import Finding
+from tests.cli.inside import call_inside
 from tests.fleet.alike import snapshot
 from tests.fleet.captures import run_script
 
@@ -44,9 +42,7 @@ THEIRS = "link:eth0:mtu not restored: kept: modified externally (4000)"
 
 def run(state: Path, *arguments: str | Path, code: int) -> tuple[str, str]:
     """Standard output and error of ``advisor fleet``, which ends with ``code``."""
-    environment = {**os.environ, "COLUMNS": "100", "ADVISOR_STATE_DIR": str(state), "ANSIBLE_TIMEOUT": "1"}
-    argv = [sys.executable, "-m", "advisor", "fleet", *map(str, arguments)]
-    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    done = call_inside("fleet", *arguments, COLUMNS=100, ADVISOR_STATE_DIR=state, ANSIBLE_TIMEOUT=1)
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout, done.stderr
 

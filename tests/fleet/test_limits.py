@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from advisor.limits.storage_use import Front, RemoteFilesystem
 from advisor.planner import read_for_scan_and_plans
 from advisor.snapshot.archive import capture_host, save_snapshot
 from tests import beegfs_server
+from tests.cli.inside import call_inside
 from tests.limits.hosts import EBS, disk, facts, link, mounted
 from tests.limits.test_host_ceiling import article, drives, near, of, stage
 from tests.schemas import judge
@@ -119,11 +118,7 @@ def test_a_server_of_which_nothing_is_known_leaves_the_cluster_unknown(
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "advisor", "fleet", "limits", *map(str, words)]
-    whole = {**os.environ, "COLUMNS": "80"}
-    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=120, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+    return call_inside("fleet", "limits", *words, COLUMNS=80)
 
 
 @pytest.fixture(scope="module")

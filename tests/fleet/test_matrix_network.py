@@ -138,6 +138,7 @@ def test_a_far_node(network: Wires, tmp_path: Path) -> None:
     assert (between(found, "a", "d").rtt_us or (0,))[0] >= 20_000
 
 
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize("kind", ["iputils", "busybox"])
 def test_a_network_without_ipv4(network: Wires, tmp_path: Path, kind: str) -> None:
     for number, name in enumerate("ab", 1):

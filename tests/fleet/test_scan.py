@@ -95,14 +95,13 @@ def test_no_secret_is_on_the_controllers_disk_and_nobody_else_can_read_the_rest(
 
 
 def test_the_page_fits_its_width_and_names_what_failed(fleet: Hosts) -> None:
-    for width in ("80", "160"):
-        done = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), more={"COLUMNS": width})
-        assert done.returncode == 4
-        assert "3 of 6 hosts captured" in done.stdout
-        assert "\x1b" not in done.stdout
-        assert max(map(len, done.stdout.splitlines())) <= int(width)
-        assert all(name in done.stdout.partition("Not captured")[2] for name in FAILED)
-        assert "6 of 6 hosts asked" in done.stderr
+    done = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), more={"COLUMNS": "80"})
+    assert done.returncode == 4
+    assert "3 of 6 hosts captured" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert all(name in done.stdout.partition("Not captured")[2] for name in FAILED)
+    assert "6 of 6 hosts asked" in done.stderr
 
 
 @pytest.mark.thorough

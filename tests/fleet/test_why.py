@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from advisor.snapshot.remote import wanted
 from advisor.snapshot.remote.capture import capture_script
 from advisor.snapshot.remote.moments import read_moments
 from advisor.snapshot.spans import SPAN
+from tests.cli.inside import call_inside
 from tests.diagnosis.cases import CASES
 from tests.diagnosis.moments import Machine, host_at, span_of
 from tests.fleet.captures import run_script
@@ -39,11 +39,7 @@ from tests.schemas import judge
 
 
 def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "advisor", "fleet", "why", *map(str, words)]
-    whole = {**os.environ, "COLUMNS": "80", **environment}
-    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=120, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+    return call_inside("fleet", "why", *words, **{"COLUMNS": "80", **environment})
 
 
 def save_machine(path: Path, one: Machine) -> None:
