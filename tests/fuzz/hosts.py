@@ -67,8 +67,8 @@ def parts_of(host: Host) -> Parts:
 
 def _articles() -> dict[str, Callable[[], Host]]:
     """Each host of the articles' rows once."""
-    rows = [(system, row) for system in SYSTEMS for row in cases(system)]
-    return {f"{system}: {row.case}": cache(row.host) for system, row in rows}
+    first = {row.host: f"{system}: {row.case}" for system in SYSTEMS for row in reversed(cases(system))}
+    return {name: cache(host) for host, name in first.items()}
 
 
 def _quiet(kind: str, distribution: str) -> Callable[[], Host]:

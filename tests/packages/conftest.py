@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -27,9 +28,14 @@ def run(*words: str | Path, extra: Mapping[str, str] | None = None, cwd: Path = 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the sdist, and the wheel that was built from it."""
-    directory = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "uv", "--quiet", "build", "--out-dir", directory, ROOT)
+    """A directory with the sdist, and the wheel that was built from it: built once for all processes of a run."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "dist"
+    directory.mkdir(exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not [*directory.glob("*.whl")]:
+            run(sys.executable, "-m", "uv", "--quiet", "build", "--out-dir", directory, ROOT)
     return directory
 
 
@@ -39,7 +45,7 @@ def read_floors(python: str, tree: Path = ROOT) -> dict[str, str]:
     wanted = [
         one for one in map(Requirement, named) if not one.marker or one.marker.evaluate({"python_version": python})
     ]
-    floors = {one.name: str(one.specifier).removeprefix(">=") for one in wanted}
+    floors = {one.name: part.version for one in wanted for part in one.specifier if part.operator == ">="}
     assert len(floors) == len(wanted)
     return floors
 

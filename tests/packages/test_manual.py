@@ -44,11 +44,7 @@ def test_every_command_has_a_page_that_formats_without_a_warning(pages: Path) ->
         assert {"NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "EXIT STATUS", "FILES", "ENVIRONMENT"} <= set(sections)
         assert max(map(len, text.splitlines())) <= 80
         assert "\N{HYPHEN}\n" not in text, f"{page.stem}: what is copied is broken with a hyphen"
-
-
-def test_brackets_of_a_synopsis_are_pairs(pages: Path) -> None:
-    for page in pages.glob("*.1"):
-        synopsis = shown(page).partition("SYNOPSIS\n")[2].partition("\n\n")[0]
+        synopsis = text.partition("SYNOPSIS\n")[2].partition("\n\n")[0]
         assert synopsis.count("[") == synopsis.count("]"), page.stem
 
 

@@ -57,6 +57,7 @@ NOT_THERE = (
 )
 
 
+@pytest.mark.thorough
 def test_pyroma_finds_nothing_that_is_not_explained(built: Path) -> None:
     (archive,) = built.glob("*.tar.gz")
     words = [sys.executable, "-m", "pyroma", "--file", "--min", "8", str(archive)]

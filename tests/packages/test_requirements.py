@@ -29,15 +29,24 @@ WRONG = {
 }
 
 
-@pytest.fixture(scope="module", params=PYTHONS)
-def version(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
+MATRIX = [
+    pytest.param(
+        *(version, resolution),
+        id=f"{version}-{resolution}",
+        marks=() if (version, resolution) == (OWN, "lowest-direct") else pytest.mark.thorough,
+    )
+    for version in PYTHONS
+    for resolution in ("lowest-direct", "highest")
+]
+"""In the common run the lowest versions by the Python of the tests; all else is thorough."""
+pytestmark = pytest.mark.parametrize(("version", "resolution"), MATRIX, scope="module")
 
 
-@pytest.fixture(scope="module", params=["lowest-direct", "highest"])
-def installed(request: pytest.FixtureRequest, version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def installed(version: str, resolution: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with advisor and the versions that this resolution chooses."""
-    resolution, place = str(request.param), tmp_path_factory.mktemp(f"python{version}")
+    place = tmp_path_factory.mktemp(f"python{version}")
     uv = (sys.executable, "-m", "uv", "--quiet")
     run(*uv, "venv", "--python", find_python(version), place)
     python = place / "bin" / "python"
@@ -64,7 +73,7 @@ def advisor(python: Path, state: Path, *words: str | Path) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=state)
 
 
-# Each call as the program makes it, in one process. Behind a further word the page is not taken from a table.
+# Each call as the program makes it, in one process.
 IN_ONE_PROCESS = """
 import contextlib, io, json, sys
 from advisor.cli import main
