@@ -18,6 +18,7 @@ from tests.diagnosis.cases import CASES, WELL, Case
 from tests.diagnosis.healthy import healthy_history
 from tests.diagnosis.moments import Disk, Link, Machine, Process, diagnose_machine, host_at, span_of
 from tests.diagnosis.pairs import list_pairs
+from tests.known import known
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -39,8 +40,7 @@ def test_who_was_killed_is_named() -> None:
     found = diagnose_machine(case.machine).binds[0]
     assert found.evidence["processes"] == "postgres (4000), java (4001)"
     assert found.title.startswith("The kernel killed 2 processes")
-    assert found.asks is not None
-    assert (found.asks.unit, found.asks.process) == ("app.service", "java (4001)")
+    assert (known(found.asks).unit, known(found.asks).process) == ("app.service", "java (4001)")
 
 
 def test_a_kill_before_the_span_is_not_of_it() -> None:
@@ -77,18 +77,15 @@ def test_every_cause_has_a_case() -> None:
 
 def test_it_names_who_asks() -> None:
     case = next(one for one in CASES if one.name.startswith("busy neighbour"))
-    asks = diagnose_machine(case.machine).binds[0].asks
-    assert asks is not None
+    asks = known(diagnose_machine(case.machine).binds[0].asks)
     assert (asks.unit, asks.process) == ("backup.service", "tar (101)")
-    assert asks.share is not None
-    assert asks.share > 0.9
+    assert known(asks.share) > 0.9
 
 
 def test_the_share_of_a_process_is_that_of_the_busy_cpus() -> None:
     """Short programs keep the CPUs busy too, and are seen at neither end of the span."""
     compiling = Machine(user=0.95, cpu_some=0.8, running=12, processes=(Process("make", "build.service", cpu=0.4),))
-    asks = diagnose_machine(compiling).binds[0].asks
-    assert asks is not None
+    asks = known(diagnose_machine(compiling).binds[0].asks)
     assert asks.share == pytest.approx(0.4 / (4 * 0.99), abs=0.02)
     assert asks.unseen_share == pytest.approx(1 - 0.4 / (4 * 0.99), abs=0.02)
     assert "many processes; the largest is build.service: 10 % of it, its largest process make (100)" in asker_text(
@@ -96,16 +93,14 @@ def test_the_share_of_a_process_is_that_of_the_busy_cpus() -> None:
     )
     assert "the rest: processes that began or ended meanwhile, or others" in asker_text(asks)
     endless = replace(compiling, processes=(Process("spin", "", cpu=1.0),))
-    single = diagnose_machine(endless).binds[0].asks
-    assert single is not None
+    single = known(diagnose_machine(endless).binds[0].asks)
     assert single.share == pytest.approx(0.25, abs=0.01)
 
 
 def test_the_share_of_a_reader_is_that_of_the_device() -> None:
     case = next(one for one in CASES if one.name.startswith("busy neighbour"))
     half = replace(case.machine, processes=(Process("tar", "backup.service", read=9.8e6),))
-    asks = diagnose_machine(half).binds[0].asks
-    assert asks is not None
+    asks = known(diagnose_machine(half).binds[0].asks)
     assert asks.share == pytest.approx(0.5, abs=0.02)
 
 
@@ -114,8 +109,7 @@ def test_who_reads_another_device_does_not_ask_this_one() -> None:
     other = Disk("nvme0n1", 2000, 0, 64, 16, 0.1, number="259:0")
     fast = Process("scanner", "scan.service", read=1.3e8)
     machine = replace(case.machine, disks=(*case.machine.disks, other), processes=(*case.machine.processes, fast))
-    asks = diagnose_machine(machine).binds[0].asks
-    assert asks is not None
+    asks = known(diagnose_machine(machine).binds[0].asks)
     assert asks.unit == "backup.service"
     assert asks.share == pytest.approx(0.97, abs=0.02)
 

@@ -17,6 +17,7 @@ from tests.diagnosis.moments import (
     Process,
     diagnose_machine,
 )
+from tests.known import known
 
 
 def _drives(*rows: tuple[str, float, float, float]) -> tuple[Disk, ...]:
@@ -225,5 +226,4 @@ def test_who_asks_a_disk_is_counted_once_where_loop_devices_lie_on_it() -> None:
     moved = (90 + 40) * 16 * 1024.0
     reader = (Process(), Process("tar", "backup.service", read=moved, chars=moved))
     (found,) = diagnose_machine(Machine(io_some=0.9, disks=(_BELOW, _LOOP), processes=reader, extra=_IMAGE)).binds
-    assert found.asks is not None
-    assert (found.asks.unit, round(found.asks.share or 0, 1)) == ("backup.service", 1.0)
+    assert (known(found.asks).unit, round(known(found.asks).share or 0, 1)) == ("backup.service", 1.0)

@@ -14,6 +14,7 @@ from advisor.limits.figures import QUANTITIES, Figures
 from advisor.limits.instances import find_instance, table_directory
 from advisor.limits.raid import combined, family_of
 from advisor.limits.wire import tcp_efficiency
+from tests.known import known
 
 ONE = Figures(100, 50, 1000, 600)
 
@@ -115,8 +116,7 @@ def test_volume_types(
     volume: EbsVolume, iops: int | None, mib: float | None, expected: tuple[float | None, ...]
 ) -> None:
     """The tables of the Amazon EBS user guide."""
-    found = carried(volume, iops, mib)
-    assert found is not None
+    found = known(carried(volume, iops, mib))
     assert (found.mib_per_s, found.iops, found.burst_mib_per_s, found.burst_iops) == pytest.approx(expected)
 
 
@@ -130,8 +130,7 @@ def test_provisioned_iops_that_nobody_told_are_not_guessed() -> None:
     [("r5b.24xlarge", 7500, 7500, 260_000), ("m5.large", 81.25, 593.75, 18_750), ("t3.large", 86.88, 347.5, 15_700)],
 )
 def test_rows_of_the_table(name: str, base: float, most: float, iops: int) -> None:
-    found = find_instance(name)
-    assert found is not None
+    found = known(find_instance(name))
     assert (found.base_mb_per_s, found.max_mb_per_s, found.max_iops) == (base, most, iops)
     assert found.bursts is (base != most)
 
@@ -141,8 +140,7 @@ def test_every_row_of_the_table_can_be_read_and_agrees_with_itself() -> None:
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     assert len(rows) == len({row["type"] for row in rows}) == 625
     for row in rows:
-        found = find_instance(row["type"])
-        assert found is not None
+        found = known(find_instance(row["type"]))
         assert found.base_mb_per_s == pytest.approx(found.base_mbps / 8, abs=0.1)
         assert found.max_mb_per_s == pytest.approx(found.max_mbps / 8, abs=0.1)
         assert (found.base_mbps, found.base_iops) <= (found.max_mbps, found.max_iops)

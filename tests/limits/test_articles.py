@@ -12,6 +12,7 @@ from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import PciAndNetwork
 from advisor.limits.raid import usable_bytes
 from advisor.limits.records import Limits, StoragePath
+from tests.known import known
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 
 
@@ -75,8 +76,7 @@ def test_s002_the_instance_leaves_64_percent_of_the_volumes_unusable() -> None:
 
 def test_s000_a_full_bucket_of_5_gib_lasts_47_minutes_at_2000_iops() -> None:
     """S000 and S001, row "000/001,result 4K 50:50 random": 5 GiB gp2, about 2,000 IOPS, 5.4 M / 1,900."""
-    bucket = bucket_of(EbsVolume("gp2", 5))
-    assert bucket is not None
+    bucket = known(bucket_of(EbsVolume("gp2", 5)))
     assert round((lasts_seconds(bucket, 2000) or 0) / 60) == 47
     assert lasts_seconds(bucket, 100) is None
     host = facts([disk("xvdb", kind="xen")], instance_type=None, virtualization="xen")

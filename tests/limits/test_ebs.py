@@ -18,6 +18,7 @@ from advisor.limits.figures import MIB
 from advisor.limits.observed import Measurement, with_observed
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, StoragePath
+from tests.known import known
 from tests.limits.hosts import EBS, array, disk, facts, mounted
 
 
@@ -84,8 +85,7 @@ def test_aws_s_own_word_is_taken_as_it_is() -> None:
     ],
 )
 def test_the_bucket_of_gp2_as_amazon_s_table_has_it(gib: int, base: int, burst_seconds: int, fill_seconds: int) -> None:
-    bucket = bucket_of(EbsVolume("gp2", gib))
-    assert bucket is not None
+    bucket = known(bucket_of(EbsVolume("gp2", gib)))
     assert (bucket.base, round(lasts_seconds(bucket, 3000) or 0)) == (base, burst_seconds)
     assert round(fills_seconds(bucket)) == fill_seconds
 
@@ -94,8 +94,7 @@ def test_the_bucket_of_gp2_as_amazon_s_table_has_it(gib: int, base: int, burst_s
 def test_what_is_drawn_and_what_fills_are_the_same_bucket(kind: Any, gib: int) -> None:
     bucket = bucket_of(EbsVolume(kind, gib))
     if bucket is not None:
-        lasting = lasts_seconds(bucket, bucket.burst)
-        assert lasting is not None
+        lasting = known(lasts_seconds(bucket, bucket.burst))
         assert lasting * (bucket.burst - bucket.base) == pytest.approx(fills_seconds(bucket) * bucket.base)
 
 
@@ -159,11 +158,9 @@ def quota(iops: int, elsewhere: int | None = None, bought: int = 256_000) -> Lim
 
 
 def test_what_is_bought_of_a_quota_and_what_is_left() -> None:
-    one = quota(600_000).quota
-    assert one is not None
+    one = known(quota(600_000).quota)
     assert (one.iops, one.bought, one.elsewhere, one.left) == (600_000, 256_000, 0, 344_000)
-    two = quota(600_000, 512_000).quota
-    assert two is not None
+    two = known(quota(600_000, 512_000).quota)
     assert two.left == -168_000
     assert any("168,000 more than the quota" in note for note in quota(600_000, 512_000).notes)
     assert limits("gp3", 5)[0].quota is None

@@ -20,6 +20,7 @@ from advisor.limits.machines import NEWER_KINDS, all_machines, find_local, find_
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, PathCeiling, StoragePath
 from advisor.report.limits import limits_text
+from tests.known import known
 from tests.limits.hosts import EBS, array, disk, facts, link
 
 LOCAL = "Amazon EC2 NVMe Instance Storage"
@@ -66,14 +67,11 @@ def test_every_machine_can_be_read_by_itself_as_in_the_whole() -> None:
 
 
 def test_the_older_table_is_the_fuller_one_where_it_has_the_type() -> None:
-    older = find_machine("aws", "r5b.24xlarge")
-    assert older is not None
+    older = known(find_machine("aws", "r5b.24xlarge"))
     assert older.volumes is not None
     assert (older.volumes.mb_per_s, older.volumes.iops, older.volumes.dated) == (7500, 260_000, "2023-05-31")
-    assert older.network is not None
-    assert (older.network.mbps, older.network.dated) == (25_000, "August 2026")
-    newer = find_machine("aws", "r8g.48xlarge")
-    assert newer is not None
+    assert (known(older.network).mbps, known(older.network).dated) == (25_000, "August 2026")
+    newer = known(find_machine("aws", "r8g.48xlarge"))
     assert newer.volumes is not None
     assert (newer.volumes.mb_per_s, newer.volumes.iops, newer.volumes.is_maximum) == (5000, None, True)
 
@@ -86,8 +84,7 @@ def test_a_type_in_no_table_is_unknown(name: str) -> None:
 
 
 def test_a_maximum_that_has_grown_since_is_named() -> None:
-    one = find_machine("aws", "c6in.32xlarge")
-    assert one is not None
+    one = known(find_machine("aws", "c6in.32xlarge"))
     assert one.volumes is not None
     assert (one.volumes.mb_per_s, one.volumes.iops) == (12_500, 350_000)
     assert one.volumes.dated == "August 2026 (MB/s) and 2023-05-31 (IOPS)"
@@ -102,8 +99,7 @@ def test_where_the_tables_differ_the_maximum_is_that_of_the_newer_one() -> None:
     differing = [name for name, one in older.items() if newer.get(name, one.max_mbps) != one.max_mbps]
     assert len(differing) == 59
     for name in differing:
-        found = find_machine("aws", name)
-        assert found is not None
+        found = known(find_machine("aws", name))
         assert found.volumes is not None
         most = found.volumes.burst_mb_per_s or found.volumes.mb_per_s
         assert most == newer[name] / 8, name
@@ -168,8 +164,7 @@ def test_local_disks_by_one_disk_and_in_an_array() -> None:
 
 
 def test_local_disks_of_a_family_a_declared_drive_and_a_type_that_nobody_measured() -> None:
-    family = find_local("aws", "i3.16xlarge")
-    assert family is not None
+    family = known(find_local("aws", "i3.16xlarge"))
     assert (family.name, family.read_iops) == ("i3.ALL", 411_200)
     host = facts([disk("nvme1n1", model=LOCAL)], instance_type="i3.16xlarge")
     said = Declared((DeclaredVolume("drive", device="nvme1n1", read_mb_per_s=1000.0),))
@@ -446,17 +441,13 @@ def test_newer_kinds_of_azure_disks_are_those_that_are_bought_by_figures() -> No
 def test_newer_kinds_of_azure_disks_are_carried_faster(
     kinds: tuple[str | None, ...], read: tuple[int, int], burst: tuple[int, int] | None
 ) -> None:
-    found = find_machine("azure", "Standard_D8s_v7")
-    assert found is not None
-    assert found.volumes is not None
-    limits = found.volumes.for_kinds(set(kinds))
+    found = known(find_machine("azure", "Standard_D8s_v7"))
+    limits = known(found.volumes).for_kinds(set(kinds))
     assert (limits.iops, limits.mb_per_s) == read
     assert (limits.burst_iops, limits.burst_mb_per_s) == (burst or (None, None))
-    older = find_machine("azure", "Standard_D8s_v6")
-    assert older is not None
-    assert older.volumes is not None
+    older = known(find_machine("azure", "Standard_D8s_v6"))
     # 404 MiB/s of its source, which cuts the rest off: Microsoft's page has 424.
-    assert older.volumes.for_kinds({"PremiumV2_LRS"}).mb_per_s == 424
+    assert known(older.volumes).for_kinds({"PremiumV2_LRS"}).mb_per_s == 424
 
 
 def test_a_path_of_newer_azure_disks_has_the_limits_for_these() -> None:
@@ -562,20 +553,16 @@ def test_a_file_of_the_user_goes_before_the_tables_and_is_named(whole: Any) -> N
     assert (one.known, one.sustained.read_iops, one.burst and one.burst.read_iops) == ("declared", 3600, 40_000)
     network = ceiling(found, "eth0", "EC2 network")
     assert network.sustained.read_mb_per_s == pytest.approx(97.625)
-    assert network.burst is not None
-    assert network.burst.read_mb_per_s == pytest.approx(1562.5)
+    assert known(network.burst).read_mb_per_s == pytest.approx(1562.5)
     assert "m7i.large, for all its EBS volumes; file of 2026-11-20" in shown(found)
     assert "types.json of 2026-11-20 (aws ec2 describe-instance-types)" in shown(found)
 
 
 def test_what_a_file_lacks_of_a_type_is_from_the_tables() -> None:
     given = parse_machines(json.dumps([ec2_type(InstanceType="r5b.large", EbsInfo=None)]).encode(), "t", "2026-11-20")
-    one = find_machine("aws", "r5b.large", given)
-    assert one is not None
-    assert one.volumes is not None
-    assert one.volumes.dated == "2023-05-31"
-    assert one.network is not None
-    assert one.network.dated == "2026-11-20"
+    one = known(find_machine("aws", "r5b.large", given))
+    assert known(one.volumes).dated == "2023-05-31"
+    assert known(one.network).dated == "2026-11-20"
 
 
 def sku(**has: str) -> dict[str, Any]:
@@ -592,8 +579,12 @@ def test_what_azure_prints() -> None:
         ),
     ]
     (one,) = parse_machines(json.dumps(rows).encode(), "skus.json", "2026-11-20").values()
-    assert one.volumes is not None
-    assert (one.volumes.iops, one.volumes.mb_per_s, one.premium, one.memory_mib) == (12_800, 302, True, 32_768)
+    assert (known(one.volumes).iops, known(one.volumes).mb_per_s, one.premium, one.memory_mib) == (
+        12_800,
+        302,
+        True,
+        32_768,
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.paths import limits_of
 from advisor.limits.records import StoragePath
 from tests.facts.storage import Tree
+from tests.known import known
 from tests.limits.hosts import EBS
 
 VOLUME = "LVM-" + "g" * 32 + "v" * 32
@@ -64,13 +65,14 @@ def test_eight_stripes_over_sixteen_volumes_are_two_segments_of_eight() -> None:
     facts = scanned(tree(16), striped(0, range(8)), striped(SECTORS, range(8, 16)))
     (array,) = facts.arrays
     assert (array.level, array.data_disks, array.chunk_bytes, len(array.members)) == ("striped", 8, 1 << 20, 16)
-    assert array.structure is not None
-    assert [len(tuple(part.devices())) for part in array.structure.members if not isinstance(part, str)] == [8, 8]
+    assert [len(tuple(part.devices())) for part in known(array.structure).members if not isinstance(part, str)] == [
+        8,
+        8,
+    ]
     found = path(facts, gp3(*range(16)))
     assert bound(found, "read_iops") == 8 * 3000
     assert bound(found, "read_mb_per_s") == pytest.approx(8 * 131.072)
-    assert found.spread is not None
-    assert (found.spread.read_iops, found.floor) == (48_000, None)
+    assert (known(found.spread).read_iops, found.floor) == (48_000, None)
     assert len(found.disks) == 16
     assert any("2 segments one behind the other, of 8 and 8 disks" in note for note in found.notes)
     assert [layer.partition(":")[0] for layer in found.layers] == [
@@ -99,8 +101,7 @@ def test_a_linear_volume_has_the_ceiling_of_one_disk_and_says_what_spread_load_r
     found = path(facts, gp3(*range(4)))
     assert bound(found, "read_iops") == 3000
     assert bound(found, "write_mb_per_s") == pytest.approx(131.072)
-    assert found.spread is not None
-    assert found.spread.read_iops == 12_000
+    assert known(found.spread).read_iops == 12_000
     (first, second) = [note for note in found.notes if "linear over 4 disks" in note or "at most" in note]
     assert "a stream is on one of them at a time" in first
     assert second.endswith("reaches at most 524 MB/s and 12,000 IOPS")
@@ -117,8 +118,7 @@ def test_a_segment_of_one_slow_disk_is_the_floor() -> None:
     facts = scanned(tree(5), striped(0, range(4)), linear(SECTORS, 4))
     found = path(facts, [*gp3(*range(4)), *gp3(4, iops=3000, mib=125)])
     assert bound(found, "read_iops") == 12_000
-    assert found.floor is not None
-    assert found.floor.read_iops == 3000
+    assert known(found.floor).read_iops == 3000
     assert any("of 4 and 1 disks" in note for note in found.notes)
     assert any(note.startswith("in its slowest part a stream gets at most 131 MB/s") for note in found.notes)
 
@@ -183,8 +183,7 @@ def test_segments_of_a_capture_that_holds_lvs_only() -> None:
     )
     one.answer(LVS, f'{{"report":[{{"lv":[{rows}]}}]}}')
     (array,) = scan(one.host()).arrays
-    assert array.structure is not None
-    assert [tuple(part.devices()) for part in array.structure.members if not isinstance(part, str)] == [
+    assert [tuple(part.devices()) for part in known(array.structure).members if not isinstance(part, str)] == [
         ("nvme0n1", "nvme1n1"),
         ("nvme2n1", "nvme3n1"),
     ]

@@ -21,6 +21,7 @@ from advisor.limits.what_if import Scene, limits_of_scene, parse_changes, with_w
 from advisor.report.limits import limits_text
 from tests import beegfs_server
 from tests.cli.inside import call_inside
+from tests.known import known
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 from tests.limits.test_host_ceiling import drives, near, stage
 from tests.schemas import judge
@@ -30,9 +31,9 @@ ROOT = Path(__file__).parents[2]
 
 def article() -> Scene:
     host = beegfs_server.behind_switches(beegfs_server.tree()).host()
-    known = scan(host)
+    whole = scan(host)
     declared = parse_declared(beegfs_server.volumes().encode(), "v.toml")
-    return Scene(known, read_pci_and_network(host, known), declared, read_front(host, known))
+    return Scene(whole, read_pci_and_network(host, whole), declared, read_front(host, whole))
 
 
 def iris(instance: str = "r5b.24xlarge", count: int = 16) -> Scene:
@@ -63,28 +64,23 @@ def metal(level: str = "raid6", count: int = 8) -> Scene:
 
 def ask(scene: Scene, *texts: str) -> tuple[Limits, WhatIf]:
     found = with_what_if(limits_of_scene(scene), scene, parse_changes(texts))
-    assert found.what_if is not None
-    return found, found.what_if
+    return found, known(found.what_if)
 
 
 def test_raid_10_for_raid_6() -> None:
     local = msgspec.structs.replace(metal(), front=Front("local", "here"))
     limits, after = ask(local, "raid=raid10")
-    assert limits.host is not None
-    assert (limits.host.read_mb_s, limits.host.write_mb_s) == (near(1600), near(600))
+    assert (known(limits.host).read_mb_s, known(limits.host).write_mb_s) == (near(1600), near(600))
     assert (after.host.read_mb_s, after.host.write_mb_s) == (near(1600), near(400))
     (path,) = after.paths
-    assert path.before is not None
-    assert path.after is not None
-    assert (path.after.usable_bytes or 0) / (path.before.usable_bytes or 1) == near(4 / 6, rel=1e-6)
+    assert (known(path.after).usable_bytes or 0) / (known(path.before).usable_bytes or 1) == near(4 / 6, rel=1e-6)
     assert after.given == ("raid=raid10: in place of md0 (raid6)",)
 
 
 def test_a_change_behind_what_binds_changes_nothing_and_the_page_says_so() -> None:
     limits, after = ask(metal(), "raid=raid0")
     assert not after.changes_ceiling
-    assert after.host.binds is not None
-    assert after.host.binds.stage == "network"
+    assert known(after.host.binds).stage == "network"
     text = " ".join(limits_text(limits, width=80, color=False).split())
     assert "The ceiling of the host does not change. 235 MB/s, bound by links (eth0, eth1)" in text
 
@@ -121,8 +117,7 @@ def test_one_more_link_for_the_article_s_server() -> None:
     _, after = ask(article(), "links=+1")
     assert after.host.read_mb_s == near(31_504)
     assert after.host.write_mb_s == near(31_200)
-    assert after.host.binds is not None
-    assert after.host.binds.stage == "pcie"
+    assert known(after.host.binds).stage == "pcie"
 
 
 def test_other_volumes_for_a_path() -> None:
@@ -137,8 +132,7 @@ def test_other_volumes_for_a_path() -> None:
 def test_volumes_of_the_same_number_keep_the_arrangement() -> None:
     _, after = ask(iris(), "/wij:volumes=5xgp3:500MB/s:8000iops")
     (path,) = after.paths
-    assert path.after is not None
-    assert (path.name, path.after.read_mb_s, path.after.read_iops) == ("/wij", near(2500), near(40_000))
+    assert (path.name, known(path.after).read_mb_s, known(path.after).read_iops) == ("/wij", near(2500), near(40_000))
     _, server = ask(article(), "volumes=24xdrive:6800/4000MB/s")
     assert stage(server.host, "media").read_mb_s == near(24 * 6800)
     assert stage(server.host, "pcie").read_mb_s == near(31_504)
@@ -155,11 +149,9 @@ def test_volumes_for_all_paths_are_one_stripe_and_groups_one_for_each_path() -> 
 def test_stripes_and_another_instance() -> None:
     _, after = ask(iris(), "/db:stripes=4")
     (path,) = after.paths
-    assert path.after is not None
-    assert (path.name, path.after.read_mb_s) == ("/db", near(4000))
+    assert (path.name, known(path.after).read_mb_s) == ("/db", near(4000))
     limits, other = ask(iris(), "instance=r5b.8xlarge")
-    assert limits.host is not None
-    assert (limits.host.read_mb_s, other.host.read_mb_s) == (near(7500), near(2500))
+    assert (known(limits.host).read_mb_s, other.host.read_mb_s) == (near(7500), near(2500))
     assert other.given == ("instance=r5b.8xlarge: in place of r5b.24xlarge",)
 
 
@@ -258,8 +250,7 @@ def test_iops_that_are_not_known_are_no_gain() -> None:
 def test_a_healthy_array_reads_no_parity_over_pci_express(level: str) -> None:
     """S004: two EDR links bind the reads of a storage server whatever its level; PCI Express carries the data once."""
     before, found = ask(article(), f"raid={level}")
-    assert before.host is not None
-    assert found.host.read_mb_s == near(before.host.read_mb_s or 0)
+    assert found.host.read_mb_s == near(known(before.host).read_mb_s or 0)
     assert stage(found.host, "pcie").read_mb_s == near(31_504)
     assert (stage(found.host, "pcie").write_mb_s or 0) < 31_504
 

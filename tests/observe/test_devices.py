@@ -24,6 +24,7 @@ from advisor.observe.processes import parse_process_cgroup, read_processes
 from advisor.observe.rates import stall_share
 from advisor.observe.sample import Reading
 from advisor.observe.span import CounterSpan
+from tests.known import known
 from tests.observe.spans import sample_of, span_of
 from tests.trees import host_of, make_tree
 
@@ -247,17 +248,15 @@ def test_processes_of_the_running_host() -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as busy:
-        assert busy.stdout is not None
-        assert busy.stdin is not None
         samples = []
         for at, said in ((0.0, b"0\n"), (1.0, b"1\n")):
             # Its work lies between the two readings, however long the first one takes.
-            assert busy.stdout.readline() == said
+            assert known(busy.stdout).readline() == said
             reading = Reading(at)
             read_processes(live_host(), reading)
             samples.append(reading.make_sample())
-            busy.stdin.write(b"\n")
-            busy.stdin.flush()
+            known(busy.stdin).write(b"\n")
+            known(busy.stdin).flush()
     span = CounterSpan(samples)
     found = {
         name: rose

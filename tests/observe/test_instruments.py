@@ -17,6 +17,7 @@ from advisor.observe.sample import Reading, Sample
 from advisor.observe.span import CounterSpan
 from advisor.observe.volumes import parse_allowances, parse_ebs_log, read_volumes
 from tests.diagnosis.moments import ebs_log
+from tests.known import known
 
 # iproute2 6.1 and, without a blank before the process column, 5.18.
 SS = """\
@@ -57,8 +58,7 @@ def test_a_host_without_ss_says_so() -> None:
 
 
 def test_the_log_page_of_an_ebs_volume() -> None:
-    found = parse_ebs_log(ebs_log({"volume_iops_us": 5, "instance_throughput_us": 7}, queue=9))
-    assert found is not None
+    found = known(parse_ebs_log(ebs_log({"volume_iops_us": 5, "instance_throughput_us": 7}, queue=9)))
     counters, queue = found
     assert (counters["volume_iops_us"], counters["instance_throughput_us"], queue) == (5, 7, 9)
     assert (counters["reads"], counters["volume_throughput_us"], counters["instance_iops_us"]) == (1000, 0, 0)

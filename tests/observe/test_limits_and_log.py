@@ -25,6 +25,7 @@ from advisor.observe.network import (
 )
 from advisor.observe.processes import parse_thread_time
 from advisor.observe.sample import Reading
+from tests.known import known
 from tests.observe.spans import Source
 
 SS = """State     Recv-Q Send-Q Local Address:Port  Peer Address:Port Process
@@ -175,8 +176,7 @@ def look_at(program: str, look: str) -> str:
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
+        known(child.stdout).readline()
         # A process of advisor is left out, so another one looks.
         words = (
             "from advisor.host import live_host; from advisor.observe.sample import Reading\n"

@@ -18,6 +18,7 @@ from advisor.observe.nfs import NfsMount, parse_mountstats, parse_pool_stats, re
 from advisor.observe.processes import parse_file_limit
 from advisor.observe.sample import Reading
 from tests.diagnosis.moments import smart_log
+from tests.known import known
 
 KMSG = """\
 6,21,99000000,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a.slice,\
@@ -53,8 +54,7 @@ def test_the_health_log_of_an_nvme_drive() -> None:
     page[160:176] = (7).to_bytes(16, "little")
     struct.pack_into("<II", page, 192, 11, 12)
     struct.pack_into("<IIII", page, 216, 1, 2, 3, 4)
-    found = parse_smart_log(bytes(page))
-    assert found is not None
+    found = known(parse_smart_log(bytes(page)))
     counters, levels = found
     assert counters == {
         "media_errors": 7,
@@ -72,8 +72,7 @@ def test_the_health_log_of_an_nvme_drive() -> None:
 
 
 def test_the_layouts_of_the_tests_agree() -> None:
-    found = parse_smart_log(smart_log({"media_errors": 5, "heavy_throttled_s": 6, "warning": 2}))
-    assert found is not None
+    found = known(parse_smart_log(smart_log({"media_errors": 5, "heavy_throttled_s": 6, "warning": 2})))
     assert (found[0]["media_errors"], found[0]["heavy_throttled_s"], found[1]["critical_warning"]) == (5, 6, 2)
 
 

@@ -18,6 +18,7 @@ from advisor.observe.load import LoadFigures, joint_sizes, measure_load, measure
 from advisor.observe.requests import COMPLETE, INSERT, ISSUE, BlockRequest, RequestMatcher
 from advisor.observe.trace_pages import PageLayout, committed_bytes, decode_pages, make_layout, parse_event_id
 from advisor.observe.tracing import events_of
+from tests.known import known
 from tests.observe.trace import NAMES, Event, layout, page_of
 from tests.trees import host_of
 
@@ -237,8 +238,7 @@ def test_random_requests_are_not_in_order() -> None:
 
 def test_pauses_make_bursts() -> None:
     rows = [(burst * 0.1 + number * 1e-4, 5e-5, number * 99, 4096) for burst in range(10) for number in range(20)]
-    bursts = load_of(*rows).bursts
-    assert bursts is not None
+    bursts = known(load_of(*rows).bursts)
     assert (bursts.count, bursts.requests, bursts.requests_spread) == (10, 20, 0.0)
     assert bursts.pause_us == pytest.approx(98_050, abs=1)
 

@@ -13,6 +13,7 @@ from advisor.observe.pressure import parse_pressure, read_pressure
 from advisor.observe.rates import cpu_shares, disk_rates, link_rates, stall_shares
 from advisor.observe.sample import Reading, Sample, parse_counts, parse_named_counts
 from advisor.observe.span import CounterSpan
+from tests.known import known
 from tests.observe.spans import sample_of, span_of
 
 # 6.18, with discards and flushes; 4.15, without; 2.6.18, whose partitions have four columns.
@@ -28,10 +29,11 @@ DISKS_2618 = (
 
 
 def test_the_file_of_one_disk_has_the_columns_alone() -> None:
-    stat = parse_stat(
-        "    1000      300    80000      500      200       50    16000      900        2      700     2000\n"
+    stat = known(
+        parse_stat(
+            "    1000      300    80000      500      200       50    16000      900        2      700     2000\n"
+        )
     )
-    assert stat is not None
     assert (stat.in_flight, stat.counters["reads"], stat.counters["weighted_ms"]) == (2, 1000, 2000)
     assert parse_stat("1 2 3\n") is None
     assert parse_stat("") is None

@@ -16,6 +16,7 @@ from advisor.host import trace_instance
 from advisor.host.trace_instance import PREFIX, open_trace
 from advisor.observe.requests import EVENTS
 from advisor.observe.tracing import trace_requests
+from tests.known import known
 
 ROOT = Path(__file__).parents[2]
 EVENTS_OF_NOBODY = dict.fromkeys(EVENTS, "dev == 0")
@@ -49,8 +50,7 @@ def started() -> subprocess.Popen[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
+    assert known(process.stdout).readline() == "held\n"
     return process
 
 

@@ -7,6 +7,7 @@ import pytest
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.proof.credits import EBS_MODEL, MOST_SHARE, EbsVolume, bucket_of, credit_notes, most_spent, parse_volume
+from tests.known import known
 
 NOWHERE = Host(MemoryFiles({}, {}, frozenset()), NoCommands())
 
@@ -21,8 +22,7 @@ def test_what_has_no_bucket_to_spend(text: str) -> None:
     ("text", "base", "burst"), [("st1:1024", 40, 250), ("sc1:2048", 24, 160), ("st1:4096", 160, 500)]
 )
 def test_hdd_volumes_spend_throughput(text: str, base: float, burst: float) -> None:
-    bucket = bucket_of(parse_volume(text))
-    assert bucket is not None
+    bucket = known(bucket_of(parse_volume(text)))
     assert (bucket.unit, bucket.base, bucket.burst, bucket.size) == ("MiB", base, burst, 1024 * parse_volume(text).gib)
 
 
@@ -37,8 +37,7 @@ def test_what_is_no_volume_is_told_with_an_example(text: str) -> None:
 
 def test_a_session_beyond_its_share_is_refused_and_one_below_is_told() -> None:
     volume = EbsVolume("gp2", 100)
-    bucket = bucket_of(volume)
-    assert bucket is not None
+    bucket = known(bucket_of(volume))
     edge = MOST_SHARE * bucket.size / (bucket.burst - bucket.base)
     (said,) = credit_notes(NOWHERE, None, volume, edge * 0.99)
     assert f"{most_spent(bucket, edge * 0.99):,.0f} I/O" in said

@@ -44,6 +44,7 @@ from advisor.report.live_consent import consent_lines
 from advisor.report.proof import proof_text
 from advisor.report.proof_page import proof_page
 from advisor.report.proof_words import command_again
+from tests.known import known
 from tests.report.pasted import lines_too_wide
 from tests.transaction.killing import in_child
 from tests.trees import make_tree
@@ -89,8 +90,7 @@ def test_the_relaxation_is_read_off_the_first_switches(tau: float) -> None:
         [PeriodSeries(changed, [math.exp(law(0, changed)) for _ in range(8)]) for changed in order]
         for order in ([False, True], [True, False], [True, False], [False, True]) * 3
     ]
-    found = estimate_tau(pairs)
-    assert found is not None
+    found = known(estimate_tau(pairs))
     assert found == pytest.approx(tau, abs=0.2 * tau + 0.5)
 
 
@@ -222,8 +222,7 @@ def test_a_gain_is_found_and_the_host_is_as_before(tmp_path: Path) -> None:
     assert (proof.verdict, world.value) == ("gain", BEFORE)
     (claim,) = proof.workloads
     assert claim.effect == pytest.approx(math.expm1(0.2), abs=0.06)
-    found = proof.session.live
-    assert found is not None
+    found = known(proof.session.live)
     assert (found.tau_from, len(found.probes)) == ("measured", PROBE_PAIRS)
     assert 0 < found.tau_seconds <= 2
     # it replays: the same verdict from the saved figures alone
@@ -254,8 +253,7 @@ def test_harm_is_withdrawn_within_three_minutes_and_for_good(tmp_path: Path) -> 
     assert world.seconds <= 180
     assert (proof.verdict, proof.session.ended, proof.session.restored) == ("loss", "harm", True)
     assert AFTER in switched
-    assert proof.session.live is not None
-    assert proof.session.live.harm >= HARM_LEVEL
+    assert known(proof.session.live).harm >= HARM_LEVEL
     assert "withdrawn for good" in text_of(proof)
     assert reanalyse_proof(proof).verdict == "loss"
 
@@ -506,8 +504,7 @@ def bursts(seed: int, effect: float, every: int) -> Law:
 @pytest.mark.parametrize("every", [25, 80, 95, 120, 140])
 def test_a_load_that_repeats_is_seen(every: int) -> None:
     law = bursts(1, 0.0, every)
-    found = find_cycle([(at, math.exp(law(at, False))) for at in range(1, 301)])
-    assert found is not None
+    found = known(find_cycle([(at, math.exp(law(at, False))) for at in range(1, 301)]))
     assert found.seconds == pytest.approx(every, rel=0.03)
     assert found.whole_cycles(40) == pytest.approx(every * math.ceil(40 / every), rel=0.03)
     high, low = found.factor_at(every / 8), found.factor_at(every * 5 / 8)
@@ -537,8 +534,7 @@ def test_a_load_that_only_wanders_is_no_cycle() -> None:
 def test_periods_become_whole_cycles_of_the_load(tmp_path: Path) -> None:
     world = World(tmp_path, bursts(2, -0.15, 80))
     proof = world.prove(baseline_seconds=None)
-    found = proof.session.live
-    assert found is not None
+    found = known(proof.session.live)
     assert proof.verdict == "gain"
     assert found.period_seconds == proof.session.schedule.seconds_per_run == pytest.approx(80, abs=1)
     assert found.cycle_seconds == pytest.approx(80, rel=0.02)
@@ -554,8 +550,7 @@ def test_periods_become_whole_cycles_of_the_load(tmp_path: Path) -> None:
 def test_periods_stay_as_usual_where_too_few_whole_cycles_fit(tmp_path: Path) -> None:
     world = World(tmp_path, bursts(2, -0.15, 95))
     proof = world.prove(baseline_seconds=None, settings=Settings(seed=7, budget_seconds=1300))
-    found = proof.session.live
-    assert found is not None
+    found = known(proof.session.live)
     assert found.cycle_seconds == pytest.approx(95, rel=0.03)
     assert (found.period_seconds, proof.session.schedule.pairs) == (40.0, 10)
 
@@ -563,8 +558,7 @@ def test_periods_stay_as_usual_where_too_few_whole_cycles_fit(tmp_path: Path) ->
 def test_periods_of_ones_own_are_kept(tmp_path: Path) -> None:
     world = World(tmp_path, bursts(2, 0.0, 80))
     proof = world.prove(baseline_seconds=240.0, period_seconds=PERIOD, settings=Settings(seed=7, mode="quick"))
-    found = proof.session.live
-    assert found is not None
+    found = known(proof.session.live)
     assert found.period_seconds == PERIOD
     assert found.cycle_seconds == pytest.approx(80, rel=0.03)
 
@@ -619,8 +613,7 @@ def test_a_suspended_period_is_measured_again(tmp_path: Path) -> None:
     (put_aside,) = [pair for pair in proof.session.pairs if pair.superseded]
     assert [run.lamps for run in put_aside.runs if run.lamps] == [("suspended",)]
     assert proof.workloads[0].effect == pytest.approx(math.expm1(0.2), abs=0.06)
-    assert proof.session.live is not None
-    assert proof.session.live.harm < HARM_LEVEL
+    assert known(proof.session.live).harm < HARM_LEVEL
 
 
 # -- before it starts --------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from advisor.proof.verdict import decide_session
 from advisor.proof.workloads import get_workload
 from advisor.report.proof import proof_text
 from tests.cli.inside import call_inside
+from tests.known import known
 
 from .fakes import FakeFio, SpeedToggle
 from .sessions import figures, pair, session
@@ -110,8 +111,7 @@ def test_a_workload_that_is_asked_for_is_not_left_out_in_silence(
 
 @pytest.mark.parametrize("name", ["jumbo-frames", "socket-buffers-8m"])
 def test_the_network_profiles_can_be_proven_without_storage(name: str) -> None:
-    proof = load(name).proof
-    assert proof is not None
+    proof = known(load(name).proof)
     assert measurable_claims(proof.claims, has_target=False, has_peer=True, are_chosen=False)
     assert measurable_claims(proof.claims, has_target=True, has_peer=False, are_chosen=False)
 
@@ -154,8 +154,7 @@ reconnect = "{reconnect}"
 def test_what_reconnects_is_checked_with_the_profile() -> None:
     for word in ("connections", "mount"):
         made = parse_profile(PROFILE.format(toggle="T1", reconnect=word).encode(), "x")
-        assert made.proof is not None
-        assert made.proof.reconnect == word
+        assert known(made.proof).reconnect == word
     with pytest.raises(InvalidInputError, match=r"field proof\.reconnect.*T1"):
         parse_profile(PROFILE.format(toggle="T2", reconnect="mount").encode(), "x")
     with pytest.raises(InvalidInputError, match=r"proof\.reconnect"):

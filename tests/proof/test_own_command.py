@@ -19,6 +19,7 @@ from advisor.proof import command_runner
 from advisor.proof.command_runner import CommandProcess, RunFailedError
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.own_command import CommandMetric, CommandOutput, MetricError, parse_metrics, parse_path, read_figure
+from tests.known import known
 
 
 @pytest.fixture(autouse=True)
@@ -155,8 +156,7 @@ def script(directory: Path, text: str) -> str:
 
 
 def own(command: str, *metrics: str, directory: Path, **others: object) -> CommandProcess:
-    found = choose_command(command, metrics or ("time",), directory=directory, **others)  # type: ignore[arg-type]
-    assert found is not None
+    found = known(choose_command(command, metrics or ("time",), directory=directory, **others))  # type: ignore[arg-type]
     return found
 
 

@@ -18,6 +18,7 @@ from advisor.proof.path import PathCheck, path_check, peer_target, require_other
 from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
 from advisor.proof.session import Settings, prove
 from advisor.proof.workloads import get_workload
+from tests.known import known
 from tests.transaction.live import made_plan
 
 from .second_host import FAR, HERE, SecondHost
@@ -50,8 +51,7 @@ def plan_of(mtu: int = 9000) -> Plan:
 def check_of(second: SecondHost, window_seconds: float = 0.5) -> PathCheck:
     host = live_host()
     target = peer_target(second.runner().peer)
-    made = path_check(host, scan(host), plan_of(), target, lambda _: None, window_seconds=window_seconds)
-    assert made is not None
+    made = known(path_check(host, scan(host), plan_of(), target, lambda _: None, window_seconds=window_seconds))
     return made
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.proof.peer import PORTS
+from tests.known import known
 
 from .second_host import SecondHost, answers, eventually
 
@@ -62,8 +63,7 @@ def test_a_session_that_is_killed_leaves_nothing(second: SecondHost, name: str) 
 
 def test_a_listener_that_nobody_came_to_ends_with_its_session(second: SecondHost) -> None:
     with controller(second, _LISTENER.format(bound=600)) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
+        port = int(known(process.stdout).readline())
         assert port in PORTS
         assert second.open_ports() == {port}
         process.kill()
@@ -75,8 +75,7 @@ def test_a_listener_ends_by_itself_when_the_wire_is_cut(second: SecondHost) -> N
     """Nothing informs the far end any more; its own time does."""
     try:
         with controller(second, _LISTENER.format(bound=4)) as process:
-            assert process.stdout is not None
-            assert int(process.stdout.readline()) in second.open_ports()
+            assert int(known(process.stdout).readline()) in second.open_ports()
             second.spaces.run("here", "ip link set h0 down")
             eventually(lambda: second.processes("fio") == [] and not second.open_ports(), 20)
             assert process.poll() is None

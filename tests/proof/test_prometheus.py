@@ -22,6 +22,7 @@ from advisor.proof import prometheus
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.own_command import CommandMetric, MetricError, parse_metrics
 from advisor.proof.prometheus import read_query, split_source
+from tests.known import known
 
 
 class Server(ThreadingHTTPServer):
@@ -237,8 +238,9 @@ def test_a_signal_ends_the_wait(server: Server) -> None:
 
 def test_a_run_is_judged_by_what_the_server_counted(server: Server, tmp_path: Path) -> None:
     server.answer = fresh("1.5e+03")
-    command = choose_command("sleep 0.05", [f"rate=prom:{server.url}/prefix/:sum(rate(x[$span])):higher:1/s", "time"])
-    assert command is not None
+    command = known(
+        choose_command("sleep 0.05", [f"rate=prom:{server.url}/prefix/:sum(rate(x[$span])):higher:1/s", "time"])
+    )
     figures, _ = command.run_command(Stop())
     assert figures.measures["rate"] == 1500
     assert 0.05 <= figures.measures["time"] < 60
@@ -252,8 +254,7 @@ def test_a_figure_that_cannot_be_judged_ends_the_run(
 ) -> None:
     monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "state"))
     server.answer = fresh(value)
-    command = choose_command("true", [f"x=prom:{server.url}:sum(rate(x[$span]))"])
-    assert command is not None
+    command = known(choose_command("true", [f"x=prom:{server.url}:sum(rate(x[$span]))"]))
     with pytest.raises(MetricError) as caught:
         command.run_command(Stop())
     assert f"metric x (prom:{server.url}:sum(rate(x[$span]))): {message}" in caught.value.message

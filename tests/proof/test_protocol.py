@@ -21,6 +21,7 @@ from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import ProgressEvent, Settings, plan_session, prove, self_test
 from advisor.proof.workloads import UnknownWorkloadError
+from tests.known import known
 
 from .fakes import CALM, FakeFio, SpeedToggle, calm_host
 
@@ -79,8 +80,7 @@ def test_nothing_is_no_difference_after_the_looks(fake_fio: FakeFio, host: Host,
     # warm-up of each arm, both arms of each pair, both held, and the restoring
     assert len(toggle.placed) == 2 + 2 * 24 + 2 + 1
     assert [pair.index for pair in proof.session.pairs if pair.control_runs] == list(range(24))
-    assert proof.control is not None
-    assert proof.control.pairs == 24
+    assert known(proof.control).pairs == 24
 
 
 def test_a_short_session_of_a_change_that_needs_new_connections(fake_fio: FakeFio, host: Host, disk: Path) -> None:

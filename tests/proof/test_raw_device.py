@@ -26,6 +26,7 @@ from advisor.proof.target import RawDevice
 from advisor.proof.workloads import get_workload
 from advisor.report.bench import bench_text
 from advisor.report.proof import proof_text
+from tests.known import known
 from tests.trees import make_tree
 
 from .fakes import FakeFio, calm_tree
@@ -187,8 +188,7 @@ def test_what_somebody_holds_is_refused_although_nothing_tells_who(vdz: Disk) ->
 
 
 def test_a_disk_that_is_another_by_now_is_not_read(vdz: Disk, disk: Path) -> None:
-    looked_at = read_raw_target(vdz.host, chosen()).raw
-    assert looked_at is not None
+    looked_at = known(read_raw_target(vdz.host, chosen()).raw)
     node = vdz.tree / "dev/vdz"
     node.unlink()
     os.mknod(node, 0o060600, os.makedev(7, 250))

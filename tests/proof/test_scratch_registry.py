@@ -15,6 +15,7 @@ from advisor.host import Host
 from advisor.proof.bench import bench
 from advisor.proof.scratch import MIB
 from advisor.proof.scratch_registry import ScratchEntry, register_scratch, start_ticks, sweep_scratch
+from tests.known import known
 
 from .fakes import FakeFio
 from .sessions import WORKLOAD
@@ -46,13 +47,11 @@ def killed_session(disk: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(disk)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "made\n"
+    assert known(process.stdout).readline() == "made\n"
     process.send_signal(signal.SIGKILL)
     process.wait()
-    process.stdout.close()
-    assert process.stdin is not None
-    process.stdin.close()
+    known(process.stdout).close()
+    known(process.stdin).close()
 
 
 def test_the_next_session_removes_what_a_killed_one_left(

@@ -14,6 +14,7 @@ import pytest
 
 from advisor.proof.archive import SavedBench, load_any, load_proof, reanalyse_proof
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
+from tests.known import known
 from tests.waiting import PATIENCE_SECONDS
 
 from .fakes import FakeFio, calm_tree
@@ -69,8 +70,7 @@ class Running:
         )
 
     def wait_for(self, line: str) -> None:
-        assert self.process.stdout is not None
-        assert line in (seen.strip() for seen in self.process.stdout), f"the session ended before {line!r}"
+        assert line in (seen.strip() for seen in known(self.process.stdout)), f"the session ended before {line!r}"
 
     def end(self, number: signal.Signals) -> str:
         self.process.send_signal(number)

@@ -12,6 +12,7 @@ import pytest
 from advisor.errors import PermissionDeniedError, RefusedError
 from advisor.host import Host, live_host
 from advisor.proof.target import is_remote, mount_of, parse_mountinfo, read_target
+from tests.known import known
 
 from .fakes import calm_host
 
@@ -46,8 +47,7 @@ def test_mountinfo_with_optional_fields_escapes_and_garbage() -> None:
     ],
 )
 def test_the_longest_and_last_mount_holds_a_path(path: str, source: str) -> None:
-    found = mount_of(parse_mountinfo(MOUNTS), path)
-    assert found is not None
+    found = known(mount_of(parse_mountinfo(MOUNTS), path))
     assert found.source == source
 
 

@@ -25,6 +25,7 @@ from advisor.proof.tuning_load import CommandLoad, PatternLoad, pattern_metric
 from advisor.proof.tuning_records import TunePattern
 from advisor.report.tuning import tuned_text
 from advisor.transaction.journal import Store
+from tests.known import known
 from tests.proof.conftest import disk
 from tests.proof.fakes import calm_tree
 from tests.trees import host_of, make_tree
@@ -45,8 +46,7 @@ TREE = {
 }
 
 
-TRUE = choose_command("true", ["time"])
-assert TRUE is not None
+TRUE = known(choose_command("true", ["time"]))
 LOAD = CommandLoad(TRUE)
 
 
@@ -192,8 +192,7 @@ def test_a_confirmed_winner_is_kept_as_a_transaction_of_its_own(
     benchmark = tmp_path / "law"
     benchmark.write_text(LAW.format(live=live))
     benchmark.chmod(0o755)
-    command = choose_command(str(benchmark), ["regex:rate: ([0-9]+)"], user=getpass.getuser())
-    assert command is not None
+    command = known(choose_command(str(benchmark), ["regex:rate: ([0-9]+)"], user=getpass.getuser()))
     named = name_candidates(["sysctl:vm.swappiness=10", "sysctl:vm.swappiness=20"], host)
     said: list[str] = []
     options = TuneOptions(budget_seconds=600, seed=1, keep_if_gain=True)
@@ -229,8 +228,7 @@ def test_a_confirmation_that_was_started_twice_is_indicative_and_not_kept(
     benchmark, store = tmp_path / "law", Store(str(state))
     benchmark.write_text(LAW.format(live=live) + STOP.format(live=live, state=state))
     benchmark.chmod(0o755)
-    command = choose_command(str(benchmark), ["regex:rate: ([0-9]+)"], user=getpass.getuser())
-    assert command is not None
+    command = known(choose_command(str(benchmark), ["regex:rate: ([0-9]+)"], user=getpass.getuser()))
     named = name_candidates(["sysctl:vm.swappiness=10", "sysctl:vm.swappiness=20"], host)
     options = TuneOptions(budget_seconds=600, seed=1, keep_if_gain=True)
     with pytest.raises(StoppedError, match="stopped by SIGTERM"):
@@ -243,8 +241,7 @@ def test_a_confirmation_that_was_started_twice_is_indicative_and_not_kept(
     )
     assert (found.verdict, found.is_gain) == ("indicative", False)
     assert "the confirmation was started 2 times; the level holds for one" in found.reasons
-    assert found.confirmation is not None
-    assert reanalyse_proof(found.confirmation.saved_to or "").verdict == "indicative"
+    assert reanalyse_proof(known(found.confirmation).saved_to or "").verdict == "indicative"
     assert not keep_winner(host, found, named, store=store).kept
     assert live.read_text().strip() == "60"
     _spoil(state, session.id, store)
@@ -276,8 +273,9 @@ def _spoil(state: Path, identity: str, store: Store) -> None:
             load_session(store, identity)
     place.write_text(json.dumps(whole))
     session = load_session(store, identity)
-    assert session.command is not None
-    gone = msgspec.structs.replace(session, command=msgspec.structs.replace(session.command, user="no-such-user"))
+    gone = msgspec.structs.replace(
+        session, command=msgspec.structs.replace(known(session.command), user="no-such-user")
+    )
     with pytest.raises(UsageError, match="there is no such user"):
         repeat_load(gone)
     two = msgspec.structs.replace(session.candidates[0], words=("socket-buffers-8m", "sysctl:vm.swappiness=1"))

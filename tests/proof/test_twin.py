@@ -44,6 +44,7 @@ from advisor.recommend.declared import declared
 from advisor.report.bench import bench_text
 from advisor.report.observed import twin_svg, twin_text
 from advisor.report.proof_words import _claim_title, workload_title
+from tests.known import known
 
 from .benches import series
 
@@ -174,8 +175,7 @@ def test_an_arrival_is_corrected_by_what_the_twin_did(
 ) -> None:
     load, twin = measure_load(observed), measure_load(did)
     section, _ = make_section(load)
-    corrected = correct_arrival(section, load, twin)
-    assert corrected is not None
+    corrected = known(correct_arrival(section, load, twin))
     assert corrected.arrival.kind == kind
     assert corrected.depth == section.depth
     if kind == "bursts":
@@ -201,8 +201,7 @@ def test_a_pause_is_corrected_by_the_mean_where_some_are_much_longer() -> None:
     load = measure_load(requests)
     section = msgspec.structs.replace(make_section(load)[0], arrival=Arrival("think", think_us=885), depth=1)
     # The twin's pause is the load's median: so it asks for more requests a second than the load.
-    corrected = correct_arrival(section, load, measure_load(closed_loop(1, 4000, think=9e-4)))
-    assert corrected is not None
+    corrected = known(correct_arrival(section, load, measure_load(closed_loop(1, 4000, think=9e-4))))
     assert corrected.arrival.think_us == pytest.approx(885 + 275, abs=5)
 
 
@@ -619,7 +618,6 @@ def test_a_journal_is_no_thread_that_thinks() -> None:
         for number in range(200)
     ]
     load = measure_load([*job, *journal])
-    assert load.threads is not None
-    assert load.threads.count == 4
+    assert known(load.threads).count == 4
     section, _ = make_section(load)
     assert section.jobs == 1

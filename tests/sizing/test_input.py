@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from advisor.errors import InvalidInputError, UsageError
 from advisor.sizing.demand import parse_demand
 from advisor.sizing.prices import parse_prices, read_prices
+from tests.known import known
 
 HEAD = b'date = 2026-11-01\ncurrency = "EUR"\n'
 
@@ -66,8 +67,7 @@ def test_nothing_but_an_error_comes_of_noise(text: str) -> None:
 
 def example() -> bytes:
     page = (Path(__file__).parents[2] / "docs/size.md").read_text()
-    found = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert found is not None
+    found = known(re.search(r"```toml\n(.*?)```", page, re.DOTALL))
     return found[1].encode()
 
 

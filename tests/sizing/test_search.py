@@ -23,6 +23,7 @@ from advisor.sizing.prices import parse_prices
 from advisor.sizing.records import Choice, Cloud, Sizing
 from advisor.sizing.search import CLOUDS, SizeQuestion, answer, parse_layouts
 from advisor.sizing.volumes import carried, purchases
+from tests.known import known
 from tests.limits.test_machines import ec2_type
 
 PRICES = b"""
@@ -92,17 +93,12 @@ def test_every_choice_carries_what_is_asked() -> None:
     found = sized("aws", "azure", read="1.5GB/s", write="500MB/s", iops="60k")
     assert found.choices
     for one in found.choices:
-        assert one.read_mb_s is not None
-        assert one.write_mb_s is not None
-        assert (one.read_mb_s, one.write_mb_s) >= (1499.9, 499.9)
-        assert one.iops is not None
-        assert one.iops >= 60_000
+        assert (known(one.read_mb_s), known(one.write_mb_s)) >= (1499.9, 499.9)
+        assert known(one.iops) >= 60_000
         assert 0 <= one.headroom <= 1
         assert one.headroom == min(part.headroom for part in one.parts)
-        machine = find_cached(one.cloud, str(one.instance))
-        assert machine is not None
-        assert machine.volumes is not None
-        limits = machine.volumes.for_kinds({volume.kind for volume in one.volumes})
+        machine = known(find_cached(one.cloud, str(one.instance)))
+        limits = known(machine.volumes).for_kinds({volume.kind for volume in one.volumes})
         assert limits.mb_per_s is None or limits.mb_per_s >= 2000
         assert limits.iops is None or limits.iops >= 60_000
 
@@ -211,8 +207,7 @@ def test_disks_that_a_vm_cannot_attach_are_no_choice() -> None:
     found = sized("azure", iops="2000", layouts=parse_layouts("Premium_LRSx9"))
     assert found.choices
     for one in found.choices:
-        machine = find_cached("azure", str(one.instance))
-        assert machine is not None
+        machine = known(find_cached("azure", str(one.instance)))
         assert (machine.most_disks or 0) >= 9
 
 
@@ -273,10 +268,10 @@ def test_by_price_and_those_without_one_last() -> None:
     first = found.choices[0]
     assert (first.instance, first.volumes[0].kind) == ("r5b.16xlarge", "gp3")
     (volume,) = found.choices[0].volumes
-    assert volume.iops is not None
-    beyond = volume.count * ((volume.iops - 3000) * 0.01 + (volume.gib or 0) * 0.1 + ((volume.mib_s or 0) - 125) * 0.05)
-    assert first.price is not None
-    assert first.price.amount == pytest.approx(5 * 730 + beyond, abs=0.01)
+    beyond = volume.count * (
+        (known(volume.iops) - 3000) * 0.01 + (volume.gib or 0) * 0.1 + ((volume.mib_s or 0) - 125) * 0.05
+    )
+    assert known(first.price).amount == pytest.approx(5 * 730 + beyond, abs=0.01)
     # What comes with each volume is free: more of them are cheaper than few.
     assert volume.count == 16
     unpriced = found.choices[-1]
@@ -289,8 +284,7 @@ def test_steps_of_a_price() -> None:
     prices = parse_prices(PRICES, "p.toml")
     found = sized("aws", iops="40k", prices=prices, layouts=parse_layouts("io2x1"), instances=("r5b.16xlarge",))
     (one,) = found.choices
-    assert one.price is not None
-    assert one.price.amount == pytest.approx(5 * 730 + 40 * 0.2 + 32_000 * 0.07 + 8000 * 0.05, abs=0.01)
+    assert known(one.price).amount == pytest.approx(5 * 730 + 40 * 0.2 + 32_000 * 0.07 + 8000 * 0.05, abs=0.01)
 
 
 def test_a_limit_is_of_each_cloud() -> None:
