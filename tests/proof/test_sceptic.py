@@ -307,7 +307,7 @@ def test_a_sure_gain_that_is_smaller_than_asked_for_says_so_and_is_not_kept() ->
 
 def test_the_interval_and_the_verdict_come_from_one_level() -> None:
     source = random.Random("levels")
-    for _ in range(400):
+    for _ in range(200):
         factor = math.exp(source.choice((0, 0.02, 0.04, 0.06)))
         pairs = noisy_pairs(factor, source.choice((8, 16, 24)), noise=0.06, seed=source.getrandbits(30))
         claim = decide_session(session(pairs)).workloads[0]

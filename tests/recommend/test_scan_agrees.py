@@ -61,12 +61,13 @@ def _against(judged: Recommendation, whole: set[str]) -> Iterator[str]:
             yield reason.text
 
 
-@pytest.mark.repeats(2)
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_scan_sends_only_to_what_recommend_takes_and_calls_declared_what_was(system: str) -> None:
-    made = hosts(system)
+def test_scan_sends_only_to_what_recommend_takes_and_calls_declared_what_was(system: str, step: int) -> None:
+    """On each host of the articles' cases; in the common run on every fourth."""
+    made = list(hosts(system).values())[::step]
     assert made
-    assert [text for host in made.values() for text in disagreements(host(), WORKLOADS[system])] == []
+    assert [text for host in made for text in disagreements(host(), WORKLOADS[system])] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
