@@ -41,6 +41,7 @@ MORE = {
     "compare": "proof.md",
     "observe": "observe.md",
     "fleet": "fleet.md",
+    "schema": "schemas/README.md",
     "mcp": "how-to/agents.md",
     "approve": "how-to/agents.md",
 }

@@ -1,5 +1,5 @@
-"""Writes docs/profiles/*.md, docs/schemas/*.json, docs/tunables.md, docs/rules.md, docs/contradictions.md,
-docs/systems/*-cases.md, docs/api.md, docs/commands.md and docs/picture.svg from what they describe.
+"""Writes docs/profiles/*.md, docs/tunables.md, docs/rules.md, docs/contradictions.md, docs/systems/*-cases.md,
+docs/commands.md and docs/picture.svg from what they describe.
 
 python docs/generate.py            writes what has changed
 python docs/generate.py --check    writes nothing; exit code 1 if a page is stale
@@ -27,10 +27,7 @@ from advisor.report.tunable_docs import Handling, describe_handling, form_words,
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import parse_tunable  # noqa: E402
-from docs.api_page import api_page  # noqa: E402
 from docs.command_page import MORE, command_page  # noqa: E402
-from docs.fact_paths import fact_table  # noqa: E402
-from docs.schemas import files as schema_files  # noqa: E402
 from tests.articles.table import SYSTEMS, Case, cases  # noqa: E402
 from tests.rules.table import COUNTER, INTENT, SEEN, WORKLOAD, Row, grounds, profiles, severities  # noqa: E402
 from tests.rules.table import table as rule_table  # noqa: E402
@@ -69,11 +66,8 @@ def pages() -> dict[Path, str]:
     found[DOCS / "picture.svg"] = example_picture()
     found[DOCS / "contradictions.md"] = contradictions_page()
     found[DOCS / "rules.md"] = rules_page()
-    found[DOCS / "api.md"] = api_page(GENERATED)
     found[DOCS / "commands.md"] = command_page(GENERATED, {page: heading(DOCS / page, found) for page in MORE.values()})
     found.update({DOCS / "systems" / f"{system}-cases.md": cases_page(system) for system in SYSTEMS})
-    found.update(fact_table())
-    found.update({DOCS / "schemas" / name: text for name, text in schema_files().items()})
     return found
 
 
@@ -109,10 +103,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def stale_pages(wanted: Mapping[Path, str]) -> list[Path]:
-    """Pages that differ or are missing, and those of profiles and documents that are no more."""
+    """Pages that differ or are missing, and those of profiles that are no more."""
     changed = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
-    there = (*(DOCS / "profiles").glob("*.md"), *(DOCS / "schemas").glob("*.json"))
-    return sorted((*changed, *(path for path in there if path not in wanted)))
+    return sorted((*changed, *(path for path in (DOCS / "profiles").glob("*.md") if path not in wanted)))
 
 
 def write(stale: Iterable[Path], wanted: Mapping[Path, str]) -> None:

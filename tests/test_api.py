@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,6 @@ import pytest
 import advisor
 from advisor import operations as api
 from advisor.errors import PermissionDeniedError, UsageError
-from docs.api_page import EXAMPLES, facade
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[1]
@@ -86,43 +86,36 @@ assert api.document(api.status())["in_force"] == []
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="makes a network namespace: needs root")
-def test_a_program_applies_verifies_and_puts_back(tmp_path: Path) -> None:
-    make = "mount -t sysfs none /sys && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ADVISOR_STATE_DIR": str(tmp_path / "state")}
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", f'{make} && exec "$@"', "sh", sys.executable, "-c", PROGRAM],
-        env=environment,
+def run_in_namespace(program: str, place: Path, link: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a network namespace with one pair of links, with its own state."""
+    make = f"mount -t sysfs none /sys && ip link add {link} type veth peer name v1"
+    make += f" && ip link set lo up && ip link set {link} up && ip link set v1 up"
+    return subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", f'{make} && exec "$@"', "sh", sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "ADVISOR_STATE_DIR": str(place / "state")},
+        cwd=place,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="makes a network namespace: needs root")
+def test_a_program_applies_verifies_and_puts_back(tmp_path: Path) -> None:
+    done = run_in_namespace(PROGRAM, tmp_path, link="v0")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="makes a network namespace: needs root")
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_an_example_of_the_page_runs(example: Path, tmp_path: Path) -> None:
-    for name, kind in (("node1", "root"), ("node2", "plain")):
-        shutil.copy(ROOT / f"tests/fixtures/storage-host-{kind}.tar.gz", tmp_path / f"{name}.tar.gz")
-    (tmp_path / "inventory.ini").write_text("node1\nnode2\n")
-    state = {"ADVISOR_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, example],
-        env=os.environ | state,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert example.read_text().startswith('"""')
-
-
-def test_every_group_of_the_page_has_an_example() -> None:
-    groups = set(facade()) - {""}
-    assert groups == {path.stem for path in EXAMPLES.glob("*.py")}, "docs/api: one program NAME.py for each module"
+def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests/fixtures/storage-host-root.tar.gz", tmp_path / "node1.tar.gz")
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs/api.md").read_text(), re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        done = run_in_namespace(example, tmp_path, link="eth1")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
 
 
 def test_the_package_itself_has_the_verbs_and_loads_them_late() -> None:

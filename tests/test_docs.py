@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 import pytest
@@ -31,7 +29,6 @@ from advisor.rules.contradictions import CONTRADICTIONS
 from advisor.rules.registry import RULES
 from advisor.tunables import all_kinds
 from advisor.tunables.tunable import Sense
-from docs.api_page import facade, public_functions
 from tests.each import for_each
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -87,27 +84,6 @@ def test_the_site_and_the_readme_lead_to_every_profile(page: Path) -> None:
 @pytest.mark.parametrize("kind", [kind.name for kind in all_kinds()])
 def test_the_page_of_tunables_has_every_kind(kind: str) -> None:
     assert f"\n## `{kind}:" in (DOCS / "tunables.md").read_text()
-
-
-FUNCTIONS = {
-    f"{module}.{name}".lstrip("."): function
-    for module, found in facade().items()
-    for name, function in public_functions(found).items()
-}
-
-
-@for_each("name", FUNCTIONS)
-def test_the_page_for_other_programs_has_every_function_with_its_parameters_and_defaults(name: str) -> None:
-    page = (DOCS / "api.md").read_text()
-    section = page.partition(f"### `{name}`\n\n```python\n")[2].partition("```")[0]
-    code = compile(f"from __future__ import annotations\ndef {section.rstrip()}: ...", name, "exec")
-    found: dict[str, Callable[..., Any]] = {}
-    exec(code, found)
-    shown, real = inspect.signature(found[name.rpartition(".")[2]]), inspect.signature(FUNCTIONS[name])
-    assert list(shown.parameters) == list(real.parameters)
-    for parameter in real.parameters.values():
-        default = shown.parameters[parameter.name].default
-        assert default == parameter.default or (callable(default) and callable(parameter.default))
 
 
 def test_the_page_of_rules_has_every_rule_once() -> None:

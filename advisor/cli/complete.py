@@ -163,3 +163,12 @@ def export_forms(start: str) -> list[str]:
     from advisor.operations.names import list_export_forms
 
     return _names_matching(list_export_forms(), start)
+
+
+def schema_names(start: str) -> list[str]:
+    """Documents that begin so: by their words, after ``advisor.`` by their whole names."""
+    from advisor.operations.schemas import list_schemas
+
+    is_whole = start.startswith("advisor.")
+    names = (name if is_whole else name.removeprefix("advisor.").partition("/")[0] for name in list_schemas())
+    return _names_matching(names, start)

@@ -15,7 +15,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Prove": ("prove", "tune", "bench", "compare", "observe"),
     "Fleet": ("fleet",),
-    "Agents": ("mcp", "approve"),
+    "Programs": ("schema", "mcp", "approve"),
 }
 """Every command, by what it is for; each group in the order of use."""
 
@@ -36,6 +36,11 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor scan --json --fail-on warning", "for a script"),
         ("advisor scan --html host.html", "a page with a picture, to send"),
         ("advisor scan --prometheus scan.prom", "for monitoring"),
+    ),
+    "schema": (
+        ("advisor schema", "the documents"),
+        ("advisor schema scan", "of advisor scan --json"),
+        ("advisor schema profile-file", "of a profile's TOML, for an editor"),
     ),
     "mcp": (
         ("advisor mcp", "as the command of a server, in the program's configuration"),

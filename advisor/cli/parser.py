@@ -33,6 +33,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "bench": ("bench", "compare"),
     "probe": ("probe",),
     "fleet": ("fleet",),
+    "schema": ("schema",),
     "agents": ("mcp", "approve"),
 }
 """The commands that each module of this package declares in its ``COMMANDS``."""

@@ -1,9 +1,9 @@
 """The façade: what each command does, as functions; the command line and other programs call the same ones.
 
-The verbs are here, what belongs to one topic is in the modules of this package; docs/api.md is generated from all of
-them. A public function does what the command or option of its name does and returns its record; `document` turns the
-records of the verbs into what ``--json`` prints (docs/schemas). Errors are those of `advisor.errors`, each with its
-message, hint and exit code. Nothing is printed, there is no prompt, and only what says so changes the host.
+The verbs are here, what belongs to one topic is in the modules of this package. A public function does what the command
+or option of its name does and returns its record; `document` turns the records of the verbs into what ``--json`` prints
+(`advisor schema`). Errors are those of `advisor.errors`, each with its message, hint and exit code. Nothing is printed,
+there is no prompt, and only what says so changes the host.
 
 A function imports what it needs when it is called: `advisor verify` loads no rules.
 """

@@ -1,183 +1,42 @@
-"""The facts that a condition of a profile may name, and what each is. Written by docs/generate.py from the
-records of `advisor.facts`: change those and run it again.
-"""
+"""The facts that a condition of a profile may name, and the form of each, from the records of `advisor.facts`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import Iterator, Mapping
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from advisor.facts.host_facts import Facts
+from advisor.facts.record_types import field_types
 
 FactForm = Literal["number", "text", "truth", "list", "table", "record"]
 
-FACT_FORMS: Final[Mapping[str, FactForm]] = {
-    "host": "record",
-    "host.hostname": "text",
-    "host.kernel": "text",
-    "host.os": "text",
-    "host.architecture": "text",
-    "host.virtualization": "text",
-    "host.vendor": "text",
-    "host.product": "text",
-    "host.memory_bytes": "number",
-    "host.machine_id": "text",
-    "host.boot_id": "text",
-    "host.cloud": "record",
-    "host.cloud.provider": "text",
-    "host.cloud.instance_type": "text",
-    "cpu": "record",
-    "cpu.online": "text",
-    "cpu.offline": "text",
-    "cpu.present": "text",
-    "cpu.threads": "number",
-    "cpu.cores": "number",
-    "cpu.packages": "number",
-    "cpu.threads_per_core": "number",
-    "cpu.model": "text",
-    "cpu.allowed": "text",
-    "cpu.frequency": "record",
-    "cpu.frequency.driver": "text",
-    "cpu.frequency.mode": "text",
-    "cpu.frequency.groups": "list",
-    "cpu.power": "record",
-    "cpu.power.turbo": "truth",
-    "cpu.power.idle_driver": "text",
-    "cpu.power.idle_states": "list",
-    "cpu.power.smt": "text",
-    "cpu.power.clock_source": "text",
-    "cpu.power.clock_sources": "list",
-    "cpu.power.throttling": "list",
-    "cpu.power.uptime_seconds": "number",
-    "cpu.power.wakeup_limit_us": "number",
-    "memory": "record",
-    "memory.total_bytes": "number",
-    "memory.available_bytes": "number",
-    "memory.page_bytes": "number",
-    "memory.thp_enabled": "text",
-    "memory.thp_defrag": "text",
-    "memory.hugepages": "list",
-    "memory.sockets": "record",
-    "memory.sockets.tcp": "number",
-    "memory.sockets.udp": "number",
-    "memory.default_hugepage_bytes": "number",
-    "memory.uncorrected_errors": "number",
-    "memory.corrected_errors": "number",
-    "memory.poisoned_bytes": "number",
-    "memory.swap_bytes": "number",
-    "numa": "record",
-    "numa.nodes": "list",
-    "numa.balancing": "number",
-    "numa.allowed_nodes": "text",
-    "links": "list",
-    "irqs": "list",
-    "sysctl": "table",
-    "sysctl_origin": "table",
-    "disks": "list",
-    "filesystems": "list",
-    "arrays": "list",
-    "llt": "record",
-    "llt.running": "truth",
-    "llt.flow_control": "table",
-    "llt.links": "list",
-    "llt.llttab": "record",
-    "llt.llttab.node": "text",
-    "llt.llttab.cluster": "text",
-    "llt.llttab.links": "list",
-    "llt.llttab.peers": "list",
-    "llt.llttab.flow": "table",
-    "llt.llttab.timers": "table",
-    "llt.llttab.other": "list",
-    "llt.timers": "table",
-    "llt.nodes": "list",
-    "unknown": "list",
-    "counters": "record",
-    "counters.udp_received": "number",
-    "counters.udp_receive_buffer_errors": "number",
-    "counters.udp_send_buffer_errors": "number",
-    "counters.ip_fragments_created": "number",
-    "counters.ip_reassembly_failures": "number",
-    "counters.tcp_pruned": "number",
-    "counters.tcp_collapsed": "number",
-    "counters.listen_overflows": "number",
-    "counters.softnet_processed": "number",
-    "counters.softnet_dropped": "number",
-    "counters.softnet_squeezed": "number",
-    "counters.reverse_path_filtered": "number",
-    "counters.neighbours": "number",
-    "counters.neighbour_table_full": "number",
-    "counters.reclaimed_directly_pages": "number",
-    "counters.reclaimed_by_kswapd_pages": "number",
-    "counters.compaction_stalls": "number",
-    "counters.huge_page_faults": "number",
-    "counters.swapped_out_pages": "number",
-    "counters.dirty_pages": "number",
-    "counters.dirty_limit_pages": "number",
-    "counters.file_handles": "number",
-    "owners": "record",
-    "owners.irqbalance": "truth",
-    "owners.tuned_profile": "text",
-    "owners.network_managers": "list",
-    "owners.saptune_notes": "list",
-    "owners.power_profiles_daemon": "truth",
-    "owners.agents": "list",
-    "owners.cloud_multiqueue": "truth",
-    "owners.banned_irqs": "list",
-    "site_settings": "list",
-    "iscsi": "record",
-    "iscsi.sessions": "list",
-    "iscsi.nodes": "list",
-    "iscsi.settings": "table",
-    "iscsi.targets": "list",
-    "iscsi.multipath_disks": "list",
-    "iscsi.unread_nodes": "table",
-    "controllers": "list",
-    "beegfs": "record",
-    "beegfs.services": "list",
-    "beegfs.server_units": "list",
-    "beegfs.patterns": "list",
-    "beegfs.shared_subnets": "list",
-    "iris": "list",
-    "infoscale": "record",
-    "infoscale.configuration": "text",
-    "infoscale.configurations": "table",
-    "infoscale.signs": "record",
-    "infoscale.signs.is_cluster": "truth",
-    "infoscale.signs.transports": "list",
-    "infoscale.signs.mirrors": "truth",
-    "infoscale.signs.place": "text",
-    "infoscale.signs.seen": "list",
-    "infoscale.signs.untold": "list",
-    "infoscale.hosts": "list",
-    "infoscale.seed_nodes": "number",
-    "infoscale.vcs": "record",
-    "infoscale.vcs.systems": "list",
-    "infoscale.vcs.resources": "list",
-    "infoscale.disks": "list",
-    "network_storage": "list",
-    "systemd": "record",
-    "systemd.version": "number",
-    "systemd.text": "text",
-    "systemd.is_running": "truth",
-    "systemd.trims": "truth",
-    "path_load": "list",
-    "accelerators": "list",
-    "fibre_channel": "list",
-    "encrypted": "list",
-    "zfs_pools": "list",
-    "memory_modules": "list",
-    "software": "record",
-    "software.declustered_raid": "truth",
-    "software.cassandra": "text",
-    "software.osd_capacities": "list",
-    "purchases": "list",
-    "container": "record",
-    "container.state": "text",
-    "container.manager": "text",
-    "container.orchestrator": "text",
-    "container.namespaces": "table",
-    "container.read_only": "list",
-    "container.writable": "list",
-    "container.runs_systemd": "truth",
-    "container.evidence": "list",
-    "roles": "table",
-}
-"""No path goes into a list. One goes into a table by any key."""
+
+def _walk(record: type, start: str) -> Iterator[tuple[str, FactForm]]:
+    for name, kind in field_types(record).items():
+        form, inner = _form_of(kind)
+        yield f"{start}{name}", form
+        if inner is not None:
+            yield from _walk(inner, f"{start}{name}.")
+
+
+def _form_of(kind: Any) -> tuple[FactForm, type | None]:
+    """Return the form of a field, and the record whose fields it has."""
+    origin = get_origin(kind) or kind
+    if origin in (Union, UnionType):
+        return _form_of(next(part for part in get_args(kind) if part is not NoneType))
+    if origin in (Literal, str):
+        return "text", None
+    if issubclass(origin, msgspec.Struct):
+        return "record", origin
+    if issubclass(origin, Mapping):
+        return "table", None
+    if issubclass(origin, bool):
+        return "truth", None
+    return ("number", None) if issubclass(origin, int | float) else ("list", None)
+
+
+FACT_FORMS: Final[Mapping[str, FactForm]] = dict(_walk(Facts, ""))
+"""By dotted path. No path leads into a list; any key leads into a table."""

@@ -1,6 +1,6 @@
 """Workload files: the twin of an observed load, with what was observed and how far the twin is from it.
 
-JSON or TOML, of the schema ``advisor.workload/1`` (docs/schemas). What a file says becomes options of fio that this
+JSON or TOML, of the schema ``advisor.workload/1``. What a file says becomes options of fio that this
 package knows, with numbers within bounds; a file cannot name options, paths or devices.
 """
 

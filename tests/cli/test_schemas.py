@@ -1,7 +1,7 @@
-"""What ``--json`` really prints, held against the published schemas by a library that is not ours.
+"""`advisor schema`, and what ``--json`` really prints, validated against the schemas by a library that is not ours.
 
-The published schemas leave room for more keys, as the contract does. Here they do not: a key that is printed and not
-described is a fault.
+The schemas leave room for more keys, as the contract does. Here they do not: a key that is printed and not described is
+a fault.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from advisor.cli.complete import schema_names
+from advisor.operations.schemas import list_schemas, read_schema
 from advisor.proof.archive import save_result
 from advisor.report.json import scan_document
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, tree
+from tests.cli.inside import call_inside
 from tests.cli.test_bench import QUICK, kept, proof
 from tests.cli.test_bench import advisor as with_fio
 from tests.proof.conftest import disk, fake_fio
@@ -29,7 +32,7 @@ from tests.proof.fakes import FakeFio
 from tests.proof.sessions import WORKLOAD
 from tests.proof.test_arms import made
 from tests.report.pictures import beegfs, judged
-from tests.schemas import SCHEMAS, judge
+from tests.schemas import judge
 
 __all__ = ["disk", "fake_fio"]
 
@@ -38,16 +41,40 @@ ROOT = Path(__file__).parents[2]
 OWN_SYS = 'mount -t sysfs none /sys && exec "$@"'
 
 
-@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.name)
-def test_a_schema_is_one(path: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text()))
+@pytest.mark.parametrize("name", list_schemas())
+def test_a_schema_is_one(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(read_schema(name))
 
 
-@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.name)
-def test_a_pattern_is_one_of_ecma_262(path: Path) -> None:
+@pytest.mark.parametrize("name", list_schemas())
+def test_a_pattern_is_one_of_ecma_262(name: str) -> None:
     """JSON Schema has ECMA's regular expressions: no anchors \\A and \\Z, no named groups of Python's, no flags."""
-    patterns = re.findall(r'"pattern": ("(?:[^"\\\\]|\\\\.)*")', path.read_text())
+    patterns = re.findall(r'"pattern": ("(?:[^"\\\\]|\\\\.)*")', json.dumps(read_schema(name)))
     assert [one for one in patterns if re.search(r"\\\\[AZz]|\(\?(?:P|#|[aiLmsux])", one)] == []
+
+
+@pytest.mark.parametrize("name", ["scan", "advisor.scan/1"])
+def test_the_command_prints_a_schema(name: str) -> None:
+    assert json.loads(call_inside("schema", name).stdout) == read_schema("advisor.scan/1")
+
+
+def test_without_a_name_the_command_lists_them() -> None:
+    assert tuple(call_inside("schema").stdout.splitlines()) == list_schemas()
+    assert judge(call_inside("schema", "--json").stdout)["schemas"] == list(list_schemas())
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("skan", "scan"), ("advisor.scan/2", "scan"), ("fleet", "fleet-"), ("x", "")]
+)
+def test_an_unknown_name_gets_near_ones(name: str, near: str) -> None:
+    error = judge(call_inside("schema", name, "--json").stdout, 2)["error"]
+    assert name in error["message"]
+    assert near in error["hint"]
+
+
+def test_names_are_completed() -> None:
+    assert schema_names("fleet-s") == ["fleet-scan", "fleet-status"]
+    assert schema_names("advisor.sc") == ["advisor.scan/1", "advisor.schemas/1"]
 
 
 def test_a_document_that_is_none_is_told() -> None:

@@ -1,4 +1,4 @@
-"""The published schemas, real documents and the profiles' TOML under validators that others wrote.
+"""The schemas, real documents and the profiles' TOML under validators that others wrote.
 
 check-jsonschema reads patterns with an engine of ECMA-262's regular expressions; ajv is JavaScript itself, in its
 strict mode; taplo is the validator that editors of TOML use.
@@ -16,26 +16,26 @@ from pathlib import Path
 
 import pytest
 
+from advisor.operations.schemas import list_schemas, read_schema
+from advisor.report.schemas.build import short_name
 from tests.profiles.test_file_schema import SHIPPED, VALID
-from tests.schemas import SCHEMAS
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
-PROFILE_FILE = SCHEMAS / "profile-file.1.json"
-# What prints it, and the schema that it is held against.
+# The call that prints it by the document.
 DOCUMENTS = {
-    "scan.1.json": ("scan",),
-    "status.1.json": ("status",),
-    "verify.1.json": ("verify",),
-    "limits.1.json": ("limits",),
-    "recommendation.1.json": ("recommend",),
-    "plan.1.json": ("plan", "socket-buffers-8m"),
-    "profiles.1.json": ("profiles", "list"),
-    "profile.1.json": ("profiles", "show", "jumbo-frames"),
-    "explanation.1.json": ("explain", "sysctl:net.core.rmem_max"),
-    "importable.1.json": ("profiles", "import", "--list"),
-    "export.1.json": ("profiles", "export", "socket-buffers-8m", "--format", "ansible"),
-    "error.json": ("plan", "no-such-profile"),
+    "scan": ("scan",),
+    "status": ("status",),
+    "verify": ("verify",),
+    "limits": ("limits",),
+    "recommendation": ("recommend",),
+    "plan": ("plan", "socket-buffers-8m"),
+    "profiles": ("profiles", "list"),
+    "profile": ("profiles", "show", "jumbo-frames"),
+    "explanation": ("explain", "sysctl:net.core.rmem_max"),
+    "importable": ("profiles", "import", "--list"),
+    "export": ("profiles", "export", "socket-buffers-8m", "--format", "ansible"),
+    "error": ("plan", "no-such-profile"),
 }
 # ajv where Node.js finds it: npm install --prefix DIRECTORY ajv, and NODE_PATH=DIRECTORY/node_modules.
 AJV = """
@@ -64,6 +64,16 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: place / name for name in DOCUMENTS}
 
 
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The file of each schema by the word of its document."""
+    place = tmp_path_factory.mktemp("schemas")
+    files = {name: place / f"{name}.json" for name in map(short_name, list_schemas())}
+    for name, file in files.items():
+        file.write_text(json.dumps(read_schema(name)))
+    return files
+
+
 def check(*words: str | Path) -> int:
     """The exit code of check-jsonschema, in this process: it takes long to start."""
     from check_jsonschema import main
@@ -73,19 +83,21 @@ def check(*words: str | Path) -> int:
     return ended.value.code if isinstance(ended.value.code, int) else 1
 
 
-def test_every_schema_is_one_of_its_dialect() -> None:
-    assert check("--check-metaschema", *sorted(SCHEMAS.glob("*.json"))) == 0
+def test_every_schema_is_one_of_its_dialect(schemas: dict[str, Path]) -> None:
+    assert check("--check-metaschema", *schemas.values()) == 0
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_real_document_is_valid(name: str, documents: dict[str, Path]) -> None:
-    assert check("--schemafile", SCHEMAS / name, documents[name]) == 0
+def test_a_real_document_is_valid(name: str, documents: dict[str, Path], schemas: dict[str, Path]) -> None:
+    assert check("--schemafile", schemas[name], documents[name]) == 0
 
 
-def test_a_document_that_is_wrong_is_refused(documents: dict[str, Path], tmp_path: Path) -> None:
-    wrong = {**json.loads(documents["verify.1.json"].read_text()), "ok": "yes"}
+def test_a_document_that_is_wrong_is_refused(
+    documents: dict[str, Path], schemas: dict[str, Path], tmp_path: Path
+) -> None:
+    wrong = {**json.loads(documents["verify"].read_text()), "ok": "yes"}
     (tmp_path / "wrong.json").write_text(json.dumps(wrong))
-    assert check("--schemafile", SCHEMAS / "verify.1.json", tmp_path / "wrong.json") == 1
+    assert check("--schemafile", schemas["verify"], tmp_path / "wrong.json") == 1
 
 
 def test_a_pattern_of_python_alone_is_refused(tmp_path: Path) -> None:
@@ -102,28 +114,30 @@ def has_ajv() -> bool:
 
 
 @pytest.mark.skipif(not has_ajv(), reason="Node.js finds no ajv (npm install ajv, NODE_PATH)")
-def test_ajv_compiles_every_schema_and_agrees(documents: dict[str, Path], tmp_path: Path) -> None:
+def test_ajv_compiles_every_schema_and_agrees(
+    documents: dict[str, Path], schemas: dict[str, Path], tmp_path: Path
+) -> None:
     profiles = []
     for path in SHIPPED:
         copy = tmp_path / f"{path.stem}.json"
         copy.write_text(json.dumps(tomllib.loads(path.read_text())))
         profiles.append(str(copy))
     asked = [
-        (str(path), profiles if path == PROFILE_FILE else [str(documents[path.name])] if path.name in documents else [])
-        for path in sorted(SCHEMAS.glob("*.json"))
+        (str(path), profiles if name == "profile-file" else [str(documents[name])] if name in documents else [])
+        for name, path in schemas.items()
     ]
     done = subprocess.run(["node", "-e", AJV], input=json.dumps(asked), capture_output=True, text=True, check=True)
     assert done.stdout == ""
     assert done.stderr == ""
 
 
-def lint(*paths: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(TOOLS / "taplo"), "lint", "--no-auto-config", "--schema", PROFILE_FILE.as_uri(), *map(str, paths)]
+def lint(schema: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(TOOLS / "taplo"), "lint", "--no-auto-config", "--schema", schema.as_uri(), *map(str, paths)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_taplo_passes_every_profile_that_is_shipped() -> None:
-    done = lint(*SHIPPED)
+def test_taplo_passes_every_profile_that_is_shipped(schemas: dict[str, Path]) -> None:
+    done = lint(schemas["profile-file"], *SHIPPED)
     assert done.returncode == 0, done.stderr
 
 
@@ -138,9 +152,9 @@ def test_taplo_passes_every_profile_that_is_shipped() -> None:
         ('value = "1"', 'value = "1'),
     ],
 )
-def test_taplo_refuses_a_profile_that_is_wrong(old: str, new: str, tmp_path: Path) -> None:
+def test_taplo_refuses_a_profile_that_is_wrong(old: str, new: str, schemas: dict[str, Path], tmp_path: Path) -> None:
     file = tmp_path / "late.toml"
     file.write_text(VALID)
-    assert lint(file).returncode == 0
+    assert lint(schemas["profile-file"], file).returncode == 0
     file.write_text(VALID.replace(old, new, 1))
-    assert lint(file).returncode == 1
+    assert lint(schemas["profile-file"], file).returncode == 1

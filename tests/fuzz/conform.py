@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from docs.schema_records import field_types
+from advisor.facts.record_types import field_types
 
 _SCALARS = (int, str, bytes, bool)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
+
+from advisor.operations.schemas import read_schema
 
 from .conftest import ROOT, run
 
@@ -17,7 +20,9 @@ def test_it_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None
     fetched = re.compile(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?:https?:)?//""")
     for page in pages:
         assert not fetched.search(page.read_text()), page
-    assert (tmp_path / "site/schemas/scan.1.json").is_file()
+    schema = json.loads((tmp_path / "site/schemas/scan.1.json").read_text())
+    assert schema == read_schema("scan")
+    assert "apply_profiles" in (tmp_path / "site/api/index.html").read_text()
     assert not list((tmp_path / "site").rglob("*.py")), "generators are no part of the manual"
 
 

@@ -1,4 +1,4 @@
-"""The published schema of a profile's TOML file, held by a library that is not ours against files that lint judges."""
+"""The schema of a profile's TOML file, held by a library that is not ours against files that lint judges."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from advisor.errors import InvalidInputError
+from advisor.operations.schemas import read_schema
 from advisor.profiles.profile import parse_profile
-from tests.schemas import published
 
 SHIPPED = sorted((Path(__file__).parents[2] / "profiles").glob("*.toml"))
 VALID = """name = "late"
@@ -30,7 +30,7 @@ sources = ["a"]
 
 
 def faults(text: str) -> list[str]:
-    schema = published("profile-file.1.json")
+    schema = read_schema("profile-file")
     jsonschema.Draft7Validator.check_schema(schema)
     return [one.message for one in jsonschema.Draft7Validator(schema).iter_errors(tomllib.loads(text))]
 

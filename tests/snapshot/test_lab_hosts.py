@@ -9,13 +9,13 @@ import pytest
 
 from advisor.facts import host_facts
 from advisor.facts.host_facts import Facts, scan
+from advisor.facts.record_types import RARE_TYPES
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, plan_document
 from advisor.profiles.profile import profile_paths
 from advisor.report.json import scan_document
 from advisor.rules.registry import judge
 from advisor.snapshot.archive import capture_host, open_snapshot
-from docs.schema_records import imports_for_checkers
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 HOSTS = sorted(FIXTURES.glob("*.tar.gz"))
@@ -46,7 +46,7 @@ def test_a_scan_is_the_same_each_time_and_after_being_captured_again(path: Path,
     again.write_bytes(capture_host(open_snapshot(path), scan))
     assert first == scan_document(facts_of(again), judge(facts_of(again)))
     # The types of rare subjects are not imported by a scan of a host that has none; decoding names all.
-    vars(host_facts).update(imports_for_checkers(host_facts))
+    vars(host_facts).update(RARE_TYPES)
     assert msgspec.json.decode(msgspec.json.encode(facts), type=Facts) == facts
 
 

@@ -1,4 +1,4 @@
-"""The documents of ``advisor fleet``, of import and of export, for docs/schemas.py."""
+"""The keys of the documents of ``advisor fleet``, of import and of export."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from advisor.fleet.runs.waves import Wave
 from advisor.fleet.scan import HostScan
 from advisor.importers.records import Imported, Outcome
 from advisor.limits.cluster import Cluster
+from advisor.report.schemas.records import Fields, fields_of, record
 from advisor.rules.finding import Finding, Severity
 from advisor.transaction.verify import Drift
-from docs.schema_records import Fields, fields_of, record
 
 _NAMES = tuple[str, ...]
 
@@ -59,7 +59,7 @@ _HOST_RUN = record(
     "HostOfRun",
     [
         ("name", str),
-        ("state", Literal[(*get_args(HostState), *get_args(PlannedState))]),  # type: ignore[valid-type]
+        ("state", Literal[(*get_args(HostState), *get_args(PlannedState))]),
         ("wave", int | None),
         ("transaction", str | None),
         ("message", str),

@@ -1,17 +1,11 @@
-"""The JSON Schemas of what ``--json`` prints, made from the records that it is printed from.
-
-``docs/generate.py`` writes them to docs/schemas; tests/cli/test_schemas.py holds real output against them.
-"""
+"""The keys of each document that ``--json`` prints, and their types: of the records that it is printed from."""
 
 from __future__ import annotations
 
-import inspect
-import json
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from advisor.cli.agent_tools import TOOLS
 from advisor.diagnosis.cause import BindingCause
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import Recognition
@@ -27,11 +21,12 @@ from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.proof.tuning_records import Tuned
 from advisor.proof.workload_file import WorkloadFile
-from advisor.reach.peers import Unprobeable
-from advisor.reach.records import Peer, Reach
+from advisor.reach.records import Peer, Reach, Unprobeable
 from advisor.recommend.fixes import LeftOut, ManualStep
 from advisor.recommend.records import Recommendation
 from advisor.report.explain import Explanation
+from advisor.report.schemas.fleet import FLEET_DOCUMENTS
+from advisor.report.schemas.records import Fields, fields_of, record
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.locality_score import Locality
 from advisor.rules.workload import DeclaredWorkload
@@ -39,12 +34,8 @@ from advisor.sizing.records import Sizing
 from advisor.transaction.journal import Damaged
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import Drift
-from docs.schema_records import Fields, fields_of, record
-from docs.schemas_fleet import FLEET_DOCUMENTS
 
 _FINGERPRINT: Final = msgspec.Meta(pattern="^[0-9a-f]{64}$")
-DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-EDITORS_DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 
 _PLANNED: Final = [("fingerprint", str), *fields_of(Plan)]
 _STEPS = record("Steps", [("what", str), ("commands", tuple[str, ...])], "An item with its commands, as shell.")
@@ -108,9 +99,11 @@ _ERROR = msgspec.defstruct(
         ("kind", str),
         ("message", str),
         ("hint", str | None),
-        ("items", tuple[_ITEM, ...], ()),
+        ("items", tuple[_ITEM, ...], ()),  # type: ignore[valid-type]
     ],
 )
+ERROR_DOCUMENT: Final = record("ErrorDocument", [("error", _ERROR)])
+"""What any command prints under ``--json`` in place of its own document."""
 
 _PLAN = record("PlanDocument", [("schema", str), *_PLANNED], "As of advisor plan --json.")
 _FIXED = record("FixedFinding", [("id", str), ("severity", Severity), ("title", str)], "A finding that is fixed.")
@@ -166,7 +159,9 @@ _AGENT_WORDS = record(
     ],
     "What advisor itself says, each key where the tool has it; next_step is for a person.",
 )
+_TOOL = Literal["scan", "why", "limits", "explain", "plan", "status", "verify", "apply", "rollback"]
 _BINDS = record("Binds", fields_of(BindingCause, "explains"), BindingCause.__doc__ or "")
+
 DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.scan/1": [
         ("scanned_at", str | None),
@@ -255,56 +250,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.gain/1": fields_of(GainReport, "schema"),
     "advisor.comparison/1": fields_of(SeriesComparison, "schema"),
     # What is untrusted follows the document of the command of the same name, with every text escaped and bounded.
-    "advisor.mcp/1": [("tool", Literal[*TOOLS, ""]), ("advisor", _AGENT_WORDS), ("notice", str), ("untrusted", Any)],  # type: ignore[valid-type]
+    "advisor.mcp/1": [("tool", Literal[_TOOL, ""]), ("advisor", _AGENT_WORDS), ("notice", str), ("untrusted", Any)],
     **FLEET_DOCUMENTS,
+    "advisor.schemas/1": [("schemas", tuple[str, ...])],
 }
-
-
-def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of a document by the name in its ``schema`` key."""
-    title = name.removeprefix("advisor.").partition("/")[0].title().replace("-", "")
-    document = record(title, [("schema", Literal[name]), *DOCUMENTS[name]])  # type: ignore[valid-type]
-    return _whole(document, f"urn:{name.replace('.', ':').replace('/', ':')}")
-
-
-def error_schema() -> dict[str, Any]:
-    """What any command prints in place of its own document."""
-    return _whole(record("ErrorDocument", [("error", _ERROR)]), "urn:advisor:error:1")
-
-
-def _whole(document: type[msgspec.Struct], identity: str) -> dict[str, Any]:
-    (top,), definitions = msgspec.json.schema_components([document], ref_template="#/$defs/{name}")
-    own = definitions.pop(top["$ref"].rpartition("/")[2])
-    return {"$schema": DIALECT, "$id": identity, **_cleaned(own), "$defs": _cleaned(definitions)}
-
-
-def _cleaned(node: Any) -> Any:
-    """Without ``discriminator``, a word of OpenAPI that JSON Schema does not have (ajv's strict mode refuses it), and
-    with descriptions as any Python gives them."""
-    if isinstance(node, list):
-        return [_cleaned(one) for one in node]
-    if not isinstance(node, dict):
-        return node
-    is_openapi = isinstance(node.get("discriminator"), dict) and "propertyName" in node["discriminator"]
-    kept = {key: _cleaned(one) for key, one in node.items() if not (is_openapi and key == "discriminator")}
-    if isinstance(kept.get("description"), str):
-        # Python 3.13 and later compile a docstring without its indentation.
-        kept["description"] = inspect.cleandoc(kept["description"])
-    return kept
-
-
-def profile_file_schema() -> dict[str, Any]:
-    """The JSON Schema of a profile's TOML file, in the dialect that editors of TOML (taplo, VS Code) know."""
-    (top,), definitions = msgspec.json.schema_components([Profile], ref_template="#/definitions/{name}")
-    own = definitions.pop(top["$ref"].rpartition("/")[2])
-    whole = {"$schema": EDITORS_DIALECT, "$id": "urn:advisor:profile-file:1", **own, "definitions": definitions}
-    made: dict[str, Any] = _cleaned(whole)
-    return made
-
-
-def files() -> dict[str, str]:
-    """Every schema's text by its file's name, ``scan.1.json`` for ``advisor.scan/1``."""
-    found = {f"{name.removeprefix('advisor.').replace('/', '.')}.json": schema(name) for name in DOCUMENTS}
-    found["error.json"] = error_schema()
-    found["profile-file.1.json"] = profile_file_schema()
-    return {name: json.dumps(one, indent=1, sort_keys=True) + "\n" for name, one in found.items()}

@@ -1,0 +1,1 @@
+"""The JSON Schemas of the documents that ``--json`` prints, computed from the records behind the documents."""
