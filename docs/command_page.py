@@ -108,7 +108,10 @@ class Help(NamedTuple):
 def parse_help(text: str) -> Help:
     """Return the parts of what ``--help`` prints."""
     usage, _, rest = text.partition("\n\n")
-    about, sections, entries = [], {}, None
+    about: list[str] = []
+    sections: dict[str, dict[str, str]] = {}
+    entries: dict[str, str] | None = None
+    name = ""
     for line in rest.splitlines():
         if line and not line.startswith(" "):
             entries = sections.setdefault(line.rstrip(":"), {})
