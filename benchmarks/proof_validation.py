@@ -3,11 +3,10 @@
     python -m benchmarks.proof_validation [--quick] [--part NAME]… [--scale X] [--jobs N] [-o FILE]
 
 Half an hour of CPU time; with --quick half a minute, with few sessions each. Every part runs the product's own
-functions in the simulations of another module here (live, anytime, ablation, tuning, decisions, gain_sequence,
-validation), which prints more of it. The table has a row for each requirement, with the load under which
-it was measured worst; FILE gets a row for each load. A requirement *holds* where the figure meets it, holds *within
-chance* where the figure misses it and its 99 % interval (Clopper and Pearson) does not, and *does not hold*
-otherwise: then the exit code is 1.
+functions in the simulations of another module here (live, anytime, ablation, tuning, decisions, validation), which
+prints more of it. The table has a row for each requirement, with the load under which it was measured worst; FILE gets
+a row for each load. A requirement *holds* where the figure meets it, holds *within chance* where the figure misses it
+and its 99 % interval (Clopper and Pearson) does not, and *does not hold* otherwise: then the exit code is 1.
 The seeds are fixed. docs/proof.md holds one run.
 """
 
@@ -27,7 +26,7 @@ import numpy as np
 from scipy import stats
 
 from advisor.proof.anytime import reference_signs
-from benchmarks import ablation, anytime, decisions, gain_sequence, live, tuning
+from benchmarks import ablation, anytime, decisions, live, tuning
 from benchmarks.validation import count_errors
 from benchmarks.validation_series import SHIPPED, load_series
 from tests.proof.sessions import DRIFTS
@@ -252,21 +251,6 @@ def check_decisions(effort: Effort) -> list[Finding]:
     return found
 
 
-def check_repetitions(law: str, effort: Effort) -> list[Finding]:
-    """A year of repetitions of a gain that stays: as large as proven, or at the lower end of its interval."""
-    histories, source, noise = effort.sessions(2000, 30), random.Random(law), 0.11 / math.sqrt(2)
-    gone = [0, 0]
-    for _ in range(histories):
-        least = gain_sequence.proven_least(source, noise)
-        for at, gain in enumerate((gain_sequence.GAIN, least)):
-            weeks = gain_sequence.LAWS[law](source, noise)
-            gone[at] += gain_sequence.week_found(weeks, [gain] * gain_sequence.WEEKS, least) is not None
-    return [
-        share("again", f"gain called gone that stays {how}, at most 5 %", law, wrong, histories, most=ERRORS)
-        for how, wrong in zip(("as large", "at the lower end"), gone, strict=True)
-    ]
-
-
 Task = tuple[Callable[..., list[Finding]], tuple[object, ...]]
 WORKLOADS: Final = ("infoscale.4k-rand-r100", "infoscale.64k-seq-r100")
 PARTS: Final[dict[str, list[Task]]] = {
@@ -279,7 +263,6 @@ PARTS: Final[dict[str, list[Task]]] = {
     "ablation": [(check_ablation, (law, values)) for law in ablation.LAWS for values in (4, 7)],
     "tune": [(check, (load,)) for check in (check_placebo_race, check_planted) for load in tuning.LOADS],
     "decisions": [(check_decisions, ())],
-    "again": [(check_repetitions, (law,)) for law in gain_sequence.LAWS],
 }
 """What each part runs, a piece for a process."""
 

@@ -18,6 +18,8 @@ def call_message(error: Any) -> str:
     kind = type(error).__name__
     if kind == "NoSuchOption":
         option, params = error.option_name, error.ctx.command.params
+        if option in _GONE:
+            return f"{option}: was removed; {_GONE[option]}"
         known = {one.lstrip("-"): one for param in params for one in (*param.opts, *param.secondary_opts)}
         close = near_names(option.lstrip("-"), (name for name, one in known.items() if one.startswith("--")))
         meant = _MEANT.get(option.lstrip("-"), "")
@@ -64,6 +66,14 @@ _MEANT: Final = {
     **dict.fromkeys(("expires", "for"), "until"),
 }
 """Options of other tools, with what stands for them here."""
+
+
+_GONE: Final = {
+    "--lang": "pages and messages are English",
+    "--junit": "--json prints each result",
+    "--again": "advisor prove PROFILE repeats the whole proof",
+}
+"""Options of earlier versions, each with its replacement."""
 
 
 def _parameter_name(error: Any) -> str:

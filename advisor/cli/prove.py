@@ -51,7 +51,7 @@ def prove(
         list[str] | None,
         Argument(
             metavar="[PROFILE…]",
-            help="One profile, by name or file, or values. Not with --self-test, --arms or --again.",
+            help="One profile, by name or file, or values. Not with --self-test or --arms.",
             autocompletion=requestable_words,
         ),
     ] = None,
@@ -65,17 +65,6 @@ def prove(
     reduced_profile: Annotated[
         Path | None,
         Option("--reduced-profile", metavar="FILE", help="Write what --ablate finds as a profile, NAME.toml."),
-    ] = None,
-    again: Annotated[
-        str | None,
-        Option(
-            "--again",
-            metavar="ID|last",
-            help="Repeat a kept proof, with its own options, and judge whether its gain is still there.",
-        ),
-    ] = None,
-    again_pairs: Annotated[
-        int | None, Option("--pairs", metavar="N", min=1, max=48, help="Measure so many with --again. Default: 3.")
     ] = None,
     target: Target = None,
     raw_device: RawDevice = None,
@@ -187,8 +176,7 @@ def prove(
     micro-runs, or around runs of a benchmark of your own (--command).
 
     Exit code 0 for a proven gain (of any arm with --arms; with --self-test, for none invented), 1 for every other
-    verdict, 4 where the result was printed but its page could not be written (unless the profile was kept). With
-    --again 0 unless the gain is shown to have gone or become smaller, then 1.
+    verdict, 4 where the result was printed but its page could not be written (unless the profile was kept).
     """
     from advisor.cli.prove_live import make_live_session, replay_session
     from advisor.cli.prove_page import check_page
@@ -197,38 +185,6 @@ def prove(
     from advisor.operations.prove import choose_command, choose_profile, measure_noise, name_second_host, prove_profile
     from advisor.report.session_progress import show_progress
 
-    if again is not None:
-        from advisor.cli.prove_again import prove_again
-
-        others = {
-            "PROFILE": names,
-            "--arms": arms,
-            "--live": live,
-            "--replay": replay,
-            "--ablate": ablate,
-            "--reduced-profile": reduced_profile,
-            "--target": target,
-            "--raw-device": raw_device,
-            "--peer-ssh": peer_ssh,
-            "--command": command,
-            "--metric": metrics,
-            "--set": pairs,
-            "--workload": workloads,
-            "--budget": budget,
-            "--quick": quick,
-            "--deep": deep,
-            "--looks": looks,
-            "--keep-if-gain": keep_if_gain,
-            "--self-test": self_test,
-            "--reconnect": reconnect,
-            "--seconds": seconds,
-            "--save": save,
-            "--html": html,
-            "--svg": svg,
-        }
-        return prove_again(again, again_pairs, others, force=force, as_json=as_json)
-    if again_pairs is not None:
-        raise UsageError("--pairs belongs to --again", hint="--quick and --deep choose how many a proof has")
     if html is not None:
         check_page(html, others=(save, svg, replay))
     if svg is not None and not live:
@@ -301,7 +257,7 @@ def prove(
         )
         return run_session(session, html, as_json=as_json)
     if sum((bool(names), self_test, arms is not None)) != 1:
-        raise UsageError("expected one of: a profile, --arms none,P,Q, --self-test, --again ID")
+        raise UsageError("expected one of: a profile, --arms none,P,Q, --self-test")
     if arms is not None and keep_if_gain:
         raise UsageError("--keep-if-gain: which of several arms would be kept is not defined", hint="advisor apply")
     if ablate and not names:

@@ -16,7 +16,6 @@ from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile
 from advisor.proof.blocks import ArmsProof
 from advisor.proof.comparison import SeriesComparison
-from advisor.proof.gain_history import GainReport
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.proof.tuning_records import Tuned
@@ -247,7 +246,6 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.bench/1": fields_of(Bench, "schema"),
     "advisor.arms/1": fields_of(ArmsProof, "schema"),
     "advisor.tune/1": fields_of(Tuned, "schema"),
-    "advisor.gain/1": fields_of(GainReport, "schema"),
     "advisor.comparison/1": fields_of(SeriesComparison, "schema"),
     # What is untrusted follows the document of the command of the same name, with every text escaped and bounded.
     "advisor.mcp/1": [("tool", Literal[_TOOL, ""]), ("advisor", _AGENT_WORDS), ("notice", str), ("untrusted", Any)],
