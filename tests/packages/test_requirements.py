@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -67,12 +68,6 @@ def installed(version: str, resolution: str, tmp_path_factory: pytest.TempPathFa
     return python
 
 
-def advisor(python: Path, state: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "ADVISOR_STATE_DIR": str(state / "state"), "NO_COLOR": "1"}
-    command = [str(python), "-m", "advisor", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=state)
-
-
 # Each call as the program makes it, in one process.
 IN_ONE_PROCESS = """
 import contextlib, io, json, sys
@@ -81,51 +76,49 @@ from advisor.cli import main
 ended = []
 for words in json.loads(sys.argv[1]):
     sys.argv = ["advisor", *words]
-    out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
-    with contextlib.redirect_stdout(out):
+    out, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
             main()
         except SystemExit as error:
             code = error.code
-    ended.append([code, out.buffer.getvalue().decode()])
+    ended.append([code, out.buffer.getvalue().decode(), errors.buffer.getvalue().decode()])
 print(json.dumps(ended))
 """
 
 
+def ends_of(python: Path, place: Path, calls: Sequence[Sequence[str]]) -> list[tuple[int, str, str]]:
+    """Code, output and errors of each call."""
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(place / "state"), "NO_COLOR": "1"}
+    command = [str(python), "-c", IN_ONE_PROCESS, json.dumps(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [(code, out, errors) for code, out, errors in json.loads(done.stdout)]
+
+
 def test_every_page_of_help_is_made_by_this_typer(installed: Path, tmp_path: Path) -> None:
     pages = help_pages()
-    calls = [["--no-color", *name.split(), "--help"] for name in pages]
-    done = subprocess.run(
-        [str(installed), "-c", IN_ONE_PROCESS, json.dumps(calls)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-        env={**os.environ, "ADVISOR_STATE_DIR": str(tmp_path / "state"), "NO_COLOR": "1"},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    for name, (code, page) in zip(pages, json.loads(done.stdout), strict=True):
-        assert code == 0
+    calls = [("--no-color", *name.split(), "--help") for name in pages]
+    for name, (code, page, errors) in zip(pages, ends_of(installed, tmp_path, calls), strict=True):
+        assert (code, errors) == (0, "")
         assert page.startswith(f"Usage: advisor {name}".rstrip())
 
 
 def test_wrong_calls_are_refused(installed: Path, tmp_path: Path) -> None:
     """In the same words; but newer versions of typer know only the bound that is exceeded."""
-    for words, message in WRONG.items():
-        done = advisor(installed, tmp_path, *words)
-        assert done.returncode == 2
+    ends = ends_of(installed, tmp_path, list(WRONG))
+    for message, (code, _, errors) in zip(WRONG.values(), ends, strict=True):
+        assert code == 2
         one_bound = re.sub(r"expected (\S+) to \S+,", r"expected \1 or more,", message)
-        assert done.stderr.startswith((f"advisor: {message}", f"advisor: {one_bound}")), done.stderr
+        assert errors.startswith((f"advisor: {message}", f"advisor: {one_bound}")), errors
 
 
 def test_a_captured_host_is_scanned_planned_and_exported(installed: Path, tmp_path: Path) -> None:
-    here = ("--snapshot", ARCHIVE)
-    assert advisor(installed, tmp_path, "scan", "--all", *here).returncode == 0
-    for words in (("plan", "socket-buffers-8m"), ("explain", "1"), ("recommend",), ("limits",), ("scan", "--json")):
-        done = advisor(installed, tmp_path, *words, *here)
-        assert (done.returncode, done.stderr) == (0, ""), words
-    export = ("profiles", "export", "socket-buffers-8m", "--format", "ansible", "-o", tmp_path / "role")
-    assert advisor(installed, tmp_path, *export, *here).returncode == 0
+    export = ("profiles", "export", "socket-buffers-8m", "--format", "ansible", "-o", str(tmp_path / "role"))
+    seen = (("scan", "--all"), ("explain", "1"), ("recommend",), ("limits",), ("scan", "--json"))
+    calls = [(*words, "--snapshot", str(ARCHIVE)) for words in (*seen, ("plan", "socket-buffers-8m"), export)]
+    for words, (code, _, errors) in zip(calls, ends_of(installed, tmp_path, calls), strict=True):
+        assert (code, errors) == (0, ""), words
 
 
 def test_what_netlink_is_asked_by_is_there(installed: Path, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_journal_and_rollback_script_are_those_of_apply_to_the_byte(tmp_path: Pa
             assert getattr(one, name, None) == getattr(other, name, None)
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_its_help_is_its_own_alone(tmp_path: Path, shell: list[str]) -> None:
     """It carries the rollback script and the watchdog, which have a help of their own."""
@@ -86,6 +87,7 @@ def test_its_help_is_its_own_alone(tmp_path: Path, shell: list[str]) -> None:
     assert "--journal" not in done.stdout
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_check_changes_nothing_and_says_that_it_is_ready(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
@@ -201,7 +203,7 @@ def test_without_a_machine_id_the_name_tells_the_host(stage: Stage) -> None:
         ("proc/sys/net/core/rmem_max", "8388608\n", "sysctl:net.core.rmem_max", "expected 212992, found 8388608"),
     ],
 )
-@pytest.mark.parametrize("verb", ["check", "apply"])
+@pytest.mark.parametrize("verb", ["apply", pytest.param("check", marks=pytest.mark.thorough)])
 def test_what_has_changed_since_the_plan_is_refused_by_name(
     stage: Stage, verb: str, path: str, content: str, item: str, said: str
 ) -> None:
@@ -274,6 +276,7 @@ def test_a_signal_puts_everything_back(tmp_path: Path, name: str, shell: list[st
     assert (stage.record().state, stage.is_closed()) == ("rolled-back", True)
 
 
+@pytest.mark.repeats(5)
 @pytest.mark.parametrize("index", range(len(system.TARGETS) - 1))
 @pytest.mark.parametrize("kind", ["refused", "clamped"])
 def test_a_value_that_is_refused_or_clamped_takes_all_back(tmp_path: Path, index: int, kind: str) -> None:
@@ -344,6 +347,7 @@ def test_verify_says_the_same_as_advisor(stage: Stage) -> None:
     assert stage.call("verify").states()["/etc/systemd/network/10-advisor-eth1.link"] == "drifted"
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_without_confirmation_it_goes_back_and_with_it_it_stays(tmp_path: Path, shell: list[str]) -> None:
     stage = Stage(tmp_path)
@@ -480,6 +484,7 @@ def test_the_script_is_clean_under_shellcheck(tmp_path: Path, only: list[int]) -
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_it_can_be_read_from_standard_input(stage: Stage, shell: list[str]) -> None:
     words = [*shell, "-s", *AT_ONCE, "--root", str(stage.root), "--reload"]
@@ -500,6 +505,7 @@ def test_a_rollback_script_that_cannot_be_written_whole_means_that_nothing_is_ch
     assert not stage.transaction.exists()
 
 
+@pytest.mark.repeats(1)
 @shells
 def test_the_number_of_a_transaction_is_the_next_one(tmp_path: Path, shell: list[str]) -> None:
     """0011 is no octal number, as which the awk of busybox would read it."""

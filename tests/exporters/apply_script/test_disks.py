@@ -57,6 +57,7 @@ def path_stage(where: Path) -> Stage:
     return Stage(where, lambda _: host, disk_paths.plan_of(host, "sdb", "sdc"))
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 @pytest.mark.parametrize("move", ["swapped", "turned", "one is gone, its sibling has its name", "all are gone"])
 def test_paths_of_one_unit_change_their_names(tmp_path: Path, move: str, shell: list[str]) -> None:
