@@ -400,7 +400,7 @@ def _shown(answer: str, says: Iterable[str]) -> str:
     covered = {at for start, end in spans for at in range(start, end)}
     covered |= {at for at, letter in enumerate(answer) if letter == " " and {at - 1, at + 1} <= covered}
     words = "".join(letter if at in covered else "\0" for at, letter in enumerate(answer))
-    return re.sub(r"\0+", " … ", re.sub(r"[.;:]?\0+$", "", words)).strip()
+    return re.sub(r"\0+", " … ", re.sub(r"[.,;:]?\0*$", "", words)).strip()
 
 
 def contradictions_page() -> str:
