@@ -90,10 +90,10 @@ def bench(
     Exit code 0 for a series that can be relied on, 1 for one that cannot: contaminated, forced, too few rounds, or a
     failing fio.
     """
+    from advisor.cli.progress import session_progress
     from advisor.operations.measure import choose_settings, choose_workloads, measure_series
     from advisor.operations.prove import choose_command
     from advisor.proof.bench import InterruptedBenchError
-    from advisor.report.session_progress import show_progress
 
     own = choose_command(
         command,
@@ -160,7 +160,8 @@ def bench(
         print_result(found, as_json=as_json)
 
     try:
-        found = measure_series(chosen, names, command=own, options=options, progress=show_progress(say))
+        with session_progress() as progress:
+            found = measure_series(chosen, names, command=own, options=options, progress=progress)
     except InterruptedBenchError as stopped:
         print_series(stopped.bench)
         say(f"advisor: {stopped.message}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from typer import Argument, Option
 
 from advisor.cli.complete import severity_names
-from advisor.cli.fleet_options import Forks, HostSources, Keep, Limit, Login, MaxAge, Timeout, logs_in, show_progress
+from advisor.cli.fleet_options import Forks, HostSources, Keep, Limit, Login, MaxAge, Timeout, logs_in
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
@@ -59,6 +59,7 @@ def compare(
 ) -> int:
     """Find which host differs, in what, and what to do. Changes nothing. Exit code 1 where hosts differ in what is
     advice or warning, 4 where a host could not be read (the others are compared)."""
+    from advisor.cli.progress import fleet_progress
     from advisor.cli.scan_picture import check_files
     from advisor.errors import UsageError
     from advisor.operations.fleet_hosts import Collection, compare_fleet, parse_age
@@ -70,7 +71,8 @@ def compare(
     check_files({"--html": html}, printing="--json" if as_json else None)
     age = None if max_age is None else parse_age(max_age)
     asked = Collection(login(inventory, limit), kept, forks, timeout, output, age) if inventory else None
-    found = compare_fleet(snapshots or (), asked, pair=pair, group_by=group_by, probe=probe, progress=show_progress)
+    with fleet_progress() as progress:
+        found = compare_fleet(snapshots or (), asked, pair=pair, group_by=group_by, probe=probe, progress=progress)
     _print_comparison(found, as_json=as_json, html=html)
     return 4 if found.failed else 1 if has_severity(found.findings, floor) else 0
 

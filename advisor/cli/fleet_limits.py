@@ -7,18 +7,7 @@ from typing import Annotated, Final
 
 from typer import Argument, Option
 
-from advisor.cli.fleet_options import (
-    Forks,
-    HostSources,
-    Keep,
-    Kept,
-    Limit,
-    Login,
-    MaxAge,
-    Timeout,
-    logs_in,
-    show_progress,
-)
+from advisor.cli.fleet_options import Forks, HostSources, Keep, Kept, Limit, Login, MaxAge, Timeout, logs_in
 from advisor.cli.limits import Measured
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.scan import Json
@@ -53,6 +42,7 @@ def limits(
 ) -> int:
     """Add up the ceilings of a cluster, and name what binds it. Of its storage servers and of their clients. Measures
     and changes nothing. Exit code 4 where a host could not be read (the others are added up)."""
+    from advisor.cli.progress import fleet_progress
     from advisor.errors import UsageError
     from advisor.operations.fleet_hosts import Collection, add_up_ceilings, parse_age
     from advisor.report.fleet_limits import fleet_limits_document, fleet_limits_text
@@ -61,9 +51,10 @@ def limits(
         raise UsageError("--limit, --kept and --max-age are for an inventory (-i)")
     age = None if max_age is None else parse_age(max_age)
     asked = Collection(login(inventory, limit), kept, forks, timeout, output, age) if inventory else None
-    cluster, failed = add_up_ceilings(
-        captures or (), asked, volumes=volumes or (), measured=measured_text, progress=show_progress
-    )
+    with fleet_progress() as progress:
+        cluster, failed = add_up_ceilings(
+            captures or (), asked, volumes=volumes or (), measured=measured_text, progress=progress
+        )
     if as_json:
         print_json(fleet_limits_document(cluster, failed))
     else:

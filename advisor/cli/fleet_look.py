@@ -10,17 +10,7 @@ from typing import Annotated, Final
 from typer import Argument, Option
 
 from advisor.cli.complete import declarable_workloads
-from advisor.cli.fleet_options import (
-    Forks,
-    InventorySources,
-    Keep,
-    Limit,
-    Login,
-    MaxAge,
-    Timeout,
-    logs_in,
-    show_progress,
-)
+from advisor.cli.fleet_options import Forks, InventorySources, Keep, Limit, Login, MaxAge, Timeout, logs_in
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.scan import FailOn, Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
@@ -51,6 +41,7 @@ def scan(
 ) -> int:
     """Capture each host of an inventory, and judge it. As advisor scan does. Changes nothing there; nothing has to be
     installed there, not even Python."""
+    from advisor.cli.progress import fleet_progress
     from advisor.operations.fleet_hosts import Collection, parse_age, scan_fleet
     from advisor.operations.severity import check_severity, has_severity
     from advisor.report.fleet_scan import fleet_scan_document, fleet_scan_text
@@ -60,7 +51,8 @@ def scan(
     asked = Collection(
         login(inventory, limit), forks=forks, timeout_seconds=timeout, output=output, max_age_seconds=age
     )
-    found = scan_fleet(asked, workload=workload, progress=show_progress)
+    with fleet_progress() as progress:
+        found = scan_fleet(asked, workload=workload, progress=progress)
     if as_json:
         print_json(fleet_scan_document(found))
     else:

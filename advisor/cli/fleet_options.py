@@ -1,25 +1,19 @@
-"""What the commands of ``advisor fleet`` have in common: options, the inventory that they mean, and progress."""
+"""What the commands of ``advisor fleet`` have in common: options, and the inventory that they mean."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from typer import Option
-
-from advisor.cli.output import say
-from advisor.fleet import counted_hosts
 
 if TYPE_CHECKING:
     from advisor.fleet.inventory import Access, Inventory
 
-_MANY: Final = 50
 InventorySources = Annotated[
     list[str],
     Option(
@@ -134,42 +128,3 @@ def _ask_password() -> str:
     if not password:
         raise UsageError("--ask-become-pass: no password was given")
     return password
-
-
-def show_progress(what: str) -> Callable[[int, int], None]:
-    """Reports ``37 of 100 hosts WHAT`` on standard error: a line that is rewritten on a terminal, else a few whole
-    lines. Of few hosts that are only read nothing is reported: nobody waits long enough to ask how far it is.
-
-    Never raises: a terminal that has gone silences it.
-    """
-    return _ShownProgress(what, _MANY if what == "read" else 0)
-
-
-class _ShownProgress:
-    """How many hosts are done, and how many of these failed."""
-
-    def __init__(self, what: str, least: int) -> None:
-        self._what, self._least, self._failed, self._tenths = what, least, 0, 0
-        stream = sys.stderr
-        self._rewrites = stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-    def add_failure(self) -> None:
-        self._failed += 1
-
-    def __call__(self, done: int, total: int) -> None:
-        if total <= self._least:
-            return
-        if self._rewrites:
-            with contextlib.suppress(OSError, ValueError):
-                end = "\n" if done == total else ""
-                sys.stderr.write(f"\r\x1b[K{self._message(done, total)}{end}")
-                sys.stderr.flush()
-        # Ten lines at most, however many hosts: a log is read later.
-        elif done and (done == total or done * 10 // total > self._tenths):
-            self._tenths = done * 10 // total
-            say(self._message(done, total))
-
-    def _message(self, done: int, total: int) -> str:
-        if self._failed:
-            return f"{done} of {counted_hosts(total)} {self._what}, {self._failed} failed"
-        return f"{done} of {counted_hosts(total)} {self._what}"

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from typer import Argument, Option
 
-from advisor.cli.fleet_options import Forks, HostSources, Keep, Kept, Limit, Login, Timeout, logs_in, show_progress
+from advisor.cli.fleet_options import Forks, HostSources, Keep, Kept, Limit, Login, Timeout, logs_in
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
@@ -35,6 +35,7 @@ def why(
     """Find what stands out from its peers, and what binds. Compares the drives, links and hosts of a fleet, all
     observed at once. Changes nothing; nothing has to be installed there. Exit code 1 where something stands out or
     binds, 4 where a host could not be read (the others are judged)."""
+    from advisor.cli.progress import fleet_progress
     from advisor.errors import UsageError
     from advisor.operations.diagnosis import check_seconds
     from advisor.operations.fleet_hosts import Collection, diagnose_fleet
@@ -47,7 +48,8 @@ def why(
     observed = 10.0 if seconds is None else seconds
     check_seconds(observed)
     asked = Collection(login(inventory, limit), kept, forks, timeout, output) if inventory else None
-    found = diagnose_fleet(snapshots or (), asked, seconds=observed, progress=show_progress)
+    with fleet_progress() as progress:
+        found = diagnose_fleet(snapshots or (), asked, seconds=observed, progress=progress)
     if as_json:
         print_json(fleet_why_document(found))
     else:

@@ -40,6 +40,7 @@ def observe(
     Exit code 0 for a twin that was written, 3 with the reason where no faithful one can be made. The host is not
     changed; with --target a scratch file is written and removed.
     """
+    from advisor.cli.progress import wait_progress
     from advisor.cli.prove_page import UNWRITTEN, check_page, write_text
     from advisor.errors import UsageError
     from advisor.operations.files import check_output
@@ -73,11 +74,12 @@ def observe(
     if target is not None:
         check_target(target)
     if given is None:
-        say(f"observing for {wanted:g} s")
-    found = ObservedTwin(given or observe_load(seconds=wanted, device=device, unit=unit))
+        with wait_progress("observing", wanted):
+            given = observe_load(seconds=wanted, device=device, unit=unit)
+    found = ObservedTwin(given)
     if target is not None:
-        say(f"the twin runs on a scratch file in {target}")
-        found = judge_twin(found.workload, target)
+        with wait_progress(f"running the twin on a scratch file in {target}"):
+            found = judge_twin(found.workload, target)
     _print_twin(found, output or check)
     is_written = svg is None or found.comparison is None or write_text(svg, twin_svg(found.comparison), "picture")
     refuse_unfaithful(found)

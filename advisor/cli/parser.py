@@ -56,6 +56,15 @@ class _LazyGroup(ExplainedGroup):
             self.commands[cmd_name].name = cmd_name
         return self.commands[cmd_name]
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # typer would end the call without a word.
+            from advisor.host.signals import Interrupted
+
+            raise Interrupted from None
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         from advisor.cli.help_text import GROUPS
 

@@ -178,12 +178,12 @@ def prove(
     Exit code 0 for a proven gain (of any arm with --arms; with --self-test, for none invented), 1 for every other
     verdict, 4 where the result was printed but its page could not be written (unless the profile was kept).
     """
+    from advisor.cli.progress import session_progress
     from advisor.cli.prove_live import make_live_session, replay_session
     from advisor.cli.prove_page import check_page
     from advisor.errors import UsageError
     from advisor.operations.measure import choose_settings
     from advisor.operations.prove import choose_command, choose_profile, measure_noise, name_second_host, prove_profile
-    from advisor.report.session_progress import show_progress
 
     if html is not None:
         check_page(html, others=(save, svg, replay))
@@ -374,26 +374,26 @@ def prove(
             svg,
             as_json=as_json,
         )
-    progress = show_progress(say)
 
     def measure() -> Proof:
-        if asked is None:
-            return measure_noise(
-                chosen, workloads or (), second=second, command=own, options=options, progress=progress
+        with session_progress() as progress:
+            if asked is None:
+                return measure_noise(
+                    chosen, workloads or (), second=second, command=own, options=options, progress=progress
+                )
+            return prove_profile(
+                asked,
+                chosen,
+                values=values,
+                workloads=workloads or (),
+                reconnect=reconnect,
+                allow_remount=allow_remount,
+                second=second,
+                command=own,
+                options=options,
+                progress=progress,
+                say=say,
             )
-        return prove_profile(
-            asked,
-            chosen,
-            values=values,
-            workloads=workloads or (),
-            reconnect=reconnect,
-            allow_remount=allow_remount,
-            second=second,
-            command=own,
-            options=options,
-            progress=progress,
-            say=say,
-        )
 
     return run_session(measure, html, svg, as_json=as_json)
 

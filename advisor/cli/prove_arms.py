@@ -31,23 +31,24 @@ def prove_arms(
     as_json: bool,
 ) -> int:
     """Measure, print, write the page and the picture. 0 where a gain of any arm is proven, 1 where none is."""
+    from advisor.cli.progress import session_progress
     from advisor.operations import prove
     from advisor.proof.arms_session import InterruptedArmsError
-    from advisor.report.session_progress import show_progress
 
     try:
-        found = prove.prove_arms(
-            arms,
-            workloads,
-            chosen,
-            values=values,
-            second=second,
-            command=command,
-            options=options,
-            progress=show_progress(say),
-            say=say,
-            **means,
-        )
+        with session_progress() as progress:
+            found = prove.prove_arms(
+                arms,
+                workloads,
+                chosen,
+                values=values,
+                second=second,
+                command=command,
+                options=options,
+                progress=progress,
+                say=say,
+                **means,
+            )
     except InterruptedArmsError as stopped:
         show_arms(stopped.result, html, svg, as_json=as_json)
         say(f"advisor: {stopped.message}")
@@ -72,25 +73,26 @@ def prove_values(
 ) -> int:
     """Measure the values of one profile, print, and write page, picture and the reduced profile. 0 where a gain of any
     value is shown, 1 where none is."""
+    from advisor.cli.progress import session_progress
     from advisor.cli.prove_page import UNWRITTEN
     from advisor.errors import AdvisorError
     from advisor.operations import prove
     from advisor.proof.arms_session import InterruptedArmsError
-    from advisor.report.session_progress import show_progress
 
     try:
-        found = prove.prove_values(
-            asked,
-            workloads,
-            chosen,
-            values=values,
-            second=second,
-            command=command,
-            options=options,
-            progress=show_progress(say),
-            say=say,
-            **means,
-        )
+        with session_progress() as progress:
+            found = prove.prove_values(
+                asked,
+                workloads,
+                chosen,
+                values=values,
+                second=second,
+                command=command,
+                options=options,
+                progress=progress,
+                say=say,
+                **means,
+            )
     except InterruptedArmsError as stopped:
         show_arms(stopped.result, html, svg, as_json=as_json)
         say(f"advisor: {stopped.message}")

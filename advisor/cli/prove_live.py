@@ -25,12 +25,12 @@ def make_live_session(
 ) -> Callable[[], Proof]:
     """The session, ready to run. ``live`` are arguments of `choose_live`, ``settings`` of `choose_settings`, ``others``
     the options that exclude this one. Raises UsageError."""
+    from advisor.cli.progress import session_progress
     from advisor.errors import UsageError
     from advisor.operations.measure import choose_settings
     from advisor.operations.prove import choose_profile
     from advisor.operations.prove_live import choose_live, prove_live
     from advisor.report.live_consent import consent_lines
-    from advisor.report.session_progress import show_progress
 
     refuse_with_live(others)
     if not names:
@@ -62,9 +62,13 @@ def make_live_session(
         if not yes:
             ask_user("Switch these values?", has_dry_run=False)
 
-    return lambda: prove_live(
-        asked, chosen, options, consent=ask_consent, values=values, words=words, progress=show_progress(say), say=say
-    )
+    def measure() -> Proof:
+        with session_progress() as progress:
+            return prove_live(
+                asked, chosen, options, consent=ask_consent, values=values, words=words, progress=progress, say=say
+            )
+
+    return measure
 
 
 def replay_session(path: Path) -> Proof:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -257,17 +258,20 @@ def snapshot(
         return 0
     if output is None:
         raise UsageError("an archive needs a place", hint="-o FILE names it")
+    from advisor.cli.progress import wait_progress
     from advisor.operations.captures import read_capture, save_capture
 
     if seconds is not None:
         check_seconds(seconds)
-    if str(output) == "-":
-        data = read_capture(operations.open_host(root), seconds=seconds)
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        size = len(data)
-    else:
-        size = save_capture(operations.open_host(root), output, seconds=seconds)
+    host = operations.open_host(root)
+    with nullcontext() if seconds is None or not host.is_live else wait_progress("recording the counters", seconds):
+        if str(output) == "-":
+            data = read_capture(host, seconds=seconds)
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            size = len(data)
+        else:
+            size = save_capture(host, output, seconds=seconds)
     say(f"{output}: {size // 1024} KiB; it names this host's devices, addresses and serial numbers")
     return 0
 

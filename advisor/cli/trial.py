@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from advisor.transaction.journal import Record
 
 _TICK_SECONDS: Final = 1.0
-_CLEAR: Final = "\r\x1b[K"
 
 
 def is_watched(*, yes: bool, as_json: bool) -> bool:
@@ -20,22 +19,18 @@ def is_watched(*, yes: bool, as_json: bool) -> bool:
     return not yes and not as_json and all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def watch_trial(read: Callable[[str], Record], record: Record, stream: TextIO) -> Record:
-    """Count the seconds down on one line of ``stream`` until the transaction is confirmed or rolled back; return it as
-    it is then. Raises KeyboardInterrupt from Ctrl-C, with the line cleared."""
-    try:
+def watch_trial(read: Callable[[str], Record], record: Record) -> Record:
+    """Show the time left until the transaction is confirmed or rolled back; return it as it is then. Raises
+    KeyboardInterrupt from Ctrl-C."""
+    from advisor.cli.progress import wait_progress
+
+    with wait_progress("confirm from a new login, Ctrl-C rolls back", record.seconds_left):
         while record.is_active and record.seconds_left is not None:
-            text = "{seconds} s left; confirm from a new login, Ctrl-C rolls back"
-            stream.write(_CLEAR + text.format(seconds=round(record.seconds_left)))
-            stream.flush()
             time.sleep(min(_TICK_SECONDS, max(record.seconds_left, 0.05)))
             record = read(record.id)
         while record.is_unfinished:
             time.sleep(_TICK_SECONDS / 10)
             record = read(record.id)
-    finally:
-        stream.write(_CLEAR)
-        stream.flush()
     return record
 
 
@@ -48,7 +43,7 @@ def follow_trial(record: Record) -> int:
     from advisor.report.transaction import rollback_text
 
     try:
-        found = watch_trial(read_transaction, record, sys.stderr)
+        found = watch_trial(read_transaction, record)
     except KeyboardInterrupt:
         lost = cancel_trial(record.id, warn=say)
         print_text(rollback_text(lost, width=terminal_width(), color=wants_color()))

@@ -96,6 +96,7 @@ def tune(
 
     Exit code 0 for a confirmed gain, 1 for every other result.
     """
+    from advisor.cli.progress import session_progress
     from advisor.errors import UsageError
     from advisor.operations.measure import choose_settings
     from advisor.operations.prove import choose_command
@@ -109,7 +110,6 @@ def tune(
         tune_command,
     )
     from advisor.proof.tuning import TuneOptions
-    from advisor.report.session_progress import show_progress
     from advisor.report.tuning import tuned_text
 
     own: CommandProcess | PatternLoad | None
@@ -197,7 +197,8 @@ def tune(
     assert own is not None
     for one in named.offers if ranges else ():
         say(f"candidate {one.name}: {one.source}")
-    found = tune_command(named, own, options, resumed=resumed, progress=show_progress(say), say=say)
+    with session_progress() as progress:
+        found = tune_command(named, own, options, resumed=resumed, progress=progress, say=say)
     if found.saved_to:
         say(f"every run is kept in {found.saved_to}")
     if as_json:

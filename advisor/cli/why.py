@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -35,6 +36,7 @@ def why(
     """Say what binds this host now. Observes its counters, names the narrowest resource that holds it up, with the
     evidence, who asks, and whether tuning can help. Exit code 0 where nothing binds, 1 where something does. Changes
     nothing; needs no root, and says what root would add."""
+    from advisor.cli.progress import wait_progress
     from advisor.errors import UsageError
     from advisor.operations.diagnosis import check_seconds, observe_span, read_observed_span
 
@@ -57,9 +59,15 @@ def why(
             from advisor.cli.scan_picture import check_files
 
             check_files({"--html": html}, printing="--json" if as_json else "metrics" if files.takes_output else None)
-        seen = observe_host(
-            lambda: observe_span(seconds=observed) if snapshot is None else read_observed_span(snapshot), files
-        )
+
+        def look() -> ObservedSpan:
+            if snapshot is not None:
+                return read_observed_span(snapshot)
+            # A timer that writes metrics would mail the line.
+            with nullcontext() if files.is_asked else wait_progress("observing", observed):
+                return observe_span(seconds=observed)
+
+        seen = observe_host(look, files)
         found = seen.diagnosis
         if html is not None and _write_page(seen, html):
             return 1 if found.binds else 0

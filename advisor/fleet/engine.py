@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, Literal, Protocol, runtime_checkable
+from typing import IO, Any, Final, Literal
 
 import msgspec
 
@@ -41,15 +41,8 @@ _TERMINATION_SECONDS: Final = 5.0
 _MAX_LINE: Final = 65536
 _MAX_NOTES: Final = 8000
 
-Progress = Callable[[int, int], None]
-"""Called with how many hosts are done, and of how many."""
-
-
-@runtime_checkable
-class CountsFailures(Protocol):
-    """A progress that is informed of each host that failed, before that host counts as done."""
-
-    def add_failure(self) -> None: ...
+Progress = Callable[[int, int, int], None]
+"""Called with how many hosts are done, of how many, and how many of them failed."""
 
 
 class HostJob(msgspec.Struct, frozen=True):
@@ -99,7 +92,7 @@ def run_job(
     output: Path,
     hosts: Sequence[InventoryHost] | None = None,
     forks: int = FORKS,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda done, total, failed: None,
 ) -> Iterator[HostAnswer]:
     """Do the job on the hosts of the inventory (or on ``hosts``, some of them); answers come as they are given.
 
@@ -117,16 +110,16 @@ def run_job(
         # Of an earlier job in this directory: it must not be taken for an answer to this one.
         for end in (".json", ".out"):
             (output / (file_name(name) + end)).unlink(missing_ok=True)
-    progress(0, len(named))
+    progress(0, len(named), 0)
+    failed = 0
     with _Playbook(inventory, job, output, tuple(waiting), forks or configured_forks()) as playbook:
         for event in playbook.events():
             name = str(event.get("host"))
             if name in waiting:
                 del waiting[name]
                 answer = _read_answer(output, name, event)
-                if answer.state != "ok" and isinstance(progress, CountsFailures):
-                    progress.add_failure()
-                progress(len(named) - len(waiting), len(named))
+                failed += answer.state != "ok"
+                progress(len(named) - len(waiting), len(named), failed)
                 yield answer
         notes = playbook.notes()
     left = [_read_answer(output, name, {"state": "none", "message": ""}) for name in waiting]

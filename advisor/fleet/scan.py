@@ -17,7 +17,7 @@ from advisor.errors import AdvisorError, InvalidInputError
 from advisor.facts.host_facts import Facts
 from advisor.facts.host_facts import scan as scan_host
 from advisor.fleet import FORKS, MAX_SKEW_SECONDS, TIMEOUT_SECONDS
-from advisor.fleet.engine import CountsFailures, HostAnswer, HostJob, Progress, run_job
+from advisor.fleet.engine import HostAnswer, HostJob, Progress, run_job
 from advisor.fleet.inventory import Inventory, InventoryHost, find_duplicates
 from advisor.fleet.inventory import read_hosts as inventory_hosts
 from advisor.fleet.store import FleetStore
@@ -105,7 +105,7 @@ def capture_hosts(
     timeout_seconds: int = TIMEOUT_SECONDS,
     seconds: float | None = None,
     max_age_seconds: float | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda done, total, failed: None,
 ) -> Iterator[HostAnswer]:
     """Capture each of the hosts into the store; answers as they come, ``path`` is the archive. Raises as `run_job`.
 
@@ -119,9 +119,13 @@ def capture_hosts(
     recent = [] if max_age_seconds is None else [*_recent_captures(hosts, store, max_age_seconds)]
     yield from recent
     known = {answer.host for answer in recent}
-    left, of_all = [host for host in hosts if host.name not in known], _after(progress, len(recent))
+    left = [host for host in hosts if host.name not in known]
     seconds_each = timeout_seconds + math.ceil(seconds or 0)
-    yield from _ask_hosts(inventory, left, store, capture_script(seconds), forks, seconds_each, of_all)
+
+    def show(done: int, total: int, failed: int) -> None:
+        progress(len(recent) + done, len(recent) + total, failed)
+
+    yield from _ask_hosts(inventory, left, store, capture_script(seconds), forks, seconds_each, show)
 
 
 def _ask_hosts(
@@ -154,22 +158,6 @@ def _recent_captures(hosts: Sequence[InventoryHost], store: FleetStore, seconds:
                 )  # fmt: skip
 
 
-def _after(progress: Progress, known: int) -> Progress:
-    """Progress over the hosts that are left, as one over all of them."""
-    if not known:
-        return progress
-
-    class Shifted:
-        def __call__(self, done: int, total: int) -> None:
-            progress(known + done, known + total)
-
-        def add_failure(self) -> None:
-            if isinstance(progress, CountsFailures):
-                progress.add_failure()
-
-    return Shifted()
-
-
 def scan_fleet(
     inventory: Inventory,
     store: FleetStore,
@@ -179,7 +167,7 @@ def scan_fleet(
     forks: int = FORKS,
     timeout_seconds: int = TIMEOUT_SECONDS,
     max_age_seconds: float | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda done, total, failed: None,
 ) -> FleetScan:
     """Capture and judge every host of the inventory. A host that fails is in the result like the others.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -23,19 +23,19 @@ class Interrupted(BaseException):
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into `Interrupted`; ignore those that follow until the block ends.
+def interruptible(numbers: Sequence[signal.Signals] = _STOPPING) -> Iterator[None]:
+    """Turn the first SIGINT, SIGTERM or SIGHUP, or of ``numbers``, into `Interrupted`; ignore the next until the end.
 
     SIGPIPE is ignored as well: a pager that goes away must not end a transaction half-way.
     """
-    earlier = {number: signal.getsignal(number) for number in (*_STOPPING, signal.SIGPIPE)}
+    earlier = {number: signal.getsignal(number) for number in (*numbers, signal.SIGPIPE)}
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        for one in _STOPPING:
+        for one in numbers:
             signal.signal(one, signal.SIG_IGN)
         raise Interrupted(number)
 
-    for number in _STOPPING:
+    for number in numbers:
         # A signal that whoever started us chose to ignore (nohup) stays ignored.
         if earlier[number] is not signal.SIG_IGN:
             signal.signal(number, stop)

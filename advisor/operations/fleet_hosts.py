@@ -38,7 +38,7 @@ from advisor.limits.measured import parse_measured, with_measured
 from advisor.operations.muting import apply_muting, current_day, read_muting
 from advisor.recommend import declared as parse_workload
 
-Progress = Callable[[str], Callable[[int, int], None]]
+Progress = Callable[[str], Callable[..., None]]
 
 
 class Collection(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ def _collecting(collection: Collection | None) -> Iterator[None]:
 
 
 def scan_fleet(
-    collection: Collection, *, workload: str | None = None, progress: Progress = lambda what: lambda done, total: None
+    collection: Collection, *, workload: str | None = None, progress: Progress = lambda what: lambda *counts: None
 ) -> FleetScan:
     """Capture and judge every host of the inventory.
 
@@ -118,7 +118,7 @@ def compare_fleet(
     pair: tuple[str, str] | None = None,
     group_by: str | None = None,
     probe: bool = False,
-    progress: Progress = lambda what: lambda done, total: None,
+    progress: Progress = lambda what: lambda *counts: None,
 ) -> HostComparison:
     """Return which host differs, in what, and what to do: of captures, or of the hosts of an inventory.
 
@@ -166,7 +166,7 @@ def add_up_ceilings(
     *,
     volumes: Sequence[str] = (),
     measured: str | None = None,
-    progress: Progress = lambda what: lambda done, total: None,
+    progress: Progress = lambda what: lambda *counts: None,
 ) -> tuple[Cluster, Mapping[str, str]]:
     """Return what the storage servers and clients of a cluster carry together, in MB/s and IOPS, and the hosts that
     could not be read, with the reason.
@@ -200,7 +200,7 @@ def diagnose_fleet(
     collection: Collection | None = None,
     *,
     seconds: float = 10.0,
-    progress: Progress = lambda what: lambda done, total: None,
+    progress: Progress = lambda what: lambda *counts: None,
 ) -> FleetDiagnosis:
     """Return what binds each host, and the devices and hosts that stand out from their peers: of snapshots that hold a
     span, or of the hosts of an inventory, which are observed for ``seconds`` at the same time.

@@ -92,6 +92,8 @@ class ProgressEvent(msgspec.Struct, frozen=True):
     workloads: int = 0
     are_combined: bool = False
     """Whether a block has combinations of values in place of arms."""
+    standing: str = ""
+    """The candidates that are left in a race."""
 
 
 Progress = Callable[[ProgressEvent], None]

@@ -41,7 +41,7 @@ from advisor.proof.records import Proof
 from advisor.proof.result_store import explain_not_stored, results_directory, store_result
 from advisor.proof.schedule import MEASURED_SLACK, MODES, RESERVE_SECONDS, WARM_UP_RUNS, level_for, looks_for
 from advisor.proof.session import PLACE_SECONDS
-from advisor.proof.session_runner import Progress, Settings, require_calm
+from advisor.proof.session_runner import Progress, ProgressEvent, Settings, require_calm
 from advisor.proof.statistics import median
 from advisor.proof.tuning_arms import Candidates, CandidateSwitch, RaceArm, plan_offers, reduce_arm
 from advisor.proof.tuning_load import MAX_BLOCKS, RaceLoad, metric_of
@@ -380,6 +380,7 @@ class _Search:
             self._run_block(switch, done, arms)
 
     def _run_block(self, switch: CandidateSwitch, index: int, arms: Sequence[int]) -> None:
+        self._show_block(index)
         runs = []
         for arm in random.Random(f"{self.session.seed} {index}").sample(arms, len(arms)):
             self.stop.check()
@@ -391,18 +392,17 @@ class _Search:
         standings = rank_arms([*self._values(), self._block_values(block)])
         dropped = drop_arms(standings, index + 1, self.session.blocks_planned)
         self._update(blocks=(*self.session.blocks, msgspec.structs.replace(block, dropped=dropped)))
-        self._say_standing(max(standings, key=lambda one: one.lead).arm)
 
-    def _say_standing(self, first: int) -> None:
-        """Where the race is, without a figure: what is ahead now may be so by chance."""
-        session = self.session
-        names = {session.arms[arm] for arm in session.survivors} - {STATE_BEFORE, PLACEBO}
-        ahead = session.arms[first]
-        self.say(
-            f"block {len(session.blocks)} of {session.blocks_planned}: {len(names)} of "
-            f"{len(session.candidates)} candidates left; ahead so far, which may be chance: "
-            f"{'the present state' if ahead in (STATE_BEFORE, PLACEBO) else ahead}"
-        )
+    def _show_block(self, index: int) -> None:
+        """Show the place in the race, without a figure: what is ahead now may be so by chance."""
+        session, standing = self.session, ""
+        if session.blocks:
+            ahead = session.arms[max(rank_arms(self._values()), key=lambda one: one.lead).arm]
+            left = {session.arms[arm] for arm in session.survivors} - {STATE_BEFORE, PLACEBO}
+            standing = f"{len(left)} of {len(session.candidates)} candidates left; ahead so far, which may be chance: "
+            standing += "the present state" if ahead in (STATE_BEFORE, PLACEBO) else ahead
+        left_seconds = max(0.0, self._seconds_left())
+        self.progress(ProgressEvent("block", index + 1, session.blocks_planned, left_seconds, standing=standing))
 
     def _block_values(self, block: RaceBlock) -> Block:
         return {run.arm: self._metric.sign * math.log(run.measures[self._metric.name]) for run in block.runs}

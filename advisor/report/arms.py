@@ -8,11 +8,11 @@ from typing import Final
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
 from advisor.report.chart_file import CHART_WIDTH, chart_svg
 from advisor.report.charts.bars import draw_bars
+from advisor.report.format import format_duration
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 from advisor.report.proof_numbers import format_figure, format_percent, format_written, p_figure
 from advisor.report.proof_words import command_words, workload_title
-from advisor.report.session_progress import format_duration
 from advisor.shell.quote import shell_quote
 from advisor.version import __version__
 

@@ -16,12 +16,11 @@ from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted
 from advisor.proof.workload_file import is_workload_path, read_workload
 from advisor.proof.workloads import split_threads
 from advisor.report.bench_tables import add_pattern_table, add_sweeps
-from advisor.report.format import clean
+from advisor.report.format import clean, format_duration
 from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.report.proof import format_percent
 from advisor.report.proof_words import command_words, name_metric, place_options, scratch_words, workload_title
-from advisor.report.session_progress import format_duration
 from advisor.report.units import format_binary
 from advisor.shell.quote import shell_quote
 

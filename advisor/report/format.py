@@ -115,3 +115,12 @@ def format_minute(seconds: float | None) -> str | None:
     """The same for a person, to the minute: ``2026-11-22 18:59 UTC``."""
     text = format_timestamp(seconds)
     return None if text is None else f"{text[:10]} {text[11:16]} UTC"
+
+
+def format_duration(seconds: float) -> str:
+    """``45 s``, ``3 min 5 s``, ``2 h 10 min``: whole seconds, from an hour on whole minutes."""
+    whole = round(max(0.0, seconds))
+    minutes, rest = divmod(whole, 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

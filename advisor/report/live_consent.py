@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from advisor.proof.live import LivePlan
-from advisor.report.format import clean
-from advisor.report.session_progress import format_duration
+from advisor.report.format import clean, format_duration
 
 BETTER: Final = {"higher": "higher is better", "lower": "lower is better"}
 

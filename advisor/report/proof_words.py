@@ -20,10 +20,9 @@ from advisor.proof.verdict import CARRY_OVER_DOUBT_LEVEL, CARRY_OVER_LEVEL, MAX_
 from advisor.proof.workload_file import is_workload_path
 from advisor.proof.workloads import LIVE_TRAFFIC, THREADS_MAX, WORKLOADS, get_workload, split_threads, with_threads
 from advisor.report.folding import fold_alike
-from advisor.report.format import clean
+from advisor.report.format import clean, format_duration
 from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import change_words, format_amount, format_written, interval_words, p_of, p_words
-from advisor.report.session_progress import format_duration
 from advisor.shell.quote import shell_quote
 
 VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {

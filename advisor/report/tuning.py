@@ -8,9 +8,9 @@ from typing import Final
 from advisor.proof.budget import write_budget
 from advisor.proof.records import ArmSetting
 from advisor.proof.tuning_records import PLACEBO, TuneCandidate, Tuned, TuneSession
+from advisor.report.format import format_duration
 from advisor.report.layout import Page, Span, Style, counted, listed
 from advisor.report.proof_words import command_words, verdict_words, write_headlines
-from advisor.report.session_progress import format_duration
 from advisor.shell.quote import shell_quote
 
 _NO_PROOF: Final[Mapping[str, tuple[str, Style]]] = {

@@ -1,20 +1,10 @@
-"""What is reported while a session runs: to a list of lines, and to a real pseudo-terminal."""
+"""The words of a running session: its plan, its stages, and no figure."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
-import pty
 import re
-import select
-import struct
-import termios
-from collections.abc import Iterator
-from contextlib import redirect_stderr, suppress
-from io import StringIO
+from itertools import pairwise
 from pathlib import Path
-from typing import TextIO
 
 import pytest
 from hypothesis import given
@@ -28,7 +18,8 @@ from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import Progress, ProgressEvent, Settings, prove
 from advisor.proof.session_runner import Stage
 from advisor.proof.workloads import NULL_CONTROL, get_workload
-from advisor.report.session_progress import Say, format_duration, plan_lines, show_progress
+from advisor.report.format import format_duration
+from advisor.report.session_progress import plan_lines, stage_words
 from tests.proof.fakes import FakeFio, SpeedToggle
 
 READ, WRITE = "infoscale.4k-rand-r100", "infoscale.4k-rand-w100"
@@ -53,21 +44,6 @@ def plan(made: Schedule) -> ProgressEvent:
     return ProgressEvent("plan", 0, made.pairs, made.predicted_seconds, schedule=made)
 
 
-def shown_to(say: Say, stream: TextIO | None = None) -> Progress:
-    """Progress with that standard error; without one it is no terminal."""
-    with redirect_stderr(stream or StringIO()):
-        return show_progress(say)
-
-
-def reported(*events: ProgressEvent, stream: TextIO | None = None) -> list[str]:
-    """What is said, besides what a terminal itself shows."""
-    lines: list[str] = []
-    progress = shown_to(lines.append, stream)
-    for one in events:
-        progress(one)
-    return lines
-
-
 def conduct(fake_fio: FakeFio, host: Host, disk: Path, progress: Progress) -> SpeedToggle:
     toggle = SpeedToggle(fake_fio, 2.0)
     chosen = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB)
@@ -79,7 +55,7 @@ def conduct(fake_fio: FakeFio, host: Host, disk: Path, progress: Progress) -> Sp
 
 
 def test_the_plan_names_pairs_looks_time_and_bytes() -> None:
-    assert reported(plan(schedule(WRITE))) == [
+    assert list(plan_lines(plan(schedule(WRITE)))) == [
         "Plan: at most 24 pairs of 2 s runs, judged after 8, 16 and 24.",
         "Time: about 4 min 14 s; repeats of contaminated pairs come on top.",
         "Bytes: at most 7.77 GiB written (scratch file 512 MiB), limit 8 GiB.",
@@ -88,17 +64,17 @@ def test_the_plan_names_pairs_looks_time_and_bytes() -> None:
 
 
 def test_one_look_is_the_end() -> None:
-    assert reported(plan(schedule(mode="quick")))[0] == "Plan: at most 8 pairs of 1 s runs, judged once, at the end."
-    assert "1 pair of" in reported(plan(schedule(mode="quick", budget_seconds=21)))[0]
+    assert plan_lines(plan(schedule(mode="quick")))[0] == "Plan: at most 8 pairs of 1 s runs, judged once, at the end."
+    assert "1 pair of" in plan_lines(plan(schedule(mode="quick", budget_seconds=21)))[0]
 
 
 def test_reading_writes_the_scratch_file_only_and_no_storage_nothing() -> None:
-    assert "Bytes: at most 512 MiB written (scratch file 512 MiB), limit 8 GiB." in reported(plan(schedule(READ)))
-    assert "Bytes: none will be written." in reported(plan(schedule(NULL_CONTROL)))
+    assert "Bytes: at most 512 MiB written (scratch file 512 MiB), limit 8 GiB." in plan_lines(plan(schedule(READ)))
+    assert "Bytes: none will be written." in plan_lines(plan(schedule(NULL_CONTROL)))
 
 
 def test_a_plan_without_its_schedule_is_told_all_the_same() -> None:
-    assert reported(event("plan")) == ["Plan: at most 24 pairs, about 1 min 5 s."]
+    assert plan_lines(event("plan")) == ("Plan: at most 24 pairs, about 1 min 5 s.",)
 
 
 @given(st.sampled_from(list(MODES)), st.floats(min_value=60, max_value=100_000))
@@ -107,51 +83,52 @@ def test_the_plan_fits_a_narrow_terminal(mode: ModeName, budget_seconds: float) 
     assert max(map(len, plan_lines(plan(made)))) < 80
 
 
-# -- one line for each pair ----------------------------------------------------------------------------------------
+# -- the stage -----------------------------------------------------------------------------------------------------
 
 
-def test_where_nobody_looks_on_there_is_one_line_for_each_stage_and_pair() -> None:
-    lines = reported(event("scratch"), event("warm-up"), event("pair", 1), event("pair", 2, 3.4), event("restore"))
-    assert lines == [
-        "filling the scratch file, about 1 min 5 s left",
-        "warming up, about 1 min 5 s left",
-        "pair 1 of 24, about 1 min 5 s left",
-        "pair 2 of 24, about 3 s left",
+def test_each_stage_has_its_words() -> None:
+    events = (event("scratch"), event("warm-up"), event("probe", 2), event("pair", 1), event("restore"))
+    assert [stage_words(one) for one in events] == [
+        "filling the scratch file",
+        "warming up",
+        "short pair 2 of 10",
+        "pair 1 of 24",
         "restoring the host",
     ]
 
 
 def test_lamps_say_what_contaminated_the_pair_before() -> None:
-    line = reported(event("pair", 3, 9.0, "disk", "steal"))[0]
-    assert line == "pair 3 of 24, about 9 s left; the last one was contaminated: disk, steal"
-
-
-def test_all_lamps_at_once_fit_a_line() -> None:
-    assert len(reported(event("pair", 23, 599.0, *LAMPS))[0]) < 120
+    words = stage_words(event("pair", 3, 9.0, "disk", "steal"))
+    assert words == "pair 3 of 24 (the last one was contaminated: disk, steal)"
+    assert len(stage_words(event("pair", 23, 599.0, *LAMPS))) < 120
 
 
 def test_a_pair_that_comes_twice_is_a_repeat() -> None:
-    lines = reported(event("warm-up"), event("pair", 1), event("pair", 1), event("pair", 2), event("pair", 3))
-    assert [" again" in line for line in lines] == [False, False, True, False, False]
+    events = [event("warm-up"), event("pair", 1), event("pair", 1), event("pair", 2), event("pair", 3)]
+    words = [stage_words(after, before) for before, after in pairwise(events)]
+    assert [" again" in one for one in words] == [False, True, False, False]
 
 
 def test_a_sequence_counts_its_blocks() -> None:
-    lines = reported(event("warm-up"), event("pair"), event("pair"), event("pair"))
-    assert [line.partition(",")[0] for line in lines[1:]] == [
+    assert [stage_words(event("pair"), None, block) for block in (1, 2, 3)] == [
         "block 1 of 3 (arm A)",
         "block 2 of 3 (arm B)",
         "block 3 of 3 (arm A again)",
     ]
 
 
+def test_a_race_shows_its_standing_without_a_figure() -> None:
+    standing = "2 of 5 candidates left; ahead so far, which may be chance: a"
+    assert stage_words(ProgressEvent("block", 3, 9, 60.0, standing=standing)) == f"block 3 of 9 ({standing})"
+
+
 def test_a_whole_session_is_told_without_a_figure(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    lines: list[str] = []
-    conduct(fake_fio, host, disk, shown_to(lines.append))
-    assert [line for line in lines if line.startswith("pair ")] == [
-        line for number, line in enumerate(lines[7:15], 1) if line.startswith(f"pair {number} of 8, about ")
-    ]
-    assert len(lines) == 4 + 3 + 8 + 1
-    assert not [line for line in lines if FIGURES.search(line)]
+    events: list[ProgressEvent] = []
+    conduct(fake_fio, host, disk, events.append)
+    words = [line for one in events for line in (plan_lines(one) if one.stage == "plan" else [stage_words(one)])]
+    assert [line for line in words if line.startswith("pair ")] == [f"pair {number} of 8" for number in range(1, 9)]
+    assert len(words) == 4 + 3 + 8 + 1
+    assert not [line for line in words if FIGURES.search(line)]
 
 
 @pytest.mark.parametrize(
@@ -168,108 +145,3 @@ def test_a_whole_session_is_told_without_a_figure(fake_fio: FakeFio, host: Host,
 )
 def test_durations(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
-
-
-# -- a terminal ----------------------------------------------------------------------------------------------------
-
-
-class Terminal:
-    """A pseudo-terminal of 60 columns; ``shown`` is what it was sent so far."""
-
-    def __init__(self) -> None:
-        self.master, slave = pty.openpty()
-        self.resize(60)
-        self.stream: TextIO = os.fdopen(slave, "w")
-
-    def resize(self, columns: int) -> None:
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
-    def shown(self) -> str:
-        found = b""
-        # The kernel hands it over a little later than it was written, and perhaps in parts.
-        while select.select([self.master], [], [], 0.2 if found else 5.0)[0]:
-            found += os.read(self.master, 1 << 16)
-        return found.decode().replace("\r\n", "\n")
-
-    def hang_up(self) -> None:
-        os.close(self.master)
-        self.master = -1
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    made = Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    yield made
-    if made.master >= 0:
-        made.hang_up()
-    # What it could not take is still in the buffer.
-    with suppress(OSError):
-        made.stream.close()
-
-
-def test_on_a_terminal_one_line_rewrites_itself_below_the_plan(terminal: Terminal) -> None:
-    lines = reported(plan(schedule()), event("warm-up"), event("pair", 1), event("pair", 2), stream=terminal.stream)
-    assert len(lines) == 4, "the plan stays"
-    assert terminal.shown() == (
-        "warming up, about 1 min 5 s left\n"
-        "\x1b[A\r\x1b[Kpair 1 of 24, about 1 min 5 s left\n"
-        "\x1b[A\r\x1b[Kpair 2 of 24, about 1 min 5 s left\n"
-    )
-
-
-def test_a_line_never_wraps_as_only_its_end_would_be_rewritten(terminal: Terminal) -> None:
-    reported(event("pair", 2, 9.0, *LAMPS), stream=terminal.stream)
-    shown = terminal.shown().rstrip("\n")
-    assert len(shown) == 59
-    assert shown.endswith("..."), "that something is missing can be seen"
-    terminal.resize(30)
-    reported(event("pair", 2, 9.0, *LAMPS), stream=terminal.stream)
-    assert len(terminal.shown().rstrip("\n")) == 29
-
-
-def test_a_terminal_that_cannot_move_its_cursor_gets_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    assert reported(event("pair", 1), event("pair", 2), stream=terminal.stream) == [
-        "pair 1 of 24, about 1 min 5 s left",
-        "pair 2 of 24, about 1 min 5 s left",
-    ]
-
-
-# -- nobody there any more -----------------------------------------------------------------------------------------
-
-
-def test_a_terminal_that_hangs_up_does_not_keep_the_host_from_being_put_back(
-    terminal: Terminal, fake_fio: FakeFio, host: Host, disk: Path
-) -> None:
-    lines: list[str] = []
-    progress = shown_to(lines.append, terminal.stream)
-    terminal.hang_up()
-    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        os.write(terminal.stream.fileno(), b"x")
-    toggle = conduct(fake_fio, host, disk, progress)
-    assert toggle.in_force == "A"
-    assert os.listdir(disk) == []
-    assert len(lines) == 4
-
-
-@pytest.mark.parametrize("error", [BrokenPipeError(), ValueError("I/O operation on closed file")])
-def test_a_reader_that_has_gone_is_told_nothing_more(
-    fake_fio: FakeFio, host: Host, disk: Path, error: Exception
-) -> None:
-    calls: list[str] = []
-
-    def say(line: str) -> None:
-        calls.append(line)
-        raise error
-
-    toggle = conduct(fake_fio, host, disk, shown_to(say))
-    assert (toggle.in_force, len(calls)) == ("A", 1)
-
-
-def test_what_is_wrong_with_the_program_is_not_swallowed() -> None:
-    def say(line: str) -> None:
-        raise KeyError(line)
-
-    with pytest.raises(KeyError):
-        shown_to(say)(event("scratch"))

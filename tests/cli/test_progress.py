@@ -1,0 +1,199 @@
+"""Progress on standard error: a few lines in a pipe, a bar on a pseudo-terminal that leaves nothing behind."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr, suppress
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.output import say
+from advisor.cli.progress import fleet_progress, session_progress, wait_progress
+from advisor.host import Host
+from advisor.proof.covariates import LAMPS
+from advisor.proof.session import ProgressEvent
+from advisor.proof.session_runner import Stage
+from tests.proof.conftest import disk, fake_fio, host
+from tests.proof.fakes import FakeFio
+from tests.proof.test_session_progress import conduct
+from tests.test_imports import loaded_by
+
+__all__ = ["disk", "fake_fio", "host"]
+
+COLUMNS = 60
+
+
+def event(stage: Stage, pair: int = 0, left: float = 65.0, *lamps: str) -> ProgressEvent:
+    return ProgressEvent(stage, pair, 24, left, lamps)
+
+
+# -- no terminal ---------------------------------------------------------------------------------------------------
+
+
+def test_a_pipe_gets_a_line_for_each_stage_and_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+    with session_progress() as progress:
+        progress(event("plan"))
+        progress(event("warm-up"))
+        for pair in range(1, 25):
+            progress(event("pair", pair))
+        progress(event("restore"))
+        for _ in range(3):
+            progress(event("pair"))
+    out, err = capsys.readouterr()
+    plan, warm_up, *pairs, restore, first, _, third = err.splitlines()
+    assert (out, plan) == ("", "Plan: at most 24 pairs, about 1 min 5 s.")
+    assert (warm_up, restore) == ("warming up, about 1 min 5 s left", "restoring the host")
+    assert (pairs[0], pairs[-1]) == ("pair 1 of 24, about 1 min 5 s left", "pair 24 of 24, about 1 min 5 s left")
+    assert len(pairs) == 11
+    assert (first[:9], third) == ("block 1 o", "block 3 of 3 (arm A again), about 1 min 5 s left")
+
+
+def test_a_pipe_gets_ten_lines_for_many_hosts_and_none_for_few_that_are_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fleet_progress() as progress:
+        asked, read = progress("asked"), progress("read")
+        for done in range(101):
+            asked(done, 100, int(done >= 50))
+        for done in range(51):
+            read(done, 50)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"{done} of 100 hosts asked{', 1 failed' * (done >= 50)}" for done in range(0, 101, 10)]
+
+
+def test_a_pipe_loads_no_rich_and_keeps_the_document_alone(tmp_path: Path) -> None:
+    assert not [name for name in loaded_by("snapshot", "--seconds", "1", "-o", str(tmp_path / "a")) if "rich" in name]
+    done = subprocess.run(
+        [sys.executable, "-m", "advisor", "why", "--seconds", "1", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert json.loads(done.stdout)["schema"] == "advisor.why/1"
+    assert done.stderr == "observing, about 1 s left\n"
+
+
+# -- a terminal ----------------------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A pseudo-terminal of 60 columns."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+        self.stream = os.fdopen(self.slave, "w")
+        self.sent = ""
+
+    def read(self) -> str:
+        """Return all that was sent so far."""
+        sent = b""
+        # The kernel hands it over a little later than it was written, and perhaps in parts.
+        with suppress(OSError):
+            while select.select([self.master], [], [], 0.2 if sent else 5.0)[0]:
+                sent += os.read(self.master, 1 << 16)
+        self.sent += sent.decode().replace("\r\n", "\n")
+        return self.sent
+
+    def rows(self) -> list[str]:
+        """Return the screen after all that was sent, without empty rows at its end."""
+        rows, row = [""], 0
+        for token in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.read()):
+            if token == "\n":
+                row += 1
+                rows += [""] * (row == len(rows))
+            elif token == "\x1b[1A":
+                row -= 1
+            elif token == "\x1b[2K":
+                rows[row] = ""
+            elif token[0] not in "\x1b\r":
+                rows[row] += token
+            assert len(rows[row]) <= COLUMNS
+        while rows and not rows[-1]:
+            rows.pop()
+        return rows
+
+    def hang_up(self) -> None:
+        os.close(self.master)
+        self.master = -1
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    made = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    yield made
+    if made.master >= 0:
+        made.hang_up()
+    # What it could not take is still in the buffer.
+    with suppress(OSError):
+        made.stream.close()
+
+
+def test_a_terminal_shows_words_bar_elapsed_and_remaining_time(terminal: Terminal) -> None:
+    with redirect_stderr(terminal.stream), session_progress() as progress:
+        progress(event("plan"))
+        progress(event("warm-up"))
+        progress(event("pair", 2, 9.0, *LAMPS))
+        time.sleep(0.6)
+        plan, *words, bar = terminal.rows()
+        assert plan == "Plan: at most 24 pairs, about 1 min 5 s."
+        assert " ".join(map(str.rstrip, words)) == f"pair 2 of 24 (the last one was contaminated: {', '.join(LAMPS)})"
+        assert re.fullmatch(r"[━╸╺]{20,} \d s, about \d s left", bar)
+        say("a line in between")
+        assert terminal.rows()[1] == "a line in between"
+    assert terminal.rows() == ["Plan: at most 24 pairs, about 1 min 5 s.", "a line in between"]
+    assert "\x1b[?25l" not in terminal.sent, "a kill would leave the cursor hidden"
+
+
+def test_no_color_and_dumb_terminals_are_respected(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with redirect_stderr(terminal.stream), wait_progress("observing", 10):
+        pass
+    assert ", about 10 s left" in terminal.read()
+    assert not re.search(r"\x1b\[[0-9;]+m", terminal.sent)
+    monkeypatch.setenv("TERM", "dumb")
+    with redirect_stderr(terminal.stream), wait_progress("observing", 10):
+        pass
+    assert terminal.rows() == ["observing, about 10 s left"]
+
+
+def test_a_terminal_that_hangs_up_does_not_keep_the_host_from_being_restored(
+    terminal: Terminal, fake_fio: FakeFio, host: Host, disk: Path
+) -> None:
+    terminal.hang_up()
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        os.write(terminal.slave, b"x")
+    with redirect_stderr(terminal.stream), session_progress() as progress:
+        toggle = conduct(fake_fio, host, disk, progress)
+    assert toggle.in_force == "A"
+    assert os.listdir(disk) == []
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM")])
+def test_a_command_that_is_interrupted_says_so_on_a_clean_terminal(
+    terminal: Terminal, number: signal.Signals, name: str
+) -> None:
+    command = [sys.executable, "-m", "advisor", "why", "--seconds", "60", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal.slave) as process:
+        while "observing" not in terminal.read():
+            assert process.poll() is None, terminal.sent
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+    assert terminal.rows() == [f"advisor: interrupted by {name}"]
