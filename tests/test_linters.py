@@ -12,7 +12,13 @@ ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 SCRIPTS = sorted(
     path
-    for path in [*ROOT.glob("*.sh"), ROOT / ".ci/run", *ROOT.glob("packaging/**/*"), *ROOT.glob("tests/lab/**/*")]
+    for path in [
+        *ROOT.glob("*.sh"),
+        ROOT / ".ci/run",
+        *ROOT.glob(".githooks/*"),
+        *ROOT.glob("packaging/**/*"),
+        *ROOT.glob("tests/lab/**/*"),
+    ]
     if path.is_file()
     and path.read_bytes()[:20].split(b"\n")[0] in (b"#!/bin/sh", b"#!/usr/bin/env bash", b"#!/bin/bash")
 )
