@@ -79,6 +79,8 @@ def judged(advisor: Path, home: Path, version: str = f"advisor {__version__}\n")
     assert json.loads(run(advisor, "scan", "--json", extra=plain, cwd=home))["schema"] == "advisor.scan/1"
     listed = json.loads(run(advisor, "profiles", "list", "--json", extra=plain, cwd=home))
     assert {f"{one['name']}.toml" for one in listed["profiles"]} >= shipped("profiles")
+    schema = json.loads(run(advisor, "schema", "profile-file", extra=plain, cwd=home))
+    assert schema["$id"] == "urn:advisor:profile-file:1"
     script = run(advisor, "rollback-script", "socket-buffers-8m", extra=plain, cwd=home)
     assert script.startswith("#!/bin/sh\n")
 
@@ -109,7 +111,8 @@ def test_the_single_file_needs_nothing_but_python(tmp_path: Path) -> None:
         alone = run("unshare", "--net", file, "--version", extra={"HOME": str(tmp_path / "new")}, cwd=tmp_path)
         assert alone == BUNDLE
     # A compiled library for every Python and machine, and each wheel is in the list of what the bundle has with it.
-    names = {one.split("/")[1] for one in zipfile.ZipFile(file).namelist() if one.startswith(".deps/")}
+    entries = (one.split("/") for one in zipfile.ZipFile(file).namelist())
+    names = {parts[1] for parts in entries if parts[0] == ".deps" and parts[1]}
     for tag in ("cp311", "cp312", "cp313", "cp314"):
         for machine in ("x86_64", "aarch64"):
             assert [one for one in names if one.startswith("msgspec-") and f"-{tag}-" in one and machine in one]
@@ -133,8 +136,10 @@ def test_the_debian_package_is_whole_and_comes_out_the_same_twice(tmp_path: Path
     assert "This package is a bundle" in run("dpkg-deb", "--field", package, "Description")
     run("dpkg-deb", "--extract", package, tmp_path / "tree")
     tree = tmp_path / "tree/usr"
-    assert (tree / "share/man/man1/advisor-apply.1.gz").is_file()
-    assert (tree / "share/bash-completion/completions/advisor").is_file()
+    assert (tree / "share/man/man1/advisor-schema.1.gz").is_file()
+    completions = ("bash-completion/completions/advisor", "zsh/vendor-completions/_advisor")
+    for name in (*completions, "fish/vendor_completions.d/advisor.fish"):
+        assert "advisor" in (tree / "share" / name).read_text()
     assert {path.name for path in (tree / "lib/advisor/advisor/_data/profiles").iterdir()} == shipped("profiles")
     listed = tree / f"lib/advisor/host_advisor-{__version__}.dist-info/sboms/host-advisor.cdx.json"
     assert {one["name"].lower() for one in json.loads(listed.read_text())["components"]} >= {"typer", "rich", "pyyaml"}
