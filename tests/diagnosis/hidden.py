@@ -107,9 +107,6 @@ HIDDEN: dict[str, Hidden] = {
                               Disk("nvme0c1n1", 120, 0, 16, 16, 9.0, busy=0.95, number="259:2"),
                               Disk("nvme0n1", 1020, 0, 16, 16, 1.3, busy=0.95, number="259:0"))), "disk.slow-member",
                never="disk.saturated disk.slow"),
-    "nvme drive of which all tags are taken":
-        Hidden(Machine(io_some=0.9, iowait=0.4, disks=(_nvme(0, 160_000, 0.2, read_kib=4, busy=1.0),),
-                       extra={"/sys/block/nvme0n1/queue/nr_requests": "32\n"}), "disk.queue-full"),
     "SSD that is given one request at a time by its driver":
         Hidden(Machine(io_some=0.9, iowait=0.4, disks=(_sd("b", 2200, 14, 1.0, read_kib=4),),
                        extra={"/sys/block/sdb/device/queue_depth": "1\n", "/sys/block/sdb/queue/nr_requests": "64\n"}),
@@ -118,8 +115,6 @@ HIDDEN: dict[str, Hidden] = {
     "few packets of very many over the allowance":
         Hidden(Machine(allowances={"pps_allowance_exceeded": 120.0}, links=(Link(rx_bytes=1e8, tx_bytes=2e8),)),
                "cloud.network-limit"),
-    "nvme drive with few tags and many who ask":
-        Hidden(Machine(io_some=0.7, iowait=0.4, disks=(_nvme(0, 9000, 7, read_kib=8, busy=1.0),)), "disk.saturated"),
     "nvme drive that collects garbage":
         Hidden(Machine(io_some=0.8, iowait=0.2, disks=(_nvme(0, 150, 6.0, writes=10, busy=0.95),)), "disk.slow"),
     "receive window closed by a slow reader here":
@@ -166,19 +161,12 @@ HIDDEN: dict[str, Hidden] = {
                        vm={"pgscan_kswapd": 90_000, "pgsteal_kswapd": 60_000, "pgscan_direct": 20_000,
                            "allocstall_movable": 150, "workingset_refault_file": 30_000, "pgmajfault": 800},
                        disks=(_nvme(0, 6000, 0.4, read_kib=20, busy=0.9),)), "memory.pressure", never="disk.saturated"),
-    "EBS volume without credits, by its log":
-        Hidden(Machine(io_some=0.95, ebs={"volume_iops_us": 0.93}, extra=_EBS,
-                       disks=(_nvme(1, 100, 80, busy=1.0, number="259:1"),)), "cloud.volume-limit",
-               never="disk.slow disk.saturated"),
     "EBS volume without credits, as no root":
         Hidden(Machine(io_some=0.95, extra=_EBS | _KVM, disks=(_nvme(1, 100, 80, busy=1.0, number="259:1"),)),
                "disk.slow disk.saturated"),
     "virtual disk with a limit of its hypervisor": Hidden(
         Machine(io_some=0.9, extra=_KVM, disks=(Disk("vda", 3000, 0, 8, 4, 21.0, number="254:0"),)), "disk.saturated"
     ),
-    "packets a second of an ENA instance, and nothing lost":
-        Hidden(Machine(allowances={"pps_allowance_exceeded": 600.0, "bw_in_allowance_exceeded": 0.0},
-                       links=(Link(tx_bytes=2e8),)), "cloud.network-limit"),
     "conntrack allowance of an ENA instance": Hidden(
         Machine(allowances={"conntrack_allowance_exceeded": 30.0}, links=(Link(tx_bytes=2e6),)), "cloud.network-limit"
     ),
@@ -187,7 +175,6 @@ HIDDEN: dict[str, Hidden] = {
                        disks=(*(_sd(letter, 160, 45, 1.0, rotational=True, read_kib=256) for letter in "bcd"),
                               _top("md0", "sdb sdc sdd", 90, 80, "9:0", rotational=True, busy=1.0))),
                "array.rebuilding"),
-    "heat, and nothing else": Hidden(Machine(user=0.45, thermal=0.3), "cpu.thermal"),
     "clock that nobody steers, and nothing else":
         Hidden(Machine(user=0.0, clock="unsynchronised",
                        processes=(Process("systemd-timesyncd", "systemd-timesyncd.service"),)), "clock.unsynchronised"),
