@@ -97,14 +97,11 @@ def test_the_share_of_a_process_is_that_of_the_busy_cpus() -> None:
     assert single.share == pytest.approx(0.25, abs=0.01)
 
 
-def test_the_share_of_a_reader_is_that_of_the_device() -> None:
+def test_shares_of_readers_are_those_of_their_device() -> None:
     case = next(one for one in CASES if one.name.startswith("busy neighbour"))
     half = replace(case.machine, processes=(Process("tar", "backup.service", read=9.8e6),))
     asks = known(diagnose_machine(half).binds[0].asks)
     assert asks.share == pytest.approx(0.5, abs=0.02)
-
-
-def test_who_reads_another_device_does_not_ask_this_one() -> None:
     case = next(one for one in CASES if one.name.startswith("busy neighbour"))
     other = Disk("nvme0n1", 2000, 0, 64, 16, 0.1, number="259:0")
     fast = Process("scanner", "scan.service", read=1.3e8)

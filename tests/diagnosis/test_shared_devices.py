@@ -31,9 +31,13 @@ def test_a_parent_is_not_named_beside_the_group_that_waits() -> None:
     assert [one.evidence["cgroup"] for one in found] == ["/system.slice/db.service"]
 
 
-def test_a_model_that_is_used_up_is_said_once_of_who_waits() -> None:
+def test_models_and_weights_that_are_used_up_or_not() -> None:
     (found,) = diagnose_machine(BY_MODEL).binds
     assert (found.id, found.evidence["cgroup"]) == ("disk.cgroup-limit", "/system.slice/db.service")
+    full = Disk("nvme0n1", 9000, 0, 128, 16, 8.0, number="259:0")
+    assert [one.id for one in diagnose_machine(replace(BY_MODEL, disks=(full,))).binds] == ["disk.saturated"]
+    assert "what control groups wait for at their devices" in {one.fact for one in diagnose_machine(BY_MODEL).unknown}
+    assert not [one for one in diagnose_machine(BY_COST).unknown if "wait for" in one.fact]
 
 
 def test_a_group_that_waits_little_and_a_model_that_is_not_used_up() -> None:
@@ -41,11 +45,6 @@ def test_a_group_that_waits_little_and_a_model_that_is_not_used_up() -> None:
     assert diagnose_machine(replace(BY_COST, io_some=0.05, iowait=0, groups=quiet)).binds == ()
     half = tuple(replace(one, usage=0.5) for one in BY_MODEL.groups)
     assert "disk.cgroup-limit" not in {one.id for one in diagnose_machine(replace(BY_MODEL, groups=half)).binds}
-
-
-def test_a_device_that_is_full_by_itself_is_the_answer_and_not_its_model() -> None:
-    full = Disk("nvme0n1", 9000, 0, 128, 16, 8.0, number="259:0")
-    assert [one.id for one in diagnose_machine(replace(BY_MODEL, disks=(full,))).binds] == ["disk.saturated"]
 
 
 def test_latency_that_is_no_longer_missed_holds_nobody_back() -> None:
@@ -63,8 +62,3 @@ def test_weights_of_bfq_count_only_where_it_is_the_scheduler(scheduler: str) -> 
     assert "disk.cgroup-limit" in {one.id for one in diagnose_machine(BY_BFQ).binds}
     other = replace(BY_BFQ, extra={"/sys/block/sda/queue/scheduler": f"{scheduler}\n"})
     assert [one.id for one in diagnose_machine(other).binds] == ["disk.saturated"]
-
-
-def test_it_is_said_that_details_are_hidden() -> None:
-    assert "what control groups wait for at their devices" in {one.fact for one in diagnose_machine(BY_MODEL).unknown}
-    assert not [one for one in diagnose_machine(BY_COST).unknown if "wait for" in one.fact]

@@ -39,11 +39,8 @@ def test_levels(level: str, count: int, expected: tuple[float, ...]) -> None:
     assert tuple(found.of(quantity) for quantity in QUANTITIES) == expected
 
 
-def test_all_paths_lead_to_one_medium() -> None:
+def test_paths_and_members_of_an_array() -> None:
     assert combined("multipath", [ONE] * 4, one_medium=True) == ONE
-
-
-def test_a_missing_member_serves_no_reads_and_takes_no_write_away() -> None:
     found = combined("raid10", [ONE] * 3, missing=1)
     assert (found.read_mb_per_s, found.write_mb_per_s) == (300, 100)
 

@@ -34,17 +34,11 @@ def test_a_tree_carries_the_smallest_cut(groups: list[list[float]], shared: list
     assert sum(one.share for one in found.bounds) == pytest.approx(found.value)
 
 
-def test_a_path_that_loads_a_part_twice_gets_half_of_it() -> None:
+def test_parts_that_are_loaded_twice_alike_or_without_limit() -> None:
     found = known(most([0], [part("uplink", 100.0, {0: 2.0})]))
     assert found.value == pytest.approx(50)
-
-
-def test_a_path_without_a_limit_makes_the_whole_unknown() -> None:
     assert most([0, 1], [part("leaf", 10.0, {0: 1.0})]) is None
     assert most([0, 1], [part("leaf", 10.0, {0: 1.0}), part("leaf", float("inf"), {1: 1.0})]) is None
-
-
-def test_equal_parts_of_one_stage_bind_together() -> None:
     parts = [SharedPart("media", f"d{at}", (f"d{at}",), 10.0, {0: 0.25}) for at in range(4)]
     found = known(most([0], parts))
     assert found.value == pytest.approx(40)

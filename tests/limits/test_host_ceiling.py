@@ -119,13 +119,7 @@ def test_a_mirror_loads_its_adapter_with_each_write_twice() -> None:
     assert (found.read_mb_s, found.write_mb_s) == (near(1000), near(500))
 
 
-def test_partitions_of_one_drive_are_one_drive() -> None:
-    one = msgspec.structs.replace(disk("nvme0n1"), partitions=("nvme0n1p1", "nvme0n1p2"))
-    host = facts([one], filesystems=[mounted("nvme0n1p1", "/a"), mounted("nvme0n1p2", "/b")])
-    assert of(host, drives("nvme0n1"), Front("local", "")).read_mb_s == near(1000)
-
-
-def test_drives_of_several_volumes_count_once() -> None:
+def test_drives_of_several_volumes_or_partitions_count_once() -> None:
     names = ["nvme0n1", "nvme1n1"]
     host = facts(
         [disk(name) for name in names],
@@ -134,6 +128,9 @@ def test_drives_of_several_volumes_count_once() -> None:
     )
     found = of(host, drives(*names), Front("local", ""))
     assert (found.read_mb_s, found.write_mb_s) == (near(2000), near(1000))
+    one = msgspec.structs.replace(disk("nvme0n1"), partitions=("nvme0n1p1", "nvme0n1p2"))
+    host = facts([one], filesystems=[mounted("nvme0n1p1", "/a"), mounted("nvme0n1p2", "/b")])
+    assert of(host, drives("nvme0n1"), Front("local", "")).read_mb_s == near(1000)
 
 
 def test_paths_of_a_multipath_device_lead_to_one_medium_over_the_portals_links() -> None:
@@ -218,15 +215,12 @@ def test_several_stages_bind_each_its_part() -> None:
     assert [(one.stage, one.mb_s) for one in known(found.binds).shares] == [("media", near(2000)), ("pcie", near(500))]
 
 
-def test_what_lies_one_behind_the_other_counts_with_one_part() -> None:
+def test_arrays_of_unknown_level_or_in_a_row() -> None:
     names = ["nvme0n1", "nvme1n1"]
     host = facts([disk(name) for name in names], [array("dm-0", "linear", names)], filesystems=[mounted("dm-0", "/db")])
     found = of(host, drives(*names), Front("local", ""))
     assert found.read_mb_s == near(1000)
     assert any("one behind the other" in note for note in found.notes)
-
-
-def test_an_array_of_unknown_level_reaches_the_sum_at_most() -> None:
     names = ["nvme0n1", "nvme1n1"]
     host = facts([disk(name) for name in names], [array("dm-0", None, names)], filesystems=[mounted("dm-0", "/db")])
     assert of(host, drives(*names), Front("local", "")).read_mb_s == near(2000)

@@ -43,7 +43,7 @@ def test_the_disks_of_an_array_that_have_another_size_are_named() -> None:
     assert note.startswith("nvme1n1, nvme2n1: 500 GiB are declared")
 
 
-def test_a_multipath_map_has_lost_a_path_and_rebuilds_nothing() -> None:
+def test_a_multipath_map_that_lost_paths_rebuilds_nothing() -> None:
     disks = [disk(name, kind="scsi") for name in ("sda", "sdb", "sdc")]
     for failed, words in (
         (["sda"], "mpathA: 1 of 3 paths is missing; the other 2 carry the load"),
@@ -60,9 +60,6 @@ def test_a_multipath_map_has_lost_a_path_and_rebuilds_nothing() -> None:
         )
         path = next(path for path in limits_of(facts(disks, [one])).paths if path.device == "mpathA")
         assert path.notes == (words,)
-
-
-def test_a_whole_multipath_map_is_not_reported_of() -> None:
     one = array("mpathA", "multipath", ["sda"], manager="dm-multipath", missing=0)
     (path,) = limits_of(facts([disk("sda", kind="scsi")], [one])).paths
     assert path.notes == ()

@@ -143,15 +143,12 @@ def test_lvm_over_md_goes_down_to_the_drives() -> None:
     assert bound(path, "write_mb_per_s") == ("medium", 2000)
 
 
-def test_a_drive_that_is_below_twice_is_not_twice_as_fast() -> None:
+def test_an_array_of_unknown_level_or_of_one_drive_twice() -> None:
     one = disk("nvme0n1")
     parts = ("nvme0n1p1", "nvme0n1p2")
     split = type(one)(**{**{name: getattr(one, name) for name in one.__struct_fields__}, "partitions": parts})
     path = only(limits_of(facts([split], [array("md0", "raid0", parts)]), None, Declared((DRIVE,))))
     assert bound(path, "read_mb_per_s") == ("medium", 3200)
-
-
-def test_a_level_that_is_not_known_is_told_and_bounded_by_the_sum() -> None:
     names = ["nvme0n1", "nvme1n1"]
     said = Declared(tuple(DeclaredVolume("drive", device=name, read_mb_per_s=1000) for name in names))
     path = only(limits_of(facts([disk(name) for name in names], [array("dm-0", None, names)]), None, said))
@@ -201,15 +198,16 @@ def test_loops_on_each_other_end_and_packages_in_files_are_no_paths() -> None:
     assert [one.name for one in limits_of(facts([disk("sda"), _loop("sda")], filesystems=snaps)).paths] == ["/"]
 
 
-def test_file_systems_of_one_device_are_one_path_and_loops_are_none() -> None:
+def test_what_is_no_path_or_the_same_path() -> None:
     systems = [mounted("sda", "/"), mounted("sda", "/var"), mounted("loop0", "/snap")]
     found = limits_of(facts([disk("sda", kind="scsi"), disk("loop0", kind="loop")], filesystems=systems))
     assert only(found).name == "/, /var"
-
-
-def test_arrays_that_lie_on_themselves_end() -> None:
     arrays = [array("md0", "raid0", ["md1"]), array("md1", "raid0", ["md0"])]
     assert limits_of(facts([], arrays)).paths == ()
+    bare = facts()
+    unread = msgspec.structs.replace(bare, unknown=(Unknown("disks", "/sys/block: refused"), Unknown("links.x", "no")))
+    assert [(one.what, one.why) for one in limits_of(unread).unknown][:1] == [("disks", "/sys/block: refused")]
+    assert "links.x" not in {one.what for one in limits_of(unread).unknown}
 
 
 def test_repeats_of_arrays_in_arrays_do_not_multiply() -> None:
@@ -240,7 +238,7 @@ def test_a_link_without_a_speed_is_unknown(speed: int | None) -> None:
     assert (path.sustained, path.ceilings[0].known) == ((), "unknown")
 
 
-def test_where_portals_are_reached() -> None:
+def test_links_of_networked_storage() -> None:
     links = [link("eth0", addresses=["10.0.0.2/24"]), link("eth1", addresses=["10.0.1.2/24", "fd00::2/64"])]
     found = [
         FoundAddress("10.0.0.9", "iscsi", ""),
@@ -250,9 +248,6 @@ def test_where_portals_are_reached() -> None:
         FoundAddress("nonsense\x1b", "nvme", "", link="eth0"),
     ]
     assert portal_links(found, links) == ("eth0", "eth1", None)
-
-
-def test_networked_storage_whose_link_is_not_known_is_not_guessed() -> None:
     host = facts([disk("sda", kind="scsi", transport="iscsi")], links=[link("eth0")])
     for around in (PciAndNetwork(), PciAndNetwork(portals={"iscsi": ("eth0", None)})):
         assert by_stage(limits_of(host, around).paths[0])["network"].known == "unknown"
@@ -270,10 +265,3 @@ def test_a_measurement_of_another_device_is_told() -> None:
     host = facts([disk("nvme0n1")])
     found = with_observed(limits_of(host), [Measurement("w", "sdz", "iops", 1.0, 1.0)], host, Declared())
     assert "no path of this host" in found.notes[0]
-
-
-def test_disks_that_cannot_be_read_are_not_no_disks() -> None:
-    bare = facts()
-    unread = msgspec.structs.replace(bare, unknown=(Unknown("disks", "/sys/block: refused"), Unknown("links.x", "no")))
-    assert [(one.what, one.why) for one in limits_of(unread).unknown][:1] == [("disks", "/sys/block: refused")]
-    assert "links.x" not in {one.what for one in limits_of(unread).unknown}

@@ -73,11 +73,8 @@ def headed(paths: int) -> Tree:
     return tree
 
 
-def test_a_multipath_head_with_one_path_is_where_that_path_is() -> None:
+def test_a_multipath_head_is_where_its_one_path_is() -> None:
     assert [hop.address for hop in around(headed(1).host())["nvme0n1"]] == ["0000:10:00.0"]
-
-
-def test_a_multipath_head_with_several_is_not_known() -> None:
     host = headed(2).host()
     facts = scan(host)
     (path,) = limits_of(facts, read_pci_and_network(host, facts)).paths

@@ -188,14 +188,15 @@ def test_what_is_wrong_is_refused_with_its_field_and_what_is_possible(
     assert possible in (refused.value.hint or "")
 
 
-def test_the_same_change_twice_is_refused() -> None:
+def test_keys_and_changes_that_are_wrong() -> None:
     with pytest.raises(InvalidInputError, match="given twice"):
         parse_changes(["raid=raid10", "raid=raid5"])
-
-
-def test_an_infiniband_link_s_limit_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="field raid: its value is missing"):
+        parse_changes(["raid"])
     with pytest.raises(InvalidInputError, match="ib0 takes 4,092 at most"):
         ask(article(), "mtu=9000")
+    with pytest.raises(InvalidInputError, match="field instance: this host is no cloud instance"):
+        ask(metal(), "instance=m5.large")
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -236,13 +237,3 @@ def test_a_healthy_array_reads_no_parity_over_pci_express(level: str) -> None:
     assert found.host.read_mb_s == near(known(before.host).read_mb_s or 0)
     assert stage(found.host, "pcie").read_mb_s == near(31_504)
     assert (stage(found.host, "pcie").write_mb_s or 0) < 31_504
-
-
-def test_an_instance_is_refused_on_bare_metal() -> None:
-    with pytest.raises(InvalidInputError, match="field instance: this host is no cloud instance"):
-        ask(metal(), "instance=m5.large")
-
-
-def test_a_key_without_its_value_is_refused_as_such() -> None:
-    with pytest.raises(InvalidInputError, match="field raid: its value is missing"):
-        parse_changes(["raid"])

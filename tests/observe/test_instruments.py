@@ -86,16 +86,13 @@ def test_a_volume_is_asked_by_its_controller() -> None:
     assert list(captured.missing) == ["ebs nvme1n1"]
 
 
-def test_the_command_is_that_of_the_kernel() -> None:
+def test_commands_and_allowances_of_drivers() -> None:
     command = pack_command(0xD0, 4096, 0x1000, 0xFFFFFFFF)
     assert len(command) == 72
     assert command[0] == 2
     address, _, length, first = struct.unpack_from("<QIII", command, 24)
     assert (address, length) == (0x1000, 4096)
     assert first == 0xD0 | 1023 << 16
-
-
-def test_allowances_of_an_ena_link() -> None:
     text = "NIC statistics:\n     tx_timeout: 0\n     bw_in_allowance_exceeded: 12\n     queue_0_rx_cnt: 4\n"
     assert parse_allowances(text) == {"bw_in_allowance_exceeded": 12}
 

@@ -117,9 +117,11 @@ def test_refused_tasks_in_both_versions(top: str, refused: int, levels: dict[str
     assert found.gauges.get("cgroup", {}).get("/a", {}) == levels
 
 
-def test_suspended_mappings() -> None:
+def test_suspended_mappings_and_threads() -> None:
     files = {"/sys/block/dm-0/dm/suspended": "1\n", "/sys/block/dm-1/dm/suspended": "0\n", "/sys/block/sda/size": "1\n"}
     assert read_files(files, read_mappings).words["mapping"] == {"dm-0": {"suspended": "1"}, "dm-1": {"suspended": "0"}}
+    files = {_LOADAVG: "0.15 0.10 0.09 3/345 2999\n", _PID_MAX: "32768\n"}
+    assert read_files(files, read_task_table).gauges["tasks"]["host"] == {"tasks": 345, "pid_max": 32768}
 
 
 LOG = """3,10,1,-;I/O error, dev loop0, sector 78192 op 0x0:(READ) flags 0x800 phys_seg 1 prio class 2
@@ -217,11 +219,6 @@ def test_threads_of_a_process_and_what_each_uses() -> None:
 
 _LOADAVG = "/proc/loadavg"
 _PID_MAX = "/proc/sys/kernel/pid_max"
-
-
-def test_threads_of_the_whole_host() -> None:
-    files = {_LOADAVG: "0.15 0.10 0.09 3/345 2999\n", _PID_MAX: "32768\n"}
-    assert read_files(files, read_task_table).gauges["tasks"]["host"] == {"tasks": 345, "pid_max": 32768}
 
 
 @pytest.mark.parametrize("text", ["", "0.15 0.10", "0.1 0.1 0.1 3/", "0.1 0.1 0.1 3/x 9", "/-1"])

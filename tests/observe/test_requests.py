@@ -169,9 +169,12 @@ def test_a_kernel_with_other_fields_is_no_layout(changes: tuple[str, str], why: 
         make_layout("", [])
 
 
-def test_lost_events_are_of_every_kind() -> None:
+def test_lost_events_and_distances() -> None:
     text = "entries: 4\noverrun: 5\ncommit overrun: 1\nbytes: 312\ndropped events: 2\nread events: 9\n"
     assert sum_lost(text) == 8
+    first = joint_sizes({"read": {"4096": 0.5}, "write": {"4096": 0.5}})
+    assert total_variation(first, first) == 0
+    assert total_variation(first, joint_sizes({"read": {"4096": 0.5, "8192": 0.5}})) == 0.5
 
 
 def load_of(*rows: tuple[float, float, int, int], is_write: bool = False) -> LoadFigures:
@@ -216,20 +219,20 @@ def test_completions_are_traced_before_beginnings(tmp_path: Path, scheduler: str
     )
 
 
-def test_depth_is_over_time() -> None:
+def test_depth_flushes_and_discards() -> None:
     found = load_of((0.0, 2.0, 0, 4096), (1.0, 2.0, 100, 4096), (3.0, 1.0, 200, 8192))
     assert (found.seconds, found.depth_mean, found.depth_max) == (4.0, 5 / 4, 2)
     assert found.sizes == {"read": {"4096": 2 / 3, "8192": 1 / 3}, "write": {}}
+    rows = [BlockRequest(number * 0.1, 0.001, 1, True, number * 50, 512) for number in range(100)]
+    found = measure_load(rows, flushes=[(0.0, 0.1)] * 25, discards=100, durable_writes=10)
+    assert (found.flushes_per_write, found.discard_share, found.durable_share) == (0.25, 0.5, 0.1)
 
 
-def test_runs_of_several_streams_are_in_order() -> None:
+def test_order_of_streams_and_of_random_requests() -> None:
     rows = [(number * 1e-3, 5e-4, (number % 3) * 10**6 + number // 3 * 8, 4096) for number in range(600)]
     found = load_of(*rows)
     assert found.sequential["read"] == pytest.approx(1 - 3 / 600)
     assert found.streams == 3
-
-
-def test_random_requests_are_not_in_order() -> None:
     chance = random.Random(1)
     found = load_of(*[(number * 1e-3, 5e-4, chance.randrange(10**6) * 8, 4096) for number in range(600)])
     assert (found.sequential["read"], found.streams) == (0.0, 1)
@@ -249,18 +252,6 @@ def test_latency_is_of_each_direction() -> None:
     assert (found["read"].p50_us, found["write"].p50_us) == pytest.approx((25_000, 75_000))
     assert found["all"].p99_us == pytest.approx(99_000)
     assert sum(found["all"].bins.values()) == 100
-
-
-def test_flushes_and_discards_are_shares() -> None:
-    rows = [BlockRequest(number * 0.1, 0.001, 1, True, number * 50, 512) for number in range(100)]
-    found = measure_load(rows, flushes=[(0.0, 0.1)] * 25, discards=100, durable_writes=10)
-    assert (found.flushes_per_write, found.discard_share, found.durable_share) == (0.25, 0.5, 0.1)
-
-
-def test_distance_of_distributions() -> None:
-    first = joint_sizes({"read": {"4096": 0.5}, "write": {"4096": 0.5}})
-    assert total_variation(first, first) == 0
-    assert total_variation(first, joint_sizes({"read": {"4096": 0.5, "8192": 0.5}})) == 0.5
 
 
 @pytest.mark.parametrize("rows", [[], [(0.0, 1.0, 0, 512)], [(0.0, 0.0, 0, 512), (0.0, 0.0, 1, 512)]])

@@ -24,11 +24,18 @@ def why(answer: object) -> str:
     return answer.why
 
 
-def test_delta_and_rate_of_a_counter_that_rose() -> None:
+def test_rates_over_all_or_between_the_ends() -> None:
     span = CounterSpan(samples({"reads": 100}, {"reads": 150}, {"reads": 400}))
     assert span.seconds == 20.0
     assert (span.delta("disk", "sda", "reads"), span.rate("disk", "sda", "reads")) == (300, 15.0)
     assert [step.delta("disk", "sda", "reads") for step in span.steps()] == [50, 250]
+    middle = Sample(5.0, {"disk": {}})
+    ends = [
+        Sample(at, {"disk": {}, "irq": {"40": {"total": count, "0": count}}}) for at, count in ((1.0, 0), (9.0, 80))
+    ]
+    span = CounterSpan([Sample(0.0), ends[0], middle, ends[1], Sample(10.0)])
+    assert span.rate("irq", "40", "total") == 10.0
+    assert span.delta("irq", "40", "7") == 0
 
 
 def test_one_counter_that_went_back_makes_all_of_the_thing_unknown_and_no_other_thing() -> None:
@@ -68,16 +75,6 @@ def test_iowait_that_goes_back_is_unknown_alone() -> None:
     span = CounterSpan(samples(before, after, kind="cpu"))
     assert "iowait_ticks went back from 50 to 40" in why(span.delta("cpu", "sda", "iowait_ticks"))
     assert span.delta("cpu", "sda", "resting_ticks") == 90
-
-
-def test_a_kind_that_only_the_ends_hold_has_its_rate_over_its_own_time() -> None:
-    middle = Sample(5.0, {"disk": {}})
-    ends = [
-        Sample(at, {"disk": {}, "irq": {"40": {"total": count, "0": count}}}) for at, count in ((1.0, 0), (9.0, 80))
-    ]
-    span = CounterSpan([Sample(0.0), ends[0], middle, ends[1], Sample(10.0)])
-    assert span.rate("irq", "40", "total") == 10.0
-    assert span.delta("irq", "40", "7") == 0
 
 
 def test_why_a_kind_is_missing_is_the_reason_of_its_counters() -> None:

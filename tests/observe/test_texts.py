@@ -28,7 +28,7 @@ DISKS_2618 = (
 )
 
 
-def test_the_file_of_one_disk_has_the_columns_alone() -> None:
+def test_counts_of_one_disk_and_by_name() -> None:
     stat = known(
         parse_stat(
             "    1000      300    80000      500      200       50    16000      900        2      700     2000\n"
@@ -37,17 +37,14 @@ def test_the_file_of_one_disk_has_the_columns_alone() -> None:
     assert (stat.in_flight, stat.counters["reads"], stat.counters["weighted_ms"]) == (2, 1000, 2000)
     assert parse_stat("1 2 3\n") is None
     assert parse_stat("") is None
+    text = "oom_kill 3\npgfault 18446744073709551615\nbroken\nlow -1\nodd \u0663\nlarge 18446744073709551616\n"
+    assert parse_named_counts(text) == {"oom_kill": 3, "pgfault": 18446744073709551615}
 
 
 @pytest.mark.parametrize("text", ["1 -1", "1 1_0", "1 \u0663", "", "1  2", "18446744073709551616", "9" * 5000])
 def test_what_the_kernel_cannot_have_counted_is_no_count(text: str) -> None:
     assert parse_counts(text.split(" ")) is None
     assert parse_counts(["0", "18446744073709551615"]) == [0, 18446744073709551615]
-
-
-def test_counts_with_names_are_ascii_digits_of_64_bits() -> None:
-    text = "oom_kill 3\npgfault 18446744073709551615\nbroken\nlow -1\nodd \u0663\nlarge 18446744073709551616\n"
-    assert parse_named_counts(text) == {"oom_kill": 3, "pgfault": 18446744073709551615}
 
 
 def test_diskstats_of_several_kernels() -> None:
@@ -80,12 +77,9 @@ def test_rates_of_a_disk() -> None:
     assert parse_inflight("3") is None
 
 
-def test_a_disk_that_did_nothing_has_no_wait_and_no_reason() -> None:
+def test_a_disk_that_did_nothing_or_began_again() -> None:
     disk = disk_rates(span_of(read_disks, {"/proc/diskstats": DISKS_618}, {"/proc/diskstats": DISKS_618}))["vda"]
     assert (disk.reads_per_s, disk.read_wait_ms, disk.read_size_bytes, disk.unknown) == (0.0, None, None, None)
-
-
-def test_a_disk_that_began_again_has_no_rate_and_a_reason() -> None:
     disk = disk_rates(span_of(read_disks, {"/proc/diskstats": DISKS_618_LATER}, {"/proc/diskstats": DISKS_618}))["vda"]
     assert (disk.reads_per_s, disk.queue, disk.utilisation) == (None, None, None)
     assert disk.unknown == "disk vda: reads went back from 2000 to 1000: wrapped or began again"

@@ -354,12 +354,9 @@ def test_arms_that_are_none_name_what_is_wrong(text: str, message: str) -> None:
         parse_arms(text)
 
 
-def test_none_is_always_the_first_arm() -> None:
+def test_arms_are_parsed_none_first_and_patterns_are_expanded() -> None:
     assert parse_arms("jumbo-frames, none,socket-buffers-8m") == (NONE, "jumbo-frames", "socket-buffers-8m")
     assert parse_arms("jumbo-frames") == (NONE, "jumbo-frames")
-
-
-def test_a_pattern_of_workloads_is_the_papers_nine() -> None:
     nine = expand_workloads(["infoscale.*"])
     assert len(nine) == 9
     assert not any(name.endswith("qd16") for name in nine)

@@ -245,14 +245,11 @@ def test_the_figures_are_those_of_the_runs() -> None:
     assert found.cpu_us_per_io == 20.0
 
 
-def test_few_rounds_are_indicative_only() -> None:
+def test_few_rounds_are_indicative_and_a_drift_is_said() -> None:
     found = summarise_series(series(speeds(5)))
     assert found.quality == "indicative"
     assert found.workloads[0].noise_floor is None
     assert found.workloads[0].confidence == pytest.approx(0.9375)
-
-
-def test_a_series_that_drifts_says_so() -> None:
     steady = summarise_series(series({WORKLOAD: speeds(24), OTHER: speeds(24, seed=2)}))
     assert not any("first half" in note for note in steady.notes)
     moved = [*speeds(12), *speeds(12, around=700, seed=3)]
@@ -260,14 +257,11 @@ def test_a_series_that_drifts_says_so() -> None:
     assert note.startswith(f"{OTHER} changed by -3")
 
 
-def test_a_series_of_which_most_was_contaminated_is_invalid() -> None:
+def test_rounds_that_count() -> None:
     whole = series(speeds(8))
     lit = tuple(msgspec.structs.replace(one, contaminated=one.index < 5) for one in whole.rounds)
     found = summarise_series(msgspec.structs.replace(whole, rounds=lit))
     assert (found.quality, found.contaminated_share) == ("invalid", 5 / 8)
-
-
-def test_what_was_superseded_or_never_ended_does_not_count() -> None:
     whole = series([1000.0] * 8)
     odd = rounds({WORKLOAD: [1.0, 1.0]})
     extra = (msgspec.structs.replace(odd[0], superseded=True), Round(8, 0, odd[1].runs, whole=False))

@@ -83,13 +83,10 @@ def test_of_a_proof_arm_a_is_taken() -> None:
     assert any("A is arm A of a proof of storage" in note for note in found.notes)
 
 
-def test_nothing_in_common_is_refused_with_both_names() -> None:
+def test_workloads_in_common_are_compared_and_others_named() -> None:
     with pytest.raises(InvalidInputError, match=r"x\.gz and y\.gz have no workload in common") as caught:
         compare(saved({WORKLOAD: speeds(8)}), saved({OTHER: speeds(8)}), ("x.gz", "y.gz"))
     assert caught.value.exit_code == 2
-
-
-def test_what_only_one_has_is_left_out_and_said() -> None:
     found = compare(saved({WORKLOAD: speeds(8), OTHER: speeds(8)}), saved({WORKLOAD: speeds(8, seed=2)}))
     assert [one.name for one in found.workloads] == [WORKLOAD]
     assert f"B has no runs of {OTHER}: left out" in found.notes
@@ -132,14 +129,11 @@ def test_a_series_that_is_void_makes_the_comparison_void() -> None:
     assert found.reasons == ("B: fio ended well but did no I/O", NOT_INTERLEAVED)
 
 
-def test_few_runs_find_nothing_and_say_so() -> None:
+def test_few_runs_find_nothing_and_none_are_compared_to_nothing() -> None:
     found = against(2000.0, count=2)
     assert found.verdict == "inconclusive"
     assert found.workloads[0].minimum_detectable_effect is None
     assert {"A has 2 rounds only", "B has 2 rounds only"} <= set(found.notes)
-
-
-def test_a_series_without_runs_is_compared_to_nothing() -> None:
     empty = SavedBench(summarise_series(replace(series(speeds(8)), rounds=())), {})
     found = compare(saved(speeds(8)), empty)
     assert (found.workloads[0].runs, found.workloads[0].ratio, found.verdict) == ((8, 0), None, "inconclusive")

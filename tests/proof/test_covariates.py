@@ -39,21 +39,15 @@ DISKSTATS = """\
 BUSY_CPU = CALM.replace("avg10=0.00", "avg10=20.00", 1)
 
 
-def test_pressure_files() -> None:
+def test_counters_as_the_kernel_prints_them() -> None:
     found = parse_pressure("some avg10=1.50 avg60=0.10 avg300=0.00 total=123456\nfull avg10=0.25 total=99\n")
     assert found["some"] == {"avg10": 1.5, "avg60": 0.1, "avg300": 0.0, "total": 123456}
     assert found["full"]["avg10"] == 0.25
     assert parse_pressure("") == {}
-
-
-def test_disk_bytes_are_reads_and_writes_in_512_byte_sectors() -> None:
     assert parse_disk_bytes(DISKSTATS, "sda") == 3000 * 512
     assert parse_disk_bytes(DISKSTATS, "sda1") == 8 * 512
     assert parse_disk_bytes(DISKSTATS, "dm-0") is None, "a cut line is unknown"
     assert parse_disk_bytes(DISKSTATS, "sd") is None
-
-
-def test_cpu_ticks_count_guest_time_once_and_keep_steal_apart() -> None:
     # user nice system idle iowait irq softirq steal guest guest_nice
     assert parse_cpu_ticks("cpu  10 1 5 100 4 2 3 7 9 0\ncpu0 1 2 3\n") == (132, 21, 7)
     assert parse_cpu_ticks("cpu 1 2 3") is None
@@ -74,8 +68,13 @@ def test_resync_in_mdstat(line: str, resyncing: bool) -> None:
     assert is_resyncing(f"Personalities : [raid1]\n{line}\n") is resyncing
 
 
-def test_a_calm_host_passes_the_gate(tmp_path: Path) -> None:
+def test_a_calm_host_passes_the_gate_and_what_is_unknown_is_said(tmp_path: Path) -> None:
     assert read_gate(calm_host(tmp_path)).busy == ()
+    host = calm_host(tmp_path)
+    (tmp_path / "proc/pressure/cpu").unlink()
+    gate = read_gate(host)
+    assert gate.busy == ()
+    assert "cpu pressure" in gate.unknown[0]
 
 
 @pytest.mark.parametrize(
@@ -95,14 +94,6 @@ def test_a_busy_host_does_not(tmp_path: Path, files: dict[str, str], word: str) 
 
 def test_an_idle_backup_daemon_is_no_backup(tmp_path: Path) -> None:
     assert read_gate(calm_host(tmp_path, proc__4711__comm="bacula-fd\n")).busy == ()
-
-
-def test_pressure_that_the_kernel_does_not_tell_is_unknown_not_calm(tmp_path: Path) -> None:
-    host = calm_host(tmp_path)
-    (tmp_path / "proc/pressure/cpu").unlink()
-    gate = read_gate(host)
-    assert gate.busy == ()
-    assert "cpu pressure" in gate.unknown[0]
 
 
 def test_what_happened_beside_a_run() -> None:
@@ -128,13 +119,10 @@ def test_fio_s_own_bytes_are_never_foreign_and_unknown_stays_unknown() -> None:
     assert covariates_between(CovariateCounters(0.0), CovariateCounters(1.0), figures(1000)).foreign_share is None
 
 
-def test_counters_of_this_machine() -> None:
+def test_counters_of_this_machine_and_of_a_host_without_any(tmp_path: Path) -> None:
     found = read_counters(live_host(), None, 1.5)
     assert found.at_seconds == 1.5
     assert 0 < known(found.cpu_busy_ticks) < known(found.cpu_total_ticks)
-
-
-def test_counters_of_a_host_without_any(tmp_path: Path) -> None:
     assert read_counters(tree_host(str(tmp_path)), "sda", 0.0) == CovariateCounters(0.0)
 
 
@@ -160,12 +148,9 @@ def test_a_pair_is_judged_by_its_sum_against_the_median_of_earlier_ones(lamp: st
     assert judge_group(extra(0.31 + level), [extra(0.3)]) == (lamp,)
 
 
-def test_the_first_group_is_judged_only_on_what_should_not_be_there_at_all() -> None:
+def test_lamps_without_a_history_or_a_figure() -> None:
     first = Covariates(2.0, None, 0.2, 0.9, 0.2, 0.9, 0.9)
     assert judge_group([first, first], []) == ("disk", "steal")
-
-
-def test_unknown_covariates_light_nothing() -> None:
     calm = Covariates(2.0, foreign_share=0.0)
     assert judge_group([Covariates(2.0)], [[calm]]) == ()
     assert judge_group([Covariates(2.0), Covariates(2.0, foreign_share=0.9)], [[calm, calm]]) == ()
@@ -178,9 +163,6 @@ def test_foreign_io_is_measured_against_what_the_workload_moves() -> None:
     assert "1.0 MB/s" in reason
     assert "10%" in reason
     assert foreign_io(Covariates(2.0), 1.0) is None
-
-
-def test_a_trickle_of_log_lines_is_no_foreign_io() -> None:
     assert foreign_io(Covariates(1.0, foreign_bytes=60_000), 400_000) is None
     assert foreign_io(Covariates(1.0, foreign_bytes=70_000), 400_000) is not None
 

@@ -65,35 +65,23 @@ def test_every_command_line_holds_the_guards(workload: Pattern) -> None:
         assert ("--time_based" in options) != ("--io_size=" in text), "bounded by time or by bytes"
 
 
-def test_nothing_in_a_command_line_needs_a_shell_or_a_path() -> None:
-    for workload in WORKLOADS.values():
-        assert not [word for word in fio_command(job(workload)) if set(word) & set("/;$`'\"\\ ")]
-
-
-def test_a_mixed_run_is_bounded_by_what_it_writes() -> None:
+def test_command_lines_of_patterns() -> None:
     # half of the transferred bytes are written: 16 MiB of writes are 32 MiB of I/O
     assert f"--io_size={2 * LIMIT}" in fio_command(job(MIXED))
     assert "--rwmixread=50" in fio_command(job(MIXED))
-
-
-def test_several_writing_jobs_share_the_limit() -> None:
     ranwrite = job(get_workload("iris.ranwrite"))
     assert ranwrite.limited_bytes <= LIMIT
     assert ranwrite.limited_bytes > 0.8 * LIMIT
-
-
-def test_regions_lie_inside_the_scratch_file() -> None:
     words = fio_command(job(get_workload("beegfs.iozone-seq")))
     assert {"--size=16777216", "--offset_increment=16777216", "--offset=0", "--numjobs=4"} <= set(words)
     assert "--end_fsync=1" in words
     words = fio_command(job(get_workload("iris.ranwrite")))
     assert {"--offset=0", "--size=16777216", "--offset=16777216", "--size=50331648"} <= set(words)
-
-
-def test_reallife_is_sixty_percent_random() -> None:
     assert {"--percentage_random=60", "--rwmixread=65", "--iodepth=64"} <= set(
         fio_command(job(get_workload("iometer.reallife")))
     )
+    for workload in WORKLOADS.values():
+        assert not [word for word in fio_command(job(workload)) if set(word) & set("/;$`'\"\\ ")]
 
 
 def measure(fake_fio: FakeFio, workload: Pattern = READ, seconds: float = 1.0) -> object:
@@ -222,24 +210,18 @@ def test_much_output_does_not_block(tmp_path: Path) -> None:
     assert not done.timed_out
 
 
-def test_a_missing_fio_is_refused_with_what_to_install(tmp_path: Path) -> None:
+def test_a_missing_fio_is_refused_and_one_that_is_there_says_its_version(tmp_path: Path, fake_fio: FakeFio) -> None:
     with pytest.raises(FioMissingError, match="fio is not installed") as caught:
         read_version(FioProcess(search_path=str(tmp_path)), Stop())
     assert isinstance(caught.value, RefusedError)
     assert "package fio" in (caught.value.hint or "")
-
-
-def test_the_version_is_fio_s_own_word(fake_fio: FakeFio) -> None:
     assert read_version(fake_fio.runner, Stop()) == "fio-3.33"
 
 
-def test_json_begins_at_the_first_line_with_a_brace() -> None:
+def test_json_and_percentiles_of_a_report() -> None:
     assert json_text("warning: {x}\n{\n}") == "{\n}"
     with pytest.raises(FioError, match="no JSON"):
         json_text("nothing {here}")
-
-
-def test_percentiles_come_from_pooled_bins() -> None:
     bins = pooled_bins([{"100": 50, "300": 1}, {"100": 25, "200": 24}])
     assert [percentile(bins, share) for share in (0.5, 0.75, 0.76, 0.99, 1.0)] == [100, 100, 200, 200, 300]
     assert percentile({}, 0.5) == 0

@@ -94,14 +94,11 @@ def test_the_relaxation_is_read_off_the_first_switches(tau: float) -> None:
     assert found == pytest.approx(tau, abs=0.2 * tau + 0.5)
 
 
-def test_no_relaxation_is_claimed_where_no_effect_is_seen() -> None:
+def test_no_relaxation_is_claimed_without_an_effect() -> None:
     law = noisy_law(3, 0.0)
     pairs = [[PeriodSeries(changed, [math.exp(law(0, changed))] * 8) for changed in (False, True)] for _ in range(10)]
     assert estimate_tau(pairs) is None
     assert estimate_tau([]) is None
-
-
-def test_a_figure_that_never_moves_shows_no_relaxation() -> None:
     pairs = [[PeriodSeries(changed, [100.0] * 8) for changed in (False, True)] for _ in range(10)]
     assert estimate_tau(pairs) is None
 

@@ -73,8 +73,10 @@ def test_a_metric_that_is_none_is_named(texts: list[str], message: str) -> None:
     assert message in caught.value.message
 
 
-def test_a_path_of_steps() -> None:
+def test_steps_of_a_path_and_last_lines_of_an_output() -> None:
     assert parse_path('.a.b[0]["c d"]."e f"[-1]') == ["a", "b", 0, "c d", "e f", -1]
+    text = "".join(f"line {number}\n" for number in range(9)) + "\x1b[31mred\n"
+    assert printed(text).last_lines == "line 5 / line 6 / line 7 / line 8 / ?[31mred"
 
 
 # -- what a run printed ------------------------------------------------------------------------------------------------
@@ -132,11 +134,6 @@ def test_a_figure_that_is_not_there_is_named_with_the_last_lines(
     with pytest.raises(MetricError) as caught:
         read_figure(parse_metrics([spec])[0], output)
     assert message in caught.value.message
-
-
-def test_the_last_lines_are_five_without_control_characters() -> None:
-    text = "".join(f"line {number}\n" for number in range(9)) + "\x1b[31mred\n"
-    assert printed(text).last_lines == "line 5 / line 6 / line 7 / line 8 / ?[31mred"
 
 
 def test_an_expression_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,11 +34,18 @@ def test_the_level_of_an_arm_is_that_of_all_orders(seed: int) -> None:
         assert one.worse == pytest.approx(sum(each <= own for each in sums) / len(sums))
 
 
-def test_arms_that_are_alike_to_the_last_digit_are_neither_better_nor_worse() -> None:
+def test_arms_that_are_alike_or_dropped_or_none() -> None:
     blocks: list[Block] = [dict.fromkeys(range(4), 1.0) for _ in range(12)]
     assert {(one.worse, one.better) for one in rank_arms(blocks)} == {(1.0, 1.0)}
     assert drop_arms(rank_arms(blocks), 12, 12) == ()
     assert find_winner(rank_arms(blocks), 3, 12, 12) is None
+    blocks = field(3, 8, 4)
+    shorter = [{arm: value for arm, value in block.items() if arm != 2} for block in blocks]
+    assert rank_arms([*blocks[:4], *shorter[4:]]) == rank_arms(shorter)
+    worst = [Standing(PRESENT, 1e-9, 1.0, -0.5), Standing(1, 1.0, 1.0, 0.2)]
+    assert drop_arms(worst, 10, 10) == ()
+    best = [Standing(PRESENT, 1.0, 1e-9, 0.5), Standing(1, 1.0, 1e-9, 0.2)]
+    assert find_winner(best, 1, 10, 10) is None
 
 
 def test_a_load_that_changes_from_block_to_block_is_no_effect() -> None:
@@ -55,19 +62,6 @@ def test_what_harms_is_dropped_and_what_helps_wins() -> None:
     # between the looks nothing is decided
     assert find_winner(rank_arms(blocks[:7]), 5, 7, 12) is None
     assert find_winner(rank_arms(blocks[:7]), 5, 7, 12, is_last=True) == 4
-
-
-def test_a_dropped_arm_is_no_part_of_the_field_any_more() -> None:
-    blocks = field(3, 8, 4)
-    shorter = [{arm: value for arm, value in block.items() if arm != 2} for block in blocks]
-    assert rank_arms([*blocks[:4], *shorter[4:]]) == rank_arms(shorter)
-
-
-def test_the_present_state_is_never_dropped_and_never_wins() -> None:
-    worst = [Standing(PRESENT, 1e-9, 1.0, -0.5), Standing(1, 1.0, 1.0, 0.2)]
-    assert drop_arms(worst, 10, 10) == ()
-    best = [Standing(PRESENT, 1.0, 1e-9, 0.5), Standing(1, 1.0, 1e-9, 0.2)]
-    assert find_winner(best, 1, 10, 10) is None
 
 
 @pytest.mark.repeats(1)

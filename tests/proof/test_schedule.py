@@ -25,14 +25,11 @@ def plan(*names: str, mode: str = "default", device: int = 1000 * GIB, **options
     return make_schedule(MODES[mode], workloads, device_bytes=device, place_seconds=0.0, **options)  # type: ignore[index, arg-type]
 
 
-def test_the_modes_are_those_of_the_protocol() -> None:
+def test_modes_and_levels_of_the_protocol() -> None:
     quick, default, deep = MODES["quick"], MODES["default"], MODES["deep"]
     assert (quick.pairs, quick.seconds, quick.margin) == (8, 1.0, 0.10)
     assert (default.pairs, default.seconds, default.looks) == (24, 2.0, (8, 16, 24))
     assert (deep.pairs, deep.margin, deep.looks) == (48, 0.05, (48,))
-
-
-def test_one_look_keeps_the_whole_level_and_three_share_it() -> None:
     assert plan(mode="quick").alpha == plan(mode="deep").alpha == 0.05
     assert plan().alpha == 0.0221
     assert level_for((8, 20)) == 0.0294
@@ -69,24 +66,21 @@ def test_a_budget_without_room_for_a_pair_is_refused_with_those_that_have_it(mod
     assert plan(mode=mode, budget_seconds=every).pairs == MODES[mode].pairs  # type: ignore[index]
 
 
-def test_a_budget_that_is_too_small_is_printed_as_it_is_typed() -> None:
-    for text in ("3s", "0.05m", "0.001h", "1.5s"):
-        message, _ = refused_budget(parse_budget(text))
-        printed = message.removeprefix("a budget of ").split()[0]
-        assert parse_budget(printed) == parse_budget(text)
-
-
 @given(st.floats(0.001, 7 * 86400 - 3600))
 def test_a_budget_that_is_enough_is_a_minute_more_at_most(seconds: float) -> None:
     assert seconds <= parse_budget(enough_budget(seconds)) <= seconds + 60.001
     assert parse_budget(write_budget(seconds)) == pytest.approx(seconds, abs=0.00051)
 
 
-def test_budgets_are_short() -> None:
+def test_budgets_are_short_and_printed_as_they_are_typed() -> None:
     assert [enough_budget(seconds) for seconds in (0.1, 5.0, 61.2, 119.9, 120.5, 7201)] == [
         "5s", "10s", "65s", "2m", "3m", "121m",
     ]  # fmt: skip
     assert [write_budget(seconds) for seconds in (3.0, 90.0, 300.0, 7200.0, 0.06)] == ["3s", "90s", "5m", "2h", "0.06s"]
+    for text in ("3s", "0.05m", "0.001h", "1.5s"):
+        message, _ = refused_budget(parse_budget(text))
+        printed = message.removeprefix("a budget of ").split()[0]
+        assert parse_budget(printed) == parse_budget(text)
 
 
 def test_a_command_that_takes_a_little_longer_the_next_time_fits_into_the_named_budget() -> None:
@@ -129,17 +123,17 @@ def test_no_schedule_exceeds_its_budgets(mode: str, names: list[str], device_gib
     assert found.looks[-1] == found.pairs
 
 
-def test_the_byte_budget_is_eight_gib_and_one_percent() -> None:
+def test_bytes_of_writing_and_of_reading() -> None:
     assert plan(WRITE.name, device=10_000 * GIB).byte_budget == 8 * GIB
     assert plan(WRITE.name, device=200 * GIB).byte_budget == 2 * GIB
     assert plan(WRITE.name, device=200 * GIB, byte_budget=20 * GIB).byte_budget == 20 * GIB
-
-
-def test_writing_runs_are_bounded_so_that_all_fit() -> None:
     found = plan(WRITE.name, device=200 * GIB)
     # two arms with up to three warm-up runs each, then 24 pairs
     assert found.predicted_bytes == found.scratch_bytes + 54 * found.run_write_bytes
     assert found.run_write_bytes > 20 * MIB
+    found = plan(READ.name)
+    assert found.predicted_bytes == found.scratch_bytes == 512 * MIB
+    assert plan("null.4k").scratch_bytes == 0
 
 
 def test_a_byte_budget_that_gives_no_sensible_run_is_refused() -> None:
@@ -156,12 +150,6 @@ def test_a_scratch_file_too_small_for_its_blocks_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=r"beegfs\.iozone-seq-read needs more than 16384 KiB"):
         plan("beegfs.iozone-seq-read", scratch_bytes=16 * MIB)
     assert plan("beegfs.iozone-seq-read", scratch_bytes=32 * MIB).scratch_bytes == 32 * MIB
-
-
-def test_reading_needs_no_bytes_but_the_scratch_file() -> None:
-    found = plan(READ.name)
-    assert found.predicted_bytes == found.scratch_bytes == 512 * MIB
-    assert plan("null.4k").scratch_bytes == 0
 
 
 @pytest.mark.parametrize("looks", ["three", "any-time"])

@@ -113,9 +113,6 @@ def test_hodges_lehmann_by_hand() -> None:
     assert found.estimate == pytest.approx(2.75)
     # P(W+ <= 1) = 2/8, so k = 2 at 50 %: the second smallest and the second largest average
     assert (found.low, found.high, found.confidence) == (1.5, 4.0, 0.5)
-
-
-def test_too_few_values_cannot_give_the_wanted_confidence() -> None:
     (found,) = hodges_lehmann([0.1, 0.2, 0.3, 0.4, 0.5], 0.95)
     assert (found.low, found.high) == (0.1, 0.5)
     assert found.confidence == pytest.approx(1 - 2 / 32)
@@ -152,10 +149,14 @@ def test_five_pairs_can_never_be_significant() -> None:
     assert attainable_level(6, 0.0221) == 0
 
 
-def test_holm_by_hand() -> None:
+def test_holm_and_the_median_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.06, 0.06))
     assert holm([0.9, 0.6]) == (1.0, 1.0)
     assert holm([]) == ()
+    assert median([3.0, 1.0, 2.0]) == 2
+    assert median([4.0, 1.0, 2.0, 3.0]) == 2.5
+    with pytest.raises(ValueError, match="no values"):
+        median([])
 
 
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=6))
@@ -163,13 +164,6 @@ def test_holm_never_helps_and_never_exceeds_bonferroni(p_values: list[float]) ->
     adjusted = holm(p_values)
     for raw, found in zip(p_values, adjusted, strict=True):
         assert raw <= found <= min(1.0, raw * len(p_values)) + 1e-12
-
-
-def test_median() -> None:
-    assert median([3.0, 1.0, 2.0]) == 2
-    assert median([4.0, 1.0, 2.0, 3.0]) == 2.5
-    with pytest.raises(ValueError, match="no values"):
-        median([])
 
 
 @given(
@@ -193,14 +187,11 @@ def test_rank_sum_takes_what_differs_in_the_last_bit_for_ties(nudge: float) -> N
     assert rank_sum(plain[:4], nudged[2:]) == rank_sum(plain[:4], plain[2:])
 
 
-def test_needed_pairs_are_the_measured_ones() -> None:
+def test_needed_pairs_are_the_measured_ones_and_could_be_significant() -> None:
     """20, 10 and 5 % took 6-8, about 12 and 45-48 pairs at the run-to-run noise of a noisy machine."""
     assert 6 <= needed_pairs(0.1155, 0.20, 0.05) <= 8
     assert 11 <= needed_pairs(0.1155, 0.10, 0.05) <= 15
     assert 44 <= needed_pairs(0.1155, 0.05, 0.05) <= 50
-
-
-def test_needed_pairs_could_be_significant_at_all() -> None:
     for alpha in (0.05, 0.0221, 0.0221 / 3):
         assert attainable_level(needed_pairs(1e-6, 0.5, alpha), alpha) > 0
     assert needed_pairs(1e-6, 0.5, 0.0221) == 7

@@ -278,14 +278,11 @@ def test_the_wait_for_a_flush_is_no_time_to_think() -> None:
     assert section.arrival.think_us == pytest.approx(185, abs=10)
 
 
-def test_flushes_belong_to_writes() -> None:
+def test_flushes_and_a_far_journal_are_no_part_of_the_reads() -> None:
     reads = closed_loop(4, 4000)
     few = [one._replace(is_write=True) for one in reads[:10]]
     section, _ = make_section(measure_load([*few, *reads[10:]], flushes=[(0.0, 1e-3)] * 20))
     assert (section.pattern, section.flush_every, section.durable) == ("randread", 0, False)
-
-
-def test_a_far_journal_does_not_squeeze_the_zones() -> None:
     requests = closed_loop(4, 4000)
     assert make_section(measure_load(requests))[0].zones == ()
     far = [one._replace(sector=SECTORS * 1000) for one in requests[:10]]

@@ -71,8 +71,9 @@ def test_p_knows_no_first_and_no_unit(values: list[int]) -> None:
     assert mann_whitney([math.atan(v) for v in first], [math.atan(v) for v in second]) == p
 
 
-def test_an_empty_group_shows_nothing() -> None:
+def test_where_nothing_can_be_shown() -> None:
     assert mann_whitney([], [1.0, 2.0]) == mann_whitney([1.0], []) == 1.0
+    assert minimum_detectable_shift([1.0, 2.0, 3.0], [1.5, 2.5, 3.5], 0.05) is None
 
 
 # -- the shift ---------------------------------------------------------------------------------------------------------
@@ -133,10 +134,6 @@ def test_the_detectable_shift_is_found_in_about_four_cases_of_five() -> None:
     assert 0.65 <= found / 200 <= 0.92
 
 
-def test_where_nothing_could_be_significant_no_shift_is_detectable() -> None:
-    assert minimum_detectable_shift([1.0, 2.0, 3.0], [1.5, 2.5, 3.5], 0.05) is None
-
-
 def test_equal_series_lie_within_a_margin_and_shifted_ones_do_not() -> None:
     source = random.Random("within")
     first, second = ([source.gauss(0, 0.03) for _ in range(24)] for _ in range(2))
@@ -175,9 +172,11 @@ def test_the_deviation_is_scipy_s(values: list[float]) -> None:
     assert median_absolute_deviation(values) == pytest.approx(float(stats.median_abs_deviation(values)))
 
 
-def test_the_coefficient_of_variation() -> None:
+def test_variation_and_floor_of_few_or_equal_runs() -> None:
     assert coefficient_of_variation([8.0, 10.0, 12.0]) == pytest.approx(0.2)
     assert coefficient_of_variation([8.0]) is None
+    assert noise_floor([1.0] * 8) == 0.0
+    assert noise_floor([1.0, 2.0, 3.0, 4.0, 5.0]) is None
 
 
 def test_the_noise_floor_is_passed_by_one_pair_in_twenty() -> None:
@@ -192,11 +191,6 @@ def test_the_noise_floor_is_passed_by_one_pair_in_twenty() -> None:
         passed = sum(abs(value() - value()) > math.log1p(floor) for _ in range(100))
         shares.append(passed / 100)
     assert 0.035 <= sum(shares) / len(shares) <= 0.075
-
-
-def test_no_noise_has_no_floor_and_five_runs_cannot_tell() -> None:
-    assert noise_floor([1.0] * 8) == 0.0
-    assert noise_floor([1.0, 2.0, 3.0, 4.0, 5.0]) is None
 
 
 @pytest.mark.parametrize("nudge", [1 + 2**-52, 1 - 2**-53])

@@ -214,12 +214,9 @@ def test_what_caps_a_verdict_at_indicative(changes: dict[str, object], word: str
     assert word in proof.reasons[0]
 
 
-def test_under_six_pairs_is_indicative() -> None:
+def test_few_pairs_are_indicative_and_none_have_no_figures() -> None:
     assert decide_session(session(noisy_pairs(2.0, 5))).verdict == "indicative"
     assert decide_session(session(noisy_pairs(2.0, 8))).verdict == "gain"
-
-
-def test_no_pairs_at_all_is_indicative_and_has_no_figures() -> None:
     proof = decide_session(session([]))
     assert proof.verdict == "indicative"
     assert proof.workloads[0].ratio is None
@@ -326,14 +323,11 @@ def resolved(*claims: Claim, guardrails: tuple[Guardrail, ...] = (), mode: str =
     return resolve_subject(ProofSubject("p", claims, guardrails), MODES[mode])  # type: ignore[index]
 
 
-def test_defaults_of_a_claim() -> None:
+def test_defaults_of_a_claim_and_margins_that_a_quick_session_widens() -> None:
     found = resolved(Claim("infoscale.64k-seq-r100"))
     assert found.claims[0] == Claim("infoscale.64k-seq-r100", "bandwidth", "higher", 0.10)
     assert [guardrail.metric for guardrail in found.guardrails] == ["latency_p99", "cpu_per_io"]
     assert resolved(Claim(WORKLOAD), mode="deep").claims[0].margin == 0.05
-
-
-def test_a_quick_session_widens_a_margin_that_it_cannot_resolve() -> None:
     assert resolved(Claim(WORKLOAD, margin=0.02), mode="quick").claims[0].margin == 0.10
     assert resolved(Claim(WORKLOAD, margin=0.2), mode="quick").claims[0].margin == 0.2
     assert resolved(Claim(WORKLOAD, margin=0.02)).claims[0].margin == 0.02

@@ -41,11 +41,8 @@ def test_every_workload_is_whole(workload: Pattern) -> None:
     assert sum(section.region[1] for section in workload.sections) <= 100
 
 
-def test_blocks_up_to_16k_are_counted_and_larger_ones_are_weighed() -> None:
+def test_shares_and_metrics_of_workloads() -> None:
     assert [default_metric(kib * 1024) for kib in (4, 8, 16, 32, 64, 1024)] == ["iops"] * 3 + ["bandwidth"] * 3
-
-
-def test_write_shares() -> None:
     assert not get_workload("infoscale.4k-rand-r100").is_writing
     assert get_workload("infoscale.4k-rand-rw50").sections[0].write_share == 0.5
     assert get_workload("iometer.reallife").sections[0].write_share == pytest.approx(0.35)
@@ -54,14 +51,11 @@ def test_write_shares() -> None:
     assert not get_workload("null.4k").needs_scratch
 
 
-def test_an_unknown_name_is_a_usage_error_with_the_closest_names() -> None:
+def test_an_unknown_name_is_a_usage_error_with_the_closest_names_or_all() -> None:
     with pytest.raises(UnknownWorkloadError, match=r"infoscale\.4k-rand-r50") as caught:
         get_workload("infoscale.4k-rand-r50")
     assert caught.value.exit_code == 2
     assert "infoscale.4k-rand-rw50" in (caught.value.hint or "")
-
-
-def test_a_name_like_no_other_gets_the_whole_list() -> None:
     with pytest.raises(UnknownWorkloadError) as caught:
         get_workload("%%%")
     assert "null.4k" in (caught.value.hint or "")

@@ -91,12 +91,15 @@ def test_what_a_person_does_keeps_its_order_and_what_it_interrupts() -> None:
     assert "nothing to set" in fix_text(make_fix([finding("b.two")]), width=80, color=False)
 
 
-def test_of_two_that_contradict_each_other_the_second_is_left_out() -> None:
+def test_findings_that_contradict_each_other() -> None:
     fix = make_fix([finding("a.one", SWAP), finding("b.two", set_sysctl("vm.swappiness", 60))])
     assert words(fix) == ["sysctl:vm.swappiness<=10"]
     assert [(one.finding, one.reason) for one in fix.left_out] == [
         ("b.two", "sysctl:vm.swappiness<=10 is planned already")
     ]
+    fix = make_safe_fix([finding("a.one", SWAP), finding("b.two", set_sysctl("vm.swappiness", 60))])
+    assert fix.asked == ()
+    assert [one.finding for one in fix.left_out] == ["a.one", "b.two"]
 
 
 @pytest.mark.parametrize(
@@ -137,12 +140,6 @@ def test_findings_that_are_left_out_for_one_reason_are_listed_together() -> None
     text = fix_text(make_safe_fix([finding("a.one", SWAP), *by_hand, *in_part]), width=80, color=False)
     assert "  - z.0, z.1, z.2: to be fixed by hand\n" in text
     assert "  - y.0, y.1: a part of it is done by hand\n" in text
-
-
-def test_findings_that_contradict_each_other_are_both_not_safe() -> None:
-    fix = make_safe_fix([finding("a.one", SWAP), finding("b.two", set_sysctl("vm.swappiness", 60))])
-    assert fix.asked == ()
-    assert [one.finding for one in fix.left_out] == ["a.one", "b.two"]
 
 
 def test_findings_are_named_by_their_rule() -> None:

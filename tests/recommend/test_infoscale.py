@@ -145,12 +145,16 @@ def test_one_window_is_what_the_profile_sets_and_a_larger_one_asks_for_more(tmp_
     assert far.command == "advisor plan infoscale-fss-zones --set bytes=33554432"
 
 
-def test_what_it_costs_here(tmp_path: Path) -> None:
+def test_the_size_of_a_path_is_its_cost(tmp_path: Path) -> None:
     made = of(tmp_path, "fss-cross-zone", cluster(disks=MIRRORED, **DEFAULT), "infoscale-fss-zones")
     assert "15.6 MiB for each peer once its queue is full." in made.hurts
     # Of the command that is offered: 2 × 25 Gbit/s × 1.16 ms, rounded up.
     assert str(made.command).endswith("--set bytes=8388608")
     assert any(text.startswith("6 UDP sockets could hold 96 MiB") for text in made.hurts)
+    made = of(tmp_path, "infoscale.64k-seq-w100,rtt=1.16ms", OPEN, BUFFERS)
+    size = int(str(made.command).rpartition("=")[2])
+    assert made.hurts[-1].startswith(f"Every UDP and raw socket may take {size:,} bytes ")
+    assert not [one for one in made.hurts if "8 MiB" in one]
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -218,10 +222,3 @@ def test_one_path_has_one_size_and_its_formula(rtt: str, tmp_path: Path) -> None
     assert f"2 × 25,000 Mbit/s of eth1 × {rtt.removesuffix('ms') if 'ms' in rtt else '0.3'} ms" in formula
     size = str(made[0].command).rpartition("=")[2]
     assert f"{int(size):,}" in formula
-
-
-def test_the_risk_is_that_of_the_offered_command(tmp_path: Path) -> None:
-    made = of(tmp_path, "infoscale.64k-seq-w100,rtt=1.16ms", OPEN, BUFFERS)
-    size = int(str(made.command).rpartition("=")[2])
-    assert made.hurts[-1].startswith(f"Every UDP and raw socket may take {size:,} bytes ")
-    assert not [one for one in made.hurts if "8 MiB" in one]

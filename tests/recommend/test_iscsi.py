@@ -55,12 +55,9 @@ def test_a_long_timeout_below_multipath_is_a_symptom(tmp_path: Path) -> None:
     assert "iscsi.replacement-timeout" not in {reason.rule for reason in made["iscsi"].why}
 
 
-def test_a_workload_that_stays_on_the_host_cannot_gain(tmp_path: Path) -> None:
+def test_workloads_of_the_article_and_of_another(tmp_path: Path) -> None:
     one = judged(tmp_path, "iris")["iscsi"]
     assert (one.fits, one.standing) == ("no", "unfit")
-
-
-def test_a_workload_of_the_article_is_told_which_cases_hold(tmp_path: Path) -> None:
     cases = {case.text: case.holds for case in judged(tmp_path, "iscsi-vm")["iscsi"].cases}
     assert cases == {
         "storage is reached over iSCSI": True,

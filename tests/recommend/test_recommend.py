@@ -101,19 +101,13 @@ def test_a_counter_comes_first_and_with_its_number(tmp_path: Path) -> None:
     assert "buffers.udp-receive-errors" in [reason.rule for reason in made.why]
 
 
-def test_one_llt_window_needs_four_times_the_default_and_not_eight_megabytes(tmp_path: Path) -> None:
+def test_the_size_of_buffers_follows_window_bandwidth_and_round_trip(tmp_path: Path) -> None:
     made = judged(tmp_path, BUFFERS, "fss-udp", facts(**CLUSTER))
     assert made.command == "advisor plan socket-buffers-8m --set bytes=851968"
     assert any("851,968" in reason.text and "8,388,608" in reason.text for reason in made.why)
-
-
-def test_a_larger_window_needs_more(tmp_path: Path) -> None:
     wide = {**CLUSTER, "llt": llt(llt_link("link1", "eth1"), flow_control={"highwater": 1000, "window": 100})}
     made = judged(tmp_path, BUFFERS, "fss-udp", facts(**wide))
     assert made.command == f"advisor plan socket-buffers-8m --set bytes={100 * 17_039}"
-
-
-def test_the_size_that_bandwidth_and_round_trip_ask_for_goes_before_the_window(tmp_path: Path) -> None:
     made = judged(tmp_path, BUFFERS, "fss-udp,rtt=5ms", facts(**CLUSTER))
     # 25 Gbit/s × 5 ms, doubled, as the next power of two.
     assert made.command == "advisor plan socket-buffers-8m --set bytes=33554432"

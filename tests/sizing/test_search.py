@@ -308,9 +308,14 @@ def test_a_layout_that_is_none(given_text: str, words: str) -> None:
         parse_layouts(given_text)
 
 
-def test_a_machine_that_no_table_has() -> None:
+def test_layouts_and_machines_that_are_none() -> None:
     with pytest.raises(UsageError, match=r"--instance m99z\.large: it is in no table"):
         sized(iops="1000", instances=("m99z.large",))
+    with pytest.raises(UsageError, match="--layout io2 contradicts --cloud metal"):
+        sized("metal", read="1GB/s", layouts=parse_layouts("io2"))
+    one = DeclaredVolume("drive", read_mb_per_s=3200.0, write_mb_per_s=1300.0)
+    every = Declared(tuple(msgspec.structs.replace(one, device=f"nvme{n}n1") for n in range(24)))
+    assert len(metal.drives_of(every)) == 1
 
 
 @given(
@@ -350,14 +355,3 @@ def flat(found: Sizing) -> str:
     text = size_text(found, width=80, color=False)
     assert max(map(len, text.splitlines())) <= 80
     return " ".join(text.split())
-
-
-def test_alike_drives_of_a_file_are_one_model() -> None:
-    one = DeclaredVolume("drive", read_mb_per_s=3200.0, write_mb_per_s=1300.0)
-    every = Declared(tuple(msgspec.structs.replace(one, device=f"nvme{n}n1") for n in range(24)))
-    assert len(metal.drives_of(every)) == 1
-
-
-def test_a_layout_of_another_cloud_is_refused() -> None:
-    with pytest.raises(UsageError, match="--layout io2 contradicts --cloud metal"):
-        sized("metal", read="1GB/s", layouts=parse_layouts("io2"))
