@@ -35,12 +35,18 @@ def test_nothing_binds_a_host_that_is_well(name: str, machine: Machine) -> None:
     assert found.binds == (), [(one.id, one.device, one.share, one.evidence) for one in found.binds]
 
 
-def test_who_was_killed_is_named() -> None:
+def test_names_of_killed_processes() -> None:
     case = next(one for one in CASES if one.name == "OOM kill")
     found = diagnose_machine(case.machine).binds[0]
     assert found.evidence["processes"] == "postgres (4000), java (4001)"
     assert found.title.startswith("The kernel killed 2 processes")
     assert (known(found.asks).unit, known(found.asks).process) == ("app.service", "java (4001)")
+    for machine, says in ((Machine(), False), (Machine(vm={"oom_kill": 0.2}), True)):
+        samples = [
+            msgspec.structs.replace(one, missing={**one.missing, "kill": "denied"}) for one in span_of(machine).samples
+        ]
+        unknown = diagnose(CounterSpan(samples), read_context(host_at(machine, 1000)), 0.0).unknown
+        assert ("names of processes that the kernel killed" in {one.fact for one in unknown}) is says
 
 
 def test_a_kill_before_the_span_is_not_of_it() -> None:
@@ -54,32 +60,22 @@ def test_a_kill_before_the_span_is_not_of_it() -> None:
     assert diagnose(CounterSpan(old), read_context(host_at(case.machine, 1000)), 0.0).binds == ()
 
 
-def test_names_of_killed_processes_are_unknown_only_where_some_were() -> None:
-    for machine, says in ((Machine(), False), (Machine(vm={"oom_kill": 0.2}), True)):
-        samples = [
-            msgspec.structs.replace(one, missing={**one.missing, "kill": "denied"}) for one in span_of(machine).samples
-        ]
-        found = diagnose(CounterSpan(samples), read_context(host_at(machine, 1000)), 0.0)
-        assert ("names of processes that the kernel killed" in {one.fact for one in found.unknown}) is says
-
-
-def test_a_drive_that_is_hot_explains_its_own_wait() -> None:
+def test_what_binds_by_itself() -> None:
     case = next(one for one in CASES if one.name.startswith("NVMe drive slowed down"))
     assert [(one.id, one.device) for one in diagnose_machine(case.machine).binds] == [
         ("disk.throttled-by-heat", "nvme0n1")
     ]
+    found = diagnose_machine(Machine(user=0.95, cpu_some=0.15))
+    assert [one.id for one in found.binds] == ["cpu.saturated"]
+    case = next(one for one in CASES if one.name.startswith("busy neighbour"))
+    asks = known(diagnose_machine(case.machine).binds[0].asks)
+    assert (asks.unit, asks.process) == ("backup.service", "tar (101)")
+    assert known(asks.share) > 0.9
 
 
 def test_every_cause_has_a_case() -> None:
     answered = {one.id for case in CASES for one in diagnose_machine(case.machine).binds}
     assert {cause.id for cause in list_causes()} == answered
-
-
-def test_it_names_who_asks() -> None:
-    case = next(one for one in CASES if one.name.startswith("busy neighbour"))
-    asks = known(diagnose_machine(case.machine).binds[0].asks)
-    assert (asks.unit, asks.process) == ("backup.service", "tar (101)")
-    assert known(asks.share) > 0.9
 
 
 def test_the_share_of_a_process_is_that_of_the_busy_cpus() -> None:
@@ -153,11 +149,6 @@ def test_a_link_of_unknown_speed_that_carries_next_to_nothing_has_room() -> None
     assert found.unjudged == ()
     assert nothing_text(found) == "Nothing on this host is saturated; the application asks for no more."
     assert not [one.fact for one in found.unknown if "link" in one.fact]
-
-
-def test_busy_cpus_that_tasks_wait_for_bind() -> None:
-    found = diagnose_machine(Machine(user=0.95, cpu_some=0.15))
-    assert [one.id for one in found.binds] == ["cpu.saturated"]
 
 
 def test_hidden_storage_is_unknown_where_it_counts() -> None:

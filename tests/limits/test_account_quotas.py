@@ -68,13 +68,10 @@ def test_storage_is_named_where_it_is_near_the_default(kind: str, gib: int, *, n
     assert (", in TiB”" in text(found)) is named
 
 
-def test_with_nothing_declared_the_quota_is_said_to_be_unknown() -> None:
+def test_quotas_that_are_not_known() -> None:
     """The types of the volumes cannot be seen from inside."""
     (one,) = [one for one in limits().unknown if "quota" in one.what]
     assert "--volumes FILE" in one.why
     assert "aws service-quotas list-service-quotas --service-code ebs" in one.why
-
-
-def test_a_host_without_ebs_volumes_has_no_account() -> None:
     assert not [one for one in limits(model="Dell Ent NVMe").unknown if "quota" in one.what]
     assert limits(model="Dell Ent NVMe").account_quotas == ()

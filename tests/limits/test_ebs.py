@@ -164,16 +164,10 @@ def test_what_is_bought_of_a_quota_and_what_is_left() -> None:
     assert two.left == -168_000
     assert any("168,000 more than the quota" in note for note in quota(600_000, 512_000).notes)
     assert limits("gp3", 5)[0].quota is None
-
-
-def test_what_others_have_of_a_quota_is_not_left_for_this_host() -> None:
     assert figures(quota(300_000, 200_000))["read_iops"] == 100_000
     assert figures(quota(300_000))["read_iops"] == 256_000
     # Nothing is left: a ceiling of nothing is none that an array can be reckoned with.
     assert figures(quota(300_000, 300_000))["read_iops"] == 0
-
-
-def test_a_quota_in_a_file() -> None:
     found = parse_declared(b"[quota]\niops = 600000\nelsewhere-iops = 256000\n", "v.toml").quota
     assert (found and found.elsewhere_iops) == 256_000
     with pytest.raises(InvalidInputError, match=r"quota.elsewhere-iops: it is part of iops, which is not given"):

@@ -81,15 +81,15 @@ def test_six_targets_behind_two_links() -> None:
     assert (known(found.write_binds).next_stage, known(found.write_binds).next_mb_s) == ("media", near(31_200))
 
 
-def test_metadata_drives_hold_no_file_contents() -> None:
+def test_a_metadata_server_and_links_of_services() -> None:
     found = article("meta")
     assert stage(found, "media").read_mb_s == near(38_400)
     assert stage(found, "network").members == ("ib1",)
     assert stage(found, "pcie").read_mb_s == near(31_504)
     assert known(found.binds).lifted_mb_s == near(15_752)
-
-
-def test_services_that_are_allowed_all_links_use_infiniband() -> None:
+    # The storage targets of a host with metadata lie behind one of its two adapters: 15,752, not 31,504.
+    found = article("meta")
+    assert (known(found.binds).next_stage, known(found.binds).next_mb_s) == ("pcie", near(15_752))
     found = article(interfaces=False)
     assert stage(found, "network").members == ("ib0", "ib1")
     assert "prefers" in found.notes[0]
@@ -184,7 +184,7 @@ def test_members_of_a_bond_count_once_and_ports_of_a_card_share_its_slot() -> No
     assert any("slot carries 4,000 MB/s" in note for note in found.notes)
 
 
-def test_a_link_of_unknown_speed_is_unknown_and_not_zero() -> None:
+def test_links_and_drives_of_unknown_speed_are_unknown_and_not_zero() -> None:
     wires = [link("eth0"), link("eth1", speed=None, pci="0000:02:00.0")]
     host = facts([disk("nvme0n1")], links=wires, filesystems=[mounted("nvme0n1", "/data")])
     found = of(host, drives("nvme0n1"), TWO)
@@ -193,9 +193,6 @@ def test_a_link_of_unknown_speed_is_unknown_and_not_zero() -> None:
     assert "eth1: its driver reports no speed" in network.why
     assert found.read_mb_s == near(1000)
     assert (known(found.binds).stage, known(found.binds).next_mb_s) == ("media", None)
-
-
-def test_where_nothing_is_known_there_is_no_figure() -> None:
     found = of(facts([disk("nvme0n1")], links=[link("eth0", speed=None)]))
     assert (found.read_mb_s, found.binds) == (None, None)
     assert all(one.read_mb_s is None for one in found.stages)
@@ -256,6 +253,7 @@ def test_what_was_measured_is_a_share_of_the_ceiling() -> None:
     assert [round(100 * (one.share or 0)) for one in found.measured] == [97, 89]
     both = with_measured(article(), parse_measured("24 GB/s")).measured
     assert [(one.direction, one.mb_s) for one in both] == [("read", 24_000), ("write", 24_000)]
+    assert [parse_measured(text)[0].mb_s for text in ("1MiB/s", "8Gbit/s", "1.5gb/s")] == [1.048576, 1000, 1500]
 
 
 @pytest.mark.parametrize(
@@ -277,10 +275,6 @@ def test_a_figure_that_is_wrong_is_refused_with_its_field(text: str, field: str)
         parse_measured(text)
 
 
-def test_units_of_a_figure() -> None:
-    assert [parse_measured(text)[0].mb_s for text in ("1MiB/s", "8Gbit/s", "1.5gb/s")] == [1.048576, 1000, 1500]
-
-
 def bought(instance: str | None, provider: str = "aws", kind: str = "io2") -> HostCeiling:
     """Two volumes in EC2 or Azure, on a machine of this type."""
     names = ["nvme1n1", "nvme2n1"]
@@ -292,19 +286,17 @@ def bought(instance: str | None, provider: str = "aws", kind: str = "io2") -> Ho
     return of(host, Declared(tuple(msgspec.structs.replace(volume, device=name) for name in names)))
 
 
-def test_an_instance_whose_iops_are_not_known_leaves_the_total_unknown() -> None:
+def test_iops_of_machines_that_are_known_or_not() -> None:
     for name in ("m7i.48xlarge", "r7iz.32xlarge", "r9z.96xlarge", None):
         found = bought(name)
         assert (found.read_iops, found.write_iops) == (None, None), name
         assert (found.read_iops_at_most, found.write_iops_at_most) == (near(400_000), near(400_000)), name
-
-
-def test_what_binds_the_iops_is_named_with_what_comes_next() -> None:
     found = bought("r5b.24xlarge")
     assert found.read_iops == near(260_000)
     assert found.iops_binds is not None
     assert (found.iops_binds.stage, found.iops_binds.members) == ("instance", ("r5b.24xlarge",))
     assert (found.iops_binds.next_stage, found.iops_binds.next_iops) == ("media", near(400_000))
+    assert stage(bought("r9z.96xlarge"), "instance").why == ("its limits are not known: the type is not in the tables")
 
 
 def test_a_machine_of_azure_is_no_ec2_instance() -> None:
@@ -345,16 +337,6 @@ def test_a_host_with_newer_azure_disks_reaches_no_less_than_one_of_them() -> Non
     assert (
         stage(cached, "instance").why == "its limits are not known: no table has the cached limits of Standard_D8s_v7"
     )
-
-
-def test_a_type_that_no_table_has_is_named_once() -> None:
-    assert stage(bought("r9z.96xlarge"), "instance").why == ("its limits are not known: the type is not in the tables")
-
-
-def test_next_is_what_this_host_reaches_without_what_binds() -> None:
-    """The storage targets of a host with metadata lie behind one of its two adapters: 15,752, not 31,504."""
-    found = article("meta")
-    assert (known(found.binds).next_stage, known(found.binds).next_mb_s) == ("pcie", near(15_752))
 
 
 def test_the_page_says_what_binds_in_part_or_one_way_and_what_is_unknown() -> None:

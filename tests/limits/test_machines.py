@@ -121,13 +121,10 @@ def test_the_network_of_an_instance_and_what_one_flow_carries() -> None:
     assert path(found, "eth0").sustained[0].what == "EC2 network"
 
 
-def test_no_network_limit_off_the_cloud() -> None:
+def test_networks_off_the_cloud_and_of_unknown_types() -> None:
     found = limits_of(facts(links=[link("eth0")]))
     assert [one.what for one in path(found, "eth0").ceilings] == ["wire"]
     assert path(found, "eth0").notes == ()
-
-
-def test_a_type_that_no_table_has_leaves_its_network_unknown() -> None:
     host = facts(links=[link("eth0", speed=None)], instance_type="m99z.large", virtualization="amazon")
     one = ceiling(limits_of(host), "eth0", "EC2 network")
     assert (one.known, one.why) == ("unknown", "m99z.large is not in the tables")
@@ -154,16 +151,13 @@ def test_local_disks_by_what_was_measured_on_all_together(count: int, each: floa
     assert "by ScyllaDB on i8g.8xlarge" in shown(found)
 
 
-def test_local_disks_by_one_disk_and_in_an_array() -> None:
+def test_local_disks_measured_or_not() -> None:
     names = [f"nvme{n}n1" for n in range(1, 9)]
     host = facts(
         [disk(name, model=LOCAL) for name in names], [array("md0", "raid0", names)], instance_type="i4i.32xlarge"
     )
     one = ceiling(limits_of(host), "md0", "8 drives")
     assert one.sustained.write_mb_per_s == pytest.approx(8 * 2296.702976)
-
-
-def test_local_disks_of_a_family_a_declared_drive_and_a_type_that_nobody_measured() -> None:
     family = known(find_local("aws", "i3.16xlarge"))
     assert (family.name, family.read_iops) == ("i3.ALL", 411_200)
     host = facts([disk("nvme1n1", model=LOCAL)], instance_type="i3.16xlarge")
@@ -171,6 +165,11 @@ def test_local_disks_of_a_family_a_declared_drive_and_a_type_that_nobody_measure
     assert ceiling(limits_of(host, None, said), "nvme1n1", "drive").known == "declared"
     nobody = facts([disk("nvme1n1", model=LOCAL)], instance_type="m6id.large")
     assert ceiling(limits_of(nobody), "nvme1n1", "drive").known == "unknown"
+    said = parse_declared(b"instance-type='z3-highmem-8-highlssd'\n", "v.toml")
+    disks = [disk("nvme0n1", model="nvme_card"), disk("nvme1n1", model="nvme_card-pd")]
+    found = limits_of(google(facts(disks)), None, said)
+    assert ceiling(found, "nvme0n1", "drive").sustained.read_iops == 750_000
+    assert ceiling(found, "nvme1n1", "Google disk").known == "unknown"
 
 
 def test_an_azure_vm_by_its_declared_size_and_disks_by_tier() -> None:
@@ -252,14 +251,6 @@ def test_a_large_disk_of_google_ends_at_what_an_instance_reaches() -> None:
     one = ceiling(limits_of(google(facts([disk("sdb", kind="scsi")])), None, said), "sdb", "Google disk").sustained
     assert (one.read_iops, one.write_iops) == (7500, 15000)
     assert one.write_mb_per_s == pytest.approx(400 * 1.048576)
-
-
-def test_local_disks_of_google_by_what_was_measured() -> None:
-    said = parse_declared(b"instance-type='z3-highmem-8-highlssd'\n", "v.toml")
-    disks = [disk("nvme0n1", model="nvme_card"), disk("nvme1n1", model="nvme_card-pd")]
-    found = limits_of(google(facts(disks)), None, said)
-    assert ceiling(found, "nvme0n1", "drive").sustained.read_iops == 750_000
-    assert ceiling(found, "nvme1n1", "Google disk").known == "unknown"
 
 
 @pytest.mark.parametrize(

@@ -183,15 +183,12 @@ def test_the_path_of_a_loop_device_leads_to_the_disk_of_its_file() -> None:
     assert file.capacity is None
 
 
-def test_a_file_on_several_devices_of_btrfs() -> None:
+def test_files_on_several_devices_and_on_each_other() -> None:
     disks = [disk("sdc", kind="scsi"), disk("sdd", kind="scsi"), _loop("sdc", "sdd")]
     systems = [mounted("sdc", "/pool", "btrfs"), mounted("loop0", "/data")]
     file = next(one for one in limits_of(facts(disks, filesystems=systems)).paths if one.device == "loop0")
     assert file.layers == ("loop0: a file on sdc, sdd",)
     assert any("how its file is spread over sdc, sdd is not known" in note for note in file.notes)
-
-
-def test_loops_on_each_other_end_and_packages_in_files_are_no_paths() -> None:
     circle = limits_of(facts([_loop("loop0")], filesystems=[mounted("loop0", "/data")]))
     assert [path.disks for path in circle.paths] == [("loop0",)]
     snaps = [mounted("sda", "/"), mounted("loop0", "/snap/x", "squashfs")]
@@ -218,15 +215,12 @@ def test_repeats_of_arrays_in_arrays_do_not_multiply() -> None:
     assert only(found).device == "md_top"
 
 
-def test_bonds() -> None:
+def test_bonds_and_vlans() -> None:
     ports = [link("eth0", pci="0000:01:00.0"), link("eth1", pci="0000:02:00.0", speed=10_000)]
     for mode, expected in (("802.3ad", 11_000 / 8), ("active-backup", 10_000 / 8)):
         bond = link("bond0", kind="bond", pci=None, speed=11_000, lower=("eth0", "eth1"), mode=mode)
         path = only(limits_of(facts(links=[*ports, bond])))
         assert (path.name, bound(path, "read_mb_per_s")[1]) == ("bond0", pytest.approx(expected * 1448 / 1538))
-
-
-def test_vlans_of_one_wire_are_that_wire_once() -> None:
     wires = [link("eth0"), *(link(f"eth0.{n}", kind="vlan", pci=None, lower=("eth0",)) for n in (1, 2))]
     one = wire_ceiling("w", ["eth0.1", "eth0.2"], facts(links=wires))
     assert one.sustained.read_mb_per_s == pytest.approx(125 * 1448 / 1538)

@@ -82,17 +82,21 @@ def test_eight_stripes_over_sixteen_volumes_are_two_segments_of_eight() -> None:
     ]
 
 
-def test_sixteen_stripes_over_sixteen_volumes_have_the_ceiling_of_sixteen() -> None:
+def test_stripes_of_one_segment() -> None:
     facts = scanned(tree(16), striped(0, range(16)))
     found = path(facts, gp3(*range(16)))
     assert (facts.arrays[0].structure, found.spread, bound(found, "read_iops")) == (None, None, 48_000)
     assert not any("segment" in note or "linear" in note for note in found.notes)
-
-
-def test_a_stripe_that_was_extended_on_its_own_volumes_is_one_segment() -> None:
     facts = scanned(tree(4), striped(0, range(4)), striped(SECTORS, (0, 1, 2, 3)))
     assert facts.arrays[0].structure is None
     assert bound(path(facts, gp3(*range(4))), "read_iops") == 12_000
+    facts = scanned(tree(1), linear(0, 0), linear(SECTORS, 0))
+    found = path(facts, gp3(0))
+    assert (bound(found, "read_iops"), found.spread, facts.arrays[0].structure) == (3000, None, None)
+    assert not found.notes
+    facts = scanned(tree(3), *(linear(at * SECTORS, at) for at in range(3)))
+    found = path(facts, ())
+    assert any("linear over 3 disks" in note for note in found.notes)
 
 
 def test_a_linear_volume_has_the_ceiling_of_one_disk_and_says_what_spread_load_reaches() -> None:
@@ -105,13 +109,6 @@ def test_a_linear_volume_has_the_ceiling_of_one_disk_and_says_what_spread_load_r
     (first, second) = [note for note in found.notes if "linear over 4 disks" in note or "at most" in note]
     assert "a stream is on one of them at a time" in first
     assert second.endswith("reaches at most 524 MB/s and 12,000 IOPS")
-
-
-def test_a_linear_volume_on_one_disk_needs_no_note() -> None:
-    facts = scanned(tree(1), linear(0, 0), linear(SECTORS, 0))
-    found = path(facts, gp3(0))
-    assert (bound(found, "read_iops"), found.spread, facts.arrays[0].structure) == (3000, None, None)
-    assert not found.notes
 
 
 def test_a_segment_of_one_slow_disk_is_the_floor() -> None:
@@ -128,12 +125,6 @@ def test_what_the_disks_share_is_not_divided_among_segments_that_rest() -> None:
     facts = scanned(tree(16), striped(0, range(8)), striped(SECTORS, range(8, 16)))
     found = path(facts, gp3(*range(16), iops=16_000, mib=1000))
     assert (found.sustained[0].what, bound(found, "read_mb_per_s")) == ("EC2 instance", 7500)
-
-
-def test_without_a_declared_volume_the_note_is_there_all_the_same() -> None:
-    facts = scanned(tree(3), *(linear(at * SECTORS, at) for at in range(3)))
-    found = path(facts, ())
-    assert any("linear over 3 disks" in note for note in found.notes)
 
 
 def test_a_linear_md_array() -> None:

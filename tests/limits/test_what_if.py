@@ -78,15 +78,12 @@ def test_raid_10_for_raid_6() -> None:
     assert after.given == ("raid=raid10: in place of md0 (raid6)",)
 
 
-def test_a_change_behind_what_binds_changes_nothing_and_the_page_says_so() -> None:
+def test_changes_that_change_nothing_known() -> None:
     limits, after = ask(metal(), "raid=raid0")
     assert not after.changes_ceiling
     assert known(after.host.binds).stage == "network"
     text = " ".join(limits_text(limits, width=80, color=False).split())
     assert "The ceiling of the host does not change. 235 MB/s, bound by links (eth0, eth1)" in text
-
-
-def test_an_unknown_ceiling_is_not_called_unchanged() -> None:
     blind = msgspec.structs.replace(metal(), declared=Declared(), front=Front("local", "here"), context=PciAndNetwork())
     limits, after = ask(blind, "raid=raid10")
     assert not after.changes_ceiling

@@ -134,9 +134,6 @@ def test_mounts_of_an_nfs_client() -> None:
     read_nfs_mounts(Host(MemoryFiles({"/proc/self/mountstats": MOUNTSTATS.encode()}), RecordedCommands({})), reading)
     assert reading.counters["nfs"]["/mnt"]["queue_ms"] == 3015
     assert reading.gauges["nfs"]["/mnt"] == {"slots": 128, "connections": 2}
-
-
-def test_what_somebody_waits_for_of_a_mount() -> None:
     text = MOUNTSTATS.replace("\tRPC", "\tbytes:\t7 8 300 40 400 60 5 6\n\tRPC") + (
         "\t     GETATTR: 10 10 0 100 200 5 400 405 0\n\t      LOOKUP: 20 20 0 100 200 1 700 701 0\n"
         "\t       RENEW: 5 5 0 100 200 0 900 900 0\n"
@@ -258,9 +255,10 @@ Max open files            1024                 524288               files
 """
 
 
-def test_files_that_a_process_may_open() -> None:
+def test_files_of_a_process_and_counters_of_all_queues() -> None:
     assert parse_file_limit(LIMITS) == 1024
     assert parse_file_limit(LIMITS.replace("1024  ", "unlimited")) is None
+    assert _read_statistics(_Queues()) == {"Rx Queue#": 1, "  pkts rx OOB": 42}  # type: ignore[arg-type]
 
 
 def test_only_links_that_can_pause_are_asked() -> None:
@@ -307,10 +305,6 @@ class _Queues:
             strings = b"".join(name.encode().ljust(32, b"\0") for name in self.names)
             return struct.pack("III", command, 1, len(self.names)) + strings
         return struct.pack("II4Q", command, len(self.values), *self.values)
-
-
-def test_counters_of_all_queues_with_one_name_are_added() -> None:
-    assert _read_statistics(_Queues()) == {"Rx Queue#": 1, "  pkts rx OOB": 42}  # type: ignore[arg-type]
 
 
 _DRIVERS = (("eth0", "mlx5_core"), ("eth1", "virtio_net"))

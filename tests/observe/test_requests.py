@@ -113,12 +113,9 @@ def test_a_merged_request_leaves_no_beginning_to_a_later_one() -> None:
     ]
 
 
-def test_what_was_in_flight_at_the_start_is_counted_apart() -> None:
+def test_requests_at_the_start_and_read_late() -> None:
     found = match_events([Event(1, COMPLETE, 100), Event(2, ISSUE, 8, letters="FWS")]).devices["8,16"]
     assert (found.unmatched, found.requests) == (1, [])
-
-
-def test_a_beginning_that_is_read_after_its_end_is_found() -> None:
     # CPU 0 was read before it wrote the beginning, CPU 1 after it wrote the end.
     matcher = RequestMatcher(layout(), NAMES)
     matcher.add_pages([[page_of([Event(1, ISSUE, 8)])], [page_of([Event(20, COMPLETE, 8), Event(30, COMPLETE, 16)])]])
@@ -192,18 +189,6 @@ def test_rough_figures_are_those_of_all_figures() -> None:
     assert measure_roughly([], 2.0).iops == 0
 
 
-def test_as_many_threads_as_requests_have_no_pauses() -> None:
-    """Each of them asks once: nobody waits between two requests."""
-    for count in (2, 8, 40):
-        rows = [BlockRequest(at / 1e3, 1e-4, 100 + at, False, at * 8, 4096) for at in range(count)]
-        assert measure_load(rows).threads is None
-
-
-def test_classes_of_latency_end_at_eighths_of_octaves() -> None:
-    rows = [BlockRequest(float(at), us / 1e6, 1, False, at, 512) for at, us in enumerate((0.3, 1.0, 1.05, 2.0, 8.1))]
-    assert measure_load(rows).latency["all"].bins == {"1": 2, "1.091": 1, "2": 1, "8.724": 1}
-
-
 @pytest.mark.parametrize("scheduler", ["[none] mq-deadline", "none [mq-deadline]"])
 @pytest.mark.parametrize("device", ["sda", None])
 def test_completions_are_traced_before_beginnings(tmp_path: Path, scheduler: str, device: str | None) -> None:
@@ -239,19 +224,22 @@ def test_order_of_streams_and_of_random_requests() -> None:
     assert found.zones == pytest.approx([0.05] * 20, abs=0.04)
 
 
-def test_pauses_make_bursts() -> None:
-    rows = [(burst * 0.1 + number * 1e-4, 5e-5, number * 99, 4096) for burst in range(10) for number in range(20)]
-    bursts = known(load_of(*rows).bursts)
+def test_bursts_latency_and_threads_of_a_load() -> None:
+    times = [(burst * 0.1 + number * 1e-4, 5e-5, number * 99, 4096) for burst in range(10) for number in range(20)]
+    bursts = known(load_of(*times).bursts)
     assert (bursts.count, bursts.requests, bursts.requests_spread) == (10, 20, 0.0)
     assert bursts.pause_us == pytest.approx(98_050, abs=1)
-
-
-def test_latency_is_of_each_direction() -> None:
     rows = [BlockRequest(number * 0.1, (number + 1) / 1000, 1, number >= 50, number * 50, 512) for number in range(100)]
     found = measure_load(rows, flushes=[(0.0, 0.1)] * 25, discards=100).latency
     assert (found["read"].p50_us, found["write"].p50_us) == pytest.approx((25_000, 75_000))
     assert found["all"].p99_us == pytest.approx(99_000)
     assert sum(found["all"].bins.values()) == 100
+    rows = [BlockRequest(float(at), us / 1e6, 1, False, at, 512) for at, us in enumerate((0.3, 1.0, 1.05, 2.0, 8.1))]
+    assert measure_load(rows).latency["all"].bins == {"1": 2, "1.091": 1, "2": 1, "8.724": 1}
+    # Each of them asks once: nobody waits between two requests.
+    for count in (2, 8, 40):
+        rows = [BlockRequest(at / 1e3, 1e-4, 100 + at, False, at * 8, 4096) for at in range(count)]
+        assert measure_load(rows).threads is None
 
 
 @pytest.mark.parametrize("rows", [[], [(0.0, 1.0, 0, 512)], [(0.0, 0.0, 0, 512), (0.0, 0.0, 1, 512)]])

@@ -50,9 +50,14 @@ def test_one_counter_that_went_back_makes_all_of_the_thing_unknown_and_no_other_
     assert span.why_unknown("disk", "sdb") is None
 
 
-def test_a_counter_that_began_again_and_overtook_itself_is_seen_in_the_middle() -> None:
+def test_counters_that_went_back() -> None:
     span = CounterSpan(samples({"reads": 100}, {"reads": 3}, {"reads": 400}))
     assert "went back from 100 to 3" in why(span.delta("disk", "sda", "reads"))
+    before = {"iowait_ticks": 50, "idle_ticks": 100, "resting_ticks": 150}
+    after = {"iowait_ticks": 40, "idle_ticks": 200, "resting_ticks": 240}
+    span = CounterSpan(samples(before, after, kind="cpu"))
+    assert "iowait_ticks went back from 50 to 40" in why(span.delta("cpu", "sda", "iowait_ticks"))
+    assert span.delta("cpu", "sda", "resting_ticks") == 90
 
 
 @pytest.mark.parametrize(
@@ -69,23 +74,12 @@ def test_a_thing_that_was_not_there_all_the_time_is_unknown(
     assert why(CounterSpan(samples(*rows)).delta("disk", "sda", "reads")) == f"disk sda: {words}"
 
 
-def test_iowait_that_goes_back_is_unknown_alone() -> None:
-    before = {"iowait_ticks": 50, "idle_ticks": 100, "resting_ticks": 150}
-    after = {"iowait_ticks": 40, "idle_ticks": 200, "resting_ticks": 240}
-    span = CounterSpan(samples(before, after, kind="cpu"))
-    assert "iowait_ticks went back from 50 to 40" in why(span.delta("cpu", "sda", "iowait_ticks"))
-    assert span.delta("cpu", "sda", "resting_ticks") == 90
-
-
-def test_why_a_kind_is_missing_is_the_reason_of_its_counters() -> None:
+def test_reasons_of_what_is_unknown() -> None:
     span = CounterSpan([Sample(0.0), Sample(1.0, missing={"nvme nvme0": "needs root", "pressure": "switched off"})])
     assert why(span.delta("nvme", "nvme0", "media_errors")) == "nvme nvme0: needs root"
     assert why(span.delta("pressure", "io", "some_us")) == "pressure io: switched off"
     assert why(span.delta("edac", "mc0", "ce_count")) == "edac mc0: not read"
     assert why(span.level("conntrack", "host", "count")) == "conntrack host: not read"
-
-
-def test_a_field_that_is_not_counted_is_unknown_and_a_kind_read_once_too() -> None:
     span = CounterSpan(samples({"reads": 1}, {"reads": 2, "flushes": 7}))
     assert why(span.delta("disk", "sda", "flushes")) == "disk sda: flushes is not counted here"
     once = CounterSpan([Sample(0.0), Sample(1.0, {"disk": {"sda": {"reads": 1}}})])

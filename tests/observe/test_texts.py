@@ -121,10 +121,22 @@ def test_cpu_shares() -> None:
     assert (still.busy, still.unknown) == (None, "cpu 0: no tick passed")
 
 
-def test_scheduler_totals() -> None:
+def test_totals_of_scheduler_pressure_and_sockets() -> None:
     counters, levels = parse_scheduler(STAT)
     assert counters == {"interrupts": 61667318, "context_switches": 10, "forks": 4, "soft_interrupts": 99}
     assert levels == {"running": 3, "blocked": 1}
+    text = "some avg10=0.10 avg60=2.00 avg300=3.85 total=15\nfull avg10=0.20 avg60=3.00 avg300=4.95 total=25\n"
+    assert parse_pressure(text) == {"some_us": 15, "full_us": 25}
+    later = text.replace("total=15", "total=2000015").replace("total=25", "total=99000025")
+    span = span_of(read_pressure, {"/proc/pressure/io": text}, {"/proc/pressure/io": later})
+    assert (stall_shares(span)["io"].some, stall_shares(span)["io"].full) == (0.2, 1.0)
+    assert stall_shares(span_of(read_pressure, {}, {})) == {}
+    assert parse_sockstat("sockets: used 1602\nTCP: inuse 35 orphan 0 tw 4 alloc 59 mem 22\nUDP: x\n") == {
+        "sockets": {"used": 1602},
+        "TCP": {"inuse": 35, "orphan": 0, "tw": 4, "alloc": 59, "mem": 22},
+    }
+    text = "entries  searched found new drop early_drop\n0000000c 1 0 0 00000010 00000001\n0000000c 0 0 0 00000002 0\n"
+    assert parse_conntrack_stat(text) == {"drop": 18, "early_drop": 1}
 
 
 INTERRUPTS = """\
@@ -148,15 +160,6 @@ def test_interrupts_by_cpu() -> None:
     assert span.word("irq", "41", "called") == "PCI-MSIX-0000:00:04.0 1-edge virtio3-rx"
 
 
-def test_pressure() -> None:
-    text = "some avg10=0.10 avg60=2.00 avg300=3.85 total=15\nfull avg10=0.20 avg60=3.00 avg300=4.95 total=25\n"
-    assert parse_pressure(text) == {"some_us": 15, "full_us": 25}
-    later = text.replace("total=15", "total=2000015").replace("total=25", "total=99000025")
-    span = span_of(read_pressure, {"/proc/pressure/io": text}, {"/proc/pressure/io": later})
-    assert (stall_shares(span)["io"].some, stall_shares(span)["io"].full) == (0.2, 1.0)
-    assert stall_shares(span_of(read_pressure, {}, {})) == {}
-
-
 def test_softnet_of_several_kernels() -> None:
     zeros = " ".join(["00000000"] * 6)
     text = (
@@ -171,15 +174,6 @@ def test_softnet_of_several_kernels() -> None:
         **{"steered": 0x8EEB9A, "flow_limited": 0x2B},
     }
     assert found["2"] == {"processed": 0x8E78, "dropped": 1, "squeezed": 0x11}
-
-
-def test_sockets_and_conntrack() -> None:
-    assert parse_sockstat("sockets: used 1602\nTCP: inuse 35 orphan 0 tw 4 alloc 59 mem 22\nUDP: x\n") == {
-        "sockets": {"used": 1602},
-        "TCP": {"inuse": 35, "orphan": 0, "tw": 4, "alloc": 59, "mem": 22},
-    }
-    text = "entries  searched found new drop early_drop\n0000000c 1 0 0 00000010 00000001\n0000000c 0 0 0 00000002 0\n"
-    assert parse_conntrack_stat(text) == {"drop": 18, "early_drop": 1}
 
 
 NET_DEV = """\

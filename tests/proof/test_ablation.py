@@ -54,20 +54,14 @@ def multiply(one: list[int], other: list[int]) -> list[int]:
     return [first * second for first, second in zip(one, other, strict=True)]
 
 
-def test_signs_change_places_from_block_to_block() -> None:
+def test_combinations_of_values() -> None:
     names, words, coin = ["a", "b", "c", "d"], design_words(4), random.Random(1)
     seen = {frozenset(draw_combinations(names, words, coin)) for _ in range(40)}
     assert len(seen) == 2, "both halves of all combinations"
     orders = {tuple(draw_combinations(names, words, coin)) for _ in range(10)}
     assert len(orders) == 10
-
-
-def test_a_combination_is_its_digits() -> None:
     assert combination_digits(["a", "b", "c"], ("a", "c")) == "101"
     assert combination_digits(["a", "b", "c"], ()) == "none"
-
-
-def test_too_many_values_are_refused() -> None:
     with pytest.raises(UsageError, match="17 values; expected at most 16"):
         design_words(17)
 

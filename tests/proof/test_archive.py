@@ -231,16 +231,11 @@ def test_a_result_is_kept_for_its_owner_alone_and_says_where(state: Path) -> Non
         assert place.stat().st_mode & 0o7777 == mode
 
 
-def test_where_a_file_was_asked_for_or_nothing_is_to_be_kept_the_state_directory_stays_empty(
-    state: Path, tmp_path: Path
-) -> None:
+def test_results_are_kept_where_and_as_they_are_asked_for(state: Path, tmp_path: Path) -> None:
     found, _ = preserve_result(PROOF, {}, save_to=str(tmp_path / "x"), keep_result=True)
     assert found.saved_to == str(tmp_path / "x")
     assert preserve_result(PROOF, {}, save_to=None, keep_result=False) == (PROOF, None)
     assert not state.exists()
-
-
-def test_two_of_the_same_second_are_both_kept(state: Path) -> None:
     places = [
         preserve_result(SERIES.bench, {index: "{}"}, save_to=None, keep_result=True)[0].saved_to for index in range(3)
     ]

@@ -75,7 +75,7 @@ def test_a_series_is_measured_saved_and_nothing_is_left(
     assert all(event.seconds_left >= 0 for event in shown)
 
 
-def test_each_round_runs_every_workload_once_in_an_order_of_its_own(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+def test_orders_and_seeds_of_a_series(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     names = (WORKLOAD, OTHER, WRITE)
     few: dict[str, object] = {"budget_seconds": 15.0, "seconds": 0.1}
     first, again, other = (measure(fake_fio, host, disk, *names, seed=seed, **few) for seed in (5, 5, 6))
@@ -83,9 +83,6 @@ def test_each_round_runs_every_workload_once_in_an_order_of_its_own(fake_fio: Fa
     assert len({tuple(one) for one in order(first)}) > 1
     assert order(first) == order(again) != order(other)
     assert (first.seed, other.seed) == (5, 6)
-
-
-def test_a_seed_that_was_not_given_is_drawn_and_recorded(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     seeds = {measure(fake_fio, host, disk, seed=None, budget_seconds=9.0, seconds=0.1).seed for _ in range(2)}
     assert len(seeds) == 2
 
@@ -102,15 +99,12 @@ def test_without_names_the_usual_ones_are_measured_and_each_only_once(
     assert measure(fake_fio, host, disk, OTHER, OTHER, **few).series.workloads == (OTHER,)
 
 
-def test_a_budget_in_seconds_cuts_the_rounds(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+def test_budgets_in_seconds_and_in_bytes(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     found = measure(fake_fio, host, disk, budget_seconds=13.0, seconds=0.1, mode="default")
     assert 0 < found.series.schedule.pairs < 24
     assert found.workloads[0].runs == found.series.schedule.pairs
     with pytest.raises(RefusedError, match="one round"):
         measure(fake_fio, host, disk, budget_seconds=1.0)
-
-
-def test_no_more_is_written_than_was_allowed(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     found = measure(fake_fio, host, disk, WRITE, byte_budget=40 * MIB)
     written = sum(run.figures.written_bytes for one in found.series.rounds for run in one.runs)
     assert 0 < written <= found.series.bytes_written <= 40 * MIB

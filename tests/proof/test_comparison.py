@@ -149,9 +149,6 @@ def claimed(drift: str, sessions: int) -> float:
     return wrong / sessions
 
 
-def test_the_reason_given_is_true_a_step_between_or_within_them_is_called_a_difference() -> None:
+def test_rates_of_differences_that_are_none() -> None:
     assert claimed("step", 40) > 0.9
-
-
-def test_without_any_drift_the_error_rate_is_the_level() -> None:
     assert claimed("calm", 150) <= ALPHA + 0.03

@@ -112,13 +112,6 @@ def test_what_happened_beside_a_run() -> None:
     assert found.psi_io_full_share == pytest.approx(0.05)
 
 
-def test_fio_s_own_bytes_are_never_foreign_and_unknown_stays_unknown() -> None:
-    found = covariates_between(CovariateCounters(0.0, 0), CovariateCounters(1.0, 100), figures(1000))
-    assert found.foreign_bytes == 0
-    assert found.foreign_cpu_share is None
-    assert covariates_between(CovariateCounters(0.0), CovariateCounters(1.0), figures(1000)).foreign_share is None
-
-
 def test_counters_of_this_machine_and_of_a_host_without_any(tmp_path: Path) -> None:
     found = read_counters(live_host(), None, 1.5)
     assert found.at_seconds == 1.5
@@ -181,9 +174,13 @@ def test_waiting_for_writeback(tmp_path: Path) -> None:
     assert wait_for_writeback(host, drained)
 
 
-def test_memory(tmp_path: Path) -> None:
+def test_memory_and_bytes_of_fio_itself(tmp_path: Path) -> None:
     assert memory_bytes(calm_host(tmp_path)) == 1024 * 1024
     assert memory_bytes(tree_host(str(tmp_path / "none"))) is None
+    found = covariates_between(CovariateCounters(0.0, 0), CovariateCounters(1.0, 100), figures(1000))
+    assert found.foreign_bytes == 0
+    assert found.foreign_cpu_share is None
+    assert covariates_between(CovariateCounters(0.0), CovariateCounters(1.0), figures(1000)).foreign_share is None
 
 
 SNMP = """\

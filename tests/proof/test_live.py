@@ -74,13 +74,14 @@ def test_the_share_of_an_effect_is_what_a_simulated_lag_shows(tau: float, period
     assert shown_share(tau, period, discard) == pytest.approx(sum(shown) / steps, abs=1e-4)
 
 
-def test_what_pairs_in_random_order_hold_of_an_effect() -> None:
+def test_what_pairs_hold_of_an_effect_and_what_is_discarded() -> None:
     # 30 s after every switch: the figures of the simulation that the design rests on
     assert estimated_share(shown_share(0.0, 60.0, 30.0)) == 1
     shown = shown_share(10.0, 60.0, 0.0)
     # second of a pair: after the other arm always; first: half the time
     second, first = shown, (1 + shown) / 2
     assert estimated_share(shown) == pytest.approx((second + first) / 2 - ((1 - second) + (1 - first)) / 2)
+    assert [discard_for(tau) for tau in (0.0, 1.0, 3.0, 5.5)] == [3, 3, 9, 17]
 
 
 @pytest.mark.parametrize("tau", [0.0, 2.0, 5.0])
@@ -203,10 +204,6 @@ def test_a_bet_by_what_is_usual_finds_harm_sooner_and_invents_no_more() -> None:
     assert withdrawn["usual", 0.26] >= 0.93 * 400
     # 5 % at most, which shows 35 or more in one of a thousand
     assert withdrawn["usual", 0.0] < 35
-
-
-def test_what_is_discarded_follows_tau() -> None:
-    assert [discard_for(tau) for tau in (0.0, 1.0, 3.0, 5.5)] == [3, 3, 9, 17]
 
 
 # -- a session ---------------------------------------------------------------------------------------------------------

@@ -36,10 +36,13 @@ def resolved(*names: str) -> ProofSubject:
     )
 
 
-def test_datagrams_that_arrive_are_guarded_and_what_only_fills_a_buffer_is_not() -> None:
+def test_what_is_delivered_is_guarded_between_two_hosts_only() -> None:
     assert resolved(TCP).guardrails == (Guardrail(TCP, "cpu_per_io"),)
     assert resolved(UDP).guardrails == (Guardrail(UDP, "delivered", 0.01), Guardrail(UDP, "cpu_per_io"))
     assert Guardrail(STORAGE, "latency_p99") in resolved(STORAGE).guardrails
+    assert figures(1000).value("delivered") == 0
+    proof = decide_session(session([pair(index, 1000, 1100 + index) for index in range(8)]))
+    assert not [item for item in proof.exploratory if item.metric == "delivered"]
 
 
 def runs(arrived: float, share: float) -> RunFigures:
@@ -74,12 +77,6 @@ def test_more_that_arrives_is_no_gain_where_more_is_lost(share: float, verdict: 
     text = proof_text(proof, width=100, color=False)
     assert "--peer-ssh=node2 --peer-address=192.0.2.2" in text
     assert ("delivered" in text.partition("\n\n")[0]) == (verdict == "gain-with-cost")
-
-
-def test_a_run_on_storage_delivers_nothing_and_is_not_explored_for_it() -> None:
-    assert figures(1000).value("delivered") == 0
-    proof = decide_session(session([pair(index, 1000, 1100 + index) for index in range(8)]))
-    assert not [item for item in proof.exploratory if item.metric == "delivered"]
 
 
 @pytest.mark.parametrize(

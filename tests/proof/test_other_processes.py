@@ -47,22 +47,15 @@ def stranger(directory: Path, name: str, code: str, *words: Path) -> Iterator[in
 
 
 @pytest.mark.alone
-def test_a_process_that_computes_is_named_with_its_cpus(tmp_path: Path) -> None:
-    with stranger(tmp_path, "cruncher", BURN):
-        before = sample_processes(live_host())
+def test_processes_that_compute_or_write_are_named(tmp_path: Path, disk: Path) -> None:
+    """Those that began between the samples count from 0."""
+    before = sample_processes(live_host())
+    with stranger(tmp_path, "cruncher", BURN), stranger(tmp_path, "scribbler", WRITE, disk / "file"):
         time.sleep(1.0)
         after = sample_processes(live_host())
     assert "cruncher" in name_cpu_users(before, after)
     assert "cruncher" not in name_storage_users(before, after)
-
-
-@pytest.mark.alone
-def test_a_process_that_writes_is_named_with_its_rate(tmp_path: Path, disk: Path) -> None:
-    before = sample_processes(live_host())
-    with stranger(tmp_path, "scribbler", WRITE, disk / "file"):
-        time.sleep(1.0)
-        after = sample_processes(live_host())
-    assert "scribbler" in name_storage_users(before, after), "it started between the samples and counts from 0"
+    assert "scribbler" in name_storage_users(before, after)
 
 
 def test_the_advisor_and_its_children_are_no_others() -> None:

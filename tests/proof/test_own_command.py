@@ -169,11 +169,17 @@ def test_a_run_with_its_figures_and_its_output(tmp_path: Path) -> None:
     assert '"stdout": "tps = 12.5\\nC\\n"' in record
 
 
-def test_words_are_no_shell(tmp_path: Path) -> None:
+def test_words_are_no_shell_and_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
     runner = own("echo '$HOME;' 5", "regex:; ([0-9])", directory=tmp_path)
     assert runner.run_command(Stop())[0].measures == {"metric-1": 5}
     shell = own("sh -c 'echo $((2 + 3))'", "regex:[0-9]", directory=tmp_path)
     assert shell.run_command(Stop())[0].measures == {"metric-1": 5}
+    with pytest.raises(RefusedError, match="no-such-benchmark is not installed"):
+        own("no-such-benchmark", directory=tmp_path).run_command(Stop())
+    stop = Stop()
+    stop.request(15)
+    with pytest.raises(StoppedError):
+        own("sleep 600", directory=tmp_path).run_command(stop)
 
 
 @pytest.mark.parametrize(
@@ -267,24 +273,12 @@ def test_a_long_run_does_not_fill_the_process_table(tmp_path: Path) -> None:
     assert figures.measures["time"] > 0.6
 
 
-def test_a_signal_ends_the_run(tmp_path: Path) -> None:
-    stop = Stop()
-    stop.request(15)
-    with pytest.raises(StoppedError):
-        own("sleep 600", directory=tmp_path).run_command(stop)
-
-
 def test_an_output_without_end_keeps_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_runner, "OUTPUT_BYTES", 1 << 16)
     path = script(tmp_path, "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo tps = 5")
     figures, record = own(path, "regex:tps = (.*)", directory=tmp_path).run_command(Stop())
     assert figures.measures == {"tps": 5}
     assert len(record) < 1 << 16
-
-
-def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="no-such-benchmark is not installed"):
-        own("no-such-benchmark", directory=tmp_path).run_command(Stop())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs commands as others")

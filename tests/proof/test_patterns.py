@@ -51,9 +51,10 @@ def test_a_workload_runs_with_the_number_of_threads_in_its_name(threads: int) ->
     assert "by 4 threads" not in one.title
 
 
-def test_only_the_part_for_the_data_takes_the_threads() -> None:
+def test_threads_of_parts_and_of_no_sweep() -> None:
     journal, database = get_workload("iris.ranwrite@40").sections
     assert (journal.jobs, database.jobs) == (1, 40)
+    assert list(sweeps_of([measured("beegfs.dd@4", 1.0), measured("beegfs.storagebench@8", 2.0)])) == []
 
 
 @pytest.mark.parametrize(
@@ -131,10 +132,6 @@ def test_a_knee_that_noise_may_have_made_is_said_to_be_uncertain(low: tuple[floa
     assert found.knee == 2
     assert words.startswith("With 1 thread the interval reaches") == says
     assert bool(words) == says
-
-
-def test_one_number_of_threads_is_no_sweep() -> None:
-    assert list(sweeps_of([measured("beegfs.dd@4", 1.0), measured("beegfs.storagebench@8", 2.0)])) == []
 
 
 @pytest.mark.parametrize("width", [80, 160])

@@ -143,15 +143,12 @@ def test_a_figure_and_what_is_asked_for_it(server: Server) -> None:
     assert all(5000 <= int(one["lookback_delta"].removesuffix("ms")) < 60000 for one in server.asked)
 
 
-def test_the_span_of_the_run_stands_in_a_query(server: Server) -> None:
+def test_figures_and_spans_that_are_asked_for(server: Server) -> None:
     server.answer = fresh("3")
     assert measured(server, "rate(requests_total[$span])") == "3"
     (asked,) = server.asked
     assert asked["query"].startswith("rate(requests_total[5")
     assert asked["query"].endswith("ms])")
-
-
-def test_a_scalar_is_a_figure(server: Server) -> None:
     body = {"status": "success", "data": {"resultType": "scalar", "result": [time.time(), "7"]}}
     server.answer = lambda _asked: (200, json.dumps(body).encode())
     assert measured(server, "scalar(sum(rate(x[$span])))") == "7"

@@ -119,9 +119,6 @@ def test_the_order_is_the_seed_s_coin(fake_fio: FakeFio, host: Host, disk: Path)
     assert {order for proof in proofs for order in proof.order} == {"AB", "BA"}
     assert arms(proofs[0]) == "".join(proofs[0].order)
     assert proofs[2].seed == 7
-
-
-def test_a_seed_that_was_not_given_is_drawn_and_recorded(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     seeds = {settle(fake_fio, host, disk, 1.0, seed=None, **SHORT)[0].seed for _ in range(2)}
     assert len(seeds) == 2
 

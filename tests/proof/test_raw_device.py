@@ -119,6 +119,10 @@ def test_a_disk_is_found_by_its_node_and_serial_number(vdz: Disk) -> None:
         found = read_raw_target(vdz.host, chosen(path))
         assert (found.path, found.device, found.file_system) == ("/dev/vdz", "vdz", "raw device")
         assert found.size_bytes == SIZE
+    held(vdz.host, chosen(may_write=True)).remove()
+    assert "no serial number" in refused(live_host(), chosen(vdz.loop, ""))
+    (vdz.tree / "sys/block/vdz/serial").unlink()
+    assert "no serial number" in refused(vdz.host, chosen())
 
 
 @pytest.mark.parametrize(
@@ -134,12 +138,6 @@ def test_a_disk_is_found_by_its_node_and_serial_number(vdz: Disk) -> None:
 )
 def test_another_disk_is_never_taken(vdz: Disk, path: str, serial: str, message: str) -> None:
     assert message in refused(vdz.host, chosen(path, serial))
-
-
-def test_a_disk_without_a_serial_number_is_refused(vdz: Disk) -> None:
-    assert "no serial number" in refused(live_host(), chosen(vdz.loop, ""))
-    (vdz.tree / "sys/block/vdz/serial").unlink()
-    assert "no serial number" in refused(vdz.host, chosen())
 
 
 def test_a_serial_number_that_two_disks_have_tells_neither(vdz: Disk) -> None:
@@ -211,10 +209,6 @@ def test_writing_takes_a_permission_of_its_own_and_reading_takes_none() -> None:
     assert not permit_writes(chosen(may_write=True), [get_workload(READ)]).may_write
 
 
-def test_an_empty_disk_may_be_written_to(vdz: Disk) -> None:
-    held(vdz.host, chosen(may_write=True)).remove()
-
-
 @pytest.mark.parametrize("place", [0, MIB - 1, SIZE // 2 // 4096 * 4096, SIZE - 1])
 def test_one_byte_that_is_not_zero_is_enough_to_leave_it_alone(vdz: Disk, place: int) -> None:
     # in the middle only samples are read: every one of them is filled
@@ -235,15 +229,12 @@ def test_a_signature_is_named_and_left_alone(vdz: Disk, make: tuple[str, ...]) -
     assert "holds something" in refused(vdz.host, chosen(may_write=True))
 
 
-def test_partitions_and_other_managers_are_left_alone(vdz: Disk, tmp_path: Path) -> None:
+def test_what_may_hold_data_is_not_written_to(vdz: Disk, tmp_path: Path) -> None:
+    assert "cannot determine" in refused(vdz.host_with(str(tmp_path)), chosen(may_write=True))
     (vdz.tree / "sys/module/vxio").mkdir(parents=True)
     assert "VxVM" in refused(vdz.host, chosen(may_write=True))
     (vdz.tree / "sys/block/vdz/vdz1").mkdir()
     assert "partitions (vdz1)" in refused(vdz.host, chosen(may_write=True))
-
-
-def test_without_blkid_nothing_is_written(vdz: Disk, tmp_path: Path) -> None:
-    assert "cannot determine" in refused(vdz.host_with(str(tmp_path)), chosen(may_write=True))
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------

@@ -70,10 +70,13 @@ def test_fio_takes_every_workload(workload: Pattern, scratch: Scratch) -> None:
     scratch.check()
 
 
-def test_fio_can_be_placed_on_a_node(scratch: Scratch) -> None:
+def test_jobs_that_fio_places_and_refuses(scratch: Scratch) -> None:
     where = ("--numa_cpu_nodes=0", "--numa_mem_policy=bind:0")
     found, _ = run_fio(FioProcess(), FioJob(READ, 0.1, scratch.size_bytes, 0, where), scratch, Stop())
     assert found.iops > 0
+    odd = Pattern("odd", "blocks that direct I/O cannot take", (JobSection("io", "randread", 4097),), "iops", "none")
+    with pytest.raises(FioError, match=r"error 22 \(Invalid argument\)"):
+        run_fio(FioProcess(), FioJob(odd, 0.1, scratch.size_bytes, 0), scratch, Stop())
 
 
 def test_our_percentiles_are_fio_s_own(scratch: Scratch) -> None:
@@ -106,12 +109,6 @@ def test_fio_creates_no_file(target: MeasuredTarget, tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert not (Path(target.path) / "scratch").exists()
-
-
-def test_a_job_that_fio_refuses_is_an_error_in_its_own_words(scratch: Scratch) -> None:
-    odd = Pattern("odd", "blocks that direct I/O cannot take", (JobSection("io", "randread", 4097),), "iops", "none")
-    with pytest.raises(FioError, match=r"error 22 \(Invalid argument\)"):
-        run_fio(FioProcess(), FioJob(odd, 0.1, scratch.size_bytes, 0), scratch, Stop())
 
 
 def test_a_real_fio_is_stopped_without_leaving_a_thread(scratch: Scratch) -> None:

@@ -190,16 +190,13 @@ def refusal(place: Path, prepare: list[tuple[str, ...]], *, needs_connection: bo
     return in_own_mounts(refused)
 
 
-def test_one_with_others_below_or_beside_it_is_refused(place: Path, tmp_path: Path) -> None:
+def test_mounts_that_cannot_be_remounted_are_refused(place: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     below = [("mkdir", f"{place}/sub"), ("mount", "-t", "tmpfs", "none", f"{place}/sub")]
     assert "below it" in refusal(place, below)
     assert "other places" in refusal(place, [("mount", "--bind", str(place), str(other))])
     assert "hides another" in refusal(place, [("mount", "-t", "tmpfs", "none", str(place))])
-
-
-def test_new_connections_need_a_file_system_that_has_one(place: Path) -> None:
     assert "makes none" in refusal(place, [], needs_connection=True)
 
 

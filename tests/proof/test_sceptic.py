@@ -76,7 +76,7 @@ def test_a_session_does_not_end_before_the_control_can_be_judged() -> None:
     assert is_settled(session(with_control(noisy_pairs(1.25, 8), 1.0), control=NULL))
 
 
-def test_a_gain_must_exceed_what_the_control_shows() -> None:
+def test_gains_and_losses_must_exceed_what_the_control_shows() -> None:
     """The control surely moved, by less than half the margin: a claim of that size is no effect of the change."""
     small = with_control(noisy_pairs(1.035, noise=0.01), 1.035, noise=0.002)
     proof = decide_session(session(small, control=NULL))
@@ -84,6 +84,13 @@ def test_a_gain_must_exceed_what_the_control_shows() -> None:
     assert "not shown to be larger than what the negative control shows" in proof.reasons[0]
     large = with_control(noisy_pairs(1.3, noise=0.01), 1.035, noise=0.002)
     assert decide_session(session(large, control=NULL)).verdict == "gain"
+    proof = decide_session(
+        session(with_control(noisy_pairs(1 / 1.035, noise=0.01), 1 / 1.035, noise=0.002), control=NULL)
+    )
+    assert proof.verdict == "indicative"
+    assert "the loss is not shown" in proof.reasons[0]
+    alone = with_control(noisy_pairs(1 / 1.2, noise=0.01), 1.0, noise=0.002)
+    assert decide_session(session(alone, control=NULL)).verdict == "loss"
 
 
 @pytest.mark.repeats(2)
@@ -98,16 +105,6 @@ def test_a_control_too_noisy_to_be_judged_leaves_no_plain_gain(count: int, noise
         for seed in range(60)
     )
     assert plain / 60 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 60)
-
-
-def test_a_loss_that_the_control_shares_is_none() -> None:
-    proof = decide_session(
-        session(with_control(noisy_pairs(1 / 1.035, noise=0.01), 1 / 1.035, noise=0.002), control=NULL)
-    )
-    assert proof.verdict == "indicative"
-    assert "the loss is not shown" in proof.reasons[0]
-    alone = with_control(noisy_pairs(1 / 1.2, noise=0.01), 1.0, noise=0.002)
-    assert decide_session(session(alone, control=NULL)).verdict == "loss"
 
 
 # -- 2 and 5: costs ----------------------------------------------------------------------------------------------------
@@ -410,10 +407,13 @@ def of_arms(
     return replace(empty(arms=(NONE, "fast"), blocks=blocks), blocks=tuple(found))
 
 
-def test_an_arm_that_gains_at_no_cost_is_a_plain_gain() -> None:
+def test_an_arm_that_gains_at_no_cost_and_one_that_only_costs() -> None:
     proof = conclude_session(of_arms(1.25))
     assert (proof.quality, proof.has_gain, proof.best[WORKLOAD]) == ("sound", True, "fast")
     assert "gain with" not in arms_text(proof, width=100, color=False)
+    proof = conclude_session(of_arms(1.0, p99=2.0, blocks=18))
+    assert proof.effects[0].cost == "shown"
+    assert "with a cost (p99 latency +100 %)" in " ".join(arms_text(proof, width=100, color=False).split())
 
 
 @pytest.mark.parametrize(
@@ -437,9 +437,3 @@ def test_an_arm_whose_control_is_too_noisy_to_be_judged_is_rarely_a_plain_gain()
     assert sum(proof.has_gain for proof in proofs) / 60 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 60)
     said = " ".join(" ".join(proof.reasons) for proof in proofs)
     assert "not shown to be larger than what the negative control" in said
-
-
-def test_an_arm_that_only_costs_says_so() -> None:
-    proof = conclude_session(of_arms(1.0, p99=2.0, blocks=18))
-    assert proof.effects[0].cost == "shown"
-    assert "with a cost (p99 latency +100 %)" in " ".join(arms_text(proof, width=100, color=False).split())

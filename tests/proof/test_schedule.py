@@ -136,7 +136,7 @@ def test_bytes_of_writing_and_of_reading() -> None:
     assert plan("null.4k").scratch_bytes == 0
 
 
-def test_a_byte_budget_that_gives_no_sensible_run_is_refused() -> None:
+def test_bytes_and_files_that_are_too_small_are_refused() -> None:
     with pytest.raises(RefusedError, match="byte budget of 128 MiB"):
         plan(WRITE.name, byte_budget=128 * MIB, scratch_bytes=100 * MIB)
     with pytest.raises(RefusedError, match="byte budget"):
@@ -144,9 +144,6 @@ def test_a_byte_budget_that_gives_no_sensible_run_is_refused() -> None:
     with pytest.raises(RefusedError, match="byte budget"):
         # 1 MiB a run would do for 4k blocks, but not for four threads that write 1 MiB each
         plan("beegfs.iozone-seq", byte_budget=300 * MIB, scratch_bytes=64 * MIB)
-
-
-def test_a_scratch_file_too_small_for_its_blocks_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=r"beegfs\.iozone-seq-read needs more than 16384 KiB"):
         plan("beegfs.iozone-seq-read", scratch_bytes=16 * MIB)
     assert plan("beegfs.iozone-seq-read", scratch_bytes=32 * MIB).scratch_bytes == 32 * MIB

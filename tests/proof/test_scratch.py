@@ -73,17 +73,17 @@ def test_it_has_no_holes_and_holes_are_seen(scratch: Scratch, disk: Path) -> Non
         assert has_holes(file.fileno(), MIB)
 
 
-def test_nothing_is_left_behind(target: MeasuredTarget, disk: Path) -> None:
+def test_what_is_left_behind_and_what_is_not(target: MeasuredTarget, disk: Path) -> None:
     with scratch_file(target, MIB, keep=NOTHING_KEPT):
         assert len(os.listdir(disk)) == 1
     assert os.listdir(disk) == []
-
-
-def test_what_a_killed_session_left_is_seen(target: MeasuredTarget, disk: Path) -> None:
     assert left_behind(target) == ()
     (disk / ".advisor-proof-0123").mkdir()
     (disk / ".advisor-proof-file").write_text("")
     assert left_behind(target) == (f"{target.path}/.advisor-proof-0123",)
+    with pytest.raises(RefusedError, match="stay free"):
+        make_scratch(msgspec.structs.replace(target, free_bytes=GIB), MIB)
+    assert os.listdir(disk) == []
 
 
 def test_nothing_is_left_behind_when_filling_is_stopped(target: MeasuredTarget, disk: Path) -> None:
@@ -203,9 +203,3 @@ def test_the_larger_of_ten_percent_and_five_gib_stays_free(size: int, free: int,
     else:
         with pytest.raises(RefusedError, match="stay free"):
             require_space(sized(size, free), GIB)
-
-
-def test_a_full_disk_refuses_before_anything_is_made(target: MeasuredTarget, disk: Path) -> None:
-    with pytest.raises(RefusedError, match="stay free"):
-        make_scratch(msgspec.structs.replace(target, free_bytes=GIB), MIB)
-    assert os.listdir(disk) == []

@@ -143,10 +143,12 @@ def test_attainable_level_is_the_largest_p_not_above_alpha(pairs: int, alpha: fl
     assert attainable_level(pairs, alpha) == pytest.approx(max((p for p in reachable if p <= alpha), default=0.0))
 
 
-def test_five_pairs_can_never_be_significant() -> None:
+def test_where_nothing_can_be_significant() -> None:
     assert attainable_level(5, 0.05) == 0
     assert attainable_level(6, 0.05) == pytest.approx(2 / 64)
     assert attainable_level(6, 0.0221) == 0
+    assert minimum_detectable_effect([0.1] * 5, 0.05) is None
+    assert minimum_detectable_effect([0.1, 0.2, 0.15, 0.12, 0.11, 0.13], 0.0221) is None
 
 
 def test_holm_and_the_median_by_hand() -> None:
@@ -217,11 +219,6 @@ def test_the_spread_is_that_of_normal_data_and_shrugs_off_an_outlier() -> None:
     assert sigma == pytest.approx(0.1, rel=0.2)
     assert robust_spread([*values[:-1], 50.0]) == pytest.approx(sigma, rel=0.1)
     assert robust_spread(values[:5]) is None
-
-
-def test_no_minimum_detectable_effect_where_nothing_could_be_detected() -> None:
-    assert minimum_detectable_effect([0.1] * 5, 0.05) is None
-    assert minimum_detectable_effect([0.1, 0.2, 0.15, 0.12, 0.11, 0.13], 0.0221) is None
 
 
 def test_equivalence_needs_the_whole_interval_inside_the_margin() -> None:

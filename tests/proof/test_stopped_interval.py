@@ -108,7 +108,7 @@ def test_all_vectors_at_once_are_the_vectors_one_by_one(
         assert tuple(found) == pytest.approx(count_one_by_one(effects, looks, shift, is_ended=is_ended), abs=1e-12)
 
 
-def test_at_the_first_look_it_is_the_interval_of_a_single_look() -> None:
+def test_intervals_of_a_single_look_and_of_equal_differences() -> None:
     source = random.Random(1)
     effects = [0.3 + source.gauss(0, 0.1) for _ in range(8)]
     (single,) = hodges_lehmann(effects, 0.95)
@@ -117,6 +117,9 @@ def test_at_the_first_look_it_is_the_interval_of_a_single_look() -> None:
     assert (found.low, found.high) == pytest.approx((single.low, single.high), abs=1e-4)
     assert wide.low < single.low
     assert found.estimate == wide.estimate
+    wide = Interval(0.2, 0.2, 0.2, 0.98)
+    found = stopped_interval([0.2] * 8, looks_of([0.2] * 8, (8,), "looks"), wide, ended_by=1, seed=SEED, most=PAIRS)
+    assert (found.low, found.high) == (0.2, 0.2)
 
 
 def test_turned_differences_have_the_turned_interval() -> None:
@@ -131,12 +134,6 @@ def test_turned_differences_have_the_turned_interval() -> None:
         turned, [Look(one.pairs, one.loss, one.gain) for one in looks], wide_turned, ended_by=-1, seed=SEED, most=PAIRS
     )
     assert (-other.high, -other.low) == pytest.approx((found.low, found.high))
-
-
-def test_equal_differences_are_their_own_interval() -> None:
-    wide = Interval(0.2, 0.2, 0.2, 0.98)
-    found = stopped_interval([0.2] * 8, looks_of([0.2] * 8, (8,), "looks"), wide, ended_by=1, seed=SEED, most=PAIRS)
-    assert (found.low, found.high) == (0.2, 0.2)
 
 
 # -- in a session ------------------------------------------------------------------------------------------------------

@@ -65,11 +65,6 @@ def test_what_is_no_storage_is_refused_by_name(tmp_path: Path, kind: str) -> Non
     assert caught.value.exit_code == 3
 
 
-def test_the_shared_memory_of_this_machine_is_refused() -> None:
-    with pytest.raises(RefusedError, match="tmpfs"):
-        read_target(live_host(), "/dev/shm")
-
-
 @pytest.mark.parametrize("path", ["/dev", "/proc", "/sys"])
 def test_the_kernel_s_own_file_systems_are_refused(path: str) -> None:
     with pytest.raises(RefusedError):
@@ -98,13 +93,6 @@ def test_what_is_no_place_for_a_measurement(tmp_path: Path) -> None:
         read_target(host, str(tmp_path))
 
 
-def test_devices_are_refused_with_the_reason(host: Host) -> None:
-    blocks = [place for name in os.listdir("/dev") if stat.S_ISBLK(os.stat(place := f"/dev/{name}").st_mode)]
-    for place in ("/dev/null", *blocks[:1]):
-        with pytest.raises(RefusedError, match=f"{place} is a device"):
-            read_target(host, place)
-
-
 def test_what_is_no_directory_is_refused(host: Host, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
@@ -119,10 +107,16 @@ def test_what_is_no_directory_is_refused(host: Host, tmp_path: Path) -> None:
         read_target(host, str(tmp_path / "missing"))
 
 
-def test_a_link_to_a_directory_is_followed_once_and_named_by_its_end(host: Host, tmp_path: Path) -> None:
+def test_links_are_followed_and_devices_refused(host: Host, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     assert read_target(host, str(tmp_path / "link")).path == str(tmp_path / "real")
+    blocks = [place for name in os.listdir("/dev") if stat.S_ISBLK(os.stat(place := f"/dev/{name}").st_mode)]
+    for place in ("/dev/null", *blocks[:1]):
+        with pytest.raises(RefusedError, match=f"{place} is a device"):
+            read_target(host, place)
+    with pytest.raises(RefusedError, match="tmpfs"):
+        read_target(live_host(), "/dev/shm")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -133,16 +127,13 @@ def test_a_directory_that_this_user_may_not_write_is_a_matter_of_permission(host
     assert caught.value.exit_code == 6
 
 
-def test_the_device_is_found_by_the_source_where_the_number_is_anonymous(tmp_path: Path) -> None:
+def test_devices_behind_a_source_or_none(tmp_path: Path) -> None:
     host = mounted_as(tmp_path, "btrfs", proc__diskstats=" 253 7 dm-7 1 0 8 0 2 0 16 0 0 0 0\n")
     mapper = tmp_path / "tree/dev/mapper"
     mapper.mkdir(parents=True)
     (tmp_path / "tree/dev/dm-7").touch()
     (mapper / "data").symlink_to("../dm-7")
     assert read_target(host, str(tmp_path)).device == "dm-7"
-
-
-def test_a_network_file_system_has_no_device(tmp_path: Path) -> None:
     host = mounted_as(tmp_path, "nfs4", proc__diskstats="   8       0 sda 1 0 8 0 2 0 16 0 0 0 0\n")
     assert read_target(host, str(tmp_path)).device is None
 

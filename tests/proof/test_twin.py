@@ -205,15 +205,12 @@ def test_a_pause_is_corrected_by_the_mean_where_some_are_much_longer() -> None:
     assert corrected.arrival.think_us == pytest.approx(885 + 275, abs=5)
 
 
-def test_other_arrivals_are_tried_but_for_those_that_end_fio() -> None:
+def test_other_arrivals_and_depths_are_tried() -> None:
     load = measure_load(closed_loop(1, 2000, think=5e-4, writes=1.0))
     section, _ = make_section(load)
     assert [one.arrival.kind for one in list_alternatives(section, load)] == ["steady", "poisson"]
     flushing = msgspec.structs.replace(section, flush_every=2)
     assert [one.arrival.kind for one in list_alternatives(flushing, load)] == ["steady"]
-
-
-def test_a_load_that_flushes_may_have_asked_for_more_than_is_in_flight() -> None:
     load = measure_load(closed_loop(1, 2000, writes=0.7))
     section = msgspec.structs.replace(make_section(load)[0], flush_every=1)
     assert list_alternatives(section, load) == []
@@ -484,17 +481,12 @@ def test_what_is_no_workload_file(data: bytes) -> None:
         parse_workload_file(data, "x.json")
 
 
-def test_a_file_that_is_named_without_its_directory_is_hinted_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_are_not_there_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "load").touch()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnknownWorkloadError) as caught:
         get_workload("load")
     assert caught.value.hint == "the file of that name is ./load"
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert is_workload_path("./a")
     assert is_workload_path("a.toml")
     assert not is_workload_path("iris.ranread")

@@ -51,13 +51,10 @@ def test_gain() -> None:
     assert found.pairs == 24
 
 
-def test_no_difference_needs_sixteen_pairs() -> None:
+def test_no_difference_and_inconclusive() -> None:
     assert decide_session(session(noisy_pairs(1.0))).verdict == "no-difference"
     assert decide_session(session(noisy_pairs(1.0, 16))).verdict == "no-difference"
     assert decide_session(session(noisy_pairs(1.0, 15))).verdict == "inconclusive"
-
-
-def test_inconclusive_says_what_could_have_been_seen_and_what_it_would_take() -> None:
     proof = decide_session(session(noisy_pairs(1.02, noise=0.25, seed=4)))
     found = proof.workloads[0]
     assert proof.verdict == "inconclusive"
@@ -164,7 +161,7 @@ def controlled(pairs: list[Pair], factor: float) -> list[Pair]:
     ]
 
 
-def test_a_control_that_moves_makes_it_invalid() -> None:
+def test_a_control_that_moves_and_one_of_few_pairs() -> None:
     moved = decide_session(session(controlled(noisy_pairs(1.2), 1.15), control="null.4k"))
     assert moved.verdict == "invalid"
     assert moved.tendency == "gain"
@@ -172,9 +169,6 @@ def test_a_control_that_moves_makes_it_invalid() -> None:
     still = decide_session(session(controlled(noisy_pairs(1.2), 1.0), control="null.4k"))
     assert still.verdict == "gain"
     assert known(still.control).pairs == 6
-
-
-def test_a_control_of_few_pairs_is_not_judged_but_named() -> None:
     proof = decide_session(session(controlled(noisy_pairs(1.2, 8), 1.5), control="null.4k"))
     assert proof.verdict == "indicative"
     assert proof.reasons == ("control not judged (2 of 6 pairs): a gain does not count yet",)
@@ -182,7 +176,7 @@ def test_a_control_of_few_pairs_is_not_judged_but_named() -> None:
     assert any("control has 2 pairs" in note for note in proof.notes)
 
 
-def test_more_than_half_contaminated_is_invalid_and_half_is_not() -> None:
+def test_pairs_that_were_contaminated() -> None:
     pairs = noisy_pairs(1.2)
     half = [replace(item, contaminated=item.index < 12) for item in pairs]
     more = [replace(item, contaminated=item.index < 13) for item in pairs]
@@ -190,9 +184,6 @@ def test_more_than_half_contaminated_is_invalid_and_half_is_not() -> None:
     proof = decide_session(session(more))
     assert proof.verdict == "invalid"
     assert "54%" in proof.reasons[0]
-
-
-def test_contaminated_pairs_stay_in_unless_they_were_repeated() -> None:
     pairs = noisy_pairs(1.2, 8)
     spoiled = pair(8, 1000, 10, contaminated=True)
     assert decide_session(session([*pairs, spoiled])).workloads[0].pairs == 9
@@ -261,22 +252,13 @@ def sequence(first: float, changed: float, last: float) -> list[Pair]:
     return [Pair(index, 0, "ABA", runs) for index, runs in enumerate(blocks)]
 
 
-def test_a_sequence_is_compared_with_the_mean_of_both_ends() -> None:
+def test_a_sequence_is_compared_with_both_ends_and_must_return() -> None:
     proof = decide_session(replace(session(sequence(1000, 1300, 1000)), toggle_class="T3"))
     assert (proof.verdict, proof.tendency) == ("indicative", "gain")
     assert proof.workloads[0].ratio == pytest.approx(1.3, rel=0.02)
-
-
-def test_a_sequence_that_does_not_return_is_invalid() -> None:
     proof = decide_session(replace(session(sequence(1000, 1300, 1250)), toggle_class="T3"))
     assert proof.verdict == "invalid"
     assert "did not return" in proof.reasons[0]
-
-
-def test_a_value_of_zero_leaves_its_pair_out_of_that_metric() -> None:
-    pairs = [*noisy_pairs(1.2, 8), pair(8, figures(1000, p99_us=0.0), figures(1100))]
-    assert len(make_sample(pairs, WORKLOAD, METRICS["latency_p99"]).effects) == 8
-    assert len(make_sample(pairs, WORKLOAD, METRICS["iops"]).effects) == 9
 
 
 def test_json_is_the_contract_s() -> None:
@@ -352,24 +334,24 @@ def test_claims_that_cannot_be(claims: tuple[Claim, ...], words: str) -> None:
         resolved(*claims)
 
 
-def test_unknown_workloads_are_named_wherever_they_stand() -> None:
+def test_workloads_that_are_named_are_claims_or_unknown() -> None:
     with pytest.raises(UnknownWorkloadError):
         resolved(Claim("nonsense"))
     with pytest.raises(UnknownWorkloadError):
         resolved(Claim(WORKLOAD), guardrails=(Guardrail("nonsense", "iops"),))
     with pytest.raises(UnknownWorkloadError):
         resolve_subject(ProofSubject("p", (Claim(WORKLOAD),), exploratory=("nonsense",)), MODES["default"])
-
-
-def test_named_workloads_become_claims_up_to_three() -> None:
     assert [claim.workload for claim in claims_for([WORKLOAD, OTHER, WORKLOAD])] == [WORKLOAD, OTHER]
     with pytest.raises(UsageError, match="at most 3"):
         claims_for(["iris.ranread", "iris.ranread-10", "iris.ranread-40", WORKLOAD])
 
 
-def test_every_figure_has_a_value_in_its_unit() -> None:
+def test_figures_in_their_units_and_zeros() -> None:
     found: RunFigures = figures(1000)
     assert found.value("bandwidth") == pytest.approx(4.096)
     assert found.value("latency_p50") == pytest.approx(1000)
     assert found.value("latency_p95") == pytest.approx(2000)
     assert (found.value("latency_p99"), found.value("latency_p999"), found.value("cpu_per_io")) == (500, 2000, 20)
+    pairs = [*noisy_pairs(1.2, 8), pair(8, figures(1000, p99_us=0.0), figures(1100))]
+    assert len(make_sample(pairs, WORKLOAD, METRICS["latency_p99"]).effects) == 8
+    assert len(make_sample(pairs, WORKLOAD, METRICS["iops"]).effects) == 9

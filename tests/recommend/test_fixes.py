@@ -134,15 +134,12 @@ def test_a_part_of_a_profile_is_as_safe_as_its_values() -> None:
     assert [one.finding for one in make_safe_fix([part, mtu]).left_out] == ["c.three"]
 
 
-def test_findings_that_are_left_out_for_one_reason_are_listed_together() -> None:
+def test_left_out_findings_are_listed_and_named_by_their_rule() -> None:
     by_hand = [finding(f"z.{number}", Decide("ask")) for number in range(3)]
     in_part = [finding(f"y.{number}", SWAP, Decide("ask")) for number in range(2)]
     text = fix_text(make_safe_fix([finding("a.one", SWAP), *by_hand, *in_part]), width=80, color=False)
     assert "  - z.0, z.1, z.2: to be fixed by hand\n" in text
     assert "  - y.0, y.1: a part of it is done by hand\n" in text
-
-
-def test_findings_are_named_by_their_rule() -> None:
     found = [finding("a.one", SWAP), finding("a.one", Decide("Ask")), finding("b.two")]
     assert select_findings(found, ["a.one", "b.two"]) == tuple(found)
     with pytest.raises(UsageError, match=r"c\.three: no finding"):

@@ -103,12 +103,6 @@ def test_every_choice_carries_what_is_asked() -> None:
         assert limits.iops is None or limits.iops >= 60_000
 
 
-def test_what_holds_for_half_an_hour_only_does_not_count() -> None:
-    """m5.large: 593.75 MB/s at most, 81.25 for ever."""
-    assert sized("aws", read="500MB/s", instances=("m5.large",)).choices == ()
-    assert sized("aws", read="80MB/s", instances=("m5.large",)).choices
-
-
 def test_a_machine_of_which_a_figure_is_unknown_says_so_and_comes_last() -> None:
     found = sized("aws", read="1GB/s", iops="20k")
     flags = [bool(one.unknown) for one in found.choices]
@@ -154,12 +148,19 @@ def test_only_what_is_documented_fits_a_latency(latency: str, wanted: set[str]) 
     assert all(one.source for one in found.excluded)
 
 
-def test_a_latency_that_no_volume_has() -> None:
+def test_what_no_machine_or_volume_has() -> None:
     found = sized("aws", iops="4000", latency="0.1ms")
     assert found.choices == ()
     (short,) = found.short
     assert (short.quantity, short.asked, short.most) == ("latency_ms", 0.1, 0.5)
     assert short.by == pytest.approx(0.4)
+    for cloud in ("aws", "azure"):
+        (short,) = sized(cloud, read="90GB/s").short
+        assert short.by == pytest.approx(90_000 - short.most)
+        assert short.most > 5000
+    # m5.large: 593.75 MB/s at most, 81.25 for ever.
+    assert sized("aws", read="500MB/s", instances=("m5.large",)).choices == ()
+    assert sized("aws", read="80MB/s", instances=("m5.large",)).choices
 
 
 def test_what_falls_short_and_by_how_much() -> None:
@@ -171,13 +172,6 @@ def test_what_falls_short_and_by_how_much() -> None:
     text = flat(found)
     assert "No choice carries it." in text
     assert "AWS: 10,000 MB/s asked for, 7,500 at most: 2,500 MB/s short; r5b.24xlarge" in text
-
-
-def test_more_than_any_machine_has() -> None:
-    for cloud in ("aws", "azure"):
-        (short,) = sized(cloud, read="90GB/s").short
-        assert short.by == pytest.approx(90_000 - short.most)
-        assert short.most > 5000
 
 
 def test_figures_that_no_one_machine_has_together() -> None:
@@ -195,23 +189,17 @@ def test_figures_that_no_one_machine_has_together() -> None:
     assert len(found.short) == 1
 
 
-def test_premium_disks_only_where_the_size_takes_them() -> None:
+def test_which_sizes_take_which_disks() -> None:
     found = sized("azure", iops="2000")
     premium = {one.instance for one in found.choices if one.volumes[0].kind.startswith("Premium")}
     assert "Standard_D8s_v5" in premium
     assert not {name for name in premium if name and name.startswith(("Basic_", "Standard_A"))}
     assert "Standard_D8_v5" not in premium
-
-
-def test_disks_that_a_vm_cannot_attach_are_no_choice() -> None:
     found = sized("azure", iops="2000", layouts=parse_layouts("Premium_LRSx9"))
     assert found.choices
     for one in found.choices:
         machine = known(find_cached("azure", str(one.instance)))
         assert (machine.most_disks or 0) >= 9
-
-
-def test_io2_block_express_needs_nitro() -> None:
     found = sized("aws", iops="1000")
     mine = {one.instance for one in found.choices if one.volumes[0].kind == "io2"}
     assert "r4.large" not in mine
@@ -245,14 +233,11 @@ def test_drives_of_a_file_and_what_of_them_cannot_pass_the_links() -> None:
     assert raid0.volumes[0].source == "as declared in d.toml"
 
 
-def test_small_writes_cost_what_the_level_takes() -> None:
+def test_figures_of_drives_that_levels_take_or_nobody_knows() -> None:
     said = parse_declared(b'[[volume]]\ndevice="x"\ntype="drive"\nread-iops=1000\nwrite-iops=1000\n', "d.toml")
     found = sized("metal", iops="6000", declared=said)
     counts = {one.volumes[0].layout: one.volumes[0].count for one in found.choices}
     assert counts == {"raid0": 6, "raid10": 12, "raid5": 24, "raid6": 36}
-
-
-def test_a_class_of_which_a_figure_is_unknown_says_so() -> None:
     found = sized("metal", read="1GB/s", iops="10k", latency="1ms")
     assert {one.volumes[0].kind for one in found.choices} == {"Intel P4600 1.6 TB"}
     assert found.choices[0].unknown == ("IOPS of Intel P4600 1.6 TB", "latency of Intel P4600 1.6 TB")
