@@ -74,6 +74,9 @@ def test_it_has_no_holes_and_holes_are_seen(scratch: Scratch, disk: Path) -> Non
 
 
 def test_what_is_left_behind_and_what_is_not(target: MeasuredTarget, disk: Path) -> None:
+    with pytest.raises(RefusedError, match="stay free"):
+        make_scratch(msgspec.structs.replace(target, free_bytes=GIB), MIB)
+    assert os.listdir(disk) == []
     with scratch_file(target, MIB, keep=NOTHING_KEPT):
         assert len(os.listdir(disk)) == 1
     assert os.listdir(disk) == []
@@ -81,9 +84,6 @@ def test_what_is_left_behind_and_what_is_not(target: MeasuredTarget, disk: Path)
     (disk / ".advisor-proof-0123").mkdir()
     (disk / ".advisor-proof-file").write_text("")
     assert left_behind(target) == (f"{target.path}/.advisor-proof-0123",)
-    with pytest.raises(RefusedError, match="stay free"):
-        make_scratch(msgspec.structs.replace(target, free_bytes=GIB), MIB)
-    assert os.listdir(disk) == []
 
 
 def test_nothing_is_left_behind_when_filling_is_stopped(target: MeasuredTarget, disk: Path) -> None:
