@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.llt import LltLink
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.remedies import CommandOrigin
-from tests.fleet.alike import ODD, compared, fleet_of, only, twelve, with_link
+from tests.fleet.alike import ODD, Change, compared, fleet_of, only, twelve, with_link
 from tests.rules import build
 
 
@@ -43,28 +45,12 @@ def test_half_and_half_has_no_majority() -> None:
     assert len(finding.hosts) == 12
 
 
-def test_an_mtu_that_differs_where_nobody_shares_a_network() -> None:
-    finding = only(compared(with_link("eth1", mtu=1500, addresses=("172.16.9.8/24",))))
-    assert (finding.id, finding.severity) == ("fleet.link-mtu", "advice")
-    assert finding.commands == (f"ip link set dev eth1 mtu 9000  # on {ODD}",)
-
-
-def test_an_unknown_mtu_is_no_other_mtu() -> None:
-    comparison = compared(with_link("eth1", mtu=None))
-    assert "fleet.mtu-in-network" not in [one.id for one in comparison.findings]
-
-
 def test_a_node_that_lost_its_llttab_is_still_in_the_network() -> None:
     def lost(facts: Facts) -> Facts:
         return build.replaced(with_link("eth1", mtu=1500)(facts), {"llt": None})
 
     found = [one for one in compared(lost).findings if one.id == "fleet.mtu-in-network"]
     assert [one.hosts for one in found] == [(ODD,)]
-
-
-def test_a_link_that_is_down_is_in_no_network() -> None:
-    comparison = compared(with_link("eth1", mtu=1500, state="down"))
-    assert "fleet.mtu-in-network" not in [one.id for one in comparison.findings]
 
 
 def test_two_networks_on_the_same_links_are_told_once() -> None:
@@ -90,15 +76,46 @@ def test_a_host_with_two_links_in_the_network_is_not_counted_twice() -> None:
     assert [(held.value, len(held.hosts)) for held in reported.groups] == [(9000, 12), (1500, 6)]
 
 
-def test_several_speeds_in_one_network() -> None:
-    finding = only(compared(with_link("eth1", speed_mbps=10_000)))
-    assert (finding.id, finding.hosts) == ("fleet.speed-in-network", (ODD,))
-    assert finding.goes_with == ("link.llt-1.speed_mbps",)
+def with_identity(**parts: Any) -> Change:
+    return lambda facts: build.replaced(facts, {"host": build.replaced(facts.host, parts)})
 
 
-def test_one_address_twice() -> None:
-    finding = only(compared(with_link("eth1", addresses=("10.1.0.3/24",))))
-    assert (finding.id, finding.hosts) == ("fleet.duplicate-address", ("n3", ODD))
+def with_node(number: int) -> Change:
+    def change(facts: Facts) -> Facts:
+        assert facts.llt is not None
+        nodes = (build.replaced(facts.llt.nodes[0], {"id": number}),)
+        return build.replaced(facts, {"llt": build.replaced(facts.llt, {"nodes": nodes})})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "parts"),
+    [
+        # Of an MTU where nobody shares a network only the kind of link is compared.
+        (
+            with_link("eth1", mtu=1500, addresses=("172.16.9.8/24",)),
+            "link-mtu",
+            {"severity": "advice", "commands": (f"ip link set dev eth1 mtu 9000  # on {ODD}",)},
+        ),
+        (with_link("eth1", speed_mbps=10_000), "speed-in-network", {"goes_with": ("link.llt-1.speed_mbps",)}),
+        (with_link("eth1", addresses=("10.1.0.3/24",)), "duplicate-address", {"hosts": ("n3", ODD)}),
+        (with_identity(machine_id=f"{3:032x}"), "duplicate-machine-id", {"hosts": ("n3", ODD)}),
+        (with_identity(hostname="n3"), "duplicate-hostname", {"hosts": ("n3", ODD)}),
+        (with_node(3), "duplicate-llt-node", {"hosts": ("n3", ODD), "scope": "cluster 7"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_found_of_one_host(change: Change, name: str, parts: dict[str, Any]) -> None:
+    finding = only(compared(change))
+    wanted = {"hosts": (ODD,), **parts}
+    assert finding.id == f"fleet.{name}"
+    assert {part: getattr(finding, part) for part in wanted} == wanted
+
+
+@pytest.mark.parametrize("parts", [{"mtu": None}, {"mtu": 1500, "state": "down"}])
+def test_an_unknown_mtu_and_that_of_a_link_that_is_down_break_nothing(parts: dict[str, Any]) -> None:
+    assert "fleet.mtu-in-network" not in [one.id for one in compared(with_link("eth1", **parts)).findings]
 
 
 def test_the_same_private_network_in_two_clusters_is_two_networks() -> None:
@@ -115,36 +132,10 @@ def test_the_same_private_network_in_two_clusters_is_two_networks() -> None:
     assert {one.id for one in found} == {"fleet.link-mtu"}
 
 
-def test_one_machine_id_twice() -> None:
-    def clone(facts: Facts) -> Facts:
-        return build.replaced(facts, {"host": build.replaced(facts.host, {"machine_id": f"{3:032x}"})})
-
-    finding = only(compared(clone))
-    assert (finding.id, finding.hosts) == ("fleet.duplicate-machine-id", ("n3", ODD))
-
-
 def test_one_machine_under_two_names() -> None:
     hosts = twelve()
     finding = only(find_outliers(fleet_of([*hosts, ("alias", hosts[2][1])])))
     assert (finding.id, finding.hosts, finding.severity) == ("fleet.duplicate-host", ("alias", "n3"), "advice")
-
-
-def test_one_host_name_twice() -> None:
-    def named(facts: Facts) -> Facts:
-        return build.replaced(facts, {"host": build.replaced(facts.host, {"hostname": "n3"})})
-
-    finding = only(compared(named))
-    assert (finding.id, finding.hosts) == ("fleet.duplicate-hostname", ("n3", ODD))
-
-
-def test_one_llt_node_id_twice() -> None:
-    def same(facts: Facts) -> Facts:
-        assert facts.llt is not None
-        nodes = (build.replaced(facts.llt.nodes[0], {"id": 3}),)
-        return build.replaced(facts, {"llt": build.replaced(facts.llt, {"nodes": nodes})})
-
-    finding = only(compared(same))
-    assert (finding.id, finding.hosts, finding.scope) == ("fleet.duplicate-llt-node", ("n3", ODD), "cluster 7")
 
 
 def test_one_cluster_id_on_two_sets_of_networks() -> None:

@@ -349,118 +349,73 @@ def mesh(*odd: MatrixCell, names: str = "abcde") -> Matrix:
     return Matrix(tuple(names), tuple(cells.values()), len(cells), ())
 
 
-def found(matrix: Matrix) -> dict[str, Any]:
-    return {one.id: one for one in judge_matrix(matrix)}
+SAID: dict[str, Any] = {"path_mtu": 1400, "carries": False, "limit": "too-big", "limited_by": "198.51.100.254"}
+SMALL: dict[str, Any] = {"wanted": 1500, "path_mtu": 1500}
+FAR: dict[str, Any] = {"rtt_us": (900.0, 1000.0, 1100.0)}
+NOISY: dict[str, Any] = {"rtt_us": (18.0, 20.0 + RTT_FLOOR_US, 500.0)}
 
 
-def test_a_healthy_network_has_no_findings() -> None:
-    assert judge_matrix(mesh()) == ()
+def asked_by(source: str, targets: str, **parts: Any) -> list[MatrixCell]:
+    return [cell(source, target, **parts) for target in targets]
 
 
-def test_a_node_behind_a_smaller_switch_port_is_named() -> None:
-    bad = [cell(*pair, **SILENT) for other in "abce" for pair in ((other, "d"), ("d", other))]
-    one = found(mesh(*bad))
-    assert list(one) == ["fleet.path-black-hole"]
-    assert one["fleet.path-black-hole"].title.endswith(": d")
-    assert one["fleet.path-black-hole"].evidence["hosts"] == ("d",)
-    assert "advisor probe 198.51.100.1 --mtu 9000" in one["fleet.path-black-hole"].advice
+def asked(target: str, sources: str, **parts: Any) -> list[MatrixCell]:
+    return [cell(source, target, **parts) for source in sources]
 
 
-def test_one_pair_blames_neither_end() -> None:
-    one = found(mesh(cell("a", "b", **SILENT), cell("b", "a", **SILENT)))["fleet.path-black-hole"]
-    assert one.title.endswith(": a and b")
-    assert one.evidence["hosts"] is None
+def both_ways(host: str, others: str, **parts: Any) -> list[MatrixCell]:
+    return [*asked_by(host, others, **parts), *asked(host, others, **parts)]
 
 
-def test_what_somebody_said_is_told_apart_from_silence() -> None:
-    said: dict[str, Any] = {
-        "path_mtu": 1400,
-        "carries": False,
-        "limit": "too-big",
-        "limited_by": "198.51.100.254",
-        "said_mtu": 1400,
-    }
-    one = found(mesh(cell("a", "b", **said), cell("b", "a", **said)))
-    assert list(one) == ["fleet.path-mtu-smaller"]
-    assert one["fleet.path-mtu-smaller"].evidence["said_by"] == ("198.51.100.254",)
+@pytest.mark.parametrize(
+    ("odd", "findings"),
+    [
+        ([], {}),
+        # A node behind a smaller port of a switch is named; of one pair, neither end is blamed.
+        (both_ways("d", "abce", **SILENT), {"fleet.path-black-hole": {"title": ": d", "hosts": ("d",)}}),
+        (both_ways("a", "b", **SILENT), {"fleet.path-black-hole": {"title": ": a and b", "hosts": None}}),
+        # What somebody said is told apart from silence.
+        (both_ways("a", "b", **SAID, said_mtu=1400), {"fleet.path-mtu-smaller": {"said_by": ("198.51.100.254",)}}),
+        ([cell("a", "b", **SILENT)], {"fleet.path-black-hole": {}, "fleet.path-mtu-asymmetric": {}}),
+        # Room for a VLAN tag is no asymmetry.
+        ([cell("a", "b", **SILENT), cell("b", "a", **{**SILENT, "path_mtu": 1504})], {"fleet.path-black-hole": {}}),
+        # A smaller link that carries what it takes is no matter of the path.
+        ([cell("a", "c", **SMALL, target_mtu=1500), cell("c", "a", **SMALL, mtu=1500)], {}),
+        # A node that drops echoes is not called cut off; one without any answer, or that cannot ask, is.
+        (asked("e", "abcd", **MUTE), {"fleet.drops-echoes": {"severity": "info"}}),
+        (both_ways("e", "abcd", **MUTE), {"fleet.cut-off": {"title": ": e"}}),
+        (asked_by("e", "abcd", **MUTE), {"fleet.cut-off": {}}),
+        ([cell("a", "b", **MUTE)], {"fleet.one-way": {"detail": ("a (eth1) → b (eth1): no answer to 6 echoes",)}}),
+        # Who was not asked is no finding.
+        ([cell("a", "b", **{**MUTE, "sent": 0, "error": "unreachable"})], {}),
+        ([cell("a", "b", received=4)], {"fleet.echoes-lost": {}}),
+        ([cell("a", "b", received=5)], {}),
+        # A node that is far is named, but not one that was busy while it asked, nor a single pair's noise.
+        (both_ways("e", "abcd", **FAR), {"fleet.rtt-outlier": {"hosts": ("e",), "median_us": 20.0}}),
+        (asked_by("e", "abcd", **FAR), {}),
+        (both_ways("a", "b", **NOISY), {}),
+    ],
+)
+def test_findings(odd: list[MatrixCell], findings: dict[str, dict[str, Any]]) -> None:
+    found = judge_matrix(mesh(*odd))
+    assert [one.id for one in found] == list(findings)
+    for one in found:
+        told = {**one.evidence, "severity": one.severity}
+        wanted = dict(findings[one.id])
+        assert one.title.endswith(wanted.pop("title", ""))
+        assert {name: told[name] for name in wanted} == wanted
+        if one.id == "fleet.path-black-hole":
+            assert "advisor probe 198.51.100.1 --mtu 9000" in one.advice
 
 
-def test_the_two_directions_differ() -> None:
-    one = found(mesh(cell("a", "b", **SILENT)))
-    assert list(one) == ["fleet.path-black-hole", "fleet.path-mtu-asymmetric"]
-
-
-def test_room_for_a_vlan_tag_is_no_asymmetry() -> None:
-    both = (cell("a", "b", **SILENT), cell("b", "a", **{**SILENT, "path_mtu": 1504}))
-    assert list(found(mesh(*both))) == ["fleet.path-black-hole"]
-
-
-def test_a_smaller_link_that_carries_what_it_takes_is_no_matter_of_the_path() -> None:
-    small: dict[str, Any] = {"wanted": 1500, "path_mtu": 1500}
-    both = [
-        cell(*pair, **small, mtu=a, target_mtu=b) for pair, a, b in ((("a", "c"), 9000, 1500), (("c", "a"), 1500, 9000))
-    ]
-    assert judge_matrix(mesh(*both)) == ()
-
-
-def test_a_node_that_drops_echoes_is_not_called_cut_off() -> None:
-    one = found(mesh(*(cell(other, "e", **MUTE) for other in "abcd")))
-    assert list(one) == ["fleet.drops-echoes"]
-    assert one["fleet.drops-echoes"].severity == "info"
-
-
-def test_a_node_without_any_answer_is_cut_off() -> None:
-    one = found(mesh(*(cell(*pair, **MUTE) for other in "abcd" for pair in ((other, "e"), ("e", other)))))
-    assert list(one) == ["fleet.cut-off"]
-    assert one["fleet.cut-off"].title.endswith(": e")
-
-
-def test_a_node_that_only_cannot_ask_is_cut_off_from_its_side() -> None:
-    one = found(mesh(*(cell("e", other, **MUTE) for other in "abcd")))
-    assert list(one) == ["fleet.cut-off"]
-
-
-def test_one_direction_of_one_pair() -> None:
-    one = found(mesh(cell("a", "b", **MUTE)))
-    assert list(one) == ["fleet.one-way"]
-    assert one["fleet.one-way"].evidence["detail"] == ("a (eth1) → b (eth1): no answer to 6 echoes",)
-
-
-def test_who_was_not_asked_is_no_finding() -> None:
-    assert judge_matrix(mesh(cell("a", "b", **{**MUTE, "sent": 0, "error": "unreachable"}))) == ()
-
-
-def test_lost_echoes() -> None:
-    assert list(found(mesh(cell("a", "b", received=4)))) == ["fleet.echoes-lost"]
-    assert judge_matrix(mesh(cell("a", "b", received=5))) == ()
-
-
-def test_a_far_node_is_an_outlier_and_named() -> None:
-    far = [cell(*pair, rtt_us=(900.0, 1000.0, 1100.0)) for other in "abcd" for pair in ((other, "e"), ("e", other))]
-    one = found(mesh(*far))
-    assert list(one) == ["fleet.rtt-outlier"]
-    assert one["fleet.rtt-outlier"].evidence["hosts"] == ("e",)
-    assert one["fleet.rtt-outlier"].evidence["median_us"] == 20.0
-
-
-def test_a_node_that_was_busy_while_it_asked_is_none() -> None:
-    assert judge_matrix(mesh(*(cell("e", other, rtt_us=(900.0, 1000.0, 1100.0)) for other in "abcd"))) == ()
-
-
-def test_a_quiet_network_has_no_false_alarm() -> None:
-    noisy = [cell(*pair, rtt_us=(18.0, 20.0 + RTT_FLOOR_US, 500.0)) for pair in (("a", "b"), ("b", "a"))]
-    assert judge_matrix(mesh(*noisy)) == ()
+def test_three_nodes_are_too_few_to_say_who_is_far() -> None:
+    assert judge_matrix(mesh(*both_ways("c", "ab", **FAR), names="abc")) == ()
 
 
 def test_a_wide_spread_hides_what_a_narrow_one_shows() -> None:
     assert is_far(1000, 300, 20)
     assert not is_far(1000, 300, 200)
     assert not is_far(590, 300, 0)
-
-
-def test_three_nodes_are_too_few_to_say_who_is_far() -> None:
-    far = [cell(*pair, rtt_us=(900.0, 1000.0, 1100.0)) for other in "ab" for pair in ((other, "c"), ("c", other))]
-    assert judge_matrix(mesh(*far, names="abc")) == ()
 
 
 def test_culprits() -> None:
@@ -470,10 +425,9 @@ def test_culprits() -> None:
 
 
 def test_every_finding_says_what_to_do_and_when_it_hurts() -> None:
-    said: dict[str, Any] = {"path_mtu": 1400, "carries": False, "limit": "too-big"}
     odd = mesh(
         cell("a", "b", **SILENT),
-        cell("c", "b", **said),
+        cell("c", "b", **SAID),
         cell("a", "c", **MUTE),
         cell("b", "c", received=2),
         cell("d", "a", mtu=1500),
