@@ -83,7 +83,6 @@ QUICK_MODULES = (
     "test_imports.py",
     "test_numbers.py",
     "test_patterns.py",
-    "test_quick.py",
     "test_linters.py::test_ruff_finds_nothing",
     "test_linters.py::test_shellcheck_finds_nothing",
     "transaction/test_transaction.py::test_rollback_leaves_every_byte_as_it_was",

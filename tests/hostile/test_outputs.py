@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from advisor.errors import AdvisorError, NotRestoredError
+from advisor.facts.dm import STATUS, TABLE
 from advisor.facts.host_facts import scan
 from advisor.host import Host, MemoryFiles, RecordedCommands
 from advisor.operations.transactions import apply_profiles, script_for
@@ -31,7 +32,10 @@ from advisor.report.transaction import applied_text, rollback_text, status_text,
 from advisor.rules.registry import judge
 from advisor.transaction.journal import Store
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
-from tests.facts.test_storage_damage import FILES, host_with_everything
+from tests.facts.storage import Tree
+from tests.facts.test_dm import MULTIPATH_STATUS, MULTIPATH_TABLE, multipath, uuid
+from tests.facts.test_md import HEALTHY, IN_SYNC
+from tests.facts.test_mdstat import MDSTAT
 from tests.planning.system import Link, host, system
 from tests.profiles.build import document, toml, wanted
 from tests.trees import listing, make_tree
@@ -194,6 +198,24 @@ def test_what_the_script_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     script = script_for(found, "jumbo-frames", {"links": text})
     (tmp_path / "root/sys/class/net" / text / "mtu").write_text("9000\n")
     harmless(run(script, tmp_path, SHELLS[0]))
+
+
+def host_with_everything() -> Tree:
+    """Return a host with each kind of storage that names come from."""
+    tree = multipath()
+    for index in range(3):
+        tree.nvme(index, index % 2, partitions=(f"nvme{index}n1p1",), number=f"259:{index}")
+    tree.md("md0", HEALTHY, IN_SYNC)
+    tree.dm(2, "vg0-data", uuid(1), ("md0",))
+    tree.mount("253:2", "/srv", "ext4", "rw,stripe=8")
+    tree.files["/proc/mdstat"] = MDSTAT
+    tree.files["/run/udev/data/b259:1"] = "E:ID_FS_TYPE=xfs\n"
+    tree.answer(TABLE, MULTIPATH_TABLE + "vg0-data: 0 8192 striped 2 128 9:0 0 9:0 8\n")
+    tree.answer(STATUS, MULTIPATH_STATUS.format("A", "F"))
+    return tree
+
+
+FILES = sorted(path for path in host_with_everything().files if path.startswith(("/sys/devices", "/proc", "/run")))
 
 
 @pytest.mark.parametrize("name", TEXTS)
