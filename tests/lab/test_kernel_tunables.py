@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from .guest import Machine
-from .road import advisor, document, out
-from .test_storage_tunables import profile
+from .road import advisor, document, goes_in_and_out, out, profile, script_puts_back
 
 pytestmark = pytest.mark.thorough
 
@@ -104,8 +103,7 @@ def judge(guest: Machine) -> None:
 
 
 def test_every_kind_goes_in_and_out_without_a_trace(kernel: Machine) -> None:
-    before = live(kernel), files(kernel)
-    assert not before[0].items() & {(name, value) for name, value in IN_FORCE.items() if name != "resume"}
+    assert not live(kernel).items() & {(name, value) for name, value in IN_FORCE.items() if name != "resume"}
     planned = document(kernel, "plan", "kernel-lab")
     left = {one["tunable"]: (one["state"], one["reason"]) for one in planned["skipped"]}
     assert left["cpufreq:*:governor"][0] == "not-applicable"
@@ -113,26 +111,12 @@ def test_every_kind_goes_in_and_out_without_a_trace(kernel: Machine) -> None:
     state, reason = left["cmdline:lab.none"]
     assert state == "by-hand"
     assert "add lab.none=1" in reason
-    assert document(kernel, "apply", "kernel-lab", "--yes")["state"] == "applied"
-    judge(kernel)
-    advisor(kernel, "verify")
-    again = document(kernel, "apply", "kernel-lab", "--yes")
-    assert (again["state"], again["changes"]) == ("unchanged", [])
-    advisor(kernel, "rollback")
-    assert (live(kernel), files(kernel)) == before
+    goes_in_and_out(kernel, "kernel-lab", lambda: judge(kernel), lambda: (live(kernel), files(kernel)))
 
 
 @pytest.mark.parametrize("shell", ["dash", "busybox sh"])
 def test_the_script_puts_every_kind_back(kernel: Machine, shell: str) -> None:
-    before = live(kernel), files(kernel)
-    advisor(kernel, "apply", "kernel-lab", "--yes")
-    judge(kernel)
-    directory = sorted(out(kernel, "ls -d /var/lib/advisor/transactions/*").split())[-1]
-    done = kernel.run(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin {shell} {directory}/rollback.sh", timeout=300)
-    assert done.rc == 0, done.stdout + done.stderr
-    assert (live(kernel), files(kernel)) == before
-    advisor(kernel, "rollback", "--all", code=3)
-    assert (live(kernel), files(kernel)) == before
+    script_puts_back(kernel, "kernel-lab", shell, lambda: judge(kernel), lambda: (live(kernel), files(kernel)))
 
 
 def test_the_least_of_two_latencies_counts(kernel: Machine) -> None:

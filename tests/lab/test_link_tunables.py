@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from .conftest import refuse_to_run
-from .guest import CannotRunError, Guest, Machine, Result
+from .guest import CannotRunError, Guest, Machine
 from .hardware import Hardware, Link
+from .road import AT_ONCE, advisor, goes_in_and_out, out, profile, script_puts_back
 
 pytestmark = pytest.mark.thorough
 
@@ -76,10 +77,6 @@ def make_veth(guest: Machine) -> None:
     out(guest, f"ip link add va {queues} type veth peer name vb {queues} && ip link set va up && ip link set vb up")
 
 
-def out(guest: Machine, line: str) -> str:
-    return guest.run(line, timeout=60).check().stdout
-
-
 def state(guest: Machine) -> list[str]:
     # e1000e negotiates again when its pause settings change.
     out(
@@ -89,26 +86,13 @@ def state(guest: Machine) -> list[str]:
     return out(guest, STATE).splitlines()
 
 
-def advisor(guest: Machine, *words: str, code: int = 0, user: str = "root") -> Result:
-    done = guest.run(["advisor", *words], timeout=180, user=user)
-    assert done.rc == code, f"advisor {' '.join(words)}: {done.rc}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def profile(guest: Machine, values: Mapping[str, str], name: str = "links") -> str:
-    said = 'summary = "S."\nhelps-when = "H."\nhurts-when = "U."\nsources = ["s"]\n'
-    text = f'name = "{name}"\ntitle = "Links"\n{said}'
-    for tunable, value in values.items():
-        text += f'\n[[tunables]]\ntunable = "{tunable}"\nvalue = "{value}"\nwhy = "W."\nhurts-when = "U."\n'
-        text += 'sources = ["s"]\n'
-    out(guest, "mkdir -p /etc/advisor/profiles")
-    guest.put(f"/etc/advisor/profiles/{name}.toml", text.encode())
+def put_profile(guest: Machine, values: Mapping[str, str], name: str = "links") -> str:
+    guest.put(f"/etc/advisor/profiles/{name}.toml", profile(name, ((*pair, "") for pair in values.items())))
     return name
 
 
 def apply(guest: Machine, values: Mapping[str, str], *, code: int = 0, name: str = "links") -> str:
-    done = advisor(guest, "apply", profile(guest, values, name), "--yes", "--confirm-within", "0", code=code)
+    done = advisor(guest, "apply", put_profile(guest, values, name), *AT_ONCE, code=code)
     return done.stdout + done.stderr
 
 
@@ -140,32 +124,18 @@ def judge(guest: Machine, *, virtual: bool = True) -> None:
 
 
 def test_every_kind_goes_in_and_out_without_a_trace(machine: Machine) -> None:
-    profile(machine, VALUES)
+    put_profile(machine, VALUES)
     before = state(machine)
     planned = advisor(machine, "plan", "links", "--json", user="plain").stdout
     assert {one["tunable"] for one in json.loads(planned)["changes"]} == set(VALUES)
     assert state(machine) == before
-    apply(machine, VALUES)
-    judge(machine)
-    advisor(machine, "verify")
-    again = json.loads(advisor(machine, "apply", "links", "--yes", "--json").stdout)
-    assert (again["state"], again["changes"]) == ("unchanged", [])
-    advisor(machine, "rollback")
-    assert state(machine) == before
+    goes_in_and_out(machine, "links", lambda: judge(machine), lambda: state(machine))
 
 
 @pytest.mark.parametrize("shell", ["dash", "busybox sh"])
 def test_the_script_puts_all_back_with_nothing_installed(machine: Machine, shell: str) -> None:
-    profile(machine, VALUES)
-    before = state(machine)
-    apply(machine, VALUES)
-    judge(machine)
-    directory = out(machine, "ls -d /var/lib/advisor/transactions/*").split()[-1]
-    done = machine.run(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin {shell} {directory}/rollback.sh", timeout=120)
-    assert done.rc == 0, done.stdout + done.stderr
-    assert state(machine) == before
-    advisor(machine, "rollback", "--all", code=3)
-    assert state(machine) == before
+    put_profile(machine, VALUES)
+    script_puts_back(machine, "links", shell, lambda: judge(machine), lambda: state(machine))
 
 
 REFUSED = {
@@ -181,7 +151,7 @@ REFUSED = {
 
 def test_what_a_driver_would_not_take_is_refused_beforehand(machine: Machine) -> None:
     values = {"link:eth0:txqueuelen": "7"} | {name: value for name, (value, _) in REFUSED.items()}
-    profile(machine, values)
+    put_profile(machine, values)
     before = state(machine)
     planned = json.loads(advisor(machine, "plan", "links", "--json", code=3).stdout)
     skipped = {one["tunable"]: one for one in planned["skipped"]}
@@ -204,7 +174,7 @@ def test_what_a_driver_would_not_take_is_refused_beforehand(machine: Machine) ->
 )
 def test_what_the_kernel_refuses_is_put_back_in_its_words(machine: Machine, values: dict[str, str], words: str) -> None:
     both = {"link:eth0:qdisc": "pfifo", **values}
-    profile(machine, both)
+    put_profile(machine, both)
     before = state(machine)
     said = apply(machine, both, code=4)
     assert words in said
@@ -215,7 +185,7 @@ def test_what_the_kernel_refuses_is_put_back_in_its_words(machine: Machine, valu
 def test_what_a_link_does_not_have_or_somebody_set_up_is_left_alone(machine: Machine) -> None:
     out(machine, "tc qdisc replace dev eth2 root fq maxrate 1gbit")
     values = {"link:eth2:qdisc": "fq_codel", "link:eth1:ring.rx-jumbo": "5", "link:eth1:coalesce.tx-usecs": "5"}
-    profile(machine, values)
+    put_profile(machine, values)
     planned = json.loads(advisor(machine, "plan", "links", "--json", code=3).stdout)
     out(machine, "tc qdisc del dev eth2 root")
     reasons = {one["tunable"]: (one["state"], one["reason"]) for one in planned["skipped"]}
@@ -227,8 +197,8 @@ def test_what_a_link_does_not_have_or_somebody_set_up_is_left_alone(machine: Mac
 
 def test_what_is_applied_outlasts_a_reboot_and_then_goes(machine: Machine) -> None:
     real = {name: value for name, value in VALUES.items() if ":va:" not in name}
-    profile(machine, real)
-    profile(machine, RENAMED, "renamed")
+    put_profile(machine, real)
+    put_profile(machine, RENAMED, "renamed")
     before = state(machine)
     apply(machine, real)
     apply(machine, RENAMED, name="renamed")

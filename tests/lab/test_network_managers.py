@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from .guest import Machine
+from .road import out
 
 pytestmark = pytest.mark.thorough
 
@@ -60,10 +61,6 @@ for name in keyfile0 planned0 planned1 planned2 static0 dhcp0 script0; do ip lin
 networkctl reload
 """
 FOLDERS = "/etc/NetworkManager /etc/netplan /etc/network /etc/sysconfig /etc/systemd/network /etc/udev"
-
-
-def out(guest: Machine, command: str) -> str:
-    return guest.run(command, timeout=90).check().stdout
 
 
 def state(guest: Machine) -> list[str]:

@@ -77,6 +77,12 @@ def arrays(guest: Machine, names: dict[str, str]) -> Iterator[dict[str, str]]:
     )
 
 
+@pytest.fixture(scope="module")
+def found(guest: Machine, arrays: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Root's scan of them, before anything fails."""
+    return scan(guest)
+
+
 def test_a_multipath_map(guest: Machine, names: dict[str, str]) -> None:
     """Two drives stand for two paths to one. Comes first: the arrays below take these drives."""
     if guest.run("modprobe -q dm-multipath && modprobe -q dm-round-robin").rc != 0:
@@ -142,8 +148,7 @@ def test_log_page_0x02_over_the_ioctl(guest: Machine, names: dict[str, str]) -> 
     assert "root reads log pages" in missing["smart"]
 
 
-def test_an_md_array_as_mdadm_sees_it(guest: Machine, arrays: dict[str, str]) -> None:
-    found = scan(guest)
+def test_an_md_array_as_mdadm_sees_it(guest: Machine, found: dict[str, dict[str, Any]]) -> None:
     array = found["arrays"]["md5"]
     export = guest.run("mdadm --detail --export /dev/md5").check().stdout
     judged = dict(line.split("=", 1) for line in export.splitlines())
@@ -155,8 +160,7 @@ def test_an_md_array_as_mdadm_sees_it(guest: Machine, arrays: dict[str, str]) ->
     assert found["unknown"] == {}
 
 
-def test_the_geometry_of_file_systems(guest: Machine, arrays: dict[str, str]) -> None:
-    found = scan(guest)
+def test_the_geometry_of_file_systems(guest: Machine, found: dict[str, dict[str, Any]]) -> None:
     xfs = found["filesystems"]["md5"]
     info = guest.run("xfs_info '/mnt/a b'").check().stdout
     data = re.search(r"^data .*?bsize=(\d+).*?sunit=(\d+)\s+swidth=(\d+)", info, re.MULTILINE | re.DOTALL)
@@ -173,16 +177,16 @@ def test_the_geometry_of_file_systems(guest: Machine, arrays: dict[str, str]) ->
     assert ext4["stripe_width_bytes"] == int(fields["RAID stripe width"]) * size == 512 << 10
 
 
-def test_volumes_as_lvs_sees_them(guest: Machine, arrays: dict[str, str]) -> None:
+def test_volumes_as_lvs_sees_them(guest: Machine, arrays: dict[str, str], found: dict[str, dict[str, Any]]) -> None:
     options = "lv_name,lv_size,segtype,stripe_size,chunk_size,data_stripes,lv_kernel_minor,lv_health_status"
     rows = ask(guest, f"lvs --reportformat json --units b --nosuffix -o {options} vg-x")["report"][0]["lv"]
-    found = scan(guest)["arrays"]
-    assert {name for name, one in found.items() if one["manager"] == "lvm"} == {
+    volumes = found["arrays"]
+    assert {name for name, one in volumes.items() if one["manager"] == "lvm"} == {
         f"vg-x/{row['lv_name']}" for row in rows
     }
     judged = {row["lv_name"]: row for row in rows}
     for name, row in judged.items():
-        array = found[f"vg-x/{name}"]
+        array = volumes[f"vg-x/{name}"]
         level = {"linear": "snapshot"}.get(row["segtype"], row["segtype"]).partition("_")[0]
         assert array["level"] == level, name
         assert array["size_bytes"] == int(row["lv_size"]) or level == "snapshot", name
@@ -191,17 +195,19 @@ def test_volumes_as_lvs_sees_them(guest: Machine, arrays: dict[str, str]) -> Non
         assert array["state"] == "active", name
         if name != "pool":  # lvs gives the pool's minor, the array is the device that does the work
             assert array["device"] == f"dm-{row['lv_kernel_minor']}", name
-    assert found["vg-x/five"]["data_disks"] == int(judged["five"]["data_stripes"]) == 2
-    assert found["vg-x/stri-ped"]["data_disks"] == 2
+    assert volumes["vg-x/five"]["data_disks"] == int(judged["five"]["data_stripes"]) == 2
+    assert volumes["vg-x/stri-ped"]["data_disks"] == 2
     physical = {arrays[one] for one in ("LAB-N0-2", "LAB-N1-1", "LAB-N1-2")}
-    assert set(found["vg-x/five"]["members"]) == physical
-    assert all(physical >= set(found[f"vg-x/{name}"]["members"]) for name in judged)
-    assert found["vg-x/five"]["disks"] == found["vg-x/five"]["members"]
-    assert found["vg-x/five"]["numa_nodes"] == [0, 1]
+    assert set(volumes["vg-x/five"]["members"]) == physical
+    assert all(physical >= set(volumes[f"vg-x/{name}"]["members"]) for name in judged)
+    assert volumes["vg-x/five"]["disks"] == volumes["vg-x/five"]["members"]
+    assert volumes["vg-x/five"]["numa_nodes"] == [0, 1]
 
 
-def test_an_ordinary_user_sees_the_volumes_and_is_told_what_is_missing(guest: Machine, arrays: dict[str, str]) -> None:
-    all_of_it, found = scan(guest), scan(guest, user="plain")
+def test_an_ordinary_user_sees_the_volumes_and_is_told_what_is_missing(
+    guest: Machine, found: dict[str, dict[str, Any]]
+) -> None:
+    all_of_it, found = found, scan(guest, user="plain")
     assert set(found["arrays"]) == set(all_of_it["arrays"])
     assert set(found["disks"]) == set(all_of_it["disks"])
     assert found["arrays"]["md5"] == all_of_it["arrays"]["md5"]

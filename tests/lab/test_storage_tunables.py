@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from .guest import Machine
-from .road import advisor, document, out
+from .road import advisor, document, goes_in_and_out, out, profile, script_puts_back
 
 pytestmark = pytest.mark.thorough
 
@@ -95,14 +95,6 @@ LINES: tuple[tuple[str, str, str], ...] = (
     ("file:/opt/iris/iris.cpf:config/globals", "0,0,1024,0,0,0", ""),
     ("file:/etc/llttab:set-arp", "0", ""),
 )
-
-
-def profile(name: str, lines: tuple[tuple[str, str, str], ...]) -> str:
-    text = f'name = "{name}"\ntitle = "t"\nsummary = "s"\nhelps-when = "h"\nhurts-when = "h"\nsources = ["s"]\n'
-    for tunable, value, more in lines:
-        text += f'[[tunables]]\ntunable = "{tunable}"\nvalue = "{value}"\nwhy = "w"\nhurts-when = "h"\n'
-        text += f'sources = ["s"]\n{more}\n'
-    return text
 
 
 @pytest.fixture(scope="module")
@@ -203,34 +195,22 @@ def judge_services(guest: Machine) -> None:
         assert 'path_selector "service-time 0"' in out(guest, "multipath -t")
 
 
+def judge_all(guest: Machine) -> None:
+    judge(guest)
+    judge_services(guest)
+
+
 def test_every_kind_goes_in_and_out_without_a_trace(storage: Machine) -> None:
-    before = state(storage)
     planned = document(storage, "plan", "storage-lab")
     assert {one["tunable"].split(":")[0] for one in planned["changes"]} == {
         *("block", "md", "thp", "sysctl", "llt", "unit", "file")
     }
-    applied = document(storage, "apply", "storage-lab", "--yes")
-    assert applied["state"] == "applied"
-    judge(storage)
-    judge_services(storage)
-    advisor(storage, "verify")
-    again = document(storage, "apply", "storage-lab", "--yes")
-    assert (again["state"], again["changes"]) == ("unchanged", [])
-    advisor(storage, "rollback")
-    assert state(storage) == before
+    goes_in_and_out(storage, "storage-lab", lambda: judge_all(storage), lambda: state(storage))
 
 
 @pytest.mark.parametrize("shell", ["dash", "busybox sh"])
 def test_the_script_puts_every_kind_back(storage: Machine, shell: str) -> None:
-    before = state(storage)
-    advisor(storage, "apply", "storage-lab", "--yes")
-    judge(storage)
-    directory = sorted(out(storage, "ls -d /var/lib/advisor/transactions/*").split())[-1]
-    done = storage.run(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin {shell} {directory}/rollback.sh", timeout=300)
-    assert done.rc == 0, done.stdout + done.stderr
-    assert state(storage) == before
-    advisor(storage, "rollback", "--all", code=3)
-    assert state(storage) == before
+    script_puts_back(storage, "storage-lab", shell, lambda: judge(storage), lambda: state(storage))
 
 
 def test_udev_and_tmpfiles_bring_it_back_and_so_does_a_reboot(storage: Machine) -> None:
@@ -254,8 +234,7 @@ def test_udev_and_tmpfiles_bring_it_back_and_so_does_a_reboot(storage: Machine) 
     assert not [line for line in log.splitlines() if "advisor" in line and ("nvalid" in line or "ailed" in line)]
     storage.reboot()
     out(storage, "udevadm settle")
-    judge(storage)
-    judge_services(storage)
+    judge_all(storage)
     # Whatever names the drives have now.
     advisor(storage, "verify")
     advisor(storage, "rollback", "--all")

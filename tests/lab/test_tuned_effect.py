@@ -1,6 +1,6 @@
 """What TuneD makes of its own profiles on a real kernel, and what our import of them makes there: equal or reported.
 
-`python -m tests.lab.tuned_effect` prints a table and every value that differs.
+`python -m benchmarks.tuned_effect` prints a table and every value that differs.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.tuned_effect import State, Tuned, by_tuned, changed, effect, installed, look, said
 from tests.importers.tuned_package import NAMES
 
 from .guest import Machine
-from .tuned_effect import State, Tuned, by_tuned, changed, effect, installed, look, said
 
 pytestmark = pytest.mark.thorough
 

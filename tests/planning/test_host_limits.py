@@ -80,27 +80,25 @@ def test_what_fits_is_planned_without_a_word(word: str) -> None:
     assert plan.notes == ()
 
 
-def test_the_same_number_is_right_on_a_larger_host() -> None:
-    assert "kept free" in blocked(planned_here("sysctl:vm.min_free_kbytes=1048576", gib=16)).reason
-    plan = planned_here("sysctl:vm.min_free_kbytes=1048576", gib=512)
-    assert [one.after for one in plan.changes] == ["1048576"]
+FREE = "sysctl:vm.min_free_kbytes="
+NO_MEMORY = {"/proc/meminfo": "garbage\n"}
 
 
-def test_a_large_share_is_warned_of() -> None:
-    plan = planned_here("sysctl:vm.min_free_kbytes=2097152")
-    assert [one.after for one in plan.changes] == ["2097152"]
-    assert "2,048 of 65,536 MiB of memory (3 %) would be kept free" in plan.notes[0]
-
-
-def test_without_the_memory_of_the_host_that_is_said() -> None:
-    plan = planned_here("sysctl:vm.min_free_kbytes=2097152", files={"/proc/meminfo": "garbage\n"})
-    assert plan.notes[0].endswith("whether 2097152 fits is unknown: the memory of this host could not be read")
-
-
-def test_less_than_what_is_there_is_no_matter_of_memory() -> None:
-    """Who has set too much already can lower it in steps."""
-    plan = planned_here("sysctl:vm.min_free_kbytes=8000000", sysctl={"vm.min_free_kbytes": "9000000"})
-    assert [one.after for one in plan.changes] == ["8000000"]
+@pytest.mark.parametrize(
+    ("kib", "gib", "files", "live", "note"),
+    [
+        ("1048576", 512, {}, "67584", None),
+        ("2097152", 64, {}, "67584", "2,048 of 65,536 MiB of memory (3 %) would be kept free"),
+        ("2097152", 64, NO_MEMORY, "67584", "whether 2097152 fits is unknown: the memory of this host could not be"),
+        # Who has set too much already can lower it in steps.
+        ("8000000", 64, {}, "9000000", None),
+    ],
+)
+def test_a_share_of_the_memory(kib: str, gib: int, files: Mapping[str, str], live: str, note: str | None) -> None:
+    assert "kept free" in blocked(planned_here(f"{FREE}1048576", gib=16)).reason
+    plan = planned_here(f"{FREE}{kib}", gib, {"vm.min_free_kbytes": live}, files)
+    assert [one.after for one in plan.changes] == [kib]
+    assert [note in one for one in plan.notes[:1] if note] == ([True] if note else [])
 
 
 @pytest.mark.parametrize(
@@ -130,48 +128,37 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        (
-            "sysctl:net.ipv4.tcp_congestion_control=vegass",
-            "the kernel offers reno and cubic, and has no module tcp_vegass",
-        ),
-        ("sysctl:net.core.default_qdisc=fqq", "the kernel has no module sch_fqq"),
-    ],
-)
-def test_an_algorithm_that_no_module_provides_is_refused(word: str, expected: str) -> None:
-    assert blocked(planned_here(word, files=MODULES)).reason == expected
-
-
-@pytest.mark.parametrize(
-    ("word", "note"),
-    [
-        ("sysctl:net.ipv4.tcp_congestion_control=reno", None),
-        ("sysctl:net.ipv4.tcp_congestion_control=bbr", "bbr is in the module tcp_bbr"),
-        ("sysctl:net.core.default_qdisc=pfifo_fast", None),
-        ("sysctl:net.core.default_qdisc=cake", "cake is in the module sch_cake"),
-    ],
-)
-def test_an_algorithm_of_the_kernel_or_of_a_module_is_planned(word: str, note: str | None) -> None:
-    plan = planned_here(word, files=MODULES)
-    assert [one.after for one in plan.changes] == [word.partition("=")[2]]
-    assert [note in one for one in plan.notes if note] == ([True] if note else [])
-
-
-def test_without_a_list_of_modules_nothing_is_claimed() -> None:
-    plan = planned_here(
-        "sysctl:net.ipv4.tcp_congestion_control=bbr", files={"/proc/sys/kernel/osrelease": f"{RELEASE}\n"}
-    )
-    assert [one.after for one in plan.changes] == ["bbr"]
-    assert "whether the kernel has bbr is unknown" in plan.notes[0]
-
-
 def test_a_word_for_a_number_is_a_mistake_of_the_call_whatever_else_forbids_it() -> None:
     files = {"/etc/sysctl.d/99-local.conf": "vm.swappiness = 20\nvm.laptop_mode = 5\n"}
     for word in ("sysctl:vm.swappiness=ten", "sysctl:vm.laptop_mode=five"):
         with pytest.raises(UsageError, match="number"):
             planned_here(word, files=files, sysctl={"vm.laptop_mode": "0"})
+
+
+CONGESTION, QDISC = "sysctl:net.ipv4.tcp_congestion_control=", "sysctl:net.core.default_qdisc="
+
+
+@pytest.mark.parametrize(
+    ("word", "refusal", "note"),
+    [
+        (f"{CONGESTION}vegass", "the kernel offers reno and cubic, and has no module tcp_vegass", None),
+        (f"{QDISC}fqq", "the kernel has no module sch_fqq", None),
+        (f"{CONGESTION}reno", None, None),
+        (f"{CONGESTION}bbr", None, "bbr is in the module tcp_bbr"),
+        (f"{QDISC}pfifo_fast", None, None),
+        (f"{QDISC}cake", None, "cake is in the module sch_cake"),
+    ],
+)
+def test_an_algorithm_is_the_kernels_or_in_a_module(word: str, refusal: str | None, note: str | None) -> None:
+    plan = planned_here(word, files=MODULES)
+    if refusal:
+        assert blocked(plan).reason == refusal
+        return
+    assert [one.after for one in plan.changes] == [word.partition("=")[2]]
+    assert [note in one for one in plan.notes if note] == ([True] if note else [])
+    unlisted = planned_here(f"{CONGESTION}bbr", files={"/proc/sys/kernel/osrelease": f"{RELEASE}\n"})
+    assert [one.after for one in unlisted.changes] == ["bbr"]
+    assert "whether the kernel has bbr is unknown" in unlisted.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -187,6 +174,11 @@ def test_bytes_are_compared_with_what_the_ratio_amounts_to(gib: int, word: str, 
     plan = planned_here(word, gib)
     assert bool(plan.changes) is is_changed
     assert plan.blocking == ()
+    # Huge pages are no memory that can be dirty.
+    huge = "HugePages_Total: 28672\nHugePages_Free: 0\nHugepagesize: 2048 kB\n"
+    files = {"/proc/meminfo": f"MemTotal: 67108864 kB\nMemAvailable: 9000000 kB\n{huge}"}
+    plan = planned_here("sysctl:vm.dirty_background_bytes<=1073741824", files=files)
+    assert [one.state for one in plan.skipped] == ["in-place"]
 
 
 def test_a_ratio_is_compared_with_the_bytes_that_hold() -> None:
@@ -196,15 +188,6 @@ def test_a_ratio_is_compared_with_the_bytes_that_hold() -> None:
     assert "vm.dirty_background_bytes is 1,024 MiB, 2 % of this host's memory" in plan.skipped[0].reason
     wide = {"vm.dirty_background_ratio": "0", "vm.dirty_background_bytes": "9999999999"}
     assert [one.after for one in planned_here("sysctl:vm.dirty_background_ratio<=5", sysctl=wide).changes] == ["5"]
-
-
-def test_huge_pages_are_no_memory_that_can_be_dirty() -> None:
-    meminfo = (
-        "MemTotal: 67108864 kB\nMemAvailable: 9000000 kB\nHugePages_Total: 28672\nHugePages_Free: 0\n"
-        "Hugepagesize: 2048 kB\n"
-    )
-    plan = planned_here("sysctl:vm.dirty_background_bytes<=1073741824", files={"/proc/meminfo": meminfo})
-    assert [one.state for one in plan.skipped] == ["in-place"]
 
 
 LISTENING = """\
@@ -253,11 +236,6 @@ def test_of_two_bounds_the_stricter_serves_both(names: tuple[str, ...], tunable:
     assert any(f"{tunable}: " in note and f"{value} serves both" in note for note in plan.notes)
 
 
-def test_what_cannot_both_be_had_is_refused() -> None:
-    with pytest.raises(UsageError, match="redis wants 1, postgresql wants 2"):
-        plan_profiles(serving_host([UNITS["redis"], UNITS["postgresql"]]), ["redis", "postgresql"], {"overcommit": "2"})
-
-
 def test_a_bound_in_bytes_and_one_in_percent_are_no_conflict() -> None:
     host = host_of(gib=64)
     plan = plan_profiles(
@@ -277,28 +255,28 @@ def test_huge_pages_of_two_profiles_are_added_up() -> None:
     assert "4200 for postgresql and 1000 for mysql, 5200 together" in plan.notes[0]
     same = plan_profiles(host, BOTH, {"postgresql.huge_pages": "1000", "mysql.huge_pages": "1000"})
     assert {one.tunable: one.after for one in same.changes}["sysctl:vm.nr_hugepages"] == "2000"
+    # A total that a person names is a total.
+    total = plan_profiles(host, ["postgresql", "sysctl:vm.nr_hugepages>=3000"], {"huge_pages": "1000"})
+    assert {one.tunable: one.after for one in total.changes}["sysctl:vm.nr_hugepages"] == "3000"
 
 
-def test_one_number_of_huge_pages_for_two_profiles_is_refused() -> None:
-    host = serving_host([UNITS[one] for one in BOTH])
-    with pytest.raises(UsageError, match="postgresql, mysql each need a number of their own") as refused:
-        plan_profiles(host, BOTH, {"huge_pages": "4200"})
-    assert refused.value.hint == ("they are added up: --set postgresql.huge_pages=NUMBER --set mysql.huge_pages=NUMBER")
-
-
-def test_a_setting_of_one_profile_leaves_the_others_theirs() -> None:
-    host = serving_host([UNITS["kafka"], UNITS["mysql"]])
-    plan = plan_profiles(host, ["kafka", "mysql"], {"swappiness": "20", "kafka.swappiness": "10"})
-    assert {one.tunable: one.after for one in plan.changes}["sysctl:vm.swappiness"] == "10"
-    with pytest.raises(UsageError, match="no such parameter") as wrong:
-        plan_profiles(host, ["kafka", "mysql"], {"redis.swappiness": "10"})
-    assert "kafka.swappiness=" in str(wrong.value.hint)
-
-
-def test_a_total_that_a_person_names_is_a_total() -> None:
-    host = serving_host([UNITS["postgresql"]])
-    plan = plan_profiles(host, ["postgresql", "sysctl:vm.nr_hugepages>=3000"], {"huge_pages": "1000"})
-    assert {one.tunable: one.after for one in plan.changes}["sysctl:vm.nr_hugepages"] == "3000"
+@pytest.mark.parametrize(
+    ("names", "settings", "words"),
+    [
+        (("redis", "postgresql"), {"overcommit": "2"}, "redis wants 1, postgresql wants 2"),
+        (BOTH, {"huge_pages": "4200"}, "postgresql, mysql each need a number of their own"),
+        (("kafka", "mysql"), {"redis.swappiness": "10"}, "no such parameter"),
+    ],
+)
+def test_settings_of_two_profiles_that_do_not_fit(
+    names: tuple[str, ...], settings: Mapping[str, str], words: str
+) -> None:
+    host = serving_host([UNITS[one] for one in names])
+    with pytest.raises(UsageError, match=words):
+        plan_profiles(host, names, settings)
+    if "kafka" in names:
+        plan = plan_profiles(host, names, {"swappiness": "20", "kafka.swappiness": "10"})
+        assert {one.tunable: one.after for one in plan.changes}["sysctl:vm.swappiness"] == "10"
 
 
 def test_a_condition_on_what_could_not_be_read_claims_nothing() -> None:
@@ -353,9 +331,3 @@ def test_a_background_that_begins_no_earlier_is_named(
     made = plan_profiles(host, [f"sysctl:vm.dirty_{word}" for word in words], {})
     said = [one for one in made.notes if "is not below" in one]
     assert [note in one for one in said] == [True] if note else not said
-
-
-@pytest.mark.parametrize("word", ["rmem_max=2047", "wmem_default=4095", "rmem_default=1", "wmem_max=0"])
-def test_a_buffer_below_the_kernels_least_is_refused(word: str) -> None:
-    with pytest.raises(UsageError, match=r"is refused by advisor, before the kernel is asked: .* is not from"):
-        planned_here(f"sysctl:net.core.{word}")

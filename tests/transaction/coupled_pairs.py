@@ -3,10 +3,8 @@
 
 usage: python -m tests.transaction.coupled_pairs WHERE command|script WHICH SEED SECONDS
 
-WHICH is a NUMBER of pairs, most of them of one setting; ``near`` for each pair of one setting, in both orders; ``all``
-for each pair there is, ``all:1/3`` for a third of them; ``groups`` for plans of many keys, in which each two keys of
-different settings are applied together once. It ends after SECONDS, whatever is left. What differs is written to stderr
-at once, the numbers of all to stdout in the end.
+WHICH is a NUMBER of pairs, most of them of one setting, or ``near`` for each pair of one setting, in both orders. It
+ends after SECONDS, whatever is left. What differs is written to stderr at once, the numbers of all to stdout at last.
 """
 
 from __future__ import annotations
@@ -179,32 +177,11 @@ def run_plan(wanted: Mapping[str, str], where: Path, tree: Tree, before: dict[st
     return "" if is_applied else REFUSED
 
 
-_BLOCK = 15
-
-
-def groups(named: list[str]) -> Iterator[tuple[str, ...]]:
-    """Each two blocks of keys as one plan, without keys of one setting: `near` has those pairs."""
-    blocks = [named[at : at + _BLOCK] for at in range(0, len(named), _BLOCK)]
-    for one, two in itertools.combinations_with_replacement(blocks, 2):
-        by_setting = {setting(key): key for key in (*one, *two)}
-        yield tuple(by_setting.values())
-        # Those that were left out, with the others.
-        left = {setting(key): key for key in (*one, *two) if by_setting[setting(key)] != key}
-        if left:
-            yield tuple({**by_setting, **left}.values())
-
-
 def chosen(which: str, named: list[str], chance: random.Random) -> list[tuple[str, ...]]:
     """The plans to try, as their keys."""
     chance.shuffle(named)
-    if which == "groups":
-        return list(groups(named))
     pairs = [chance.choice([pair, pair[::-1]]) for pair in itertools.combinations(named, 2)]
     chance.shuffle(pairs)
-    form, _, share = which.partition(":")
-    if form == "all":
-        number, _, of = (share or "1/1").partition("/")
-        return list(pairs[int(number) - 1 :: int(of)])
     settings = {key: setting(key) for key in named}
     near = [pair for pair in pairs if settings[pair[0]] == settings[pair[1]]]
     if which == "near":

@@ -15,14 +15,10 @@ import msgspec
 from advisor.facts.host_facts import Facts
 from advisor.host import DirectoryFiles, Host, LiveCommands, ReadFile, RunCommand, SetEthtool, Step
 from advisor.host.ethtool import Answer
-from advisor.planning.compute import make_plan
-from advisor.planning.observations import observe_targets
-from advisor.planning.records import Change, Plan, PlanTarget
-from advisor.transaction.apply import apply_plan
+from advisor.planning.records import Change, Plan
 from advisor.transaction.journal import Record, Store
-from advisor.transaction.rollback import roll_back
 from advisor.transaction.side_effects import ItemOutcome
-from tests.transaction.system import bare_facts, store_of
+from tests.transaction.system import apply_locked, plan_of_values, roll_back_locked, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import STANDARD_PATH, make_command, make_tree
 
@@ -180,12 +176,7 @@ def state(where: Path) -> dict[str, object]:
 def plan_of(host: Host, values: dict[str, str] | None = None, known: Facts | None = None) -> Plan:
     """A plan of these values; the channels are set in the stand-in."""
     wanted = values or {f"link:{LINK}:channels.combined": "2"}
-    targets = tuple(
-        PlanTarget(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in wanted.items()
-    )
-    plan = make_plan(
-        ("test",), targets, (), observe_targets(host, targets, {}), known or bare_facts(), runtime_only=True
-    )
+    plan = plan_of_values(host, wanted, runtime_only=True, known=known)
     return msgspec.structs.replace(plan, changes=tuple(_by_stand_in(one) for one in plan.changes))
 
 
@@ -206,8 +197,7 @@ WAYS = ["rollback", *(shell[0] for shell in SHELLS)]
 
 def applied(where: Path, host: Host, values: dict[str, str] | None = None) -> tuple[Record, Store]:
     store = store_of(where)
-    with store.hold_lock():
-        return apply_plan(host, plan_of(host, values), store), store
+    return apply_locked(host, plan_of(host, values), store), store
 
 
 def back(where: Path, host: Host, record: Record, store: Store, way: str) -> tuple[int, str]:
@@ -215,8 +205,7 @@ def back(where: Path, host: Host, record: Record, store: Store, way: str) -> tup
     if way != "rollback":
         done = run_script(store.script_path(record.id), where, shell=next(one for one in SHELLS if one[0] == way))
         return done.returncode, done.stdout + done.stderr
-    with store.hold_lock():
-        outcomes = roll_back(host, record, store)
+    outcomes = roll_back_locked(host, record, store)
     return (0 if all(one.is_back for one in outcomes) else 5), "\n".join(map(outcome_line, outcomes))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,10 @@ from advisor.host import Host
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
-from advisor.transaction.journal import Store
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.journal import Record, Store
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.side_effects import ItemOutcome
 from tests.trees import host_of, make_command, make_tree
 
 MACHINE = "0123456789abcdef0123456789abcdef"
@@ -105,6 +108,33 @@ def bare_facts() -> Facts:
         llt=None,
         unknown=(),
     )
+
+
+def plan_of_values(
+    host: Host,
+    wanted: Mapping[str, str],
+    *,
+    runtime_only: bool = False,
+    is_ranked: bool = False,
+    known: Facts | None = None,
+) -> Plan:
+    """A plan of these values; ranked, they are set in this order."""
+    targets = tuple(
+        PlanTarget(name, value, "exactly", "why", "hurts", ("source",), "test", rank=place * is_ranked)
+        for place, (name, value) in enumerate(wanted.items())
+    )
+    seen = observe_targets(host, targets, {})
+    return make_plan(("test",), targets, (), seen, known or bare_facts(), runtime_only=runtime_only)
+
+
+def apply_locked(host: Host, plan: Plan, store: Store) -> Record:
+    with store.hold_lock():
+        return apply_plan(host, plan, store)
+
+
+def roll_back_locked(host: Host, record: Record, store: Store, *, force: bool = False) -> tuple[ItemOutcome, ...]:
+    with store.hold_lock():
+        return roll_back(host, record, store, force=force)
 
 
 def plan_of(host: Host, only: Iterable[int] = range(len(TARGETS)), *, runtime_only: bool = False) -> Plan:

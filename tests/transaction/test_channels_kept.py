@@ -8,10 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.transaction.rollback import roll_back
 from tests.rules.build import link
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, plan_of, state
-from tests.transaction.system import bare_facts
+from tests.transaction.system import bare_facts, roll_back_locked
 
 
 @pytest.mark.parametrize("way", WAYS[:2])
@@ -149,8 +148,7 @@ def test_after_a_boot_interrupts_and_tables_are_the_boots(tmp_path: Path) -> Non
     (tmp_path / "root/proc/sys/kernel/random/boot_id").write_text("another\n")
     call(tmp_path, "-L", LINK, "combined", "4")
     booted = state(tmp_path)
-    with store.hold_lock():
-        outcomes = roll_back(host, record, store)
+    outcomes = roll_back_locked(host, record, store)
     assert [one.state for one in outcomes] == ["already"]
     assert state(tmp_path) == booted
 

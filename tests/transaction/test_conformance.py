@@ -24,12 +24,20 @@ from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
-from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions
 from advisor.tunables.udev import RULES as APPEARING
 from tests.exporters.apply_script.stage import Answer, answer_of
-from tests.transaction.conforming import OF_GUESTS, ON_SERVICES, SERVICES, SERVING, ConformanceSystem, systems
+from tests.transaction.conforming import (
+    FORM_SYSTEMS,
+    OF_GUESTS,
+    ON_SERVICES,
+    SERVICES,
+    SERVING,
+    ConformanceSystem,
+    systems,
+)
 from tests.transaction.killing import killed_at_step
+from tests.transaction.system import apply_locked, roll_back_locked
 from tests.transaction.zeroing import zeroing
 from tests.trees import STANDARD_PATH, make_command
 from tests.tunables.form_shell import SHELLS
@@ -154,8 +162,7 @@ class History:
             at = self.random.randint(1, max(1, steps - 1))
 
             def work(host: Host, store: Store) -> None:
-                with store.hold_lock():
-                    apply_plan(host, plan, store)
+                apply_locked(host, plan, store)
 
             killed = killed_at_step(self.host, self.store, work, at, after=self.random.random() < 0.5)
             return not killed
@@ -239,8 +246,7 @@ class History:
         if die:
 
             def work(host: Host, store: Store) -> None:
-                with store.hold_lock():
-                    roll_back(host, store.find_record(record.id), store)
+                roll_back_locked(host, store.find_record(record.id), store)
 
             at = self.random.randint(1, max(1, len(record.plan.changes) - 1))
             killed_at_step(self.host, self.store, work, at, after=self.random.random() < 0.5)
@@ -370,8 +376,15 @@ def first_plan(where: Path, system: ConformanceSystem) -> Plan:
     return system.plan(system.build(where), Store(str(where / "state")))
 
 
-@pytest.mark.repeats(9)
-@pytest.mark.parametrize("name", PLAYED)
+# Every form of a value is one of the small systems'; of the profiles, some of each article.
+COMMON = {*FORM_SYSTEMS, "infoscale-fss-zones", "iris-write-daemons", "iscsi-multipath", "beegfs-nvme", "jumbo-frames"}
+NEEDS = {name: [NEEDS_ROOT] * (name == SERVING) for name in SYSTEMS}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in COMMON else pytest.param(name, marks=[pytest.mark.thorough, *NEEDS[name]]) for name in SYSTEMS],
+)
 def test_each_engine_restores_every_byte(name: str, tmp_path: Path) -> None:
     seen: Coverage = defaultdict(set)
     expected = {name, *forms_of(first_plan(tmp_path / "first", SYSTEMS[name]))}

@@ -38,16 +38,3 @@ def test_pairs_of_sysctls_leave_nothing_behind(tmp_path: Path, way: str) -> None
 def test_every_pair_of_one_setting_leaves_nothing_behind(tmp_path: Path, way: str, seed: int) -> None:
     found = tried(tmp_path, way, "near", seed=seed, seconds=900)
     assert (found["failed"], found["done"]) == ({}, found["plans"])
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("way", ["command", "script"])
-def test_every_two_sysctls_in_plans_of_many_leave_nothing_behind(tmp_path: Path, way: str) -> None:
-    found = tried(tmp_path, way, "groups", seed=1, seconds=3600)
-    assert (found["failed"], found["done"]) == ({}, found["plans"])
-
-
-@pytest.mark.thorough
-def test_every_pair_of_sysctls_leaves_nothing_behind(tmp_path: Path) -> None:
-    found = tried(tmp_path, "command", "all", seed=1, seconds=3 * 3600)
-    assert (found["failed"], found["done"]) == ({}, found["plans"])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,16 +118,6 @@ def test_a_link_that_has_ipv6_while_all_have_none_keeps_its_addresses(net: Net, 
     net.apply(way, "sysctl:net.ipv6.conf.all.disable_ipv6=0")
     net.back(way)
     assert net.all() == before
-
-
-def test_a_plan_says_what_disable_ipv6_takes(net: Net) -> None:
-    code = (
-        "from tests.transaction.live import made_plan\n"
-        "print(*made_plan([('sysctl:net.ipv6.conf.v1.disable_ipv6', '1')]).notes, sep='\\n')"
-    )
-    words = ["ip", "netns", "exec", net.name, sys.executable, "-c", code]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    assert "removes all IPv6 addresses and routes" in said
 
 
 # What all or default is set to, and the link.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -13,44 +13,32 @@ from advisor.report.transaction import status_text, verify_text
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
-from tests.transaction.killing import killed_at_fsync
 from tests.transaction.layered import BASE, apply, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP
 from tests.transaction.test_script import run_script
 from tests.transaction.test_script_notes import store_in
+
+Damage = Callable[[Path], object]
 
 
 def is_empty(journal: Path) -> None:
     journal.write_bytes(b"")
 
 
-def is_gone(journal: Path) -> None:
-    journal.unlink()
+def rewritten(change: Callable[[list[bytes]], Iterable[bytes]]) -> Damage:
+    """The journal with other lines."""
+    return lambda journal: journal.write_bytes(b"".join(change(journal.read_bytes().splitlines(keepends=True))))
 
 
-def first_line_is_damaged(journal: Path) -> None:
-    journal.write_bytes(b"x" + journal.read_bytes()[1:])
-
-
-def ends_in_its_first_line(journal: Path) -> None:
-    journal.write_bytes(journal.read_bytes().splitlines()[0][:-5])
-
-
-def begins_with_another_line(journal: Path) -> None:
-    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
-
-
-def is_damaged_within(journal: Path) -> None:
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join((lines[0], b"\0" * 20 + b"\n", *lines[2:])))
-
-
-each_damage = pytest.mark.parametrize(
-    "damage",
-    [is_empty, is_gone, first_line_is_damaged, ends_in_its_first_line, begins_with_another_line, is_damaged_within],
-    ids=lambda one: one.__name__,
-)
-Damage = Callable[[Path], None]
+DAMAGES: dict[str, Damage] = {
+    "is empty": is_empty,
+    "is gone": lambda journal: journal.unlink(),
+    "its first line is damaged": rewritten(lambda lines: (b"x", lines[0][1:], *lines[1:])),
+    "it ends in its first line": rewritten(lambda lines: (lines[0][:-6],)),
+    "it begins with another line": rewritten(lambda lines: lines[1:]),
+    "it is damaged within": rewritten(lambda lines: (lines[0], b"\0" * 20 + b"\n", *lines[2:])),
+}
+each_damage = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 
 
 def three(where: Path) -> tuple[Host, Store]:
@@ -126,39 +114,6 @@ def test_once_its_script_has_put_it_back_it_is_in_nobodys_way(tmp_path: Path, da
     assert apply(host, store, "dd", {HIGH: "3000"})
     rollback_transactions(host, None, everything=True, force=False, store=store)
     assert live(host) == BASE
-
-
-def test_a_kill_while_it_begins_leaves_no_damage(tmp_path: Path) -> None:
-    """Cut at each write to disk: nothing was begun, or a journal records what."""
-    host = build(tmp_path)
-    at = 0
-    while True:
-        at += 1
-        store = Store(str(tmp_path / f"state{at}"))
-        before = live(host)
-        if not killed_at_fsync(host, store, lambda host, store: apply(host, store, "aa", {QUEUE: "8192"}), at):
-            break
-        records, damaged = store.survey_records()
-        assert damaged == ()
-        if not records:
-            assert live(host) == before
-        names = [path.parent.name for path in store.directory.glob("transactions/[0-9]*/rollback.sh")]
-        assert names == [one.id for one in records]
-        if records:
-            rollback_transactions(host, None, everything=False, force=False, store=store)
-        assert live(host) == before
-    assert at > 8
-
-
-def test_without_a_script_a_directory_that_a_power_cut_left_is_nothing(tmp_path: Path) -> None:
-    host, store = three(tmp_path)
-    for name, content in (("0004", None), ("0005", b"")):
-        (store.directory / "transactions" / name).mkdir(mode=0o700)
-        if content is not None:
-            journal_of(store, name).write_bytes(content)
-            journal_of(store, name).chmod(0o600)
-    assert [one.id for one in store.read_records()] == ["0001", "0002", "0003"]
-    assert host_status(host, store).damaged == ()
 
 
 def test_only_what_is_damaged_is_refused_by_its_id(tmp_path: Path) -> None:

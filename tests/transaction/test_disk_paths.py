@@ -12,15 +12,13 @@ import pytest
 
 from advisor.errors import RefusedError
 from advisor.host import Host
-from advisor.planning.compute import make_plan
-from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, PlanTarget
+from advisor.planning.records import Plan
 from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.verify import find_drift
-from tests.transaction.system import MACHINE, bare_facts
+from tests.transaction.system import MACHINE, apply_locked, plan_of_values, roll_back_locked
 from tests.transaction.test_script import run_script
 from tests.trees import host_of, make_tree
 
@@ -83,10 +81,7 @@ def values(where: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def plan_of(host: Host, *names: str) -> Plan:
-    targets = tuple(
-        PlanTarget(f"block:{name}:nr_requests", AFTER, "exactly", "why", "hurts", ("source",), "test") for name in names
-    )
-    return make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts(), runtime_only=True)
+    return plan_of_values(host, {f"block:{name}:nr_requests": AFTER for name in names}, runtime_only=True)
 
 
 def known_by(disk: Disk, marks: Iterable[str]) -> Disk:
@@ -100,8 +95,7 @@ def set_up(where: Path, disks: Mapping[str, Disk], *names: str) -> Plan:
     host, store = lay(where, disks), Store(str(where / "state"))
     plan = plan_of(host, *names)
     assert {one.tunable for one in plan.changes} == {f"block:{name}:nr_requests" for name in names}, plan.skipped
-    with store.hold_lock():
-        record = apply_plan(host, plan, store)
+    record = apply_locked(host, plan, store)
     assert find_drift(host, [record]) == ()
     assert values(where, names) == dict.fromkeys(names, AFTER)
     return plan
@@ -112,8 +106,7 @@ def rolled_back(where: Path, host: Host, plan: Plan, engine: str) -> dict[str, s
     shell = ENGINES[engine]
     if shell is None:
         store = Store(str(where / "state"))
-        with store.hold_lock():
-            outcomes = roll_back(host, store.read_records()[-1], store)
+        outcomes = roll_back_locked(host, store.read_records()[-1], store)
         return {one.what: one.detail for one in outcomes if not one.is_back}
     (where / "rollback.sh").write_text(rollback_script(plan))
     done = run_script(where / "rollback.sh", where, shell=shell)
@@ -369,8 +362,7 @@ def test_a_command_to_run_by_hand_names_the_disk_as_it_is_called_now(tmp_path: P
         done = run_script(tmp_path / "rollback.sh", tmp_path, shell=shell)
         assert (done.returncode, f"by hand: {command}" in done.stdout) == (5, True), done.stdout
     store = Store(str(tmp_path / "state"))
-    with store.hold_lock():
-        (outcome,) = roll_back(host, store.read_records()[-1], store)
+    (outcome,) = roll_back_locked(host, store.read_records()[-1], store)
     assert (outcome.state, outcome.by_hand) == ("kept", command)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from advisor.host import Host
 from advisor.transaction.journal import Store
-from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import verify_transactions
 from tests.transaction.layered import BASE, LLTTAB, apply, at_boot, build, host_at, live, store_of
+from tests.transaction.system import roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
 
@@ -48,21 +48,10 @@ def test_each_engine_rolls_each_of_them_back(tmp_path: Path, order: tuple[str, .
         # What a later one holds is left to Python.
         if chosen.random() < 0.5 and (done := run_script(path, tmp_path, shell=chosen.choice(SHELLS))).returncode:
             assert "held by the later transaction" in done.stdout, done.stdout + done.stderr
-        with store.hold_lock():
-            outcomes = roll_back(host, store.find_record(number), store)
+        outcomes = roll_back_locked(host, store.find_record(number), store)
         assert {one.state for one in outcomes} <= {"already", "passed", "restored"}
     assert (live(host), at_boot(tmp_path)) == (BASE, BASE)
     assert listing(tmp_path / "root") == listing(tmp_path / "before/root")
-
-
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-def test_the_script_of_each_restores_with_nothing_else(tmp_path: Path, shell: list[str]) -> None:
-    host, store = moved_into_tree(tmp_path)
-    for number in (3, 2, 1):
-        done = run_script(store.script_path(f"000{number}"), tmp_path, shell=shell)
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert (live(host), (tmp_path / "root/etc/llttab").read_text()) == (BASE, LLTTAB)
-    assert "rollback.data" not in names_of(store.directory)
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])

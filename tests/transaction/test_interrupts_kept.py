@@ -14,22 +14,16 @@ import pytest
 from advisor.errors import RefusedError
 from advisor.exporters.settings import collect_settings
 from advisor.host import Host, Missing, ReadFile, observe
-from advisor.host.commands import LiveCommands
-from advisor.host.files import DirectoryFiles
 from advisor.host.identity import Identity
 from advisor.host.irq_identity import DEVICES, read_identity
-from advisor.planner import plan_profiles
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.status import rollback_transactions, verify_transactions
-from advisor.tunables import parse_tunable
 from advisor.tunables.irq import SCRIPT, UNIT
 from tests.planning.system import ETH0, LOOPBACK, Link, applied, change, host, planned, system
 from tests.planning.test_placement import LINKS, PINNING
 from tests.transaction.killing import killed_at_step
-from tests.transaction.test_appeared import apply_values
-from tests.transaction.test_script import run_script
 from tests.trees import host_of, listing, make_command, make_tree
 from tests.tunables.form_shell import NOTHING, SHELLS, plain, read_batch
 
@@ -343,22 +337,6 @@ def test_the_wait_at_boot_is_by_the_clock(tmp_path: Path) -> None:
     assert len((tmp_path / "slept").read_text()) == 1
 
 
-def test_each_interrupt_of_a_plan_is_read_once(tmp_path: Path) -> None:
-    read: list[str] = []
-
-    class Counting(DirectoryFiles):
-        def read(self, path: str) -> bytes | Missing:
-            read.append(path)
-            return super().read(path)
-
-    names = {f"{DEVICES}/{PORT}/msi_irqs/{number}": "msi" for number in range(30)}
-    names |= {f"/sys/kernel/irq/{number}/actions": f"eth0-{number}\n" for number in range(30)}
-    one = Host(Counting(str(make_tree(tmp_path, names))), LiveCommands()).remembering()
-    identities = [read_identity(one, number) for number in range(30)]
-    assert [identity[1] for identity in identities if identity] == [f"eth0-{number}" for number in range(30)]
-    assert sum("/actions" in path for path in read) == 30
-
-
 def test_an_exported_value_that_is_in_place_names_its_interrupt(tmp_path: Path) -> None:
     build(tmp_path)
     make_tree(tmp_path / "root", {"/proc/irq/40/smp_affinity_list": "4-7\n"})
@@ -369,13 +347,6 @@ def test_an_exported_value_that_is_in_place_names_its_interrupt(tmp_path: Path) 
         assert isinstance(probe, ReadFile)
         assert probe.identity is not None
         assert probe.identity[1] == NAMES[number]
-
-
-@pytest.mark.parametrize(("value", "form"), [("4-5, 7", "4-5,7"), ("0,1,2,3", "0-3"), ("0-7:1/2", "0,2,4,6")])
-def test_cpus_are_written_as_the_kernel_prints_them(value: str, form: str) -> None:
-    one = parse_tunable("irq:40:affinity")
-    assert str(one.check_value(value)).endswith(f"write {form}")
-    assert one.check_value(form) is None
 
 
 def random_function(random: Random) -> tuple[dict[str, str], list[int]]:
@@ -433,65 +404,9 @@ def test_both_engines_find_the_same_interrupt(tmp_path: Path) -> None:
         assert read_batch(shell, examples) == ours
 
 
-class CountingFiles(DirectoryFiles):
-    """Counts how often the name of an interrupt is read."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(str(root))
-        self.names_read = 0
-
-    def read(self, path: str) -> bytes | Missing:
-        self.names_read += path.endswith("/actions")
-        return super().read(path)
-
-
-def names_read(where: Path, count: int) -> dict[str, float]:
-    """How often the name of each of so many interrupts of one function is read by an apply and by a verify."""
-    numbers = range(100, 100 + count)
-    drive = Link("eth9", node=1, irqs=dict.fromkeys(numbers, "0-7"))
-    names = {f"/sys/kernel/irq/{number}/actions": f"nvme0q{number}\n" for number in numbers}
-    system(where, (LOOPBACK, ETH0, drive), {**SYSTEMD, **names, BOOT: "boot-1\n"}, {"systemctl": "exit 0"})
-    words = [f"irq:{number}:affinity=4-7" for number in numbers]
-    files, store = CountingFiles(where / "root"), Store(str(where / "state"))
-    counting = Host(files, LiveCommands(path=str(where / "bin")), is_root=True)
-    plan = plan_profiles(counting, words, {})
-    found, before = {}, files.names_read
-    with store.hold_lock():
-        apply_plan(counting, plan, store)
-    found["apply"], before = (files.names_read - before) / count, files.names_read
-    assert verify_transactions(counting, None, store).drift == ()
-    found["verify"] = (files.names_read - before) / count
-    return found
-
-
-def test_what_is_read_of_an_interrupt_does_not_grow_with_their_number(tmp_path: Path) -> None:
-    few, many = names_read(tmp_path / "few", 4), names_read(tmp_path / "many", 16)
-    assert many == few
-    assert many["verify"] <= 2
-
-
-@pytest.mark.parametrize("is_other_boot", [False, True])
-def test_the_script_lists_the_interrupts_of_a_function_once(tmp_path: Path, *, is_other_boot: bool) -> None:
-    """Not once for each interrupt: a link may have hundreds. Each listing is sorted."""
-    listings = []
-    for count in (3, 12):
-        where = tmp_path / str(count)
-        files = {"/etc/machine-id": "0123456789abcdef0123456789abcdef\n", BOOT: "boot-1\n", **SYSTEMD}
-        device = f"/sys/devices/pci0000:3a/{PORT}"
-        for number in range(100, 100 + count):
-            files |= {f"{device}/msi_irqs/{number}": "msi\n", f"/proc/irq/{number}/smp_affinity_list": "0-7\n"}
-            files[f"/sys/kernel/irq/{number}/actions"] = f"eth2-TxRx-{number - 100}\n"
-        root = make_tree(where / "root", files, {f"{DEVICES}/{PORT}": f"../../../devices/pci0000:3a/{PORT}"})
-        make_command(where / "bin", "systemctl", "exit 0")
-        there, store = host_of(root, where / "bin"), Store(str(where / "state"))
-        wanted = {f"irq:{number}:affinity": "0-3" for number in range(100, 100 + count)}
-        record = apply_values(there, store, wanted)
-        if is_other_boot:
-            (root / BOOT.lstrip("/")).write_text("boot-2\n")
-        log = where / "log"
-        make_command(where / "bin", "sort", f'echo "$*" >>{log}; exec /usr/bin/sort "$@"')
-        back = run_script(store.script_path(record.id), where)
-        assert back.returncode == 0, back.stdout + back.stderr
-        assert back.stdout.count("0-3 -> 0-7") == count
-        listings.append(log.read_text().count("-k1,1n"))
-    assert listings == [1, 1]
+def test_interrupts_that_were_in_place_need_no_file_after_others_got_one(tmp_path: Path) -> None:
+    build(tmp_path)
+    make_tree(tmp_path / "root", {"/proc/irq/41/smp_affinity_list": "4-7\n"})
+    assert {one.tunable for one in planned(tmp_path, PINNING).changes} == {"irq:40:affinity", "irq:50:affinity"}
+    applied(tmp_path, PINNING)
+    assert planned(tmp_path, PINNING).is_empty

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from advisor.errors import RestoredError
-from advisor.host import Host, Step, observe
+from advisor.host import Host, observe
 from advisor.host.probes import reduce
 from advisor.planning.records import Plan
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
-from advisor.transaction.rollback import recover_unfinished, roll_back
+from advisor.transaction.rollback import roll_back
 from advisor.transaction.trial import run_trial
 from advisor.transaction.verify import find_drift
 from tests.transaction.kernel_system import WANTED, build, plan_of, values
-from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
 
 POLICIES = ("policy0", "policy1", "policy10")
@@ -59,92 +55,6 @@ def test_in_and_out_again(tmp_path: Path) -> None:
         assert again.is_empty, values(again)
         outcomes = roll_back(host, record, store)
     assert {one.what: one.detail for one in outcomes if not one.is_back} == {}
-    assert state(tmp_path) == before
-
-
-def test_the_same_plan_twice(tmp_path: Path) -> None:
-    host = build(tmp_path)
-    assert plan_of(host, WANTED).fingerprint == plan_of(host, dict(reversed(WANTED.items()))).fingerprint
-
-
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-def test_the_script_does_the_same_and_is_safe_to_run_twice(tmp_path: Path, shell: list[str]) -> None:
-    host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    before = state(tmp_path)
-    with store.hold_lock():
-        record = apply_plan(host, plan_of(host, WANTED), store)
-    script = store.script_path(record.id)
-    first = run_script(script, tmp_path, shell=shell)
-    second = run_script(script, tmp_path, shell=shell)
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert "restored" in first.stdout
-    assert second.returncode == 3, second.stdout + second.stderr
-    assert "restored" not in second.stdout
-    assert state(tmp_path) == before
-
-
-# One policy of the clock, and of those that are a file each some: a crash is the same with more of them.
-FEWER = {
-    name.replace("*", "policy0") if name.startswith("cpufreq:") else name: value
-    for name, value in WANTED.items()
-    if name not in ("intel_pstate:no_turbo", "sched:preempt", "sysfs:/sys/devices/pci0/a/mode", "module:other:depth")
-}
-
-
-def killed_after(where: Path, count: int) -> bool:
-    """Apply in a child that is killed after so many steps; whether it had that many."""
-    host, store = build(where), Store(str(where / "state"))
-    child = os.fork()
-    if child == 0:
-        _apply_and_die(host, store, count)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-
-
-def _apply_and_die(host: Host, store: Store, count: int) -> None:
-    done = 0
-    carry_out: Callable[[Step], None] = host.do
-
-    def counted(step: Step) -> None:
-        nonlocal done
-        carry_out(step)
-        done += 1
-        if done == count:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    host.do = counted  # type: ignore[method-assign]
-    with store.hold_lock():
-        apply_plan(host, plan_of(host, FEWER), store)
-    os._exit(0)
-
-
-def test_a_crash_after_every_step_is_put_back(tmp_path: Path) -> None:
-    count, before = 0, {}
-    while True:
-        count += 1
-        where = tmp_path / str(count)
-        host = build(where)
-        before = state(where)
-        if not killed_after(where, count):
-            break
-        store = Store(str(where / "state"))
-        with store.hold_lock():
-            outcomes = [one for _, found in recover_unfinished(host, store) for one in found]
-        assert {one.what: one.detail for one in outcomes if not one.is_back} == {}, count
-        assert state(where) == before, count
-    assert count > len(FEWER)
-
-
-@pytest.mark.parametrize("count", [1, 5, 9, 14, 18])
-def test_the_script_puts_back_what_a_crash_left(tmp_path: Path, count: int) -> None:
-    build(tmp_path)
-    before = state(tmp_path)
-    assert killed_after(tmp_path, count)
-    store = Store(str(tmp_path / "state"))
-    (record,) = store.read_records()
-    journal = store.script_path(record.id).with_name("journal")
-    done = run_script(store.script_path(record.id), tmp_path, "--journal", str(journal))
-    assert done.returncode == 0, done.stdout + done.stderr
     assert state(tmp_path) == before
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from pathlib import Path
 
 import pytest
@@ -11,12 +9,12 @@ import pytest
 from advisor.errors import UsageError
 from advisor.host import Host, Step, WriteFile
 from advisor.planning.records import Change
-from advisor.transaction.journal import Store, decode_journal, encode_entry, first_seen
+from advisor.transaction.journal import Store, first_seen
 from advisor.transaction.layers import layers_by_tunable
-from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from advisor.transaction.verify import find_drift
 from tests.transaction.layered import BASE, LLTTAB, apply, at_boot, build, live, plan_of, store_of
+from tests.transaction.system import roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
 
@@ -28,8 +26,7 @@ C = {SWAP: "20", QUEUE: "8192", LOW: "1700"}
 
 
 def out(host: Host, store: Store, identity: str, *, force: bool = False) -> dict[str, str]:
-    with store.hold_lock():
-        return {one.what: one.state for one in roll_back(host, store.find_record(identity), store, force=force)}
+    return {one.what: one.state for one in roll_back_locked(host, store.find_record(identity), store, force=force)}
 
 
 def three(where: Path) -> tuple[Host, Store]:
@@ -135,8 +132,7 @@ def test_a_line_of_its_own_that_somebody_else_changed_is_kept_and_told(tmp_path:
     table = tmp_path / "root/etc/llttab"
     theirs = table.read_text().replace("highwater:2000", "highwater:1234", 1)
     table.write_text(theirs)
-    with store.hold_lock():
-        lost = [one for one in roll_back(host, store.find_record("2"), store) if not one.is_back]
+    lost = [one for one in roll_back_locked(host, store.find_record("2"), store) if not one.is_back]
     assert [(one.what, one.state) for one in lost] == [("/etc/llttab", "kept")]
     assert lost[0].detail == "highwater was modified externally since"
     assert "remove highwater 2000" in (lost[0].by_hand or "")
@@ -172,28 +168,6 @@ def test_forced_out_of_the_middle_the_later_one_goes_back_to_before_it(tmp_path:
     assert live(host) == BASE
 
 
-def test_a_pair_of_two_units_goes_back_as_a_pair(tmp_path: Path) -> None:
-    """The kernel zeroes the one when the other is written; here a stand-in of the files does."""
-    host, store = build(tmp_path), store_of(tmp_path)
-    size, share = tmp_path / "root/proc/sys/vm/dirty_bytes", tmp_path / "root/proc/sys/vm/dirty_ratio"
-    size.write_text("0\n")
-    share.write_text("20\n")
-
-    class Kernel(Host):
-        def do(self, step: Step) -> None:
-            super().do(step)
-            if isinstance(step, WriteFile) and step.path.startswith("/proc/sys/vm/dirty_"):
-                (share if step.path.endswith("bytes") else size).write_text("0\n")
-
-    host = Kernel(host.files, host.commands, is_root=True)
-    apply(host, store, "one", {"sysctl:vm.dirty_bytes": "1000000"})
-    apply(host, store, "two", {"sysctl:vm.dirty_ratio": "30"})
-    assert out(host, store, "1")["sysctl:vm.dirty_bytes"] == "passed"
-    assert (size.read_text(), share.read_text()) == ("0\n", "30\n")
-    out(host, store, "2")
-    assert (size.read_text(), share.read_text()) == ("0\n", "20\n")
-
-
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_the_script_of_a_lower_layer_keeps_what_a_later_one_holds_and_names_it(
     tmp_path: Path, shell: list[str]
@@ -213,16 +187,6 @@ def test_the_script_of_a_lower_layer_keeps_what_a_later_one_holds_and_names_it(
     assert (live(host), (tmp_path / "root/etc/llttab").read_text()) == (BASE, LLTTAB)
 
 
-def test_scripts_of_what_is_left_end_where_rollback_ends(tmp_path: Path) -> None:
-    host, store = three(tmp_path)
-    out(host, store, "2")
-    for number in ("0003", "0001"):
-        done = run_script(store.script_path(number), tmp_path)
-        assert done.returncode == 0 or "held by the later" in done.stdout, done.stdout + done.stderr
-        assert set(out(host, store, number).values()) <= {"already", "passed", "restored"}
-    assert (live(host), at_boot(tmp_path)) == (BASE, BASE)
-
-
 def test_a_profile_is_as_good_as_the_id_where_one_alone_has_it_in_force(tmp_path: Path) -> None:
     host, store = three(tmp_path)
     assert verify_transactions(host, "mid", store).records == (store.find_record("2"),)
@@ -234,25 +198,3 @@ def test_a_profile_is_as_good_as_the_id_where_one_alone_has_it_in_force(tmp_path
     with pytest.raises(UsageError, match="zeta is active more than once: 0001, 0004") as caught:
         rollback_transactions(host, "zeta", everything=False, force=False, store=store)
     assert caught.value.hint == "name one of these ids"
-
-
-# -- journals -----------------------------------------------------------------------------------------------------
-
-
-def test_a_journal_from_before_layers_is_read_and_an_older_reader_reads_this_one(tmp_path: Path) -> None:
-    _, store = three(tmp_path)
-    path = tmp_path / "state/transactions/0001/journal"
-    lines = []
-    for line in path.read_bytes().splitlines():
-        entry = json.loads(line[9:])
-        for layered in (entry, entry.get("plan") or {}):
-            for name in ("claims", "claimed_files", "instead_of", "passed", "without"):
-                layered.pop(name, None)
-        if entry["type"] == "applied":
-            entry.pop("plan", None)
-        body = json.dumps(entry).encode()
-        lines.append(b"%08x %s\n" % (zlib.crc32(body), body))
-    path.write_bytes(b"".join(lines))
-    path.with_name("length").unlink()
-    assert store.find_record("1").state == "applied"
-    assert [encode_entry(entry) for entry in decode_journal(b"".join(lines), "x")][1:]

@@ -17,7 +17,7 @@ from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import find_drift
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, state
-from tests.transaction.system import store_of
+from tests.transaction.system import roll_back_locked, store_of
 from tests.transaction.test_channels import Dying
 from tests.transaction.test_script import SHELLS, run_script
 from tests.transaction.test_transaction import in_child
@@ -27,8 +27,7 @@ PLACES = {XPS: "tx-1/xps_cpus", RPS: "rx-0/rps_cpus", f"link:{LINK}:xps.tx-0": "
 
 
 def out(host: Host, store: Store, identity: str) -> dict[str, ItemOutcome]:
-    with store.hold_lock():
-        return {one.what: one for one in roll_back(host, store.find_record(identity), store)}
+    return {one.what: one for one in roll_back_locked(host, store.find_record(identity), store)}
 
 
 def queue(where: Path, name: str) -> int:
@@ -174,7 +173,7 @@ WANTED = st.dictionaries(st.sampled_from(sorted(PLACES)), st.sampled_from(["0", 
 LAYER = st.tuples(st.sampled_from([None, None, "2", "3", "8"]), WANTED).filter(lambda one: one[0] or one[1])
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=st.lists(LAYER, min_size=2, max_size=4), order=st.randoms(use_true_random=False))
 def test_in_any_order_what_is_left_is_in_force_and_all_is_as_before_in_the_end(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[str | None, dict[str, str]]], order: Random

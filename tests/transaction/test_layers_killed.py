@@ -1,4 +1,5 @@
-"""A kill after every write to disk and at every step while a layer below others is rolled back."""
+"""A kill after every write to disk and at every step while a layer below others is rolled back, and while one
+transaction takes another's place."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.transaction.killing import killers, points, together
-from tests.transaction.layered import apply, build, host_at, store_of
-from tests.transaction.test_layers import HIGH, LOW, A, B, C, out
+from tests.transaction.killing import Work, killers, points, together
+from tests.transaction.layered import BASE, apply, build, host_at, store_of
+from tests.transaction.test_layers import HIGH, LOW, PAGES, QUEUE, SWAP, A, B, C, out
 from tests.trees import listing
 
 
-@pytest.mark.repeats(2)
+@pytest.mark.repeats(1)
 @pytest.mark.parametrize(("word", "number"), [("fsync", "2"), ("before", "2"), ("after", "2"), ("fsync", "1")])
 def test_taking_out_a_layer_from_under_others(tmp_path: Path, word: str, number: str) -> None:
     where = tmp_path / "where"
@@ -31,3 +32,23 @@ def test_taking_out_a_layer_from_under_others(tmp_path: Path, word: str, number:
     # Until the journal says that it is to go, nothing has happened.
     assert found == sorted(found, reverse=True)
     assert ("as it was" in found, "as asked" in found) == (word == "fsync", True)
+
+
+NEW = {SWAP: "10", QUEUE: "16384", HIGH: "1000", LOW: "900"}
+FIRST = {SWAP: "10", QUEUE: "8192", HIGH: "1000", PAGES: "512"}
+
+
+@pytest.mark.repeats(1)
+@pytest.mark.parametrize("word", ["fsync", "before", "after"])
+def test_a_switch(tmp_path: Path, word: str) -> None:
+    where = tmp_path / "where"
+    host = build(where)
+    before = listing(where / "root")
+    apply(host, store_of(where), "one", FIRST)
+    possible = {"as it was": {**BASE, **FIRST}, "as asked": {**BASE, **NEW}}
+    work: Work = lambda host, store: apply(host, store, "two", NEW, instead_of=("0001",))  # noqa: E731
+    found = points(where, killers(word, work), possible, before)
+    print(word, found)
+    assert len(found) >= 5
+    assert set(found) == {"as it was", "as asked"}
+    assert found == sorted(found, reverse=True), "one moment decides"

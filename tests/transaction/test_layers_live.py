@@ -25,29 +25,6 @@ def apply(host: Veth, name: str, values: dict[str, str], *words: str) -> None:
     host.advisor("apply", name, "--yes", "--confirm-within", "0", *words)
 
 
-def flows(host: Veth) -> list[str]:
-    return [host.queue(f"rx-{number}/rps_flow_cnt") for number in range(4) if host.has(f"queues/rx-{number}")]
-
-
-def test_channels_and_what_hangs_on_them(host: Veth) -> None:
-    for number, value in enumerate(("16", "32", "64", "128")):
-        host.queue(f"rx-{number}/rps_flow_cnt", value)
-    before = host.everything()
-    apply(host, "few", {"link:a0:channels.rx": "2"})
-    assert flows(host) == ["16", "32"]
-    apply(host, "flows", {"link:a0:rps-flow-cnt.rx-1": "256"})
-    apply(host, "more", {"link:a0:channels.rx": "3"})
-    assert flows(host) == ["16", "256", "0"]
-    host.advisor("rollback", "1")
-    assert flows(host) == ["16", "256", "0"], "the channels are another layer's"
-    host.advisor("verify")
-    host.advisor("rollback", "2")
-    assert flows(host) == ["16", "32", "0"]
-    host.advisor("rollback", "3")
-    assert flows(host) == ["16", "32", "64", "128"]
-    assert host.everything() == before
-
-
 def test_addresses_that_a_small_mtu_took_come_back_once_the_layer_is_out(host: Veth) -> None:
     before = host.everything()
     apply(host, "small", {"link:a0:mtu": "1200"})

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from advisor.host import Host
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.layer_ownership import values_of
-from advisor.transaction.rollback import roll_back
 from advisor.transaction.verify import find_drift
 from tests.transaction.layered import BASE, apply, at_boot, build, live, store_of
+from tests.transaction.system import roll_back_locked
 from tests.trees import listing
 
 WANTED = st.dictionaries(st.sampled_from(sorted(BASE)), st.sampled_from(["10", "20", "100"]), min_size=1)
@@ -54,13 +54,12 @@ class Model:
 
 
 def take_out(host: Host, store: Store, identity: str) -> None:
-    with store.hold_lock():
-        outcomes = roll_back(host, store.find_record(identity), store)
+    outcomes = roll_back_locked(host, store.find_record(identity), store)
     assert all(one.is_back for one in outcomes), outcomes
     assert store.find_record(identity).state == "rolled-back"
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, order=st.randoms(use_true_random=False))
 def test_live_values_and_files_are_those_of_the_model(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]], order: Random

@@ -4,18 +4,15 @@ driver, and a queue's length, by both engines."""
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from advisor.host import Host, ReadCommand, RunCommand
-from advisor.planning.compute import make_plan
-from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, PlanTarget
-from advisor.transaction.apply import apply_plan
-from advisor.transaction.rollback import roll_back
-from tests.transaction.system import MACHINE, bare_facts, store_of
+from advisor.planning.records import Plan
+from tests.transaction.system import MACHINE, apply_locked, plan_of_values, roll_back_locked, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, make_command, make_tree
 
@@ -55,8 +52,7 @@ def build(where: Path) -> Host:
 
 def plan_of(host: Host, link: str) -> Plan:
     """Of a queue's length; the ring and the channels are set in the stand-in."""
-    targets = (PlanTarget(f"link:{link}:txqueuelen", "555", "exactly", "why", "hurts", ("source",), "test"),)
-    plan = make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts(), runtime_only=True)
+    plan = plan_of_values(host, {f"link:{link}:txqueuelen": "555"}, runtime_only=True)
     (length,) = plan.changes
     changes = [length]
     for what, letter, before, after in (("ring.rx", "g", "256", "512"), ("channels.combined", "l", "4", "2")):
@@ -110,45 +106,33 @@ def other_slot(root: Path, name: str) -> None:
     (root / "sys/class/net" / name / "device").symlink_to("../../../devices/pci0000:00/0000:00:09.0")
 
 
-def swapped(root: Path) -> None:
-    swap(root, "a", "b")
+Change = Callable[[Path], object]
 
 
-def swapped_at_boot(root: Path) -> None:
-    swap(root, "a", "b")
-    boot(root)
+def at_boot(change: Change) -> Change:
+    def both(root: Path) -> None:
+        change(root)
+        boot(root)
+
+    return both
 
 
-def renamed_at_boot(root: Path) -> None:
-    rename(root, "a", "z")
-    boot(root)
-
-
-def twin_at_boot(root: Path) -> None:
+def twin(root: Path) -> None:
     shutil.copytree(root / "sys/class/net/a", root / "sys/class/net/z", symlinks=True)
-    boot(root)
 
 
-def moved_at_boot(root: Path) -> None:
-    other_slot(root, "a")
-    boot(root)
-
-
-def exchanged_at_boot(root: Path) -> None:
-    text(root, "a/address", "02:00:00:00:00:99")
-    boot(root)
-
-
-def other_device_with_its_index(root: Path) -> None:
-    other_slot(root, "a")
-
-
-def pulled(root: Path) -> None:
-    shutil.rmtree(root / "sys/class/net/a")
-
-
-FOUND = [(swapped, "b"), (swapped_at_boot, "b"), (renamed_at_boot, "z")]
-LOST = [twin_at_boot, moved_at_boot, exchanged_at_boot, other_device_with_its_index, pulled]
+FOUND: dict[str, tuple[Change, str]] = {
+    "swapped": (lambda root: swap(root, "a", "b"), "b"),
+    "swapped at boot": (at_boot(lambda root: swap(root, "a", "b")), "b"),
+    "renamed at boot": (at_boot(lambda root: rename(root, "a", "z")), "z"),
+}
+LOST: dict[str, Change] = {
+    "a twin at boot": at_boot(twin),
+    "moved at boot": at_boot(lambda root: other_slot(root, "a")),
+    "exchanged at boot": at_boot(lambda root: text(root, "a/address", "02:00:00:00:00:99")),
+    "another device with its index": lambda root: other_slot(root, "a"),
+    "pulled": lambda root: shutil.rmtree(root / "sys/class/net/a"),
+}
 
 
 def back(where: Path, host: Host, way: str) -> tuple[int, str]:
@@ -158,30 +142,28 @@ def back(where: Path, host: Host, way: str) -> tuple[int, str]:
         shell = next(one for one in SHELLS if one[0] == way)
         done = run_script(store.script_path(record.id), where, shell=shell)
         return done.returncode, done.stdout + done.stderr
-    with store.hold_lock():
-        outcomes = roll_back(host, record, store)
+    outcomes = roll_back_locked(host, record, store)
     said = "\n".join(f"{one.state} {one.what}: {one.detail}" for one in outcomes)
     return (0 if all(one.is_back for one in outcomes) else 5), said
 
 
 def apply(where: Path, link: str = "a") -> Host:
     host, store = build(where), store_of(where)
-    with store.hold_lock():
-        apply_plan(host, plan_of(host, link), store)
+    apply_locked(host, plan_of(host, link), store)
     assert own(where / "root", link) == AFTER
     return host
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("change", "name"), FOUND, ids=lambda one: getattr(one, "__name__", one))
-def test_our_link_is_found(tmp_path: Path, change: object, name: str, way: str) -> None:
+@pytest.mark.parametrize("change", FOUND)
+def test_our_link_is_found(tmp_path: Path, change: str, way: str) -> None:
+    make, name = FOUND[change]
     host, root = apply(tmp_path), tmp_path / "root"
     # The other one reads as was set on ours.
     for other in "bc":
         for file, value in zip(("tx_queue_len", "own-g", "own-l"), AFTER, strict=True):
             text(root, f"{other}/{file}", value)
-    assert callable(change)
-    change(root)
+    make(root)
     code, said = back(tmp_path, host, way)
     assert code == 0, said
     assert own(root, name) == BEFORE, said
@@ -191,16 +173,15 @@ def test_our_link_is_found(tmp_path: Path, change: object, name: str, way: str) 
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("change", LOST, ids=lambda one: one.__name__)
-def test_a_link_that_is_not_certain_is_left_alone(tmp_path: Path, change: object, way: str) -> None:
+@pytest.mark.parametrize("change", LOST)
+def test_a_link_that_is_not_certain_is_left_alone(tmp_path: Path, change: str, way: str) -> None:
     host, root = apply(tmp_path), tmp_path / "root"
-    assert callable(change)
-    change(root)
+    LOST[change](root)
     names = sorted(path.name for path in (root / "sys/class/net").iterdir())
     stands = [own(root, name) for name in names]
     code, said = back(tmp_path, host, way)
     assert (code, [own(root, name) for name in names]) == (5, stands), said
-    why = "is not there" if change is pulled else "cannot be distinguished from"
+    why = "is not there" if change == "pulled" else "cannot be distinguished from"
     for what in ("txqueuelen", "ring.rx", "channels.combined"):
         assert any(f"link:a:{what}" in line and why in line and "failed" in line for line in said.splitlines()), said
 

@@ -24,7 +24,7 @@ from advisor.transaction.status import host_status, rollback_transactions, verif
 from tests.transaction.layered import apply, build, host_at, live
 from tests.transaction.system import LLTCONFIG
 from tests.transaction.test_layers import HIGH
-from tests.transaction.test_script import SHELLS, run_script
+from tests.transaction.test_script import SHELLS, path_without, run_script
 from tests.transaction.test_script_notes import host_files, store_in
 from tests.trees import make_command
 from tests.waiting import PATIENCE_SECONDS
@@ -142,7 +142,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.repeats(3)
+@pytest.mark.repeats(2)
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda name: name)
 def test_some_order_explains_the_end_and_the_original_is_not_lost(tmp_path: Path, first: str, second: str) -> None:
     before = host_files_before(tmp_path)
@@ -210,17 +210,6 @@ def test_the_refusal_names_the_holder(tmp_path: Path) -> None:
     assert live(host_at(where))[HIGH] == "1000"
 
 
-def without_flock(where: Path) -> dict[str, str]:
-    """A search path on which there is everything but flock(1)."""
-    place = where / "no-flock"
-    place.mkdir()
-    for directory in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
-        for path in Path(directory).iterdir():
-            if path.name != "flock" and not (place / path.name).exists():
-                (place / path.name).symlink_to(path)
-    return {"PATH": f"{where / 'bin'}:{place}"}
-
-
 def run_without_flock(where: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     words = ["dash", str(store_in(where).script_path("0001")), "--root", str(where / "root")]
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=60)
@@ -228,7 +217,7 @@ def run_without_flock(where: Path, environment: dict[str, str]) -> subprocess.Co
 
 def test_without_flock_a_directory_is_the_lock(tmp_path: Path) -> None:
     where = first_applied(tmp_path / "one")
-    environment, store = without_flock(where), store_in(where)
+    environment, store = {"PATH": path_without(where, "flock")}, store_in(where)
     with store.hold_lock():
         done = run_without_flock(where, environment)
         assert done.returncode == 3
@@ -253,16 +242,6 @@ def test_a_lock_that_a_kill_has_left_holds_nobody_up(tmp_path: Path) -> None:
         assert ACTS[name](where) == 0
         with store.hold_lock():
             assert not (store.directory / "lock.d").exists()
-
-
-def test_without_a_store_it_runs(tmp_path: Path) -> None:
-    where = first_applied(tmp_path / "one")
-    copy = tmp_path / "rollback.sh"
-    for name in ("rollback.sh", "rollback.data"):
-        shutil.copy(store_in(where).script_path("0001").with_name(name), tmp_path / name)
-    shutil.rmtree(where / "root/var/lib/advisor")
-    assert run_script(copy, where).returncode == 0
-    assert live(host_at(where))[HIGH] == "200"
 
 
 def test_a_transaction_whose_process_is_at_work_is_not_called_interrupted(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +17,10 @@ from hypothesis import strategies as st
 from advisor.shell.data_file import escape_field, make_data, make_records
 from advisor.shell.quote import LINK
 from advisor.shell.rollback_script import self_contained_script
-from advisor.transaction.rollback import roll_back
 from advisor.transaction.watchdog import watch_text
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system
+from tests.transaction.system import roll_back_locked
 from tests.transaction.test_script import SHELLS, applied_script, reload_stand_in, run_script
 from tests.trees import listing
 from tests.tunables.form_shell import functions
@@ -95,23 +94,6 @@ def test_two_transactions_have_the_same_scripts(tmp_path: Path) -> None:
     assert (first.stat().st_mode & 0o777, first.with_name("rollback.data").stat().st_mode & 0o777) == (0o700, 0o600)
 
 
-@each_shell
-def test_both_files_work_from_any_place(tmp_path: Path, shell: list[str]) -> None:
-    system.build(tmp_path)
-    before = listing(tmp_path / "root")
-    script = applied_script(tmp_path)
-    place = tmp_path / "a copy -\u00e4"
-    place.mkdir()
-    for name in ("rollback.sh", "rollback.data"):
-        shutil.copy(script.with_name(name), place / name)
-    (tmp_path / "state").rename(tmp_path / "elsewhere")
-    first = run_script(place / "rollback.sh", tmp_path, shell=shell)
-    assert "restored" in first.stdout, first.stderr
-    reload_stand_in(tmp_path)
-    assert run_script(tmp_path / "elsewhere/transactions/0001/rollback.sh", tmp_path, shell=shell).returncode == 3
-    assert listing(tmp_path / "root") == before
-
-
 def without_end(data: bytes) -> bytes:
     return data[: data.rindex(b"end\t")]
 
@@ -162,8 +144,7 @@ def test_advisor_restores_by_the_journal_where_the_data_are_gone(tmp_path: Path)
     host, store = system.build(tmp_path), system.store_of(tmp_path)
     before = listing(tmp_path / "root")
     applied_script(tmp_path).with_name("rollback.data").unlink()
-    with store.hold_lock():
-        outcomes = roll_back(host, store.find_record("0001"), store)
+    outcomes = roll_back_locked(host, store.find_record("0001"), store)
     reload_stand_in(tmp_path)
     assert {one.state for one in outcomes} == {"restored"}
     assert listing(tmp_path / "root") == before
@@ -188,19 +169,6 @@ def test_a_single_file_holds_the_same_data(tmp_path: Path, shell: list[str]) -> 
     (tmp_path / "single.sh").write_text(text)
     assert run_script(tmp_path / "single.sh", tmp_path, shell=shell).returncode == 3
     assert listing(tmp_path / "root") == before
-
-
-def test_a_script_that_holds_its_own_data_is_that_of_its_transaction(tmp_path: Path) -> None:
-    """As those of earlier versions do."""
-    stage = Stage(tmp_path)
-    before = stage.listing()
-    stage.call(*AT_ONCE)
-    data = stage.transaction / "rollback.data"
-    text = self_contained_script(data.read_bytes(), stage.plan.profiles, stage.plan.fingerprint)
-    data.unlink()
-    (stage.transaction / "rollback.sh").write_text(text)
-    assert stage.call("status").state == "applied"
-    assert (stage.call("rollback").code, stage.listing()) == (0, before)
 
 
 @each_shell

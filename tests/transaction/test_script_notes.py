@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from advisor.host import Host
-from advisor.operations.transactions import script_for
 from advisor.shell.rollback_script import self_contained_script
 from advisor.transaction.journal import Confirmed, Store, encode_entry
 from advisor.transaction.layers import data_of
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, LLTTAB, apply, build, live
-from tests.transaction.test_layers import HIGH, LOW, QUEUE, SWAP, A, B, C, out
+from tests.transaction.test_layers import HIGH, LOW, QUEUE, SWAP, A, C, out
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
 
@@ -230,14 +227,3 @@ def test_a_copy_of_the_script_notes_it_as_well(tmp_path: Path) -> None:
     (tmp_path / "copy.sh").write_text(self_contained_script(data, record.plan.profiles, record.fingerprint))
     assert run_script(tmp_path / "copy.sh", tmp_path).returncode == 0
     assert store.find_record("1").by_script
-
-
-def test_scripts_are_clean_under_shellcheck(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_in(tmp_path)
-    for profile, wanted in (("aa", A), ("bb", B), ("cc", C)):
-        apply(host, store, profile, wanted)
-    (tmp_path / "copy.sh").write_text(script_for(host, "1", {}, store))
-    scripts = [str(store.script_path(f"000{number}")) for number in (1, 2, 3)] + [str(tmp_path / "copy.sh")]
-    shellcheck = Path(sys.executable).with_name("shellcheck")
-    done = subprocess.run([shellcheck, "--shell=sh", *scripts], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout

@@ -28,7 +28,7 @@ USER: Final = 4711
 OLD, NEW, SECRET = b"old\n", b"new\n", b"only root's\n"
 TOOLS: Final = ("ls", "rm", "cp", "mv", "chown", "chmod", "cat", "cmp", "cksum", "id", "readlink", "mkdir", "rmdir")
 STEPS: Final = range(8)
-ROUNDS: Final = int(os.environ.get("ADVISOR_RACE_ROUNDS", "20"))
+ROUNDS: Final = int(os.environ.get("ADVISOR_RACE_ROUNDS", "10"))
 """Of each race; its own thorough run takes 200."""
 
 pytestmark = pytest.mark.skipif(

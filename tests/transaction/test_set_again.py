@@ -11,7 +11,6 @@ from advisor.transaction.journal import Store
 from advisor.transaction.layers import layers_by_tunable
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from advisor.transaction.verify import find_drift
-from tests.transaction.killing import killed_at_fsync
 from tests.transaction.layered import BASE, apply, at_boot, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP, out
 from tests.transaction.test_script import run_script
@@ -85,22 +84,3 @@ def test_another_profile_or_another_value_goes_back_to_what_it_found(tmp_path: P
         assert top.before == "99"
         out(host, store, "2")
         assert live(host)[SWAP] == "99"
-
-
-def test_cut_off_anywhere_it_is_as_found_or_as_asked(tmp_path: Path) -> None:
-    at = 0
-    while True:
-        at += 1
-        where = tmp_path / str(at)
-        host, store = drifted(where)
-        killed = killed_at_fsync(host, store, lambda host, store: apply(host, store, "aa", WANTED), at)
-        if not killed:
-            break
-        records = store.read_records()
-        unfinished = [record for record in records if record.is_unfinished]
-        if unfinished:
-            done = rollback_transactions(host, None, everything=False, force=False, store=store)
-            assert all(one.is_back for _, outcomes in done for one in outcomes)
-        assert live(host)[SWAP] in ("99", "31")
-        assert not [record for record in store.read_records() if record.is_unfinished]
-    assert at > 8

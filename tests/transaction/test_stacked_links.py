@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS, until
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 
 
@@ -153,32 +155,15 @@ def test_children_are_raised_after_their_parents_and_lowered_before_them(namespa
     assert namespace.settled() == before
 
 
-def test_a_client_that_is_killed_is_put_back_without_anybody(namespace: Namespace) -> None:
-    before = namespace.settled()
-    process = subprocess.Popen(
-        namespace.command("apply", "--confirm", "2", "link:a0:mtu=9000"), stdout=subprocess.DEVNULL
-    )
-    assert process.wait() == 0
-    assert namespace.mtus()["a0"] == 9000
-    for _ in range(100):
-        if namespace.mtus()["a0"] == 1500:
-            break
-        time.sleep(0.2)
-    assert namespace.settled() == before
-    said = namespace.run("rollback")
-    assert "by the watchdog" in said
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_while_it_works_puts_it_back_before_it_ends(namespace: Namespace, number: signal.Signals) -> None:
     before = namespace.settled()
-    words = [f"link:a0:mtu={1500 + step}" if step % 2 else f"link:b0:mtu={9000 - step}" for step in range(2)]
-    process = subprocess.Popen(
-        namespace.command("apply", *words, "sysctl:net.ipv4.tcp_no_such_key=1"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    process.send_signal(number)
-    process.communicate()
+    # Stopped at a step after the link was changed.
+    words = [sys.executable, "-m", "tests.transaction.hanging", "17", str(namespace.store), "apply", "link:a0:mtu=9000"]
+    process = subprocess.Popen(["ip", "netns", "exec", namespace.name, *words], stdout=subprocess.DEVNULL)
+    until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    assert namespace.mtus()["a0"] == 9000
+    for each in (number, signal.SIGCONT):
+        os.kill(process.pid, each)
+    assert process.wait(PATIENCE_SECONDS) != 0
     assert namespace.settled() == before

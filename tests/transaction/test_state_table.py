@@ -25,7 +25,7 @@ from advisor.transaction.journal import (
     decode_journal,
     encode_entry,
 )
-from advisor.transaction.watchdog import Watchdog, watch_text
+from advisor.transaction.watchdog import Watchdog
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system
 
@@ -154,23 +154,6 @@ def test_both_engines_write_the_same_boot_unit(tmp_path: Path, directory: str) -
     assert printed == Watchdog(place, "unit").boot_unit_text()
     assert "After=sys-kernel-debug.mount\n" in printed
     assert "$" not in printed
-
-
-def test_scripts_use_only_files_of_the_table(tmp_path: Path) -> None:
-    stage, _ = applied(tmp_path)
-    texts = [stage.script.read_text("utf-8", "surrogateescape"), (stage.transaction / "rollback.sh").read_text()]
-    texts.append(watch_text())
-    used = {name for text in texts for name in re.findall(r'\$(?:place|own|1|there)/([a-z][a-z.-]*[a-z])"', text)}
-    used |= set(
-        re.findall(r"(?:-e|<|<>|mv -f) (pending|taken|[a-z]+ing|client|limit|deadline|outcome|boot)\b", texts[2])
-    )
-    temporary = {f"{name}.new" for name in state_table.FILES}
-    of_devices = {"mtu", "ifindex", "dev", "diskseq", "device", "irq"}
-    others = {"said", "stat", "lock", state_table.LOCK_DIRECTORY, *of_devices}
-    assert used - temporary - others <= set(state_table.FILES)
-    assert set(state_table.OPEN_FILES) | {"outcome", "put-back", "deadline", "client"} <= used
-    for name, meaning in state_table.FILES.items():
-        assert f"#   {name:11} {meaning}\n" in texts[2]
 
 
 def test_a_record_is_active_or_unfinished_as_the_table_says(tmp_path: Path) -> None:

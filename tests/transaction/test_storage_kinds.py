@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host, observe
-from advisor.planning.compute import make_plan
-from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, PlanTarget
+from advisor.planning.records import Plan
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.verify import find_drift
 from tests.planning.system import llt
-from tests.transaction.system import bare_facts
+from tests.transaction.system import apply_locked, plan_of_values, roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, listing, make_command, make_tree
 
@@ -90,10 +88,7 @@ def build(where: Path) -> Host:
 
 
 def plan_of(host: Host) -> Plan:
-    targets = tuple(
-        PlanTarget(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in WANTED.items()
-    )
-    return make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts())
+    return plan_of_values(host, WANTED)
 
 
 def state(where: Path) -> dict[str, tuple[str, int, bytes]]:
@@ -119,27 +114,9 @@ def test_in_and_out_again(tmp_path: Path) -> None:
     assert state(tmp_path) == before
 
 
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-def test_the_script_does_the_same(tmp_path: Path, shell: list[str]) -> None:
-    host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    before = state(tmp_path)
-    plan = plan_of(host)
-    with store.hold_lock():
-        record = apply_plan(host, plan, store)
-    script = store.script_path(record.id)
-    first = run_script(script, tmp_path, shell=shell)
-    subprocess.run([tmp_path / "bin/systemctl", "daemon-reload"], check=True)
-    second = run_script(script, tmp_path, shell=shell)
-    assert second.returncode == 3, second.stdout + second.stderr
-    assert "restored" in first.stdout
-    assert "restored" not in second.stdout
-    assert state(tmp_path) == before
-
-
 def test_a_disk_that_is_gone_is_told_and_nothing_else_is_written(tmp_path: Path) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    with store.hold_lock():
-        record = apply_plan(host, plan_of(host), store)
+    record = apply_locked(host, plan_of(host), store)
     (tmp_path / "root/sys/block/sda/device/wwid").write_text("t10.ATA     DISK  2\n")
     done = run_script(store.script_path(record.id), tmp_path)
     assert done.returncode == 5
@@ -147,8 +124,7 @@ def test_a_disk_that_is_gone_is_told_and_nothing_else_is_written(tmp_path: Path)
     drifted = {one.what: one.reason for one in find_drift(host, [record])}
     gone = "cannot be read: the device that it was is not there, under any name"
     assert drifted["block:sda:scheduler"] == gone
-    with store.hold_lock():
-        outcomes = {one.what: one.state for one in roll_back(host, record, store)}
+    outcomes = {one.what: one.state for one in roll_back_locked(host, record, store)}
     assert outcomes["block:sda:scheduler"] == outcomes["block:sda:read_ahead_kb"] == "failed"
     assert (tmp_path / "root/sys/block/sda/queue/scheduler").read_text() == "bfq\n"
 
@@ -156,16 +132,14 @@ def test_a_disk_that_is_gone_is_told_and_nothing_else_is_written(tmp_path: Path)
 @pytest.mark.parametrize("way", ["rollback", *(shell[0] for shell in SHELLS)])
 def test_a_disk_that_has_another_name_since_is_put_back(tmp_path: Path, way: str) -> None:
     host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    with store.hold_lock():
-        record = apply_plan(host, plan_of(host), store)
+    record = apply_locked(host, plan_of(host), store)
     block = tmp_path / "root/sys/block"
     (block / "sda").rename(block / "sdb")
     other = {"/sys/block/sda/device/wwid": "other\n", "/sys/block/sda/queue/scheduler": "bfq\n"}
     make_tree(tmp_path / "root", other)
     assert {one.what for one in find_drift(host, [record])} == set()
     if way == "rollback":
-        with store.hold_lock():
-            assert all(one.is_back for one in roll_back(host, record, store))
+        assert all(one.is_back for one in roll_back_locked(host, record, store))
     else:
         shell = next(shell for shell in SHELLS if shell[0] == way)
         run_script(store.script_path(record.id), tmp_path, shell=shell)

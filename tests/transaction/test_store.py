@@ -14,7 +14,7 @@ from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import MAX_JOURNAL_BYTES, Record, Store, find_record
 from advisor.transaction.rollback import recover_unfinished, roll_back
-from tests.transaction.system import build, plan_of, store_of
+from tests.transaction.system import apply_locked, build, plan_of, store_of
 from tests.trees import listing
 
 NOBODY = 65534
@@ -25,20 +25,11 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def record(tmp_path: Path) -> Record:
     """An active transaction."""
     host, store = build(tmp_path), store_of(tmp_path)
-    with store.hold_lock():
-        return apply_plan(host, plan_of(host), store)
+    return apply_locked(host, plan_of(host), store)
 
 
 def journal_of(where: Path) -> Path:
     return where / "state/transactions/0001/journal"
-
-
-def others_may_write(path: Path) -> None:
-    path.chmod(0o660)
-
-
-def all_may_write(path: Path) -> None:
-    path.chmod(0o602)
 
 
 def belongs_to_another(path: Path) -> None:
@@ -52,17 +43,20 @@ def is_a_link(path: Path) -> None:
     path.symlink_to("aside")
 
 
-def is_a_fifo(path: Path) -> None:
+def instead(path: Path, make: Callable[[Path], None]) -> None:
     path.unlink()
-    os.mkfifo(path)
+    make(path)
 
 
-def is_a_directory(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-FORGED = (others_may_write, all_may_write, belongs_to_another, is_a_link, is_a_fifo, is_a_directory)
+Forge = Callable[[Path], object]
+FORGED: dict[str, Forge] = {
+    "others may write": lambda path: path.chmod(0o660),
+    "belongs to another": belongs_to_another,
+    "is a link": is_a_link,
+    "all may write": lambda path: path.chmod(0o602),
+    "is a FIFO": lambda path: instead(path, os.mkfifo),
+    "is a directory": lambda path: instead(path, os.mkdir),
+}
 
 
 @pytest.fixture
@@ -72,8 +66,8 @@ def unbothered(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("record", "unbothered")
-@pytest.mark.parametrize("forge", FORGED, ids=lambda one: one.__name__)
-def test_a_journal_that_others_could_have_written_is_not_read(forge: Callable[[Path], None], tmp_path: Path) -> None:
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
+def test_a_journal_that_others_could_have_written_is_not_read(forge: Forge, tmp_path: Path) -> None:
     forge(journal_of(tmp_path))
     before = listing(tmp_path / "root")
     for call in (store_of(tmp_path).read_records, lambda: store_of(tmp_path).reopen_journal("0001")):
@@ -87,12 +81,12 @@ def test_a_journal_that_others_could_have_written_is_not_read(forge: Callable[[P
 
 @pytest.mark.usefixtures("record")
 @pytest.mark.parametrize("name", ["state", "state/transactions", "state/transactions/0001"])
-@pytest.mark.parametrize("forge", [others_may_write, belongs_to_another, is_a_link], ids=lambda one: one.__name__)
-def test_a_directory_that_others_could_write_to_is_not_used(
-    forge: Callable[[Path], None], name: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("forge", [*FORGED.values()][:3], ids=[*FORGED][:3])
+def test_a_directory_that_others_could_write_to_is_not_used(forge: Forge, name: str, tmp_path: Path) -> None:
     forge(tmp_path / name)
     with pytest.raises(RefusedError, match="not a directory that only its owner can write to") as caught:
+        store_of(tmp_path).read_records()
+    with pytest.raises(RefusedError), store_of(tmp_path).hold_lock():
         store_of(tmp_path).read_records()
     assert f"{tmp_path / name}" in caught.value.message
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
 
@@ -75,44 +74,11 @@ def test_only_what_differs_is_written_and_no_other_value_is_ever_there(tmp_path:
     assert len(files) == len([step for step in watching.steps if isinstance(step, PutFile)]), "each file once"
 
 
-def test_a_reader_that_never_stops_sees_the_one_or_the_other(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_of(tmp_path)
-    apply(host, store, "one", A)
-    place, done, seen = tmp_path / "root/proc/sys/net/core/somaxconn", threading.Event(), set()
-
-    def read() -> None:
-        while not done.is_set():
-            # A tree's file is empty for a moment while it is written, which a kernel's never is.
-            seen.add(place.read_text().strip() or "8192")
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    apply(host, store, "two", B, instead_of=("0001",))
-    done.set()
-    reader.join()
-    assert seen <= {"8192", "16384"}
-    assert "16384" in seen | {place.read_text().strip()}
-
-
 def test_back_from_a_switch_is_before_the_first(tmp_path: Path) -> None:
     build(tmp_path)
     before = listing(tmp_path / "root")
     watching = switched(tmp_path)
     assert "kept" not in out(watching, store_of(tmp_path), "2").values()
-    assert listing(tmp_path / "root") == before
-
-
-def test_the_same_profile_with_other_values_takes_its_own_place(tmp_path: Path) -> None:
-    build(tmp_path)
-    before = listing(tmp_path / "root")
-    host, store = build(tmp_path), store_of(tmp_path)
-    apply(host, store, "one", A)
-    watching = Watching(host)
-    apply(watching, store, "one", {**A, QUEUE: "16384"}, instead_of=("0001",))
-    assert len([step for step in watching.steps if not isinstance(step, PutFile)]) == 1
-    wanted = {**BASE, **A, QUEUE: "16384"}
-    assert (live(host), at_boot(tmp_path)) == (wanted, wanted)
-    out(host, store, "2")
     assert listing(tmp_path / "root") == before
 
 

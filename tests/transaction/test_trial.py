@@ -1,4 +1,5 @@
-"""An apply on trial: the seconds on a terminal, Ctrl-C, and a rollback that has nothing to do."""
+"""An apply or a measurement on trial: the seconds on a terminal, Ctrl-C, a rollback that has nothing to do, and a
+watchdog that is gone."""
 
 from __future__ import annotations
 
@@ -12,10 +13,13 @@ import pytest
 
 from advisor.cli import faults
 from advisor.cli.trial import watch_trial
-from advisor.errors import RefusedError
+from advisor.errors import CommandError, RefusedError
 from advisor.host.signals import Interrupted
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.status import rollback_transactions
+from advisor.transaction.trial import Trial
+from advisor.transaction.watchdog import Watchdog
+from tests.planning import system
 from tests.transaction.layered import apply, build, live, plan_of, store_of
 from tests.transaction.test_switch import A, waits
 
@@ -82,3 +86,18 @@ def test_a_rollback_with_nothing_to_do_says_so(
         rollback_transactions(host, identity, everything=everything, force=False, store=store)
     assert refused.value.exit_code == 3
     assert (live(host), store.read_records()) == before
+
+
+VALUE = "/proc/sys/vm/swappiness"
+
+
+def test_nothing_is_switched_without_the_watchdog(tmp_path: Path) -> None:
+    system.system(tmp_path, files={VALUE: "60\n"})
+    plan = system.planned(tmp_path, "sysctl:vm.swappiness=10")
+    (tmp_path / "0001").mkdir()
+    trial = Trial(system.host(tmp_path), plan, Watchdog(tmp_path / "0001", "unit"))
+    with pytest.raises(CommandError, match="the watchdog of this measurement was killed"):
+        trial.set_values()
+    assert (tmp_path / "root" / VALUE[1:]).read_text() == "60\n"
+    Trial(system.host(tmp_path), plan).set_values()
+    assert (tmp_path / "root" / VALUE[1:]).read_text().strip() == "10"

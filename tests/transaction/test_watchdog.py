@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from advisor.shell.data_file import make_data
 from advisor.transaction.watchdog import WATCH_KIND, Watchdog, watch_text
+from tests.waiting import until
 
 ROLLBACK = "#!/bin/sh\necho ran >> {trace}\necho 'restored  sysctl:a.b: 2 -> 1'\nexit {code}\n"
 SHELLS = ("dash", "busybox sh")
@@ -51,13 +52,6 @@ def watching(one: Transaction) -> str | None:
         ["pgrep", "-f", f"^/bin/sh {one.watchdog.directory}/watch.sh"], capture_output=True, text=True, check=False
     )
     return found.stdout.strip() or None
-
-
-def until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
 
 
 CLIENT = """
@@ -223,14 +217,10 @@ def test_the_next_boot_puts_back_what_is_open(tmp_path: Path, shell: str, state:
     assert one.reverted == 1, "once"
 
 
-def test_in_the_same_boot_the_boot_unit_does_nothing(tmp_path: Path) -> None:
-    one = boot_case(tmp_path, "pending", boot=Path("/proc/sys/kernel/random/boot_id").read_text().strip())
-    subprocess.run(["sh", str(one.watchdog.directory / "watch.sh"), "--boot"], check=True)
-    assert one.reverted == 0
-
-
-def test_what_is_kept_stays_over_a_boot(tmp_path: Path) -> None:
-    one = boot_case(tmp_path, "watching", boot="another boot")
+@pytest.mark.parametrize(("state", "is_same_boot"), [("pending", True), ("watching", False)])
+def test_in_the_same_boot_or_once_kept_nothing_is_put_back(tmp_path: Path, state: str, is_same_boot: bool) -> None:
+    now = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    one = boot_case(tmp_path, state, boot=now if is_same_boot else "another boot")
     subprocess.run(["sh", str(one.watchdog.directory / "watch.sh"), "--boot"], check=True)
     assert one.reverted == 0
 

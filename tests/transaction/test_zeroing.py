@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host
-from advisor.planning.compute import make_plan
-from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, PlanTarget
+from advisor.planning.records import Plan
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import find_drift
 from tests.exporters.apply_script.stage import Stage
-from tests.transaction.system import MACHINE, bare_facts, store_of
+from tests.transaction.system import MACHINE, plan_of_values, roll_back_locked, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.transaction.zeroing import PAIRS, zeroing
 from tests.trees import host_of, make_tree
@@ -70,12 +67,8 @@ def tree(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 def planned(where: Path, *values: tuple[str, str]) -> Plan:
-    targets = tuple(
-        PlanTarget(f"sysctl:vm.{name}", value, "exactly", "why", "hurts", ("source",), "test", rank=place)
-        for place, (name, value) in enumerate(values)
-    )
-    seen = observe_targets(host(where), targets, {})
-    return make_plan(("test",), targets, (), seen, bare_facts(), runtime_only=True)
+    wanted = {f"sysctl:vm.{name}": value for name, value in values}
+    return plan_of_values(host(where), wanted, runtime_only=True, is_ranked=True)
 
 
 def applied(where: Path, *values: tuple[str, str]) -> str:
@@ -87,8 +80,7 @@ def undone(where: Path, identity: str, way: str, *, force: bool = False) -> tupl
     """What the rollback says about each item, and whether all is back."""
     store = store_of(where)
     if way == "command":
-        with store.hold_lock():
-            outcomes = roll_back(host(where), store.find_record(identity), store, force=force)
+        outcomes = roll_back_locked(host(where), store.find_record(identity), store, force=force)
         return {one.what: _said(one) for one in outcomes}, all(one.is_back for one in outcomes)
     done = run_script(store.script_path(f"{int(identity):04}"), where, *["--force"] * force, shell=way.split())
     assert done.returncode in (0, 3, 5), done.stderr
@@ -196,13 +188,4 @@ def test_a_layer_in_the_other_unit(tree: Path, order: str) -> None:
         undone(tree, number, "command")
         if number + order == "112":
             assert (vm(tree)["overcommit_kbytes"], vm(tree)["overcommit_ratio"]) == ("0", "77")
-    assert vm(tree) == before
-
-
-def test_both_of_a_pair_at_once_are_refused_or_restored(tree: Path) -> None:
-    before = vm(tree)
-    plan = planned(tree, ("dirty_bytes", "33554432"), ("dirty_ratio", "11"))
-    assert plan.blocking or not plan.changes
-    with store_of(tree).hold_lock():
-        assert recover_unfinished(host(tree), store_of(tree)) == ()
     assert vm(tree) == before

@@ -18,7 +18,7 @@ from advisor.transaction.verify import find_drift
 from tests.captured import captured_root
 from tests.exporters.apply_script.stage import SHELLS, reported
 from tests.serving_hosts import GENERAL
-from tests.transaction.test_script_on_captured_hosts import HOSTS, SETTINGS, built, touched
+from tests.transaction.captured_hosts import HOSTS, SETTINGS, built, touched
 from tests.trees import STANDARD_PATH
 
 

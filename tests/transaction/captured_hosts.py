@@ -1,22 +1,13 @@
-"""The rollback script against ``advisor rollback``: every profile on every captured host ends in the same tree."""
+"""Captured hosts as writable trees, with what the profiles change laid over them."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
-
 from advisor.host import Host, SetMtu
-from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
-from advisor.profiles.profile import profile_paths
-from advisor.transaction.apply import apply_plan
-from advisor.transaction.journal import Store
-from advisor.transaction.rollback import roll_back
-from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, captured_root, tree
-from tests.serving_hosts import GENERAL
+from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, tree
 from tests.transaction import system
 from tests.trees import host_of, make_command, make_tree
 
@@ -64,39 +55,3 @@ def touched(plan: Plan, root: Path) -> dict[str, bytes | None]:
     paths |= {file.path for file in plan.files} | {"/run/llt", "/run/unit"}
     found = {path: root / path.lstrip("/") for path in sorted(paths)}
     return {path: place.read_bytes() if place.is_file() else None for path, place in found.items()}
-
-
-@pytest.mark.captured
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (at % 3 != 1)) for at, name in enumerate(HOSTS)]
-)
-def test_script_and_rollback_end_alike(name: str, tmp_path: Path) -> None:
-    captured_root()
-    host = built(name, tmp_path)
-    root = tmp_path / "root"
-    tried = 0
-    for number, profile in enumerate(name for name in profile_paths() if name not in GENERAL):
-        store = Store(str(tmp_path / f"state{number}"))
-        plan = plan_profiles(host, [profile], SETTINGS if profile == "jumbo-frames" else {}, store=store)
-        if plan.is_empty or plan.blocking:
-            continue
-        tried += 1
-        before = touched(plan, root)
-        with store.hold_lock():
-            record = apply_plan(host, plan, store)
-            applied = touched(plan, root)
-            assert applied != before
-            outcomes = roll_back(host, record, store)
-        assert all(one.is_back for one in outcomes), outcomes
-        assert touched(plan, root) == before
-        again = Store(str(tmp_path / f"again{number}"))
-        with again.hold_lock():
-            record = apply_plan(host, plan, again)
-        assert touched(plan, root) == applied
-        words = ["dash", str(again.script_path(record.id)), "--root", str(root)]
-        environment = {"PATH": f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"}
-        done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert touched(plan, root) == before
-    print(f"{name}: {tried} profiles")
-    assert tried >= 2

@@ -1,6 +1,6 @@
 """What TuneD makes of a profile in the guest, against what our import of it makes there, value by value.
 
-    python -m tests.lab.tuned_effect [--socket /tmp/lab.sock] [PROFILE…]     prints a table of differences
+    python -m benchmarks.tuned_effect [--socket /tmp/lab.sock] [PROFILE…]     prints a table of differences
 
 The two states are whole: every sysctl, every file of the block queues, of the CPUs, of the memory management and of the
 modules' parameters, all that ethtool prints of the links, the loaded modules and the mounts (`guest/look.py`). A
@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from .guest import Guest, Machine
-from .hardware import STORAGE_HOST
-from .road import document
-from .serve import ServedGuest
+from tests.lab.guest import Guest, Machine
+from tests.lab.hardware import STORAGE_HOST
+from tests.lab.road import document
+from tests.lab.serve import ServedGuest
 
 State = Mapping[str, str]
-LOOK: Final = (Path(__file__).parent / "guest/look.py").read_text()
+LOOK: Final = (Path(__file__).parents[1] / "tests/lab/guest/look.py").read_text()
 
 # What changes by itself, and what a look at it changes.
 RESTLESS: Final = re.compile(
